@@ -1,0 +1,40 @@
+// Brings a checkout to a state that runs: installs what package-lock.json says if node_modules is not it, and
+// compiles src to dist if any source is newer. Quiet when there is nothing to do.
+import { spawnSync } from 'node:child_process';
+import { existsSync, readdirSync, statSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const root = dirname(dirname(fileURLToPath(import.meta.url)));
+
+const [major, minor] = process.versions.node.split('.').map(Number);
+if (major < 20 || (major === 20 && minor < 19)) {
+  console.error(`annals needs Node 20.19 or later; this is ${process.versions.node}`);
+  process.exit(1);
+}
+
+function run(command, args) {
+  const { status, error } = spawnSync(command, args, { cwd: root, stdio: ['ignore', 'inherit', 'inherit'] });
+  if (error) throw error;
+  if (status !== 0) process.exit(status ?? 1);
+}
+
+function newest(path) {
+  const info = statSync(path);
+  if (!info.isDirectory()) return info.mtimeMs;
+  return readdirSync(path).reduce((latest, name) => Math.max(latest, newest(join(path, name))), 0);
+}
+
+const installed = join(root, 'node_modules/.package-lock.json');
+if (!existsSync(installed) || statSync(installed).mtimeMs < statSync(join(root, 'package-lock.json')).mtimeMs) {
+  console.error('installing dependencies …');
+  run('npm', ['ci', '--no-audit', '--no-fund', '--loglevel=error']);
+}
+
+const stamp = join(root, 'dist/.tsbuildinfo');
+const sources = Math.max(newest(join(root, 'src')), statSync(join(root, 'tsconfig.build.json')).mtimeMs);
+if (!existsSync(stamp) || statSync(stamp).mtimeMs < sources) {
+  console.error('compiling …');
+  run(process.execPath, [join(root, 'node_modules/typescript/bin/tsc'), '-p', 'tsconfig.build.json']);
+  run(process.execPath, ['-e', `require('fs').utimesSync(${JSON.stringify(stamp)}, new Date(), new Date())`]);
+}

@@ -1,0 +1,126 @@
+/**
+ * Every error that a caller can meet, once: its code, the kind that doors map to their protocol, its HTTP status
+ * and whether trying again can help. Doors never match on message text.
+ */
+
+/** What went wrong, in words that every protocol has an answer for (`doors/error-codes.ts`). */
+export type ErrorKind =
+  | 'invalid'
+  | 'unauthenticated'
+  | 'payment_required'
+  | 'forbidden'
+  | 'not_found'
+  | 'method_not_allowed'
+  | 'cap_exceeded'
+  | 'timeout'
+  | 'cancelled'
+  | 'conflict'
+  | 'too_large'
+  | 'unprocessable'
+  | 'too_many_requests'
+  | 'internal'
+  | 'storage'
+  | 'unimplemented'
+  | 'unavailable';
+
+export interface ErrorRow {
+  readonly kind: ErrorKind;
+  readonly status: number;
+  /** Present on the wire only where the specification asks for it: rate-limit and quota replies. */
+  readonly retryable: boolean;
+  /** One line for README and OpenAPI: when a caller meets it. */
+  readonly meaning: string;
+}
+
+const row = (kind: ErrorKind, status: number, meaning: string, retryable = false): ErrorRow => ({
+  kind,
+  status,
+  meaning,
+  retryable,
+});
+
+/** Source: specification, "Errors". Codes that it does not name are Annals' own and carry the same prefix. */
+export const errorTable = {
+  REL_PURPOSE: row('forbidden', 403, 'a purpose is required and none was given'),
+  REL_PURPOSE_UNKNOWN: row('forbidden', 403, 'the purpose is not registered'),
+  REL_TIMEOUT: row('timeout', 408, 'the query ran longer than SERVICE_QUERY_TIMEOUT_SECS'),
+  REL_CANCELLED: row('cancelled', 408, 'the caller went away before the answer was ready'),
+  REL_WATCH_LIMIT: row('too_many_requests', 429, 'SERVICE_MAX_WATCH_SUBSCRIPTIONS reached', true),
+  REL_PARSE: row('invalid', 400, 'syntax error, with line:column'),
+  REL_INVALID: row('invalid', 400, 'a value, header or body is malformed'),
+  REL_READ_ONLY: row('invalid', 400, '/query is read-only, use ingest'),
+  REL_UNKNOWN_TYPE: row('not_found', 404, 'the type is not registered'),
+  REL_UNKNOWN_COLUMN: row('invalid', 400, 'the column is not in the type contract'),
+  REL_TYPE_MISMATCH: row('invalid', 400, 'a value does not fit the type of its column'),
+  REL_REQUIRED: row('invalid', 400, 'a required property is missing or null'),
+  REL_NOT_FOUND: row('not_found', 404, 'no such route, row, token or task'),
+  REL_METHOD: row('method_not_allowed', 405, 'the route exists, the verb does not'),
+  REL_UNAUTHENTICATED: row('unauthenticated', 401, 'missing or invalid credential'),
+  REL_ACL: row('forbidden', 403, 'access denied'),
+  REL_XORG: row('forbidden', 403, 'no sharing agreement covers the access'),
+  REL_HUMINT: row('forbidden', 403, 'classified type, never returned through any door'),
+  REL_ACCESS_SCOPE: row('forbidden', 403, 'the type requires access_scope_ref'),
+  REL_PROTECTED_COLUMN: row('forbidden', 403, 'the column references a protected type'),
+  REL_MASKED_COLUMN: row('invalid', 400, 'a masked column is used as aggregate, sort or group target'),
+  REL_STORAGE: row('storage', 500, 'the log or a derived file failed'),
+  REL_STORAGE_CAP: row('payment_required', 402, 'the storage cap is reached'),
+  REL_QUOTA: row('too_many_requests', 429, 'the admission quota is used up', true),
+  REL_QUEUE_FULL: row('too_many_requests', 429, 'all priority queues are full', true),
+  REL_RATE_LIMITED: row('too_many_requests', 429, 'the token bucket of this address is empty', true),
+  REL_TOKEN_CAP: row('conflict', 409, 'SERVICE_TOKEN_REGISTRY_MAX tokens are registered'),
+  REL_CONFLICT: row('conflict', 409, 'what is being created exists already, or changed since it was read'),
+  REL_RESULT_CAP: row('cap_exceeded', 406, 'the result is larger than SERVICE_MAX_RESULT_ROWS'),
+  REL_SCAN_CAP: row('cap_exceeded', 406, 'the query would scan more rows than one query may'),
+  REL_MEMORY_CAP: row('cap_exceeded', 406, 'the query needs more memory than one query may use'),
+  REL_VECTOR_BUDGET: row('cap_exceeded', 406, 'vector k is over SERVICE_MAX_VECTOR_K'),
+  REL_TOO_LARGE: row('too_large', 413, 'the body is over the body limit'),
+  REL_UNPROCESSABLE: row('unprocessable', 422, 'well-formed but impossible to act on'),
+  REL_NOT_IMPLEMENTED: row('unimplemented', 501, 'recognised, not implemented'),
+  REL_UNAVAILABLE: row('unavailable', 503, 'draining, or the log no longer accepts writes', true),
+  REL_INTERNAL: row('internal', 500, 'a bug; the detail is masked'),
+} as const satisfies Record<string, ErrorRow>;
+
+export type ErrorCode = keyof typeof errorTable;
+
+/** Extra facts of one error that doors may show: a place in a text, a header to send. */
+export interface ErrorFacts {
+  readonly line?: number;
+  readonly column?: number;
+  readonly retryAfterSecs?: number;
+  readonly cause?: unknown;
+}
+
+/** Anything that a caller can cause. Our own bugs fail an assertion instead. */
+export class ServiceError extends Error {
+  readonly code: ErrorCode;
+  readonly facts: ErrorFacts;
+
+  constructor(code: ErrorCode, detail: string, facts: ErrorFacts = {}) {
+    super(detail, facts.cause === undefined ? undefined : { cause: facts.cause });
+    this.name = 'ServiceError';
+    this.code = code;
+    this.facts = facts;
+  }
+
+  get kind(): ErrorKind {
+    return errorTable[this.code].kind;
+  }
+
+  get status(): number {
+    return errorTable[this.code].status;
+  }
+}
+
+/** A state that our own code must never reach. Stays on in production: halting beats serving a wrong answer. */
+export class AssertionError extends Error {
+  override readonly name = 'AssertionError';
+}
+
+export function assert(condition: unknown, what: string): asserts condition {
+  if (!condition) throw new AssertionError(what);
+}
+
+/** For exhaustive switches over `kind`: does not compile while a case is missing. */
+export function unreachable(value: never): never {
+  throw new AssertionError(`unreachable: ${JSON.stringify(value)}`);
+}

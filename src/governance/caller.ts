@@ -1,0 +1,23 @@
+/** Who asks: fixed once a door has authenticated, and carried to the gate with every invocation. Pure. */
+
+export interface Caller {
+  readonly principal: string;
+  /** How the principal was established. `none` is the unauthenticated development mode. */
+  readonly credential: 'token' | 'shared-secret' | 'admin' | 'none';
+  readonly tokenId: string | null;
+  /** Tenant that the credential is bound to; null for single-tenant credentials. */
+  readonly tenant: string | null;
+  /** Organisation path in force: what is written, and what is seen with everything below it. null: rows without a tenant. */
+  readonly path: string | null;
+  readonly roles: readonly string[];
+  readonly attributes: Readonly<Record<string, string | number | boolean>>;
+  /** Purposes that the credential is restricted to; empty means any registered one. */
+  readonly purposes: readonly string[];
+  readonly door: string;
+  readonly branch: string;
+}
+
+/** True when `path` is `parent` or lies below it, segment by segment: `acme` covers `acme/eu`, never `acme-evil`. */
+export function covers(parent: string, path: string): boolean {
+  return path === parent || (path.length > parent.length && path.startsWith(parent) && path.charCodeAt(parent.length) === 0x2f);
+}

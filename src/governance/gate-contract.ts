@@ -1,0 +1,54 @@
+/**
+ * What doors and planner hold of the gate. Two verbs inside one invocation: `snapshot` to read, `submit` to write;
+ * the invocation itself guarantees that exactly one access record is written on every way out.
+ */
+import type { AccessPaths } from '../projections/access-paths.ts';
+import type { Command, Outcome } from '../projections/command.ts';
+import type { Caller } from './caller.ts';
+
+/** An access path that has passed the gate: rows outside the caller's scope can't come out of it. */
+export interface GovernedSnapshot extends AccessPaths {
+  readonly governed: true;
+  readonly caller: Caller;
+  readonly purpose: string | null;
+  /** Changes with anything that could change a decision or a plan: part of every plan-cache key. */
+  readonly grantKey: string;
+}
+
+export type Action = 'query' | 'ingest' | 'delete' | 'remove' | 'schema' | 'administer' | 'audit' | 'inspect';
+
+export interface InvocationRequest {
+  readonly action: Action;
+  /** Purpose as given by the caller; null when none was. */
+  readonly purpose: string | null;
+  readonly correlationId: string;
+}
+
+/** What is known of an invocation once it is understood, for its access record. Later calls override earlier ones. */
+export interface InvocationFacts {
+  readonly objectType?: string;
+  readonly template?: string;
+  /** Literals of the statement, in order: only their keyed digest is kept. */
+  readonly literals?: readonly string[];
+  readonly purpose?: string;
+  readonly rowCount?: number;
+  readonly costUnits?: number;
+}
+
+export interface Invocation {
+  readonly caller: Caller;
+  readonly correlationId: string;
+  describe(facts: InvocationFacts): void;
+  /** Checks purpose, quota and policy for reading, then pins branch, position and instant. */
+  snapshot(): GovernedSnapshot;
+  /** Checks purpose, quota, policy and storage cap, decides, appends, applies; resolves when acknowledged. */
+  submit(command: Command, options?: { readonly sync?: boolean }): Promise<Outcome>;
+}
+
+export interface GateContract {
+  /**
+   * Runs one invocation. The access record is appended before the returned promise settles, whatever happens; if it
+   * can't be, the promise rejects with REL_UNAVAILABLE and no data leaves.
+   */
+  invoke<T>(caller: Caller, request: InvocationRequest, run: (invocation: Invocation) => Promise<T>): Promise<T>;
+}

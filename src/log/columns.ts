@@ -1,0 +1,49 @@
+/**
+ * Typed columns: how many cells travel and rest. A door parses bytes into a `RowBatch`, an entry's body is a
+ * `RowBatch`, a segment keeps its columns as `Vector`s, and operators exchange `Vector`s. No object per row anywhere.
+ */
+import type { ColumnType } from './value.ts';
+
+/**
+ * A column of cells in one of a few layouts. `nulls[i] === 1` marks NULL; `nulls` is null when there is none.
+ * Arrays may be longer than what is in use: the holder knows the length.
+ *
+ * - `i32`, `f64`, `i64` carry integer, number and timestamp columns: the narrowest that holds every value exactly.
+ *   An `integer` in `f64` is an exact integer of at most 2^53; a `timestamp` is `i64`.
+ * - `bool` is 0 or 1.
+ * - `dict` holds codes into a `Dictionary` that outlives the vector; only dictionaries of one identity compare by code.
+ * - `text` is UTF-8 (strings, and JSON text as given): cell i = heap[offsets[i] .. offsets[i+1]].
+ * - `vec` is `dims` floats a cell.
+ * - `null` is NULL throughout (a column that a segment has never seen).
+ */
+export type Vector =
+  | { readonly kind: 'i32'; readonly values: Int32Array; readonly nulls: Uint8Array | null }
+  | { readonly kind: 'f64'; readonly values: Float64Array; readonly nulls: Uint8Array | null }
+  | { readonly kind: 'i64'; readonly values: BigInt64Array; readonly nulls: Uint8Array | null }
+  | { readonly kind: 'bool'; readonly values: Uint8Array; readonly nulls: Uint8Array | null }
+  | { readonly kind: 'dict'; readonly values: Int32Array; readonly dictionary: Dictionary; readonly nulls: Uint8Array | null }
+  | { readonly kind: 'text'; readonly offsets: Uint32Array; readonly heap: Uint8Array; readonly nulls: Uint8Array | null }
+  | { readonly kind: 'vec'; readonly values: Float32Array; readonly dims: number; readonly nulls: Uint8Array | null }
+  | { readonly kind: 'null' };
+
+export type VectorKind = Vector['kind'];
+
+/** Distinct strings of a column, in order of first appearance. Append-only: a code never changes its meaning. */
+export interface Dictionary {
+  readonly size: number;
+  text(code: number): string;
+  /** -1 when absent. */
+  codeOf(text: string): number;
+}
+
+export interface NamedColumn {
+  readonly name: string;
+  readonly type: ColumnType;
+  readonly vector: Vector;
+}
+
+/** Rows as columns, on their way in or in an entry's body. Column names are unique; a missing column is NULL. */
+export interface RowBatch {
+  readonly length: number;
+  readonly columns: readonly NamedColumn[];
+}

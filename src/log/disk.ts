@@ -1,0 +1,37 @@
+/**
+ * The file-system seam. Every call is one step that a simulation can stop at, fail or tear.
+ * Nothing else in the codebase touches `node:fs`, save `config.ts`, lookups and the servers' own certificates.
+ */
+export interface Disk {
+  /** Opens a file for reading and writing. `create` makes it when absent and fails when present. */
+  open(path: string, mode: 'read' | 'write' | 'create'): Promise<DiskFile>;
+  /** Whole content of a small file; undefined when there is none. */
+  readFile(path: string): Promise<Uint8Array | undefined>;
+  /** Atomic and durable replacement: temporary file, fsync, rename, fsync of the directory. */
+  replaceFile(path: string, content: Uint8Array, mode?: number): Promise<void>;
+  rename(from: string, to: string): Promise<void>;
+  unlink(path: string): Promise<void>;
+  /** Names in a directory, sorted bytewise; empty when there is no such directory. */
+  list(directory: string): Promise<string[]>;
+  /** Makes a directory and its parents, and makes their names durable. */
+  makeDirectory(path: string): Promise<void>;
+  /** Makes created, renamed and removed names in a directory durable. */
+  syncDirectory(path: string): Promise<void>;
+  /** Size in bytes, or undefined when absent. */
+  size(path: string): Promise<number | undefined>;
+  /** Takes the exclusive lock of a data directory, or throws when another live process holds it. */
+  lock(path: string): Promise<{ release(): Promise<void> }>;
+}
+
+export interface DiskFile {
+  readonly path: string;
+  size(): Promise<number>;
+  /** Reads up to `target.length` bytes at `offset`; returns how many. 0 only at or past the end. */
+  read(target: Uint8Array, offset: number): Promise<number>;
+  /** Writes some or all of `source` at `offset`; returns how many. Callers loop (`writeFully`). */
+  write(source: Uint8Array, offset: number): Promise<number>;
+  /** fdatasync. After an error it must never be called again on this file (the caller is poisoned). */
+  sync(): Promise<void>;
+  truncate(length: number): Promise<void>;
+  close(): Promise<void>;
+}

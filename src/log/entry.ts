@@ -1,0 +1,200 @@
+/**
+ * What can ever have happened here: the closed union of entry kinds. An entry records effects (concrete keys and
+ * values), never queries or clocks, so replay is deterministic and total. `log.ts` orders entries and never looks inside.
+ */
+import type { RowBatch } from './columns.ts';
+import type { ColumnType } from './value.ts';
+
+/** Everything an entry says. Bodies are sealed at rest; the leaf holds only what `EntryContext` and hashes say. */
+export type EntryBody = GenesisBody | SealBody | RowsBody | RemovalBody | TypeBody | TokenBody | AccessBody;
+
+export type EntryKind = EntryBody['kind'];
+
+/** First entry of every log. Takes one position. */
+export interface GenesisBody {
+  readonly kind: 'genesis';
+  readonly logId: string;
+  readonly origin: string;
+  readonly engineVersion: string;
+}
+
+/** A signed head over all leaves before this one: written on idle and on close. Takes no position. */
+export interface SealBody {
+  readonly kind: 'seal';
+  readonly treeSize: number;
+  /** C2SP signed note of the tree head. */
+  readonly checkpoint: string;
+}
+
+/** What a row version is: asserted by a caller, left over from an overlapped one, or the end of a key. */
+export const rowOp = { put: 0, remainder: 1, delete: 2 } as const;
+
+/** Versions of rows of one type in one organisation path. Row i takes position `entry.position + i`. */
+export interface RowsBody {
+  readonly kind: 'rows';
+  readonly type: string;
+  /** One of `rowOp` for each row. */
+  readonly ops: Uint8Array;
+  /** `_pk`, valid_from and valid_to of each row, in this order of columns. valid_from of rows that were given none is their own system_from. */
+  readonly keys: RowBatch;
+  /** Positions that row i closes: closes[closeOffsets[i] .. closeOffsets[i+1]]. */
+  readonly closeOffsets: Uint32Array;
+  readonly closes: Float64Array;
+  readonly cells: RowBatch;
+  /** Shared by the rows of the entry; per-row lineage goes by `derivedFrom` in `cells` later. */
+  readonly provenance: Provenance;
+}
+
+/** Source: specification, "Provenance entry". */
+export interface Provenance {
+  readonly source: string;
+  readonly method: string;
+  readonly confidence: number;
+  /** Hex reference of the row this one was derived from, or null for genesis. */
+  readonly derivedFrom: string | null;
+}
+
+/** Hard delete: every version of these keys is gone for every reader at every basis. Takes one position. */
+export interface RemovalBody {
+  readonly kind: 'removal';
+  readonly type: string;
+  readonly keys: readonly string[];
+  /** Positions of all versions removed, ascending. */
+  readonly positions: Float64Array;
+}
+
+export interface PropertyDefinition {
+  readonly type: ColumnType;
+  readonly required: boolean;
+  readonly masked: boolean;
+  readonly indexed: boolean;
+  readonly subject: boolean;
+  /** Of a vector column; 0 elsewhere. */
+  readonly dims: number;
+}
+
+export interface GraphTrigger {
+  readonly linkType: string;
+  readonly sourceField: string;
+  readonly targetField: string;
+}
+
+/** A type as it stands after this entry. Takes one position. */
+export interface TypeBody {
+  readonly kind: 'type';
+  readonly definition: TypeDefinition;
+}
+
+export interface TypeDefinition {
+  readonly name: string;
+  /** In order of declaration or first appearance. */
+  readonly properties: Readonly<Record<string, PropertyDefinition>>;
+  /** Open types take unseen properties and infer their column types on write; closed ones refuse them. */
+  readonly open: boolean;
+  /** The property that is `_pk`; null: `id`, else made by Annals. */
+  readonly primaryKey: string | null;
+  readonly graphTriggers: readonly GraphTrigger[];
+  /** Ontology version at which this definition was made: rises with every `type` entry of the branch. */
+  readonly ontologyVersion: number;
+}
+
+/** The registry of tokens: the secret itself is never here, only its SHA-256. Takes one position. */
+export interface TokenBody {
+  readonly kind: 'token';
+  readonly change: 'minted' | 'rotated' | 'revoked';
+  readonly token: TokenRecord;
+  /** The token that a rotation ended. */
+  readonly replaces: string | null;
+}
+
+export interface TokenRecord {
+  readonly id: string;
+  /** Lower-case hex SHA-256 of the secret. */
+  readonly secretHash: string;
+  readonly principal: string;
+  readonly tenant: string | null;
+  readonly organization: string | null;
+  readonly roles: readonly string[];
+  readonly attributes: Readonly<Record<string, string | number | boolean>>;
+  readonly purposes: readonly string[];
+  /** Nanoseconds; FOREVER when it never expires. */
+  readonly expiresAt: bigint;
+}
+
+/** Invocations: one record each, reads and writes, allowed and refused. Takes a leaf and no position. */
+export interface AccessBody {
+  readonly kind: 'access';
+  readonly records: readonly AccessRecord[];
+}
+
+export interface AccessRecord {
+  /** Nanoseconds at which the invocation was decided. */
+  readonly time: bigint;
+  readonly correlationId: string;
+  readonly principal: string;
+  readonly tenant: string | null;
+  readonly path: string | null;
+  readonly door: string;
+  readonly action: string;
+  readonly purpose: string | null;
+  readonly objectType: string | null;
+  readonly decision: 'allow' | 'deny' | 'error';
+  /** Error code of a refusal or failure. */
+  readonly code: string | null;
+  /** Statement template: literals replaced by `?`. Never the literals themselves. */
+  readonly template: string | null;
+  /** Keyed digest (HMAC-SHA-256, hex) of the literals, in order. */
+  readonly literalDigest: string | null;
+  /** `as_of_system` of a read in nanoseconds; 0 when nothing was read. */
+  readonly basis: bigint;
+  readonly rowCount: number;
+  readonly costUnits: number;
+  readonly durationMs: number;
+}
+
+/** Who did it, through what, why: the part of an entry that its leaf shows in the clear. */
+export interface EntryContext {
+  readonly branch: string;
+  readonly tenant: string | null;
+  /** Organisation path that the rows belong to; null = no tenant. */
+  readonly path: string | null;
+  readonly principal: string;
+  readonly door: string;
+  readonly purpose: string | null;
+  readonly correlationId: string;
+  /** Hex; empty until a policy set is installed. */
+  readonly policyDigest: string;
+}
+
+export interface EntryDraft {
+  readonly context: EntryContext;
+  readonly body: EntryBody;
+}
+
+/** An entry with its place: what projections apply, live and on replay alike. */
+export interface CommittedEntry extends EntryDraft {
+  /** Number of the leaf in the tree: dense from 0. */
+  readonly leaf: number;
+  /** First position that the entry covers, dense over entries; where the next one would start if it covers none. */
+  readonly position: number;
+  /** How many positions it covers: rows of a `rows` entry, 1 for control events, 0 for `access` and `seal`. */
+  readonly positions: number;
+  /** Nanoseconds; row i has system_from = time + i. Strictly above every earlier entry's last instant. */
+  readonly time: bigint;
+}
+
+/** Positions that a body covers. */
+export function positionsOf(body: EntryBody): number {
+  switch (body.kind) {
+    case 'rows':
+      return body.ops.length;
+    case 'access':
+    case 'seal':
+      return 0;
+    case 'genesis':
+    case 'removal':
+    case 'type':
+    case 'token':
+      return 1;
+  }
+}

@@ -1,0 +1,86 @@
+/**
+ * The log as the rooms above see it: an order of entries that is durable, hashed and provable. The embedded default
+ * is `LocalLog` in `log.ts`; a replicated log can stand behind the same interface.
+ */
+import type { CommittedEntry, EntryDraft } from './entry.ts';
+
+/** Where the next append will land, and at which nanosecond: position p has time `time + (p - position)`. */
+export interface NextPlace {
+  readonly position: number;
+  readonly time: bigint;
+}
+
+/** What readers may see: whole durable entries only. */
+export interface Basis {
+  /** Positions below this one are visible. */
+  readonly position: number;
+  /**
+   * The clock instant of a snapshot taken now. Not below any visible entry's last instant, below every entry that is
+   * not visible yet and every later one: the log never gives out a time at or below an instant it has handed to a reader.
+   */
+  readonly instant: bigint;
+}
+
+export type WalSync = 'always' | 'interval' | 'off';
+
+/** How an acknowledgement was earned. `buffered` is only ever said by `off`: such rows may be lost with the machine. */
+export type Durability = 'synced' | 'buffered';
+
+export interface Appended {
+  /** Assigned in the calling turn; contiguous positions and times, in the order of the drafts. */
+  readonly entries: readonly CommittedEntry[];
+  /**
+   * Resolves when the group holding these entries met the sync policy (`always`, `interval`: fsynced; `off`: written)
+   * and they are visible. Rejects with REL_UNAVAILABLE when the log failed first: the outcome is then unknown.
+   */
+  readonly acknowledged: Promise<Durability>;
+  /** Resolves when the bytes were handed to the operating system, before any fsync: what an access record waits for. */
+  readonly written: Promise<void>;
+}
+
+export interface AppendOptions {
+  /** Fails an assertion when the log has moved on since `next()`: decide and append belong in one turn. */
+  readonly at?: NextPlace;
+  /** Per-write `X-Service-Durability: sync`: this group is fsynced before the acknowledgement even under `off`. */
+  readonly sync?: boolean;
+}
+
+/** A commitment to the first `size` leaves. */
+export interface TreeHead {
+  readonly size: number;
+  /** RFC 9162 root over the leaves, 32 bytes. */
+  readonly root: Uint8Array;
+}
+
+export interface LogStatus {
+  readonly state: 'open' | 'failed' | 'draining' | 'closed';
+  readonly logId: string;
+  readonly origin: string;
+  readonly leaves: number;
+  readonly positions: number;
+  /** Leaves known fsynced. */
+  readonly durableLeaves: number;
+  readonly bytes: number;
+  readonly files: number;
+  /** What recovery cut from the tail at open; zero bytes after a clean close. Shown until the next clean close. */
+  readonly recovery: { readonly cutBytes: number; readonly cutFrom: string | null; readonly replayedLeaves: number };
+  /** Why the log stopped accepting writes. */
+  readonly failure: string | null;
+}
+
+export interface LogStore {
+  status(): LogStatus;
+  next(): NextPlace;
+  basis(): Basis;
+  /** Synchronous placement, asynchronous durability. Throws REL_UNAVAILABLE at once when the log is failed or closed. */
+  append(drafts: readonly EntryDraft[], options?: AppendOptions): Appended;
+  /** Committed entries from a leaf on, up to what was written when the call was made. Verifies frames as it reads. */
+  read(fromLeaf: number): AsyncIterable<CommittedEntry>;
+  /** Calls back, in order and in the turn in which it becomes true, whenever more positions are visible. */
+  onVisible(listener: (basis: Basis) => void): void;
+  head(): TreeHead;
+  /** Appends and fsyncs a signed head if anything was written since the last one. */
+  seal(): Promise<void>;
+  /** Drains, seals, closes. No append succeeds afterwards. */
+  close(): Promise<void>;
+}

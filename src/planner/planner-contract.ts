@@ -1,0 +1,56 @@
+/** What doors hold of the planner: a question in, governed columns out. */
+import type { Vector } from '../log/columns.ts';
+import type { ColumnType } from '../log/value.ts';
+import type { Invocation } from '../governance/gate-contract.ts';
+
+export interface QuestionRequest {
+  readonly sql: string;
+  /** Purpose from the door (body field, header); a PURPOSE clause must agree with it or stand alone. */
+  readonly signal?: AbortSignal;
+}
+
+export interface OutputColumn {
+  readonly name: string;
+  readonly type: ColumnType;
+}
+
+/** Rows of an answer, in order, as columns. `selection` null means 0 .. count-1. */
+export interface OutputBatch {
+  readonly columns: readonly Vector[];
+  readonly selection: Int32Array | null;
+  readonly first: number;
+  readonly count: number;
+}
+
+export interface ProvenanceEntry {
+  readonly source: string;
+  readonly method: string;
+  readonly confidence: number;
+  readonly recordedAt: bigint;
+  readonly derivedFrom: string | null;
+}
+
+export interface Answer {
+  readonly columns: readonly OutputColumn[];
+  readonly batches: readonly OutputBatch[];
+  readonly rowCount: number;
+  readonly costUnits: number;
+  /** Size of the matching set before LIMIT: accurate up to 100,000, a lower bound otherwise. */
+  readonly estimatedTotalHits: number;
+  /** ns; the clock instant of the snapshot. */
+  readonly asOfSystem: bigint;
+  /** Decimal system_from cursor of the last row when LIMIT cut the answer and paging applies. */
+  readonly cursor: string | null;
+  /** Opaque, pins the basis. */
+  readonly nextCursor: string | null;
+  readonly provenance: readonly ProvenanceEntry[] | null;
+  /** Plan of EXPLAIN and EXPLAIN ANALYZE, one operator a line, children indented by two spaces. */
+  readonly plan: string | null;
+  readonly actualRows: number | null;
+  readonly processingTimeMs: number;
+}
+
+export interface PlannerContract {
+  /** Parses, binds, plans and runs. Statement template, literals, type and row count go to the invocation's record. */
+  query(invocation: Invocation, request: QuestionRequest): Promise<Answer>;
+}

@@ -1,0 +1,215 @@
+/**
+ * The syntax tree that every language produces. Literals are slots into a parameter list, so that statements which
+ * differ only in literals share one template, one tree and one compiled plan. Nodes are frozen; `kind` tells them apart.
+ */
+
+/** Where a node starts in its text: 1-based. */
+export interface Place {
+  readonly line: number;
+  readonly column: number;
+}
+
+/** A literal of the statement. Integers are exact; what does not fit i64 is REL_PARSE, what has `.` or an exponent is a number. */
+export type Literal = string | bigint | number | boolean | null;
+
+/** A parsed text. `template` is the text with literals as `?`, whitespace normalised: the key of the plan cache and of the audit. */
+export interface ParsedStatement {
+  readonly template: string;
+  readonly statement: Statement;
+  readonly parameters: readonly Literal[];
+}
+
+export type Statement =
+  | { readonly kind: 'query'; readonly purpose: Slot | null; readonly query: Query; readonly withProvenance: boolean }
+  | { readonly kind: 'explain'; readonly mode: 'plan' | 'analyze' | 'policy'; readonly statement: Statement }
+  /** Parsed whole, executed by what a later capability brings: answers with its own typed error until then. */
+  | {
+      readonly kind: 'control';
+      readonly what: ControlWhat;
+      readonly place: Place;
+      readonly arguments: readonly Slot[];
+      readonly query: Query | null;
+      readonly names: readonly string[];
+    }
+  /** A write: /query refuses it with REL_READ_ONLY. */
+  | { readonly kind: 'write'; readonly verb: string; readonly place: Place }
+  /** Recognised and not implemented: 501 (ALTER TABLE). */
+  | { readonly kind: 'unimplemented'; readonly verb: string; readonly place: Place };
+
+export type ControlWhat =
+  | 'branch'
+  | 'register-lookup'
+  | 'create-materialized-view'
+  | 'watch'
+  | 'erase-subject'
+  | 'fuse-identities'
+  | 'split-identities'
+  | 'explain-path'
+  | 'explain-replay'
+  | 'call'
+  | 'pattern';
+
+/** Index into `ParsedStatement.parameters`. */
+export interface Slot {
+  readonly slot: number;
+  readonly place: Place;
+}
+
+/** A query with its set operations, CTEs and outermost ordering. */
+export interface Query {
+  readonly with: readonly CommonTable[];
+  readonly body: QueryBody;
+  readonly asOf: AsOf | null;
+  readonly orderBy: readonly OrderItem[];
+  readonly limit: Slot | null;
+  readonly after: Slot | null;
+  readonly facets: readonly ColumnRef[];
+  readonly place: Place;
+}
+
+export interface CommonTable {
+  readonly name: string;
+  readonly columns: readonly string[];
+  readonly recursive: boolean;
+  readonly query: Query;
+}
+
+export type QueryBody =
+  | Select
+  | {
+      readonly kind: 'set-operation';
+      readonly op: 'union' | 'union all' | 'intersect' | 'except';
+      readonly left: QueryBody;
+      readonly right: QueryBody;
+      readonly place: Place;
+    };
+
+export interface Select {
+  readonly kind: 'select';
+  readonly distinct: boolean;
+  readonly projection: readonly ProjectionItem[];
+  readonly from: Source;
+  readonly where: Expression | null;
+  readonly groupBy: readonly Expression[];
+  readonly window: GroupWindow | null;
+  readonly having: Expression | null;
+  readonly rankBy: readonly Expression[];
+  readonly compute: readonly { readonly label: string; readonly expression: Expression }[];
+  readonly place: Place;
+}
+
+export type ProjectionItem =
+  | { readonly kind: 'star'; readonly table: string | null; readonly place: Place }
+  | { readonly kind: 'expression'; readonly expression: Expression; readonly alias: string | null; readonly place: Place };
+
+export type Source =
+  | { readonly kind: 'table'; readonly name: string; readonly alias: string | null; readonly place: Place }
+  | { readonly kind: 'subquery'; readonly query: Query; readonly alias: string | null; readonly place: Place }
+  | {
+      readonly kind: 'join';
+      readonly type: 'inner' | 'left' | 'right' | 'full';
+      readonly left: Source;
+      readonly right: Source;
+      readonly on: Expression;
+      readonly place: Place;
+    }
+  /** `name(arg, NAME => value, …)` and the keyword forms that translate to it. */
+  | {
+      readonly kind: 'function';
+      readonly name: string;
+      readonly arguments: readonly FunctionArgument[];
+      readonly alias: string | null;
+      readonly place: Place;
+    };
+
+export interface FunctionArgument {
+  readonly name: string | null;
+  readonly value: Expression;
+}
+
+export type AsOf =
+  | { readonly axis: 'valid' | 'system'; readonly instant: Slot; readonly place: Place }
+  | { readonly axis: 'current'; readonly place: Place };
+
+export interface OrderItem {
+  readonly expression: Expression;
+  readonly descending: boolean;
+  readonly collate: 'codepoint' | 'unicode';
+}
+
+export interface GroupWindow {
+  readonly type: 'tumble' | 'hop' | 'session';
+  readonly column: ColumnRef;
+  readonly intervals: readonly Interval[];
+  readonly place: Place;
+}
+
+export interface Interval {
+  readonly slot: Slot;
+  /** Nanoseconds of one unit; the slot holds `'N <unit>'` text. */
+  readonly place: Place;
+}
+
+export interface ColumnRef {
+  readonly kind: 'column';
+  readonly table: string | null;
+  readonly name: string;
+  readonly place: Place;
+}
+
+export type BinaryOp = '=' | '!=' | '<' | '<=' | '>' | '>=' | '+' | '-' | '*' | '/' | '%' | 'and' | 'or' | 'like';
+
+export type Expression =
+  | ColumnRef
+  | { readonly kind: 'literal'; readonly slot: number; readonly place: Place }
+  | {
+      readonly kind: 'binary';
+      readonly op: BinaryOp;
+      readonly left: Expression;
+      readonly right: Expression;
+      readonly place: Place;
+    }
+  | { readonly kind: 'not'; readonly operand: Expression; readonly place: Place }
+  | { readonly kind: 'negate'; readonly operand: Expression; readonly place: Place }
+  | { readonly kind: 'is-null'; readonly operand: Expression; readonly negated: boolean; readonly place: Place }
+  | {
+      readonly kind: 'in-list';
+      readonly operand: Expression;
+      readonly items: readonly Expression[];
+      readonly negated: boolean;
+      readonly place: Place;
+    }
+  | {
+      readonly kind: 'in-query';
+      readonly operand: Expression;
+      readonly query: Query;
+      readonly negated: boolean;
+      readonly place: Place;
+    }
+  | {
+      readonly kind: 'between';
+      readonly operand: Expression;
+      readonly low: Expression;
+      readonly high: Expression;
+      readonly negated: boolean;
+      readonly place: Place;
+    }
+  /** Equality form, both spellings: CASE x WHEN v …, and CASE WHEN x = v …. */
+  | {
+      readonly kind: 'case';
+      readonly operand: Expression | null;
+      readonly branches: readonly { readonly when: Expression; readonly then: Expression }[];
+      readonly otherwise: Expression | null;
+      readonly place: Place;
+    }
+  | { readonly kind: 'now'; readonly place: Place }
+  | { readonly kind: 'interval'; readonly interval: Interval; readonly place: Place }
+  | {
+      readonly kind: 'aggregate';
+      readonly function: 'count' | 'sum' | 'avg' | 'min' | 'max';
+      readonly operand: Expression | null;
+      readonly distinct: boolean;
+      readonly place: Place;
+    }
+  /** Scalar functions by name, upper case: MATCH, SOUNDEX, METAPHONE, COLOGNE, DEGREE, LOOKUP, rank primitives. */
+  | { readonly kind: 'call'; readonly name: string; readonly arguments: readonly FunctionArgument[]; readonly place: Place };

@@ -1,0 +1,114 @@
+/**
+ * The read vocabulary: what a snapshot offers and how it is asked. Pure types, so that every room may name them.
+ * Rows leave in blocks of columns; nothing here is an object per row.
+ */
+import type { Vector } from '../log/columns.ts';
+import type { AccessRecord, TypeDefinition } from '../log/entry.ts';
+import type { Cell, ColumnType } from '../log/value.ts';
+
+/** Which versions a read is about. `all` leaves an axis alone; an instant keeps `from <= at < to` on it. */
+export interface TimeBounds {
+  readonly system: 'all' | bigint;
+  readonly valid: 'all' | bigint;
+}
+
+/** A necessary condition on one column, for pruning only: the planner filters exactly afterwards. */
+export interface ZonePredicate {
+  readonly column: string;
+  readonly op: '=' | '<' | '<=' | '>' | '>=';
+  readonly value: Exclude<Cell, null | Float32Array>;
+}
+
+export interface ScanRequest {
+  readonly type: string;
+  /** Columns to deliver, system columns included, in the order in which `RowBlock.columns` has them. */
+  readonly columns: readonly string[];
+  readonly time: TimeBounds;
+  /** Only rows whose `_pk` is one of these: answered from the primary-key index. */
+  readonly keys?: readonly string[];
+  /** Only versions with system_from above this instant (keyset paging). */
+  readonly after?: bigint;
+  readonly zones?: readonly ZonePredicate[];
+  /** Most rows in a block; a few thousand. Column vectors of a block are in a segment's own row numbers. */
+  readonly blockRows?: number;
+}
+
+/**
+ * Rows of one stretch of storage, in system_from order (within one scan, blocks come in that order too; a scan by
+ * keys included). Row numbers in `selection[0..count)` index every vector. The vectors belong to the store: valid
+ * only until the reader next yields to the event loop, never to be written to.
+ */
+export interface RowBlock {
+  readonly columns: readonly Vector[];
+  /** Ascending row numbers; null means first .. first+count-1. */
+  readonly selection: Int32Array | null;
+  readonly first: number;
+  readonly count: number;
+  /** Versions looked at to make this block, for the scanned-row cap. */
+  readonly scanned: number;
+}
+
+/** How a scan would go, for EXPLAIN: figures of what the caller may see only. */
+export interface ScanEstimate {
+  readonly access: 'primary key' | 'live' | 'as of' | 'all versions';
+  readonly rows: number;
+  readonly segments: number;
+}
+
+export interface RowReader {
+  /** Blocks one by one, so that the caller can yield and stop between any two. */
+  scan(request: ScanRequest): Iterator<RowBlock, void>;
+  estimate(request: ScanRequest): ScanEstimate;
+}
+
+export interface CatalogReader {
+  type(name: string): TypeDefinition | undefined;
+  /** By name, in codepoint order. */
+  types(): readonly TypeDefinition[];
+  readonly ontologyVersion: number;
+}
+
+/** Columns of a type as a reader sees them: system columns first, then properties in order. */
+export interface ReadableColumn {
+  readonly name: string;
+  readonly type: ColumnType;
+  readonly system: boolean;
+}
+
+export interface AuditQuery {
+  readonly since?: bigint;
+  readonly until?: bigint;
+  readonly objectType?: string;
+  readonly principal?: string;
+  readonly purpose?: string;
+  readonly action?: string;
+  /** Entries after this cursor, as `AuditPage.next` gave it. */
+  readonly after?: string;
+  readonly limit: number;
+}
+
+export interface AuditEntry extends AccessRecord {
+  readonly leaf: number;
+  readonly indexInEntry: number;
+}
+
+export interface AuditPage {
+  readonly entries: readonly AuditEntry[];
+  readonly next: string | null;
+}
+
+export interface AuditReader {
+  count(query: Omit<AuditQuery, 'after' | 'limit'>): Promise<{ count: number; byAction: Readonly<Record<string, number>> }>;
+  entries(query: AuditQuery): Promise<AuditPage>;
+}
+
+/** Everything a snapshot offers, at one branch, position and instant. */
+export interface AccessPaths {
+  readonly branch: string;
+  /** Positions below this one are visible. Audit and admin surfaces only. */
+  readonly position: number;
+  /** `as_of_system`: the clock instant of the snapshot, what `now()` means in it. */
+  readonly instant: bigint;
+  readonly catalog: CatalogReader;
+  readonly rows: RowReader;
+}

@@ -1,0 +1,30 @@
+/**
+ * State derived from the log. Anything that a projection knows can be forgotten and rebuilt.
+ *
+ * - `apply` is deterministic and total: the entry was decided before it was appended. It reads no clock, draws no
+ *   random number, iterates nothing in an order that its input did not fix, and never throws on a valid entry.
+ * - `checkpoint`, then `restore` and the entries after its watermark = the same state.
+ * - `reset`, then every entry from leaf 0 = the same state, whatever the batch sizes.
+ * - `digest` is SHA-256 (hex) over a canonical dump: equal state, equal digest, on any machine and layout.
+ */
+import type { CommittedEntry } from '../log/entry.ts';
+
+export interface Projection {
+  readonly name: string;
+  /** Raise to discard old checkpoints and rebuild. */
+  readonly formatVersion: number;
+  apply(entry: CommittedEntry): void;
+  checkpoint(target: CheckpointWriter): Promise<void>;
+  restore(source: CheckpointReader): Promise<void>;
+  reset(): void;
+  digest(): string;
+}
+
+/** One atomic file per projection: position and data can't part. Sections are named and read back in any order. */
+export interface CheckpointWriter {
+  section(name: string, bytes: Uint8Array): void;
+}
+
+export interface CheckpointReader {
+  section(name: string): Uint8Array | undefined;
+}
