@@ -1,0 +1,409 @@
+/**
+ * Every setting once: name, type, default and one line of help. Environment over config file over default; anything
+ * malformed or unknown stops the start. README's table, `/config` and the boot checks read this same table.
+ */
+import { existsSync, readFileSync } from 'node:fs';
+import { homedir } from 'node:os';
+import { join } from 'node:path';
+import { parse as parseToml, TomlError } from 'smol-toml';
+
+/** One line that says what to set: printed without a stack, exit code 2. */
+export class ConfigError extends Error {
+  override readonly name = 'ConfigError';
+}
+
+interface Setting<T> {
+  readonly help: string;
+  /** What the built-in default reads as in documentation. */
+  readonly defaultText: string;
+  readonly default: T;
+  /** Throws a ConfigError that names what is accepted. */
+  readonly parse: (text: string) => T;
+  readonly secret: boolean;
+}
+
+const text = (fallback: string, help: string): Setting<string> => ({
+  help,
+  default: fallback,
+  defaultText: fallback,
+  parse: nonEmpty,
+  secret: false,
+});
+
+const optionalText = (help: string, secret = false): Setting<string | null> => ({
+  help,
+  default: null,
+  defaultText: 'unset',
+  parse: nonEmpty,
+  secret,
+});
+
+const oneOf = <const T extends string>(values: readonly T[], fallback: T, help: string): Setting<T> => ({
+  help: `${help} (${values.join(', ')})`,
+  default: fallback,
+  defaultText: fallback,
+  secret: false,
+  parse: (given) => {
+    const found = values.find((value) => value === given);
+    if (found === undefined) throw new ConfigError(`expected one of ${values.join(', ')}`);
+    return found;
+  },
+});
+
+const integer = (fallback: number, min: number, max: number, help: string): Setting<number> => ({
+  help,
+  default: fallback,
+  defaultText: fallback.toLocaleString('en-US').replaceAll(',', ' '),
+  secret: false,
+  parse: (given) => {
+    const value = /^\d{1,15}$/.test(given) ? Number(given) : Number.NaN;
+    if (!(value >= min && value <= max)) throw new ConfigError(`expected an integer from ${min} to ${max}`);
+    return value;
+  },
+});
+
+const port = (fallback: number, help: string): Setting<number> => ({
+  ...integer(fallback, 0, 65_535, help),
+  defaultText: String(fallback),
+});
+
+const boolean = (fallback: boolean, help: string): Setting<boolean> => ({
+  help,
+  default: fallback,
+  defaultText: String(fallback),
+  parse: parseBoolean,
+  secret: false,
+});
+
+const optionalBoolean = (help: string, defaultText = 'unset'): Setting<boolean | null> => ({
+  help,
+  default: null,
+  defaultText,
+  parse: parseBoolean,
+  secret: false,
+});
+
+const list = (
+  fallback: readonly string[] | null,
+  help: string,
+  defaultText = fallback?.join(',') || 'empty',
+): Setting<readonly string[] | null> => ({
+  help,
+  default: fallback,
+  defaultText,
+  secret: false,
+  parse: (given) =>
+    given
+      .split(',')
+      .map((item) => item.trim())
+      .filter((item) => item !== ''),
+});
+
+/** Source: specification ("Deployment profiles", "Authentication", "Limits", "Other configuration") and its design. */
+export const settingsTable = {
+  SERVICE_PROFILE: oneOf(['free', 'server', 'cluster'], 'free', 'deployment profile'),
+  SERVICE_CONFIG: optionalText('path of the config file; next in line are ./service.toml and the home directory’s'),
+  SERVICE_DATA_DIR: text('./data/service', 'where the log, keys, blobs and derived files live'),
+  SERVICE_IN_MEMORY: boolean(false, 'keep everything in memory: nothing survives the process'),
+
+  SERVICE_HTTP_BIND: { ...optionalText('address of the data listener'), defaultText: '127.0.0.1 on free, 0.0.0.0 elsewhere' },
+  SERVICE_PORT: port(9090, 'port of the data listener'),
+  SERVICE_ADMIN_BIND: text('127.0.0.1:9091', 'loopback address and port of the admin listener'),
+  SERVICE_PLAINTEXT_OK: optionalBoolean('serve without TLS', 'true on a loopback bind only'),
+  SERVICE_TLS_CERT: optionalText('PEM certificate chain of the data listener'),
+  SERVICE_TLS_KEY: optionalText('PEM private key of the data listener'),
+  SERVICE_ERRORS_BASE: text('urn:annals:errors', 'prefix of the type URI of problem records'),
+  SERVICE_BODY_LIMIT_MB: integer(64, 1, 4096, 'largest buffered request body and atomic batch, MiB'),
+
+  SERVICE_SECURITY_MODE: oneOf(['strict', 'open'], 'strict', 'whether weak-security opt-outs are tolerated'),
+  SERVICE_KMS_LOCAL_DEV: boolean(false, 'keep the key-encryption key in a file of the data directory (security mode open)'),
+  SERVICE_UNSAFE_LOCAL_FENCING: boolean(false, 'cluster without a fencing lease (security mode open)'),
+  SERVICE_GRPC_PLAINTEXT_OK: boolean(false, 'gRPC and Flight without TLS (security mode open)'),
+  SERVICE_OPEN_DEV_ALLOWED: boolean(false, 'unauthenticated local development, under its five conditions'),
+  SERVICE_BEARER_TOKEN: optionalText('bootstrap secret of gRPC, Flight, relational and compatibility doors', true),
+  SERVICE_ADMIN_TOKEN: optionalText('credential of the admin listener; from the environment only', true),
+  SERVICE_TOKEN_REGISTRY_MAX: integer(1000, 0, 10_000_000, 'most registered tokens; 0 means the default'),
+  SERVICE_KEK: optionalText('key-encryption key: 32 bytes as hex or base64', true),
+  SERVICE_KEK_FILE: optionalText('file with the key-encryption key'),
+  SERVICE_LOG_SIGNING_KEY: {
+    ...optionalText('seed of the log’s Ed25519 key: 32 bytes as hex or base64', true),
+    defaultText: 'made on free, derived from the erasure key elsewhere',
+  },
+  SERVICE_ERASURE_SIGNING_KEY: optionalText(
+    'seed of the receipts’ Ed25519 key: 32 bytes as hex or base64; required on server and cluster',
+    true,
+  ),
+  SERVICE_PURPOSE_MODE: oneOf(['strict', 'open'], 'strict', 'whether purposes must be registered'),
+  SERVICE_PURPOSES: list(null, 'registered purposes', 'analytics,test on free, empty elsewhere'),
+  SERVICE_TENANCY_MODE: oneOf(['single', 'multi'], 'single', 'multi needs the cluster profile'),
+  SERVICE_MAX_TENANTS: { ...integer(0, 0, 1_000_000, 'lowers the licensed tenant ceiling; 0 leaves it'), defaultText: '0' },
+  SERVICE_DEMO_MODE: boolean(false, 'say in /version and /status that this is a demonstration'),
+
+  SERVICE_WAL_SYNC: oneOf(
+    ['always', 'interval', 'off'],
+    'interval',
+    'when acknowledged writes are fsynced; only off may lose them',
+  ),
+  SERVICE_DURABILITY: oneOf(['group', 'sync'], 'group', 'sync treats every write as if it carried X-Service-Durability: sync'),
+  SERVICE_LOG_ORIGIN: text('annals/log/main', 'origin line of signed tree heads'),
+  SERVICE_DRAIN_TIMEOUT_SECS: integer(30, 0, 86_400, 'longest graceful shutdown'),
+  SERVICE_COMPACT_MAX_PARALLEL: integer(4, 1, 64, 'compactions at once'),
+  SERVICE_HYDRATE_MAX_PARALLEL: integer(8, 1, 64, 'column loads at once'),
+  SERVICE_TEMPORAL_INDEX_MAX_ENTRIES: integer(4_000_000, 0, 1e12, 'per type; beyond it AS OF scans'),
+  SERVICE_BLOOM_COLUMNS: list(['tenant_id', 'object_type'], 'columns with bloom filters'),
+  SERVICE_SKETCH_COLUMNS: list([], 'columns with sketches'),
+  SERVICE_PINNED_NAMESPACES: list([], 'namespaces with a reserved cache slice'),
+
+  SERVICE_QUERY_TIMEOUT_SECS: integer(30, 1, 86_400, 'longest query'),
+  SERVICE_MAX_RESULT_ROWS: integer(1_000_000, 1, 1e12, 'largest result'),
+  SERVICE_MAX_SCANNED_ROWS: integer(10_000_000, 1, 1e15, 'versions that one query may look at'),
+  SERVICE_QUERY_MEMORY_MB: integer(512, 1, 1_048_576, 'memory that one query may hold, MiB'),
+  SERVICE_MAX_INFLIGHT_QUERIES: integer(10, 1, 1_000_000, 'queries at once per tenant'),
+  SERVICE_QUERY_QUOTA: integer(10_000, 1, 1e15, 'cost units per principal and period'),
+  SERVICE_QUERY_QUOTA_PERIOD_SECS: integer(60, 1, 31_536_000, 'period of the quota'),
+  SERVICE_RATE_LIMIT_RPS: integer(1000, 1, 1e9, 'writes per second and address'),
+  SERVICE_READ_RATE_LIMIT_RPS: integer(2000, 1, 1e9, 'reads per second and address'),
+  SERVICE_MEMORY_RATE_LIMIT_RPS: integer(500, 1, 1e9, 'memory calls per second and address'),
+  SERVICE_MAX_WATCH_SUBSCRIPTIONS: integer(100, 0, 1_000_000, 'watch subscriptions per tenant'),
+  SERVICE_MAX_VECTOR_K: integer(1000, 0, 1_000_000, 'largest vector k; 0 disables'),
+  SERVICE_MV_MAX_ROWS: integer(1_000_000, 0, 1e12, 'cached rows of a materialized view'),
+  SERVICE_SEARCH_PRESET: optionalText('default typo tolerance of searches'),
+  SERVICE_LLM_URL: optionalText('model that translates plain questions'),
+  SERVICE_EMBED_URL: optionalText('OpenAI-compatible embeddings endpoint'),
+  SERVICE_CLUSTER_DEAD_AFTER_SECS: integer(90, 1, 86_400, 'silence after which a node counts as dead'),
+
+  SERVICE_GRPC_PORT: port(50_051, 'gRPC door'),
+  SERVICE_GRPC_ENABLE: optionalBoolean('gRPC door'),
+  SERVICE_FLIGHT_PORT: port(8815, 'Arrow Flight door'),
+  SERVICE_FLIGHT_ENABLE: optionalBoolean('Arrow Flight door'),
+  SERVICE_OBJECT_PORT: port(9191, 'object-storage door'),
+  SERVICE_OBJECT_ENABLE: optionalBoolean('object-storage door'),
+  SERVICE_OBJECT_SECRET_KEY: optionalText('secret key of signed requests on the object door', true),
+  SERVICE_OBJECT_BLOB_THRESHOLD_MB: integer(4, 1, 4096, 'object bodies from here on go to the blob store, MiB'),
+  SERVICE_RELATIONAL_PORT: port(5433, 'relational wire door'),
+  SERVICE_RELATIONAL_ENABLE: optionalBoolean('relational wire door'),
+  SERVICE_COLUMNAR_HTTP_PORT: port(8123, 'columnar HTTP door'),
+  SERVICE_COLUMNAR_HTTP_ENABLE: optionalBoolean('columnar HTTP door'),
+  SERVICE_COLUMNAR_NATIVE_PORT: port(9000, 'columnar native door'),
+  SERVICE_COLUMNAR_NATIVE_ENABLE: optionalBoolean('columnar native door'),
+  SERVICE_GRAPH_HTTP_PORT: port(7474, 'graph HTTP door'),
+  SERVICE_GRAPH_HTTP_ENABLE: optionalBoolean('graph HTTP door'),
+  SERVICE_GRAPH_BINARY_PORT: port(7687, 'graph binary door'),
+  SERVICE_GRAPH_BINARY_ENABLE: optionalBoolean('graph binary door'),
+  SERVICE_KV_PORT: port(6379, 'key-value door'),
+  SERVICE_KV_ENABLE: optionalBoolean('key-value door'),
+  SERVICE_DOCUMENT_PORT: port(27_017, 'document door'),
+  SERVICE_DOCUMENT_ENABLE: optionalBoolean('document door'),
+} as const satisfies Record<string, Setting<unknown>>;
+
+export type SettingName = keyof typeof settingsTable;
+
+type Parsed = { readonly [K in SettingName]: (typeof settingsTable)[K] extends Setting<infer T> ? T : never };
+
+/** Parsed settings with the defaults that depend on other settings filled in. */
+export interface Settings extends Omit<Parsed, 'SERVICE_HTTP_BIND' | 'SERVICE_PLAINTEXT_OK' | 'SERVICE_PURPOSES'> {
+  readonly SERVICE_HTTP_BIND: string;
+  readonly SERVICE_PLAINTEXT_OK: boolean;
+  readonly SERVICE_PURPOSES: readonly string[];
+  /** `SERVICE_RANKING_<Type>`: rule:field:value[,rule:field:value]. */
+  readonly rankings: Readonly<Record<string, string>>;
+  /** Where each setting came from, for `/config`. */
+  readonly sources: Readonly<Record<string, 'environment' | 'file' | 'default'>>;
+  readonly configFile: string | null;
+}
+
+export interface ConfigInputs {
+  readonly env: Readonly<Record<string, string | undefined>>;
+  /** `--config` of the command line. */
+  readonly configPath?: string | undefined;
+  /** Settings given by other flags (`--data-dir`): over everything. */
+  readonly overrides?: Readonly<Partial<Record<SettingName, string>>>;
+  readonly workingDirectory?: string;
+  readonly homeDirectory?: string;
+}
+
+const rankingPrefix = 'SERVICE_RANKING_';
+
+/** Reads environment and config file. Throws ConfigError with one clear line. */
+export function loadSettings(inputs: ConfigInputs): Settings {
+  const configFile = findConfigFile(inputs);
+  const fromFile = configFile === null ? {} : readConfigFile(configFile);
+  const parsed: Record<string, unknown> = {};
+  const sources: Record<string, 'environment' | 'file' | 'default'> = {};
+  const rankings: Record<string, string> = {};
+
+  const given: Record<string, string> = {};
+  for (const [name, value] of Object.entries(fromFile)) take(name, value, 'file');
+  for (const [name, value] of Object.entries(inputs.env)) {
+    if (name.startsWith('SERVICE_') && value !== undefined) take(name, value, 'environment');
+  }
+  for (const [name, value] of Object.entries(inputs.overrides ?? {})) take(name, value, 'environment');
+
+  for (const [name, setting] of Object.entries<Setting<unknown>>(settingsTable)) {
+    if (given[name] === undefined) {
+      parsed[name] = setting.default;
+      sources[name] = 'default';
+      continue;
+    }
+    try {
+      parsed[name] = setting.parse(given[name]);
+    } catch (error) {
+      if (!(error instanceof ConfigError)) throw error;
+      const shown = setting.secret ? 'the value given' : JSON.stringify(given[name]);
+      const legacy = name === 'SERVICE_PROFILE' && given[name] === 'lite' ? ' (the profile lite was removed: use free)' : '';
+      throw new ConfigError(`${name}: ${shown} is malformed: ${error.message}${legacy}`);
+    }
+  }
+
+  const settings = parsed as unknown as Parsed;
+  const free = settings.SERVICE_PROFILE === 'free';
+  const bind = settings.SERVICE_HTTP_BIND ?? (free ? '127.0.0.1' : '0.0.0.0');
+  return {
+    ...settings,
+    SERVICE_HTTP_BIND: bind,
+    SERVICE_PLAINTEXT_OK: settings.SERVICE_PLAINTEXT_OK ?? isLoopback(bind),
+    SERVICE_PURPOSES: settings.SERVICE_PURPOSES ?? (free ? ['analytics', 'test'] : []),
+    SERVICE_TOKEN_REGISTRY_MAX: settings.SERVICE_TOKEN_REGISTRY_MAX || settingsTable.SERVICE_TOKEN_REGISTRY_MAX.default,
+    rankings,
+    sources,
+    configFile,
+  };
+
+  function take(name: string, value: string, source: 'environment' | 'file'): void {
+    if (name.startsWith(rankingPrefix) && name.length > rankingPrefix.length) {
+      rankings[name.slice(rankingPrefix.length)] = checkRanking(name, value);
+      return;
+    }
+    if (!(name in settingsTable)) {
+      throw new ConfigError(
+        `${name} is not a setting of this version${suggestion(name)}; remove it (\`annals serve --help\` lists all)`,
+      );
+    }
+    if (name === 'SERVICE_ADMIN_TOKEN' && source === 'file') {
+      throw new ConfigError('SERVICE_ADMIN_TOKEN is read from the environment only; remove it from the config file');
+    }
+    given[name] = value;
+    sources[name] = source;
+  }
+}
+
+/** What `/config` shows: every setting, secrets as whether they are set. */
+export function redactedSettings(settings: Settings): Record<string, { value: unknown; source: string }> {
+  const shown: Record<string, { value: unknown; source: string }> = {};
+  for (const [name, setting] of Object.entries<Setting<unknown>>(settingsTable)) {
+    const value = settings[name as SettingName];
+    shown[name] = {
+      value: setting.secret ? (value === null ? null : '<redacted>') : value,
+      source: settings.sources[name] ?? 'default',
+    };
+  }
+  for (const [type, value] of Object.entries(settings.rankings)) shown[rankingPrefix + type] = { value, source: 'environment' };
+  return shown;
+}
+
+/** `host:port`, `[::1]:port`. Throws ConfigError. */
+export function parseBind(name: string, value: string): { host: string; port: number } {
+  const match = /^(?:\[([0-9a-fA-F:.]+)\]|([^:[\]]+)):(\d{1,5})$/.exec(value);
+  const parsedPort = Number(match?.[3]);
+  if (!match || parsedPort > 65_535) throw new ConfigError(`${name}: ${JSON.stringify(value)} is malformed: expected host:port`);
+  return { host: (match[1] ?? match[2])!, port: parsedPort };
+}
+
+export function isLoopback(host: string): boolean {
+  const bare = host.replace(/^\[|\]$/g, '');
+  return bare === 'localhost' || bare === '::1' || /^127(\.\d{1,3}){3}$/.test(bare);
+}
+
+/** 32 bytes as 64 hex digits or base64. Throws ConfigError without showing the value. */
+export function parseKey(name: string, value: string): Uint8Array {
+  const trimmed = value.trim();
+  const bytes = /^[0-9a-fA-F]{64}$/.test(trimmed)
+    ? Buffer.from(trimmed, 'hex')
+    : /^[A-Za-z0-9+/_-]{43}=?$/.test(trimmed)
+      ? Buffer.from(trimmed, 'base64')
+      : null;
+  if (bytes?.length !== 32) throw new ConfigError(`${name}: expected 32 bytes as 64 hex digits or base64`);
+  return new Uint8Array(bytes);
+}
+
+/** Whole text of a file that a setting names. */
+export function readSettingFile(name: string, path: string): string {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch (error) {
+    throw new ConfigError(`${name}: cannot read ${path}: ${(error as NodeJS.ErrnoException).code ?? 'unknown error'}`);
+  }
+}
+
+function findConfigFile(inputs: ConfigInputs): string | null {
+  const named = inputs.configPath ?? inputs.env['SERVICE_CONFIG'];
+  if (named !== undefined && named !== '') {
+    if (!existsSync(named)) throw new ConfigError(`config file ${named} does not exist`);
+    return named;
+  }
+  const here = join(inputs.workingDirectory ?? process.cwd(), 'service.toml');
+  const home = join(inputs.homeDirectory ?? homedir(), '.config', 'annals', 'service.toml');
+  return [here, home].find((path) => existsSync(path)) ?? null;
+}
+
+/** Keys are the settings' own names, or the same in lower case without the prefix: `wal_sync = "always"`. */
+function readConfigFile(path: string): Record<string, string> {
+  let content: Record<string, unknown>;
+  try {
+    content = parseToml(readFileSync(path, 'utf8'), { integersAsBigInt: true });
+  } catch (error) {
+    if (error instanceof TomlError)
+      throw new ConfigError(`${path}:${error.line}:${error.column}: ${error.message.split('\n')[0]}`);
+    throw new ConfigError(`cannot read config file ${path}: ${(error as Error).message}`);
+  }
+  const settings: Record<string, string> = {};
+  for (const [key, value] of Object.entries(content)) {
+    const name = key.startsWith('SERVICE_') ? key : `SERVICE_${key.toUpperCase()}`;
+    const scalar = typeof value === 'string' || typeof value === 'bigint' || typeof value === 'boolean';
+    if (scalar) settings[name] = String(value);
+    else if (Array.isArray(value) && value.every((item) => typeof item === 'string')) settings[name] = value.join(',');
+    else throw new ConfigError(`${path}: ${key} must be a string, an integer, a boolean or a list of strings`);
+  }
+  return settings;
+}
+
+function checkRanking(name: string, value: string): string {
+  if (!value.split(',').every((rule) => /^[^:]+:[^:]+:[^:]+$/.test(rule))) {
+    throw new ConfigError(`${name}: ${JSON.stringify(value)} is malformed: expected rule:field:value[,rule:field:value]`);
+  }
+  return value;
+}
+
+/** The setting whose name differs by the fewest edits, if few enough to be a slip. */
+function suggestion(name: string): string {
+  let best = '';
+  let bestDistance = 4;
+  for (const known of Object.keys(settingsTable)) {
+    const distance = editDistance(name, known);
+    if (distance < bestDistance) [best, bestDistance] = [known, distance];
+  }
+  return best === '' ? '' : ` (did you mean ${best}?)`;
+}
+
+function editDistance(a: string, b: string): number {
+  let previous = Array.from({ length: b.length + 1 }, (_, i) => i);
+  for (let i = 1; i <= a.length; i++) {
+    const current = [i];
+    for (let j = 1; j <= b.length; j++) {
+      current[j] = Math.min(previous[j]! + 1, current[j - 1]! + 1, previous[j - 1]! + (a[i - 1] === b[j - 1] ? 0 : 1));
+    }
+    previous = current;
+  }
+  return previous[b.length]!;
+}
+
+function nonEmpty(given: string): string {
+  if (given === '') throw new ConfigError('expected a value, not an empty string');
+  return given;
+}
+
+function parseBoolean(given: string): boolean {
+  if (given === 'true') return true;
+  if (given === 'false') return false;
+  throw new ConfigError('expected true or false');
+}
