@@ -1,0 +1,175 @@
+/** A disk that forgets: `SERVICE_IN_MEMORY`, and tests. Same refusals as the real one, by the same error codes. */
+import { dirname, normalize } from 'node:path/posix';
+import type { Disk, DiskFile } from './disk.ts';
+
+/** Carries `code` as the errors of `node:fs` do, so that callers tell absence from failure in one way. */
+export class DiskError extends Error {
+  readonly code: string;
+
+  constructor(code: string, what: string) {
+    super(`${code}: ${what}`);
+    this.name = 'DiskError';
+    this.code = code;
+  }
+}
+
+export class MemoryDisk implements Disk {
+  readonly #files = new Map<string, Content>();
+  readonly #directories = new Set<string>(['/', '.']);
+  readonly #locks = new Set<string>();
+
+  async open(path: string, mode: 'read' | 'write' | 'create'): Promise<DiskFile> {
+    const name = normalize(path);
+    let content = this.#files.get(name);
+    if (mode === 'create') {
+      if (content) throw new DiskError('EEXIST', `open ${name}`);
+      this.#requireParent(name);
+      this.#files.set(name, (content = new Content()));
+    }
+    if (!content) throw new DiskError('ENOENT', `open ${name}`);
+    return new MemoryFile(name, content, mode !== 'read');
+  }
+
+  async readFile(path: string): Promise<Uint8Array | undefined> {
+    return this.#files.get(normalize(path))?.copy();
+  }
+
+  async replaceFile(path: string, bytes: Uint8Array): Promise<void> {
+    const name = normalize(path);
+    this.#requireParent(name);
+    const content = new Content();
+    content.write(bytes, 0);
+    this.#files.set(name, content);
+  }
+
+  async rename(from: string, to: string): Promise<void> {
+    const content = this.#files.get(normalize(from));
+    if (!content) throw new DiskError('ENOENT', `rename ${from}`);
+    this.#requireParent(normalize(to));
+    this.#files.delete(normalize(from));
+    this.#files.set(normalize(to), content);
+  }
+
+  async unlink(path: string): Promise<void> {
+    if (!this.#files.delete(normalize(path))) throw new DiskError('ENOENT', `unlink ${path}`);
+  }
+
+  async list(directory: string): Promise<string[]> {
+    const parent = normalize(directory).replace(/(?<=.)\/$/, '');
+    const names: string[] = [];
+    for (const path of [...this.#files.keys(), ...this.#directories]) {
+      if (dirname(path) === parent && path !== parent) names.push(path.slice(path.lastIndexOf('/') + 1));
+    }
+    return names.sort((a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b)));
+  }
+
+  async makeDirectory(path: string): Promise<void> {
+    for (let name = normalize(path); !this.#directories.has(name); name = dirname(name)) this.#directories.add(name);
+  }
+
+  async syncDirectory(path: string): Promise<void> {
+    if (!this.#directories.has(normalize(path))) throw new DiskError('ENOENT', `sync ${path}`);
+  }
+
+  async size(path: string): Promise<number | undefined> {
+    return this.#files.get(normalize(path))?.length;
+  }
+
+  async lock(path: string): Promise<{ release(): Promise<void> }> {
+    const name = normalize(path);
+    if (this.#locks.has(name)) throw new DiskError('EWOULDBLOCK', `lock ${name}`);
+    this.#locks.add(name);
+    return {
+      release: async () => {
+        this.#locks.delete(name);
+      },
+    };
+  }
+
+  #requireParent(path: string): void {
+    if (!this.#directories.has(dirname(path))) throw new DiskError('ENOENT', `no directory ${dirname(path)}`);
+  }
+}
+
+class MemoryFile implements DiskFile {
+  readonly path: string;
+  readonly #content: Content;
+  readonly #writable: boolean;
+  #open = true;
+
+  constructor(path: string, content: Content, writable: boolean) {
+    this.path = path;
+    this.#content = content;
+    this.#writable = writable;
+  }
+
+  async size(): Promise<number> {
+    this.#check(false);
+    return this.#content.length;
+  }
+
+  async read(target: Uint8Array, offset: number): Promise<number> {
+    this.#check(false);
+    return this.#content.read(target, offset);
+  }
+
+  async write(source: Uint8Array, offset: number): Promise<number> {
+    this.#check(true);
+    this.#content.write(source, offset);
+    return source.length;
+  }
+
+  async sync(): Promise<void> {
+    this.#check(false);
+  }
+
+  async truncate(length: number): Promise<void> {
+    this.#check(true);
+    this.#content.truncate(length);
+  }
+
+  async close(): Promise<void> {
+    this.#check(false);
+    this.#open = false;
+  }
+
+  #check(writing: boolean): void {
+    if (!this.#open || (writing && !this.#writable)) throw new DiskError('EBADF', this.path);
+  }
+}
+
+/** Bytes of one file. Outlives its name while a handle is open, as on a real disk. */
+class Content {
+  #bytes = new Uint8Array(0);
+  length = 0;
+
+  read(target: Uint8Array, offset: number): number {
+    const count = Math.max(0, Math.min(target.length, this.length - offset));
+    target.set(this.#bytes.subarray(offset, offset + count));
+    return count;
+  }
+
+  write(source: Uint8Array, offset: number): void {
+    this.#reserve(offset + source.length);
+    this.#bytes.set(source, offset);
+    this.length = Math.max(this.length, offset + source.length);
+  }
+
+  truncate(length: number): void {
+    this.#reserve(length);
+    // Bytes beyond the end read as zero when the file grows again.
+    if (length < this.length) this.#bytes.fill(0, length, this.length);
+    this.length = length;
+  }
+
+  copy(): Uint8Array {
+    return this.#bytes.slice(0, this.length);
+  }
+
+  #reserve(length: number): void {
+    if (length <= this.#bytes.length) return;
+    const grown = new Uint8Array(Math.max(length, this.#bytes.length * 2));
+    grown.set(this.#bytes.subarray(0, this.length));
+    this.#bytes = grown;
+  }
+}
