@@ -31,6 +31,19 @@ export interface ScanRequest {
   readonly zones?: readonly ZonePredicate[];
   /** Most rows in a block; a few thousand. Column vectors of a block are in a segment's own row numbers. */
   readonly blockRows?: number;
+  /** Codes (`PathCodes`) of the organisation paths whose rows may come out, ascending; absent means every path. */
+  readonly paths?: readonly number[];
+}
+
+/** Internal column that carries the organisation path code of each row as `i32`; never offered to a caller. */
+export const pathColumn = '#path';
+
+/** Organisation paths by code, dense from 0 and append-only. Code 0 is the null path: rows without a tenant. */
+export interface PathCodes {
+  readonly size: number;
+  path(code: number): string | null;
+  /** -1 when no row was ever written there. */
+  codeOf(path: string | null): number;
 }
 
 /**
@@ -46,6 +59,19 @@ export interface RowBlock {
   readonly count: number;
   /** Versions looked at to make this block, for the scanned-row cap. */
   readonly scanned: number;
+  /** Path code that every row of the block has, or -1 when they differ. */
+  readonly path: number;
+}
+
+/** Where one stored version came from. */
+export interface RowProvenance {
+  readonly source: string;
+  readonly method: string;
+  readonly confidence: number;
+  /** Nanoseconds: the version's own system_from. */
+  readonly recordedAt: bigint;
+  /** What the writer named, else the system_from of the version this one superseded as 16 hex digits; null for genesis. */
+  readonly derivedFrom: string | null;
 }
 
 /** How a scan would go, for EXPLAIN: figures of what the caller may see only. */
@@ -59,6 +85,9 @@ export interface RowReader {
   /** Blocks one by one, so that the caller can yield and stop between any two. */
   scan(request: ScanRequest): Iterator<RowBlock, void>;
   estimate(request: ScanRequest): ScanEstimate;
+  pathCodes(): PathCodes;
+  /** Of the visible version with this system_from in one of these paths (absent: any); undefined when there is none. */
+  provenanceOf(type: string, systemFrom: bigint, paths?: readonly number[]): RowProvenance | undefined;
 }
 
 export interface CatalogReader {
