@@ -2,7 +2,8 @@
  * What doors and planner hold of the gate. Two verbs inside one invocation: `snapshot` to read, `submit` to write;
  * the invocation itself guarantees that exactly one access record is written on every way out.
  */
-import type { AccessPaths } from '../projections/access-paths.ts';
+import type { TokenRecord } from '../log/entry.ts';
+import type { AccessPaths, AuditReader } from '../projections/access-paths.ts';
 import type { Command, Outcome } from '../projections/command.ts';
 import type { Caller } from './caller.ts';
 
@@ -22,6 +23,8 @@ export interface InvocationRequest {
   /** Purpose as given by the caller; null when none was. */
   readonly purpose: string | null;
   readonly correlationId: string;
+  /** Set by doors whose every call needs a purpose. */
+  readonly purposeRequired?: boolean;
 }
 
 /** What is known of an invocation once it is understood, for its access record. Later calls override earlier ones. */
@@ -43,6 +46,22 @@ export interface Invocation {
   snapshot(): GovernedSnapshot;
   /** Checks purpose, quota, policy and storage cap, decides, appends, applies; resolves when acknowledged. */
   submit(command: Command, options?: { readonly sync?: boolean }): Promise<Outcome>;
+  /** Access records of the caller's own scope; everybody's for the administrator. */
+  audit(): AuditReader;
+  /** Registered tokens that the caller may know of, by id, without their hashes. */
+  tokens(): readonly TokenView[];
+  /** The live decision about reading a type, and the rules that determine it. Refuses nothing. */
+  explainPolicy(objectType: string | null): PolicyExplanation;
+}
+
+export type TokenView = Omit<TokenRecord, 'secretHash'>;
+
+export interface PolicyExplanation {
+  readonly decision: 'allow' | 'deny';
+  /** One line a rule: `permit-own-tenant: whoever is known may …`. */
+  readonly because: readonly string[];
+  /** What the caller's scope lets through, in words. */
+  readonly scope: string;
 }
 
 export interface GateContract {

@@ -1,0 +1,99 @@
+/**
+ * From what a request carries to a `Caller`: the one place where a door learns who asks. Data routes take registry
+ * tokens only; the bootstrap secret and the admin credential never pass here.
+ */
+import type { Clock } from '../../clock.ts';
+import type { Settings } from '../../config.ts';
+import type { Caller } from '../caller.ts';
+import { parseOrganization, pathInForce } from '../tenancy/organization.ts';
+import { unauthenticated, verifyToken, type TokenDirectory } from './bearer-tokens.ts';
+import { openDevelopment } from './open-development.ts';
+import { verifyAdmin, verifySharedSecret } from './shared-secret.ts';
+
+export interface Credentials {
+  /** `Authorization` header as sent. */
+  readonly authorization: string | undefined;
+  /** `X-Organization-Id` header as sent. */
+  readonly organization?: string | readonly string[] | undefined;
+  readonly door: string;
+}
+
+export interface AuthenticatorParts {
+  readonly directory: TokenDirectory & { readonly tokenCount: number };
+  readonly clock: Clock;
+  readonly settings: Pick<
+    Settings,
+    'SERVICE_PROFILE' | 'SERVICE_ADMIN_TOKEN' | 'SERVICE_BEARER_TOKEN' | 'SERVICE_OPEN_DEV_ALLOWED'
+  >;
+  /** Whether the data listener is reachable from this machine only. */
+  readonly boundToLoopback: boolean;
+}
+
+export class Authenticator {
+  readonly #parts: AuthenticatorParts;
+
+  constructor(parts: AuthenticatorParts) {
+    this.#parts = parts;
+  }
+
+  /** A caller of the data listener. Throws REL_UNAUTHENTICATED, REL_XORG, or REL_INVALID for a malformed header. */
+  dataCaller(credentials: Credentials): Caller {
+    const { directory, clock } = this.#parts;
+    if (credentials.authorization === undefined && this.#isOpen()) {
+      return { ...nobody, path: parseOrganization(credentials.organization), door: credentials.door };
+    }
+    const token = verifyToken(bearer(credentials.authorization), directory, clock.now());
+    return {
+      principal: token.principal,
+      credential: 'token',
+      tokenId: token.id,
+      tenant: token.tenant,
+      path: pathInForce(token, parseOrganization(credentials.organization)),
+      roles: token.roles,
+      attributes: token.attributes,
+      purposes: token.purposes,
+      door: credentials.door,
+      branch: 'main',
+    };
+  }
+
+  /** The administrator, on the admin listener. */
+  adminCaller(credentials: Credentials): Caller {
+    const open = credentials.authorization === undefined && this.#isOpen();
+    if (!open) {
+      verifyAdmin(this.#parts.settings, credentials.authorization === undefined ? null : bearer(credentials.authorization));
+    }
+    return { ...nobody, principal: 'admin', credential: 'admin', door: credentials.door };
+  }
+
+  /** A caller of a compatibility door, which carries the bootstrap secret in a way of its own. */
+  sharedSecretCaller(presented: string | null, organization: string | null, door: string): Caller {
+    verifySharedSecret(this.#parts.settings, presented);
+    return { ...nobody, principal: 'shared-secret', credential: 'shared-secret', path: organization, door };
+  }
+
+  #isOpen(): boolean {
+    const { settings, directory, boundToLoopback } = this.#parts;
+    return openDevelopment({ settings, registeredTokens: directory.tokenCount, boundToLoopback });
+  }
+}
+
+const nobody: Caller = {
+  principal: 'development',
+  credential: 'none',
+  tokenId: null,
+  tenant: null,
+  path: null,
+  roles: [],
+  attributes: {},
+  purposes: [],
+  door: '',
+  branch: 'main',
+};
+
+/** The scheme is case-insensitive, the token is one word (RFC 6750). */
+function bearer(authorization: string | undefined): string {
+  const match = /^bearer +([^\s,]+) *$/i.exec(authorization ?? '');
+  if (match === null) throw unauthenticated();
+  return match[1]!;
+}

@@ -1,0 +1,102 @@
+/**
+ * Registry tokens: `ann_<id>_<secret>`. The id finds the record, the 256-bit secret proves possession; the registry
+ * holds the SHA-256 of the whole token and nothing else ever leaves this file. A secret of full entropy needs no slow hash.
+ */
+import { hash, timingSafeEqual } from 'node:crypto';
+import type { Ids, Random } from '../../clock.ts';
+import { ServiceError } from '../../errors.ts';
+import type { TokenRecord } from '../../log/entry.ts';
+import { FOREVER } from '../../log/timestamp.ts';
+import { checkIdentifier } from '../../log/value.ts';
+import { covers } from '../caller.ts';
+import { checkOrganization } from '../tenancy/organization.ts';
+
+/** Registered tokens by id: revoked and rotated ones are absent. */
+export interface TokenDirectory {
+  token(id: string): TokenRecord | undefined;
+}
+
+export interface TokenRequest {
+  readonly principal?: string | undefined;
+  readonly tenant?: string | undefined;
+  readonly organization?: string | undefined;
+  readonly roles?: readonly string[] | undefined;
+  readonly attributes?: Readonly<Record<string, string | number | boolean>> | undefined;
+  readonly purposes?: readonly string[] | undefined;
+  readonly expiresInSecs?: number | undefined;
+}
+
+/** A record for the log, and the token to show once. */
+export interface DraftedToken {
+  readonly record: TokenRecord;
+  readonly token: string;
+}
+
+const secretBytes = 32;
+const tokenShape = /^ann_([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})_[A-Za-z0-9_-]{43}$/;
+const expiresInSecsMax = 100 * 366 * 86_400;
+
+/** Makes a token; it is valid once a `mint-token` or `rotate-token` command with its record was submitted. */
+export function draftToken(request: TokenRequest, ids: Ids, random: Random, nowNs: bigint): DraftedToken {
+  const tenant = request.tenant ?? null;
+  const organization = request.organization ?? null;
+  if (tenant !== null) checkOrganization(tenant);
+  if (organization !== null) checkOrganization(organization);
+  if (tenant !== null && organization !== null && !covers(tenant, organization)) {
+    throw new ServiceError('REL_INVALID', 'organization must be the tenant or lie below it');
+  }
+  const id = ids.next();
+  const principal = request.principal ?? `principal-${id}`;
+  checkIdentifier(principal, 'principal');
+  for (const role of request.roles ?? []) checkIdentifier(role, 'a role');
+  for (const purpose of request.purposes ?? []) checkIdentifier(purpose, 'a purpose');
+  const token = `ann_${id}_${Buffer.from(random.fill(new Uint8Array(secretBytes))).toString('base64url')}`;
+  return {
+    token,
+    record: {
+      id,
+      secretHash: hash('sha256', token, 'hex'),
+      principal,
+      tenant,
+      organization,
+      roles: request.roles ?? [],
+      attributes: { ...request.attributes },
+      purposes: request.purposes ?? [],
+      expiresAt: expiry(request.expiresInSecs, nowNs),
+    },
+  };
+}
+
+/** A new secret for an existing token: everything else stays, and its expiry is not prolonged. */
+export function draftRotation(current: TokenRecord, ids: Ids, random: Random): DraftedToken {
+  const drafted = draftToken({ principal: current.principal }, ids, random, 0n);
+  return {
+    token: drafted.token,
+    record: { ...current, id: drafted.record.id, secretHash: drafted.record.secretHash },
+  };
+}
+
+/** The record of a valid token. Throws REL_UNAUTHENTICATED, in the same words whatever is wrong. */
+export function verifyToken(token: string, directory: TokenDirectory, nowNs: bigint): TokenRecord {
+  const id = tokenShape.exec(token)?.[1];
+  if (id === undefined) throw unauthenticated();
+  const record = directory.token(id);
+  // Hashed and compared even when there is no such token: how long a refusal takes must not tell which ids exist.
+  const given = hash('sha256', token, 'buffer');
+  const expected = record === undefined ? noDigest : Buffer.from(record.secretHash, 'hex');
+  const same = expected.length === given.length && timingSafeEqual(given, expected);
+  if (!same || record === undefined || nowNs >= record.expiresAt) throw unauthenticated();
+  return record;
+}
+
+export const unauthenticated = (): ServiceError => new ServiceError('REL_UNAUTHENTICATED', 'missing or invalid credential');
+
+const noDigest = Buffer.alloc(32);
+
+function expiry(expiresInSecs: number | undefined, nowNs: bigint): bigint {
+  if (expiresInSecs === undefined) return FOREVER;
+  if (!Number.isSafeInteger(expiresInSecs) || expiresInSecs < 1 || expiresInSecs > expiresInSecsMax) {
+    throw new ServiceError('REL_INVALID', `expires_in_secs must be an integer from 1 to ${expiresInSecsMax}`);
+  }
+  return nowNs + BigInt(expiresInSecs) * 1_000_000_000n;
+}

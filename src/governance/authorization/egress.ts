@@ -1,0 +1,25 @@
+/**
+ * Classified types never enter or leave through a door, whoever asks and whether or not they hold anything: the reply
+ * is the same before and after the first row, so it tells nobody what exists.
+ */
+import { ServiceError } from '../../errors.ts';
+
+/** Source: specification, "Other resources". */
+export const classifiedTypes: readonly string[] = [
+  'SourceTrueIdentity',
+  'SigintIntercept',
+  'AccessScopedIntercept',
+  'LawfulInterceptRecord',
+];
+
+// Spelling a name differently must not open a second drawer under it.
+const classified = new Set(classifiedTypes.map((name) => name.toLowerCase()));
+
+export function isClassified(type: string): boolean {
+  return classified.has(type.toLowerCase());
+}
+
+/** Throws REL_HUMINT. The detail never depends on what is stored. */
+export function refuseClassified(type: string): void {
+  if (isClassified(type)) throw new ServiceError('REL_HUMINT', `${type} is a classified type`);
+}

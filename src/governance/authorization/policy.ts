@@ -1,0 +1,105 @@
+/**
+ * Who may do what. Any forbid that matches denies; else any permit that matches allows; else deny. The decision carries
+ * the rules that determined it, so explaining is not a second implementation.
+ */
+import { ServiceError } from '../../errors.ts';
+import { covers, type Caller } from '../caller.ts';
+import type { Action } from '../gate-contract.ts';
+import { isClassified } from './egress.ts';
+
+/** One thing that somebody wants to do. */
+export interface PolicyRequest {
+  readonly caller: Caller;
+  readonly action: Action;
+  readonly purpose: string | null;
+  readonly objectType: string | null;
+  /** Token that the action is about (rotating, revoking): whose it is. */
+  readonly token?: { readonly id: string; readonly principal: string; readonly tenant: string | null };
+}
+
+export interface Rule {
+  readonly id: string;
+  readonly effect: 'permit' | 'forbid';
+  /** Read aloud by EXPLAIN POLICY. */
+  readonly says: string;
+  readonly matches: (request: PolicyRequest) => boolean;
+}
+
+export interface Decision {
+  readonly allowed: boolean;
+  /** Rules that determined it; empty when nothing matched and the default denied. */
+  readonly because: readonly Rule[];
+}
+
+export function decide(rules: readonly Rule[], request: PolicyRequest): Decision {
+  const forbids = rules.filter((rule) => rule.effect === 'forbid' && matches(rule, request));
+  if (forbids.length > 0) return { allowed: false, because: forbids };
+  const permits = rules.filter((rule) => rule.effect === 'permit' && matches(rule, request));
+  return { allowed: permits.length > 0, because: permits };
+}
+
+/** Throws REL_HUMINT for classified types and REL_ACL for everything else that is denied. */
+export function authorise(rules: readonly Rule[], request: PolicyRequest): void {
+  const decision = decide(rules, request);
+  if (decision.allowed) return;
+  if (decision.because.includes(forbidClassified)) {
+    throw new ServiceError('REL_HUMINT', `${request.objectType ?? 'this'} is a classified type`);
+  }
+  const why = decision.because.map((rule) => rule.says).join('; ') || 'no rule permits it';
+  throw new ServiceError('REL_ACL', `${request.action} is denied: ${why}`);
+}
+
+const forbidClassified: Rule = {
+  id: 'forbid-classified',
+  effect: 'forbid',
+  says: 'classified types never pass a door',
+  matches: ({ objectType }) => objectType !== null && isClassified(objectType),
+};
+
+const dataActions: ReadonlySet<Action> = new Set(['query', 'ingest', 'delete', 'remove', 'schema', 'audit', 'inspect']);
+const adminActions: ReadonlySet<Action> = new Set(['administer', 'audit', 'inspect']);
+
+/** What holds until a policy set is installed. */
+export const defaultRules: readonly Rule[] = [
+  forbidClassified,
+  {
+    id: 'forbid-foreign-tenant',
+    effect: 'forbid',
+    says: 'a credential acts inside its own tenant only',
+    matches: ({ caller }) => caller.tenant !== null && (caller.path === null || !covers(caller.tenant, caller.path)),
+  },
+  {
+    id: 'permit-own-tenant',
+    effect: 'permit',
+    says: 'whoever is known may work inside their own tenant',
+    matches: ({ caller, action }) => caller.credential !== 'admin' && dataActions.has(action),
+  },
+  {
+    id: 'permit-administrator',
+    effect: 'permit',
+    says: 'the administrator runs the store',
+    matches: ({ caller, action }) => (caller.credential === 'admin' || caller.credential === 'none') && adminActions.has(action),
+  },
+  {
+    id: 'permit-own-tokens',
+    effect: 'permit',
+    says: 'a token may rotate and revoke tokens of its own tenant, or its principal’s own',
+    matches: ({ caller, action, token }) =>
+      action === 'administer' &&
+      caller.credential === 'token' &&
+      token !== undefined &&
+      (token.id === caller.tokenId ||
+        (caller.tenant === null
+          ? token.tenant === null && token.principal === caller.principal
+          : token.tenant !== null && covers(caller.tenant, token.tenant))),
+  },
+];
+
+/** A rule that fails to evaluate must never widen what is allowed: an erring forbid denies, an erring permit is ignored. */
+function matches(rule: Rule, request: PolicyRequest): boolean {
+  try {
+    return rule.matches(request);
+  } catch {
+    return rule.effect === 'forbid';
+  }
+}

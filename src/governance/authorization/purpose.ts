@@ -1,0 +1,45 @@
+/**
+ * Why somebody asks. Purposes form a hierarchy by colon: registering `fraud` admits `fraud:aml`, never `fraudulent`.
+ * Strict mode admits registered purposes only; open mode, for development, any that is well formed.
+ */
+import { ServiceError } from '../../errors.ts';
+import { checkIdentifier } from '../../log/value.ts';
+
+export interface PurposeRules {
+  readonly mode: 'strict' | 'open';
+  readonly registered: readonly string[];
+}
+
+/** True when `purpose` is `parent` or lies below it, segment by segment. */
+export function purposeCovers(parent: string, purpose: string): boolean {
+  return (
+    purpose === parent ||
+    (purpose.length > parent.length && purpose.startsWith(parent) && purpose.charCodeAt(parent.length) === 0x3a)
+  );
+}
+
+/**
+ * Decides about one purpose. `restrictedTo` are the purposes that the credential is limited to (empty: any registered
+ * one); a limited credential must always say which of them it acts for.
+ */
+export function checkPurpose(
+  rules: PurposeRules,
+  purpose: string | null,
+  restrictedTo: readonly string[],
+  required: boolean,
+): void {
+  if (purpose === null || purpose === '') {
+    if (required || restrictedTo.length > 0) throw new ServiceError('REL_PURPOSE', 'a purpose is required and none was given');
+    return;
+  }
+  checkIdentifier(purpose, 'the purpose');
+  if (purpose.split(':').some((segment) => segment.trim() === '')) {
+    throw new ServiceError('REL_PURPOSE_UNKNOWN', `the purpose ${JSON.stringify(purpose)} has an empty segment`);
+  }
+  if (rules.mode === 'strict' && !rules.registered.some((parent) => purposeCovers(parent, purpose))) {
+    throw new ServiceError('REL_PURPOSE_UNKNOWN', `the purpose ${JSON.stringify(purpose)} is not registered`);
+  }
+  if (restrictedTo.length > 0 && !restrictedTo.some((parent) => purposeCovers(parent, purpose))) {
+    throw new ServiceError('REL_ACL', `the credential is not granted the purpose ${JSON.stringify(purpose)}`);
+  }
+}
