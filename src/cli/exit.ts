@@ -1,0 +1,33 @@
+/** How a command ends: codes that scripts can rely on, and one line on stderr that says why. */
+import { ConfigError } from '../config.ts';
+import { ServiceError } from '../errors.ts';
+
+export const exitCode = {
+  ok: 0,
+  /** The work was done and what it found is bad: verification failed, rows rejected, digests differ. */
+  found: 1,
+  /** The command could not run: bad flags or settings. */
+  usage: 2,
+  /** The store refused or failed. */
+  failed: 3,
+  /** Shutdown with acknowledged work still queued. */
+  undrained: 4,
+} as const;
+
+/** Runs a command to an exit code; anything thrown becomes one line. A bug keeps its stack. */
+export async function finish(command: () => Promise<number>): Promise<void> {
+  try {
+    process.exitCode = await command();
+  } catch (error) {
+    if (error instanceof ConfigError) {
+      process.stderr.write(`annals: ${error.message}\n`);
+      process.exitCode = exitCode.usage;
+    } else if (error instanceof ServiceError) {
+      process.stderr.write(`annals: ${error.message} (${error.code})\n`);
+      process.exitCode = exitCode.failed;
+    } else {
+      process.stderr.write(`annals: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`);
+      process.exitCode = exitCode.failed;
+    }
+  }
+}
