@@ -19,12 +19,6 @@ export interface ZonePredicate {
   readonly value: Exclude<Cell, null | Float32Array>;
 }
 
-/**
- * Internal column: the organisation path of each row, a `dict` over the store's paths, NULL for rows without one. Any
- * scan may ask for it in `columns`; only the gate does, and it never lets the column out.
- */
-export const pathColumn = '#path';
-
 export interface ScanRequest {
   readonly type: string;
   /** Columns to deliver, system columns included, in the order in which `RowBlock.columns` has them. */
@@ -35,11 +29,6 @@ export interface ScanRequest {
   /** Only versions with system_from above this instant (keyset paging). */
   readonly after?: bigint;
   readonly zones?: readonly ZonePredicate[];
-  /**
-   * Set by the gate: whether rows of an organisation path (null: of none) may be seen. Storage may skip what may not,
-   * and counts estimates by it; the gate filters what comes out all the same.
-   */
-  readonly visible?: (path: string | null) => boolean;
   /** Most rows in a block; a few thousand. Column vectors of a block are in a segment's own row numbers. */
   readonly blockRows?: number;
   /** Codes (`PathCodes`) of the organisation paths whose rows may come out, ascending; absent means every path. */
@@ -70,8 +59,6 @@ export interface RowBlock {
   readonly count: number;
   /** Versions looked at to make this block, for the scanned-row cap. */
   readonly scanned: number;
-  /** Present when every row of the block belongs to this organisation path (null: to none): no need to look at rows. */
-  readonly path?: string | null;
   /** Path code that every row of the block has, or -1 when they differ. */
   readonly path: number;
 }
