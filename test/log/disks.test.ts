@@ -103,7 +103,9 @@ describe('the node disk alone', () => {
     await nodeDisk.replaceFile(`${home}/big`, content);
     const file = await nodeDisk.open(`${home}/big`, 'read');
     const target = new Uint8Array(content.length);
-    for (let at = 0; at < target.length; ) at += await file.read(target.subarray(at), at);
+    for (let at = 0, count = -1; at < target.length && count !== 0; at += count) {
+      count = await file.read(target.subarray(at), at);
+    }
     await file.close();
     expect(Buffer.compare(target, content)).toBe(0);
   });

@@ -1,0 +1,11 @@
+/** A deliberate mistake in the source, and the tests that must notice it. One list a room, in `lists/<room>.ts`. */
+export interface Mutant {
+  /** What the mistake is, in a few words; unique over all lists. */
+  readonly name: string;
+  readonly file: string;
+  /** Must occur in the file exactly once. */
+  readonly find: string;
+  readonly replace: string;
+  /** Test files, of which at least one must fail. */
+  readonly killedBy: readonly string[];
+}

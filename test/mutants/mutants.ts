@@ -1,0 +1,145 @@
+/**
+ * Applies each listed mistake to a copy of the tree and runs the tests that must notice it. A mutant that no test
+ * notices is a hole in the suite. The unmutated copy runs first: a suite that fails anyway notices nothing.
+ *
+ *   npm run mutants -- [--list log] [--only <part of a name>] [--workers 2] [--json]
+ */
+import { spawn } from 'node:child_process';
+import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+import { parseArgs } from 'node:util';
+import type { Mutant } from './mutant.ts';
+
+const root = dirname(dirname(dirname(fileURLToPath(import.meta.url))));
+const notCopied = new Set(['node_modules', '.git', 'dist', 'coverage']);
+const testTimeoutMs = 180_000;
+
+interface Outcome {
+  readonly name: string;
+  readonly result: 'killed' | 'survived' | 'stale';
+  readonly seconds: number;
+}
+
+const { values: options } = parseArgs({
+  options: {
+    list: { type: 'string', multiple: true },
+    only: { type: 'string' },
+    workers: { type: 'string', default: '2' },
+    json: { type: 'boolean', default: false },
+  },
+});
+
+const mutants = (await loadLists(options.list)).filter(({ name }) => name.includes(options.only ?? ''));
+if (mutants.length === 0) fail('no mutant of that name or list');
+const workers = Array.from({ length: Math.min(Number(options.workers), mutants.length) }, copyTree);
+let exitCode = 1;
+try {
+  exitCode = await run(mutants, workers);
+} finally {
+  for (const directory of workers) rmSync(directory, { recursive: true, force: true });
+}
+process.exit(exitCode);
+
+async function run(queue: readonly Mutant[], directories: readonly string[]): Promise<number> {
+  const files = [...new Set(queue.flatMap(({ killedBy }) => killedBy))];
+  const missing = files.filter((file) => !existsSync(join(root, file)));
+  if (missing.length > 0) fail(`no such test file: ${missing.join(', ')}`);
+  const sentinel = await runTests(directories[0]!, files);
+  if (!sentinel.passed) fail(`the tests fail without any mutant:\n${sentinel.output}`);
+  say(`sentinel passed in ${sentinel.seconds.toFixed(1)} s: ${files.join(' ')}`);
+
+  const outcomes: Outcome[] = [];
+  const rest = [...queue];
+  await Promise.all(
+    directories.map(async (directory) => {
+      for (let mutant = rest.shift(); mutant; mutant = rest.shift()) {
+        const outcome = await tryMutant(directory, mutant);
+        outcomes.push(outcome);
+        say(`${outcome.result.padEnd(8)} ${outcome.seconds.toFixed(1).padStart(5)} s  ${outcome.name}`);
+      }
+    }),
+  );
+  const count = (result: Outcome['result']): number => outcomes.filter((outcome) => outcome.result === result).length;
+  const seconds = outcomes.map((outcome) => outcome.seconds).sort((a, b) => a - b);
+  console.log(
+    JSON.stringify({
+      mutants: outcomes.length,
+      killed: count('killed'),
+      survived: outcomes.filter(({ result }) => result === 'survived').map(({ name }) => name),
+      stale: outcomes.filter(({ result }) => result === 'stale').map(({ name }) => name),
+      medianSeconds: Number(seconds[seconds.length >> 1]!.toFixed(1)),
+    }),
+  );
+  return count('killed') === outcomes.length ? 0 : 1;
+}
+
+async function tryMutant(directory: string, mutant: Mutant): Promise<Outcome> {
+  const path = join(directory, mutant.file);
+  const original = existsSync(path) ? readFileSync(path, 'utf8') : '';
+  if (original.split(mutant.find).length !== 2) return { name: mutant.name, result: 'stale', seconds: 0 };
+  writeFileSync(
+    path,
+    original.replace(mutant.find, () => mutant.replace),
+  );
+  try {
+    const { passed, seconds } = await runTests(directory, mutant.killedBy);
+    return { name: mutant.name, result: passed ? 'survived' : 'killed', seconds };
+  } finally {
+    writeFileSync(path, original);
+  }
+}
+
+function runTests(directory: string, files: readonly string[]): Promise<{ passed: boolean; output: string; seconds: number }> {
+  const started = performance.now();
+  return new Promise((resolve, reject) => {
+    const vitest = join(directory, 'node_modules/vitest/vitest.mjs');
+    const child = spawn(process.execPath, [vitest, 'run', '--bail=1', '--maxWorkers=1', ...files], {
+      cwd: directory,
+      stdio: ['ignore', 'pipe', 'pipe'],
+      // Forks of a mutant that never ends must end with it.
+      detached: true,
+    });
+    let output = '';
+    child.stdout.on('data', (chunk) => (output += chunk));
+    child.stderr.on('data', (chunk) => (output += chunk));
+    const timer = setTimeout(() => process.kill(-child.pid!, 'SIGKILL'), testTimeoutMs);
+    child.once('error', reject);
+    child.once('close', (code) => {
+      clearTimeout(timer);
+      resolve({ passed: code === 0, output, seconds: (performance.now() - started) / 1000 });
+    });
+  });
+}
+
+function copyTree(): string {
+  const directory = mkdtempSync(join(tmpdir(), 'annals-mutants-'));
+  for (const name of readdirSync(root)) {
+    if (!notCopied.has(name)) cpSync(join(root, name), join(directory, name), { recursive: true });
+  }
+  symlinkSync(join(root, 'node_modules'), join(directory, 'node_modules'));
+  return directory;
+}
+
+async function loadLists(only: readonly string[] | undefined): Promise<Mutant[]> {
+  const lists = join(dirname(fileURLToPath(import.meta.url)), 'lists');
+  const mutants: Mutant[] = [];
+  for (const file of readdirSync(lists).sort()) {
+    if (only && !only.includes(file.replace(/\.ts$/, ''))) continue;
+    const list: { mutants: readonly Mutant[] } = await import(pathToFileURL(join(lists, file)).href);
+    mutants.push(...list.mutants);
+  }
+  const names = new Set(mutants.map(({ name }) => name));
+  if (names.size !== mutants.length) fail('two mutants share a name');
+  return mutants;
+}
+
+function say(line: string): void {
+  if (!options.json) console.error(line);
+}
+
+function fail(message: string): never {
+  console.error(message);
+  process.exit(2);
+}
