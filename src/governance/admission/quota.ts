@@ -29,7 +29,9 @@ export class Quota {
     const spent = this.#spent.get(principal) ?? 0;
     if (spent >= this.#limits.unitsMax) {
       const retryAfterSecs = Math.max(1, Math.ceil((this.#periodEndMs - nowMs) / 1000));
-      throw new ServiceError('REL_QUOTA', `all ${this.#limits.unitsMax} cost units of this period are used up`, { retryAfterSecs });
+      throw new ServiceError('REL_QUOTA', `all ${this.#limits.unitsMax} cost units of this period are used up`, {
+        retryAfterSecs,
+      });
     }
     this.#spent.set(principal, spent + units);
   }
@@ -45,7 +47,9 @@ export class Quota {
   enter(tenant: string): void {
     const running = this.#running.get(tenant) ?? 0;
     if (running >= this.#limits.inFlightMax) {
-      throw new ServiceError('REL_QUOTA', `${this.#limits.inFlightMax} queries of this tenant are running`, { retryAfterSecs: 1 });
+      throw new ServiceError('REL_QUOTA', `${this.#limits.inFlightMax} queries of this tenant are running`, {
+        retryAfterSecs: 1,
+      });
     }
     this.#running.set(tenant, running + 1);
   }

@@ -1,0 +1,100 @@
+/**
+ * Access records on their way into the log: those of one turn of the event loop share one entry, so that recording costs
+ * a fraction of a write. A record's promise settles when the log has handed its bytes to the operating system.
+ */
+import { createHmac, createSecretKey, type KeyObject } from 'node:crypto';
+import { ServiceError } from '../errors.ts';
+import type { AccessRecord, EntryDraft } from '../log/entry.ts';
+import type { Appended } from '../log/log-store.ts';
+
+const recordsPerEntryMax = 512;
+
+export class AuditTrail {
+  readonly #commit: (drafts: readonly EntryDraft[]) => Appended;
+  readonly #defer: (task: () => void) => void;
+  #batch: Batch | undefined;
+
+  /** `defer` runs its task once the current turn's work is done. */
+  constructor(commit: (drafts: readonly EntryDraft[]) => Appended, defer: (task: () => void) => void) {
+    this.#commit = commit;
+    this.#defer = defer;
+  }
+
+  /** Rejects with REL_UNAVAILABLE when the record could not be appended: then nothing may leave. */
+  record(record: AccessRecord): Promise<void> {
+    if (this.#batch === undefined) {
+      this.#batch = new Batch();
+      this.#defer(() => this.#flush());
+    }
+    this.#batch.records.push(record);
+    return this.#batch.written;
+  }
+
+  #flush(): void {
+    const batch = this.#batch!;
+    this.#batch = undefined;
+    try {
+      const appended = this.#commit(draftsOf(batch.records));
+      // The group's fsync is not waited for; its failure stops the log, which the next append tells.
+      appended.acknowledged.catch(() => undefined);
+      appended.written.then(batch.resolve, (cause: unknown) => batch.reject(notRecorded(cause)));
+    } catch (cause) {
+      batch.reject(notRecorded(cause));
+    }
+  }
+}
+
+/** Keyed digest of a statement's literals: who holds the key can test a guess, the log alone tells nothing. */
+export class LiteralDigest {
+  readonly #key: KeyObject;
+
+  constructor(key: Uint8Array) {
+    this.#key = createSecretKey(key);
+  }
+
+  /** HMAC-SHA-256 in hex. Lengths are hashed too: ('ab', 'c') and ('a', 'bc') differ. */
+  of(literals: readonly string[]): string {
+    const mac = createHmac('sha256', this.#key);
+    let text = '';
+    for (const literal of literals) text += `${literal.length}:${literal}`;
+    return mac.update(text).digest('hex');
+  }
+}
+
+class Batch {
+  readonly records: AccessRecord[] = [];
+  readonly written: Promise<void>;
+  resolve!: () => void;
+  reject!: (cause: unknown) => void;
+
+  constructor() {
+    this.written = new Promise((resolve, reject) => {
+      this.resolve = resolve;
+      this.reject = reject;
+    });
+  }
+}
+
+function draftsOf(records: readonly AccessRecord[]): EntryDraft[] {
+  const drafts: EntryDraft[] = [];
+  for (let at = 0; at < records.length; at += recordsPerEntryMax) {
+    const chunk = records.slice(at, at + recordsPerEntryMax);
+    drafts.push({
+      context: {
+        branch: 'main',
+        tenant: null,
+        path: null,
+        principal: 'annals',
+        door: 'gate',
+        purpose: null,
+        correlationId: chunk[0]!.correlationId,
+        policyDigest: '',
+      },
+      body: { kind: 'access', records: chunk },
+    });
+  }
+  return drafts;
+}
+
+const notRecorded = (cause: unknown): ServiceError =>
+  new ServiceError('REL_UNAVAILABLE', 'the invocation could not be recorded, so its answer is withheld', { cause });

@@ -1,0 +1,421 @@
+/**
+ * The only way in. Every question and every write passes the same steps in the same order:
+ *
+ *   snapshot   running? -> branch -> purpose -> quota ------------> policy ---------> pin the basis -> govern
+ *   submit     running? -> branch -> purpose -> quota, storage cap -> policy, egress -> decide -> append -> apply
+ *              '------------------------------ one turn, no await ------------------------------------------'
+ *              -> wait for the acknowledgement
+ *   audit      running? -> branch -> purpose -> quota ------------> policy ---------> reader of the caller's scope
+ *
+ *   invoke     run the above -> settle what is still being written -> append one access record -> answer
+ *
+ * What must hold: whatever way an invocation ends, exactly one access record of it is appended before its promise
+ * settles; when that fails, the answer is withheld.
+ */
+import type { Clock } from '../clock.ts';
+import type { Settings } from '../config.ts';
+import { assert, ServiceError, type ErrorKind } from '../errors.ts';
+import type { AccessRecord, CommittedEntry, EntryContext, EntryDraft, TokenRecord } from '../log/entry.ts';
+import type { Appended, Basis, Durability, LogStore, NextPlace } from '../log/log-store.ts';
+import type { AccessPaths, AuditReader } from '../projections/access-paths.ts';
+import type { AuditProjection } from '../projections/audit/projection.ts';
+import { LogAuditReader } from '../projections/audit/reader.ts';
+import type { Command, CommandKind, Outcome } from '../projections/command.ts';
+import { Quota } from './admission/quota.ts';
+import { AuditTrail, LiteralDigest } from './audit-trail.ts';
+import type { TokenDirectory } from './authentication/bearer-tokens.ts';
+import { authorise, decide, defaultRules, type PolicyRequest, type Rule } from './authorization/policy.ts';
+import { checkPurpose, type PurposeRules } from './authorization/purpose.ts';
+import type { Caller } from './caller.ts';
+import { Committer } from './committer.ts';
+import type {
+  Action,
+  GateContract,
+  GovernedSnapshot,
+  Invocation,
+  InvocationFacts,
+  InvocationRequest,
+  PolicyExplanation,
+  TokenView,
+} from './gate-contract.ts';
+import { governSnapshot, ScopeCache, sees } from './governed-snapshot.ts';
+import { StorageCap, type Licence } from './tenancy/licence.ts';
+import { tenantOf } from './tenancy/organization.ts';
+
+/** What the gate holds of the projections. */
+export interface GovernedState {
+  /** All projections at one branch and basis, ungoverned. Throws REL_NOT_FOUND for an unknown branch. */
+  snapshot(basis: Basis, branch: string): AccessPaths;
+  /** Pure: nothing changes until the drafts are appended and applied. Throws what refuses the command. */
+  decide(command: Command, context: EntryContext, next: NextPlace): Decided;
+  apply(entry: CommittedEntry): void;
+  readonly directory: TokenDirectory & { tokens(): Iterable<TokenRecord> };
+  readonly audit: AuditProjection;
+}
+
+export interface Decided {
+  /** Empty when the command changes nothing. */
+  readonly drafts: readonly EntryDraft[];
+  readonly outcome: Omit<Outcome, 'durability'>;
+}
+
+export type GateSettings = Pick<
+  Settings,
+  | 'SERVICE_PURPOSE_MODE'
+  | 'SERVICE_PURPOSES'
+  | 'SERVICE_QUERY_QUOTA'
+  | 'SERVICE_QUERY_QUOTA_PERIOD_SECS'
+  | 'SERVICE_MAX_INFLIGHT_QUERIES'
+  | 'SERVICE_DURABILITY'
+  | 'SERVICE_WAL_SYNC'
+>;
+
+export interface GateParts {
+  readonly log: LogStore;
+  readonly projections: GovernedState;
+  readonly clock: Clock;
+  readonly settings: GateSettings;
+  readonly licence: Licence;
+  /** 32 bytes: keys the digests of statement literals. */
+  readonly digestKey: Uint8Array;
+  /** One line for the operator: the storage warning. */
+  readonly warn: (line: string) => void;
+  /** Runs a task once the work of this turn is done; `setImmediate` unless a simulation schedules. */
+  readonly defer?: (task: () => void) => void;
+}
+
+/** Cost units that a verb takes at its start; the rest of a query is charged when it is known. */
+const unitsAtStart: Record<Action, number> = {
+  query: 1,
+  audit: 1,
+  inspect: 0,
+  ingest: 0,
+  delete: 0,
+  remove: 0,
+  schema: 0,
+  administer: 0,
+};
+
+/** What a command is called in policies. */
+const actionOf: Record<CommandKind, Action> = {
+  'put-rows': 'ingest',
+  'delete-rows': 'delete',
+  'remove-rows': 'remove',
+  'register-type': 'schema',
+  'evolve-type': 'schema',
+  'mint-token': 'administer',
+  'rotate-token': 'administer',
+  'revoke-token': 'administer',
+};
+
+const deniedKinds: ReadonlySet<ErrorKind> = new Set(['unauthenticated', 'payment_required', 'forbidden', 'too_many_requests']);
+
+export class Gate implements GateContract {
+  readonly #trail: AuditTrail;
+  readonly #core: Core;
+  #draining = false;
+  #active = 0;
+  #idle: (() => void) | undefined;
+
+  constructor(parts: GateParts) {
+    const { log, projections, settings } = parts;
+    const committer = new Committer(log, (entry) => projections.apply(entry));
+    this.#trail = new AuditTrail((drafts) => committer.commit(drafts), parts.defer ?? ((task) => void setImmediate(task)));
+    this.#core = {
+      parts,
+      committer,
+      scopes: new ScopeCache(),
+      digest: new LiteralDigest(parts.digestKey),
+      storage: new StorageCap(parts.licence, () => log.status().bytes, parts.warn),
+      rules: defaultRules,
+      policyEpoch: 0,
+      purposes: { mode: settings.SERVICE_PURPOSE_MODE, registered: settings.SERVICE_PURPOSES },
+      quota: new Quota({
+        unitsMax: settings.SERVICE_QUERY_QUOTA,
+        periodMs: settings.SERVICE_QUERY_QUOTA_PERIOD_SECS * 1000,
+        inFlightMax: settings.SERVICE_MAX_INFLIGHT_QUERIES,
+      }),
+      lastAcknowledged: Promise.resolve(settings.SERVICE_WAL_SYNC === 'off' ? 'buffered' : 'synced'),
+    };
+  }
+
+  async invoke<T>(caller: Caller, request: InvocationRequest, run: (invocation: Invocation) => Promise<T>): Promise<T> {
+    const invocation = new GatedInvocation(this.#core, caller, request);
+    this.#active++;
+    try {
+      const ending = await this.#ending(invocation, run);
+      await this.#trail.record(invocation.record(ending));
+      if ('failure' in ending) throw ending.failure;
+      return ending.answer;
+    } finally {
+      this.#active--;
+      if (this.#active === 0) this.#idle?.();
+    }
+  }
+
+  /** Refuses new invocations and resolves when the running ones have ended, records included. */
+  async drain(): Promise<void> {
+    this.#draining = true;
+    if (this.#active > 0) await new Promise<void>((resolve) => (this.#idle = resolve));
+  }
+
+  /** How `run` ended. Writes that it started and did not wait for are waited for: the record tells what they did. */
+  async #ending<T>(invocation: GatedInvocation, run: (invocation: Invocation) => Promise<T>): Promise<Ending<T>> {
+    try {
+      if (this.#draining) throw new ServiceError('REL_UNAVAILABLE', 'the service is draining');
+      return { answer: await run(invocation) };
+    } catch (failure) {
+      return { failure };
+    } finally {
+      await invocation.close();
+    }
+  }
+}
+
+type Ending<T> = { readonly answer: T } | { readonly failure: unknown };
+
+/** What all invocations of one gate share. */
+interface Core {
+  readonly parts: GateParts;
+  readonly committer: Committer;
+  readonly scopes: ScopeCache;
+  readonly digest: LiteralDigest;
+  readonly storage: StorageCap;
+  readonly quota: Quota;
+  readonly purposes: PurposeRules;
+  rules: readonly Rule[];
+  /** Rises with every change of the rules: part of every grant key. */
+  policyEpoch: number;
+  /** Of the newest append: a command that changed nothing still rests on what was written before it. */
+  lastAcknowledged: Promise<Durability>;
+}
+
+class GatedInvocation implements Invocation {
+  readonly caller: Caller;
+  readonly correlationId: string;
+  readonly #core: Core;
+  readonly #request: InvocationRequest;
+  readonly #time: bigint;
+  readonly #startedMs: number;
+  readonly #writes = new Set<Promise<unknown>>();
+  #facts: InvocationFacts = {};
+  #basis = 0n;
+  #rowsWritten = 0;
+  #charged = 0;
+  /** The purpose that passed admission; undefined before. */
+  #admittedFor: string | null | undefined = undefined;
+  #running = false;
+  #closed = false;
+
+  constructor(core: Core, caller: Caller, request: InvocationRequest) {
+    this.caller = caller;
+    this.correlationId = request.correlationId;
+    this.#core = core;
+    this.#request = request;
+    this.#time = core.parts.clock.now();
+    this.#startedMs = core.parts.clock.monotonicMs();
+  }
+
+  describe(facts: InvocationFacts): void {
+    this.#facts = { ...this.#facts, ...facts };
+  }
+
+  snapshot(): GovernedSnapshot {
+    this.#admit();
+    this.#authorise({ action: this.#request.action, objectType: null });
+    const { parts, scopes, policyEpoch } = this.#core;
+    const basis = parts.log.basis();
+    this.#basis = basis.instant;
+    const paths = parts.projections.snapshot(basis, this.caller.branch);
+    return governSnapshot(paths, { caller: this.caller, purpose: this.#purpose, policyEpoch }, scopes);
+  }
+
+  submit(command: Command, options: { readonly sync?: boolean } = {}): Promise<Outcome> {
+    const write = this.#submit(command, options);
+    this.#writes.add(write);
+    // Handled where it is awaited; here it only must not count as unhandled when the caller gave up on it.
+    write.catch(() => undefined).finally(() => this.#writes.delete(write));
+    return write;
+  }
+
+  audit(): AuditReader {
+    this.#admit();
+    this.#authorise({ action: 'audit', objectType: null });
+    const { log, projections } = this.#core.parts;
+    const { credential, path } = this.caller;
+    const everything = credential === 'admin';
+    return new LogAuditReader(
+      projections.audit,
+      (leaf) => log.read(leaf),
+      (recordPath) => everything || sees(path, recordPath),
+    );
+  }
+
+  tokens(): readonly TokenView[] {
+    this.#admit();
+    const seen: TokenView[] = [];
+    for (const token of this.#core.parts.projections.directory.tokens()) {
+      const action = 'administer';
+      const { allowed } = decide(this.#core.rules, this.#policyRequest({ action, objectType: null, token }));
+      if (!allowed) continue;
+      const { secretHash: _, ...view } = token;
+      seen.push(view);
+    }
+    return seen.sort((a, b) => (a.id < b.id ? -1 : 1));
+  }
+
+  explainPolicy(objectType: string | null): PolicyExplanation {
+    const decision = decide(this.#core.rules, this.#policyRequest({ action: 'query', objectType }));
+    return {
+      decision: decision.allowed ? 'allow' : 'deny',
+      because: decision.because.map((rule) => `${rule.id}: ${rule.says}`),
+      scope: this.caller.path === null ? 'rows without a tenant' : `rows of ${this.caller.path} and below`,
+    };
+  }
+
+  /** Ends the invocation for its holder: nothing can be read or written through it any more. */
+  async close(): Promise<void> {
+    this.#closed = true;
+    while (this.#writes.size > 0) await Promise.allSettled(this.#writes);
+    // The slot is for running queries; waiting for the record's bytes is the log's time, not the query's.
+    if (this.#running) this.#core.quota.leave(this.#tenantKey);
+    this.#running = false;
+  }
+
+  record(ending: Ending<unknown>): AccessRecord {
+    const { parts, digest, quota } = this.#core;
+    const { template, literals, objectType, rowCount } = this.#facts;
+    const nowMs = parts.clock.monotonicMs();
+    const costUnits = this.#facts.costUnits ?? 1;
+    if (unitsAtStart[this.#request.action] > 0) quota.settle(this.caller.principal, costUnits - this.#charged, nowMs);
+    return {
+      time: this.#time,
+      correlationId: this.correlationId,
+      principal: this.caller.principal,
+      tenant: tenantOf(this.caller.path),
+      path: this.caller.path,
+      door: this.caller.door,
+      action: this.#request.action,
+      purpose: this.#purpose,
+      objectType: objectType ?? null,
+      ...verdictOn(ending),
+      template: template ?? null,
+      literalDigest: literals === undefined || literals.length === 0 ? null : digest.of(literals),
+      basis: this.#basis,
+      rowCount: rowCount ?? this.#rowsWritten,
+      costUnits,
+      durationMs: Math.max(0, nowMs - this.#startedMs),
+    };
+  }
+
+  async #submit(command: Command, options: { readonly sync?: boolean }): Promise<Outcome> {
+    this.#admit();
+    if (command.kind === 'put-rows') this.#core.storage.admitWrite();
+    const objectType = typeNamed(command);
+    if (objectType !== null) this.describe({ objectType });
+    this.#authorise({ action: actionOf[command.kind], objectType, ...this.#tokenNamed(command) });
+
+    const { log, projections, settings } = this.#core.parts;
+    const next = log.next();
+    const { drafts, outcome } = projections.decide(command, this.#context(), next);
+    const acknowledged = drafts.length === 0 ? this.#core.lastAcknowledged : this.#append(drafts, next, options, settings);
+    const durability = await acknowledged;
+    this.#rowsWritten += outcome.accepted;
+    return { ...outcome, durability };
+  }
+
+  #append(
+    drafts: readonly EntryDraft[],
+    at: NextPlace,
+    options: { readonly sync?: boolean },
+    settings: GateSettings,
+  ): Promise<Durability> {
+    const sync = options.sync === true || settings.SERVICE_DURABILITY === 'sync';
+    const appended: Appended = this.#core.committer.commit(drafts, { at, sync });
+    // Only `acknowledged` is waited for.
+    appended.written.catch(() => undefined);
+    this.#core.lastAcknowledged = appended.acknowledged;
+    return appended.acknowledged;
+  }
+
+  /** The steps before policy: running, branch, purpose, quota. A purpose stated later is checked when it is used. */
+  #admit(): void {
+    assert(!this.#closed, 'an invocation is not used after it has ended');
+    this.#core.committer.checkRunning();
+    const purpose = this.#purpose;
+    if (this.#admittedFor === purpose) return;
+    const { caller } = this;
+    if (caller.branch !== 'main') throw new ServiceError('REL_NOT_FOUND', `there is no branch ${caller.branch}`);
+    checkPurpose(this.#core.purposes, purpose, caller.purposes, this.#request.purposeRequired ?? false);
+    this.#takeUnits(unitsAtStart[this.#request.action]);
+    this.#admittedFor = purpose;
+  }
+
+  #takeUnits(units: number): void {
+    if (units === 0 || this.#charged > 0) return;
+    const { quota, parts } = this.#core;
+    if (!this.#running) quota.enter(this.#tenantKey);
+    this.#running = true;
+    quota.spend(this.caller.principal, units, parts.clock.monotonicMs());
+    this.#charged = units;
+  }
+
+  #authorise(about: Pick<PolicyRequest, 'action' | 'objectType' | 'token'>): void {
+    authorise(this.#core.rules, this.#policyRequest(about));
+  }
+
+  #policyRequest(about: Pick<PolicyRequest, 'action' | 'objectType' | 'token'>): PolicyRequest {
+    return { caller: this.caller, purpose: this.#purpose, ...about };
+  }
+
+  #tokenNamed(command: Command): { token?: TokenRecord } {
+    if (command.kind !== 'rotate-token' && command.kind !== 'revoke-token') return {};
+    const token = this.#core.parts.projections.directory.token(command.id);
+    return token === undefined ? {} : { token };
+  }
+
+  get #purpose(): string | null {
+    return (this.#facts.purpose ?? this.#request.purpose) || null;
+  }
+
+  get #tenantKey(): string {
+    return tenantOf(this.caller.path) ?? '';
+  }
+
+  #context(): EntryContext {
+    const { caller } = this;
+    return {
+      branch: caller.branch,
+      tenant: tenantOf(caller.path),
+      path: caller.path,
+      principal: caller.principal,
+      door: caller.door,
+      purpose: this.#purpose,
+      correlationId: this.correlationId,
+      policyDigest: '',
+    };
+  }
+}
+
+function verdictOn(ending: Ending<unknown>): Pick<AccessRecord, 'decision' | 'code'> {
+  if (!('failure' in ending)) return { decision: 'allow', code: null };
+  const { failure } = ending;
+  if (!(failure instanceof ServiceError)) return { decision: 'error', code: 'REL_INTERNAL' };
+  return { decision: deniedKinds.has(failure.kind) ? 'deny' : 'error', code: failure.code };
+}
+
+function typeNamed(command: Command): string | null {
+  switch (command.kind) {
+    case 'put-rows':
+    case 'delete-rows':
+    case 'remove-rows':
+      return command.type;
+    case 'register-type':
+    case 'evolve-type':
+      return command.name;
+    case 'mint-token':
+    case 'rotate-token':
+    case 'revoke-token':
+      return null;
+  }
+}

@@ -1,0 +1,207 @@
+/**
+ * Access paths under a caller's scope. The scope travels into storage with every scan, so that storage can skip what
+ * the caller may not see, and every block is checked again here, where rows leave: a reader that ignored the scope
+ * would still let nothing out. Classified types don't exist for anybody.
+ */
+import { assert } from '../errors.ts';
+import type { Vector } from '../log/columns.ts';
+import {
+  pathColumn,
+  type AccessPaths,
+  type CatalogReader,
+  type PathCodes,
+  type RowBlock,
+  type RowProvenance,
+  type RowReader,
+  type ScanEstimate,
+  type ScanRequest,
+} from '../projections/access-paths.ts';
+import { isClassified, refuseClassified } from './authorization/egress.ts';
+import { covers, type Caller } from './caller.ts';
+import type { GovernedSnapshot } from './gate-contract.ts';
+
+/** What a grant consists of besides the caller: everything that decides is in `grantKey`. */
+export interface Grant {
+  readonly caller: Caller;
+  readonly purpose: string | null;
+  readonly policyEpoch: number;
+}
+
+export function governSnapshot(paths: AccessPaths, grant: Grant, scopes: ScopeCache): GovernedSnapshot {
+  const scope = scopes.scopeOf(grant.caller.path, paths.rows.pathCodes());
+  return {
+    governed: true,
+    caller: grant.caller,
+    purpose: grant.purpose,
+    // A control character can't occur in a path, so no path reads as the null one.
+    grantKey: `${grant.policyEpoch}\u0000${grant.caller.path ?? '\u0000'}`,
+    branch: paths.branch,
+    position: paths.position,
+    instant: paths.instant,
+    catalog: new GovernedCatalog(paths.catalog),
+    rows: new GovernedRows(paths.rows, scope),
+  };
+}
+
+/** Path codes that one caller path may see. */
+interface Scope {
+  readonly codes: readonly number[];
+  /** By code: 1 = allowed. Codes beyond its length came later than the snapshot's scope was made, and are refused. */
+  readonly allowed: Uint8Array;
+}
+
+/** A path sees itself and what lies below it; no path at all sees rows without one, never everything. */
+export function sees(callerPath: string | null, rowPath: string | null): boolean {
+  if (callerPath === null || rowPath === null) return callerPath === rowPath;
+  return covers(callerPath, rowPath);
+}
+
+/** Scopes by caller path, remade when storage has met new paths. Path codes are append-only, so a size tells it all. */
+export class ScopeCache {
+  readonly #scopes = new Map<string | null, Scope>();
+  readonly #entriesMax: number;
+
+  constructor(entriesMax = 1024) {
+    this.#entriesMax = entriesMax;
+  }
+
+  scopeOf(callerPath: string | null, pathCodes: PathCodes): Scope {
+    const known = this.#scopes.get(callerPath);
+    if (known !== undefined && known.allowed.length === pathCodes.size) return known;
+    const allowed = new Uint8Array(pathCodes.size);
+    const codes: number[] = [];
+    for (let code = 0; code < pathCodes.size; code++) {
+      if (!sees(callerPath, pathCodes.path(code))) continue;
+      allowed[code] = 1;
+      codes.push(code);
+    }
+    if (this.#scopes.size >= this.#entriesMax) this.#scopes.clear();
+    const scope = { codes, allowed };
+    this.#scopes.set(callerPath, scope);
+    return scope;
+  }
+}
+
+class GovernedCatalog implements CatalogReader {
+  readonly #catalog: CatalogReader;
+
+  constructor(catalog: CatalogReader) {
+    this.#catalog = catalog;
+  }
+
+  type(name: string): ReturnType<CatalogReader['type']> {
+    refuseClassified(name);
+    return this.#catalog.type(name);
+  }
+
+  types(): ReturnType<CatalogReader['types']> {
+    return this.#catalog.types().filter((type) => !isClassified(type.name));
+  }
+
+  get ontologyVersion(): number {
+    return this.#catalog.ontologyVersion;
+  }
+}
+
+class GovernedRows implements RowReader {
+  readonly #rows: RowReader;
+  readonly #scope: Scope;
+
+  constructor(rows: RowReader, scope: Scope) {
+    this.#rows = rows;
+    this.#scope = scope;
+  }
+
+  scan(request: ScanRequest): Iterator<RowBlock, void> {
+    refuse(request);
+    const width = request.columns.length;
+    const blocks = this.#rows.scan({
+      ...request,
+      columns: [...request.columns, pathColumn],
+      paths: this.#scope.codes,
+    });
+    return new GovernedBlocks(blocks, width, this.#scope.allowed);
+  }
+
+  estimate(request: ScanRequest): ScanEstimate {
+    refuse(request);
+    return this.#rows.estimate({ ...request, paths: this.#scope.codes });
+  }
+
+  provenanceOf(type: string, systemFrom: bigint): RowProvenance | undefined {
+    refuseClassified(type);
+    return this.#rows.provenanceOf(type, systemFrom, this.#scope.codes);
+  }
+
+  /** Which organisations exist is nobody's business above the gate. */
+  pathCodes(): PathCodes {
+    return noPathCodes;
+  }
+}
+
+const noPathCodes: PathCodes = { size: 0, path: () => null, codeOf: () => -1 };
+
+function refuse(request: ScanRequest): void {
+  refuseClassified(request.type);
+  assert(!request.columns.includes(pathColumn), 'the path column is the gate’s own');
+  assert(request.paths === undefined, 'only the gate says which paths a scan may show');
+}
+
+class GovernedBlocks implements Iterator<RowBlock, void> {
+  readonly #blocks: Iterator<RowBlock, void>;
+  /** Columns that the reader asked for; the path column stands behind them. */
+  readonly #width: number;
+  readonly #allowed: Uint8Array;
+
+  constructor(blocks: Iterator<RowBlock, void>, width: number, allowed: Uint8Array) {
+    this.#blocks = blocks;
+    this.#width = width;
+    this.#allowed = allowed;
+  }
+
+  next(): IteratorResult<RowBlock, void> {
+    for (;;) {
+      const step = this.#blocks.next();
+      if (step.done === true) return step;
+      const block = step.value;
+      assert(block.columns.length === this.#width + 1, 'a block carries the path column');
+      const columns = block.columns.slice(0, this.#width);
+      if (block.path >= 0) {
+        if (this.#allowed[block.path] === 1) return { done: false, value: { ...block, columns } };
+        continue;
+      }
+      const visible = this.#filter(block);
+      if (visible !== undefined) return { done: false, value: { ...visible, columns } };
+    }
+  }
+
+  return(): IteratorResult<RowBlock, void> {
+    this.#blocks.return?.();
+    return { done: true, value: undefined };
+  }
+
+  /** The rows of a mixed block that may be seen; the block itself when all may, undefined when none. */
+  #filter(block: RowBlock): RowBlock | undefined {
+    const codes = codesOf(block.columns[this.#width]!);
+    const allowed = this.#allowed;
+    const { selection, first, count } = block;
+    let seen = 0;
+    if (selection === null) for (let i = first; i < first + count; i++) seen += allowed[codes[i]!] ?? 0;
+    else for (let i = 0; i < count; i++) seen += allowed[codes[selection[i]!]!] ?? 0;
+    if (seen === count) return block;
+    if (seen === 0) return undefined;
+    const kept = new Int32Array(seen);
+    let at = 0;
+    for (let i = 0; i < count; i++) {
+      const row = selection === null ? first + i : selection[i]!;
+      if (allowed[codes[row]!] === 1) kept[at++] = row;
+    }
+    // How many versions storage looked at would tell how much others wrote.
+    return { ...block, selection: kept, first: 0, count: seen, scanned: Math.min(block.scanned, seen) };
+  }
+}
+
+function codesOf(vector: Vector): Int32Array {
+  assert(vector.kind === 'i32' && vector.nulls === null, 'the path column is i32 without nulls');
+  return vector.values;
+}

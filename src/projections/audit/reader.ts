@@ -1,0 +1,102 @@
+/** Answers about access records by reading them back from the log, stretch by stretch. Holds one page at most. */
+import { ServiceError } from '../../errors.ts';
+import type { AccessRecord, CommittedEntry } from '../../log/entry.ts';
+import type { AuditEntry, AuditPage, AuditQuery, AuditReader } from '../access-paths.ts';
+import type { AuditProjection } from './projection.ts';
+
+const pageRecordsMax = 1000;
+
+type Filter = Omit<AuditQuery, 'after' | 'limit'>;
+
+/** Which records one reader may see: by the organisation path that they were made under. */
+export type AuditScope = (path: string | null) => boolean;
+
+export class LogAuditReader implements AuditReader {
+  readonly #projection: AuditProjection;
+  readonly #readFrom: (leaf: number) => AsyncIterable<CommittedEntry>;
+  readonly #visible: AuditScope;
+
+  constructor(projection: AuditProjection, readFrom: (leaf: number) => AsyncIterable<CommittedEntry>, visible: AuditScope) {
+    this.#projection = projection;
+    this.#readFrom = readFrom;
+    this.#visible = visible;
+  }
+
+  async count(filter: Filter): Promise<{ count: number; byAction: Readonly<Record<string, number>> }> {
+    const known = isEmpty(filter) ? this.#projection.countByAction(this.#visible) : undefined;
+    const byAction = known ?? (await this.#countByReading(filter));
+    let count = 0;
+    for (const n of byAction.values()) count += n;
+    const sorted = [...byAction].sort((a, b) => (a[0] < b[0] ? -1 : 1));
+    return { count, byAction: Object.fromEntries(sorted) };
+  }
+
+  async entries(query: AuditQuery): Promise<AuditPage> {
+    const limit = Math.min(query.limit, pageRecordsMax);
+    const after = query.after === undefined ? { leaf: -1, indexInEntry: -1 } : parseCursor(query.after);
+    const entries: AuditEntry[] = [];
+    if (limit <= 0) return { entries, next: null };
+    for await (const entry of this.#matching(query, after)) {
+      if (entries.length === limit) {
+        const last = entries[limit - 1]!;
+        return { entries, next: `${last.leaf}.${last.indexInEntry}` };
+      }
+      entries.push(entry);
+    }
+    return { entries, next: null };
+  }
+
+  async #countByReading(filter: Filter): Promise<Map<string, number>> {
+    const sums = new Map<string, number>();
+    for await (const { action } of this.#matching(filter, { leaf: -1, indexInEntry: -1 })) {
+      sums.set(action, (sums.get(action) ?? 0) + 1);
+    }
+    return sums;
+  }
+
+  async *#matching(filter: Filter, after: { leaf: number; indexInEntry: number }): AsyncGenerator<AuditEntry, void> {
+    // Stretches that appear while this reads are not of this answer.
+    const stretches = this.#projection.stretchCount;
+    const end = stretches === 0 ? -1 : this.#projection.stretch(stretches - 1).lastLeaf;
+    for (let i = 0; i < stretches; i++) {
+      const stretch = this.#projection.stretch(i);
+      if (stretch.lastLeaf < after.leaf) continue;
+      if (filter.since !== undefined && stretch.until < filter.since) continue;
+      if (filter.until !== undefined && stretch.since >= filter.until) continue;
+      const lastLeaf = Math.min(stretch.lastLeaf, end);
+      for await (const entry of this.#readFrom(Math.max(stretch.firstLeaf, after.leaf))) {
+        if (entry.leaf > lastLeaf) break;
+        if (entry.body.kind !== 'access') continue;
+        const { records } = entry.body;
+        for (let at = 0; at < records.length; at++) {
+          const record = records[at]!;
+          if (entry.leaf === after.leaf && at <= after.indexInEntry) continue;
+          if (this.#visible(record.path) && passes(filter, record)) yield { ...record, leaf: entry.leaf, indexInEntry: at };
+        }
+        if (entry.leaf === lastLeaf) break;
+      }
+    }
+  }
+}
+
+function passes(filter: Filter, record: AccessRecord): boolean {
+  return (
+    (filter.since === undefined || record.time >= filter.since) &&
+    (filter.until === undefined || record.time < filter.until) &&
+    (filter.objectType === undefined || record.objectType === filter.objectType) &&
+    (filter.principal === undefined || record.principal === filter.principal) &&
+    (filter.purpose === undefined || record.purpose === filter.purpose) &&
+    (filter.action === undefined || record.action === filter.action)
+  );
+}
+
+function isEmpty(filter: Filter): boolean {
+  const { since, until, objectType, principal, purpose, action } = filter;
+  return [since, until, objectType, principal, purpose, action].every((given) => given === undefined);
+}
+
+function parseCursor(text: string): { leaf: number; indexInEntry: number } {
+  const match = /^(\d{1,15})\.(\d{1,9})$/.exec(text);
+  if (match === null) throw new ServiceError('REL_INVALID', 'after is not a cursor of this list');
+  return { leaf: Number(match[1]), indexInEntry: Number(match[2]) };
+}
