@@ -1,0 +1,203 @@
+/** JSON tokens into one growing buffer, byte by byte: the short ASCII text that rows are made of never becomes a string. */
+
+export class ByteWriter {
+  length = 0;
+  #bytes: Buffer;
+
+  constructor(capacity: number) {
+    this.#bytes = Buffer.allocUnsafeSlow(Math.max(64, capacity));
+  }
+
+  /** What was written since the last call; the writer starts anew. */
+  take(): Buffer {
+    const taken = this.#bytes.subarray(0, this.length);
+    this.#bytes = Buffer.allocUnsafeSlow(this.#bytes.length);
+    this.length = 0;
+    return taken;
+  }
+
+  /** A copy of what was written from `start` on. */
+  copyFrom(start: number): Uint8Array {
+    return new Uint8Array(this.#bytes.subarray(start, this.length));
+  }
+
+  byte(value: number): void {
+    if (this.length === this.#bytes.length) this.#grow(1);
+    this.#bytes[this.length++] = value;
+  }
+
+  raw(source: Uint8Array): void {
+    this.copy(source, 0, source.length);
+  }
+
+  copy(source: Uint8Array, start: number, end: number): void {
+    const size = end - start;
+    this.#reserve(size);
+    const bytes = this.#bytes;
+    let at = this.length;
+    if (size > 32) bytes.set(source.subarray(start, end), at);
+    else for (let i = start; i < end; i++) bytes[at++] = source[i]!;
+    this.length += size;
+  }
+
+  /** JSON text whose line breaks, white space wherever they stand bare, become spaces. */
+  copyOnOneLine(source: Uint8Array, start: number, end: number): void {
+    const from = this.length;
+    this.copy(source, start, end);
+    const bytes = this.#bytes;
+    for (let i = from; i < this.length; i++) if (bytes[i] === 0x0a || bytes[i] === 0x0d) bytes[i] = 0x20;
+  }
+
+  /** UTF-8 bytes as a JSON string. */
+  text(source: Uint8Array, start: number, end: number): void {
+    this.#reserve((end - start) * 6 + 2);
+    const bytes = this.#bytes;
+    let at = this.length;
+    bytes[at++] = 0x22;
+    for (let i = start; i < end; i++) {
+      const byte = source[i]!;
+      const escape = escapeOf[byte]!;
+      if (escape === 0) bytes[at++] = byte;
+      else {
+        bytes[at++] = 0x5c;
+        bytes[at++] = escape;
+        if (escape === 0x75) {
+          bytes[at++] = 0x30;
+          bytes[at++] = 0x30;
+          bytes[at++] = hexDigits.charCodeAt(byte >> 4);
+          bytes[at++] = hexDigits.charCodeAt(byte & 15);
+        }
+      }
+    }
+    bytes[at++] = 0x22;
+    this.length = at;
+  }
+
+  string(value: string): void {
+    for (let i = 0; i < value.length; i++) {
+      if (value.charCodeAt(i) > 127 || escapeOf[value.charCodeAt(i)] !== 0) return this.#ascii(JSON.stringify(value));
+    }
+    this.byte(0x22);
+    this.#ascii(value);
+    this.byte(0x22);
+  }
+
+  /** A safe integer, in decimal. */
+  integer(value: number): void {
+    this.#reserve(20);
+    let rest = value;
+    if (rest < 0) {
+      this.#bytes[this.length++] = 0x2d;
+      rest = -rest;
+    }
+    this.#digits(rest, 1);
+  }
+
+  /** Two's complement i64 as its two halves: a double does not hold it and a bigint would be an object. */
+  i64(high: number, low: number): void {
+    this.#reserve(21);
+    let upper = high >>> 0;
+    let lower = low;
+    if (high < 0) {
+      this.#bytes[this.length++] = 0x2d;
+      lower = (~lower + 1) >>> 0;
+      upper = (~upper + (lower === 0 ? 1 : 0)) >>> 0;
+    }
+    if (upper < 0x20_0000) return this.#digits(upper * 0x1_0000_0000 + lower, 1);
+    // Long division by 10^9 in limbs of 16 bits: every step is exact in a double.
+    let quotient = 0;
+    let rest = 0;
+    for (const limb of [upper >>> 16, upper & 0xffff, lower >>> 16, lower & 0xffff]) {
+      const part = rest * 0x1_0000 + limb;
+      const digit = Math.floor(part / 1e9);
+      quotient = quotient * 0x1_0000 + digit;
+      rest = part - digit * 1e9;
+    }
+    this.#digits(quotient, 1);
+    this.#digits(rest, 9);
+  }
+
+  /** The shortest text that reads back as this double. */
+  number(value: number): void {
+    if (Number.isInteger(value) && value < 1e15 && value > -1e15) {
+      if (value === 0 && Object.is(value, -0)) return this.#ascii('-0');
+      return this.integer(value);
+    }
+    this.#ascii(Number.isFinite(value) ? String(value) : 'null');
+  }
+
+  /** The shortest text of 7 to 9 digits that reads back as this 32-bit float. */
+  float(value: number): void {
+    if (Number.isInteger(value) || !Number.isFinite(value)) return this.number(value);
+    for (let precision = 7; precision < 9; precision++) {
+      const short = Number(value.toPrecision(precision));
+      if (Math.fround(short) === value) return this.number(short);
+    }
+    this.number(Number(value.toPrecision(9)));
+  }
+
+  #ascii(text: string): void {
+    // JSON.stringify leaves characters above ASCII as they are.
+    this.#reserve(text.length * 3);
+    const bytes = this.#bytes;
+    const start = this.length;
+    for (let i = 0; i < text.length; i++) {
+      const code = text.charCodeAt(i);
+      if (code > 127) {
+        this.length = start + bytes.write(text, start, 'utf8');
+        return;
+      }
+      bytes[start + i] = code;
+    }
+    this.length = start + text.length;
+  }
+
+  #digits(value: number, atLeast: number): void {
+    let count = atLeast;
+    while (count < 16 && value >= powersOfTen[count]!) count++;
+    const bytes = this.#bytes;
+    let rest = value;
+    let at = this.length + count;
+    this.length = at;
+    while (rest > 0x7fff_ffff) {
+      const next = Math.floor(rest / 10);
+      bytes[--at] = 0x30 + (rest - next * 10);
+      rest = next;
+    }
+    let small = rest | 0;
+    const stop = this.length - count;
+    while (at > stop) {
+      const next = (small / 10) | 0;
+      bytes[--at] = 0x30 + (small - next * 10);
+      small = next;
+    }
+  }
+
+  #reserve(size: number): void {
+    if (this.length + size > this.#bytes.length) this.#grow(size);
+  }
+
+  #grow(size: number): void {
+    const bytes = Buffer.allocUnsafeSlow(Math.max(this.#bytes.length * 2, this.length + size));
+    bytes.set(this.#bytes.subarray(0, this.length));
+    this.#bytes = bytes;
+  }
+}
+
+const hexDigits = '0123456789abcdef';
+const powersOfTen = Float64Array.from({ length: 17 }, (_, i) => 10 ** i);
+
+/** What follows the backslash for a byte that JSON wants escaped (`u`: four hexadecimal digits); 0: written as it is. */
+const escapeOf = new Uint8Array(256);
+escapeOf.fill(0x75, 0, 0x20);
+for (const [byte, letter] of [
+  ['"', '"'],
+  ['\\', '\\'],
+  ['\b', 'b'],
+  ['\f', 'f'],
+  ['\n', 'n'],
+  ['\r', 'r'],
+  ['\t', 't'],
+] as const) {
+  escapeOf[byte.charCodeAt(0)] = letter.charCodeAt(0);
+}

@@ -1,0 +1,343 @@
+/**
+ * Columns that rows of one ingest fall into. `commit` takes the tape's row whole or refuses it whole; `take` hands over
+ * what was gathered as one `RowBatch` and starts the next.
+ *
+ * Declared columns hold what their type allows and nothing else. Columns of an open type start with the first value
+ * that they see and widen without loss: integers to numbers while every one is exact in a double, anything else to
+ * JSON text. A widened column stays so for the rest of the stream, so that later batches agree with earlier ones.
+ */
+import { AssertionError, ServiceError } from '../../errors.ts';
+import type { NamedColumn, RowBatch } from '../../log/columns.ts';
+import type { TypeDefinition } from '../../log/entry.ts';
+import { type ColumnType, checkIdentifier, limits, systemColumns } from '../../log/value.ts';
+import { VectorBuilder } from '../../log/vector-builder.ts';
+import { exactInDouble, jsonFrom, numbersFrom, typedFromText, typeOfKind } from './inferred-column.ts';
+import { instantAt } from './instant-text.ts';
+import { type ColumnNames, integerAt, latin1, unescapeInto } from './json-reader.ts';
+import { type CellKind, cellKind, columnsMax, type RowTape } from './row-tape.ts';
+
+export interface Column {
+  readonly name: string;
+  /** null: not known until a value is seen. */
+  type: ColumnType | null;
+  /** False: an open type's column, which widens instead of refusing. */
+  readonly fixed: boolean;
+  /** Of a vector; 0 until one is seen. */
+  dims: number;
+  /** Integer tokens are taken as their decimal text (`_pk`, and an `id` declared as string). */
+  readonly integersAsText: boolean;
+  /** Of a column that waits for its whole batch to be typed: which cell kinds it has, one bit each. */
+  kindsSeen: number;
+  builder: VectorBuilder | null;
+}
+
+/** Rows that one batch is expected to hold, at first. */
+const firstCapacity = 1024;
+
+export class ColumnSet implements ColumnNames {
+  readonly names: Uint8Array[] = [];
+  readonly columns: Column[] = [];
+  readonly #slots = new Map<string, number>();
+  readonly #definition: TypeDefinition | null;
+  readonly #tape: RowTape;
+  /** Columns that existed before the row on the tape. */
+  #settled = 0;
+  #rows = 0;
+  #capacity = firstCapacity;
+  readonly #instants: bigint[] = [];
+  readonly #vectors: Float32Array[] = [];
+  #scratch = new Uint8Array(256);
+
+  /** Cells are plain text (CSV): an open type's columns are typed by all their cells, when the batch is taken. */
+  readonly #plainText: boolean;
+
+  constructor(definition: TypeDefinition | null, tape: RowTape, plainText: boolean) {
+    this.#definition = definition;
+    this.#tape = tape;
+    this.#plainText = plainText;
+  }
+
+  get rows(): number {
+    return this.#rows;
+  }
+
+  slotOf(name: string): number {
+    const known = this.#slots.get(name);
+    if (known !== undefined) return known;
+    const column = this.#newColumn(name);
+    if (column === null) return -1;
+    const slot = this.columns.length;
+    this.columns.push(column);
+    this.names.push(encoder.encode(name));
+    this.#slots.set(name, slot);
+    return slot;
+  }
+
+  /** Takes the row on the tape, or forgets it and the columns that it alone would have made; then the tape says why. */
+  commit(): boolean {
+    const tape = this.#tape;
+    const count = tape.count;
+    for (let i = 0; i < count && tape.problem === null; i++) this.#check(i);
+    if (tape.problem !== null) {
+      this.abandon();
+      return false;
+    }
+    for (let i = 0; i < count; i++) this.#append(i);
+    this.#rows++;
+    this.settle();
+    return true;
+  }
+
+  /** Keeps the columns made so far, whatever becomes of the next row. */
+  settle(): void {
+    this.#settled = this.columns.length;
+  }
+
+  /** Forgets columns that only an abandoned row has named. */
+  abandon(): void {
+    while (this.columns.length > this.#settled) {
+      this.#slots.delete(this.columns.pop()!.name);
+      this.names.pop();
+    }
+  }
+
+  take(): RowBatch {
+    const length = this.#rows;
+    const columns: NamedColumn[] = [];
+    for (const column of this.columns) {
+      if (column.builder === null) continue;
+      padTo(column.builder, length);
+      if (this.#plainText && !column.fixed) {
+        column.builder = typedFromText(column.builder, column.type, column.kindsSeen);
+        column.type = column.builder.type;
+      }
+      columns.push({ name: column.name, type: column.builder.type, vector: column.builder.build() });
+      column.builder = null;
+      column.kindsSeen = 0;
+    }
+    this.#rows = 0;
+    this.#capacity = Math.max(64, length);
+    return { length, columns };
+  }
+
+  #newColumn(name: string): Column | null {
+    const tape = this.#tape;
+    try {
+      checkIdentifier(name, 'a property name');
+    } catch (error) {
+      if (!(error instanceof ServiceError)) throw error;
+      tape.refuse('REL_INVALID', error.message);
+      return null;
+    }
+    if (this.columns.length >= columnsMax) {
+      tape.refuse('REL_INVALID', `a type has at most ${limits.columnsPerType} columns`);
+      return null;
+    }
+    const make = (type: ColumnType | null, fixed: boolean, dims = 0, integersAsText = false): Column => ({
+      name,
+      type,
+      fixed,
+      dims,
+      integersAsText,
+      kindsSeen: 0,
+      builder: null,
+    });
+    const definition = this.#definition;
+    const property = definition && Object.hasOwn(definition.properties, name) ? definition.properties[name] : undefined;
+    if (property) {
+      // Timestamps and vectors are never inferred, so someone declared them: a misfit is refused even in an open type.
+      const fixed = !definition!.open || property.type === 'timestamp' || property.type === 'vector';
+      return make(property.type, fixed, property.dims, name === 'id' && property.type === 'string');
+    }
+    if (name === '_pk') return make('string', true, 0, true);
+    if (name === 'id') return definition && !definition.open ? make('string', true, 0, true) : make(null, false);
+    if (name === 'valid_from' || name === 'valid_to') return make('timestamp', true);
+    if (name.startsWith('_emb_')) return make('vector', true);
+    if (name.startsWith('_') || Object.hasOwn(systemColumns, name)) {
+      tape.refuse('REL_INVALID', `${JSON.stringify(name)} is kept by the store and can't be written`);
+      return null;
+    }
+    if (definition && !definition.open) {
+      tape.refuse('REL_UNKNOWN_COLUMN', `type ${definition.name} has no property ${JSON.stringify(name)}`);
+      return null;
+    }
+    return make(null, false);
+  }
+
+  /** Refuses the row when a declared column can't hold cell `i`; leaves parsed instants and vectors for `#append`. */
+  #check(i: number): void {
+    const tape = this.#tape;
+    const column = this.columns[tape.slots[i]!]!;
+    const kind = tape.kinds[i]!;
+    if (!column.fixed || kind === cellKind.null) return;
+    switch (column.type) {
+      case 'string':
+        if (kind === cellKind.text || kind === cellKind.escaped) return;
+        if (column.integersAsText && (kind === cellKind.integer || kind === cellKind.wide)) return;
+        break;
+      case 'integer':
+        if (kind === cellKind.integer || kind === cellKind.wide) return;
+        if (kind === cellKind.number && tape.numbers[i] === 0 && tape.ends[i]! - tape.starts[i]! === 2) return; // the token -0
+        break;
+      case 'number':
+        if (kind === cellKind.integer || kind === cellKind.number) return;
+        if (kind === cellKind.wide) {
+          if (exactInDouble(integerAt(tape.bytes, tape.starts[i]!, tape.ends[i]!))) return;
+          return this.#misfit(i, column, 'is an integer that a double does not hold exactly');
+        }
+        break;
+      case 'boolean':
+        if (kind === cellKind.true || kind === cellKind.false) return;
+        break;
+      case 'timestamp':
+        if (kind === cellKind.integer || kind === cellKind.wide) {
+          this.#instants[i] = integerAt(tape.bytes, tape.starts[i]!, tape.ends[i]!);
+          return;
+        }
+        if (kind === cellKind.text) {
+          try {
+            this.#instants[i] = instantAt(tape.bytes, tape.starts[i]!, tape.ends[i]!);
+          } catch (error) {
+            if (!(error instanceof ServiceError)) throw error;
+            this.#misfit(i, column, `is ${error.message}`);
+          }
+          return;
+        }
+        break;
+      case 'json':
+        if (!this.#plainText || kind !== cellKind.text) return;
+        break;
+      case 'vector':
+        if (kind === cellKind.json && tape.bytes[tape.starts[i]!] === 0x5b) return this.#checkVector(i, column);
+        break;
+      case null:
+        throw new AssertionError('a fixed column has a type');
+    }
+    this.#misfit(i, column, `is ${kindWords[kind]!}`);
+  }
+
+  #checkVector(i: number, column: Column): void {
+    const tape = this.#tape;
+    const inside = latin1(tape.bytes, tape.starts[i]! + 1, tape.ends[i]! - 1);
+    const items = inside.trim() === '' ? [] : inside.split(',');
+    if (items.length === 0 || items.length > limits.vectorDims) {
+      return this.#misfit(i, column, `has ${items.length} dimensions, not 1 to ${limits.vectorDims}`);
+    }
+    if (column.dims !== 0 && items.length !== column.dims) {
+      return this.#misfit(i, column, `has ${items.length} dimensions instead of ${column.dims}`);
+    }
+    const values = new Float32Array(items.length);
+    for (let j = 0; j < items.length; j++) {
+      const item = items[j]!.trim();
+      const value = numberToken.test(item) ? Number(item) : Number.NaN;
+      values[j] = value;
+      if (!Number.isFinite(values[j])) return this.#misfit(i, column, 'holds what is not a finite 32-bit number');
+    }
+    this.#vectors[i] = values;
+  }
+
+  #misfit(i: number, column: Column, what: string): void {
+    const tape = this.#tape;
+    const sample = decoder.decode(tape.bytes.subarray(tape.starts[i]!, Math.min(tape.ends[i]!, tape.starts[i]! + 40)));
+    tape.refuse(
+      'REL_TYPE_MISMATCH',
+      `${column.name} is ${articleOf(column.type!)} ${column.type}; ${JSON.stringify(sample)} ${what}`,
+    );
+  }
+
+  #append(i: number): void {
+    const tape = this.#tape;
+    const column = this.columns[tape.slots[i]!]!;
+    const kind = tape.kinds[i]! as CellKind;
+    if (kind === cellKind.null) return;
+    if (!column.fixed) {
+      if (this.#plainText) return this.#appendUntyped(column, i, kind);
+      this.#widen(column, i, kind);
+    }
+    let builder = column.builder;
+    if (builder === null) builder = column.builder = new VectorBuilder(column.type!, this.#capacity);
+    if (builder.length < this.#rows) padTo(builder, this.#rows);
+    const start = tape.starts[i]!;
+    const end = tape.ends[i]!;
+    switch (column.type!) {
+      case 'string':
+        if (kind !== cellKind.escaped) return builder.appendText(tape.bytes, start, end);
+        if (this.#scratch.length < end - start) this.#scratch = new Uint8Array((end - start) * 2);
+        return builder.appendText(this.#scratch, 0, unescapeInto(this.#scratch, tape.bytes, start, end));
+      case 'integer':
+        if (kind === cellKind.wide) return builder.appendBigint(integerAt(tape.bytes, start, end));
+        return builder.appendInteger(tape.numbers[i]!);
+      case 'number':
+        if (kind === cellKind.wide) return builder.appendNumber(Number(integerAt(tape.bytes, start, end)));
+        return builder.appendNumber(tape.numbers[i]!);
+      case 'boolean':
+        return builder.appendBoolean(kind === cellKind.true);
+      case 'timestamp':
+        return builder.appendBigint(this.#instants[i]!);
+      case 'json':
+        // A text's quotes stand right outside of its bytes.
+        if (kind === cellKind.text || kind === cellKind.escaped) return builder.appendText(tape.bytes, start - 1, end + 1);
+        return builder.appendText(tape.bytes, start, end);
+      case 'vector':
+        column.dims = this.#vectors[i]!.length;
+        return builder.appendVector(this.#vectors[i]!);
+    }
+  }
+
+  #appendUntyped(column: Column, i: number, kind: CellKind): void {
+    const tape = this.#tape;
+    const builder = (column.builder ??= new VectorBuilder('string', this.#capacity));
+    if (builder.length < this.#rows) padTo(builder, this.#rows);
+    column.kindsSeen |= 1 << kind;
+    builder.appendText(tape.bytes, tape.starts[i]!, tape.ends[i]!);
+  }
+
+  /** Makes an open type's column able to hold cell `i`. */
+  #widen(column: Column, i: number, kind: CellKind): void {
+    const type = column.type;
+    const found = typeOfKind[kind]!;
+    if (type === found || type === 'json') return;
+    if (type === null) {
+      column.type = found;
+      return;
+    }
+    const tape = this.#tape;
+    if (column.integersAsText && found === 'integer') return;
+    if (type === 'number' && found === 'integer') {
+      if (kind === cellKind.integer || exactInDouble(integerAt(tape.bytes, tape.starts[i]!, tape.ends[i]!))) return;
+    } else if (type === 'integer' && found === 'number') {
+      const widened = column.builder === null ? null : numbersFrom(column.builder);
+      if (widened !== undefined) {
+        column.type = 'number';
+        column.builder = widened;
+        return;
+      }
+    }
+    column.type = 'json';
+    if (column.builder !== null) column.builder = jsonFrom(column.builder);
+  }
+}
+
+function padTo(builder: VectorBuilder, length: number): void {
+  while (builder.length < length) builder.appendNull();
+}
+
+function articleOf(type: ColumnType): string {
+  return type === 'integer' ? 'an' : 'a';
+}
+
+const encoder = new TextEncoder();
+const decoder = new TextDecoder();
+const numberToken = /^-?\d+(\.\d+)?([eE][+-]?\d+)?$/;
+
+const kindWords: readonly string[] = [
+  'null',
+  'a boolean',
+  'a boolean',
+  'an integer',
+  'an integer',
+  'a number',
+  'a string',
+  'a string',
+  'an object or array',
+];

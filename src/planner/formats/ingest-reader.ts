@@ -1,0 +1,446 @@
+/**
+ * Rows of a request body or file, as batches of columns, whatever their form: NDJSON, a JSON array, a wrapper object
+ * with a `rows` array, or CSV. Memory stays flat: what is held is one batch, and the bytes of one unfinished row.
+ *
+ * A row that breaks a rule is refused alone, with its index. Broken syntax costs an NDJSON or CSV body that one line;
+ * an array can't be read past it, so the stream ends there with an error that says how far it got, after the rows
+ * before it were handed out.
+ */
+import { type ErrorCode, ServiceError } from '../../errors.ts';
+import type { RowBatch } from '../../log/columns.ts';
+import type { TypeDefinition } from '../../log/entry.ts';
+import type { RowRejection } from '../../projections/command.ts';
+import { ColumnSet } from './column-set.ts';
+import { CsvReader } from './csv-reader.ts';
+import { JsonReader, type RowStatus } from './json-reader.ts';
+import { RowTape } from './row-tape.ts';
+
+export interface IngestOptions {
+  /** Values are taken as the declared types; null or an open type: undeclared columns are inferred. */
+  readonly definition: TypeDefinition | null;
+  /** A batch ends at this many rows, refused ones included, … */
+  readonly batchRows: number;
+  /** … or when this many bytes were read for it. */
+  readonly batchBytes: number;
+  /** `text/csv` and `…json` settle the form; anything else leaves it to the first byte. */
+  readonly contentType?: string;
+  /** More bytes than this in all end the stream with REL_TOO_LARGE. */
+  readonly limitBytes?: number;
+  /** Largest single row. */
+  readonly rowBytesMax?: number;
+  /** CSV: names of the columns of a file without a header. */
+  readonly columns?: readonly string[];
+  /** CSV: an unquoted field with this text is NULL, as an empty one always is. */
+  readonly nullText?: string;
+}
+
+export interface IngestBatch {
+  /** Accepted rows. */
+  readonly rows: RowBatch;
+  /** Index in the stream of the first row that this batch read, accepted or not. */
+  readonly firstIndex: number;
+  /** Index in the stream of each accepted row; null: firstIndex, firstIndex + 1, … */
+  readonly indexes: Float64Array | null;
+  /** By index in the stream. */
+  readonly rejections: readonly RowRejection[];
+}
+
+export async function* readIngest(source: AsyncIterable<Uint8Array>, options: IngestOptions): AsyncGenerator<IngestBatch, void> {
+  const body = new BodyReader(options);
+  for await (const chunk of source) {
+    body.push(chunk);
+    for (let batch = body.read(false); batch !== null; batch = body.read(false)) yield batch;
+  }
+  for (let batch = body.read(true); batch !== null; batch = body.read(true)) yield batch;
+}
+
+type Form =
+  | 'unknown'
+  | 'ndjson'
+  | 'csv-header'
+  | 'csv'
+  /** In an array, before its first row or its end. */
+  | 'array-start'
+  /** In an array, where another row must follow. */
+  | 'array-row'
+  /** In an array, after a row. */
+  | 'array-next'
+  /** In a wrapper, after its array or another property. */
+  | 'wrapper-next'
+  | 'done';
+
+const defaultRowBytesMax = 16 * 1024 * 1024;
+/** White space and a byte-order mark may come first; a form that takes longer to show is nobody's. */
+const detectBytesMax = 65_536;
+
+class BodyReader {
+  readonly #options: IngestOptions;
+  readonly #rowBytesMax: number;
+  readonly #tape = new RowTape();
+  #columns: ColumnSet;
+  #json: JsonReader;
+  #csv: CsvReader | null = null;
+  #form: Form = 'unknown';
+  #wrapped = false;
+
+  /** Bytes that were read and are not used up: #window[#at .. #end). */
+  #window = new Uint8Array(128 * 1024);
+  #at = 0;
+  #end = 0;
+  #dirty = true;
+  /** Offset in the stream of #window[0]. */
+  #offset = 0;
+  /** An unfinished row is not tried again before the window holds this many bytes from its start. */
+  #retryAt = 0;
+  /** Skipping an oversized NDJSON line. */
+  #skippingLine = false;
+
+  #index = 0;
+  #batchIndex = 0;
+  #batchBytes = 0;
+  #rejections: RowRejection[] = [];
+  #indexes: number[] | null = null;
+  #failure: ServiceError | null = null;
+
+  constructor(options: IngestOptions) {
+    this.#options = options;
+    this.#rowBytesMax = options.rowBytesMax ?? defaultRowBytesMax;
+    this.#columns = new ColumnSet(options.definition, this.#tape, false);
+    this.#json = new JsonReader(this.#columns, this.#tape);
+  }
+
+  push(chunk: Uint8Array): void {
+    const received = this.#offset + this.#end + chunk.length;
+    if (this.#options.limitBytes !== undefined && received > this.#options.limitBytes) {
+      this.#failure = new ServiceError(
+        'REL_TOO_LARGE',
+        `the body is over ${this.#options.limitBytes} bytes; ${this.#index} rows were read`,
+      );
+      return;
+    }
+    // Moved even where it would fit, so that the window stays as small as a chunk and a row.
+    if (this.#at > 0) {
+      this.#window.copyWithin(0, this.#at, this.#end);
+      this.#offset += this.#at;
+      this.#end -= this.#at;
+      this.#at = 0;
+    }
+    if (this.#end + chunk.length + 1 > this.#window.length) {
+      const window = new Uint8Array(Math.max(this.#window.length * 2, this.#end + chunk.length + 1));
+      window.set(this.#window.subarray(0, this.#end));
+      this.#window = window;
+    }
+    this.#window.set(chunk, this.#end);
+    this.#end += chunk.length;
+    this.#dirty = true;
+  }
+
+  /** The next full batch; null when more bytes are needed. With `last`, what is left, and then null. */
+  read(last: boolean): IngestBatch | null {
+    if (this.#failure !== null) return this.#fail(this.#failure);
+    try {
+      if (last) this.#finishLine();
+      while (this.#step(last)) if (this.#isFull()) return this.#take();
+    } catch (error) {
+      if (!(error instanceof ServiceError)) throw error;
+      return this.#fail(error);
+    }
+    return last && this.#index > this.#batchIndex ? this.#take() : null;
+  }
+
+  /** Rows before the failure leave first. */
+  #fail(error: ServiceError): IngestBatch {
+    this.#failure = error;
+    if (this.#index === this.#batchIndex) throw error;
+    return this.#take();
+  }
+
+  #isFull(): boolean {
+    return this.#index - this.#batchIndex >= this.#options.batchRows || this.#batchBytes >= this.#options.batchBytes;
+  }
+
+  #take(): IngestBatch {
+    const batch: IngestBatch = {
+      rows: this.#columns.take(),
+      firstIndex: this.#batchIndex,
+      indexes: this.#indexes === null ? null : Float64Array.from(this.#indexes),
+      rejections: this.#rejections,
+    };
+    this.#batchIndex = this.#index;
+    this.#batchBytes = 0;
+    this.#rejections = [];
+    this.#indexes = null;
+    return batch;
+  }
+
+  /** Reads one row or one piece of punctuation; false when it needs more bytes or nothing is left. */
+  #step(last: boolean): boolean {
+    switch (this.#form) {
+      case 'unknown':
+        return this.#detect(last);
+      case 'ndjson':
+        return this.#stepLine(last);
+      case 'csv-header':
+      case 'csv':
+        return this.#stepRecord(last);
+      case 'array-start':
+      case 'array-row':
+      case 'array-next':
+        return this.#stepArray(last);
+      case 'wrapper-next':
+        return this.#stepWrapper(last);
+      case 'done':
+        return this.#stepDone();
+    }
+  }
+
+  #detect(last: boolean): boolean {
+    this.#openJson(false);
+    const declared = this.#options.contentType?.toLowerCase() ?? '';
+    const window = this.#window;
+    if (this.#offset + this.#at === 0 && window[0] === 0xef) {
+      if (this.#end < 3 && !last) return false;
+      if (window[1] === 0xbb && window[2] === 0xbf && this.#end >= 3) this.#at = 3;
+    }
+    const start = this.#json.skipSpace(this.#at);
+    if (start >= this.#end) {
+      if (this.#end - this.#at > detectBytesMax)
+        throw new ServiceError('REL_PARSE', 'the body starts with nothing but white space');
+      return false;
+    }
+    const first = window[start]!;
+    if (this.#options.columns || /^text\/csv\b/.test(declared) || (first !== 0x7b && first !== 0x5b)) {
+      if (/^[^;]*json/.test(declared)) throw new ServiceError('REL_PARSE', 'a JSON body starts with { or [');
+      this.#startCsv();
+      return true;
+    }
+    if (first === 0x5b) {
+      this.#at = start + 1;
+      this.#form = 'array-start';
+      return true;
+    }
+    const array = this.#wrapperArray(start, last);
+    if (array === 'unclear') return false;
+    if (array === null) this.#form = 'ndjson';
+    else {
+      this.#at = array;
+      this.#wrapped = true;
+      this.#form = 'array-start';
+    }
+    this.#dirty = true;
+    return true;
+  }
+
+  /** Offset after the `[` of a body that starts with `{"rows": [`; null when it does not. */
+  #wrapperArray(start: number, last: boolean): number | null | 'unclear' {
+    let i = start + 1;
+    for (const token of ['"rows"', ':', '[']) {
+      i = this.#json.skipSpace(i);
+      for (let j = 0; j < token.length; j++, i++) {
+        if (i >= this.#end) return last || i - start > detectBytesMax ? null : 'unclear';
+        if (this.#window[i] !== token.charCodeAt(j)) return null;
+      }
+    }
+    return i;
+  }
+
+  #startCsv(): void {
+    this.#columns = new ColumnSet(this.#options.definition, this.#tape, true);
+    this.#csv = new CsvReader(this.#columns, this.#tape, this.#options.nullText ?? null);
+    this.#form = 'csv-header';
+    if (this.#options.columns) {
+      this.#csv.useHeader(this.#options.columns);
+      this.#form = 'csv';
+    }
+  }
+
+  #stepLine(last: boolean): boolean {
+    this.#openJson(true);
+    const window = this.#window;
+    if (this.#skippingLine) return this.#skipLine(last);
+    for (;;) {
+      this.#at = this.#json.skipSpace(this.#at);
+      if (this.#at >= this.#end) return false;
+      if (window[this.#at] !== 0x0a) break;
+      this.#at++;
+    }
+    if (this.#mustWait(last)) return false;
+    const from = this.#at;
+    let status = this.#json.readRow(from);
+    if (status === 'row') {
+      const after = this.#json.skipSpace(this.#json.position);
+      if (after >= this.#end) status = 'incomplete';
+      else if (window[after] === 0x0a) {
+        this.#advance(after + 1);
+        this.#commit();
+        return true;
+      } else {
+        this.#json.reason = 'text after the end of the object';
+        this.#json.position = after;
+        status = 'malformed';
+      }
+    }
+    if (status === 'incomplete' && !last) return this.#wait('ndjson');
+    this.#columns.abandon();
+    this.#reject('REL_PARSE', `${this.#json.reason}, at byte ${this.#json.position - from} of the line`);
+    return this.#skipLine(last);
+  }
+
+  #stepRecord(last: boolean): boolean {
+    const csv = this.#csv!;
+    const window = this.#window;
+    csv.open(window, this.#end);
+    while (this.#at < this.#end && (window[this.#at] === 0x0a || (window[this.#at] === 0x0d && window[this.#at + 1] === 0x0a))) {
+      this.#at += window[this.#at] === 0x0a ? 1 : 2;
+    }
+    if (this.#at >= this.#end || this.#mustWait(last)) return false;
+    const from = this.#at;
+    const header = this.#form === 'csv-header';
+    const status: RowStatus = header ? csv.readHeader(from) : csv.readRow(from);
+    if (status === 'incomplete' && !last) return this.#wait('CSV');
+    if (status !== 'row') {
+      const detail = `${csv.reason}, at byte ${csv.position - from} of the record`;
+      if (header) throw new ServiceError('REL_PARSE', `the CSV header is malformed: ${detail}`);
+      this.#reject('REL_PARSE', detail);
+      // Reading goes on at the next line, wherever that is: after a stray quote nobody knows where fields end.
+      const feed = window.indexOf(0x0a, from);
+      this.#advance(feed < 0 || feed >= this.#end ? this.#end : feed + 1);
+      return true;
+    }
+    this.#advance(csv.position);
+    if (header) this.#form = 'csv';
+    else this.#commit();
+    return true;
+  }
+
+  #stepArray(last: boolean): boolean {
+    this.#openJson(false);
+    this.#at = this.#json.skipSpace(this.#at);
+    if (this.#at >= this.#end) return last ? this.#broken('the text ends inside the array', this.#at) : false;
+    const byte = this.#window[this.#at]!;
+    if (this.#form === 'array-next' || (this.#form === 'array-start' && byte === 0x5d)) {
+      if (byte === 0x5d) this.#form = this.#wrapped ? 'wrapper-next' : 'done';
+      else if (byte === 0x2c) this.#form = 'array-row';
+      else return this.#broken('a comma or ] expected', this.#at);
+      this.#advance(this.#at + 1);
+      return true;
+    }
+    if (this.#mustWait(last)) return false;
+    const status = this.#json.readRow(this.#at);
+    if (status === 'incomplete' && !last) return this.#wait('array');
+    if (status !== 'row') {
+      this.#columns.abandon();
+      return this.#broken(this.#json.reason, this.#json.position);
+    }
+    this.#advance(this.#json.position);
+    this.#form = 'array-next';
+    this.#commit();
+    return true;
+  }
+
+  /** Other properties of a wrapper are read over. */
+  #stepWrapper(last: boolean): boolean {
+    this.#openJson(false);
+    const json = this.#json;
+    let i = json.skipSpace(this.#at);
+    if (i < this.#end && this.#window[i] === 0x7d) {
+      this.#advance(i + 1);
+      this.#form = 'done';
+      return true;
+    }
+    if (this.#mustWait(last)) return false;
+    if (i < this.#end && this.#window[i] !== 0x2c) return this.#broken('a comma or } expected', i);
+    i = json.skipSpace(i + 1);
+    if (i < this.#end && this.#window[i] !== 0x22) return this.#broken('a property name expected', i);
+    this.#tape.reset(this.#window);
+    i = json.skipValue(i, 1);
+    if (i >= 0) {
+      i = json.skipSpace(i);
+      if (i < this.#end && this.#window[i] !== 0x3a) return this.#broken('a colon expected', i);
+      i = json.skipValue(json.skipSpace(i + 1), 1);
+    }
+    if (i < -1) return this.#broken(json.reason, json.position);
+    if (i < 0 || i >= this.#end)
+      return last ? this.#broken('the text ends inside the wrapper', this.#end) : this.#wait('wrapper');
+    this.#advance(i);
+    return true;
+  }
+
+  #stepDone(): boolean {
+    this.#openJson(false);
+    this.#at = this.#json.skipSpace(this.#at);
+    if (this.#at < this.#end) return this.#broken('text after the end of the rows', this.#at);
+    return false;
+  }
+
+  #openJson(byLine: boolean): void {
+    if (!this.#dirty) return;
+    this.#json.open(this.#window, this.#at, this.#end, byLine);
+    this.#dirty = false;
+  }
+
+  /** The last line may lack its line feed. */
+  #finishLine(): void {
+    if (this.#at >= this.#end || this.#window[this.#end - 1] === 0x0a) return;
+    if (this.#form !== 'ndjson' && this.#form !== 'csv' && this.#form !== 'csv-header' && this.#form !== 'unknown') return;
+    this.#window[this.#end++] = 0x0a;
+    this.#dirty = true;
+  }
+
+  #commit(): void {
+    if (this.#tape.problem === null && this.#columns.commit()) {
+      this.#indexes?.push(this.#index);
+      this.#index++;
+      return;
+    }
+    this.#columns.abandon();
+    const { code, detail } = this.#tape.problem!;
+    this.#reject(code, detail);
+  }
+
+  #reject(code: ErrorCode, detail: string): void {
+    if (this.#indexes === null) {
+      this.#indexes = [];
+      for (let i = this.#batchIndex; i < this.#index; i++) this.#indexes.push(i);
+    }
+    this.#rejections.push({ index: this.#index, code, detail });
+    this.#index++;
+  }
+
+  #advance(to: number): void {
+    this.#batchBytes += to - this.#at;
+    this.#at = to;
+    this.#retryAt = 0;
+  }
+
+  #skipLine(last: boolean): boolean {
+    const feed = this.#window.indexOf(0x0a, this.#at);
+    const found = feed >= 0 && feed < this.#end;
+    this.#skippingLine = !found && !last;
+    this.#advance(found ? feed + 1 : this.#end);
+    return found || last;
+  }
+
+  #mustWait(last: boolean): boolean {
+    return !last && this.#end - this.#at < this.#retryAt;
+  }
+
+  /** Each further attempt at a long row waits for twice the bytes, so that the work stays linear in them. */
+  #wait(form: 'ndjson' | 'CSV' | 'array' | 'wrapper'): false {
+    this.#columns.abandon();
+    const held = this.#end - this.#at;
+    if (held > this.#rowBytesMax) {
+      const detail = `row ${this.#index} is over ${this.#rowBytesMax} bytes`;
+      if (form !== 'ndjson') throw new ServiceError('REL_TOO_LARGE', `${detail}; the rows before it were read`);
+      this.#reject('REL_TOO_LARGE', detail);
+      this.#skipLine(false);
+      return false;
+    }
+    this.#retryAt = held * 2;
+    return false;
+  }
+
+  #broken(reason: string, at: number): never {
+    throw new ServiceError('REL_PARSE', `${reason}, at byte ${this.#offset + at} of the body, after ${this.#index} rows`);
+  }
+}

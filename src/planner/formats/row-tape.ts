@@ -1,0 +1,55 @@
+/**
+ * One row between the bytes and the columns: which column each cell belongs to, what kind of token it is and where its
+ * bytes lie. A reader fills the tape, the columns take it whole or refuse it whole, so a bad cell never leaves half a
+ * row behind. Flat arrays that are reused for every row: nothing is allocated.
+ */
+import type { ErrorCode } from '../../errors.ts';
+import { limits } from '../../log/value.ts';
+
+/** What a token is. `wide` is an integer of up to i64 that a double may not hold; `escaped` is text with JSON escapes. */
+export const cellKind = {
+  null: 0,
+  false: 1,
+  true: 2,
+  integer: 3,
+  wide: 4,
+  number: 5,
+  text: 6,
+  escaped: 7,
+  json: 8,
+} as const;
+
+export type CellKind = (typeof cellKind)[keyof typeof cellKind];
+
+export interface RowProblem {
+  readonly code: ErrorCode;
+  readonly detail: string;
+}
+
+/** Properties of a type plus `_pk`, `id`, the valid bounds and some embedding slots. */
+export const columnsMax: number = limits.columnsPerType + 64;
+
+export class RowTape {
+  bytes: Uint8Array = new Uint8Array(0);
+  count = 0;
+  readonly slots = new Int32Array(columnsMax);
+  readonly kinds = new Uint8Array(columnsMax);
+  /** Bytes of the token; of a text without its quotes. */
+  readonly starts = new Int32Array(columnsMax);
+  readonly ends = new Int32Array(columnsMax);
+  /** Value of an `integer` or `number`. */
+  readonly numbers = new Float64Array(columnsMax);
+  /** The first reason to refuse the row, where its syntax is sound. */
+  problem: RowProblem | null = null;
+
+  reset(bytes: Uint8Array): void {
+    this.bytes = bytes;
+    this.count = 0;
+    this.problem = null;
+  }
+
+  /** Keeps the first problem: it is the one that the caller finds first as well. */
+  refuse(code: ErrorCode, detail: string): void {
+    this.problem ??= { code, detail };
+  }
+}
