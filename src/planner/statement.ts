@@ -12,7 +12,11 @@ export interface Place {
 /** A literal of the statement. Integers are exact; what does not fit i64 is REL_PARSE, what has `.` or an exponent is a number. */
 export type Literal = string | bigint | number | boolean | null;
 
-/** A parsed text. `template` is the text with literals as `?`, whitespace normalised: the key of the plan cache and of the audit. */
+/**
+ * A parsed text. `template` is the key of the plan cache and of the audit: comments dropped, whitespace normalised,
+ * reserved words in upper case, each literal as `?s` `?i` `?n` `?b` by its type (text, integer, number, boolean; NULL
+ * stays a word). Two texts with one template have one tree; their places and parameter values may differ.
+ */
 export interface ParsedStatement {
   readonly template: string;
   readonly statement: Statement;
@@ -22,12 +26,19 @@ export interface ParsedStatement {
 export type Statement =
   | { readonly kind: 'query'; readonly purpose: Slot | null; readonly query: Query; readonly withProvenance: boolean }
   | { readonly kind: 'explain'; readonly mode: 'plan' | 'analyze' | 'policy'; readonly statement: Statement }
-  /** Parsed whole, executed by what a later capability brings: answers with its own typed error until then. */
+  /**
+   * Parsed whole, executed by what a later capability brings: answers with its own typed error until then.
+   * Never cached by template: `names` may hold what was written as a literal (a branch name in quotes).
+   */
   | {
       readonly kind: 'control';
       readonly what: ControlWhat;
       readonly place: Place;
+      readonly purpose: Slot | null;
+      /** Literals by position. */
       readonly arguments: readonly Slot[];
+      /** Literals by name: `SEQ => 2`, `{dampingFactor: 0.85}`, `REFRESH EVERY 5 MINUTES`. */
+      readonly options: readonly { readonly name: string; readonly value: Slot }[];
       readonly query: Query | null;
       readonly names: readonly string[];
     }
@@ -55,7 +66,10 @@ export interface Slot {
   readonly place: Place;
 }
 
-/** A query with its set operations, CTEs and outermost ordering. */
+/**
+ * A query with its set operations, CTEs and outermost ordering. A statement has one AS OF for every table, subquery and
+ * arm in it: wherever it was written, it stands on the outermost query; inner ones have null.
+ */
 export interface Query {
   readonly with: readonly CommonTable[];
   readonly body: QueryBody;
@@ -144,9 +158,9 @@ export interface GroupWindow {
   readonly place: Place;
 }
 
+/** The slot holds `'N <unit>'` text: `intervalNanoseconds` of languages/interval.ts reads it. */
 export interface Interval {
   readonly slot: Slot;
-  /** Nanoseconds of one unit; the slot holds `'N <unit>'` text. */
   readonly place: Place;
 }
 
@@ -194,7 +208,7 @@ export type Expression =
       readonly negated: boolean;
       readonly place: Place;
     }
-  /** Equality form, both spellings: CASE x WHEN v …, and CASE WHEN x = v …. */
+  /** CASE x WHEN v … has an operand; in CASE WHEN x = v … the operand is null and each `when` is a condition. */
   | {
       readonly kind: 'case';
       readonly operand: Expression | null;
@@ -211,5 +225,8 @@ export type Expression =
       readonly distinct: boolean;
       readonly place: Place;
     }
-  /** Scalar functions by name, upper case: MATCH, SOUNDEX, METAPHONE, COLOGNE, DEGREE, LOOKUP, rank primitives. */
+  /**
+   * Scalar functions by name, upper case: MATCH, SOUNDEX, METAPHONE, COLOGNE, DEGREE, LOOKUP, rank primitives; ARRAY and
+   * the vector operators `<=>`, `<->`, `<#>` too. MATCH names its third argument MODE; LOOKUP names TABLE, KEY and FIELD.
+   */
   | { readonly kind: 'call'; readonly name: string; readonly arguments: readonly FunctionArgument[]; readonly place: Place };

@@ -1,0 +1,142 @@
+/**
+ * LIKE over UTF-8: `%` stands for any run of characters, the empty one included, `_` for exactly one code point; every
+ * other character stands for itself, case and all. There is no escape character: neither the dialect nor the standard
+ * has one unless ESCAPE names it, and the dialect has no ESCAPE.
+ *
+ * The pattern is cut at `%` into segments, the first bound to the start, the last to the end, those between taken at
+ * their first occurrence. Segments without `_` are searched by Knuth-Morris-Pratt, others by trial at each character, so
+ * their length is limited: the time stays linear in the text whatever the pattern.
+ */
+import { ServiceError } from '../../errors.ts';
+
+const wildcardSegmentMax = 256;
+const anyCharacter = -1;
+
+interface Segment {
+  /** Bytes of the segment, `anyCharacter` for `_`. */
+  readonly codes: Int16Array;
+  /** Longest border of each prefix; null where the segment has `_`. */
+  readonly borders: Int32Array | null;
+}
+
+export class LikePattern {
+  readonly #segments: readonly Segment[];
+
+  constructor(pattern: string) {
+    this.#segments = pattern.split('%').map(segmentOf);
+  }
+
+  /** Whether the text in bytes[from .. to] matches. The bytes are well-formed UTF-8. */
+  matches(bytes: Uint8Array, from: number, to: number): boolean {
+    const segments = this.#segments;
+    const first = segments[0]!;
+    const start = matchAt(first.codes, bytes, from, to);
+    if (start < 0) return false;
+    if (segments.length === 1) return start === to;
+    const end = matchBackFrom(segments[segments.length - 1]!.codes, bytes, start, to);
+    if (end < 0) return false;
+    let at = start;
+    for (let index = 1; index < segments.length - 1; index++) {
+      const { codes, borders } = segments[index]!;
+      if (codes.length === 0) continue;
+      at = borders ? search(codes, borders, bytes, at, end) : searchByTrial(codes, bytes, at, end);
+      if (at < 0) return false;
+    }
+    return true;
+  }
+}
+
+/** For single values; whoever matches a column keeps a `LikePattern`. */
+export function likeMatches(pattern: string, text: string): boolean {
+  if (pattern !== lastText) {
+    lastPattern = new LikePattern(pattern);
+    lastText = pattern;
+  }
+  const bytes = encoder.encode(text);
+  return lastPattern.matches(bytes, 0, bytes.length);
+}
+
+const encoder = new TextEncoder();
+let lastText = '';
+let lastPattern = new LikePattern('');
+
+function segmentOf(text: string): Segment {
+  const bytes = encoder.encode(text);
+  const codes = new Int16Array(bytes);
+  let wild = false;
+  for (let i = 0; i < codes.length; i++) {
+    if (codes[i] !== 0x5f) continue;
+    codes[i] = anyCharacter;
+    wild = true;
+  }
+  if (!wild) return { codes, borders: bordersOf(codes) };
+  if (codes.length > wildcardSegmentMax) {
+    throw new ServiceError('REL_INVALID', `a LIKE pattern with _ has at most ${wildcardSegmentMax} bytes between % signs`);
+  }
+  return { codes, borders: null };
+}
+
+function bordersOf(codes: Int16Array): Int32Array {
+  const borders = new Int32Array(codes.length);
+  let border = 0;
+  for (let i = 1; i < codes.length; i++) {
+    while (border > 0 && codes[i] !== codes[border]) border = borders[border - 1]!;
+    if (codes[i] === codes[border]) border++;
+    borders[i] = border;
+  }
+  return borders;
+}
+
+/** The end of the segment's match that starts exactly at `from`, or -1. */
+function matchAt(codes: Int16Array, bytes: Uint8Array, from: number, to: number): number {
+  let at = from;
+  for (let i = 0; i < codes.length; i++) {
+    if (at >= to) return -1;
+    const code = codes[i]!;
+    if (code === anyCharacter) {
+      at++;
+      while (at < to && isContinuation(bytes[at]!)) at++;
+    } else if (bytes[at++] !== code) return -1;
+  }
+  return at;
+}
+
+/** The start of the segment's match that ends exactly at `to`, or -1. */
+function matchBackFrom(codes: Int16Array, bytes: Uint8Array, from: number, to: number): number {
+  let at = to;
+  for (let i = codes.length - 1; i >= 0; i--) {
+    if (at <= from) return -1;
+    const code = codes[i]!;
+    at--;
+    if (code === anyCharacter) {
+      while (at > from && isContinuation(bytes[at]!)) at--;
+    } else if (bytes[at] !== code) return -1;
+  }
+  return at;
+}
+
+/** The end of the first occurrence in bytes[from .. to], or -1. */
+function search(codes: Int16Array, borders: Int32Array, bytes: Uint8Array, from: number, to: number): number {
+  const last = codes.length;
+  let matched = 0;
+  for (let at = from; at < to; at++) {
+    const byte = bytes[at]!;
+    while (matched > 0 && byte !== codes[matched]) matched = borders[matched - 1]!;
+    if (byte === codes[matched]) matched++;
+    if (matched === last) return at + 1;
+  }
+  return -1;
+}
+
+function searchByTrial(codes: Int16Array, bytes: Uint8Array, from: number, to: number): number {
+  for (let at = from; at < to; at++) {
+    if (isContinuation(bytes[at]!)) continue;
+    const end = matchAt(codes, bytes, at, to);
+    if (end >= 0) return end;
+  }
+  return -1;
+}
+
+function isContinuation(byte: number): boolean {
+  return (byte & 0xc0) === 0x80;
+}

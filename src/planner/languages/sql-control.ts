@@ -1,0 +1,257 @@
+/**
+ * Statements that do something other than answer a query: the control statements of the specification's operator table,
+ * graph patterns, and the writes and definitions that are recognised only to be refused by name.
+ */
+import type { ControlWhat, FunctionArgument, Place, Query, Slot, Source, Statement } from '../statement.ts';
+import type { TokenCursor } from './token-cursor.ts';
+
+type Control = Extract<Statement, { kind: 'control' }>;
+type Option = Control['options'][number];
+
+/** Null where the statement begins with none of its words. */
+export function readControl(cursor: TokenCursor, purpose: Slot | null): Statement | null {
+  if (cursor.token.kind !== 'word') return null;
+  const { place } = cursor;
+  const key = cursor.key();
+  const second = cursor.key(1);
+  if ((key === 'MATCH' && second === '(') || (key === 'OPTIONAL' && second === 'MATCH')) {
+    return readPattern(cursor, purpose);
+  }
+  if (writeVerbs.has(key)) return { kind: 'write', verb: key, place };
+  switch (key) {
+    case 'CREATE':
+      return readCreate(cursor, purpose);
+    case 'ALTER':
+      if (second === 'TABLE') return { kind: 'unimplemented', verb: 'ALTER TABLE', place };
+      throw cursor.notImplemented('ALTER');
+    case 'BRANCH':
+      return readBranch(cursor, purpose);
+    case 'WATCH':
+      return readWatch(cursor, purpose);
+    case 'CALL':
+      return readProcedure(cursor, purpose);
+    case 'ERASE':
+      return readErasure(cursor, purpose);
+    case 'REGISTER':
+      return readLookupTable(cursor, purpose);
+    case 'REMEMBER':
+    case 'RECALL':
+    case 'REFLECT':
+      return { kind: 'unimplemented', verb: key, place };
+    case 'CONSOLIDATE':
+    case 'FORGET':
+    case 'ASSOCIATE':
+    case 'RESOLVE':
+      return second === 'MEMORY' ? { kind: 'unimplemented', verb: `${key} MEMORY`, place } : null;
+    default:
+      return null;
+  }
+}
+
+const controlFunctions: ReadonlyMap<string, { readonly what: ControlWhat; readonly count: number }> = new Map([
+  ['FUSE_IDENTITIES', { what: 'fuse-identities', count: 2 }],
+  ['SPLIT_IDENTITIES', { what: 'split-identities', count: 2 }],
+  ['EXPLAIN_PATH', { what: 'explain-path', count: 2 }],
+  ['EXPLAIN_REPLAY', { what: 'explain-replay', count: 1 }],
+]);
+
+/** Calls that are statements of their own, however they are written. */
+export function controlFunction(name: string): boolean {
+  return controlFunctions.has(name);
+}
+
+export function readFunctionControl(
+  cursor: TokenCursor,
+  purpose: Slot | null,
+  call: Extract<Source, { kind: 'function' }>,
+): Statement {
+  const { what, count } = controlFunctions.get(call.name)!;
+  const { slots, options } = literalsOf(cursor, call.arguments, call.place);
+  if (slots.length !== count) throw cursor.error(`${call.name} takes ${count} values by position`, call.place);
+  return control(what, call.place, purpose, { arguments: slots, options });
+}
+
+const writeVerbs: ReadonlySet<string> = new Set(
+  'INSERT UPDATE DELETE MERGE UPSERT REPLACE DROP TRUNCATE COPY GRANT REVOKE'.split(' '),
+);
+
+function readCreate(cursor: TokenCursor, purpose: Slot | null): Statement {
+  const { place } = cursor;
+  const what = cursor.key(1);
+  if (what === '(') return { kind: 'write', verb: 'CREATE', place };
+  if (what === 'TABLE' || what === 'EXTENSION') return { kind: 'write', verb: `CREATE ${what}`, place };
+  if (what !== 'MATERIALIZED') {
+    const named = ['INDEX', 'TYPE', 'SCHEMA', 'VIEW'].find((each) => each === what);
+    if (named || what === 'UNIQUE') throw cursor.notImplemented(`CREATE ${named ?? 'INDEX'}`);
+    cursor.next();
+    throw cursor.expected('TABLE, EXTENSION or MATERIALIZED VIEW');
+  }
+  cursor.next();
+  cursor.next();
+  cursor.expect('VIEW');
+  const names = [cursor.name('the name of the view')];
+  cursor.expect('AS');
+  const query = readWholeQuery(cursor);
+  const options: Option[] = [];
+  if (cursor.accept('REFRESH')) {
+    cursor.expect('INCREMENTAL');
+    cursor.expect('EVERY');
+    options.push({ name: 'SECONDS', value: cursor.literal('i', 'a number of seconds') });
+    cursor.accept('SECONDS');
+  }
+  return control('create-materialized-view', place, purpose, { names, query, options });
+}
+
+/** BRANCH name FROM source: names bare or in quotes of either kind. */
+function readBranch(cursor: TokenCursor, purpose: Slot | null): Statement {
+  const { place } = cursor;
+  cursor.next();
+  const name = readBranchName(cursor);
+  cursor.expect('FROM');
+  return control('branch', place, purpose, { names: [name, readBranchName(cursor)] });
+}
+
+function readBranchName(cursor: TokenCursor): string {
+  const { place } = cursor;
+  const name = cursor.isLiteral('s') ? cursor.textOf(cursor.literal('s', 'a branch name')) : cursor.name('a branch name');
+  if (name.length === 0 || name.length > 128) throw cursor.error('a branch name has 1 to 128 characters', place);
+  return name;
+}
+
+/** WATCH [PURPOSE 'id'] select. */
+function readWatch(cursor: TokenCursor, outer: Slot | null): Statement {
+  const { place } = cursor;
+  cursor.next();
+  if (outer && cursor.key() === 'PURPOSE') throw cursor.error('a statement has one PURPOSE');
+  const purpose = cursor.accept('PURPOSE') ? cursor.literal('s', 'a purpose in quotes') : outer;
+  return control('watch', place, purpose, { query: readWholeQuery(cursor) });
+}
+
+/** CALL traverse.<algorithm>.<mode>(value, …, {option: value, …}) [YIELD name, …]. */
+function readProcedure(cursor: TokenCursor, purpose: Slot | null): Statement {
+  const { place } = cursor;
+  cursor.next();
+  if (cursor.key() !== 'TRAVERSE' && cursor.key() !== 'GDS') {
+    throw cursor.expected('traverse.<algorithm>.<mode> or gds.<algorithm>.<mode>');
+  }
+  const names = [cursor.next().text];
+  for (const part of ['an algorithm', 'a mode']) {
+    cursor.expect('.');
+    names.push(cursor.name(part));
+  }
+  const slots: Slot[] = [];
+  const options: Option[] = [];
+  cursor.expect('(');
+  if (!cursor.accept(')')) {
+    do {
+      if (cursor.accept('{')) readOptions(cursor, options);
+      else slots.push(cursor.anyLiteral('a literal or {option: value}'));
+    } while (cursor.accept(','));
+    cursor.expect(')');
+  }
+  if (cursor.accept('YIELD')) {
+    do names.push(cursor.name('a name to yield'));
+    while (cursor.accept(','));
+  }
+  return control('call', place, purpose, { names, arguments: slots, options });
+}
+
+function readOptions(cursor: TokenCursor, options: Option[]): void {
+  if (cursor.accept('}')) return;
+  do {
+    const name = cursor.name('the name of an option');
+    cursor.expect(':');
+    options.push({ name, value: cursor.anyLiteral('a literal') });
+  } while (cursor.accept(','));
+  cursor.expect('}');
+}
+
+/** ERASE SUBJECT 'subject' REASON 'reason' CERTIFY. */
+function readErasure(cursor: TokenCursor, purpose: Slot | null): Statement {
+  const { place } = cursor;
+  cursor.next();
+  cursor.expect('SUBJECT');
+  const subject = cursor.literal('s', 'a subject in quotes');
+  cursor.expect('REASON');
+  const reason = cursor.literal('s', 'a reason in quotes');
+  if (cursor.textOf(reason).trim() === '') throw cursor.error('the reason is empty', reason.place);
+  cursor.expect('CERTIFY');
+  return control('erase-subject', place, purpose, { arguments: [subject, reason] });
+}
+
+/** REGISTER LOOKUP name FROM 'path' KEY (column) FIELDS (column, …) [REFRESH EVERY n MINUTES]. */
+function readLookupTable(cursor: TokenCursor, purpose: Slot | null): Statement {
+  const { place } = cursor;
+  cursor.next();
+  cursor.expect('LOOKUP');
+  const names = [cursor.name('the name of the lookup table')];
+  cursor.expect('FROM');
+  const path = cursor.literal('s', 'the path of a CSV file in quotes');
+  cursor.expect('KEY');
+  cursor.expect('(');
+  names.push(cursor.name('a column name'));
+  cursor.expect(')');
+  cursor.expect('FIELDS');
+  cursor.expect('(');
+  do names.push(cursor.name('a column name'));
+  while (cursor.accept(','));
+  cursor.expect(')');
+  const options: Option[] = [];
+  if (cursor.accept('REFRESH')) {
+    cursor.expect('EVERY');
+    options.push({ name: 'MINUTES', value: cursor.literal('i', 'a number of minutes') });
+    if (!cursor.accept('MINUTE')) cursor.expect('MINUTES');
+  }
+  return control('register-lookup', place, purpose, { names, arguments: [path], options });
+}
+
+const patternWrites: ReadonlySet<string> = new Set('CREATE MERGE SET DELETE DETACH REMOVE'.split(' '));
+const closing: Readonly<Record<string, string>> = { '(': ')', '[': ']', '{': '}' };
+
+/** A graph pattern: recognised here, read by its own language. Brackets must close, and something must be returned. */
+function readPattern(cursor: TokenCursor, purpose: Slot | null): Statement {
+  const { place } = cursor;
+  const open: string[] = [];
+  const names: string[] = [];
+  let returns = false;
+  while (cursor.token.kind !== 'end' && cursor.key() !== ';') {
+    const { key } = cursor.token;
+    if (open.length === 0 && patternWrites.has(key)) return { kind: 'write', verb: key, place: cursor.place };
+    if (open.length === 0 && key === 'RETURN') returns = true;
+    if (key in closing) open.push(closing[key]!);
+    else if (key === ')' || key === ']' || key === '}') {
+      if (open.pop() !== key) throw cursor.error(`'${key}' closes nothing`);
+    }
+    cursor.next();
+  }
+  if (open.length > 0) throw cursor.expected(`'${open.at(-1)!}'`);
+  if (!returns) throw cursor.expected('RETURN');
+  return control('pattern', place, purpose, { names });
+}
+
+/** The query of another statement. AS OF stands on the outermost query, which this one is. */
+function readWholeQuery(cursor: TokenCursor): Query {
+  const query = cursor.query();
+  return { ...query, asOf: cursor.asOf };
+}
+
+function literalsOf(cursor: TokenCursor, list: readonly FunctionArgument[], place: Place): { slots: Slot[]; options: Option[] } {
+  const slots: Slot[] = [];
+  const options: Option[] = [];
+  for (const { name, value } of list) {
+    if (value.kind !== 'literal') throw cursor.error('only literals can be given here', value.place ?? place);
+    const slot = { slot: value.slot, place: value.place };
+    if (name === null) slots.push(slot);
+    else options.push({ name, value: slot });
+  }
+  return { slots, options };
+}
+
+function control(
+  what: ControlWhat,
+  place: Place,
+  purpose: Slot | null,
+  parts: Partial<Pick<Control, 'arguments' | 'options' | 'query' | 'names'>>,
+): Control {
+  return { kind: 'control', what, place, purpose, arguments: [], options: [], query: null, names: [], ...parts };
+}

@@ -1,0 +1,412 @@
+/**
+ * Text to tokens, in one pass. The same pass takes the literals out: it yields the parameters and the template, so that a
+ * cached plan is found after lexing alone. Two statements with one template always parse to one tree; therefore whatever
+ * the tree depends on must be in the template (a literal's type is, its value is not), and the parser may look at values
+ * only to refuse them.
+ *
+ * Lines and columns count from 1; a column is a UTF-16 code unit, as in most editors.
+ */
+import { ServiceError } from '../../errors.ts';
+import { FOREVER } from '../../log/timestamp.ts';
+import type { Literal, Place } from '../statement.ts';
+
+export type TokenKind = 'word' | 'quoted' | 'literal' | 'symbol' | 'end';
+
+export interface Token {
+  readonly kind: TokenKind;
+  /** What the parser compares: a word in upper case, a symbol itself; empty for quoted names, literals and the end. */
+  readonly key: string;
+  /** A name as written, without quotes; of a literal its type letter: s, i, n, b, or `null`. */
+  readonly text: string;
+  readonly reserved: boolean;
+  /** Index into the parameters, -1 where it is no literal. */
+  readonly slot: number;
+  /** Offset into the text. */
+  readonly start: number;
+}
+
+export const statementCharactersMax = 1 << 20;
+const tokensMax = 250_000;
+const nameCharactersMax = 128;
+
+/** Words that can be names only in quotes. Every other keyword means something only where the grammar expects it. */
+const reservedWords = new Set(
+  (
+    'SELECT DISTINCT FROM WHERE GROUP HAVING ORDER BY LIMIT AND OR NOT IN IS NULL TRUE FALSE LIKE BETWEEN CASE WHEN ' +
+    'THEN ELSE END AS ON JOIN INNER LEFT RIGHT FULL UNION INTERSECT EXCEPT WITH ASC DESC'
+  ).split(' '),
+);
+
+export class LexedStatement {
+  readonly text: string;
+  readonly template: string;
+  readonly parameters: readonly Literal[];
+  readonly tokens: readonly Token[];
+  #lineStarts: number[] | null = null;
+
+  constructor(text: string, template: string, parameters: readonly Literal[], tokens: readonly Token[]) {
+    this.text = text;
+    this.template = template;
+    this.parameters = parameters;
+    this.tokens = tokens;
+  }
+
+  placeAt(offset: number): Place {
+    const starts = (this.#lineStarts ??= lineStartsOf(this.text));
+    let low = 0;
+    let high = starts.length - 1;
+    while (low < high) {
+      const middle = (low + high + 1) >> 1;
+      if (starts[middle]! <= offset) low = middle;
+      else high = middle - 1;
+    }
+    return { line: low + 1, column: offset - starts[low]! + 1 };
+  }
+
+  /** Where a literal stands in this text. A cached tree has the places of the text that it was made from. */
+  placeOf(slot: number): Place {
+    const token = this.tokens.find((each) => each.slot === slot);
+    return this.placeAt(token?.start ?? 0);
+  }
+}
+
+export function parseError(place: Place, message: string): ServiceError {
+  return new ServiceError('REL_PARSE', `${place.line}:${place.column}: ${message}`, place);
+}
+
+/** Throws REL_PARSE at the first character that no token can start with, or the first literal out of range. */
+export function lexStatement(text: string): LexedStatement {
+  if (text.length > statementCharactersMax) {
+    throw parseError({ line: 1, column: 1 }, `the statement is longer than ${statementCharactersMax} characters`);
+  }
+  const tokens: Token[] = [];
+  const parameters: Literal[] = [];
+  let template = '';
+  // Whether the next token needs a space before it: none after an opening bracket or a dot.
+  let apart = false;
+  // Whether the token before is an operand: decides if `-5` is a literal or a subtraction, and if `(` opens arguments.
+  let afterOperand = false;
+  let patternKnown: boolean | null = null;
+  let at = 0;
+  const length = text.length;
+
+  while (at < length) {
+    const code = text.charCodeAt(at);
+    const kind = code < 128 ? classOf[code]! : classOther;
+    if (kind === classSpace) {
+      at++;
+      continue;
+    }
+    const start = at;
+    if (tokens.length === tokensMax) fail(start, `the statement has more than ${tokensMax} tokens`);
+
+    if (kind === classLetter || kind === classOther) {
+      at = nameEnd(start);
+      if (at === start) fail(start, `unexpected character ${printable(text, start)}`);
+      const word = wordOf(text.slice(start, at));
+      if (word.text.length > nameCharactersMax) fail(start, `a name is at most ${nameCharactersMax} characters`);
+      if (!word.reserved) {
+        pushName('word', word.key, word.text, word.text, start);
+        continue;
+      }
+      const before = tokens.length === 0 ? '' : tokens[tokens.length - 1]!.key;
+      if (before === '.') {
+        // Behind a dot only a name can stand.
+        pushName('word', '', word.text, word.text, start);
+        continue;
+      }
+      if (word.key === 'TRUE' || word.key === 'FALSE') {
+        pushLiteral('b', word.key === 'TRUE', start);
+        continue;
+      }
+      // The NULL of IS NULL and IS NOT NULL belongs to the operator.
+      const ofOperator = before === 'IS' || (before === 'NOT' && tokens[tokens.length - 2]?.key === 'IS');
+      if (word.key === 'NULL' && !ofOperator) {
+        pushLiteral('null', null, start);
+        continue;
+      }
+      tokens.push({ kind: 'word', key: word.key, text: word.text, reserved: true, slot: -1, start });
+      template += apart ? ' ' + word.key : word.key;
+      apart = true;
+      afterOperand = word.key === 'END' || word.key === 'NULL';
+      continue;
+    }
+
+    if (kind === classDigit) {
+      pushNumber(start, start);
+      continue;
+    }
+
+    if (code === quote) {
+      pushLiteral('s', stringUpTo(quote, "'", 'string'), start);
+      continue;
+    }
+
+    if (code === doubleQuote || code === backtick) {
+      if (code === doubleQuote && isPattern()) {
+        // In a graph pattern double quotes hold text, which must not reach the template.
+        pushLiteral('s', stringUpTo(code, '"', 'string'), start);
+        continue;
+      }
+      const name = stringUpTo(code, code === doubleQuote ? '"' : '`', 'quoted name');
+      if (name.length === 0) fail(start, 'a quoted name is empty');
+      if (name.length > nameCharactersMax) fail(start, `a name is at most ${nameCharactersMax} characters`);
+      if (name.includes('\0')) fail(start, 'a name holds no NUL character');
+      pushName('quoted', '', name, `"${name.includes('"') ? name.replaceAll('"', '""') : name}"`, start);
+      continue;
+    }
+
+    const next = at + 1 < length ? text.charCodeAt(at + 1) : 0;
+    if (code === minus) {
+      if (next === minus && !isPattern()) {
+        const end = text.indexOf('\n', at);
+        at = end < 0 ? length : end + 1;
+        continue;
+      }
+      if (!afterOperand && (isDigit(next) || (next === dot && isDigit(text.charCodeAt(at + 2))))) {
+        pushNumber(start, start + 1);
+        continue;
+      }
+    }
+    if (code === slash && next === star) {
+      const end = text.indexOf('*/', at + 2);
+      if (end < 0) fail(start, 'unterminated comment');
+      at = end + 2;
+      continue;
+    }
+    if (code === dot && isDigit(next) && !afterOperand) {
+      pushNumber(start, start);
+      continue;
+    }
+    pushSymbol(start, code, next);
+  }
+  tokens.push({ kind: 'end', key: '', text: 'the end of the statement', reserved: true, slot: -1, start: length });
+  // A closing semicolon says nothing.
+  if (template.endsWith(';')) template = template.slice(0, -1);
+  return new LexedStatement(text, template, parameters, tokens);
+
+  function pushName(nameKind: 'word' | 'quoted', key: string, name: string, shown: string, start: number): void {
+    tokens.push({ kind: nameKind, key, text: name, reserved: false, slot: -1, start });
+    template += apart ? ' ' + shown : shown;
+    apart = true;
+    afterOperand = true;
+  }
+
+  function pushLiteral(type: string, value: Literal, start: number): void {
+    const shown = type === 'null' ? 'NULL' : '?' + type;
+    tokens.push({ kind: 'literal', key: '', text: type, reserved: true, slot: parameters.length, start });
+    parameters.push(value);
+    template += apart ? ' ' + shown : shown;
+    apart = true;
+    afterOperand = true;
+  }
+
+  function pushNumber(start: number, digits: number): void {
+    let end = digits;
+    let whole = true;
+    while (isDigit(text.charCodeAt(end))) end++;
+    // `1..5` is a range of a graph pattern, not two numbers.
+    if (text.charCodeAt(end) === dot && text.charCodeAt(end + 1) !== dot) {
+      whole = false;
+      end++;
+      while (isDigit(text.charCodeAt(end))) end++;
+    }
+    const e = text.charCodeAt(end) | 0x20;
+    if (e === 0x65) {
+      const sign = text.charCodeAt(end + 1);
+      const exponent = sign === minus || sign === plus ? end + 2 : end + 1;
+      if (isDigit(text.charCodeAt(exponent))) {
+        whole = false;
+        end = exponent;
+        while (isDigit(text.charCodeAt(end))) end++;
+      }
+    }
+    if (end < length && nameEnd(end) > end) fail(start, 'a number is followed by a letter');
+    at = end;
+    const written = text.slice(start, end);
+    if (whole) {
+      if (written.length > 15) {
+        // Leading zeros aside, 20 characters hold every i64: longer text is refused before it costs a conversion.
+        if (end - digits > 1000) fail(start, 'the integer does not fit 64 bits');
+        const value = BigInt(written);
+        if (value > FOREVER || value < -FOREVER - 1n) fail(start, 'the integer does not fit 64 bits');
+        pushLiteral('i', value, start);
+      } else {
+        pushLiteral('i', BigInt(Number(written)), start);
+      }
+      return;
+    }
+    const value = Number(written);
+    if (!Number.isFinite(value)) fail(start, 'the number is too large');
+    pushLiteral('n', value, start);
+  }
+
+  /** Text between quotes, a doubled quote standing for one. Leaves `at` behind the closing quote. */
+  function stringUpTo(code: number, mark: string, what: string): string {
+    const start = at;
+    let from = at + 1;
+    let value = '';
+    for (;;) {
+      const end = text.indexOf(mark, from);
+      if (end < 0) fail(start, `unterminated ${what}`);
+      value += text.slice(from, end);
+      if (text.charCodeAt(end + 1) !== code) {
+        at = end + 1;
+        break;
+      }
+      value += mark;
+      from = end + 2;
+    }
+    // Half a character has no UTF-8 form: it would silently become another one where it is compared or stored.
+    const lone = loneSurrogate.exec(value);
+    if (lone) fail(start, `a ${what} holds half of a surrogate pair`);
+    return value;
+  }
+
+  function pushSymbol(start: number, code: number, next: number): void {
+    const third = at + 2 < length ? text.charCodeAt(at + 2) : 0;
+    const symbol = symbolOf(code, next, third);
+    if (symbol === '') fail(start, `unexpected character ${printable(text, start)}`);
+    at += symbol.length;
+    tokens.push({ kind: 'symbol', key: symbol, text: symbol, reserved: true, slot: -1, start });
+    const tight = symbol === '.' || symbol === ',' || symbol === ')' || symbol === ']' || symbol === ';';
+    const call = symbol === '(' && afterOperand;
+    template += apart && !tight && !call ? ' ' + symbol : symbol;
+    apart = symbol !== '(' && symbol !== '.' && symbol !== '[';
+    afterOperand = symbol === ')' || symbol === ']' || symbol === '}';
+  }
+
+  /** End of the name that starts here; `from` itself where none does. */
+  function nameEnd(from: number): number {
+    let end = from;
+    for (;;) {
+      const code = text.charCodeAt(end);
+      if (code < 128) {
+        const kind = classOf[code]!;
+        if (kind !== classLetter && (kind !== classDigit || end === from)) return end;
+        end++;
+      } else {
+        // Past the end the code is NaN.
+        if (!(code >= 128)) return end;
+        const point = text.codePointAt(end)!;
+        const character = String.fromCodePoint(point);
+        if (!(end === from ? nameStart : nameContinue).test(character)) return end;
+        end += character.length;
+      }
+    }
+  }
+
+  /** Statements in the graph-pattern language share this lexer; their first words tell. */
+  function isPattern(): boolean {
+    if (patternKnown !== null) return patternKnown;
+    let first = 0;
+    while (first < tokens.length) {
+      const { key, kind } = tokens[first]!;
+      if (key !== 'EXPLAIN' && key !== 'ANALYZE' && key !== 'POLICY' && key !== 'PURPOSE' && kind !== 'literal') break;
+      first++;
+    }
+    // Undecided while nothing but prefixes was read, or while what may be the deciding bracket is still to come.
+    if (first === tokens.length) return false;
+    const word = tokens[first]!.key;
+    const second = tokens[first + 1]?.key;
+    if (second === undefined) return false;
+    patternKnown =
+      (word === 'OPTIONAL' && second === 'MATCH') ||
+      ((word === 'MATCH' || word === 'CREATE' || word === 'MERGE' || word === 'UNWIND') && second === '(');
+    return patternKnown;
+  }
+
+  function fail(offset: number, message: string): never {
+    throw parseError(new LexedStatement(text, '', [], []).placeAt(offset), message);
+  }
+}
+
+const quote = 0x27;
+const doubleQuote = 0x22;
+const backtick = 0x60;
+const minus = 0x2d;
+const plus = 0x2b;
+const slash = 0x2f;
+const star = 0x2a;
+const dot = 0x2e;
+
+// What is none of these is a symbol: 0.
+const classSpace = 1;
+const classLetter = 2;
+const classDigit = 3;
+const classOther = 4;
+
+const classOf = new Uint8Array(128);
+for (const space of ' \t\r\n\f\v') classOf[space.charCodeAt(0)] = classSpace;
+for (let code = 0; code < 128; code++) {
+  const character = String.fromCharCode(code);
+  if (/[A-Za-z_]/.test(character)) classOf[code] = classLetter;
+  if (/[0-9]/.test(character)) classOf[code] = classDigit;
+}
+
+const nameStart = /^[\p{ID_Start}]$/u;
+const nameContinue = /^[\p{ID_Continue}]$/u;
+const ascii = /^[\x21-\x7e]*$/;
+const loneSurrogate = /\p{Surrogate}/u;
+
+function isDigit(code: number): boolean {
+  return code >= 0x30 && code <= 0x39;
+}
+
+const singles = new Map('()[]{},;.*+-/%=<>:|'.split('').map((character) => [character.charCodeAt(0), character]));
+
+function symbolOf(code: number, next: number, third: number): string {
+  switch (code) {
+    case 0x3c: // <
+      if (next === 0x3d) return third === 0x3e ? '<=>' : '<=';
+      if (next === 0x3e) return '!=';
+      if (next === minus && third === 0x3e) return '<->';
+      if (next === 0x23 && third === 0x3e) return '<#>';
+      return '<';
+    case 0x3e: // >
+      return next === 0x3d ? '>=' : '>';
+    case 0x21: // !
+      return next === 0x3d ? '!=' : '';
+    case 0x3d: // =
+      return next === 0x3e ? '=>' : '=';
+    case minus:
+      return next === 0x3e ? '->' : '-';
+    case dot:
+      return next === dot ? '..' : '.';
+    default:
+      return singles.get(code) ?? '';
+  }
+}
+
+interface Word {
+  readonly text: string;
+  readonly key: string;
+  readonly reserved: boolean;
+}
+
+// Statements repeat the same words: their upper case is worked out once. Bounded, since callers choose the words.
+const words = new Map<string, Word>();
+const wordsMax = 4096;
+
+function wordOf(text: string): Word {
+  const known = words.get(text);
+  if (known) return known;
+  // Unicode's upper case would turn some other letters into keywords.
+  const key = ascii.test(text) ? text.toUpperCase() : text;
+  const word = { text, key, reserved: reservedWords.has(key) };
+  if (words.size < wordsMax && text.length <= nameCharactersMax) words.set(text, word);
+  return word;
+}
+
+function printable(text: string, at: number): string {
+  const point = text.codePointAt(at)!;
+  const shown = point > 0x20 && point !== 0x7f && !(point >= 0xd800 && point < 0xe000);
+  const name = `U+${point.toString(16).toUpperCase().padStart(4, '0')}`;
+  return shown ? `'${String.fromCodePoint(point)}' (${name})` : name;
+}
+
+function lineStartsOf(text: string): number[] {
+  const starts = [0];
+  for (let at = text.indexOf('\n'); at >= 0; at = text.indexOf('\n', at + 1)) starts.push(at + 1);
+  return starts;
+}

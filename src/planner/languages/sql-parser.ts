@@ -1,0 +1,122 @@
+/**
+ * One text to one statement: the prefixes EXPLAIN and PURPOSE, then a query, a control statement or a write, which is
+ * recognised and refused by who may not run it. Source: specification, "SQL dialect".
+ *
+ * Errors are REL_PARSE, their detail starts with `line:column: ` and never shows a literal. Whatever the text, parsing
+ * ends in time linear in its length and never exhausts the stack.
+ */
+import type { ParsedStatement, Query, Slot, Source, Statement } from '../statement.ts';
+import { controlFunction, readControl, readFunctionControl } from './sql-control.ts';
+import { readArguments } from './sql-expressions.ts';
+import { lexStatement, type LexedStatement } from './sql-lexer.ts';
+import { readQuery, readQueryOver } from './sql-query.ts';
+import { TokenCursor } from './token-cursor.ts';
+
+export function parseStatement(text: string): ParsedStatement {
+  return parseLexed(lexStatement(text));
+}
+
+/** For who has lexed already, to look the template up among the plans. */
+export function parseLexed(lexed: LexedStatement): ParsedStatement {
+  const cursor = new TokenCursor(lexed, readQuery);
+  const statement = readStatement(cursor);
+  return { template: lexed.template, statement, parameters: lexed.parameters };
+}
+
+function readStatement(cursor: TokenCursor): Statement {
+  if (!cursor.accept('EXPLAIN')) return readPurposed(cursor);
+  const mode = cursor.accept('ANALYZE') ? 'analyze' : cursor.accept('POLICY') ? 'policy' : 'plan';
+  return { kind: 'explain', mode, statement: readPurposed(cursor) };
+}
+
+function readPurposed(cursor: TokenCursor): Statement {
+  const purpose = cursor.accept('PURPOSE') ? cursor.literal('s', 'a purpose in quotes') : null;
+  const key = cursor.key();
+  if (key === 'SELECT' || key === 'WITH' || key === '(') return endQuery(cursor, purpose, readQuery(cursor));
+  const source = readKeywordForm(cursor);
+  if (source) return endQuery(cursor, purpose, readQueryOver(cursor, source));
+  const control = readControl(cursor, purpose);
+  if (control) {
+    if (control.kind === 'control') expectEnd(cursor);
+    return control;
+  }
+  if (cursor.token.kind === 'word' && cursor.key(1) === '(') {
+    throw cursor.error(`no statement and no table function is called '${cursor.token.text}'`);
+  }
+  throw cursor.expected('a statement');
+}
+
+function endQuery(cursor: TokenCursor, purpose: Slot | null, inner: Query): Statement {
+  const { place } = cursor;
+  const withProvenance = cursor.acceptPair('WITH', 'PROVENANCE');
+  expectEnd(cursor);
+  const { body } = inner;
+  if (body.kind === 'select' && body.from.kind === 'function' && controlFunction(body.from.name)) {
+    const bare = !body.where && !cursor.asOf && !inner.limit && inner.orderBy.length === 0 && !withProvenance;
+    if (!bare) throw cursor.error(`${body.from.name} takes no further clauses`, place);
+    return readFunctionControl(cursor, purpose, body.from);
+  }
+  return { kind: 'query', purpose, query: { ...inner, asOf: cursor.asOf }, withProvenance };
+}
+
+const clauseWords: ReadonlySet<string> = new Set(
+  'AS WHERE GROUP HAVING RANK COMPUTE ORDER LIMIT AFTER FACETS WITH UNION INTERSECT EXCEPT JOIN PURPOSE'.split(' '),
+);
+
+function expectEnd(cursor: TokenCursor): void {
+  const ended = cursor.accept(';');
+  if (cursor.token.kind === 'end') return;
+  if (ended) throw cursor.error('one statement at a time');
+  if (!clauseWords.has(cursor.key())) throw cursor.expected('the end of the statement');
+  throw cursor.error(
+    `${cursor.key()} cannot stand here: the order is FROM, AS OF, WHERE, GROUP BY, HAVING, RANK BY, COMPUTE, ORDER BY, ` +
+      'LIMIT [AFTER], FACETS, WITH PROVENANCE',
+  );
+}
+
+/** Table functions written without SELECT * FROM. */
+function readKeywordForm(cursor: TokenCursor): Source | null {
+  const { place } = cursor;
+  if (cursor.token.kind !== 'word') return null;
+  if (cursor.acceptPair('HYBRID_SEARCH', 'FROM')) {
+    const type = cursor.place;
+    const name = cursor.name('a type');
+    cursor.expect('QUERY');
+    const text = cursor.literal('s', 'the text to search, in quotes');
+    return {
+      kind: 'function',
+      name: 'HYBRID_SEARCH',
+      arguments: [
+        { name: null, value: { kind: 'column', table: null, name, place: type } },
+        { name: 'QUERY', value: { kind: 'literal', ...text } },
+      ],
+      alias: null,
+      place,
+    };
+  }
+  if (cursor.acceptPair('SIMILAR', 'TO')) {
+    const type = cursor.place;
+    const name = cursor.name('a type');
+    const of = { name: null, value: { kind: 'column', table: null, name, place: type } } as const;
+    return { kind: 'function', name: 'SIMILAR', arguments: [of], alias: null, place };
+  }
+  const key = cursor.key();
+  if (!tableFunctions.has(key) || cursor.key(1) !== '(') return null;
+  cursor.next();
+  return { kind: 'function', name: key, arguments: readArguments(cursor), alias: null, place };
+}
+
+/** The operators of the specification's table that return rows. Behind FROM any name may stand: the binder knows. */
+const tableFunctions: ReadonlySet<string> = new Set(
+  (
+    'PATHS_BETWEEN NETWORK_EXPAND LOOKUP_IDENTITY RESOLVE_IDENTITY FUSE_IDENTITIES SPLIT_IDENTITIES DETECT_IDENTITIES ' +
+    'GRAPH_PAGERANK DEGREE_CENTRALITY TRIANGLE_COUNT CONNECTED_COMPONENTS LABEL_PROPAGATION GRAPH_DIJKSTRA GRAPH_SCC ' +
+    'GRAPH_CYCLES GRAPH_SSSP GRAPH_SPANNING_TREE GRAPH_APSP GRAPH_DIAMETER GRAPH_SIMILARITY GRAPH_NODE_METRIC ' +
+    'GRAPH_NODE_SIMILARITY GRAPH_LINK_PREDICT LINK_PREDICT GRAPH_COMMUNITY BENEFICIAL_OWNERSHIP_CHAIN ' +
+    'SANCTIONS_SCREEN CRYPTO_TRACE WIRE_RECONSTRUCTION HAWALA_TRACE GEOFENCE ANPR_TRACE DISPATCH_PRIORITY ' +
+    'CRIME_PATTERN_CLUSTER SENTIMENT_SCORE STANCE_SCORE BIAS_SCORE AUTHENTICITY_SCORE POSTING_PATTERN ' +
+    'STYLE_FINGERPRINT BOT_AMPLIFICATION_SCORE NARRATIVE_TRACE PERSONA_CLUSTER_DETECT INAUTHENTIC_BEHAVIOUR_SCAN ' +
+    'COORDINATED_AMPLIFICATION CROSS_PLATFORM_ACCOUNT INFLUENCE_TIER HYBRID_SEARCH SIMILAR SIMILAR_IMAGE FACE_SEARCH ' +
+    'VOICE_MATCH EXPLAIN_PATH EXPLAIN_REPLAY'
+  ).split(' '),
+);

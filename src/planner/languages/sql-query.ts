@@ -1,0 +1,360 @@
+/**
+ * Tokens to queries: SELECT with its clauses, set operations, common tables, ordering and paging. Source: specification,
+ * "SQL dialect" statement shape and rules 2, 4, 5, 8, 9, 10, 11 and 13. Clauses stand in one order: FROM, AS OF, WHERE,
+ * GROUP BY, HAVING, RANK BY, COMPUTE, ORDER BY, LIMIT, FACETS.
+ */
+import type {
+  ColumnRef,
+  CommonTable,
+  Expression,
+  GroupWindow,
+  OrderItem,
+  Place,
+  ProjectionItem,
+  Query,
+  QueryBody,
+  Select,
+  Slot,
+  Source,
+} from '../statement.ts';
+import { parseInstant } from '../../log/timestamp.ts';
+import { readLiteral } from './literal-check.ts';
+import { readArguments, readColumn, readExpression, readInterval } from './sql-expressions.ts';
+import type { TokenCursor } from './token-cursor.ts';
+
+export type SelectHead = Pick<Select, 'distinct' | 'projection' | 'from' | 'place'>;
+
+export function readQuery(cursor: TokenCursor): Query {
+  const { place } = cursor;
+  const common = cursor.key() === 'WITH' ? readCommonTables(cursor) : [];
+  return readQueryTail(cursor, common, readSetOperations(cursor), place);
+}
+
+/** The rest of a query whose SELECT and FROM were written as one keyword: `PATHS_BETWEEN('a', 'b') LIMIT 5`. */
+export function readQueryOver(cursor: TokenCursor, from: Source): Query {
+  const projection: ProjectionItem[] = [{ kind: 'star', table: null, place: from.place }];
+  const select = readSelectTail(cursor, { distinct: false, projection, from, place: from.place });
+  return readQueryTail(cursor, [], select, from.place);
+}
+
+function readQueryTail(cursor: TokenCursor, common: CommonTable[], body: QueryBody, place: Place): Query {
+  cursor.aggregates = 'allowed';
+  const orderBy = cursor.acceptPair('ORDER', 'BY') ? readOrder(cursor) : [];
+  cursor.aggregates = 'refused';
+  const limit = cursor.accept('LIMIT') ? readLimit(cursor) : null;
+  const ranked = body.kind === 'select' && body.rankBy.length > 0;
+  const after = limit && cursor.key() === 'AFTER' ? readAfter(cursor, orderBy.length > 0 || ranked) : null;
+  if (cursor.key() === 'OFFSET') throw cursor.notImplemented("OFFSET (page with LIMIT n AFTER '<cursor>')");
+  if (cursor.key() === 'FETCH') throw cursor.notImplemented('FETCH (use LIMIT)');
+  const facets: ColumnRef[] = [];
+  if (cursor.accept('FACETS')) {
+    do facets.push(readColumn(cursor));
+    while (cursor.accept(','));
+  }
+  return { with: common, body, asOf: null, orderBy, limit, after, facets, place };
+}
+
+function readCommonTables(cursor: TokenCursor): CommonTable[] {
+  cursor.expect('WITH');
+  const recursive = cursor.accept('RECURSIVE');
+  const tables: CommonTable[] = [];
+  do {
+    const name = cursor.name('the name of a common table');
+    const columns: string[] = [];
+    if (cursor.accept('(')) {
+      do columns.push(cursor.name('a column name'));
+      while (cursor.accept(','));
+      cursor.expect(')');
+    }
+    cursor.expect('AS');
+    cursor.expect('(');
+    tables.push({ name, columns, recursive, query: cursor.subquery() });
+    cursor.expect(')');
+  } while (cursor.accept(','));
+  return tables;
+}
+
+/** UNION and EXCEPT from left to right; INTERSECT binds tighter. */
+function readSetOperations(cursor: TokenCursor): QueryBody {
+  let left = readIntersections(cursor);
+  while (cursor.key() === 'UNION' || cursor.key() === 'EXCEPT') {
+    const { place } = cursor;
+    const union = cursor.next().key === 'UNION';
+    const all = cursor.accept('ALL');
+    if (all && !union) throw cursor.notImplemented('EXCEPT ALL', place);
+    const op = union ? (all ? 'union all' : 'union') : 'except';
+    left = setOperation(cursor, op, left, readIntersections(cursor), place);
+  }
+  return left;
+}
+
+function readIntersections(cursor: TokenCursor): QueryBody {
+  let left = readArm(cursor);
+  while (cursor.key() === 'INTERSECT') {
+    const { place } = cursor;
+    cursor.next();
+    if (cursor.accept('ALL')) throw cursor.notImplemented('INTERSECT ALL', place);
+    left = setOperation(cursor, 'intersect', left, readArm(cursor), place);
+  }
+  return left;
+}
+
+function setOperation(
+  cursor: TokenCursor,
+  op: 'union' | 'union all' | 'intersect' | 'except',
+  left: QueryBody,
+  right: QueryBody,
+  place: Place,
+): QueryBody {
+  cursor.linked();
+  for (const arm of [left, right]) {
+    if (arm.kind === 'select' && arm.from.kind === 'function') throw functionAlone(cursor, arm.from.place);
+  }
+  return { kind: 'set-operation', op, left, right, place };
+}
+
+function readArm(cursor: TokenCursor): QueryBody {
+  if (cursor.key() !== '(') return readSelect(cursor);
+  return cursor.nested(() => {
+    cursor.next();
+    const body = readSetOperations(cursor);
+    cursor.expect(')');
+    return body;
+  });
+}
+
+function readSelect(cursor: TokenCursor): Select {
+  const { place } = cursor;
+  cursor.expect('SELECT');
+  const distinct = cursor.accept('DISTINCT');
+  cursor.aggregates = 'allowed';
+  const projection = [readProjectionItem(cursor)];
+  while (cursor.accept(',')) projection.push(readProjectionItem(cursor));
+  cursor.aggregates = 'refused';
+  cursor.expect('FROM');
+  const from = readSource(cursor);
+  if (from.kind === 'function') {
+    const only = projection.length === 1 ? projection[0]! : null;
+    const whole = only?.kind === 'star' && only.table === null && !distinct;
+    if (!whole || cursor.inSubquery) throw functionAlone(cursor, from.place);
+  }
+  return readSelectTail(cursor, { distinct, projection, from, place });
+}
+
+function readSelectTail(cursor: TokenCursor, head: SelectHead): Select {
+  while (cursor.key() === 'AS' && isAsOf(cursor)) readAsOf(cursor);
+  const where = cursor.accept('WHERE') ? readExpression(cursor) : null;
+  const groups = cursor.acceptPair('GROUP', 'BY') ? readGroups(cursor) : noGroups;
+  cursor.aggregates = 'allowed';
+  const having = cursor.accept('HAVING') ? readExpression(cursor) : null;
+  cursor.aggregates = 'functions';
+  const rankBy: Expression[] = [];
+  if (cursor.acceptPair('RANK', 'BY')) {
+    do rankBy.push(readExpression(cursor));
+    while (cursor.accept(','));
+  }
+  const compute: { label: string; expression: Expression }[] = [];
+  if (cursor.accept('COMPUTE')) {
+    do {
+      const label = cursor.name('a label');
+      cursor.expect('AS');
+      compute.push({ label, expression: readExpression(cursor) });
+    } while (cursor.accept(','));
+  }
+  cursor.aggregates = 'refused';
+  return { kind: 'select', ...head, where, groupBy: groups.expressions, window: groups.window, having, rankBy, compute };
+}
+
+function readProjectionItem(cursor: TokenCursor): ProjectionItem {
+  const { place } = cursor;
+  if (cursor.accept('*')) return { kind: 'star', table: null, place };
+  if (cursor.isName() && cursor.key(1) === '.' && cursor.key(2) === '*') {
+    const table = cursor.name('a table name');
+    cursor.next();
+    cursor.next();
+    return { kind: 'star', table, place };
+  }
+  const expression = readExpression(cursor);
+  const alias = cursor.accept('AS') || cursor.isName() ? cursor.name('an alias') : null;
+  return { kind: 'expression', expression, alias, place };
+}
+
+function readSource(cursor: TokenCursor): Source {
+  let left = readTable(cursor);
+  for (;;) {
+    const { place } = cursor;
+    const type = joinType(cursor);
+    if (type === null) break;
+    cursor.linked();
+    const right = readTable(cursor);
+    for (const side of [left, right]) if (side.kind === 'function') throw functionAlone(cursor, side.place);
+    if (cursor.key() === 'USING') throw cursor.notImplemented('USING (write ON a.id = b.id)');
+    cursor.expect('ON');
+    left = { kind: 'join', type, left, right, on: readExpression(cursor), place };
+  }
+  if (cursor.key() === ',') throw cursor.notImplemented('a list of tables in FROM (write JOIN ... ON)');
+  if (cursor.key() === 'CROSS' || cursor.key() === 'NATURAL') {
+    throw cursor.notImplemented(`${cursor.key()} JOIN (write JOIN ... ON)`);
+  }
+  if (cursor.key() === 'FOR') throw cursor.notImplemented("FOR SYSTEM_TIME (write AS OF SYSTEM TIME '<timestamp>')");
+  return left;
+}
+
+function joinType(cursor: TokenCursor): 'inner' | 'left' | 'right' | 'full' | null {
+  if (cursor.accept('JOIN')) return 'inner';
+  if (cursor.accept('INNER')) {
+    cursor.expect('JOIN');
+    return 'inner';
+  }
+  const key = cursor.key();
+  const type = key === 'LEFT' ? 'left' : key === 'RIGHT' ? 'right' : key === 'FULL' ? 'full' : null;
+  if (type === null) return null;
+  cursor.next();
+  cursor.accept('OUTER');
+  cursor.expect('JOIN');
+  return type;
+}
+
+function readTable(cursor: TokenCursor): Source {
+  const { place } = cursor;
+  if (cursor.accept('(')) {
+    const query = cursor.subquery();
+    cursor.expect(')');
+    return { kind: 'subquery', query, alias: readAlias(cursor), place };
+  }
+  const name = cursor.name('a type, a function or a subquery');
+  if (cursor.key() === '(') {
+    const list = readArguments(cursor);
+    return { kind: 'function', name: name.toUpperCase(), arguments: list, alias: readAlias(cursor), place };
+  }
+  return { kind: 'table', name, alias: readAlias(cursor), place };
+}
+
+/** Words that begin what may follow a source: names everywhere else, no aliases here unless AS says so. */
+const notAliases: ReadonlySet<string> = new Set(
+  'COMPUTE FACETS OFFSET FETCH FOR WINDOW REFRESH CROSS NATURAL USING AFTER'.split(' '),
+);
+
+function readAlias(cursor: TokenCursor): string | null {
+  if (cursor.key() === 'AS') {
+    if (isAsOf(cursor)) return null;
+    cursor.next();
+    return cursor.name('an alias');
+  }
+  if (!cursor.isName() || notAliases.has(cursor.key())) return null;
+  if (cursor.key() === 'RANK' && cursor.key(1) === 'BY') return null;
+  return cursor.name('an alias');
+}
+
+/** `AS OF '…'`, `AS OF SYSTEM TIME …`, `AS OF CURRENT`: anything else behind AS is an alias, `of` included. */
+function isAsOf(cursor: TokenCursor): boolean {
+  if (cursor.key(1) !== 'OF') return false;
+  return cursor.key(2) === 'CURRENT' || cursor.key(2) === 'SYSTEM' || cursor.peek(2).kind === 'literal';
+}
+
+function readAsOf(cursor: TokenCursor): void {
+  const { place } = cursor;
+  if (cursor.asOf) throw cursor.error('a statement has one AS OF; combine the axes with explicit predicates');
+  cursor.expect('AS');
+  cursor.expect('OF');
+  if (cursor.accept('CURRENT')) {
+    cursor.asOf = { axis: 'current', place };
+    return;
+  }
+  const system = cursor.accept('SYSTEM');
+  if (system) cursor.expect('TIME');
+  const instant = cursor.literal('s', 'a timestamp in quotes');
+  readLiteral(cursor, instant, parseInstant);
+  cursor.asOf = { axis: system ? 'system' : 'valid', instant, place };
+}
+
+interface Groups {
+  readonly expressions: readonly Expression[];
+  readonly window: GroupWindow | null;
+}
+
+const noGroups: Groups = { expressions: [], window: null };
+
+function readGroups(cursor: TokenCursor): Groups {
+  const expressions: Expression[] = [];
+  let window: GroupWindow | null = null;
+  do {
+    const { place } = cursor;
+    const key = cursor.key();
+    const type = key === 'TUMBLE' ? 'tumble' : key === 'HOP' ? 'hop' : key === 'SESSION' ? 'session' : null;
+    if (type !== null && cursor.key(1) === '(') {
+      if (window) throw cursor.error('GROUP BY has one window');
+      window = readWindow(cursor, type);
+      continue;
+    }
+    expressions.push(notPosition(cursor, readExpression(cursor), place));
+  } while (cursor.accept(','));
+  return { expressions, window };
+}
+
+/** TUMBLE(column, size), HOP(column, slide, size), SESSION(column, gap). */
+function readWindow(cursor: TokenCursor, type: GroupWindow['type']): GroupWindow {
+  const { place } = cursor;
+  cursor.next();
+  cursor.expect('(');
+  const column = readColumn(cursor);
+  cursor.expect(',');
+  const intervals = [readInterval(cursor)];
+  if (type === 'hop') {
+    cursor.expect(',');
+    intervals.push(readInterval(cursor));
+  }
+  cursor.expect(')');
+  return { type, column, intervals, place };
+}
+
+function readOrder(cursor: TokenCursor): OrderItem[] {
+  const items: OrderItem[] = [];
+  do {
+    const { place } = cursor;
+    const expression = notPosition(cursor, readExpression(cursor), place);
+    let collate = readCollation(cursor);
+    const descending = cursor.accept('DESC');
+    if (!descending) cursor.accept('ASC');
+    if (collate === 'codepoint') collate = readCollation(cursor);
+    if (cursor.key() === 'NULLS') throw cursor.notImplemented('NULLS FIRST and NULLS LAST');
+    items.push({ expression, descending, collate });
+  } while (cursor.accept(','));
+  return items;
+}
+
+function readCollation(cursor: TokenCursor): OrderItem['collate'] {
+  if (!cursor.accept('COLLATE')) return 'codepoint';
+  if (cursor.key() !== 'UNICODE') throw cursor.expected('UNICODE, the only collation');
+  cursor.next();
+  return 'unicode';
+}
+
+/** A number in ORDER BY or GROUP BY would be a constant, not the column that many expect. */
+function notPosition(cursor: TokenCursor, expression: Expression, place: Place): Expression {
+  if (expression.kind !== 'literal') return expression;
+  throw cursor.error('name the column: positions and constants do not sort or group', place);
+}
+
+function readLimit(cursor: TokenCursor): Slot {
+  const slot = cursor.literal('i', 'a number of rows');
+  if (cursor.textOf(slot).startsWith('-')) throw cursor.error('LIMIT is not negative', slot.place);
+  return slot;
+}
+
+function readAfter(cursor: TokenCursor, ordered: boolean): Slot {
+  if (ordered) throw cursor.error('AFTER pages in system_from order: it cannot combine with ORDER BY or RANK BY');
+  cursor.expect('AFTER');
+  const slot = cursor.literal('s', 'a cursor in quotes');
+  if (!/^\d{1,19}$/.test(cursor.textOf(slot))) {
+    throw cursor.error('a cursor is the last system_from in decimal nanoseconds', slot.place);
+  }
+  return slot;
+}
+
+function functionAlone(cursor: TokenCursor, place: Place): Error {
+  return cursor.error(
+    'a table function stands alone: SELECT * FROM name(...), without projection, join, subquery or set operation',
+    place,
+  );
+}

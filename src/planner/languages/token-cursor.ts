@@ -1,0 +1,167 @@
+/**
+ * A position in the tokens of one statement, and what a recursive-descent parser asks of it. Recursion goes through
+ * `nested` and left-deep chains through `linked`, so that a tree never gets deeper than whoever walks it can follow.
+ */
+import type { ServiceError } from '../../errors.ts';
+import type { AsOf, Place, Query, Slot } from '../statement.ts';
+import { type LexedStatement, parseError, type Token } from './sql-lexer.ts';
+
+const nestingMax = 200;
+const linksMax = 1000;
+const subqueriesMax = 40;
+
+export class TokenCursor {
+  readonly lexed: LexedStatement;
+  readonly #tokens: readonly Token[];
+  /** Reads a whole query, for expressions that hold one. */
+  readonly #readQuery: (cursor: TokenCursor) => Query;
+  #at = 0;
+  #nesting = 0;
+  #links = 0;
+  #subqueries = 0;
+  /** The one AS OF of the statement. */
+  asOf: AsOf | null = null;
+  /** What SUM and MAX mean here: in RANK BY and COMPUTE they are functions of several values. */
+  aggregates: 'allowed' | 'refused' | 'within' | 'functions' = 'refused';
+
+  constructor(lexed: LexedStatement, readQuery: (cursor: TokenCursor) => Query) {
+    this.lexed = lexed;
+    this.#tokens = lexed.tokens;
+    this.#readQuery = readQuery;
+  }
+
+  get token(): Token {
+    return this.#tokens[this.#at]!;
+  }
+
+  /** The key of the token `ahead` of this one. */
+  key(ahead = 0): string {
+    return this.peek(ahead).key;
+  }
+
+  peek(ahead: number): Token {
+    return this.#tokens[Math.min(this.#at + ahead, this.#tokens.length - 1)]!;
+  }
+
+  get place(): Place {
+    return this.lexed.placeAt(this.token.start);
+  }
+
+  next(): Token {
+    const token = this.token;
+    if (token.kind !== 'end') this.#at++;
+    return token;
+  }
+
+  accept(key: string): boolean {
+    if (this.token.key !== key) return false;
+    this.#at++;
+    return true;
+  }
+
+  /** Two words that only mean something together. */
+  acceptPair(first: string, second: string): boolean {
+    if (this.token.key !== first || this.key(1) !== second) return false;
+    this.#at += 2;
+    return true;
+  }
+
+  expect(key: string): void {
+    if (!this.accept(key)) throw this.expected(key);
+  }
+
+  isName(): boolean {
+    return !this.token.reserved;
+  }
+
+  name(what: string): string {
+    if (this.token.reserved) throw this.expected(what);
+    return this.next().text;
+  }
+
+  isLiteral(type: 's' | 'i'): boolean {
+    return this.token.kind === 'literal' && this.token.text === type;
+  }
+
+  literal(type: 's' | 'i', what: string): Slot {
+    if (!this.isLiteral(type)) throw this.expected(what);
+    return this.anyLiteral(what);
+  }
+
+  anyLiteral(what: string): Slot {
+    if (this.token.kind !== 'literal') throw this.expected(what);
+    const place = this.place;
+    return { slot: this.next().slot, place };
+  }
+
+  textOf(slot: Slot): string {
+    const value = this.lexed.parameters[slot.slot];
+    return typeof value === 'string' ? value : String(value);
+  }
+
+  expected(what: string): ServiceError {
+    return this.error(`expected ${what}, found ${shown(this.token)}`);
+  }
+
+  error(message: string, place: Place = this.place): ServiceError {
+    return parseError(place, message);
+  }
+
+  notImplemented(what: string, place: Place = this.place): ServiceError {
+    return parseError(place, `${what} is not implemented`);
+  }
+
+  nested<T>(read: () => T): T {
+    if (this.#nesting === nestingMax) throw this.error(`nested deeper than ${nestingMax} levels`);
+    this.#nesting++;
+    const value = read();
+    this.#nesting--;
+    return value;
+  }
+
+  linked(): void {
+    if (++this.#links > linksMax) throw this.error(`more than ${linksMax} arithmetic operators, joins and set operations`);
+  }
+
+  /** A query inside the statement's own: in FROM, in IN, in WITH. */
+  subquery(): Query {
+    if (this.#subqueries === subqueriesMax) throw this.error(`subqueries nested deeper than ${subqueriesMax}`);
+    const aggregates = this.aggregates;
+    this.#subqueries++;
+    const query = this.#readQuery(this);
+    this.#subqueries--;
+    this.aggregates = aggregates;
+    return query;
+  }
+
+  /** The query of a statement that is about a query. */
+  query(): Query {
+    return this.#readQuery(this);
+  }
+
+  get inSubquery(): boolean {
+    return this.#subqueries > 0;
+  }
+}
+
+/** A token as an error names it. Never the value of a literal: errors reach logs. */
+function shown(token: Token): string {
+  switch (token.kind) {
+    case 'end':
+      return token.text;
+    case 'literal':
+      return literalNames[token.text]!;
+    case 'quoted':
+      return `the name "${token.text}"`;
+    default:
+      return `'${token.text}'`;
+  }
+}
+
+const literalNames: Readonly<Record<string, string>> = {
+  s: 'a string',
+  i: 'an integer',
+  n: 'a number',
+  b: 'a boolean',
+  null: 'NULL',
+};
