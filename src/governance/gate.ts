@@ -21,9 +21,11 @@ import type { AccessPaths, AuditReader } from '../projections/access-paths.ts';
 import type { AuditProjection } from '../projections/audit/projection.ts';
 import { LogAuditReader } from '../projections/audit/reader.ts';
 import type { Command, CommandKind, Outcome } from '../projections/command.ts';
+import type { Decision } from '../projections/decision.ts';
+import type { Directory } from '../projections/directory/projection.ts';
 import { Quota } from './admission/quota.ts';
 import { AuditTrail, LiteralDigest } from './audit-trail.ts';
-import type { TokenDirectory } from './authentication/bearer-tokens.ts';
+import { TokenRegistry } from './authentication/token-registry.ts';
 import { authorise, decide, defaultRules, type PolicyRequest, type Rule } from './authorization/policy.ts';
 import { checkPurpose, type PurposeRules } from './authorization/purpose.ts';
 import type { Caller } from './caller.ts';
@@ -47,16 +49,10 @@ export interface GovernedState {
   /** All projections at one branch and basis, ungoverned. Throws REL_NOT_FOUND for an unknown branch. */
   snapshot(basis: Basis, branch: string): AccessPaths;
   /** Pure: nothing changes until the drafts are appended and applied. Throws what refuses the command. */
-  decide(command: Command, context: EntryContext, next: NextPlace): Decided;
+  decide(command: Command, context: EntryContext, next: NextPlace): Decision;
+  /** Feeds every projection, the audit projection included. */
   apply(entry: CommittedEntry): void;
-  readonly directory: TokenDirectory & { tokens(): Iterable<TokenRecord> };
-  readonly audit: AuditProjection;
-}
-
-export interface Decided {
-  /** Empty when the command changes nothing. */
-  readonly drafts: readonly EntryDraft[];
-  readonly outcome: Omit<Outcome, 'durability'>;
+  readonly directory: Pick<Directory, 'token' | 'tokens' | 'size'>;
 }
 
 export type GateSettings = Pick<
@@ -73,6 +69,7 @@ export type GateSettings = Pick<
 export interface GateParts {
   readonly log: LogStore;
   readonly projections: GovernedState;
+  readonly audit: AuditProjection;
   readonly clock: Clock;
   readonly settings: GateSettings;
   readonly licence: Licence;
@@ -127,6 +124,7 @@ export class Gate implements GateContract {
       scopes: new ScopeCache(),
       digest: new LiteralDigest(parts.digestKey),
       storage: new StorageCap(parts.licence, () => log.status().bytes, parts.warn),
+      tokens: new TokenRegistry(projections.directory),
       rules: defaultRules,
       policyEpoch: 0,
       purposes: { mode: settings.SERVICE_PURPOSE_MODE, registered: settings.SERVICE_PURPOSES },
@@ -182,6 +180,7 @@ interface Core {
   readonly digest: LiteralDigest;
   readonly storage: StorageCap;
   readonly quota: Quota;
+  readonly tokens: TokenRegistry;
   readonly purposes: PurposeRules;
   rules: readonly Rule[];
   /** Rises with every change of the rules: part of every grant key. */
@@ -241,11 +240,11 @@ class GatedInvocation implements Invocation {
   audit(): AuditReader {
     this.#admit();
     this.#authorise({ action: 'audit', objectType: null });
-    const { log, projections } = this.#core.parts;
+    const { log, audit } = this.#core.parts;
     const { credential, path } = this.caller;
     const everything = credential === 'admin';
     return new LogAuditReader(
-      projections.audit,
+      audit,
       (leaf) => log.read(leaf),
       (recordPath) => everything || sees(path, recordPath),
     );
@@ -254,14 +253,14 @@ class GatedInvocation implements Invocation {
   tokens(): readonly TokenView[] {
     this.#admit();
     const seen: TokenView[] = [];
-    for (const token of this.#core.parts.projections.directory.tokens()) {
+    for (const token of this.#core.tokens.tokens()) {
       const action = 'administer';
       const { allowed } = decide(this.#core.rules, this.#policyRequest({ action, objectType: null, token }));
       if (!allowed) continue;
       const { secretHash: _, ...view } = token;
       seen.push(view);
     }
-    return seen.sort((a, b) => (a.id < b.id ? -1 : 1));
+    return seen;
   }
 
   explainPolicy(objectType: string | null): PolicyExplanation {
@@ -370,7 +369,7 @@ class GatedInvocation implements Invocation {
 
   #tokenNamed(command: Command): { token?: TokenRecord } {
     if (command.kind !== 'rotate-token' && command.kind !== 'revoke-token') return {};
-    const token = this.#core.parts.projections.directory.token(command.id);
+    const token = this.#core.tokens.token(command.id);
     return token === undefined ? {} : { token };
   }
 

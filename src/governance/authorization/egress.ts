@@ -3,17 +3,10 @@
  * is the same before and after the first row, so it tells nobody what exists.
  */
 import { ServiceError } from '../../errors.ts';
-
-/** Source: specification, "Other resources". */
-export const classifiedTypes: readonly string[] = [
-  'SourceTrueIdentity',
-  'SigintIntercept',
-  'AccessScopedIntercept',
-  'LawfulInterceptRecord',
-];
+import { classifiedTypes } from '../../projections/catalog/builtin-types.ts';
 
 // Spelling a name differently must not open a second drawer under it.
-const classified = new Set(classifiedTypes.map((name) => name.toLowerCase()));
+const classified = new Set([...classifiedTypes].map((name) => name.toLowerCase()));
 
 export function isClassified(type: string): boolean {
   return classified.has(type.toLowerCase());

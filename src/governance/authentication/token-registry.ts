@@ -1,0 +1,30 @@
+/** The registry as authentication sees it: standing tokens only. What was revoked or rotated away is as if never made. */
+import type { TokenRecord } from '../../log/entry.ts';
+import type { Directory } from '../../projections/directory/projection.ts';
+import type { TokenDirectory } from './bearer-tokens.ts';
+
+export class TokenRegistry implements TokenDirectory {
+  readonly #directory: Pick<Directory, 'token' | 'tokens' | 'size'>;
+
+  constructor(directory: Pick<Directory, 'token' | 'tokens' | 'size'>) {
+    this.#directory = directory;
+  }
+
+  token(id: string): TokenRecord | undefined {
+    const token = this.#directory.token(id);
+    return token === undefined || token.endedAt !== null ? undefined : token.record;
+  }
+
+  /** In the order in which they were minted: ids carry their time. */
+  tokens(): readonly TokenRecord[] {
+    return this.#directory
+      .tokens()
+      .filter((token) => token.endedAt === null)
+      .map((token) => token.record);
+  }
+
+  /** Every token ever registered: an installation that once had credentials does not fall open when the last one ends. */
+  get tokenCount(): number {
+    return this.#directory.size;
+  }
+}
