@@ -128,7 +128,7 @@ export class ByteWriter {
 
   /** The shortest text of 7 to 9 digits that reads back as this 32-bit float. */
   float(value: number): void {
-    if (Number.isInteger(value) || !Number.isFinite(value)) return this.number(value);
+    if ((Number.isInteger(value) && Math.abs(value) < 0x100_0000) || !Number.isFinite(value)) return this.number(value);
     for (let precision = 7; precision < 9; precision++) {
       const short = Number(value.toPrecision(precision));
       if (Math.fround(short) === value) return this.number(short);

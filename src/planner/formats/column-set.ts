@@ -169,6 +169,9 @@ export class ColumnSet implements ColumnNames {
     const tape = this.#tape;
     const column = this.columns[tape.slots[i]!]!;
     const kind = tape.kinds[i]!;
+    if (kind === cellKind.huge && column.type !== 'json') {
+      return tape.refuse('REL_INVALID', `${column.name} is beyond a 64-bit integer or a double`);
+    }
     if (!column.fixed || kind === cellKind.null) return;
     switch (column.type) {
       case 'string':
@@ -340,4 +343,5 @@ const kindWords: readonly string[] = [
   'a string',
   'a string',
   'an object or array',
+  'a number',
 ];

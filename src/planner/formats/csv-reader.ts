@@ -162,7 +162,7 @@ export class CsvReader {
     const column = this.#columns.columns[this.#tape.slots[cell]!]!;
     if (column.fixed ? column.type === 'string' : quoted) return cellKind.text;
     const kind = this.#tokenKind(start, end);
-    if (kind === cellKind.json || kind === cellKind.text) {
+    if (kind === cellKind.json || kind === cellKind.text || kind === cellKind.huge) {
       return column.fixed && (column.type === 'json' || column.type === 'vector') ? kind : cellKind.text;
     }
     this.#tape.numbers[cell] = this.#tokens.numberValue;

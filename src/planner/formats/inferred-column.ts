@@ -20,6 +20,7 @@ export const typeOfKind: readonly (ColumnType | null)[] = [
   'string',
   'string',
   'json',
+  'json',
 ];
 
 export function exactInDouble(value: bigint): boolean {

@@ -92,7 +92,7 @@ class BodyReader {
   #offset = 0;
   /** An unfinished row is not tried again before the window holds this many bytes from its start. */
   #retryAt = 0;
-  /** Skipping an oversized NDJSON line. */
+  /** In a line that was refused before its end had arrived. */
   #skippingLine = false;
 
   #index = 0;
@@ -289,6 +289,7 @@ class BodyReader {
   #stepRecord(last: boolean): boolean {
     const csv = this.#csv!;
     const window = this.#window;
+    if (this.#skippingLine) return this.#skipLine(last);
     csv.open(window, this.#end);
     while (this.#at < this.#end && (window[this.#at] === 0x0a || (window[this.#at] === 0x0d && window[this.#at + 1] === 0x0a))) {
       this.#at += window[this.#at] === 0x0a ? 1 : 2;
@@ -303,9 +304,7 @@ class BodyReader {
       if (header) throw new ServiceError('REL_PARSE', `the CSV header is malformed: ${detail}`);
       this.#reject('REL_PARSE', detail);
       // Reading goes on at the next line, wherever that is: after a stray quote nobody knows where fields end.
-      const feed = window.indexOf(0x0a, from);
-      this.#advance(feed < 0 || feed >= this.#end ? this.#end : feed + 1);
-      return true;
+      return this.#skipLine(last);
     }
     this.#advance(csv.position);
     if (header) this.#form = 'csv';

@@ -2,7 +2,7 @@
  * Reads one JSON row at a time from UTF-8 bytes onto a `RowTape`, without an object per row. What must hold:
  *
  * - exactly RFC 8259, in valid UTF-8, without lone surrogates, duplicate names or more than 64 levels;
- * - integers are exact to i64 or the row is refused; numbers are finite; nested values keep their text as given;
+ * - integers are exact to i64 and numbers finite, or marked `huge`; nested values keep their text as given;
  * - a row whose bytes have not all arrived changes nothing: it is read again from its start;
  * - a sound row that breaks a rule is refused alone; only broken syntax is `malformed`.
  *
@@ -186,10 +186,10 @@ export class JsonReader {
         this.#number = negative ? -mantissa : mantissa;
       } else {
         this.#numberKind = cellKind.wide;
-        if (digits > 19) this.#tape.refuse('REL_INVALID', 'an integer is out of the 64-bit range');
+        if (digits > 19) this.#numberKind = cellKind.huge;
         else if (digits === 19) {
           const value = integerAt(bytes, from, i);
-          if (value > I64_MAX || value < I64_MIN) this.#tape.refuse('REL_INVALID', 'an integer is out of the 64-bit range');
+          if (value > I64_MAX || value < I64_MIN) this.#numberKind = cellKind.huge;
         }
       }
       return i;
@@ -224,7 +224,7 @@ export class JsonReader {
       return i;
     }
     this.#number = Number(latin1(bytes, from, i));
-    if (!Number.isFinite(this.#number)) this.#tape.refuse('REL_INVALID', 'a number is too large for a double');
+    if (!Number.isFinite(this.#number)) this.#numberKind = cellKind.huge;
     return i;
   }
 

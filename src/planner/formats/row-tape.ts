@@ -6,7 +6,10 @@
 import type { ErrorCode } from '../../errors.ts';
 import { limits } from '../../log/value.ts';
 
-/** What a token is. `wide` is an integer of up to i64 that a double may not hold; `escaped` is text with JSON escapes. */
+/**
+ * What a token is. `wide` is an integer of up to i64 that a double may not hold, `huge` an integer beyond i64 or a number
+ * beyond a double (JSON text only), `escaped` a text with JSON escapes.
+ */
 export const cellKind = {
   null: 0,
   false: 1,
@@ -17,6 +20,7 @@ export const cellKind = {
   text: 6,
   escaped: 7,
   json: 8,
+  huge: 9,
 } as const;
 
 export type CellKind = (typeof cellKind)[keyof typeof cellKind];

@@ -1,0 +1,157 @@
+import { describe, expect, it } from 'vitest';
+import type { Dictionary, Vector } from '../../../src/log/columns.ts';
+import type { Cell, ColumnType } from '../../../src/log/value.ts';
+import { VectorBuilder } from '../../../src/log/vector-builder.ts';
+import { writeNdjson, writeRowChunks, writeRows } from '../../../src/planner/formats/json-rows.ts';
+
+function column(type: ColumnType, cells: readonly Cell[]): Vector {
+  const builder = new VectorBuilder(type);
+  for (const cell of cells) builder.append(cell);
+  return builder.build();
+}
+
+function one(type: ColumnType, vector: Vector, count: number, selection: Int32Array | null = null): string {
+  return writeRows({ columns: [{ name: 'v', type }], batches: [{ columns: [vector], selection, first: 0, count }] });
+}
+
+function textOf(type: ColumnType, cell: Cell): string {
+  return one(type, column(type, [cell]), 1).slice(6, -2);
+}
+
+describe('cells as JSON', () => {
+  const integers = [
+    0n,
+    1n,
+    -1n,
+    9n,
+    10n,
+    999_999_999n,
+    1_000_000_000n,
+    2_147_483_647n,
+    -2_147_483_648n,
+    2_147_483_648n,
+    4_294_967_296n,
+    9_007_199_254_740_991n,
+    -9_007_199_254_740_991n,
+    9_007_199_254_740_992n,
+    9_007_199_254_740_993n,
+    1_000_000_000_000_000_000n,
+    1_709_210_096_123_456_789n,
+    9_223_372_036_854_775_807n,
+    -9_223_372_036_854_775_808n,
+    -9_223_372_036_854_775_807n,
+  ];
+  for (const value of integers) {
+    it(`the integer and the instant ${value}`, () => {
+      expect(textOf('integer', value)).toBe(String(value));
+      expect(textOf('timestamp', value)).toBe(String(value));
+    });
+  }
+
+  it('every power of two and its neighbours', () => {
+    for (let bit = 0n; bit < 63n; bit++) {
+      for (const value of [(1n << bit) - 1n, 1n << bit, (1n << bit) + 1n, -(1n << bit)]) {
+        expect(textOf('timestamp', value)).toBe(String(value));
+      }
+    }
+  });
+
+  const numbers = [
+    0,
+    -0,
+    1,
+    -1,
+    0.1,
+    -2.5,
+    1e15,
+    1e21,
+    1e-7,
+    5e-324,
+    Number.MAX_VALUE,
+    123456789.12345679,
+    999999999999999,
+    2 ** 53,
+  ];
+  for (const value of numbers) {
+    it(`the number ${Object.is(value, -0) ? '-0' : value}`, () => {
+      expect(JSON.parse(textOf('number', value))).toBe(value);
+    });
+  }
+
+  it('numbers that JSON has no word for are null', () => {
+    const vector: Vector = { kind: 'f64', values: Float64Array.of(Number.NaN, Infinity, -Infinity), nulls: null };
+    expect(one('number', vector, 3)).toBe('[{"v":null},{"v":null},{"v":null}]');
+  });
+
+  for (const text of ['', 'plain', '"\\\b\f\n\r\t\u0000\u001f', 'é€😀', '\u2028', 'x'.repeat(5000), '</script>']) {
+    it(`the text ${JSON.stringify(text.slice(0, 20))}`, () => {
+      expect(JSON.parse(textOf('string', text))).toBe(text);
+    });
+  }
+
+  it('booleans, nulls, JSON as given, vectors in their shortest form', () => {
+    expect(one('boolean', column('boolean', [true, null, false]), 3)).toBe('[{"v":true},{"v":null},{"v":false}]');
+    expect(one('string', { kind: 'null' }, 2)).toBe('[{"v":null},{"v":null}]');
+    expect(textOf('json', '{ "a":\n1.0 }')).toBe('{ "a":\n1.0 }');
+    expect(textOf('vector', Float32Array.of(0.1, -2, 3.4028234663852886e38, 16777217.0))).toBe('[0.1,-2,3.4028235e+38,16777216]');
+  });
+
+  it('dictionary codes, each as its text', () => {
+    const texts = ['a', 'quo"te', 'é', ...Array.from({ length: 5000 }, (_, i) => `t${i}`)];
+    const dictionary: Dictionary = { size: texts.length, text: (code) => texts[code]!, codeOf: (text) => texts.indexOf(text) };
+    const values = Int32Array.from([2, 0, 1, 2, 5002, 5002, 1, 0]);
+    const nulls = Uint8Array.of(0, 0, 0, 0, 0, 0, 0, 1);
+    const rows = JSON.parse(one('string', { kind: 'dict', values, dictionary, nulls }, 8)) as { v: string | null }[];
+    expect(rows.map(({ v }) => v)).toEqual(['é', 'a', 'quo"te', 'é', 't4999', 't4999', 'quo"te', null]);
+    const json: Dictionary = { size: 1, text: () => '[1,\n2]', codeOf: () => 0 };
+    expect(one('json', { kind: 'dict', values: Int32Array.of(0), dictionary: json, nulls: null }, 1)).toBe('[{"v":[1,\n2]}]');
+  });
+});
+
+describe('rows', () => {
+  const answer = {
+    columns: [
+      { name: 'quo"te', type: 'string' as const },
+      { name: 'n', type: 'integer' as const },
+    ],
+    batches: [
+      {
+        columns: [column('string', ['a', 'b', 'c']), column('integer', [1n, null, 3n])],
+        selection: Int32Array.of(0, 2),
+        first: 0,
+        count: 2,
+      },
+      { columns: [column('string', ['d', 'e', 'f']), column('integer', [4n, 5n, 6n])], selection: null, first: 1, count: 2 },
+    ],
+  };
+
+  it('follow selections and offsets, in order', () => {
+    expect(JSON.parse(writeRows(answer))).toEqual([
+      { 'quo"te': 'a', n: 1 },
+      { 'quo"te': 'c', n: 3 },
+      { 'quo"te': 'e', n: 5 },
+      { 'quo"te': 'f', n: 6 },
+    ]);
+    expect(writeRows({ columns: [], batches: [] })).toBe('[]');
+    expect(writeRows({ columns: [], batches: [{ columns: [], selection: null, first: 0, count: 2 }] })).toBe('[{},{}]');
+  });
+
+  it('in pieces are the same bytes', () => {
+    const pieces = [...writeRowChunks(answer, 'array', 10)];
+    expect(pieces.length).toBeGreaterThan(3);
+    expect(Buffer.concat(pieces).toString()).toBe(writeRows(answer));
+  });
+
+  it('as NDJSON keep one line each, whatever JSON columns hold', () => {
+    const lines = writeNdjson({
+      columns: [{ name: 'j', type: 'json' }],
+      batches: [{ columns: [column('json', ['[1,\r\n2]', '"x\\n"'])], selection: null, first: 0, count: 2 }],
+    }).toString();
+    expect(
+      lines
+        .trimEnd()
+        .split('\n')
+        .map((line) => JSON.parse(line) as unknown),
+    ).toEqual([{ j: [1, 2] }, { j: 'x\n' }]);
+  });
+});
