@@ -261,7 +261,7 @@ describe('an open type infers its columns', () => {
       expect(
         cells(batches)
           .map((row) => row['v'])
-          .toSorted(),
+          .toSorted((a, b) => Number(a) - Number(b)),
       ).toEqual([-3, 1, 2.5]);
     }
   });
