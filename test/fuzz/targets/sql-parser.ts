@@ -1,0 +1,119 @@
+/**
+ * The SQL lexer and parser on any bytes: mutated statements, and statements grown from a grammar that takes the bytes as
+ * its choices. What must hold: nothing but a REL_PARSE error with its place is thrown, within 100 ms; the template holds
+ * no literal, is its own template's shape, and a statement that parses does so again from its own lexed form.
+ */
+import { assert, ServiceError } from '../../../src/errors.ts';
+import { lexStatement } from '../../../src/planner/languages/sql-lexer.ts';
+import { parseLexed, parseStatement } from '../../../src/planner/languages/sql-parser.ts';
+
+export const name = 'sql-parser';
+
+const inputMsMax = 100;
+
+export function seeds(): Uint8Array[] {
+  const encoder = new TextEncoder();
+  return [...statements, ...hostile].map((text) => encoder.encode(text));
+}
+
+export function run(bytes: Uint8Array): void {
+  const given = new TextDecoder('utf-8', { ignoreBOM: true }).decode(bytes);
+  const made = grown(bytes);
+  // A busy machine may be slow once, not three times.
+  let fastest = Infinity;
+  for (let attempt = 0; attempt < 3 && fastest > inputMsMax; attempt++) {
+    const start = performance.now();
+    check(given);
+    check(made);
+    fastest = Math.min(fastest, performance.now() - start);
+  }
+  assert(fastest <= inputMsMax, `parsing took ${fastest.toFixed(0)} ms`);
+}
+
+function check(text: string): void {
+  try {
+    const { template, statement } = parseStatement(text);
+    assert(!/[0-9]'|'/.test(template.replaceAll(/"(?:[^"]|"")*"/g, '')), 'the template holds no text literal');
+    const again = parseLexed(lexStatement(text));
+    assert(again.statement.kind === statement.kind && again.template === template, 'parsing is repeatable');
+  } catch (error) {
+    if (!(error instanceof ServiceError)) throw error;
+    assert(error.code === 'REL_PARSE', `code ${error.code}`);
+    const { line, column } = error.facts;
+    assert(error.message.startsWith(`${line}:${column}: `), 'the detail starts with the place');
+    const lines = text.split('\n');
+    assert(line !== undefined && line >= 1 && line <= lines.length, 'the line is one of the text');
+    assert(column !== undefined && column >= 1 && column <= lines[line - 1]!.length + 1, 'the column is in its line');
+  }
+}
+
+/** Each byte chooses one alternative of the rule at hand; when they run out, rules take their shortest way. */
+function grown(bytes: Uint8Array): string {
+  let at = 0;
+  let budget = 400;
+  const parts: string[] = [];
+  grow('statement');
+  return parts.join(' ');
+
+  function grow(rule: string): void {
+    const alternatives = grammar[rule];
+    if (!alternatives) {
+      parts.push(rule);
+      return;
+    }
+    const choice = at < bytes.length && --budget > 0 ? bytes[at++]! % alternatives.length : 0;
+    for (const symbol of alternatives[choice]!.split(' ')) if (symbol !== '') grow(symbol);
+  }
+}
+
+/** The first alternative of each rule ends. */
+const alternatives: Readonly<Record<string, string>> = {
+  statement: 'query | prefix query | query tail | prefix query tail | control | query ; | query junk',
+  prefix: "EXPLAIN | EXPLAIN ANALYZE | EXPLAIN POLICY | PURPOSE 'p:q' | EXPLAIN PURPOSE 'p' | junk",
+  query:
+    'select | select set query | WITH c AS ( query ) query | WITH RECURSIVE c ( a , b ) AS ( query ) query | ( query ) | PATHS_BETWEEN ( list ) | SELECT * FROM GRAPH_SCC ( list )',
+  set: 'UNION | UNION ALL | INTERSECT | EXCEPT | EXCEPT ALL',
+  select:
+    'SELECT items FROM source | SELECT items FROM source asof where group | SELECT DISTINCT items FROM source where | SELECT items FROM source rank',
+  items: '* | e | e AS x | items , items | t.* | COUNT(*) | SUM ( e ) | COUNT ( DISTINCT e ) y',
+  source: 'T | T t | T AS "a b" | ( query ) s | source join source ON e | f ( list )',
+  join: 'JOIN | INNER JOIN | LEFT JOIN | RIGHT OUTER JOIN | FULL JOIN | CROSS JOIN',
+  asof: "AS OF CURRENT | AS OF '2024-05-01' | AS OF SYSTEM TIME '2024-05-01T10:00:00.5Z' | AS OF 'never' | AS OF 5 | asof asof",
+  where: 'WHERE e | junk',
+  group:
+    "GROUP BY c | GROUP BY e , c HAVING e | GROUP BY TUMBLE ( c , INTERVAL '5 minutes' ) | GROUP BY HOP ( c , INTERVAL '1 days' , INTERVAL '2 days' )",
+  rank: 'RANK BY f ( list ) | RANK BY SUM ( list ) COMPUTE x AS e',
+  tail: "LIMIT 5 | ORDER BY c | ORDER BY e DESC COLLATE UNICODE , c LIMIT 3 | LIMIT 5 AFTER '17' | ORDER BY c LIMIT 1 AFTER '2' | WITH PROVENANCE | FACETS c , c | tail tail | OFFSET 5",
+  list: 'l | e | e , list | NAME => l | T , l , X => l',
+  c: 'a | t.b | "q""q" | `w` | größe',
+  l: "1 | -9223372036854775808 | 9223372036854775808 | 'it''s' | 1.5e-3 | TRUE | NULL | .5 | 007",
+  e: "c | l | e op e | ( e ) | NOT e | - e | e IS NULL | e IS NOT NULL | e IN ( list ) | e NOT IN ( query ) | e BETWEEN e AND e | e NOT LIKE '%x_' | CASE e WHEN e THEN e ELSE e END | CASE WHEN e THEN e END | now() | now() - INTERVAL '3 days' | MATCH ( c , 'q' , PHRASE ) | SOUNDEX ( c ) = 'x' | f ( list ) | LOOKUP n ( c ) -> d | ARRAY [ l , l ] | MAX ( e ) | COALESCE ( e , e ) | e <=> e",
+  op: '= | != | <> | < | <= | > | >= | + | - | * | / | % | AND | OR',
+  control:
+    "BRANCH a FROM 'b' | WATCH query | CREATE MATERIALIZED VIEW v AS query REFRESH INCREMENTAL EVERY 5 | ERASE SUBJECT 's' REASON 'r' CERTIFY | CALL gds.wcc.stream ( 'a' , { x : l } ) YIELD n | MATCH ( a ) - [ r *1..3 ] -> ( b { n : \"x\" } ) RETURN a | FUSE_IDENTITIES ( l , l ) | INSERT INTO T VALUES ( l ) | ALTER TABLE T | REGISTER LOOKUP n FROM 'f' KEY ( a ) FIELDS ( b , c )",
+  junk: ') | SELECT | \' | " | -- | /* | ;; | AS | \u00e9 | \u{1F600} | ( | FROM FROM | OVERLAPS | FOR SYSTEM_TIME',
+};
+
+const grammar: Readonly<Record<string, readonly string[]>> = Object.fromEntries(
+  Object.entries(alternatives).map(([rule, text]) => [rule, text.split(' | ')]),
+);
+
+const statements = [
+  "SELECT * FROM Customer WHERE _pk = 'c-1' LIMIT 1",
+  "EXPLAIN ANALYZE PURPOSE 'p' SELECT DISTINCT a, SUM(b) AS s FROM T t AS OF SYSTEM TIME '2024-01-01' WHERE a > 1.5 AND b NOT IN (1, -2) GROUP BY a HAVING COUNT(*) > 3 ORDER BY s DESC COLLATE UNICODE LIMIT 5 FACETS a WITH PROVENANCE;",
+  'WITH RECURSIVE n (i) AS (SELECT a FROM T UNION ALL SELECT i + 1 FROM n) SELECT * FROM n LEFT JOIN (SELECT b FROM U) u ON n.i = u.b',
+  "SELECT CASE a WHEN 1 THEN 'x' ELSE NULL END, LOOKUP c(x) -> y FROM T WHERE at > now() - INTERVAL '7 days' OR MATCH(a, 'q', PHRASE)",
+  'MATCH (a:P {n: "x"})-[r:K*1..3]->(b) RETURN b -- end',
+  "/* c */ HYBRID_SEARCH FROM D QUERY 'x' LIMIT 3",
+];
+
+const hostile = [
+  `SELECT ${'('.repeat(3000)}`,
+  `SELECT * FROM T WHERE ${'NOT '.repeat(3000)}a`,
+  `SELECT a FROM T WHERE a IN (${'SELECT a FROM T WHERE a IN ('.repeat(50)}`,
+  `SELECT a${' + 1'.repeat(2000)} FROM T`,
+  `SELECT a FROM T WHERE ${'a = 1 OR '.repeat(2000)}b`,
+  `SELECT '${"''".repeat(5000)}`,
+  '/*'.repeat(4000),
+  '\ufeffSELECT\u00a0* FROM T',
+];

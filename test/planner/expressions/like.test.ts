@@ -1,0 +1,66 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { LikePattern, likeMatches } from '../../../src/planner/expressions/like.ts';
+
+/** The definition, by recursion over code points. */
+function byDefinition(pattern: readonly string[], text: readonly string[]): boolean {
+  const [first, ...rest] = pattern;
+  if (first === undefined) return text.length === 0;
+  if (first === '%') return byDefinition(rest, text) || (text.length > 0 && byDefinition(pattern, text.slice(1)));
+  return text.length > 0 && (first === '_' || first === text[0]) && byDefinition(rest, text.slice(1));
+}
+
+describe('LIKE', () => {
+  test.each([
+    ['abc', 'abc', true],
+    ['abc', 'ABC', false],
+    ['a%', 'abc', true],
+    ['%c', 'abc', true],
+    ['%b%', 'abc', true],
+    ['a_c', 'abc', true],
+    ['a_c', 'ac', false],
+    ['', '', true],
+    ['', 'a', false],
+    ['%', '', true],
+    ['_', '', false],
+    ['_', '\u{1F600}', true],
+    ['__', '\u{1F600}', false],
+    ['%_', 'ü', true],
+    ['a%a', 'a', false],
+    ['%ab%ab%', 'ab', false],
+    ['%aab', 'aaab', true],
+    ['a\\%', 'a\\b', true],
+    ['%_b_', 'xxbb', true],
+  ])('%j on %j', (pattern, text, expected) => expect(likeMatches(pattern, text)).toBe(expected));
+
+  test('agrees with its definition', () => {
+    const character = fc.constantFrom('a', 'b', 'ü', '\u{1F600}');
+    const text = fc.array(character, { maxLength: 8 });
+    const pattern = fc.array(fc.oneof(character, fc.constantFrom('%', '_')), { maxLength: 6 });
+    fc.assert(
+      fc.property(pattern, text, (p, t) => {
+        expect(likeMatches(p.join(''), t.join(''))).toBe(byDefinition(p, t));
+      }),
+      { numRuns: 5000 },
+    );
+  });
+
+  test('reads only its part of the heap', () => {
+    const heap = new TextEncoder().encode('xxabcxx');
+    expect(new LikePattern('abc').matches(heap, 2, 5)).toBe(true);
+    expect(new LikePattern('%cx').matches(heap, 2, 5)).toBe(false);
+  });
+
+  test('a long text and fifty wildcards take under 50 ms', () => {
+    const text = 'a'.repeat(100_000);
+    for (const pattern of ['%a'.repeat(50) + 'b', `%${'a'.repeat(50_000)}b%`, `%${'_a'.repeat(100)}b%`, '%_'.repeat(50) + 'b']) {
+      const start = performance.now();
+      expect(likeMatches(pattern, text)).toBe(false);
+      expect(performance.now() - start).toBeLessThan(50);
+    }
+  });
+
+  test('a segment with _ is limited in length', () => {
+    expect(() => new LikePattern(`%_${'a'.repeat(256)}`)).toThrow(/at most 256 bytes/);
+  });
+});

@@ -1,0 +1,668 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { ServiceError } from '../../../src/errors.ts';
+import { parseStatement } from '../../../src/planner/languages/sql-parser.ts';
+import type { Expression, Query, Select, Statement } from '../../../src/planner/statement.ts';
+
+type OfKind<K extends Statement['kind']> = Extract<Statement, { kind: K }>;
+
+function parsed<K extends Statement['kind']>(text: string, kind: K): OfKind<K> {
+  const { statement } = parseStatement(text);
+  expect(statement.kind).toBe(kind);
+  return statement as OfKind<K>;
+}
+
+const query = (text: string): Query => parsed(text, 'query').query;
+
+function select(text: string): Select {
+  const { body } = query(text);
+  if (body.kind !== 'select') throw new Error(body.kind);
+  return body;
+}
+
+function where(condition: string): Expression {
+  return select(`SELECT * FROM T WHERE ${condition}`).where!;
+}
+
+function refused(text: string): string {
+  try {
+    parseStatement(text);
+  } catch (error) {
+    if (!(error instanceof ServiceError)) throw error;
+    expect(error.code).toBe('REL_PARSE');
+    expect(error.message.startsWith(`${error.facts.line}:${error.facts.column}: `)).toBe(true);
+    return error.message;
+  }
+  throw new Error(`was accepted: ${text}`);
+}
+
+/** The whole expression with brackets everywhere. */
+function shown(expression: Expression, literals: readonly unknown[]): string {
+  const show = (inner: Expression): string => shown(inner, literals);
+  switch (expression.kind) {
+    case 'column':
+      return expression.table ? `${expression.table}.${expression.name}` : expression.name;
+    case 'literal':
+      return String(literals[expression.slot]);
+    case 'binary':
+      return `(${show(expression.left)} ${expression.op} ${show(expression.right)})`;
+    case 'not':
+      return `(not ${show(expression.operand)})`;
+    case 'negate':
+      return `(- ${show(expression.operand)})`;
+    case 'is-null':
+      return `(${show(expression.operand)} is${expression.negated ? ' not' : ''} null)`;
+    case 'in-list':
+      return `(${show(expression.operand)}${expression.negated ? ' not' : ''} in (${expression.items.map(show).join(', ')}))`;
+    case 'between':
+      return `(${show(expression.operand)}${expression.negated ? ' not' : ''} between ${show(expression.low)} and ${show(expression.high)})`;
+    case 'now':
+      return 'now()';
+    case 'interval':
+      return `interval ${String(literals[expression.interval.slot.slot])}`;
+    case 'call':
+      return `${expression.name}(${expression.arguments.map((each) => (each.name ? `${each.name} => ` : '') + show(each.value)).join(', ')})`;
+    case 'aggregate':
+      return `${expression.function}(${expression.distinct ? 'distinct ' : ''}${expression.operand ? show(expression.operand) : '*'})`;
+    case 'case': {
+      const branches = expression.branches.map((each) => ` when ${show(each.when)} then ${show(each.then)}`).join('');
+      const operand = expression.operand ? ` ${show(expression.operand)}` : '';
+      return `case${operand}${branches}${expression.otherwise ? ` else ${show(expression.otherwise)}` : ''} end`;
+    }
+    case 'in-query':
+      return `(${show(expression.operand)}${expression.negated ? ' not' : ''} in (query))`;
+  }
+}
+
+function condition(text: string): string {
+  const statement = parseStatement(`SELECT * FROM T WHERE ${text}`);
+  return shown(where(text), statement.parameters);
+}
+
+describe('statement shape', () => {
+  test('every clause in its order', () => {
+    const text =
+      "EXPLAIN ANALYZE PURPOSE 'audit' SELECT DISTINCT a, SUM(b) AS total FROM T t AS OF SYSTEM TIME '2024-01-01' " +
+      "WHERE a > 1 GROUP BY a, TUMBLE(at, INTERVAL '5 minutes') HAVING SUM(b) > 2 RANK BY RECENCY(at, 3600) " +
+      'COMPUTE label AS HIGHLIGHT(a) ORDER BY total DESC COLLATE UNICODE, a LIMIT 10 FACETS a, t.b WITH PROVENANCE';
+    const outer = parsed(text, 'explain');
+    expect(outer.mode).toBe('analyze');
+    const inner = outer.statement as OfKind<'query'>;
+    expect(parseStatement(text).parameters[inner.purpose!.slot]).toBe('audit');
+    expect(inner.withProvenance).toBe(true);
+    expect(inner.query.asOf).toMatchObject({ axis: 'system' });
+    expect(inner.query.orderBy).toMatchObject([
+      { descending: true, collate: 'unicode' },
+      { descending: false, collate: 'codepoint' },
+    ]);
+    expect(inner.query.facets).toMatchObject([{ name: 'a' }, { table: 't', name: 'b' }]);
+    expect(inner.query.body).toMatchObject({
+      kind: 'select',
+      distinct: true,
+      from: { kind: 'table', name: 'T', alias: 't' },
+      window: { type: 'tumble', column: { name: 'at' } },
+      rankBy: [{ kind: 'call', name: 'RECENCY' }],
+      compute: [{ label: 'label' }],
+    });
+  });
+
+  test.each([
+    ['SELECT * FROM T ORDER BY a WHERE b = 1', '1:28: WHERE cannot stand here'],
+    ["SELECT * FROM T WHERE b = 1 AS OF '2024-01-01'", '1:29: AS cannot stand here'],
+    ['SELECT * FROM T LIMIT 5 ORDER BY a', '1:25: ORDER cannot stand here'],
+    ['SELECT * FROM T WITH PROVENANCE LIMIT 5', '1:33: LIMIT cannot stand here'],
+    ["SELECT * FROM T PURPOSE 'x'", '1:25: expected the end of the statement, found a string'],
+    ['SELECT *\nFROM T\n  GROUP a', '3:3: GROUP cannot stand here'],
+  ])('order-sensitive: %s', (text, message) => expect(refused(text)).toContain(message));
+
+  test.each([
+    ['', '1:1: expected a statement, found the end of the statement'],
+    ['-- nothing', '1:11: expected a statement'],
+    ['SELECT', '1:7: expected an expression, found the end of the statement'],
+    ['SELECT 1', '1:9: expected FROM'],
+    ['SELECT * FROM', '1:14: expected a type, a function or a subquery'],
+    ['SELECT * FROM select', "1:15: expected a type, a function or a subquery, found 'select'"],
+    ['SELECT a, FROM T', "1:11: expected an expression, found 'FROM'"],
+    ['SELECT * FROM T WHERE', '1:22: expected an expression'],
+    ['SELECT * FROM T WHERE a = ', '1:27: expected an expression'],
+    ['SELECT * FROM T WHERE (a = 1', '1:29: expected ), found the end of the statement'],
+    ['SELECT * FROM T WHERE a ==  1', "1:26: expected an expression, found '='"],
+    ['SELECT * FROM T WHERE a = 1 = 2', '1:29: comparisons do not chain'],
+    ['SELECT * FROM T; SELECT * FROM U', '1:18: one statement at a time'],
+    ['EXPLAIN EXPLAIN SELECT * FROM T', "1:9: expected a statement, found 'EXPLAIN'"],
+    ['PURPOSE analytics SELECT * FROM T', "1:9: expected a purpose in quotes, found 'analytics'"],
+    ['FROBNICATE everything', "1:1: expected a statement, found 'FROBNICATE'"],
+    ['FROBNICATE(1)', "1:1: no statement and no table function is called 'FROBNICATE'"],
+    ["SELECT * FROM T WHERE a LIKE 'secret' 'secret2'", '1:39: expected the end of the statement, found a string'],
+  ])('refused with its place: %j', (text, message) => expect(refused(text)).toContain(message));
+
+  test('errors never show the value of a literal', () => {
+    expect(refused("SELECT * FROM T WHERE a = 'top' 'secret'")).not.toContain('secret');
+    expect(refused("SELECT * FROM T LIMIT 'secret'")).not.toContain('secret');
+    expect(refused("SELECT * FROM T LIMIT 1 AFTER 'secret'")).not.toContain('secret');
+  });
+
+  test('a closing semicolon and comments change nothing', () => {
+    const plain = parseStatement('SELECT * FROM T');
+    const decorated = parseStatement('/* a */ SELECT * -- b\n FROM T ;');
+    expect(decorated.template).toBe(plain.template);
+  });
+});
+
+describe('rule 1: PURPOSE', () => {
+  test('is optional and recorded', () => {
+    expect(parsed('SELECT * FROM T', 'query').purpose).toBe(null);
+    expect(parsed("PURPOSE 'x:y' SELECT * FROM T", 'query').purpose).toMatchObject({ slot: 0 });
+  });
+});
+
+describe('rule 2: AS OF', () => {
+  test.each([
+    ["AS OF '2024-05-01'", 'valid'],
+    ["AS OF '2024-05-01T10:00:00'", 'valid'],
+    ["AS OF SYSTEM TIME '2024-05-01T10:00:00.123Z'", 'system'],
+    ['AS OF CURRENT', 'current'],
+    ['as of current', 'current'],
+  ])('%s', (clause, axis) => {
+    expect(query(`SELECT * FROM T ${clause}`).asOf).toMatchObject({ axis });
+    expect(query(`SELECT * FROM T t ${clause} WHERE a = 1`).asOf).toMatchObject({ axis });
+  });
+
+  test('two consecutive clauses are refused at the second', () => {
+    expect(refused("SELECT * FROM T AS OF '2024-01-01' AS OF SYSTEM TIME '2024-01-01'")).toContain(
+      '1:36: a statement has one AS OF',
+    );
+  });
+
+  test('a second one in a subquery or in another arm is refused too', () => {
+    expect(refused('SELECT * FROM (SELECT * FROM T AS OF CURRENT) t AS OF CURRENT')).toContain('1:49: a statement has one AS OF');
+    expect(refused('SELECT a FROM T AS OF CURRENT UNION SELECT a FROM U AS OF CURRENT')).toContain(
+      '1:53: a statement has one AS OF',
+    );
+  });
+
+  test('wherever it is written, the outermost query has it', () => {
+    const outer = query("SELECT * FROM (SELECT * FROM T AS OF '2024-01-01') t");
+    expect(outer.asOf).toMatchObject({ axis: 'valid', place: { line: 1, column: 32 } });
+    const { from } = outer.body as Select;
+    expect(from).toMatchObject({ kind: 'subquery', query: { asOf: null } });
+  });
+
+  test.each([
+    ["AS OF '2024-05-01T10:00:00+02:00'", '1:23: timestamps are UTC'],
+    ["AS OF 'yesterday'", '1:23: not a UTC ISO-8601 timestamp'],
+    ["AS OF '2024-02-31'", '1:23: no such instant'],
+    ['AS OF 5', '1:23: expected a timestamp in quotes, found an integer'],
+    ["AS OF SYSTEM '2024-01-01'", '1:30: expected TIME, found a string'],
+  ])('refused: %s', (clause, message) => expect(refused(`SELECT * FROM T ${clause}`)).toContain(message));
+
+  test('of can still be an alias', () => {
+    expect(select('SELECT * FROM T AS of WHERE of.a = 1').from).toMatchObject({ alias: 'of' });
+  });
+});
+
+describe('rule 4: LIMIT and AFTER', () => {
+  test('LIMIT n AFTER cursor', () => {
+    const text = "SELECT * FROM T LIMIT 10 AFTER '1700000000000000000'";
+    const page = query(text);
+    expect([page.limit, page.after].map((slot) => parseStatement(text).parameters[slot!.slot])).toEqual([
+      10n,
+      '1700000000000000000',
+    ]);
+  });
+
+  test('AFTER cannot combine with ORDER BY', () => {
+    expect(refused("SELECT * FROM T ORDER BY a LIMIT 10 AFTER '1'")).toMatch(/^1:37: AFTER .* cannot combine with ORDER BY/);
+  });
+
+  test.each([
+    ['LIMIT -1', '1:23: LIMIT is not negative'],
+    ['LIMIT 1.5', '1:23: expected a number of rows, found a number'],
+    ['LIMIT', '1:22: expected a number of rows'],
+    ["AFTER '1'", '1:17: AFTER cannot stand here'],
+    ["LIMIT 1 AFTER 'x'", '1:31: a cursor is'],
+    ['LIMIT 1 AFTER 5', '1:31: expected a cursor in quotes, found an integer'],
+    ['LIMIT 1 OFFSET 5', '1:25: OFFSET'],
+  ])('refused: %s', (clause, message) => expect(refused(`SELECT * FROM T ${clause}`)).toContain(message));
+});
+
+describe('rule 5: COLLATE UNICODE', () => {
+  test('before or after the direction', () => {
+    for (const order of ['a COLLATE UNICODE DESC', 'a DESC COLLATE UNICODE']) {
+      expect(query(`SELECT * FROM T ORDER BY ${order}`).orderBy).toMatchObject([{ descending: true, collate: 'unicode' }]);
+    }
+    expect(query('SELECT * FROM T ORDER BY a').orderBy).toMatchObject([{ descending: false, collate: 'codepoint' }]);
+  });
+
+  test('no other collation', () => expect(refused('SELECT * FROM T ORDER BY a COLLATE "C"')).toContain('1:36: expected UNICODE'));
+});
+
+describe('rule 6: WHERE forms', () => {
+  test.each([
+    ['a = 1', '(a = 1)'],
+    ['a <> 1', '(a != 1)'],
+    ['a = 1 OR b = 2 AND c = 3', '((a = 1) or ((b = 2) and (c = 3)))'],
+    ['NOT a = 1 AND b = 2', '((not (a = 1)) and (b = 2))'],
+    ['NOT NOT a', '(not (not a))'],
+    ['a + b * c - d', '((a + (b * c)) - d)'],
+    ['a - 1 - -1', '((a - 1) - -1)'],
+    ['-a * b', '((- a) * b)'],
+    ['a % 2 = 0', '((a % 2) = 0)'],
+    ['a IS NULL', '(a is null)'],
+    ['a IS NOT NULL', '(a is not null)'],
+    ['a IN (1, 2)', '(a in (1, 2))'],
+    ["a NOT IN ('x')", '(a not in (x))'],
+    ['a IN (SELECT b FROM U)', '(a in (query))'],
+    ['a BETWEEN 1 AND 2 AND b = 3', '((a between 1 and 2) and (b = 3))'],
+    ['a NOT BETWEEN -1 AND 2', '(a not between -1 and 2)'],
+    ["a LIKE 'x%'", '(a like x%)'],
+    ["a NOT LIKE 'x%'", '(not (a like x%))'],
+    ['t.a = t.b', '(t.a = t.b)'],
+    ["at > now() - INTERVAL '7 days'", '(at > (now() - interval 7 days))'],
+    ["SOUNDEX(a) = 'Robert'", '(SOUNDEX(a) = Robert)'],
+    ["'x' != METAPHONE(a)", '(x != METAPHONE(a))'],
+    ['a <=> ARRAY[1, 2.5] < 0.3', '(<=>(a, ARRAY(1, 2.5)) < 0.3)'],
+    ['a <-> b', '<->(a, b)'],
+    ['"a b" = `c`', '(a b = c)'],
+  ])('%s', (text, expected) => expect(condition(text)).toBe(expected));
+
+  test.each(['days', 'hours', 'minutes', 'weeks', 'months', 'years', 'day'])('INTERVAL in %s', (unit) =>
+    expect(condition(`a > now() - INTERVAL '3 ${unit}'`)).toContain(`3 ${unit}`),
+  );
+
+  test.each([
+    ["a > INTERVAL '3 fortnights'", "1:36: an interval is 'N <unit>'"],
+    ["a > INTERVAL '-3 days'", '1:36: an interval'],
+    ["a > INTERVAL '400 years'", '1:36: the interval is longer'],
+    ["SOUNDEX(a) < 'R'", '1:23: SOUNDEX is compared with = or != only'],
+    ["'R' >= COLOGNE(a)", '1:30: COLOGNE is compared'],
+    ["METAPHONE(a) LIKE 'R'", '1:23: METAPHONE is compared'],
+    ["METAPHONE(a) IN ('R')", '1:23: METAPHONE is compared'],
+    ['COUNT(*) > 1', '1:23: an aggregate stands in'],
+    ['a IN ()', '1:29: expected an expression'],
+    ['a IS 5', '1:28: expected NULL'],
+    ['a = (SELECT 1 FROM U)', '1:27: a subquery stands in FROM or after IN'],
+    ["a LIKE 'x' ESCAPE '!'", '1:34: ESCAPE is not implemented'],
+    ["a ILIKE 'x'", '1:25: ILIKE is not implemented'],
+  ])('refused: %s', (text, message) => expect(refused(`SELECT * FROM T WHERE ${text}`)).toContain(message));
+
+  test('text printed from a tree parses back to it', () => {
+    const text = fc.letrec((tie) => {
+      const small = { maxDepth: 4, depthIdentifier: 'expression' };
+      const value: fc.Arbitrary<string> = fc.oneof(
+        small,
+        fc.constantFrom('a', 'b', 't.c'),
+        fc.integer().map(String),
+        fc
+          .tuple(tie('value'), fc.constantFrom('+', '-', '*', '/', '%'), tie('value'))
+          .map(([l, op, r]) => `(${l as string} ${op} ${r as string})`),
+      );
+      const bool: fc.Arbitrary<string> = fc.oneof(
+        small,
+        fc
+          .tuple(tie('value'), fc.constantFrom('=', '!=', '<', '<=', '>', '>='), tie('value'))
+          .map(([l, op, r]) => `(${l as string} ${op} ${r as string})`),
+        tie('value').map((v) => `(${v as string} is not null)`),
+        fc
+          .tuple(tie('value'), tie('value'), tie('value'))
+          .map(([v, l, h]) => `(${v as string} not between ${l as string} and ${h as string})`),
+        fc
+          .tuple(tie('bool'), fc.constantFrom('and', 'or'), tie('bool'))
+          .map(([l, op, r]) => `(${l as string} ${op} ${r as string})`),
+        tie('bool').map((b) => `(not ${b as string})`),
+      );
+      return { value, bool };
+    }).bool;
+    fc.assert(
+      fc.property(text, (printed) => {
+        expect(condition(printed)).toBe(printed);
+      }),
+    );
+  });
+});
+
+describe('rule 7: MATCH', () => {
+  test.each(['PHRASE', 'FUZZY', 'STEMMED', 'BOOLEAN', 'SUFFIX', 'INFIX', 'phrase'])('mode %s', (mode) =>
+    expect(condition(`MATCH(a, 'q', ${mode})`)).toBe(`MATCH(a, q, MODE => ${mode.toUpperCase()})`),
+  );
+  test('without a mode', () => expect(condition("MATCH(t.a, 'q') AND b = 1")).toBe('(MATCH(t.a, q) and (b = 1))'));
+  test.each([
+    ["MATCH(a, 'q', LOUDLY)", '1:37: expected PHRASE, FUZZY'],
+    ['MATCH(a, b)', '1:32: expected the text to match'],
+    ["MATCH('a', 'q')", '1:29: expected a column name'],
+  ])('refused: %s', (text, message) => expect(refused(`SELECT * FROM T WHERE ${text}`)).toContain(message));
+});
+
+describe('rule 8: projection', () => {
+  test.each([
+    ['*', [{ kind: 'star', table: null }]],
+    [
+      't.*, a',
+      [
+        { kind: 'star', table: 't' },
+        { expression: { name: 'a' }, alias: null },
+      ],
+    ],
+    ['a AS b, c d', [{ alias: 'b' }, { alias: 'd' }]],
+    ['COUNT(*)', [{ expression: { kind: 'aggregate', function: 'count', operand: null } }]],
+    ['count(DISTINCT a)', [{ expression: { kind: 'aggregate', function: 'count', distinct: true } }]],
+    ['SUM(a * 2) + 1 AS x', [{ expression: { kind: 'binary', left: { kind: 'aggregate', function: 'sum' } } }]],
+    ["DEGREE(a, 'out')", [{ expression: { kind: 'call', name: 'DEGREE' } }]],
+    ["CASE a WHEN 1 THEN 'x' ELSE 'y' END", [{ expression: { kind: 'case', operand: { name: 'a' } } }]],
+    ["CASE WHEN a = 1 THEN 'x' END", [{ expression: { kind: 'case', operand: null, otherwise: null } }]],
+    [
+      'LOOKUP countries(code) -> name',
+      [{ expression: { kind: 'call', name: 'LOOKUP', arguments: [{ name: 'TABLE' }, { name: 'KEY' }, { name: 'FIELD' }] } }],
+    ],
+    ['key, value, rank, lookup, interval, array, current', [{}, {}, {}, {}, {}, {}, {}]],
+    ['a contains, b over', [{ alias: 'contains' }, { alias: 'over' }]],
+  ])('%s', (projection, expected) => expect(select(`SELECT ${projection} FROM T t`).projection).toMatchObject(expected));
+
+  test.each([
+    ['SUM(*)', '1:12: only COUNT takes *'],
+    ['CASE a END', '1:15: expected WHEN'],
+    ['CASE WHEN a = 1 END', '1:24: expected THEN'],
+    ['a AS', '1:13: expected an alias'],
+  ])('refused: %s', (projection, message) => expect(refused(`SELECT ${projection} FROM T`)).toContain(message));
+});
+
+describe('rule 9: also supported', () => {
+  test.each([
+    ['JOIN', 'inner'],
+    ['INNER JOIN', 'inner'],
+    ['LEFT JOIN', 'left'],
+    ['LEFT OUTER JOIN', 'left'],
+    ['RIGHT JOIN', 'right'],
+    ['FULL OUTER JOIN', 'full'],
+  ])('%s', (word, type) =>
+    expect(select(`SELECT * FROM A a ${word} B AS b ON a.id = b.id`).from).toMatchObject({
+      kind: 'join',
+      type,
+      left: { name: 'A', alias: 'a' },
+      right: { name: 'B', alias: 'b' },
+    }),
+  );
+
+  test('joins are left-deep', () => {
+    const { from } = select('SELECT * FROM A JOIN B ON A.x = B.x LEFT JOIN C ON B.y = C.y');
+    expect(from).toMatchObject({ type: 'left', left: { kind: 'join', type: 'inner' }, right: { name: 'C' } });
+  });
+
+  test('set operations from left to right, INTERSECT first', () => {
+    expect(query('SELECT a FROM A UNION SELECT a FROM B INTERSECT SELECT a FROM C EXCEPT SELECT a FROM D').body).toMatchObject({
+      op: 'except',
+      left: { op: 'union', right: { op: 'intersect' } },
+    });
+    expect(query('(SELECT a FROM A UNION ALL SELECT a FROM B) INTERSECT SELECT a FROM C ORDER BY a LIMIT 1')).toMatchObject({
+      body: { op: 'intersect', left: { op: 'union all' } },
+      orderBy: [{}],
+    });
+  });
+
+  test('common tables, recursive too', () => {
+    expect(
+      query('WITH RECURSIVE n (i) AS (SELECT a FROM T UNION ALL SELECT i + 1 FROM n), m AS (SELECT b FROM U) SELECT * FROM n')
+        .with,
+    ).toMatchObject([
+      { name: 'n', columns: ['i'], recursive: true },
+      { name: 'm', columns: [] },
+    ]);
+  });
+
+  test('windows in GROUP BY', () => {
+    expect(select("SELECT COUNT(*) FROM T GROUP BY HOP(at, INTERVAL '1 minutes', INTERVAL '5 minutes')").window).toMatchObject({
+      type: 'hop',
+      intervals: [{}, {}],
+    });
+    expect(select("SELECT COUNT(*) FROM T GROUP BY a, SESSION(at, INTERVAL '1 hours')")).toMatchObject({
+      groupBy: [{ name: 'a' }],
+      window: { type: 'session' },
+    });
+  });
+
+  test('subqueries nest 40 deep, not 41', () => {
+    const nested = (depth: number) => 'SELECT * FROM ('.repeat(depth) + 'SELECT * FROM T' + ')'.repeat(depth);
+    expect(query(nested(40)).body.kind).toBe('select');
+    expect(refused(nested(41))).toContain('subqueries nested deeper than 40');
+    const inside = (depth: number) => 'SELECT a FROM T WHERE a IN ('.repeat(depth) + '1' + ')'.repeat(depth);
+    expect(query(inside(40)).body.kind).toBe('select');
+    expect(refused(inside(42))).toContain('subqueries nested deeper than 40');
+  });
+
+  test.each([
+    ['SELECT * FROM A, B', '1:16: a list of tables in FROM'],
+    ['SELECT * FROM A CROSS JOIN B', '1:17: CROSS JOIN'],
+    ['SELECT * FROM A NATURAL JOIN B', '1:17: NATURAL JOIN'],
+    ['SELECT * FROM A JOIN B USING (id)', '1:24: USING'],
+    ['SELECT * FROM A JOIN B', '1:23: expected ON'],
+    ['SELECT a FROM A ORDER BY 1', '1:26: name the column'],
+    ['SELECT COUNT(*) FROM A GROUP BY 1', '1:33: name the column'],
+    ['SELECT a FROM A INTERSECT ALL SELECT a FROM B', '1:17: INTERSECT ALL'],
+  ])('refused: %s', (text, message) => expect(refused(text)).toContain(message));
+});
+
+describe('rule 10: not implemented', () => {
+  test.each([
+    ['SELECT SUM(MAX(a)) FROM T', '1:12: an aggregate within an aggregate is not implemented'],
+    ['SELECT COALESCE(a, b) FROM T', '1:8: COALESCE is not implemented'],
+    ['SELECT * FROM T LIMIT 5 OFFSET 5', '1:25: OFFSET'],
+    ['SELECT * FROM T OFFSET 5', '1:17: OFFSET'],
+    ['SELECT ROW_NUMBER() OVER (ORDER BY a) FROM T', '1:8: ROW_NUMBER is not implemented'],
+    ['SELECT RANK() OVER (ORDER BY a) FROM T', '1:8: RANK is not implemented'],
+    ['SELECT SUM(a) OVER (PARTITION BY b) FROM T', '1:15: a window (OVER) is not implemented'],
+    ['SELECT COUNT(*) FILTER (WHERE a = 1) FROM T', '1:17: FILTER within an aggregate is not implemented'],
+    ["SELECT * FROM T FOR SYSTEM_TIME AS OF '2024-01-01'", '1:17: FOR SYSTEM_TIME'],
+    ['SELECT * FROM T WHERE a OVERLAPS b', '1:25: OVERLAPS is not implemented'],
+    ['SELECT * FROM T WHERE (a, b) OVERLAPS (c, d)', '1:23: OVERLAPS is not implemented'],
+    ['CREATE INDEX i ON T (a)', '1:1: CREATE INDEX is not implemented'],
+    ['CREATE UNIQUE INDEX i ON T (a)', '1:1: CREATE INDEX is not implemented'],
+    ['CREATE TYPE t', '1:1: CREATE TYPE is not implemented'],
+    ['create schema s', '1:1: CREATE SCHEMA is not implemented'],
+  ])('%s', (text, message) => {
+    const told = refused(text);
+    expect(told).toContain(message);
+    expect(told).toContain('is not implemented');
+  });
+
+  test('ALTER TABLE parses, to be answered with 501', () => {
+    expect(parsed('ALTER TABLE T ADD COLUMN a integer', 'unimplemented').verb).toBe('ALTER TABLE');
+  });
+});
+
+describe('rule 11: RANK BY and COMPUTE', () => {
+  test('SUM and MAX are functions of several values there', () => {
+    const ranked = select(
+      'SELECT * FROM T RANK BY SUM(BM25(), MAX(CUSTOM(a, 2), EXACT(b, 1.5))) COMPUTE x AS SUM(a, b), h AS HIGHLIGHT(c)',
+    );
+    expect(ranked.rankBy).toMatchObject([
+      { kind: 'call', name: 'SUM', arguments: [{ value: { name: 'BM25' } }, { value: { name: 'MAX' } }] },
+    ]);
+    expect(ranked.compute.map((each) => each.label)).toEqual(['x', 'h']);
+  });
+  test('ORDER BY may follow', () => expect(query('SELECT * FROM T RANK BY RECENCY(at, 60) ORDER BY a').orderBy.length).toBe(1));
+  test('rank stays a name', () => expect(select('SELECT rank FROM T rank ORDER BY rank').from).toMatchObject({ alias: 'rank' }));
+});
+
+describe('rule 12: EXPLAIN', () => {
+  test.each([
+    ['EXPLAIN', 'plan'],
+    ['EXPLAIN ANALYZE', 'analyze'],
+    ['EXPLAIN POLICY', 'policy'],
+  ])('%s', (prefix, mode) =>
+    expect(parsed(`${prefix} SELECT * FROM T`, 'explain')).toMatchObject({ mode, statement: { kind: 'query' } }),
+  );
+
+  test('EXPLAIN_PATH and EXPLAIN_REPLAY', () => {
+    expect(parsed("EXPLAIN_PATH('a', 'b')", 'control')).toMatchObject({
+      what: 'explain-path',
+      arguments: [{ slot: 0 }, { slot: 1 }],
+    });
+    expect(parsed("EXPLAIN_REPLAY('x', SEQ => 2)", 'control')).toMatchObject({
+      what: 'explain-replay',
+      options: [{ name: 'SEQ', value: { slot: 1 } }],
+    });
+  });
+});
+
+describe('rule 13: table functions', () => {
+  test('both forms give one source', () => {
+    const call = "PATHS_BETWEEN('a', 'b', MAX_HOPS => 3)";
+    const keyword = select(call);
+    const table = select(`SELECT * FROM ${call}`);
+    for (const form of [keyword, table]) {
+      expect(form).toMatchObject({
+        projection: [{ kind: 'star' }],
+        from: { kind: 'function', name: 'PATHS_BETWEEN', arguments: [{ name: null }, { name: null }, { name: 'MAX_HOPS' }] },
+      });
+    }
+  });
+
+  test('type-first arguments, named arguments, a limit', () => {
+    expect(query("GRAPH_PAGERANK(Person, 'KNOWS', DAMPING => 0.85) LIMIT 5")).toMatchObject({
+      limit: {},
+      body: {
+        from: { name: 'GRAPH_PAGERANK', arguments: [{ value: { kind: 'column', name: 'Person' } }, {}, { name: 'DAMPING' }] },
+      },
+    });
+  });
+
+  test('HYBRID_SEARCH FROM and SIMILAR TO', () => {
+    expect(query("HYBRID_SEARCH FROM Doc QUERY 'solar' LIMIT 5")).toMatchObject({
+      limit: {},
+      body: { from: { name: 'HYBRID_SEARCH', arguments: [{}, { name: 'QUERY' }] } },
+    });
+    expect(query("SIMILAR TO Doc WHERE id = 'd1' LIMIT 5")).toMatchObject({
+      body: { from: { name: 'SIMILAR' }, where: { kind: 'binary' } },
+    });
+    expect(condition('SIMILAR(embedding, ARRAY[1.0, 2.0], threshold=0.5)')).toBe(
+      'SIMILAR(embedding, ARRAY(1, 2), THRESHOLD => 0.5)',
+    );
+  });
+
+  test.each([
+    ["SELECT a FROM PATHS_BETWEEN('a', 'b')", '1:15'],
+    ["SELECT DISTINCT * FROM PATHS_BETWEEN('a', 'b')", '1:24'],
+    ["SELECT * FROM PATHS_BETWEEN('a', 'b') p JOIN T ON p.a = T.a", '1:15'],
+    ["SELECT * FROM T JOIN PATHS_BETWEEN('a', 'b') p ON p.a = T.a", '1:22'],
+    ["SELECT * FROM (SELECT * FROM PATHS_BETWEEN('a', 'b')) p", '1:30'],
+    ["SELECT * FROM PATHS_BETWEEN('a', 'b') UNION SELECT * FROM T", '1:15'],
+  ])('refused: %s', (text, place) => expect(refused(text)).toContain(`${place}: a table function stands alone`));
+});
+
+describe('control statements', () => {
+  test.each([
+    ['BRANCH dev FROM main', { what: 'branch', names: ['dev', 'main'] }],
+    ["BRANCH 'my branch' FROM 'main'", { what: 'branch', names: ['my branch', 'main'] }],
+    [
+      "REGISTER LOOKUP c FROM '/x.csv' KEY (code) FIELDS (name, iso) REFRESH EVERY 5 MINUTES",
+      { what: 'register-lookup', names: ['c', 'code', 'name', 'iso'], options: [{ name: 'MINUTES' }] },
+    ],
+    [
+      'CREATE MATERIALIZED VIEW v AS SELECT a FROM T REFRESH INCREMENTAL EVERY 60',
+      { what: 'create-materialized-view', names: ['v'], query: { body: { from: { name: 'T', alias: null } } } },
+    ],
+    ["WATCH PURPOSE 'x' SELECT * FROM T WHERE a = 1", { what: 'watch', purpose: { slot: 0 }, query: {} }],
+    ["ERASE SUBJECT 's' REASON 'r' CERTIFY", { what: 'erase-subject', arguments: [{ slot: 0 }, { slot: 1 }] }],
+    ["FUSE_IDENTITIES('a', 'b')", { what: 'fuse-identities' }],
+    ["SELECT * FROM SPLIT_IDENTITIES('a', 'b')", { what: 'split-identities' }],
+    [
+      "CALL traverse.pageRank.stream('Person', 'KNOWS', {maxIterations: 20, dampingFactor: 0.85}) YIELD nodeId, score",
+      {
+        what: 'call',
+        names: ['traverse', 'pageRank', 'stream', 'nodeId', 'score'],
+        options: [{ name: 'maxIterations' }, { name: 'dampingFactor' }],
+      },
+    ],
+    ['CALL gds.wcc.stats()', { what: 'call', names: ['gds', 'wcc', 'stats'] }],
+    ['MATCH (a:Person)-[r:KNOWS*1..3]->(b {name: "x"}) WHERE a.age > 3 RETURN b', { what: 'pattern' }],
+    ["PURPOSE 'p' OPTIONAL MATCH (a)-->(b) RETURN a", { what: 'pattern', purpose: { slot: 0 } }],
+  ])('%s', (text, expected) => expect(parsed(text, 'control')).toMatchObject(expected));
+
+  test.each([
+    ["BRANCH '' FROM main", '1:8: a branch name has 1 to 128'],
+    ["ERASE SUBJECT 's' CERTIFY", '1:19: expected REASON'],
+    ["ERASE SUBJECT 's' REASON ' ' CERTIFY", '1:26: the reason is empty'],
+    ['FUSE_IDENTITIES(a, b)', '1:17: only literals'],
+    ["FUSE_IDENTITIES('a')", '1:1: FUSE_IDENTITIES takes 2 values'],
+    ['CALL db.labels()', '1:6: expected traverse'],
+    ['MATCH (a)-[(b)] RETURN a )', "1:26: ')' closes nothing"],
+    ['MATCH (a', "1:9: expected ')'"],
+    ['MATCH (a)', '1:10: expected RETURN'],
+    ['BRANCH a FROM b LIMIT 1', '1:17: LIMIT cannot stand here'],
+  ])('refused: %s', (text, message) => expect(refused(text)).toContain(message));
+});
+
+describe('writes are recognised', () => {
+  test.each([
+    ["INSERT INTO T (a) VALUES ('x')", 'INSERT'],
+    ['UPDATE T SET a = 1', 'UPDATE'],
+    ['DELETE FROM T', 'DELETE'],
+    ['MERGE INTO T USING U', 'MERGE'],
+    ['DROP TABLE T', 'DROP'],
+    ['TRUNCATE T', 'TRUNCATE'],
+    ['CREATE TABLE T (a text)', 'CREATE TABLE'],
+    ['CREATE EXTENSION vector', 'CREATE EXTENSION'],
+    ['CREATE (n:Person {name: "x"})', 'CREATE'],
+    ['MATCH (n) DELETE n', 'DELETE'],
+    ['MATCH (n) SET n.a = 1 RETURN n', 'SET'],
+  ])('%s', (text, verb) => expect(parsed(text, 'write').verb).toBe(verb));
+
+  test.each(['REMEMBER', 'RECALL', 'REFLECT', 'CONSOLIDATE MEMORY', 'FORGET MEMORY', 'ASSOCIATE MEMORY', 'RESOLVE MEMORY'])(
+    '%s is recognised',
+    (verb) => expect(parsed(`${verb} 'x'`, 'unimplemented').verb).toBe(verb),
+  );
+});
+
+describe('hostile text ends in an error with its place, not in an exhausted stack', () => {
+  const many = 100_000;
+  test.each([
+    ['brackets', `SELECT * FROM T WHERE ${'('.repeat(many)}1`],
+    ['NOT', `SELECT * FROM T WHERE ${'NOT '.repeat(many)}a`],
+    ['signs', `SELECT ${'- '.repeat(many)}a FROM T`],
+    ['CASE', `SELECT ${'CASE WHEN '.repeat(many)}a FROM T`],
+    ['calls', `SELECT ${'f('.repeat(many)}a FROM T`],
+    ['sums', `SELECT a${' + a'.repeat(many)} FROM T`],
+    ['unions', `SELECT a FROM T${' UNION SELECT a FROM T'.repeat(many / 4)}`],
+    ['joins', `SELECT a FROM T${' JOIN T ON a = a'.repeat(many / 4)}`],
+    ['arms', `${'('.repeat(many)}SELECT a FROM T`],
+    ['subqueries', `SELECT * FROM ${'('.repeat(many)}`],
+    ['arrays', `SELECT ${'ARRAY['.repeat(many)} FROM T`],
+  ])('%s', (_, text) => expect(refused(text)).toMatch(/^1:\d+: .*(nested deeper|more than 1000)/));
+
+  test('a thousand conditions nest logarithmically', () => {
+    const conditions = Array.from({ length: 4096 }, (_, i) => `a = ${i}`);
+    const depth = (expression: Expression): number =>
+      expression.kind === 'binary' ? 1 + Math.max(depth(expression.left), depth(expression.right)) : 0;
+    expect(depth(where(conditions.join(' OR ')))).toBe(13);
+    expect(depth(where(conditions.join(' AND ')))).toBe(13);
+  });
+
+  test('a list of 50,000 values is one flat node', () => {
+    const list = where(`a IN (${Array.from({ length: 50_000 }, (_, i) => i).join(',')})`);
+    expect(list.kind === 'in-list' && list.items.length).toBe(50_000);
+  });
+});
+
+test('one template means one tree, places aside', () => {
+  const withoutPlaces = (value: unknown): unknown =>
+    JSON.parse(JSON.stringify(value, (key, inner: unknown) => (key === 'place' ? undefined : inner)));
+  const literal = fc.oneof(
+    fc.integer().map(String),
+    fc.string({ unit: 'grapheme-ascii' }).map((text) => `'${text.replaceAll("'", "''")}'`),
+    fc.constantFrom('TRUE', 'FALSE', '1.5', '-2.0', 'NULL'),
+  );
+  const statement = (l: readonly string[], space: string) =>
+    `SELECT a, b - ${l[0]} FROM T WHERE${space}a = ${l[1]} AND (b IN (${l[2]}, ${l[3]}) OR NOT c BETWEEN ${l[4]} AND ${l[5]})${space}LIMIT 5`;
+  const texts = fc
+    .tuple(fc.array(literal, { minLength: 6, maxLength: 6 }), fc.constantFrom(' ', '\n', ' /* x */ '))
+    .map(([l, space]) => statement(l, space));
+  const trees = new Map<string, unknown>();
+  fc.assert(
+    fc.property(texts, (text) => {
+      const { template, statement: tree } = parseStatement(text);
+      if (trees.has(template)) expect(withoutPlaces(tree)).toEqual(trees.get(template));
+      trees.set(template, withoutPlaces(tree));
+    }),
+    { numRuns: 2000 },
+  );
+});
