@@ -87,6 +87,8 @@ export interface ErrorFacts {
   readonly line?: number;
   readonly column?: number;
   readonly retryAfterSecs?: number;
+  /** Further members of a problem record: what a write that failed on its way had done before. */
+  readonly extras?: Readonly<Record<string, unknown>>;
   readonly cause?: unknown;
 }
 

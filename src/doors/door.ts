@@ -1,0 +1,36 @@
+/** What every door is to the composition root, and when a compatibility door opens. */
+import { ConfigError } from '../config.ts';
+
+export interface Door {
+  readonly name: string;
+  /** Port in use once started: the one asked for, or the one that the system chose for 0. */
+  readonly port: number;
+  start(): Promise<void>;
+  /** Takes no new work, lets work in hand finish, then closes. Safe to call twice. */
+  stop(): Promise<void>;
+}
+
+/** How a door stands, for the start message and `/status`. */
+export interface DoorStatus {
+  readonly name: string;
+  readonly port: number | null;
+  readonly state: 'listening' | 'off' | 'absent';
+}
+
+export interface EnablingFacts {
+  /** `SERVICE_<DOOR>_ENABLE`; null when unset. */
+  readonly explicit: boolean | null;
+  readonly bearerToken: boolean;
+  readonly profile: 'free' | 'server' | 'cluster';
+}
+
+/**
+ * Source: specification, "Door enabling": an explicit setting wins, else a door follows SERVICE_BEARER_TOKEN. Opening
+ * one without a token is fatal on server and cluster.
+ */
+export function isEnabled(name: string, facts: EnablingFacts): boolean {
+  if (facts.explicit === true && !facts.bearerToken && facts.profile !== 'free') {
+    throw new ConfigError(`the ${name} door is enabled without SERVICE_BEARER_TOKEN, which ${facts.profile} does not allow`);
+  }
+  return facts.explicit ?? facts.bearerToken;
+}

@@ -1,0 +1,60 @@
+/** What each kind of error is called on each protocol. A new kind does not compile until every protocol has a word for it. */
+import type { ErrorKind } from '../errors.ts';
+
+export interface ProtocolCodes {
+  readonly http: number;
+  /** SQLSTATE of the relational door. */
+  readonly sqlstate: string;
+  /** google.rpc.Code of gRPC and Flight. */
+  readonly grpc: number;
+  /** Error code of the document door. */
+  readonly document: number;
+  /** First word of an error reply of the key-value door. */
+  readonly resp: string;
+  /** Status code of the binary graph door. */
+  readonly bolt: string;
+  /** `<Code>` of the object door. */
+  readonly object: string;
+  /** Exception code of the columnar doors. */
+  readonly columnar: number;
+}
+
+const codes = (
+  http: number,
+  sqlstate: string,
+  grpc: number,
+  document: number,
+  resp: string,
+  bolt: string,
+  object: string,
+  columnar: number,
+): ProtocolCodes => ({ http, sqlstate, grpc, document, resp, bolt, object, columnar });
+
+export const errorCodes: Record<ErrorKind, ProtocolCodes> = {
+  invalid: codes(400, '42000', 3, 2, 'ERR', 'Neo.ClientError.Statement.SyntaxError', 'InvalidArgument', 36),
+  unauthenticated: codes(401, '28P01', 16, 18, 'NOAUTH', 'Neo.ClientError.Security.Unauthorized', 'InvalidAccessKeyId', 516),
+  payment_required: codes(402, '53100', 8, 14031, 'OOM', 'Neo.TransientError.General.OutOfMemoryError', 'QuotaExceeded', 243),
+  forbidden: codes(403, '42501', 7, 13, 'NOPERM', 'Neo.ClientError.Security.Forbidden', 'AccessDenied', 497),
+  not_found: codes(404, '42P01', 5, 26, 'ERR', 'Neo.ClientError.Statement.EntityNotFound', 'NoSuchKey', 60),
+  method_not_allowed: codes(405, '0A000', 12, 59, 'ERR', 'Neo.ClientError.Request.Invalid', 'MethodNotAllowed', 48),
+  cap_exceeded: codes(406, '54000', 8, 292, 'ERR', 'Neo.ClientError.General.LimitExceeded', 'EntityTooLarge', 396),
+  timeout: codes(408, '57014', 4, 50, 'ERR', 'Neo.ClientError.Transaction.TransactionTimedOut', 'RequestTimeout', 159),
+  cancelled: codes(408, '57014', 1, 11601, 'ERR', 'Neo.ClientError.Transaction.Terminated', 'RequestTimeout', 394),
+  conflict: codes(409, '23505', 6, 11000, 'ERR', 'Neo.ClientError.Schema.ConstraintValidationFailed', 'OperationAborted', 57),
+  too_large: codes(413, '54000', 11, 10334, 'ERR', 'Neo.ClientError.Request.Invalid', 'EntityTooLarge', 307),
+  unprocessable: codes(422, '22000', 9, 9, 'ERR', 'Neo.ClientError.Statement.ArgumentError', 'InvalidRequest', 36),
+  too_many_requests: codes(429, '53300', 8, 462, 'BUSY', 'Neo.TransientError.Request.NoThreadsAvailable', 'SlowDown', 202),
+  internal: codes(500, 'XX000', 13, 8, 'ERR', 'Neo.DatabaseError.General.UnknownError', 'InternalError', 1002),
+  storage: codes(500, '58030', 15, 8, 'ERR', 'Neo.DatabaseError.General.StorageDamageDetected', 'InternalError', 74),
+  unimplemented: codes(501, '0A000', 12, 115, 'ERR', 'Neo.ClientError.Request.Invalid', 'NotImplemented', 48),
+  unavailable: codes(
+    503,
+    '57P03',
+    14,
+    91,
+    'LOADING',
+    'Neo.TransientError.General.DatabaseUnavailable',
+    'ServiceUnavailable',
+    279,
+  ),
+};

@@ -1,0 +1,126 @@
+/**
+ * Request bodies: collected whole up to the body limit, or handed on chunk by chunk without one. Either way a client
+ * has to keep some pace while we wait for it, so that a thousand slow senders can't hold a thousand bodies open;
+ * time that we take ourselves never counts against it.
+ */
+import type { IncomingMessage } from 'node:http';
+import type { Readable } from 'node:stream';
+import type { Clock } from '../../clock.ts';
+import { ServiceError } from '../../errors.ts';
+
+/** A sender may lag this long behind the pace in all. */
+const graceMs = 30_000;
+const paceBytesPerSecond = 2_048;
+const sweepMs = 1_000;
+const discardBytesMax = 16 * 1024 * 1024;
+
+interface Receipt {
+  readonly source: Readable;
+  bytes: number;
+  waitedMs: number;
+  /** null while we, not the client, are the ones who are busy. */
+  waitingSinceMs: number | null;
+}
+
+export class Bodies {
+  readonly #clock: Clock;
+  readonly #limitBytes: number;
+  readonly #open = new Set<Receipt>();
+  readonly #closing = new AbortController();
+
+  constructor(clock: Clock, limitBytes: number) {
+    this.#clock = clock;
+    this.#limitBytes = limitBytes;
+  }
+
+  /** Runs until `close`: cuts off senders that fell too far behind. */
+  async sweep(): Promise<void> {
+    const { signal } = this.#closing;
+    for (;;) {
+      await this.#clock.sleep(sweepMs, signal);
+      if (signal.aborted) return;
+      const nowMs = this.#clock.monotonicMs();
+      for (const receipt of this.#open) {
+        const waitedMs = receipt.waitedMs + (receipt.waitingSinceMs === null ? 0 : nowMs - receipt.waitingSinceMs);
+        if (waitedMs > graceMs + (receipt.bytes / paceBytesPerSecond) * 1000) {
+          receipt.source.destroy(new ServiceError('REL_TIMEOUT', 'the body did not arrive in time'));
+        }
+      }
+    }
+  }
+
+  close(): void {
+    this.#closing.abort();
+  }
+
+  /** The whole body. REL_TOO_LARGE as soon as it is known to be over the limit. */
+  collect(source: Readable, contentLength: string | undefined, done: (error: Error | null, body?: Buffer) => void): void {
+    if (Number(contentLength) > this.#limitBytes) return done(tooLarge());
+    const receipt = this.#track(source);
+    const chunks: Buffer[] = [];
+    const finish = (error: Error | null): void => {
+      if (!this.#open.delete(receipt)) return;
+      source.off('data', onData).off('end', onEnd).off('error', finish).off('close', onClose);
+      if (error) {
+        // Errors that follow the first must not find nobody listening.
+        source.on('error', ignore);
+        return done(error);
+      }
+      done(null, chunks.length === 1 ? chunks[0] : Buffer.concat(chunks, receipt.bytes));
+    };
+    const onData = (chunk: Buffer): void => {
+      receipt.bytes += chunk.length;
+      if (receipt.bytes > this.#limitBytes) return finish(tooLarge());
+      chunks.push(chunk);
+    };
+    const onEnd = (): void => finish(null);
+    const onClose = (): void => finish(gone());
+    source.on('data', onData).on('end', onEnd).on('error', finish).on('close', onClose);
+  }
+
+  /** The body as it comes, one chunk at a time: the next is read from the socket only when asked for. */
+  async *stream(source: Readable): AsyncGenerator<Uint8Array, void> {
+    const receipt = this.#track(source);
+    try {
+      // Destroying the stream would end the connection before the answer is on it.
+      for await (const chunk of source.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
+        receipt.bytes += chunk.length;
+        receipt.waitedMs += this.#clock.monotonicMs() - (receipt.waitingSinceMs ?? this.#clock.monotonicMs());
+        receipt.waitingSinceMs = null;
+        yield chunk;
+        receipt.waitingSinceMs = this.#clock.monotonicMs();
+      }
+    } catch (error) {
+      throw error instanceof ServiceError ? error : gone();
+    } finally {
+      this.#open.delete(receipt);
+    }
+  }
+
+  /**
+   * Reads what is left of a body that nobody wants, so that the client finds its answer instead of a reset connection
+   * and the rest is not taken for the next request. One that goes on for too long is cut off after all.
+   */
+  discard(source: IncomingMessage): void {
+    if (source.complete || source.destroyed) return;
+    const receipt = this.#track(source);
+    source.on('error', ignore);
+    source.on('data', (chunk: Buffer) => {
+      receipt.bytes += chunk.length;
+      if (receipt.bytes > discardBytesMax) source.destroy();
+    });
+    source.once('close', () => this.#open.delete(receipt));
+  }
+
+  #track(source: Readable): Receipt {
+    const receipt = { source, bytes: 0, waitedMs: 0, waitingSinceMs: this.#clock.monotonicMs() };
+    this.#open.add(receipt);
+    return receipt;
+  }
+}
+
+const tooLarge = (): ServiceError => new ServiceError('REL_TOO_LARGE', 'the body is over the body limit (SERVICE_BODY_LIMIT_MB)');
+
+const gone = (): ServiceError => new ServiceError('REL_CANCELLED', 'the connection ended before the body did');
+
+const ignore = (): void => undefined;

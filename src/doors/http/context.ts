@@ -1,0 +1,107 @@
+/** What the routes of the HTTP door hold: the rooms below as arguments, and the request's own additions. */
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type {
+  FastifyBaseLogger,
+  FastifyInstance,
+  FastifyReply,
+  FastifyRequest,
+  FastifyTypeProvider,
+  RawServerBase,
+} from 'fastify';
+import type { z } from 'zod';
+import type { Clock, Ids, Random } from '../../clock.ts';
+import type { Settings } from '../../config.ts';
+import type { RateLimiter } from '../../governance/admission/rate-limit.ts';
+import type { Authenticator } from '../../governance/authentication/authenticator.ts';
+import type { Caller } from '../../governance/caller.ts';
+import type { Action, GateContract } from '../../governance/gate-contract.ts';
+import type { PlannerContract } from '../../planner/planner-contract.ts';
+import type { DoorStatus } from '../door.ts';
+import type { Bodies } from './bodies.ts';
+import type { HttpMetrics } from './metrics.ts';
+
+export type HttpSettings = Pick<
+  Settings,
+  | 'SERVICE_PROFILE'
+  | 'SERVICE_HTTP_BIND'
+  | 'SERVICE_PORT'
+  | 'SERVICE_ADMIN_BIND'
+  | 'SERVICE_ERRORS_BASE'
+  | 'SERVICE_BODY_LIMIT_MB'
+  | 'SERVICE_QUERY_TIMEOUT_SECS'
+>;
+
+/** The process as `/health`, `/status`, `/metrics` and `/config` show it. */
+export interface SystemDesk {
+  readonly version: string;
+  readonly profile: string;
+  readonly demo: boolean;
+  state(): 'starting' | 'ready' | 'draining' | 'failed';
+  /** Why the log stopped accepting writes; null while it does not. */
+  failure(): string | null;
+  doors(): readonly DoorStatus[];
+  storage(): { readonly storedBytes: number; readonly segmentBytes: number; readonly segmentCount: number };
+  walSync(): string;
+  /** Every setting with secrets redacted. */
+  config(): Readonly<Record<string, { readonly value: unknown; readonly source: string }>>;
+}
+
+export interface LogLine {
+  readonly event: string;
+  readonly correlationId: string;
+  readonly route: string;
+  readonly error: unknown;
+}
+
+export interface HttpDoorOptions {
+  readonly settings: HttpSettings;
+  readonly gate: GateContract;
+  readonly planner: PlannerContract;
+  readonly authenticator: Pick<Authenticator, 'dataCaller' | 'adminCaller'>;
+  readonly system: SystemDesk;
+  readonly readLimit: RateLimiter;
+  readonly writeLimit: RateLimiter;
+  readonly clock: Clock;
+  readonly ids: Ids;
+  readonly random: Random;
+  readonly log: (line: LogLine) => void;
+  /** PEM texts; TLS 1.2 or later is served when given. */
+  readonly tls?: { readonly cert: string; readonly key: string } | null;
+}
+
+/** Options plus what the door makes for itself. */
+export interface HttpContext extends HttpDoorOptions {
+  readonly metrics: HttpMetrics;
+  readonly bodies: Bodies;
+  /** Bounds how many refused strangers are recorded. */
+  readonly strangers: RateLimiter;
+  readonly bodyLimitBytes: number;
+}
+
+/** Requests have the types of their schemas. Replies don't: instants are bigints, which no schema of JSON has. */
+interface HttpTypes extends FastifyTypeProvider {
+  readonly validator: this['schema'] extends z.ZodType ? z.output<this['schema']> : unknown;
+  readonly serializer: unknown;
+}
+
+export type App = FastifyInstance<RawServerBase, IncomingMessage, ServerResponse, FastifyBaseLogger, HttpTypes>;
+
+/** Who may use a route: nobody needs a credential for `probe`; `admin` exists on the admin listener only. */
+export type RouteAccess = 'probe' | 'token' | 'admin';
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** Set before any handler of a `token` or `admin` route runs. */
+    caller: Caller | null;
+    /** True once the gate has taken the request: it writes the access record from there on. */
+    recorded: boolean;
+  }
+  interface FastifyContextConfig {
+    access?: RouteAccess;
+    action?: Action;
+    /** Rate-limit bucket: writes and reads have their own. */
+    bucket?: 'read' | 'write';
+  }
+}
+
+export type { FastifyReply, FastifyRequest };

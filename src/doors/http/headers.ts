@@ -1,0 +1,64 @@
+/** Reading headers: as UTF-8 text, once each, and what the specification's own headers mean. */
+import { ServiceError } from '../../errors.ts';
+import type { FastifyRequest } from './context.ts';
+
+/** Headers that decide who asks and for what: a second one of these is how a proxy and a server come to disagree. */
+const single: ReadonlySet<string> = new Set([
+  'authorization',
+  'x-organization-id',
+  'x-service-purpose',
+  'x-service-durability',
+  'content-type',
+  'content-encoding',
+]);
+
+/** Throws REL_INVALID when a header that must be single was sent twice. `rawHeaders` alternates names and values. */
+export function refuseRepeatedHeaders(rawHeaders: readonly string[]): void {
+  let seen = '';
+  for (let i = 0; i < rawHeaders.length; i += 2) {
+    const name = rawHeaders[i]!;
+    // Names of other lengths are none of ours: most headers end here, without a lower-case copy.
+    const length = name.length;
+    if (length !== 13 && length !== 17 && length !== 20 && length !== 12 && length !== 16) continue;
+    const lower = name.toLowerCase();
+    if (!single.has(lower)) continue;
+    if (seen.includes(`${lower};`)) throw new ServiceError('REL_INVALID', `the header ${lower} was sent more than once`);
+    seen += `${lower};`;
+  }
+}
+
+/** A header as text: Node hands the bytes over as latin1, callers mean UTF-8. null when it was not sent. */
+export function headerText(request: FastifyRequest, name: string): string | null {
+  const value = request.headers[name];
+  if (value === undefined) return null;
+  if (typeof value !== 'string') throw new ServiceError('REL_INVALID', `the header ${name} was sent more than once`);
+  for (let i = 0; i < value.length; i++) if (value.charCodeAt(i) > 0x7f) return fromUtf8(value, name);
+  return value;
+}
+
+/** The purpose that a request states: its own field, else the header. Two that differ are refused, not ranked. */
+export function statedPurpose(request: FastifyRequest, field: string | undefined): string | null {
+  const header = headerText(request, 'x-service-purpose');
+  if (field !== undefined && header !== null && field !== header) {
+    throw new ServiceError('REL_INVALID', 'the request and its x-service-purpose header state different purposes');
+  }
+  return field ?? header;
+}
+
+/** True when this write asks for its own fsync. */
+export function wantsSync(request: FastifyRequest): boolean {
+  const value = headerText(request, 'x-service-durability');
+  if (value === null) return false;
+  if (value.toLowerCase() === 'sync') return true;
+  throw new ServiceError('REL_INVALID', 'the header x-service-durability knows one value: sync');
+}
+
+const utf8 = new TextDecoder('utf-8', { fatal: true });
+
+function fromUtf8(latin1: string, name: string): string {
+  try {
+    return utf8.decode(Buffer.from(latin1, 'latin1'));
+  } catch {
+    throw new ServiceError('REL_INVALID', `the header ${name} is not UTF-8`);
+  }
+}

@@ -1,0 +1,49 @@
+/** A buffered JSON body, whatever its Content-Type says: valid UTF-8, at most 64 levels deep, no `__proto__` in it. */
+import { isUtf8 } from 'node:buffer';
+import { ServiceError } from '../../errors.ts';
+import { limits } from '../../log/value.ts';
+
+/** One JSON value; undefined when there are no bytes. Throws REL_INVALID for anything else. */
+export function parseJsonBody(body: Buffer): unknown {
+  if (body.length === 0) return undefined;
+  if (!isUtf8(body)) throw new ServiceError('REL_INVALID', 'the body is not UTF-8');
+  checkDepth(body);
+  const text = body.toString('utf8');
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    throw new ServiceError('REL_INVALID', 'the body is not JSON');
+  }
+  if (poison.test(text)) refuseProto(value);
+  return value;
+}
+
+/** Any way to spell the name; what it was meant to be is decided on the parsed value. */
+const poison = /proto|\\u/i;
+
+function refuseProto(value: unknown): void {
+  if (typeof value !== 'object' || value === null) return;
+  if (Object.hasOwn(value, '__proto__')) throw new ServiceError('REL_INVALID', 'the body names a field __proto__');
+  for (const item of Object.values(value)) refuseProto(item);
+}
+
+const quote = 0x22;
+const backslash = 0x5c;
+
+function checkDepth(body: Buffer): void {
+  let depth = 0;
+  let inString = false;
+  for (let i = 0; i < body.length; i++) {
+    const byte = body[i]!;
+    if (inString) {
+      if (byte === backslash) i++;
+      else if (byte === quote) inString = false;
+    } else if (byte === quote) inString = true;
+    // 0x5b [ and 0x7b {, 0x5d ] and 0x7d }
+    else if (byte === 0x5b || byte === 0x7b) {
+      if (++depth > limits.jsonDepth)
+        throw new ServiceError('REL_INVALID', `the body nests deeper than ${limits.jsonDepth} levels`);
+    } else if (byte === 0x5d || byte === 0x7d) depth--;
+  }
+}

@@ -1,0 +1,32 @@
+/** Which verbs a path answers: what tells a wrong verb (405) from an unknown route (404). */
+import type { App } from './context.ts';
+
+export class RouteTable {
+  readonly #routes = new Map<string, Set<string>>();
+
+  /** Collects the routes registered from now on. */
+  constructor(app: App) {
+    app.addHook('onRoute', (route) => {
+      const verbs = this.#routes.get(route.url) ?? new Set();
+      for (const verb of [route.method].flat()) verbs.add(verb);
+      this.#routes.set(route.url, verbs);
+    });
+  }
+
+  /** Verbs of every route that the path fits, sorted; empty when it fits none. */
+  verbsOf(path: string): string[] {
+    const segments = path.split('/');
+    const verbs = new Set<string>();
+    for (const [url, routeVerbs] of this.#routes) {
+      if (fits(url.split('/'), segments)) for (const verb of routeVerbs) verbs.add(verb);
+    }
+    return [...verbs].sort();
+  }
+}
+
+function fits(pattern: readonly string[], segments: readonly string[]): boolean {
+  return (
+    pattern.length === segments.length &&
+    pattern.every((part, i) => (part.startsWith(':') ? segments[i] !== '' : part === segments[i]))
+  );
+}

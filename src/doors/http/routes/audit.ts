@@ -1,0 +1,151 @@
+/** /audit/count and /audit/entries: who did what, for which purpose, at what cost, as far as the caller's path covers it. */
+import { z } from 'zod';
+import { ServiceError } from '../../../errors.ts';
+import { parseInstant } from '../../../log/timestamp.ts';
+import type { AuditEntry, AuditPage, AuditQuery } from '../../../projections/access-paths.ts';
+import type { App, HttpContext } from '../context.ts';
+import { statedPurpose } from '../headers.ts';
+import { invoke } from '../invoke.ts';
+import { nanoseconds, problems } from '../schemas.ts';
+
+const entriesMax = 1_000;
+const entriesDefault = 100;
+
+const filters = {
+  since: z.string().optional().describe('ISO-8601 or nanoseconds; inclusive'),
+  until: z.string().optional().describe('ISO-8601 or nanoseconds; exclusive'),
+  object_type: z.string().optional(),
+  principal: z.string().optional(),
+  purpose: z.string().optional().describe('entries that state this purpose'),
+  action: z.string().optional(),
+  kind: z.string().optional().describe('the same as action'),
+};
+
+const countQuery = z.object(filters);
+
+export const auditQuery = z.object({
+  ...filters,
+  after: z.string().optional().describe('`next` of the page before'),
+  limit: z
+    .string()
+    .regex(/^\d{1,4}$/)
+    .optional()
+    .describe(`1 to ${entriesMax}`),
+});
+
+const entry = z
+  .object({
+    leaf_index: z.int(),
+    index_in_entry: z.int(),
+    time: nanoseconds,
+    kind: z.literal('access'),
+    action: z.string(),
+    principal: z.string(),
+    tenant_id: z.string().nullable(),
+    organization: z.string().nullable(),
+    door: z.string(),
+    purpose: z.string().nullable(),
+    object_type: z.string().nullable(),
+    decision: z.enum(['allow', 'deny', 'error']),
+    code: z.string().nullable(),
+    template: z.string().nullable().describe('the statement with ? for literals'),
+    query_digest: z.string().nullable().describe('keyed digest of the literals'),
+    as_of_system: nanoseconds.nullable(),
+    row_count: z.int(),
+    cost_units: z.number(),
+    duration_ms: z.number(),
+    correlation_id: z.string(),
+  })
+  .meta({ id: 'AuditEntry' });
+
+export const auditPage = z.object({ entries: z.array(entry), next: z.string().nullable() }).meta({ id: 'AuditPage' });
+
+const config = { access: 'token', action: 'audit', bucket: 'read' } as const;
+
+export function registerAudit(app: App, context: HttpContext): void {
+  app.route({
+    method: 'GET',
+    url: '/audit/count',
+    config,
+    schema: {
+      summary: 'Count audit entries',
+      tags: ['audit'],
+      querystring: countQuery,
+      response: { 200: z.object({ count: z.int(), by_kind: z.record(z.string(), z.int()) }), ...problems },
+    },
+    handler: (request) =>
+      invoke(context, request, 'audit', statedPurpose(request, undefined), async (invocation) => {
+        const { count, byAction } = await invocation.audit().count(toFilters(request.query));
+        return { count, by_kind: byAction };
+      }),
+  });
+
+  app.route({
+    method: 'GET',
+    url: '/audit/entries',
+    config,
+    schema: {
+      summary: 'Read audit entries',
+      tags: ['audit'],
+      querystring: auditQuery,
+      response: { 200: auditPage, ...problems },
+    },
+    handler: (request) =>
+      invoke(context, request, 'audit', statedPurpose(request, undefined), async (invocation) => {
+        const page = await invocation.audit().entries(toAuditQuery(request.query));
+        invocation.describe({ rowCount: page.entries.length });
+        return auditShown(page);
+      }),
+  });
+}
+
+export function toAuditQuery(query: z.infer<typeof auditQuery>): AuditQuery {
+  const limit = query.limit === undefined ? entriesDefault : Number(query.limit);
+  if (limit < 1 || limit > entriesMax) throw new ServiceError('REL_INVALID', `limit must be 1 to ${entriesMax}`);
+  return { ...toFilters(query), limit, ...(query.after === undefined ? {} : { after: query.after }) };
+}
+
+export function auditShown(page: AuditPage): { entries: unknown[]; next: string | null } {
+  return { entries: page.entries.map(shown), next: page.next };
+}
+
+function shown(record: AuditEntry): Record<string, unknown> {
+  return {
+    leaf_index: record.leaf,
+    index_in_entry: record.indexInEntry,
+    time: record.time,
+    kind: 'access',
+    action: record.action,
+    principal: record.principal,
+    tenant_id: record.tenant,
+    organization: record.path,
+    door: record.door,
+    purpose: record.purpose,
+    object_type: record.objectType,
+    decision: record.decision,
+    code: record.code,
+    template: record.template,
+    query_digest: record.literalDigest,
+    as_of_system: record.basis === 0n ? null : record.basis,
+    row_count: record.rowCount,
+    cost_units: record.costUnits,
+    duration_ms: record.durationMs,
+    correlation_id: record.correlationId,
+  };
+}
+
+function toFilters(query: z.infer<typeof countQuery>): Omit<AuditQuery, 'after' | 'limit'> {
+  const action = query.action ?? query.kind;
+  return {
+    ...(query.since === undefined ? {} : { since: instantOf(query.since) }),
+    ...(query.until === undefined ? {} : { until: instantOf(query.until) }),
+    ...(query.object_type === undefined ? {} : { objectType: query.object_type }),
+    ...(query.principal === undefined ? {} : { principal: query.principal }),
+    ...(query.purpose === undefined ? {} : { purpose: query.purpose }),
+    ...(action === undefined ? {} : { action }),
+  };
+}
+
+function instantOf(text: string): bigint {
+  return /^\d{11,19}$/.test(text) ? BigInt(text) : parseInstant(text);
+}

@@ -1,0 +1,72 @@
+/** Routes of the specification that this version recognises and does not have: a typed refusal, never a wrong success. */
+import { ServiceError } from '../../../errors.ts';
+import type { App, HttpContext } from '../context.ts';
+import { invoke } from '../invoke.ts';
+
+type Row = readonly [methods: string, ...urls: string[]];
+
+/** Source: specification, "Endpoints". Methods are separated by blanks. */
+const dataRoutes: readonly Row[] = [
+  ['POST', '/query/arrow', '/query/stream'],
+  ['GET', '/export', '/watch/stream'],
+  ['POST', '/search', '/multi-search', '/nl_query'],
+  ['POST', '/rag/ingest', '/ingest/media'],
+  ['GET', '/rag/ingest/:task_id'],
+  ['POST', '/memory/remember', '/memory/remember/batch', '/memory/consolidate', '/memory/summarise'],
+  ['POST', '/memory/associate', '/memory/associate/batch'],
+  ['GET POST', '/memory/recall'],
+  ['GET', '/memory/recognize/:id', '/memory/episodes', '/memory/justify/:id', '/memory/resolve/:id'],
+  ['DELETE', '/memory/forget/:id'],
+  ['POST', '/mcp', '/mcp/initialize', '/mcp/tools/call'],
+  ['GET', '/mcp/tools', '/mcp/sessions'],
+  ['POST', '/graphql'],
+  ['GET POST', '/sparql'],
+  ['POST', '/v1/namespaces/:name/branch', '/lookup/register'],
+  ['GET', '/schema/branches'],
+  ['POST DELETE', '/schema/branches/:name'],
+  ['GET POST', '/tenants', '/api/v1/tenants', '/rules'],
+  ['GET', '/tenants/me', '/tenants/:id/usage', '/jobs'],
+  ['GET PATCH DELETE', '/tenants/:id'],
+  ['POST', '/tenants/:id/suspend', '/tenants/:id/reactivate', '/rules/sigma'],
+  ['GET PUT', '/tenants/:id/quota', '/tenants/:id/config/search'],
+  ['GET POST', '/tenants/:id/members', '/tenants/:id/sharing'],
+  ['GET PATCH DELETE', '/tenants/:id/members/:pid'],
+  ['GET DELETE', '/tenants/:id/sharing/:aid', '/api/v1/tenants/:id'],
+  ['POST', '/api/v1/tenants/:id/suspend', '/api/v1/tenants/:id/resume', '/api/v1/audit/export'],
+  ['GET', '/api/v1/tenants/:id/usage', '/api/v1/tenants/usage/summary'],
+  ['GET', '/audit/proof', '/audit/log', '/audit/log/checkpoint'],
+  ['GET', '/cluster/nodes', '/cluster/topology'],
+  ['POST', '/cluster/rebalance', '/cluster/drain/:node'],
+  ['POST', '/exhibits', '/exhibits/:id/links'],
+  ['GET', '/exhibits/:id'],
+];
+
+const adminRoutes: readonly Row[] = [
+  ['POST', '/admin/backup', '/admin/restore', '/admin/compact', '/admin/reindex', '/admin/rotate-dek'],
+  ['GET', '/admin/backups', '/admin/system', '/admin/dashboard', '/admin/console', '/admin/policies'],
+  ['GET PUT DELETE', '/admin/policies/:id'],
+  ['GET', '/platform/tenants', '/platform/license', '/platform/usage'],
+  ['GET DELETE', '/platform/tenants/:id'],
+  ['PATCH', '/platform/tenants/:id/tier'],
+  ['POST', '/platform/tenants/:id/suspend', '/platform/tenants/:id/reactivate'],
+];
+
+export function registerLater(app: App, context: HttpContext, access: 'token' | 'admin'): void {
+  const action = access === 'admin' ? 'administer' : 'inspect';
+  for (const [methods, ...urls] of access === 'admin' ? adminRoutes : dataRoutes) {
+    for (const url of urls) {
+      app.route({
+        method: methods.split(' '),
+        url,
+        config: { access, action, bucket: 'read' },
+        schema: { hide: true },
+        // Nothing of a body is read: what it says does not matter.
+        onRequest: (request) =>
+          invoke(context, request, action, null, () => {
+            throw new ServiceError('REL_NOT_IMPLEMENTED', 'this version does not have this route yet');
+          }),
+        handler: () => null,
+      });
+    }
+  }
+}

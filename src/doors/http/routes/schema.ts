@@ -1,0 +1,284 @@
+/**
+ * Types and what becomes of their rows: /types, /types/:name/schema, /ontology/migrate, DELETE soft and hard.
+ * Source: specification, "Other HTTP routes". Definitions are checked strictly: a misspelt attribute would change
+ * what is stored.
+ */
+import { z } from 'zod';
+import { ServiceError } from '../../../errors.ts';
+import type { Invocation } from '../../../governance/gate-contract.ts';
+import type { PropertyDefinition, TypeDefinition } from '../../../log/entry.ts';
+import { columnTypes, limits } from '../../../log/value.ts';
+import type { RegisterType } from '../../../projections/command.ts';
+import type { App, HttpContext } from '../context.ts';
+import { statedPurpose, wantsSync } from '../headers.ts';
+import { invoke } from '../invoke.ts';
+import { flag, nanoseconds, problems } from '../schemas.ts';
+
+const typeName = z.enum(columnTypes as readonly [string, ...string[]]);
+
+const property = z
+  .union([
+    typeName,
+    z.strictObject({
+      type: typeName,
+      required: z.boolean().optional(),
+      masked: z.boolean().optional(),
+      indexed: z.boolean().optional(),
+      subject: z.boolean().optional(),
+      dims: z.int().min(1).max(limits.vectorDims).optional(),
+    }),
+  ])
+  .meta({ id: 'Property', description: 'a column type, or one with attributes' });
+
+const properties = z.record(z.string(), property);
+
+const graphTrigger = z.strictObject({ link_type: z.string(), src_field: z.string(), dst_field: z.string() });
+
+const typeBody = z
+  .strictObject({
+    name: z.string(),
+    properties: properties.optional().describe('absent: an open type, whose columns are inferred on write'),
+    primary_key: z.string().nullable().optional(),
+    graph_triggers: z.array(graphTrigger).max(64).optional(),
+    /** What GET /types shows may be posted again as it is. */
+    open: z.boolean().optional(),
+    ontology_version: z.int().optional(),
+  })
+  .meta({ id: 'TypeBody' });
+
+type TypeBody = z.infer<typeof typeBody>;
+
+const typeReply = z
+  .object({
+    name: z.string(),
+    properties: z.record(
+      z.string(),
+      z.object({
+        type: z.string(),
+        required: z.boolean(),
+        masked: z.boolean(),
+        indexed: z.boolean(),
+        subject: z.boolean(),
+        dims: z.int().optional(),
+      }),
+    ),
+    primary_key: z.string().nullable(),
+    open: z.boolean(),
+    graph_triggers: z.array(graphTrigger),
+    ontology_version: z.int(),
+  })
+  .meta({ id: 'Type' });
+
+const changedType = typeReply.extend({ changed: z.boolean() }).meta({ id: 'ChangedType' });
+
+const deletion = z.object({
+  type: z.string(),
+  id: z.string(),
+  deleted: z.enum(['soft', 'hard']),
+  system_from: nanoseconds,
+  durability: z.enum(['synced', 'buffered']),
+});
+
+const nameParams = z.object({ name: z.string() });
+const reading = { access: 'token', action: 'inspect', bucket: 'read' } as const;
+const changing = { access: 'token', action: 'schema', bucket: 'write' } as const;
+
+export function registerSchema(app: App, context: HttpContext): void {
+  app.route({
+    method: 'GET',
+    url: '/types',
+    config: reading,
+    schema: {
+      summary: 'List types',
+      tags: ['schema'],
+      response: { 200: z.object({ types: z.array(typeReply), ontology_version: z.int() }), ...problems },
+    },
+    handler: (request) =>
+      invoke(context, request, 'inspect', statedPurpose(request, undefined), async (invocation) => {
+        const { catalog } = invocation.snapshot();
+        const types = catalog.types().map(shown);
+        invocation.describe({ rowCount: types.length });
+        return { types, ontology_version: catalog.ontologyVersion };
+      }),
+  });
+
+  app.route({
+    method: 'GET',
+    url: '/types/:name',
+    config: reading,
+    schema: { summary: 'Show a type', tags: ['schema'], params: nameParams, response: { 200: typeReply, ...problems } },
+    handler: (request) =>
+      invoke(context, request, 'inspect', statedPurpose(request, undefined), async (invocation) => {
+        invocation.describe({ objectType: request.params.name, rowCount: 1 });
+        return shown(definitionOf(invocation, request.params.name));
+      }),
+  });
+
+  app.route({
+    method: 'POST',
+    url: '/types',
+    config: changing,
+    schema: {
+      summary: 'Register a type',
+      tags: ['schema'],
+      body: typeBody,
+      response: { 200: changedType.describe('it stood so already'), 201: changedType, ...problems },
+    },
+    handler: async (request, reply) => {
+      const reply201 = await invoke(context, request, 'schema', statedPurpose(request, undefined), async (invocation) => {
+        invocation.describe({ objectType: request.body.name });
+        const { changed } = await invocation.submit(registration(request.body), { sync: wantsSync(request) });
+        return { ...shown(definitionOf(invocation, request.body.name)), changed };
+      });
+      return reply.code(reply201.changed ? 201 : 200).send(reply201);
+    },
+  });
+
+  app.route({
+    method: 'POST',
+    url: '/types/:name/schema',
+    config: changing,
+    schema: {
+      summary: 'Add columns to a type, or widen them',
+      tags: ['schema'],
+      params: nameParams,
+      body: z.strictObject({ properties }),
+      response: { 200: changedType, ...problems },
+    },
+    handler: (request) => {
+      const { name } = request.params;
+      return invoke(context, request, 'schema', statedPurpose(request, undefined), async (invocation) => {
+        invocation.describe({ objectType: name });
+        const command = { kind: 'evolve-type', name, properties: definitions(request.body.properties) } as const;
+        const { changed } = await invocation.submit(command, { sync: wantsSync(request) });
+        return { ...shown(definitionOf(invocation, name)), changed };
+      });
+    },
+  });
+
+  app.route({
+    method: 'POST',
+    url: '/ontology/migrate',
+    config: changing,
+    schema: {
+      summary: 'Register or evolve several types',
+      description: 'In the order given. One that is refused stops the migration; those before it stay.',
+      tags: ['schema'],
+      body: z.strictObject({ types: z.array(typeBody).min(1).max(1000) }),
+      response: { 200: z.object({ types: z.array(changedType), ontology_version: z.int() }), ...problems },
+    },
+    handler: (request) =>
+      invoke(context, request, 'schema', statedPurpose(request, undefined), async (invocation) => {
+        const sync = wantsSync(request);
+        const types: unknown[] = [];
+        for (const body of request.body.types) {
+          const changed = await migrate(invocation, body, sync);
+          types.push({ ...shown(definitionOf(invocation, body.name)), changed });
+        }
+        return { types, ontology_version: invocation.snapshot().catalog.ontologyVersion };
+      }),
+  });
+
+  app.route({
+    method: 'DELETE',
+    url: '/types/:name/:id',
+    config: { access: 'token', action: 'delete', bucket: 'write' },
+    schema: {
+      summary: 'Delete a row: softly, keeping its history, or with hard=true every version of it',
+      tags: ['schema'],
+      params: z.object({ name: z.string(), id: z.string() }),
+      querystring: z.object({ hard: flag, purpose: z.string().optional() }),
+      response: { 200: deletion, ...problems },
+    },
+    handler: (request) => {
+      const { name, id } = request.params;
+      const { hard, purpose } = request.query;
+      const stated = statedPurpose(request, purpose);
+      return invoke(context, request, hard ? 'remove' : 'delete', stated, async (invocation) => {
+        invocation.describe({ objectType: name });
+        const command = { kind: hard ? 'remove-rows' : 'delete-rows', type: name, keys: [id] } as const;
+        const outcome = await invocation.submit(command, { sync: wantsSync(request) });
+        if (outcome.accepted === 0) throw new ServiceError('REL_NOT_FOUND', 'no such row');
+        invocation.describe({ rowCount: outcome.accepted });
+        const deleted = hard ? 'hard' : 'soft';
+        return { type: name, id, deleted, system_from: outcome.systemFrom, durability: outcome.durability };
+      });
+    },
+  });
+}
+
+/** Registers what is unknown, evolves what is known. */
+async function migrate(invocation: Invocation, body: TypeBody, sync: boolean): Promise<boolean> {
+  invocation.describe({ objectType: body.name });
+  const known = invocation.snapshot().catalog.type(body.name);
+  if (known === undefined) return (await invocation.submit(registration(body), { sync })).changed;
+  if (body.primary_key !== undefined && body.primary_key !== known.primaryKey) {
+    throw new ServiceError('REL_CONFLICT', `the primary key of ${body.name} can't be changed`);
+  }
+  if (body.properties === undefined) return false;
+  const command = { kind: 'evolve-type', name: body.name, properties: definitions(body.properties) } as const;
+  return (await invocation.submit(command, { sync })).changed;
+}
+
+function registration(body: TypeBody): RegisterType {
+  if (body.open === true && body.properties === undefined && body.primary_key) {
+    throw new ServiceError('REL_INVALID', 'an open type has no declared primary key: send id or _pk in its rows');
+  }
+  return {
+    kind: 'register-type',
+    name: body.name,
+    properties: body.properties === undefined ? null : definitions(body.properties),
+    primaryKey: body.primary_key ?? null,
+    graphTriggers: (body.graph_triggers ?? []).map((trigger) => ({
+      linkType: trigger.link_type,
+      sourceField: trigger.src_field,
+      targetField: trigger.dst_field,
+    })),
+  };
+}
+
+function definitions(given: z.infer<typeof properties>): Record<string, PropertyDefinition> {
+  const made: Record<string, PropertyDefinition> = {};
+  for (const [name, value] of Object.entries(given)) {
+    const attributes = typeof value === 'string' ? { type: value } : value;
+    made[name] = {
+      type: attributes.type as PropertyDefinition['type'],
+      required: attributes.required ?? false,
+      masked: attributes.masked ?? false,
+      indexed: attributes.indexed ?? false,
+      subject: attributes.subject ?? false,
+      dims: attributes.dims ?? 0,
+    };
+  }
+  return made;
+}
+
+function definitionOf(invocation: Invocation, name: string): TypeDefinition {
+  const definition = invocation.snapshot().catalog.type(name);
+  if (definition === undefined) {
+    throw new ServiceError(
+      'REL_UNKNOWN_TYPE',
+      `the type ${JSON.stringify(name.slice(0, limits.identifierLength))} is not registered`,
+    );
+  }
+  return definition;
+}
+
+function shown(definition: TypeDefinition): z.infer<typeof typeReply> {
+  const shownProperties: z.infer<typeof typeReply>['properties'] = {};
+  for (const [name, { dims, ...attributes }] of Object.entries(definition.properties)) {
+    shownProperties[name] = dims === 0 ? attributes : { ...attributes, dims };
+  }
+  return {
+    name: definition.name,
+    properties: shownProperties,
+    primary_key: definition.primaryKey,
+    open: definition.open,
+    graph_triggers: definition.graphTriggers.map((trigger) => ({
+      link_type: trigger.linkType,
+      src_field: trigger.sourceField,
+      dst_field: trigger.targetField,
+    })),
+    ontology_version: definition.ontologyVersion,
+  };
+}

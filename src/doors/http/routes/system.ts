@@ -1,0 +1,123 @@
+/** Health, version, status, metrics, configuration and the machine-readable descriptions. */
+import { z } from 'zod';
+import { ServiceError } from '../../../errors.ts';
+import type { App, HttpContext } from '../context.ts';
+import { invoke } from '../invoke.ts';
+import { problems } from '../schemas.ts';
+
+const probe = { access: 'probe' } as const;
+const reading = { access: 'token', action: 'inspect', bucket: 'read' } as const;
+const health = z.object({ status: z.string() });
+
+export function registerSystem(app: App, context: HttpContext): void {
+  const { system } = context;
+  const startedMs = context.clock.monotonicMs();
+
+  // Source: specification, "Authentication" and the rulings on it: these answer without a token.
+  app.route({
+    method: 'GET',
+    url: '/health',
+    config: probe,
+    schema: { summary: 'Does it answer?', tags: ['system'], response: { 200: health } },
+    handler: () => ({ status: 'ok' }),
+  });
+  app.route({
+    method: 'GET',
+    url: '/health/live',
+    config: probe,
+    schema: { summary: 'Is the process alive?', tags: ['system'], response: { 200: health } },
+    handler: () => ({ status: 'live' }),
+  });
+  app.route({
+    method: 'GET',
+    url: '/health/ready',
+    config: probe,
+    schema: { summary: 'Does it take work?', tags: ['system'], response: { 200: health, ...problems } },
+    handler: () => {
+      const state = system.state();
+      if (state !== 'ready') throw new ServiceError('REL_UNAVAILABLE', `the store is ${state}`, { retryAfterSecs: 1 });
+      return { status: 'ready' };
+    },
+  });
+  app.route({
+    method: 'GET',
+    url: '/version',
+    config: probe,
+    schema: {
+      summary: 'Version of the server',
+      tags: ['system'],
+      response: { 200: z.object({ name: z.string(), version: z.string(), profile: z.string(), demo: z.boolean().optional() }) },
+    },
+    handler: () => ({ name: 'annals', version: system.version, profile: system.profile, ...(system.demo ? { demo: true } : {}) }),
+  });
+
+  app.route({
+    method: 'GET',
+    url: '/status',
+    config: reading,
+    schema: { summary: 'State of the store and its doors', tags: ['system'], response: { 200: z.looseObject({}), ...problems } },
+    handler: (request) =>
+      invoke(context, request, 'inspect', null, async () => ({
+        state: system.state(),
+        failure: system.failure(),
+        version: system.version,
+        profile: system.profile,
+        uptime_secs: Math.floor((context.clock.monotonicMs() - startedMs) / 1000),
+        wal_sync: system.walSync(),
+        doors: system.doors(),
+        ...(system.demo ? { demo: true } : {}),
+      })),
+  });
+  app.route({
+    method: 'GET',
+    url: '/metrics',
+    config: reading,
+    schema: { summary: 'Metrics as Prometheus text', tags: ['system'], response: { 200: z.string(), ...problems } },
+    handler: async (request, reply) => {
+      const text = await invoke(context, request, 'inspect', null, () => context.metrics.registry.metrics());
+      return reply.header('content-type', context.metrics.registry.contentType).send(text);
+    },
+  });
+  app.route({
+    method: 'GET',
+    url: '/metrics.json',
+    config: reading,
+    schema: { summary: 'Metrics as JSON', tags: ['system'], response: { 200: z.array(z.looseObject({})), ...problems } },
+    handler: (request) => invoke(context, request, 'inspect', null, () => context.metrics.registry.getMetricsAsJSON()),
+  });
+  app.route({
+    method: 'GET',
+    url: '/config',
+    config: reading,
+    schema: {
+      summary: 'Settings in force, secrets redacted',
+      tags: ['system'],
+      response: { 200: z.looseObject({}), ...problems },
+    },
+    handler: (request) => invoke(context, request, 'inspect', null, async () => ({ settings: system.config() })),
+  });
+  app.route({
+    method: 'GET',
+    url: '/openapi.json',
+    config: reading,
+    schema: { hide: true },
+    handler: (request) => invoke(context, request, 'inspect', null, async () => app.swagger()),
+  });
+  app.route({
+    method: 'GET',
+    url: '/specs',
+    config: reading,
+    schema: {
+      summary: 'Machine-readable descriptions',
+      tags: ['system'],
+      response: {
+        200: z.object({ specs: z.array(z.object({ name: z.string(), href: z.string(), media_type: z.string() })) }),
+        ...problems,
+      },
+    },
+    handler: (request) =>
+      invoke(context, request, 'inspect', null, async () => ({
+        specs: [{ name: 'openapi', href: '/openapi.json', media_type: 'application/json' }],
+      })),
+  });
+}

@@ -1,0 +1,279 @@
+/**
+ * The HTTP door: one listener for data, one on loopback for administration. The order of a request's life is fixed:
+ *
+ *   headers -> duplicate headers -> rate limit -> credential -> body -> gate -> answer
+ *
+ * and on every way out of it there is either an answer or one problem record. A request that failed before its route
+ * reached the gate is recorded here, so that refused and malformed ones are in the audit trail too.
+ */
+import type { IncomingMessage } from 'node:http';
+import type { Socket } from 'node:net';
+import fastify from 'fastify';
+import { validatorCompiler } from 'fastify-type-provider-zod';
+import { parseBind } from '../../config.ts';
+import { ServiceError } from '../../errors.ts';
+import { RateLimiter, type RateVerdict } from '../../governance/admission/rate-limit.ts';
+import type { Caller } from '../../governance/caller.ts';
+import type { Door } from '../door.ts';
+import { Bodies } from './bodies.ts';
+import type { App, FastifyReply, FastifyRequest, HttpContext, HttpDoorOptions } from './context.ts';
+import { exactJson } from './exact-json.ts';
+import { headerText, refuseRepeatedHeaders } from './headers.ts';
+import { parseJsonBody } from './json-body.ts';
+import { HttpMetrics } from './metrics.ts';
+import { describeRoutes } from './openapi.ts';
+import { problemOf, problemType, toServiceError } from './problem.ts';
+import { RouteTable } from './route-table.ts';
+import { registerAudit } from './routes/audit.ts';
+import { registerIngest } from './routes/ingest.ts';
+import { registerLater } from './routes/later.ts';
+import { registerQuery } from './routes/query.ts';
+import { registerSchema } from './routes/schema.ts';
+import { registerSystem } from './routes/system.ts';
+import { registerAdminTokens, registerOwnTokens } from './routes/tokens.ts';
+
+/** How long a client may take: slow ones are cut off, slow queries are the planner's business. */
+export const timeouts = { headersMs: 10_000, keepAliveMs: 75_000, checkMs: 1_000 } as const;
+
+const connectionsMax = 10_000;
+const pathSegmentMax = 4_096;
+
+export interface HttpDoor extends Door {
+  readonly adminPort: number;
+  /** Addresses as clients would write them. */
+  readonly dataUrl: string;
+  readonly adminUrl: string;
+}
+
+export async function createHttpDoor(options: HttpDoorOptions): Promise<HttpDoor> {
+  const bodyLimitBytes = options.settings.SERVICE_BODY_LIMIT_MB * 1024 * 1024;
+  const context: HttpContext = {
+    ...options,
+    metrics: new HttpMetrics(options.system),
+    bodies: new Bodies(options.clock, bodyLimitBytes),
+    strangers: new RateLimiter(strangersPerSecond),
+    bodyLimitBytes,
+  };
+  const { settings, tls } = options;
+  const data = createListener(context, tls ?? null);
+  await describeRoutes(data, context);
+  registerQuery(data, context);
+  await registerIngest(data, context);
+  registerSchema(data, context);
+  registerAudit(data, context);
+  registerOwnTokens(data, context);
+  registerSystem(data, context);
+  registerLater(data, context, 'token');
+
+  const admin = createListener(context, null);
+  registerAdminTokens(admin, context);
+  registerLater(admin, context, 'admin');
+
+  const adminBind = parseBind('SERVICE_ADMIN_BIND', settings.SERVICE_ADMIN_BIND);
+  let stopped: Promise<void> | null = null;
+  const door: HttpDoor = {
+    name: 'http',
+    get port() {
+      return portOf(data, settings.SERVICE_PORT);
+    },
+    get adminPort() {
+      return portOf(admin, adminBind.port);
+    },
+    get dataUrl() {
+      return `${tls ? 'https' : 'http'}://${hostOf(settings.SERVICE_HTTP_BIND)}:${door.port}`;
+    },
+    get adminUrl() {
+      return `http://${hostOf(adminBind.host)}:${door.adminPort}`;
+    },
+    async start() {
+      void context.bodies.sweep();
+      await admin.listen({ host: adminBind.host.replace(/^\[|\]$/g, ''), port: adminBind.port });
+      try {
+        await data.listen({ host: settings.SERVICE_HTTP_BIND.replace(/^\[|\]$/g, ''), port: settings.SERVICE_PORT });
+      } catch (error) {
+        await admin.close();
+        throw error;
+      }
+    },
+    stop() {
+      context.bodies.close();
+      stopped ??= Promise.all([data.close(), admin.close()]).then(() => undefined);
+      return stopped;
+    },
+  };
+  return door;
+}
+
+function createListener(context: HttpContext, tls: { readonly cert: string; readonly key: string } | null): App {
+  const app = fastify({
+    ...(tls ? { https: { cert: tls.cert, key: tls.key, minVersion: 'TLSv1.2', headersTimeout: timeouts.headersMs } } : {}),
+    ...(tls
+      ? {}
+      : { http: { headersTimeout: timeouts.headersMs, connectionsCheckingInterval: timeouts.checkMs, maxHeaderSize: 16_384 } }),
+    bodyLimit: context.bodyLimitBytes,
+    keepAliveTimeout: timeouts.keepAliveMs,
+    // A streamed ingest may take hours; `bodies.ts` bounds how slowly a body may come instead.
+    requestTimeout: 0,
+    genReqId: () => context.ids.next(),
+    return503OnClosing: false,
+    forceCloseConnections: 'idle',
+    routerOptions: { maxParamLength: pathSegmentMax },
+    frameworkErrors: (error, request, reply) =>
+      void sendProblem(context, request as FastifyRequest, reply as FastifyReply, error),
+    clientErrorHandler: (error, socket) => refuseConnection(context, error, socket as Socket),
+  }) as unknown as App;
+  app.server.maxConnections = connectionsMax;
+  app.removeAllContentTypeParsers();
+  // Whatever a body is labelled, the routes that buffer one mean JSON: plain `curl -d` says it is a form.
+  app.addContentTypeParser('*', (request, payload, done) => {
+    context.bodies.collect(payload, request.headers['content-length'], (error, body) => {
+      if (error) return done(error);
+      try {
+        done(null, parseJsonBody(body!));
+      } catch (thrown) {
+        done(thrown as Error);
+      }
+    });
+  });
+  app.setValidatorCompiler(validatorCompiler);
+  app.setSerializerCompiler(() => exactJson);
+  app.decorateRequest('caller', null);
+  app.decorateRequest('recorded', false);
+  const table = new RouteTable(app);
+
+  app.addHook('onRequest', (request, reply, done) => {
+    try {
+      admit(context, request, reply);
+      done();
+    } catch (error) {
+      done(error as Error);
+    }
+  });
+  app.addHook('onResponse', (request, reply, done) => {
+    context.metrics.answered(request.routeOptions.url ?? 'unknown', request.method, reply.statusCode, reply.elapsedTime / 1000);
+    done();
+  });
+  app.setErrorHandler((error, request, reply) => sendProblem(context, request, reply, error));
+  app.setNotFoundHandler((request, reply) => {
+    const allowed = table.verbsOf(pathOf(request));
+    if (allowed.length === 0) return sendProblem(context, request, reply, new ServiceError('REL_NOT_FOUND', 'no such route'));
+    reply.header('allow', allowed.join(', '));
+    const error = new ServiceError('REL_METHOD', `this route answers ${allowed.join(', ')}`);
+    return sendProblem(context, request, reply, error);
+  });
+  return app;
+}
+
+/** Duplicate headers, rate limit, credential: what a request must pass before its body is looked at. */
+function admit(context: HttpContext, request: FastifyRequest, reply: FastifyReply): void {
+  const { access, bucket } = request.routeOptions.config;
+  if (access === undefined) return;
+  refuseRepeatedHeaders(request.raw.rawHeaders);
+  if (access === 'probe') return;
+  if (access === 'token') {
+    const limiter = bucket === 'write' ? context.writeLimit : context.readLimit;
+    const verdict = limiter.take(request.ip, context.clock.monotonicMs());
+    if (!verdict.allowed) throw rateLimited(context, reply, verdict);
+  }
+  const credentials = {
+    authorization: request.headers.authorization,
+    organization: headerText(request, 'x-organization-id') ?? undefined,
+    door: access === 'admin' ? 'http-admin' : 'http',
+  };
+  const { authenticator } = context;
+  request.caller = access === 'admin' ? authenticator.adminCaller(credentials) : authenticator.dataCaller(credentials);
+}
+
+function rateLimited(context: HttpContext, reply: FastifyReply, verdict: RateVerdict): ServiceError {
+  const nextAt = context.clock.now() / 1_000_000n + BigInt(Math.ceil(verdict.nextInMs));
+  reply.header('x-ratelimit-limit', String(verdict.limit));
+  reply.header('x-ratelimit-remaining', '0');
+  reply.header('x-ratelimit-reset', String((nextAt + 999n) / 1000n));
+  return new ServiceError('REL_RATE_LIMITED', `more than ${verdict.limit} requests in a second from this address`, {
+    retryAfterSecs: verdict.retryAfterSecs,
+  });
+}
+
+async function sendProblem(context: HttpContext, request: FastifyRequest, reply: FastifyReply, raw: unknown): Promise<void> {
+  let error = await recorded(context, request, toServiceError(raw));
+  const route = request.routeOptions?.url ?? pathOf(request);
+  if (error.code === 'REL_INTERNAL') {
+    context.log({ event: 'internal error', correlationId: request.id, route, error: error.facts.cause ?? error });
+    error = new ServiceError('REL_INTERNAL', 'internal error');
+  }
+  const problem = problemOf(error, context.settings.SERVICE_ERRORS_BASE, route, request.id);
+  const { retryAfterSecs } = error.facts;
+  if (problem.status === 429 || retryAfterSecs !== undefined) reply.header('retry-after', String(retryAfterSecs ?? 1));
+  if (problem.status === 401) reply.header('www-authenticate', 'Bearer realm="annals"');
+  // The framework would close the connection under a client that is still sending.
+  if (reply.hasHeader('connection')) reply.removeHeader('connection');
+  context.bodies.discard(request.raw);
+  const text = exactJson({ ...problem, ...error.facts.extras });
+  void reply.code(problem.status).header('content-type', problemType).serializer(asIs).send(text);
+}
+
+/** Makes sure that a failed request of a known caller has its access record; the gate's own verdict wins. */
+async function recorded(context: HttpContext, request: FastifyRequest, error: ServiceError): Promise<ServiceError> {
+  const { access, action } = request.routeOptions?.config ?? {};
+  if (request.recorded || access === undefined || access === 'probe') return error;
+  request.recorded = true;
+  // Strangers are recorded too, but can't fill the log: beyond a few in a second they are only counted.
+  if (request.caller === null && !context.strangers.take('', context.clock.monotonicMs()).allowed) return error;
+  const invocation = { action: action ?? 'inspect', purpose: null, correlationId: request.id } as const;
+  try {
+    return await context.gate.invoke(request.caller ?? stranger, invocation, () => Promise.reject(error));
+  } catch (thrown) {
+    return toServiceError(thrown);
+  }
+}
+
+/** Bytes that are not HTTP: answered once, in the clear, and the connection ends. */
+function refuseConnection(context: HttpContext, error: Error & { code?: string }, socket: Socket): void {
+  if (error.code === 'ECONNRESET' || !socket.writable) return void socket.destroy();
+  const [code, detail] =
+    error.code === 'HPE_HEADER_OVERFLOW'
+      ? (['REL_TOO_LARGE', 'the request headers are over 16 KiB'] as const)
+      : error.code === 'ERR_HTTP_REQUEST_TIMEOUT'
+        ? (['REL_TIMEOUT', 'the request did not arrive in time'] as const)
+        : (['REL_INVALID', 'the request is not well-formed HTTP/1.1'] as const);
+  const problem = problemOf(new ServiceError(code, detail), context.settings.SERVICE_ERRORS_BASE, '', context.ids.next());
+  const body = exactJson(problem);
+  socket.end(
+    `HTTP/1.1 ${problem.status} ${problem.title}\r\ncontent-type: ${problemType}\r\ncontent-length: ${Buffer.byteLength(body)}\r\n` +
+      `connection: close\r\n\r\n${body}`,
+  );
+}
+
+const strangersPerSecond = 50;
+
+const stranger: Caller = {
+  principal: 'unauthenticated',
+  credential: 'none',
+  tokenId: null,
+  tenant: null,
+  path: null,
+  roles: [],
+  attributes: {},
+  purposes: [],
+  door: 'http',
+  branch: 'main',
+};
+
+const asIs = (payload: unknown): string => payload as string;
+
+function pathOf(request: { readonly raw: IncomingMessage }): string {
+  const url = request.raw.url ?? '';
+  const end = url.search(/[?#]/);
+  return (end === -1 ? url : url.slice(0, end)).slice(0, 256);
+}
+
+function portOf(app: App, asked: number): number {
+  const address = app.server.address();
+  return typeof address === 'object' && address !== null ? address.port : asked;
+}
+
+function hostOf(bind: string): string {
+  const host = bind.replace(/^\[|\]$/g, '');
+  if (host === '0.0.0.0' || host === '::') return 'localhost';
+  return host.includes(':') ? `[${host}]` : host;
+}

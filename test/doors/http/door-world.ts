@@ -1,0 +1,278 @@
+/**
+ * The HTTP door over a gate and planner that do as they are told: for what the door alone decides (headers, bodies,
+ * problem records, listeners). Rows that must survive a real store are tested over the whole stack elsewhere.
+ */
+import { request as httpRequest, type IncomingHttpHeaders } from 'node:http';
+import { connect } from 'node:net';
+import { Ids, systemClock, systemRandom } from '../../../src/clock.ts';
+import type { Clock } from '../../../src/clock.ts';
+import type { HttpDoorOptions, LogLine } from '../../../src/doors/http/context.ts';
+import { createHttpDoor, type HttpDoor } from '../../../src/doors/http/server.ts';
+import { ServiceError } from '../../../src/errors.ts';
+import { RateLimiter } from '../../../src/governance/admission/rate-limit.ts';
+import type { Caller } from '../../../src/governance/caller.ts';
+import type {
+  GateContract,
+  GovernedSnapshot,
+  Invocation,
+  InvocationFacts,
+  InvocationRequest,
+  TokenView,
+} from '../../../src/governance/gate-contract.ts';
+import type { TypeDefinition } from '../../../src/log/entry.ts';
+import type { Answer, PlannerContract, QuestionRequest } from '../../../src/planner/planner-contract.ts';
+import type { Command, Outcome } from '../../../src/projections/command.ts';
+
+export const goodToken = 'good-token';
+export const adminToken = 'admin-token';
+
+export interface Recorded {
+  readonly caller: Caller;
+  readonly request: InvocationRequest;
+  readonly facts: InvocationFacts;
+  /** Error code of what the invocation ended with; null when it succeeded. */
+  readonly code: string | null;
+}
+
+export const emptyAnswer: Answer = {
+  columns: [],
+  batches: [],
+  rowCount: 0,
+  costUnits: 1,
+  estimatedTotalHits: 0,
+  asOfSystem: 1n,
+  cursor: null,
+  nextCursor: null,
+  provenance: null,
+  plan: null,
+  actualRows: null,
+  processingTimeMs: 0.5,
+};
+
+export const openType = (name: string): TypeDefinition => ({
+  name,
+  properties: {},
+  open: true,
+  primaryKey: null,
+  graphTriggers: [],
+  ontologyVersion: 1,
+});
+
+export class DoorWorld {
+  readonly records: Recorded[] = [];
+  readonly commands: { readonly command: Command; readonly sync: boolean }[] = [];
+  readonly questions: QuestionRequest[] = [];
+  readonly lines: LogLine[] = [];
+  readonly types = new Map<string, TypeDefinition>();
+  tokens: TokenView[] = [];
+  state: 'starting' | 'ready' | 'draining' | 'failed' = 'ready';
+  answer: (request: QuestionRequest, invocation: Invocation) => Promise<Answer> = async () => emptyAnswer;
+  submit: (command: Command) => Promise<Partial<Outcome>> = async () => ({});
+  /** Thrown instead of recording: the log refuses. */
+  recordFailure: ServiceError | null = null;
+  door!: HttpDoor;
+
+  async open(options: Partial<HttpDoorOptions> = {}): Promise<this> {
+    const clock: Clock = options.clock ?? systemClock;
+    this.door = await createHttpDoor({
+      settings: {
+        SERVICE_PROFILE: 'free',
+        SERVICE_HTTP_BIND: '127.0.0.1',
+        SERVICE_PORT: 0,
+        SERVICE_ADMIN_BIND: '127.0.0.1:0',
+        SERVICE_ERRORS_BASE: 'urn:test:errors',
+        SERVICE_BODY_LIMIT_MB: 1,
+        SERVICE_QUERY_TIMEOUT_SECS: 30,
+      },
+      gate: this.#gate(),
+      planner: this.#planner(),
+      authenticator: { dataCaller: (given) => dataCaller(given), adminCaller: (given) => adminCaller(given) },
+      system: {
+        version: '1.2.3',
+        profile: 'free',
+        demo: false,
+        state: () => this.state,
+        failure: () => null,
+        doors: () => [{ name: 'http', port: 1, state: 'listening' }],
+        storage: () => ({ storedBytes: 11, segmentBytes: 22, segmentCount: 3 }),
+        walSync: () => 'interval',
+        config: () => ({ SERVICE_ADMIN_TOKEN: { value: '<redacted>', source: 'environment' } }),
+      },
+      readLimit: new RateLimiter(1e9),
+      writeLimit: new RateLimiter(1e9),
+      clock,
+      ids: new Ids(clock, systemRandom),
+      random: systemRandom,
+      log: (line) => this.lines.push(line),
+      ...options,
+    });
+    await this.door.start();
+    return this;
+  }
+
+  close(): Promise<void> {
+    return this.door.stop();
+  }
+
+  /** One request with the good token, unless `headers` say otherwise (`authorization: ''` sends none). */
+  call(method: string, path: string, body?: unknown, headers: Record<string, string | string[]> = {}): Promise<Reply> {
+    return send(this.door.port, method, path, body, { authorization: `Bearer ${goodToken}`, ...headers });
+  }
+
+  admin(method: string, path: string, body?: unknown, headers: Record<string, string | string[]> = {}): Promise<Reply> {
+    return send(this.door.adminPort, method, path, body, { authorization: `Bearer ${adminToken}`, ...headers });
+  }
+
+  #planner(): PlannerContract {
+    return {
+      query: (invocation, request) => {
+        this.questions.push(request);
+        return this.answer(request, invocation);
+      },
+    };
+  }
+
+  #gate(): GateContract {
+    return {
+      invoke: async (caller, request, run) => {
+        let facts: InvocationFacts = {};
+        let code: string | null = null;
+        try {
+          return await run(this.#invocation(caller, request, (given) => (facts = { ...facts, ...given })));
+        } catch (error) {
+          code = error instanceof ServiceError ? error.code : 'REL_INTERNAL';
+          throw error;
+        } finally {
+          if (this.recordFailure) throw this.recordFailure;
+          this.records.push({ caller, request, facts, code });
+        }
+      },
+    };
+  }
+
+  #invocation(caller: Caller, request: InvocationRequest, describe: (facts: InvocationFacts) => void): Invocation {
+    const catalog = { type: (name: string) => this.types.get(name), types: () => [...this.types.values()], ontologyVersion: 7 };
+    return {
+      caller,
+      correlationId: request.correlationId,
+      describe,
+      snapshot: () => ({ catalog }) as unknown as GovernedSnapshot,
+      submit: async (command, options) => {
+        this.commands.push({ command, sync: options?.sync === true });
+        return { ...outcomeOf(command), ...(await this.submit(command)) };
+      },
+      audit: () => ({
+        count: async () => ({ count: this.records.length, byAction: { query: this.records.length } }),
+        entries: async () => ({ entries: [], next: null }),
+      }),
+      tokens: () => this.tokens,
+      explainPolicy: () => ({ decision: 'allow', because: [], scope: '' }),
+    };
+  }
+}
+
+export interface Reply {
+  readonly status: number;
+  readonly headers: IncomingHttpHeaders;
+  readonly text: string;
+  // biome-ignore lint: a test reads members of a reply that it asserts on
+  readonly json: Record<string, unknown>;
+}
+
+/** Strings and bytes go as they are, anything else as JSON. */
+export function send(
+  port: number,
+  method: string,
+  path: string,
+  body?: unknown,
+  headers: Record<string, string | string[]> = {},
+): Promise<Reply> {
+  const bytes =
+    body === undefined
+      ? null
+      : typeof body === 'string' || body instanceof Uint8Array
+        ? Buffer.from(body)
+        : Buffer.from(JSON.stringify(body));
+  const sent = Object.fromEntries(Object.entries(headers).filter(([, value]) => value !== ''));
+  return new Promise((resolve, reject) => {
+    const request = httpRequest(
+      { port, host: '127.0.0.1', method, path, headers: { ...(bytes ? { 'content-length': bytes.length } : {}), ...sent } },
+      (response) => {
+        const chunks: Buffer[] = [];
+        response.on('data', (chunk: Buffer) => chunks.push(chunk));
+        response.on('error', reject);
+        response.on('end', () => {
+          const text = Buffer.concat(chunks).toString('utf8');
+          const isJson = /json/.test(response.headers['content-type'] ?? '');
+          resolve({
+            status: response.statusCode ?? 0,
+            headers: response.headers,
+            text,
+            json: isJson && text !== '' ? (JSON.parse(text) as Record<string, unknown>) : {},
+          });
+        });
+      },
+    );
+    request.on('error', reject);
+    request.end(bytes ?? undefined);
+  });
+}
+
+/** Raw bytes on a socket, and everything that came back until the server closed it or `quietMs` passed. */
+export function sendRaw(port: number, bytes: string | Buffer, quietMs = 500): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const socket = connect(port, '127.0.0.1', () => socket.write(bytes));
+    let text = '';
+    const finish = (): void => {
+      socket.destroy();
+      resolve(text);
+    };
+    socket.on('data', (chunk) => (text += chunk.toString('latin1')));
+    socket.on('close', finish);
+    socket.on('error', reject);
+    socket.setTimeout(quietMs, finish);
+  });
+}
+
+const someone: Caller = {
+  principal: 'tester',
+  credential: 'token',
+  tokenId: 'token-1',
+  tenant: null,
+  path: null,
+  roles: [],
+  attributes: {},
+  purposes: [],
+  door: 'http',
+  branch: 'main',
+};
+
+function dataCaller(given: { authorization: string | undefined; organization?: string | readonly string[] | undefined }): Caller {
+  if (given.authorization !== `Bearer ${goodToken}`) {
+    throw new ServiceError('REL_UNAUTHENTICATED', 'missing or invalid credential');
+  }
+  return { ...someone, path: typeof given.organization === 'string' ? given.organization : null };
+}
+
+function adminCaller(given: { authorization: string | undefined }): Caller {
+  if (given.authorization !== `Bearer ${adminToken}`) {
+    throw new ServiceError('REL_UNAUTHENTICATED', 'missing or invalid credential');
+  }
+  return { ...someone, principal: 'admin', credential: 'admin', door: 'http-admin' };
+}
+
+function outcomeOf(command: Command): Outcome {
+  const accepted = command.kind === 'put-rows' ? command.rows.length : 1;
+  return {
+    kind: command.kind,
+    accepted,
+    rejected: 0,
+    errors: [],
+    ids: [],
+    idsTruncated: false,
+    systemFrom: 1_700_000_000_000_000_001n,
+    systemFromLast: 1_700_000_000_000_000_000n + BigInt(accepted),
+    changed: true,
+    durability: 'synced',
+  };
+}
