@@ -43,6 +43,8 @@ export interface RowsBody {
   readonly cells: RowBatch;
   /** Shared by the rows of the entry; per-row lineage goes by `derivedFrom` in `cells` later. */
   readonly provenance: Provenance;
+  /** Rows, ascending, of which only the leaf hash is left: their keys and cells here are empty. Absent when all are whole. */
+  readonly dropped?: readonly number[];
 }
 
 /** Source: specification, "Provenance entry". */

@@ -1,0 +1,402 @@
+/**
+ * Bodies as canonical bytes, one function pair a kind. A body starts with its version and kind; all that follows is
+ * fixed fields, u32-prefixed texts and column batches. What `rows` adds to its contract is the secrets of its leaves:
+ * salts (a seed, or one each) and, of rows that were dropped, their place and leaf hash, so that a frame without them
+ * still gives the root that its leaf commits to. Changing this needs a new version and a fixture.
+ */
+import { assert } from '../errors.ts';
+import { ByteReader, type ByteWriter, malformed } from './byte-stream.ts';
+import { decodeBatch, encodeBatch } from './column-codec.ts';
+import type { Vector } from './columns.ts';
+import type {
+  AccessBody,
+  AccessRecord,
+  EntryBody,
+  EntryKind,
+  PropertyDefinition,
+  RemovalBody,
+  RowsBody,
+  TokenBody,
+  TypeBody,
+} from './entry.ts';
+import { SALT_BYTES, saltsOf } from './row-leaf.ts';
+import { columnTypes } from './value.ts';
+
+export const BODY_VERSION = 1;
+
+/** Numbers never change; a new kind takes the next one. */
+export const kindNumber: Record<EntryKind, number> = { genesis: 1, seal: 2, rows: 3, removal: 4, type: 5, token: 6, access: 7 };
+
+export const kindOfNumber: ReadonlyMap<number, EntryKind> = new Map(
+  (Object.entries(kindNumber) as [EntryKind, number][]).map(([kind, number]) => [number, kind]),
+);
+
+/** What the leaves of rows hide behind. Kept inside the sealed body. */
+export type RowSecrets =
+  | { readonly salts: 'seed'; readonly seed: Uint8Array }
+  /** 16 bytes for each row that is still here, in order. */
+  | { readonly salts: 'explicit'; readonly bytes: Uint8Array; readonly dropped: ReadonlyMap<number, Uint8Array> };
+
+export interface DecodedBody {
+  readonly body: EntryBody;
+  /** Of a `rows` body; null elsewhere. */
+  readonly secrets: RowSecrets | null;
+}
+
+/** 16 bytes for every row; zeros where the row was dropped. */
+export function saltsOfRows(secrets: RowSecrets, rows: number): Uint8Array {
+  if (secrets.salts === 'seed') return saltsOf(secrets.seed, rows);
+  if (secrets.dropped.size === 0) return secrets.bytes;
+  const salts = new Uint8Array(rows * SALT_BYTES);
+  let from = 0;
+  for (let row = 0; row < rows; row++) {
+    if (secrets.dropped.has(row)) continue;
+    salts.set(secrets.bytes.subarray(from, from + SALT_BYTES), row * SALT_BYTES);
+    from += SALT_BYTES;
+  }
+  return salts;
+}
+
+export function encodeBody(body: EntryBody, secrets: RowSecrets | null, target: ByteWriter): void {
+  target.u8(BODY_VERSION);
+  target.u8(kindNumber[body.kind]);
+  switch (body.kind) {
+    case 'genesis':
+      target.text(body.logId);
+      target.text(body.origin);
+      return target.text(body.engineVersion);
+    case 'seal':
+      target.u64(body.treeSize);
+      return target.text(body.checkpoint);
+    case 'rows':
+      assert(secrets, 'rows have salts');
+      return encodeRows(body, secrets, target);
+    case 'removal':
+      return encodeRemoval(body, target);
+    case 'type':
+      return encodeType(body, target);
+    case 'token':
+      return encodeToken(body, target);
+    case 'access':
+      return encodeAccess(body, target);
+  }
+}
+
+/** Reads bytes that may be anything: REL_STORAGE, never more memory than the bytes themselves account for. */
+export function decodeBody(bytes: Uint8Array): DecodedBody {
+  const source = new ByteReader(bytes);
+  if (source.u8() !== BODY_VERSION) throw malformed('an unknown body version');
+  const kind = kindOfNumber.get(source.u8());
+  if (kind === undefined) throw malformed('an unknown entry kind');
+  const decoded = kind === 'rows' ? decodeRows(source) : { body: decodeControl(kind, source), secrets: null };
+  source.end();
+  return decoded;
+}
+
+function decodeControl(kind: Exclude<EntryKind, 'rows'>, source: ByteReader): EntryBody {
+  switch (kind) {
+    case 'genesis':
+      return { kind, logId: source.text(), origin: source.text(), engineVersion: source.text() };
+    case 'seal':
+      return { kind, treeSize: source.u64(), checkpoint: source.text() };
+    case 'removal':
+      return decodeRemoval(source);
+    case 'type':
+      return decodeType(source);
+    case 'token':
+      return decodeToken(source);
+    case 'access':
+      return decodeAccess(source);
+  }
+}
+
+const keyColumns = [
+  ['_pk', 'string'],
+  ['valid_from', 'timestamp'],
+  ['valid_to', 'timestamp'],
+] as const;
+
+function encodeRows(body: RowsBody, secrets: RowSecrets, target: ByteWriter): void {
+  const rows = body.ops.length;
+  assert(body.keys.length === rows && body.cells.length === rows, 'ops, keys and cells have one length');
+  assert(body.closeOffsets.length >= rows + 1, 'every row has a range of closes');
+  keyColumns.forEach(([name, type], i) => {
+    const column = body.keys.columns[i];
+    assert(column?.name === name && column.type === type, 'keys are _pk, valid_from, valid_to');
+  });
+  target.text(body.type);
+  target.u32(rows);
+  target.raw(body.ops);
+  target.u8(secrets.salts === 'seed' ? 0 : 1);
+  if (secrets.salts === 'seed') target.raw(secrets.seed);
+  else {
+    assert(secrets.bytes.length === (rows - secrets.dropped.size) * SALT_BYTES, 'every row that is here has a salt');
+    target.u32(secrets.dropped.size);
+    for (const [row, hash] of secrets.dropped) {
+      target.u32(row);
+      target.raw(hash);
+    }
+    target.raw(secrets.bytes);
+  }
+  const closes = body.closeOffsets[rows]!;
+  target.u32(closes);
+  if (closes > 0) {
+    for (let i = 0; i <= rows; i++) target.u32(body.closeOffsets[i]!);
+    for (let i = 0; i < closes; i++) target.u64(body.closes[i]!);
+  }
+  const { source, method, confidence, derivedFrom } = body.provenance;
+  target.text(source);
+  target.text(method);
+  target.f64(confidence);
+  target.optionalText(derivedFrom);
+  encodeBatch(body.keys, target);
+  encodeBatch(body.cells, target);
+}
+
+function decodeRows(source: ByteReader): DecodedBody {
+  const type = source.text();
+  const rows = source.count(1);
+  const ops = source.raw(rows);
+  for (let i = 0; i < rows; i++) if (ops[i]! > 2) throw malformed('an unknown row operation');
+  const secrets = decodeSecrets(source, rows);
+  const total = source.count(8);
+  const closeOffsets = new Uint32Array(rows + 1);
+  const closes = new Float64Array(total);
+  if (total > 0) {
+    let last = 0;
+    for (let i = 0; i <= rows; i++) {
+      const offset = source.u32();
+      if (offset < last || offset > total || (i === 0 && offset !== 0)) throw malformed('close offsets that fall');
+      closeOffsets[i] = last = offset;
+    }
+    if (last !== total) throw malformed('close offsets that miss the end');
+    for (let i = 0; i < total; i++) closes[i] = source.u64();
+  }
+  const provenance = {
+    source: source.text(),
+    method: source.text(),
+    confidence: source.f64(),
+    derivedFrom: source.optionalText(),
+  };
+  const keys = decodeBatch(source, rows);
+  const cells = decodeBatch(source, rows);
+  if (keys.length !== rows || cells.length !== rows) throw malformed('keys and cells of other lengths');
+  keyColumns.forEach(([name, columnType], i) => {
+    const column = keys.columns[i];
+    if (keys.columns.length !== 3 || column?.name !== name || column.type !== columnType)
+      throw malformed('keys of other columns');
+    if (!wellKeyed(column.vector, i)) throw malformed('keys in another layout');
+  });
+  const body: RowsBody = { kind: 'rows', type, ops, keys, closeOffsets, closes, cells, provenance };
+  const dropped = secrets.salts === 'explicit' && secrets.dropped.size > 0 ? [...secrets.dropped.keys()] : null;
+  return { body: dropped ? { ...body, dropped } : body, secrets };
+}
+
+function wellKeyed(vector: Vector, column: number): boolean {
+  return vector.kind === 'null' || vector.kind === (column === 0 ? 'text' : 'i64');
+}
+
+function decodeSecrets(source: ByteReader, rows: number): RowSecrets {
+  if (!source.flag()) return { salts: 'seed', seed: source.raw(32) };
+  const count = source.count(36);
+  if (count > rows) throw malformed('more rows dropped than there are');
+  const dropped = new Map<number, Uint8Array>();
+  let last = -1;
+  for (let i = 0; i < count; i++) {
+    const row = source.u32();
+    if (row <= last || row >= rows) throw malformed('dropped rows out of order');
+    dropped.set(row, source.raw(32));
+    last = row;
+  }
+  return { salts: 'explicit', dropped, bytes: source.raw((rows - count) * SALT_BYTES) };
+}
+
+function encodeRemoval(body: RemovalBody, target: ByteWriter): void {
+  target.text(body.type);
+  target.u32(body.keys.length);
+  for (const key of body.keys) target.text(key);
+  target.u32(body.positions.length);
+  for (const position of body.positions) target.u64(position);
+}
+
+function decodeRemoval(source: ByteReader): RemovalBody {
+  const type = source.text();
+  const keys: string[] = [];
+  for (let left = source.count(4); left > 0; left--) keys.push(source.text());
+  const positions = new Float64Array(source.count(8));
+  for (let i = 0; i < positions.length; i++) positions[i] = source.u64();
+  return { kind: 'removal', type, keys, positions };
+}
+
+function encodeType(body: TypeBody, target: ByteWriter): void {
+  const definition = body.definition;
+  target.text(definition.name);
+  const properties = Object.entries(definition.properties);
+  target.u32(properties.length);
+  for (const [name, property] of properties) {
+    target.text(name);
+    target.u8(columnTypes.indexOf(property.type));
+    target.u8(+property.required | (+property.masked << 1) | (+property.indexed << 2) | (+property.subject << 3));
+    target.u32(property.dims);
+  }
+  target.u8(definition.open ? 1 : 0);
+  target.optionalText(definition.primaryKey);
+  target.u32(definition.graphTriggers.length);
+  for (const trigger of definition.graphTriggers) {
+    target.text(trigger.linkType);
+    target.text(trigger.sourceField);
+    target.text(trigger.targetField);
+  }
+  target.u64(definition.ontologyVersion);
+}
+
+function decodeType(source: ByteReader): TypeBody {
+  const name = source.text();
+  const properties: [string, PropertyDefinition][] = [];
+  for (let left = source.count(10); left > 0; left--) {
+    const property = source.text();
+    const type = columnTypes[source.u8()];
+    const flags = source.u8();
+    if (type === undefined || flags > 15) throw malformed('an unknown property type or flag');
+    const bit = (n: number): boolean => (flags & (1 << n)) !== 0;
+    const dims = source.u32();
+    properties.push([property, { type, required: bit(0), masked: bit(1), indexed: bit(2), subject: bit(3), dims }]);
+  }
+  const open = source.flag();
+  const primaryKey = source.optionalText();
+  const graphTriggers = [];
+  for (let left = source.count(12); left > 0; left--) {
+    graphTriggers.push({ linkType: source.text(), sourceField: source.text(), targetField: source.text() });
+  }
+  const ontologyVersion = source.u64();
+  // fromEntries defines own properties: one named `__proto__` is a property like any other.
+  const definition = { name, properties: Object.fromEntries(properties), open, primaryKey, graphTriggers, ontologyVersion };
+  return { kind: 'type', definition };
+}
+
+const tokenChanges = ['minted', 'rotated', 'revoked'] as const;
+const attributeKinds = ['string', 'number', 'boolean'] as const;
+
+function encodeToken(body: TokenBody, target: ByteWriter): void {
+  const token = body.token;
+  target.u8(tokenChanges.indexOf(body.change));
+  target.text(token.id);
+  target.text(token.secretHash);
+  target.text(token.principal);
+  target.optionalText(token.tenant);
+  target.optionalText(token.organization);
+  encodeTexts(token.roles, target);
+  const attributes = Object.entries(token.attributes);
+  target.u32(attributes.length);
+  for (const [name, value] of attributes) {
+    target.text(name);
+    target.u8(attributeKinds.indexOf(typeof value as 'string' | 'number' | 'boolean'));
+    if (typeof value === 'string') target.text(value);
+    else if (typeof value === 'number') target.f64(value);
+    else target.u8(value ? 1 : 0);
+  }
+  encodeTexts(token.purposes, target);
+  target.i64(token.expiresAt);
+  target.optionalText(body.replaces);
+}
+
+function decodeToken(source: ByteReader): TokenBody {
+  const change = tokenChanges[source.u8()];
+  if (change === undefined) throw malformed('an unknown token change');
+  const id = source.text();
+  const secretHash = source.text();
+  const principal = source.text();
+  const tenant = source.optionalText();
+  const organization = source.optionalText();
+  const roles = decodeTexts(source);
+  const attributes: [string, string | number | boolean][] = [];
+  for (let left = source.count(6); left > 0; left--) {
+    const name = source.text();
+    const kind = attributeKinds[source.u8()];
+    if (kind === undefined) throw malformed('an unknown attribute kind');
+    attributes.push([name, kind === 'string' ? source.text() : kind === 'number' ? source.f64() : source.flag()]);
+  }
+  const purposes = decodeTexts(source);
+  const expiresAt = source.i64();
+  const replaces = source.optionalText();
+  const token = {
+    id,
+    secretHash,
+    principal,
+    tenant,
+    organization,
+    roles,
+    attributes: Object.fromEntries(attributes),
+    purposes,
+    expiresAt,
+  };
+  return { kind: 'token', change, token, replaces };
+}
+
+function encodeTexts(texts: readonly string[], target: ByteWriter): void {
+  target.u32(texts.length);
+  for (const text of texts) target.text(text);
+}
+
+function decodeTexts(source: ByteReader): string[] {
+  const texts: string[] = [];
+  for (let left = source.count(4); left > 0; left--) texts.push(source.text());
+  return texts;
+}
+
+const decisions = ['allow', 'deny', 'error'] as const;
+
+function encodeAccess(body: AccessBody, target: ByteWriter): void {
+  target.u32(body.records.length);
+  for (const record of body.records) {
+    target.i64(record.time);
+    target.text(record.correlationId);
+    target.text(record.principal);
+    target.optionalText(record.tenant);
+    target.optionalText(record.path);
+    target.text(record.door);
+    target.text(record.action);
+    target.optionalText(record.purpose);
+    target.optionalText(record.objectType);
+    target.u8(decisions.indexOf(record.decision));
+    target.optionalText(record.code);
+    target.optionalText(record.template);
+    target.optionalText(record.literalDigest);
+    target.i64(record.basis);
+    target.u64(record.rowCount);
+    target.f64(record.costUnits);
+    target.f64(record.durationMs);
+  }
+}
+
+function decodeAccess(source: ByteReader): AccessBody {
+  const records: AccessRecord[] = [];
+  for (let left = source.count(64); left > 0; left--) {
+    records.push({
+      time: source.i64(),
+      correlationId: source.text(),
+      principal: source.text(),
+      tenant: source.optionalText(),
+      path: source.optionalText(),
+      door: source.text(),
+      action: source.text(),
+      purpose: source.optionalText(),
+      objectType: source.optionalText(),
+      decision: decisionOf(source.u8()),
+      code: source.optionalText(),
+      template: source.optionalText(),
+      literalDigest: source.optionalText(),
+      basis: source.i64(),
+      rowCount: source.u64(),
+      costUnits: source.f64(),
+      durationMs: source.f64(),
+    });
+  }
+  return { kind: 'access', records };
+}
+
+function decisionOf(number: number): AccessRecord['decision'] {
+  const decision = decisions[number];
+  if (decision === undefined) throw malformed('an unknown decision');
+  return decision;
+}

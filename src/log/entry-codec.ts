@@ -1,0 +1,313 @@
+/**
+ * An entry as the two byte strings that a frame holds: the leaf, which is hashed into the chain and the tree and says
+ * nothing of any row, and the payload, which is the sealed body.
+ *
+ *   leaf      +-----------+---------+----------+--------------+---------------+----------+
+ *             | format u8 | kind u8 | leaf u64 | position u64 | positions u32 | time i64 |  little-endian
+ *             +-----------+---------+----------+--------------+---------------+----------+
+ *             | previous leaf hash [32]  | rows root [32]   | payload digest [32]         |
+ *             +--------------------------+------------------+-----------------------------+
+ *             | branch, tenant?, path?, principal, door, purpose?, correlation id, policy digest |  u32 texts
+ *             +-----------------------------------------------------------------------------------+
+ *   payload   +-----------+----------+------------+----------------+-----------+------------+---------+
+ *             | format u8 | flags u8 | zero u16   | data key u32   | body u32  | nonce [12] | sealed  | tag [16]
+ *             +-----------+----------+------------+----------------+-----------+------------+---------+
+ *              flags: 1 = the body was LZ4-compressed before sealing; the first 12 bytes are authenticated
+ *
+ *   leaf hash = SHA-256(0x00 | leaf)          payload digest = SHA-256(payload)
+ *   rows root = see row-leaf.ts; of any other kind the hash of no bytes
+ *
+ * The previous leaf hash inside the leaf makes the chain. Hashes cover the sealed payload, so forgetting a data key
+ * changes none of them. A payload from which rows were dropped can't match its digest any more: its frame says so, and
+ * what it still holds is checked against the rows root instead.
+ * Changing this needs a new format version and a fixture.
+ */
+import * as crypto from 'node:crypto';
+import * as lz4 from 'lz4-napi';
+import type { Random } from '../clock.ts';
+import { assert, ServiceError } from '../errors.ts';
+import { BODY_VERSION, decodeBody, encodeBody, kindNumber, kindOfNumber, type RowSecrets, saltsOfRows } from './body-codec.ts';
+import { ByteReader, ByteWriter, malformed } from './byte-stream.ts';
+import { type CommittedEntry, type EntryContext, type EntryDraft, type EntryKind, positionsOf, type RowsBody } from './entry.ts';
+import type { Keyring } from './keys.ts';
+import { rowsRoot, SALT_BYTES } from './row-leaf.ts';
+import { equalBytes, HASH_BYTES, sha256, sha256Into } from './sha256.ts';
+
+export const LEAF_FORMAT = 1;
+export const PAYLOAD_FORMAT = 1;
+export const LEAF_BYTES_MAX = 65_535;
+/** No body is larger, sealed or not: what a length field may make a reader allocate. */
+export const BODY_BYTES_MAX = 1 << 30;
+
+const PAYLOAD_HEAD = 12;
+const NONCE_BYTES = 12;
+const TAG_BYTES = 16;
+const LZ4_FLAG = 1;
+/** Below this LZ4 costs more than it saves. */
+const LZ4_FROM_BYTES = 2048;
+/** LZ4 can't expand further than this: a body that claims more lies. */
+const LZ4_RATIO_MAX = 255;
+/** Explicit salts of so few rows are no longer than a seed, and need no keystream. */
+const EXPLICIT_SALTS_MAX = 2;
+const LEAF_FIXED = 30;
+const ROWS_ROOT_AT = LEAF_FIXED + HASH_BYTES;
+const DIGEST_AT = ROWS_ROOT_AT + HASH_BYTES;
+
+assert(BODY_VERSION === 1 && LEAF_FIXED === 1 + 1 + 8 + 8 + 4 + 8, 'the drawing above is what is written');
+
+export interface EntryPlace {
+  readonly leaf: number;
+  readonly position: number;
+  readonly time: bigint;
+}
+
+export interface EncodedEntry {
+  readonly entry: CommittedEntry;
+  readonly leaf: Uint8Array;
+  readonly payload: Uint8Array;
+  readonly leafHash: Uint8Array;
+}
+
+/** What a leaf says, body unopened. */
+export interface LeafFacts {
+  readonly kind: EntryKind;
+  readonly leaf: number;
+  readonly position: number;
+  readonly positions: number;
+  readonly time: bigint;
+  readonly previousHash: Uint8Array;
+  readonly rowsRoot: Uint8Array;
+  readonly payloadDigest: Uint8Array;
+  readonly context: EntryContext;
+}
+
+export const noRowsRoot: Uint8Array = sha256(new Uint8Array(0));
+
+/** The hash that the first leaf links to. */
+export const noPreviousHash: Uint8Array = new Uint8Array(HASH_BYTES);
+
+/** Encodes and seals entries of one process. Holds scratch memory and the nonce counter; never used concurrently. */
+export class EntrySealer {
+  readonly #keyring: Keyring;
+  readonly #random: Random;
+  readonly #body = new ByteWriter(1 << 16);
+  readonly #leaf = new ByteWriter(1024);
+  readonly #pool = new Uint8Array(8192);
+  #poolAt = this.#pool.length;
+  // Eight random bytes a process and a counter: no nonce comes twice under a key, even for leaves that are cut and redone.
+  readonly #nonce = new Uint8Array(NONCE_BYTES);
+  #nonceCounter = 0;
+
+  constructor(keyring: Keyring, random: Random) {
+    this.#keyring = keyring;
+    this.#random = random;
+    random.fill(this.#nonce.subarray(0, 8));
+  }
+
+  encode(draft: EntryDraft, place: EntryPlace, previousHash: Uint8Array): EncodedEntry {
+    const { body, context } = draft;
+    const positions = positionsOf(body);
+    const secrets = body.kind === 'rows' ? this.#secrets(positions) : null;
+    this.#body.reset();
+    encodeBody(body, secrets, this.#body);
+    const payload = this.#seal(this.#body.view());
+    const root = secrets ? rowsRoot(body as RowsBody, context.path, saltsOfRows(secrets, positions)) : noRowsRoot;
+    const leaf = this.#encodeLeaf(context, body.kind, place, positions, previousHash, root, payload);
+    const entry = { context, body, leaf: place.leaf, position: place.position, positions, time: place.time };
+    return { entry, leaf: leaf.subarray(1), payload, leafHash: sha256(leaf) };
+  }
+
+  /** The leaf behind the 0x00 of its hash, so that hashing it copies nothing. */
+  #encodeLeaf(
+    context: EntryContext,
+    kind: EntryKind,
+    place: EntryPlace,
+    positions: number,
+    previousHash: Uint8Array,
+    root: Uint8Array,
+    payload: Buffer,
+  ): Buffer {
+    const leaf = this.#leaf;
+    leaf.reset();
+    leaf.u8(0);
+    leaf.u8(LEAF_FORMAT);
+    leaf.u8(kindNumber[kind]);
+    leaf.u64(place.leaf);
+    leaf.u64(place.position);
+    leaf.u32(positions);
+    leaf.i64(place.time);
+    leaf.raw(previousHash);
+    leaf.raw(root);
+    leaf.raw(noPreviousHash);
+    leaf.text(context.branch);
+    leaf.optionalText(context.tenant);
+    leaf.optionalText(context.path);
+    leaf.text(context.principal);
+    leaf.text(context.door);
+    leaf.optionalText(context.purpose);
+    leaf.text(context.correlationId);
+    leaf.text(context.policyDigest);
+    if (leaf.length > LEAF_BYTES_MAX) throw new ServiceError('REL_TOO_LARGE', 'the names that an entry shows exceed 64 KiB');
+    const bytes = Buffer.from(leaf.view());
+    sha256Into(payload, bytes, 1 + DIGEST_AT);
+    return bytes;
+  }
+
+  #seal(body: Uint8Array): Buffer {
+    assert(body.length <= BODY_BYTES_MAX, 'a body fits its length field');
+    let flags = 0;
+    let plain = body;
+    if (body.length >= LZ4_FROM_BYTES) {
+      const packed = lz4.compressSync(Buffer.from(body.buffer, body.byteOffset, body.length));
+      if (packed.length < body.length) {
+        plain = packed;
+        flags = LZ4_FLAG;
+      }
+    }
+    const payload = Buffer.allocUnsafe(PAYLOAD_HEAD + NONCE_BYTES + plain.length + TAG_BYTES);
+    payload[0] = PAYLOAD_FORMAT;
+    payload[1] = flags;
+    payload[2] = payload[3] = 0;
+    payload.writeUInt32LE(this.#keyring.activeDataKey, 4);
+    payload.writeUInt32LE(body.length, 8);
+    payload.set(this.#nextNonce(), PAYLOAD_HEAD);
+    const key = this.#keyring.open(this.#keyring.activeDataKey);
+    const cipher = crypto.createCipheriv('aes-256-gcm', key, this.#nonce);
+    cipher.setAAD(payload.subarray(0, PAYLOAD_HEAD));
+    payload.set(cipher.update(plain), PAYLOAD_HEAD + NONCE_BYTES);
+    cipher.final();
+    payload.set(cipher.getAuthTag(), payload.length - TAG_BYTES);
+    return payload;
+  }
+
+  #nextNonce(): Uint8Array {
+    const count = this.#nonceCounter++;
+    if (this.#nonceCounter === 0x1_0000_0000) {
+      this.#random.fill(this.#nonce.subarray(0, 8));
+      this.#nonceCounter = 0;
+    }
+    this.#nonce[8] = count >>> 24;
+    this.#nonce[9] = count >>> 16;
+    this.#nonce[10] = count >>> 8;
+    this.#nonce[11] = count;
+    return this.#nonce;
+  }
+
+  #secrets(rows: number): RowSecrets {
+    if (rows > EXPLICIT_SALTS_MAX) return { salts: 'seed', seed: this.#draw(32) };
+    return { salts: 'explicit', bytes: this.#draw(rows * SALT_BYTES), dropped: new Map() };
+  }
+
+  #draw(size: number): Uint8Array {
+    if (this.#poolAt + size > this.#pool.length) {
+      this.#random.fill(this.#pool);
+      this.#poolAt = 0;
+    }
+    return this.#pool.slice(this.#poolAt, (this.#poolAt += size));
+  }
+}
+
+export function leafHashOf(leaf: Uint8Array): Uint8Array {
+  return sha256(leafPrefix, leaf);
+}
+
+const leafPrefix = new Uint8Array(1);
+
+export function decodeLeaf(bytes: Uint8Array): LeafFacts {
+  const source = new ByteReader(bytes);
+  if (bytes.length > LEAF_BYTES_MAX) throw malformed('a leaf over 64 KiB');
+  if (source.u8() !== LEAF_FORMAT) throw malformed('an unknown leaf format');
+  const kind = kindOfNumber.get(source.u8());
+  if (kind === undefined) throw malformed('an unknown entry kind');
+  const facts: LeafFacts = {
+    kind,
+    leaf: source.u64(),
+    position: source.u64(),
+    positions: source.u32(),
+    time: source.i64(),
+    previousHash: source.raw(HASH_BYTES),
+    rowsRoot: source.raw(HASH_BYTES),
+    payloadDigest: source.raw(HASH_BYTES),
+    context: {
+      branch: source.text(),
+      tenant: source.optionalText(),
+      path: source.optionalText(),
+      principal: source.text(),
+      door: source.text(),
+      purpose: source.optionalText(),
+      correlationId: source.text(),
+      policyDigest: source.text(),
+    },
+  };
+  source.end();
+  return facts;
+}
+
+/**
+ * Opens a payload and checks it against its leaf: digest, kind and number of positions. With `rows` the rows root is
+ * recomputed too, which costs a microsecond a row; a redacted payload is always checked that way.
+ */
+export function decodeEntry(
+  facts: LeafFacts,
+  payload: Uint8Array,
+  keyring: Keyring,
+  check: { readonly redacted: boolean; readonly rows: boolean },
+): CommittedEntry {
+  if (!check.redacted && !equalBytes(sha256(payload), facts.payloadDigest))
+    throw malformed('the payload does not match its digest');
+  const { body, secrets } = decodeBody(openPayload(payload, keyring));
+  if (body.kind !== facts.kind) throw malformed('a body of another kind than its leaf says');
+  if (positionsOf(body) !== facts.positions) throw malformed('a body of another length than its leaf says');
+  if (check.redacted && !secrets) throw malformed('only rows can have been dropped');
+  if (!check.redacted && body.kind === 'rows' && body.dropped) throw malformed('rows are missing from a whole payload');
+  if (body.kind !== 'rows' && !equalBytes(facts.rowsRoot, noRowsRoot)) throw malformed('a rows root without rows');
+  if (body.kind === 'rows' && secrets && (check.rows || check.redacted)) {
+    const dropped = secrets.salts === 'explicit' ? secrets.dropped : undefined;
+    const root = rowsRoot(body, facts.context.path, saltsOfRows(secrets, facts.positions), dropped);
+    if (!equalBytes(root, facts.rowsRoot)) throw malformed('the rows do not give the root that their leaf commits to');
+  }
+  const { context, leaf, position, positions, time } = facts;
+  return { context, body, leaf, position, positions, time };
+}
+
+export function openPayload(payload: Uint8Array, keyring: Keyring): Uint8Array {
+  if (payload.length < PAYLOAD_HEAD + NONCE_BYTES + TAG_BYTES) throw malformed('a payload shorter than its frame');
+  const head = new ByteReader(payload.subarray(0, PAYLOAD_HEAD));
+  if (head.u8() !== PAYLOAD_FORMAT) throw malformed('an unknown payload format');
+  const flags = head.u8();
+  if (flags > LZ4_FLAG || head.u16() !== 0) throw malformed('unknown payload flags');
+  const keyId = head.u32();
+  const size = head.u32();
+  const nonceEnd = PAYLOAD_HEAD + NONCE_BYTES;
+  const sealedEnd = payload.length - TAG_BYTES;
+  const decipher = crypto.createDecipheriv('aes-256-gcm', keyring.open(keyId), payload.subarray(PAYLOAD_HEAD, nonceEnd), {
+    authTagLength: TAG_BYTES,
+  });
+  decipher.setAAD(payload.subarray(0, PAYLOAD_HEAD));
+  decipher.setAuthTag(payload.subarray(sealedEnd));
+  const plain = decipher.update(payload.subarray(nonceEnd, sealedEnd));
+  try {
+    decipher.final();
+  } catch (cause) {
+    throw new ServiceError('REL_STORAGE', `a payload does not open under data key ${keyId}`, { cause });
+  }
+  if (flags === 0) {
+    if (plain.length !== size) throw malformed('a body of another length');
+    return plain;
+  }
+  return unpack(plain, size);
+}
+
+/** The codec trusts the size in its own prefix and stays silent on truncated input, so both are checked around it. */
+function unpack(packed: Buffer, size: number): Uint8Array {
+  if (size > BODY_BYTES_MAX || size > packed.length * LZ4_RATIO_MAX) throw malformed('a compressed body that claims too much');
+  if (packed.length < 4 || packed.readUInt32LE(0) !== size) throw malformed('a compressed body of another length');
+  let body: Buffer;
+  try {
+    body = lz4.uncompressSync(packed);
+  } catch (cause) {
+    throw new ServiceError('REL_STORAGE', 'malformed bytes: a compressed body does not unpack', { cause });
+  }
+  if (body.length !== size) throw malformed('a compressed body that ends early');
+  return body;
+}

@@ -1,0 +1,144 @@
+/**
+ * Many appends, one write, one fsync. A group is everything that waited when the disk became free; the next one starts
+ * when the last one ends, so nobody waits for a timer while the disk is idle.
+ *
+ * - `always`, `interval`: acknowledged and visible after the group's fsync. `interval` may hold a group back for at most
+ *   10 ms; as a group begins as soon as the disk is free, it never has to.
+ * - `off`: acknowledged and visible after the write; `sync` appends still wait for an fsync.
+ * - A group of access records alone is written and not fsynced: nobody waits for that. The next fsync covers it.
+ * - After a failed write or fsync nothing is tried again: every waiting and later append is refused, because what the
+ *   disk holds is unknown.
+ */
+import { ServiceError } from '../errors.ts';
+import type { EncodedEntry } from './entry-codec.ts';
+import type { Appended, Durability, WalSync } from './log-store.ts';
+import type { LogWriter } from './log-writer.ts';
+import type { Frontier } from './merkle-tree.ts';
+
+export interface GroupListener {
+  /** The tree with everything appended so far in it. */
+  tree(): Frontier;
+  /** All entries up to here meet the sync policy. */
+  committed(last: EncodedEntry): void;
+  failed(cause: unknown): void;
+}
+
+type Promises = Pick<Appended, 'acknowledged' | 'written'>;
+
+interface Waiting {
+  readonly entries: readonly EncodedEntry[];
+  readonly needs: 'fsync' | 'write' | 'nothing';
+  readonly acknowledge: (durability: Durability) => void;
+  readonly written: () => void;
+  readonly reject: (error: ServiceError) => void;
+}
+
+type State = { at: 'idle' } | { at: 'committing'; done: Promise<void> } | { at: 'failed'; error: ServiceError };
+
+export class GroupCommit {
+  readonly #writer: LogWriter;
+  readonly #walSync: WalSync;
+  readonly #listener: GroupListener;
+  #state: State = { at: 'idle' };
+  #queue: Waiting[] = [];
+  /** Written, and waiting for whatever fsync comes next. */
+  #unsynced: Waiting[] = [];
+
+  constructor(writer: LogWriter, walSync: WalSync, listener: GroupListener) {
+    this.#writer = writer;
+    this.#walSync = walSync;
+    this.#listener = listener;
+  }
+
+  /** `sync` asks for an fsync whatever the mode; `access` means that nothing but access records is in it. */
+  add(entries: readonly EncodedEntry[], kind: { readonly sync: boolean; readonly access: boolean }): Promises {
+    const needs = kind.sync ? 'fsync' : this.#walSync === 'off' ? 'write' : kind.access ? 'nothing' : 'fsync';
+    let acknowledge!: (durability: Durability) => void;
+    let writtenDone!: () => void;
+    let rejectAcknowledged!: (error: ServiceError) => void;
+    let rejectWritten!: (error: ServiceError) => void;
+    const acknowledged = new Promise<Durability>((resolve, reject) => {
+      acknowledge = resolve;
+      rejectAcknowledged = reject;
+    });
+    const written = new Promise<void>((resolve, reject) => {
+      writtenDone = resolve;
+      rejectWritten = reject;
+    });
+    // A caller waits for one of the two; the other must not count as an unhandled rejection.
+    acknowledged.catch(ignore);
+    written.catch(ignore);
+    const reject = (error: ServiceError): void => {
+      rejectAcknowledged(error);
+      rejectWritten(error);
+    };
+    const waiting: Waiting = { entries, needs, acknowledge, written: writtenDone, reject };
+    if (this.#state.at === 'failed') reject(this.#state.error);
+    else {
+      this.#queue.push(waiting);
+      if (this.#state.at === 'idle') this.#state = { at: 'committing', done: this.#commit() };
+    }
+    return { acknowledged, written };
+  }
+
+  /** Resolves when everything added before has been committed or refused. */
+  async idle(): Promise<void> {
+    while (this.#state.at === 'committing') await this.#state.done;
+  }
+
+  /** Refuses all that waits and all that comes: also when something beside the groups has failed. */
+  fail(cause: unknown): void {
+    if (this.#state.at === 'failed') return;
+    const error = new ServiceError('REL_UNAVAILABLE', 'the log has failed and accepts no writes', { cause });
+    this.#state = { at: 'failed', error };
+    const waiting = [...this.#unsynced, ...this.#queue];
+    this.#unsynced = [];
+    this.#queue = [];
+    for (const { reject } of waiting) reject(error);
+    this.#listener.failed(cause);
+  }
+
+  async #commit(): Promise<void> {
+    let group: Waiting[] = [];
+    try {
+      // Whoever else appends in this turn of the event loop, woken by the same group, belongs to the same next group.
+      await turn();
+      while (this.#queue.length > 0 && this.#state.at !== 'failed') {
+        group = this.#queue;
+        this.#queue = [];
+        await this.#commitGroup(group);
+        await turn();
+      }
+      if (this.#state.at === 'committing') this.#state = { at: 'idle' };
+    } catch (cause) {
+      this.#unsynced.push(...group);
+      this.fail(cause);
+    }
+  }
+
+  async #commitGroup(group: readonly Waiting[]): Promise<void> {
+    const entries = group.length === 1 ? group[0]!.entries : group.flatMap((waiting) => waiting.entries);
+    const last = entries[entries.length - 1]!;
+    await this.#writer.write(entries, this.#listener.tree().copy());
+    for (const { written } of group) written();
+    if (this.#walSync === 'off') {
+      this.#listener.committed(last);
+      for (const { needs, acknowledge } of group) if (needs === 'write') acknowledge('buffered');
+    }
+    if (group.some(({ needs }) => needs === 'fsync')) {
+      await this.#writer.sync();
+      if (this.#walSync !== 'off') this.#listener.committed(last);
+      for (const { acknowledge } of this.#unsynced) acknowledge('synced');
+      this.#unsynced = [];
+      for (const { acknowledge } of group) acknowledge('synced');
+    } else {
+      for (const waiting of group) if (waiting.needs === 'nothing') this.#unsynced.push(waiting);
+    }
+  }
+}
+
+function turn(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
+}
+
+function ignore(): void {}

@@ -1,0 +1,181 @@
+/**
+ * The open log file: where the next frame goes, when a new file begins.
+ *
+ * - One write and at most one fsync a group; a group never spans files.
+ * - A file is begun durably (header, directory, manifest) before a frame lands in it, and the file before it is cut to
+ *   size and fsynced before the manifest calls it sealed.
+ * - Small frames are followed by zeros in the same write, so that most of them overwrite allocated blocks: an fsync then
+ *   has no metadata to write.
+ * - After any error the writer is never used again.
+ */
+import { assert } from '../errors.ts';
+import type { Disk, DiskFile } from './disk.ts';
+import type { EncodedEntry } from './entry-codec.ts';
+import { encodeFileHeader, encodeFrame, FILE_HEADER_BYTES, frameBytes, writeFully } from './log-file.ts';
+import { type LogFileRecord, logFileName, type Manifest, writeManifest } from './manifest.ts';
+import type { Frontier } from './merkle-tree.ts';
+import { hexOf } from './sha256.ts';
+
+export interface WriterLimits {
+  /** A file that would grow beyond this is sealed and the next one begun. */
+  readonly fileBytesMax: number;
+  /** Step by which the file grows ahead of small frames; 0 for never. */
+  readonly preallocateBytes: number;
+}
+
+export const defaultWriterLimits: WriterLimits = { fileBytesMax: 64 << 20, preallocateBytes: 256 << 10 };
+
+/** Frames beyond this are bulk: the cost of growing the file is lost in theirs. */
+const SMALL_FRAME_BYTES = 32 << 10;
+
+/** Where the log ends, as recovery found it. */
+export interface LogEnd {
+  readonly manifest: Manifest;
+  readonly file: DiskFile;
+  readonly offset: number;
+  readonly tree: Frontier;
+  readonly position: number;
+}
+
+export class LogWriter {
+  readonly #disk: Disk;
+  readonly #directory: string;
+  readonly #limits: WriterLimits;
+  #manifest: Manifest;
+  #file: DiskFile;
+  #offset: number;
+  /** Physical length: the offset, or further where zeros were written ahead. */
+  #allocated: number;
+  #tree: Frontier;
+  #position: number;
+  #durableLeaves: number;
+  #sealedBytes: number;
+
+  constructor(disk: Disk, directory: string, end: LogEnd, limits: WriterLimits) {
+    this.#disk = disk;
+    this.#directory = directory;
+    this.#limits = limits;
+    this.#manifest = end.manifest;
+    this.#file = end.file;
+    this.#offset = end.offset;
+    this.#allocated = end.offset;
+    this.#tree = end.tree;
+    this.#position = end.position;
+    this.#durableLeaves = end.tree.size;
+    this.#sealedBytes = end.manifest.files.reduce((sum, file) => sum + (file.state === 'sealed' ? file.length : 0), 0);
+  }
+
+  get files(): readonly LogFileRecord[] {
+    return this.#manifest.files;
+  }
+
+  /** Bytes of the open file that hold frames. */
+  get offset(): number {
+    return this.#offset;
+  }
+
+  get bytes(): number {
+    return this.#sealedBytes + this.#offset;
+  }
+
+  /** Leaves written, fsynced or not. */
+  get leaves(): number {
+    return this.#tree.size;
+  }
+
+  get durableLeaves(): number {
+    return this.#durableLeaves;
+  }
+
+  /** Writes the entries as one frame; `tree` is the tree with them in it. */
+  async write(entries: readonly EncodedEntry[], tree: Frontier): Promise<void> {
+    assert(entries[0]!.entry.leaf === this.leaves && tree.size === this.leaves + entries.length, 'frames hold what comes next');
+    const size = frameBytes(entries);
+    if (this.#offset + size > this.#limits.fileBytesMax && this.#offset > FILE_HEADER_BYTES) await this.#beginNextFile();
+    const place = { file: this.#current().number, offset: this.#offset, durableThrough: this.#durableLeaves };
+    const frame = encodeFrame(place, entries, this.#zerosAfter(size));
+    await writeFully(this.#file, frame, this.#offset);
+    this.#allocated = Math.max(this.#allocated, this.#offset + frame.length);
+    this.#offset += size;
+    this.#tree = tree;
+    const last = entries[entries.length - 1]!.entry;
+    this.#position = last.position + last.positions;
+  }
+
+  async sync(): Promise<void> {
+    const written = this.leaves;
+    if (this.#durableLeaves === written) return;
+    await this.#file.sync();
+    this.#durableLeaves = written;
+  }
+
+  /** Cuts the file to size; call it with nothing in flight. */
+  async close(): Promise<void> {
+    await this.#cutToSize();
+    await this.#file.close();
+  }
+
+  /** Lets go of the file as it is: after an error nothing more may be asked of it. */
+  async abandon(): Promise<void> {
+    await this.#file.close();
+  }
+
+  #current(): LogFileRecord {
+    return this.#manifest.files[this.#manifest.files.length - 1]!;
+  }
+
+  #zerosAfter(size: number): number {
+    const end = this.#offset + size;
+    const step = this.#limits.preallocateBytes;
+    if (size > SMALL_FRAME_BYTES || end <= this.#allocated || step === 0) return 0;
+    return Math.max(0, Math.min(step, this.#limits.fileBytesMax - end));
+  }
+
+  async #cutToSize(): Promise<void> {
+    if (this.#allocated > this.#offset) {
+      await this.#file.truncate(this.#offset);
+      this.#allocated = this.#offset;
+    }
+    await this.#file.sync();
+    this.#durableLeaves = this.leaves;
+  }
+
+  async #beginNextFile(): Promise<void> {
+    await this.#cutToSize();
+    const open = this.#current();
+    const record = { number: open.number + 1, firstLeaf: this.leaves, firstPosition: this.#position };
+    const file = await createLogFile(this.#disk, this.#directory, this.#manifest.logId, record);
+    const sealed: LogFileRecord = {
+      state: 'sealed',
+      number: open.number,
+      firstLeaf: open.firstLeaf,
+      firstPosition: open.firstPosition,
+      length: this.#offset,
+      leaves: this.leaves - open.firstLeaf,
+      root: hexOf(this.#tree.root()),
+    };
+    const files = [...this.#manifest.files.slice(0, -1), sealed, { state: 'open', ...record } as const];
+    this.#manifest = { logId: this.#manifest.logId, files };
+    await writeManifest(this.#disk, this.#directory, this.#manifest);
+    await this.#file.close();
+    this.#sealedBytes += this.#offset;
+    this.#file = file;
+    this.#offset = FILE_HEADER_BYTES;
+    this.#allocated = FILE_HEADER_BYTES;
+  }
+}
+
+/** A log file that holds its header and is durable, name included. Not yet in the manifest. */
+export async function createLogFile(
+  disk: Disk,
+  directory: string,
+  logId: string,
+  record: { readonly number: number; readonly firstLeaf: number; readonly firstPosition: number },
+): Promise<DiskFile> {
+  const file = await disk.open(`${directory}/${logFileName(record.number)}`, 'create');
+  const header = { file: record.number, firstLeaf: record.firstLeaf, firstPosition: record.firstPosition, logId };
+  await writeFully(file, encodeFileHeader(header), 0);
+  await file.sync();
+  await disk.syncDirectory(directory);
+  return file;
+}

@@ -1,0 +1,333 @@
+/**
+ * The log on local files: the order of everything that ever happened here.
+ *
+ * - Positions are dense and number row versions and control events; leaves are dense and number entries.
+ * - System time rises strictly with position, whatever the clock does, and never reaches an instant that a reader holds.
+ * - Every entry links to the hash of the one before it; the hash covers the sealed payload, so forgetting a key leaves
+ *   the chain verifiable.
+ * - Placing an entry is synchronous and can fail only as a whole; durability comes later, in groups.
+ * - Acknowledged means that the chosen sync policy was met. Visible means acknowledged: what one reader has seen can't
+ *   vanish for the next.
+ * - The log never looks inside a body, save that it writes `genesis` and `seal` itself.
+ *
+ *   opening -> open -> draining -> closed
+ *                \\________________/
+ *                 `-> failed: a write or fsync failed; reads of what is durable go on, nothing is written again
+ */
+import type { Clock, Random } from '../clock.ts';
+import { assert, ServiceError } from '../errors.ts';
+import { lastInstantOf } from './chain.ts';
+import { signCheckpoint } from './checkpoint-note.ts';
+import type { Disk } from './disk.ts';
+import { type EncodedEntry, EntrySealer } from './entry-codec.ts';
+import type { CommittedEntry, EntryBody, EntryContext, EntryDraft } from './entry.ts';
+import { GroupCommit } from './group-commit.ts';
+import type { Keyring } from './keys.ts';
+import { readEntries } from './log-reader.ts';
+import type { AppendOptions, Appended, Basis, LogStatus, LogStore, NextPlace, TreeHead, WalSync } from './log-store.ts';
+import { defaultWriterLimits, LogWriter, type WriterLimits } from './log-writer.ts';
+import type { Frontier } from './merkle-tree.ts';
+import { checkpointPath, type Recovered, recover } from './recovery.ts';
+import { FOREVER } from './timestamp.ts';
+
+export interface LocalLogOptions {
+  readonly disk: Disk;
+  readonly clock: Clock;
+  readonly random: Random;
+  /** The data directory; whoever opens the log holds its lock. */
+  readonly directory: string;
+  readonly keyring: Keyring;
+  /** Name of the log in its signed heads, e.g. `<host>/log/main`. */
+  readonly origin: string;
+  readonly engineVersion: string;
+  readonly walSync: WalSync;
+  /** A seal follows so long after the last write. */
+  readonly sealIdleMs: number;
+  readonly limits?: Partial<WriterLimits>;
+  /** Gets every entry that is there, in order, before `open` returns. */
+  readonly replay: (entry: CommittedEntry) => void;
+  /** Gets entries that the log writes by itself (`seal`), in the turn in which they are placed. */
+  readonly onEntry?: (entry: CommittedEntry) => void;
+}
+
+type State = { at: 'open' } | { at: 'draining' } | { at: 'closed' } | { at: 'failed'; reason: string };
+
+const ownContext: EntryContext = {
+  branch: 'main',
+  tenant: null,
+  path: null,
+  principal: 'annals',
+  door: 'internal',
+  purpose: null,
+  correlationId: '',
+  policyDigest: '',
+};
+
+export class LocalLog implements LogStore {
+  readonly #options: LocalLogOptions;
+  readonly #logDirectory: string;
+  readonly #writer: LogWriter;
+  readonly #commits: GroupCommit;
+  readonly #sealer: EntrySealer;
+  readonly #tree: Frontier;
+  readonly #logId: string;
+  readonly #recovery: LogStatus['recovery'];
+  readonly #listeners: ((basis: Basis) => void)[] = [];
+  readonly #closing = new AbortController();
+  #state: State = { at: 'open' };
+  #previousHash: Uint8Array;
+  #position: number;
+  #lastInstant: bigint;
+  #visiblePosition: number;
+  #visibleInstant: bigint;
+  /** First instants of entries that are placed and not visible: a reader's instant stays below the first. */
+  readonly #hidden: { readonly leaf: number; readonly time: bigint }[] = [];
+  #handedOut: bigint;
+  #promised: NextPlace | null = null;
+  #sealedLeaves: number;
+  #lastWriteMs = 0;
+  #sealTimer = false;
+  #sealing: Promise<void> = Promise.resolve();
+
+  /** Recovers what is there, or begins a log. Throws REL_STORAGE rather than open a log that lost something durable. */
+  static async open(options: LocalLogOptions): Promise<LocalLog> {
+    const logDirectory = `${options.directory}/log`;
+    const recovered = await recover({ ...options, logDirectory });
+    const log = new LocalLog(options, logDirectory, recovered);
+    if (log.#tree.size === 0) await log.#begin();
+    // All that was replayed is durable, and from here on the signed head says so.
+    if (log.#tree.size > recovered.checkpointSize) await log.#writeCheckpoint(log.#signHead());
+    if (log.#tree.size > log.#sealedLeaves) log.#sealWhenIdle();
+    return log;
+  }
+
+  private constructor(options: LocalLogOptions, logDirectory: string, { end, chain, report }: Recovered) {
+    this.#options = options;
+    this.#logDirectory = logDirectory;
+    this.#writer = new LogWriter(options.disk, logDirectory, end, { ...defaultWriterLimits, ...options.limits });
+    this.#sealer = new EntrySealer(options.keyring, options.random);
+    this.#tree = chain.tree;
+    this.#logId = end.manifest.logId;
+    this.#recovery = report;
+    this.#previousHash = chain.previousHash;
+    this.#position = this.#visiblePosition = chain.position;
+    this.#lastInstant = this.#visibleInstant = this.#handedOut = chain.lastInstant ?? 0n;
+    this.#sealedLeaves = chain.sealed;
+    this.#commits = new GroupCommit(this.#writer, options.walSync, {
+      tree: () => this.#tree,
+      committed: (last) => this.#makeVisible(last),
+      failed: (cause) => this.#fail(cause),
+    });
+  }
+
+  status(): LogStatus {
+    return {
+      state: this.#state.at,
+      logId: this.#logId,
+      origin: this.#options.origin,
+      leaves: this.#tree.size,
+      positions: this.#position,
+      durableLeaves: this.#writer.durableLeaves,
+      bytes: this.#writer.bytes,
+      files: this.#writer.files.length,
+      recovery: this.#recovery,
+      failure: this.#state.at === 'failed' ? this.#state.reason : null,
+    };
+  }
+
+  /** Kept until the end of the calling turn: a decision reads the place that its append will get. */
+  next(): NextPlace {
+    if (!this.#promised) {
+      this.#promised = { position: this.#position, time: this.#nextTime() };
+      queueMicrotask(() => {
+        this.#promised = null;
+      });
+    }
+    return this.#promised;
+  }
+
+  basis(): Basis {
+    const now = this.#options.clock.now();
+    const bound = this.#hidden[0]?.time ?? this.#promised?.time;
+    const below = bound !== undefined && now >= bound ? bound - 1n : now;
+    const instant = max(below, max(this.#visibleInstant, this.#handedOut));
+    assert(bound === undefined || instant < bound, 'a reader never holds the instant of an entry that it may not see');
+    this.#handedOut = instant;
+    return { position: this.#visiblePosition, instant };
+  }
+
+  append(drafts: readonly EntryDraft[], options: AppendOptions = {}): Appended {
+    if (this.#state.at !== 'open') throw this.#refusal();
+    return this.#place(drafts, options);
+  }
+
+  read(fromLeaf: number): AsyncIterable<CommittedEntry> {
+    const { disk, keyring } = this.#options;
+    return readEntries({
+      disk,
+      keyring,
+      logDirectory: this.#logDirectory,
+      files: this.#writer.files,
+      openLength: this.#writer.offset,
+      fromLeaf,
+    });
+  }
+
+  onVisible(listener: (basis: Basis) => void): void {
+    this.#listeners.push(listener);
+  }
+
+  head(): TreeHead {
+    return { size: this.#tree.size, root: this.#tree.root() };
+  }
+
+  async seal(): Promise<void> {
+    if (this.#state.at !== 'open' && this.#state.at !== 'draining') throw this.#refusal();
+    // One at a time: a seal's checkpoint is in place before the next seal is written.
+    const before = this.#sealing;
+    this.#sealing = before.then(() => this.#seal());
+    const done = this.#sealing;
+    this.#sealing = done.catch(() => undefined);
+    await done;
+  }
+
+  async close(): Promise<void> {
+    if (this.#state.at === 'closed' || this.#state.at === 'draining') return;
+    this.#closing.abort();
+    if (this.#state.at === 'open') {
+      this.#state = { at: 'draining' };
+      await this.#commits.idle();
+    }
+    if (!this.#hasFailed()) await this.seal().catch(() => undefined);
+    if (this.#hasFailed()) return this.#writer.abandon();
+    await this.#writer.close();
+    this.#state = { at: 'closed' };
+  }
+
+  async #begin(): Promise<void> {
+    const { origin, engineVersion, replay } = this.#options;
+    const { entries, acknowledged } = this.#place(
+      [{ context: ownContext, body: { kind: 'genesis', logId: this.#logId, origin, engineVersion } }],
+      { sync: true },
+    );
+    await acknowledged;
+    entries.forEach(replay);
+  }
+
+  #placeOwn(body: EntryBody): Appended {
+    const appended = this.#place([{ context: ownContext, body }], { sync: true });
+    if (this.#options.onEntry) appended.entries.forEach(this.#options.onEntry);
+    return appended;
+  }
+
+  /** Encodes everything before it changes anything: a draft that can't be encoded leaves no trace. */
+  #place(drafts: readonly EntryDraft[], { at, sync = false }: AppendOptions): Appended {
+    assert(drafts.length > 0, 'an append holds an entry');
+    const place = at ?? this.next();
+    const free = place.position === this.#position && place.time > this.#lastInstant && place.time > this.#handedOut;
+    assert(free, 'decide and append belong in one turn: the log has moved on');
+    let { position, time } = place;
+    let previousHash = this.#previousHash;
+    const encoded: EncodedEntry[] = [];
+    for (const draft of drafts) {
+      const next = this.#sealer.encode(draft, { leaf: this.#tree.size + encoded.length, position, time }, previousHash);
+      encoded.push(next);
+      previousHash = next.leafHash;
+      position += next.entry.positions;
+      time = lastInstantOf(next.entry) + 1n;
+    }
+    assert(time < FOREVER, 'the log has run out of time');
+    this.#promised = null;
+    this.#previousHash = previousHash;
+    this.#position = position;
+    this.#lastInstant = time - 1n;
+    for (const { leafHash } of encoded) this.#tree.append(leafHash);
+    this.#hidden.push({ leaf: encoded[encoded.length - 1]!.entry.leaf, time: place.time });
+    const access = drafts.every(({ body }) => body.kind === 'access');
+    const promises = this.#commits.add(encoded, { sync, access });
+    this.#sealWhenIdle();
+    return { entries: encoded.map(({ entry }) => entry), ...promises };
+  }
+
+  #nextTime(): bigint {
+    return max(this.#options.clock.now(), max(this.#lastInstant, this.#handedOut) + 1n);
+  }
+
+  #makeVisible({ entry }: EncodedEntry): void {
+    let count = 0;
+    while (count < this.#hidden.length && this.#hidden[count]!.leaf <= entry.leaf) count++;
+    this.#hidden.splice(0, count);
+    this.#visibleInstant = lastInstantOf(entry);
+    const position = entry.position + entry.positions;
+    if (position === this.#visiblePosition) return;
+    this.#visiblePosition = position;
+    if (this.#listeners.length === 0) return;
+    const basis = this.basis();
+    for (const listener of this.#listeners) listener(basis);
+  }
+
+  /** One timer at a time: it looks again when something was written while it slept. */
+  #sealWhenIdle(): void {
+    const { clock, sealIdleMs } = this.#options;
+    this.#lastWriteMs = clock.monotonicMs();
+    if (this.#sealTimer) return;
+    this.#sealTimer = true;
+    void this.#waitAndSeal(sealIdleMs).finally(() => {
+      this.#sealTimer = false;
+    });
+  }
+
+  async #waitAndSeal(sealIdleMs: number): Promise<void> {
+    const { clock } = this.#options;
+    for (let wait = sealIdleMs; wait > 0; wait = sealIdleMs - (clock.monotonicMs() - this.#lastWriteMs)) {
+      await clock.sleep(wait, this.#closing.signal);
+      if (this.#closing.signal.aborted) return;
+    }
+    await this.#commits.idle();
+    // A failure to seal has already failed the log: there is nobody else to tell.
+    if (this.#state.at === 'open') await this.seal().catch(() => undefined);
+  }
+
+  async #seal(): Promise<void> {
+    if (this.#hasFailed()) throw this.#refusal();
+    if (this.#tree.size === this.#sealedLeaves) return;
+    const { acknowledged } = this.#placeOwn({ kind: 'seal', treeSize: this.#tree.size, checkpoint: this.#signHead() });
+    // The checkpoint beside the log covers the seal as well, so that no durable entry can be missed.
+    const covering = this.#signHead();
+    this.#sealedLeaves = this.#tree.size;
+    await acknowledged;
+    await this.#writeCheckpoint(covering);
+  }
+
+  #signHead(): string {
+    return signCheckpoint(this.#options.origin, this.head(), this.#options.keyring.signer);
+  }
+
+  async #writeCheckpoint(note: string): Promise<void> {
+    try {
+      await this.#options.disk.replaceFile(checkpointPath(this.#logDirectory), Buffer.from(note));
+    } catch (cause) {
+      this.#commits.fail(cause);
+      throw this.#refusal();
+    }
+  }
+
+  #fail(cause: unknown): void {
+    this.#state = { at: 'failed', reason: cause instanceof Error ? cause.message : String(cause) };
+    this.#closing.abort();
+  }
+
+  #hasFailed(): boolean {
+    return this.#state.at === 'failed';
+  }
+
+  #refusal(): ServiceError {
+    const state = this.#state;
+    const why = state.at === 'failed' ? `the log has failed: ${state.reason}` : `the log is ${state.at}`;
+    return new ServiceError('REL_UNAVAILABLE', `${why}; it accepts no writes`);
+  }
+}
+
+function max(a: bigint, b: bigint): bigint {
+  return a > b ? a : b;
+}

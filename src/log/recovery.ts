@@ -1,0 +1,312 @@
+/**
+ * Opening what a dead process left. Order matters: everything is fsynced before it is read (what was read once must not
+ * vanish in a later power cut), every entry is followed down the chain, the tail is judged, and only then is anything
+ * changed. A crash anywhere inside leaves a state that opens the same way; a second recovery changes nothing.
+ *
+ * Cut: bytes after the last whole frame of the last file which no later frame and no signed checkpoint claims as
+ * durable; a log file that the manifest does not list yet and that holds no frame. Anything else that does not read
+ * back halts the open with file, offset and leaf.
+ */
+import type { Clock, Random } from '../clock.ts';
+import { ServiceError } from '../errors.ts';
+import { malformed } from './byte-stream.ts';
+import { Chain } from './chain.ts';
+import { openCheckpoint } from './checkpoint-note.ts';
+import type { Disk, DiskFile } from './disk.ts';
+import type { CommittedEntry } from './entry.ts';
+import type { Keyring } from './keys.ts';
+import {
+  decodeFileHeader,
+  FILE_HEADER_BYTES,
+  type FrameHeader,
+  FrameScanner,
+  frameEntries,
+  judgeTail,
+  readFully,
+} from './log-file.ts';
+import type { LogStatus, TreeHead } from './log-store.ts';
+import { createLogFile, type LogEnd } from './log-writer.ts';
+import { type LogFileRecord, logFileName, type Manifest, readManifest, writeManifest } from './manifest.ts';
+import { equalBytes, hexOf } from './sha256.ts';
+
+export interface RecoveryOptions {
+  readonly disk: Disk;
+  readonly clock: Clock;
+  readonly random: Random;
+  /** `<data>/log`. */
+  readonly logDirectory: string;
+  readonly keyring: Keyring;
+  readonly origin: string;
+  readonly replay: (entry: CommittedEntry) => void;
+}
+
+export interface Recovered {
+  readonly end: LogEnd;
+  readonly chain: Chain;
+  /** Size that the checkpoint file covers; 0 without one. */
+  readonly checkpointSize: number;
+  readonly report: LogStatus['recovery'];
+}
+
+/** How long entries may be replayed before other work gets its turn. */
+const SLICE_MS = 4;
+
+export function checkpointPath(logDirectory: string): string {
+  return `${logDirectory}/checkpoint`;
+}
+
+export async function recover(options: RecoveryOptions): Promise<Recovered> {
+  const { disk, logDirectory } = options;
+  await disk.makeDirectory(logDirectory);
+  await disk.syncDirectory(logDirectory);
+  const manifest = (await readManifest(disk, logDirectory)) ?? (await begin(options));
+  const unlisted = await findUnlisted(options, manifest);
+  const recovery = new Recovery(options, await readCheckpoint(options), unlisted?.firstLeaf ?? null);
+  const recovered = await recovery.run(manifest);
+  if (unlisted) await drop(disk, logDirectory, unlisted.name);
+  return recovered;
+}
+
+class Recovery {
+  readonly #options: RecoveryOptions;
+  readonly #checkpoint: TreeHead | null;
+  /** Leaves before a file that was begun and not listed: the open file was fsynced before that. */
+  readonly #nextFileLeaf: number | null;
+  readonly #chain: Chain;
+  #sliceStart: number;
+
+  constructor(options: RecoveryOptions, checkpoint: TreeHead | null, nextFileLeaf: number | null) {
+    this.#options = options;
+    this.#checkpoint = checkpoint;
+    this.#nextFileLeaf = nextFileLeaf;
+    this.#chain = new Chain({ keyring: options.keyring, origin: options.origin, rows: false });
+    this.#sliceStart = options.clock.monotonicMs();
+  }
+
+  async run(manifest: Manifest): Promise<Recovered> {
+    this.#checkHead();
+    const open = manifest.files[manifest.files.length - 1]!;
+    for (const record of manifest.files.slice(0, -1)) {
+      const { file, end } = await this.#readFile(manifest, record);
+      await file.close();
+      this.#checkSealed(record, end);
+    }
+    const { file, end, physical } = await this.#readFile(manifest, open);
+    this.#checkCheckpoint();
+    const cutBytes = end.dataEnd - end.offset;
+    if (physical > end.offset) {
+      await file.truncate(end.offset);
+      await file.sync();
+    }
+    const cutFrom = cutBytes > 0 ? `${logFileName(open.number)} offset ${end.offset} (leaf ${this.#chain.leaves})` : null;
+    return {
+      end: { manifest, file, offset: end.offset, tree: this.#chain.tree.copy(), position: this.#chain.position },
+      chain: this.#chain,
+      checkpointSize: this.#checkpoint?.size ?? 0,
+      report: { cutBytes, cutFrom, replayedLeaves: this.#chain.leaves },
+    };
+  }
+
+  /** Replays one file. The handle stays open. */
+  async #readFile(manifest: Manifest, record: LogFileRecord): Promise<{ file: DiskFile; end: FileEnd; physical: number }> {
+    const { disk, logDirectory } = this.#options;
+    const name = logFileName(record.number);
+    const path = `${logDirectory}/${name}`;
+    if ((await disk.size(path)) === undefined) throw this.#corrupt(record.number, 0, 'the manifest lists a file that is missing');
+    const file = await disk.open(path, 'write');
+    await file.sync();
+    const physical = await file.size();
+    const length = record.state === 'sealed' ? record.length : physical;
+    if (physical < length || (record.state === 'sealed' && physical > length)) {
+      throw this.#corrupt(record.number, Math.min(physical, length), `${physical} bytes where the manifest says ${length}`);
+    }
+    await this.#checkFileHeader(file, manifest.logId, record, physical);
+    const scanner = new FrameScanner(file, record.number, length);
+    const bad = await this.#replayFrames(scanner, record.number);
+    const verdict = judgeTail({
+      leaves: this.#chain.leaves,
+      bad,
+      sealed: record.state === 'sealed',
+      laterClaim: bad === null ? null : await lastClaim(scanner),
+      nextFileLeaf: record.state === 'open' ? this.#nextFileLeaf : null,
+      checkpointSize: record.state === 'open' ? (this.#checkpoint?.size ?? 0) : 0,
+    });
+    if (verdict.tail === 'corrupt') throw this.#corrupt(record.number, scanner.offset, verdict.reason);
+    const dataEnd = verdict.tail === 'torn' ? await scanner.dataEnd() : scanner.offset;
+    return { file, end: { offset: scanner.offset, dataEnd }, physical };
+  }
+
+  /** Follows frame after frame; returns what stands where they end, null when that is the end of the data. */
+  async #replayFrames(scanner: FrameScanner, number: number): Promise<string | null> {
+    for (;;) {
+      const offset = scanner.offset;
+      const scanned = await scanner.next();
+      if (scanned.found === 'end') return null;
+      if (scanned.found === 'bad') return scanned.reason;
+      try {
+        this.#checkClaims(scanned.header);
+        for (const stored of frameEntries(scanned.bytes, scanned.header)) {
+          const entry = this.#chain.follow(stored);
+          this.#checkHead();
+          this.#options.replay(entry);
+        }
+      } catch (cause) {
+        if (cause instanceof ServiceError) throw this.#corrupt(number, offset, cause.message, cause);
+        throw cause;
+      }
+      await this.#yield();
+    }
+  }
+
+  #checkClaims(header: FrameHeader): void {
+    if (header.firstLeaf !== this.#chain.leaves) {
+      throw malformed(`a frame from leaf ${header.firstLeaf} where ${this.#chain.leaves} belongs`);
+    }
+    if (header.durableThrough > header.firstLeaf) throw malformed('a frame that claims itself as durable before it was written');
+  }
+
+  /** The signed head must be one that this very log once had. */
+  #checkHead(): void {
+    const checkpoint = this.#checkpoint;
+    if (checkpoint?.size === this.#chain.leaves && !equalBytes(checkpoint.root, this.#chain.tree.root())) {
+      throw malformed(`the signed checkpoint of ${checkpoint.size} leaves has another root than the log`);
+    }
+  }
+
+  #checkSealed(record: LogFileRecord, end: FileEnd): void {
+    if (record.state !== 'sealed') return;
+    const leaves = this.#chain.leaves - record.firstLeaf;
+    const root = hexOf(this.#chain.tree.root());
+    if (end.offset !== record.length)
+      throw this.#corrupt(record.number, end.offset, `a sealed file of ${record.length} bytes ends early`);
+    if (leaves !== record.leaves || root !== record.root) {
+      throw this.#corrupt(record.number, end.offset, 'a sealed file with other leaves than the manifest says');
+    }
+  }
+
+  /** Seal and checkpoint file are written one after the other, so at most one seal can be without its checkpoint. */
+  #checkCheckpoint(): void {
+    if (this.#checkpoint === null && this.#chain.seals > 1) {
+      throw new ServiceError(
+        'REL_STORAGE',
+        `${checkpointPath(this.#options.logDirectory)} is missing from a log that was sealed`,
+      );
+    }
+  }
+
+  async #checkFileHeader(file: DiskFile, logId: string, record: LogFileRecord, physical: number): Promise<void> {
+    const bytes = new Uint8Array(Math.min(FILE_HEADER_BYTES, physical));
+    await readFully(file, bytes, 0);
+    let same = false;
+    try {
+      const header = decodeFileHeader(bytes);
+      same =
+        header.logId === logId &&
+        header.file === record.number &&
+        header.firstLeaf === record.firstLeaf &&
+        header.firstPosition === record.firstPosition;
+    } catch (cause) {
+      throw this.#corrupt(record.number, 0, cause instanceof Error ? cause.message : String(cause), cause);
+    }
+    if (!same || record.firstLeaf !== this.#chain.leaves || record.firstPosition !== this.#chain.position) {
+      throw this.#corrupt(record.number, 0, 'a file header that does not fit its place in the manifest');
+    }
+  }
+
+  #corrupt(number: number, offset: number, reason: string, cause?: unknown): ServiceError {
+    const place = `${this.#options.logDirectory}/${logFileName(number)} offset ${offset} (leaf ${this.#chain.leaves})`;
+    return new ServiceError('REL_STORAGE', `the log is damaged at ${place}: ${reason}`, { cause });
+  }
+
+  async #yield(): Promise<void> {
+    const { clock } = this.#options;
+    if (clock.monotonicMs() - this.#sliceStart < SLICE_MS) return;
+    await new Promise((resolve) => setImmediate(resolve));
+    this.#sliceStart = clock.monotonicMs();
+  }
+}
+
+interface FileEnd {
+  /** Where the last whole frame ends. */
+  readonly offset: number;
+  /** Where the last byte that is not zero ends. */
+  readonly dataEnd: number;
+}
+
+async function lastClaim(scanner: FrameScanner): Promise<number | null> {
+  let claim: number | null = null;
+  for await (const header of scanner.later()) claim = Math.max(claim ?? 0, header.durableThrough);
+  return claim;
+}
+
+async function readCheckpoint({ disk, logDirectory, origin, keyring }: RecoveryOptions): Promise<TreeHead | null> {
+  const bytes = await disk.readFile(checkpointPath(logDirectory));
+  if (!bytes) return null;
+  try {
+    return openCheckpoint(Buffer.from(bytes).toString('utf8'), origin, keyring.publicKeys);
+  } catch (cause) {
+    const reason = cause instanceof Error ? cause.message : String(cause);
+    throw new ServiceError('REL_STORAGE', `${checkpointPath(logDirectory)} is not a checkpoint of this log: ${reason}`, {
+      cause,
+    });
+  }
+}
+
+/** A log of no entries: file 0, then the manifest that names it. */
+async function begin(options: RecoveryOptions): Promise<Manifest> {
+  const { disk, random, logDirectory } = options;
+  const logId = hexOf(random.fill(new Uint8Array(16)));
+  const unlisted = await findUnlisted(options, { logId, files: [] });
+  if ((await disk.size(checkpointPath(logDirectory))) !== undefined) {
+    throw new ServiceError('REL_STORAGE', `${logDirectory}/manifest is missing from a log that was sealed`);
+  }
+  if (unlisted) await drop(disk, logDirectory, unlisted.name);
+  const record = { number: 0, firstLeaf: 0, firstPosition: 0 };
+  const file = await createLogFile(disk, logDirectory, logId, record);
+  await file.close();
+  const manifest: Manifest = { logId, files: [{ state: 'open', ...record }] };
+  await writeManifest(disk, logDirectory, manifest);
+  return manifest;
+}
+
+/**
+ * The file after the last listed one may be there, begun and not yet listed: then it holds no frame, and is made anew
+ * when its turn comes. Any other stranger halts the open.
+ */
+async function findUnlisted(
+  { disk, logDirectory }: RecoveryOptions,
+  manifest: Manifest,
+): Promise<{ readonly name: string; readonly firstLeaf: number | null } | null> {
+  const names = await disk.list(logDirectory);
+  const strangers = names.filter((name) => /^\d{8}\.log$/.test(name) && Number.parseInt(name, 10) >= manifest.files.length);
+  const name = strangers[0];
+  if (name === undefined) return null;
+  const path = `${logDirectory}/${name}`;
+  const number = Number.parseInt(name, 10);
+  const file = await disk.open(path, 'read');
+  const length = await file.size();
+  const scanner = new FrameScanner(file, number, length, 0);
+  let frames = 0;
+  for await (const _ of scanner.later()) frames++;
+  const header = new Uint8Array(Math.min(FILE_HEADER_BYTES, length));
+  await readFully(file, header, 0);
+  await file.close();
+  if (frames > 0 || strangers.length > 1 || number > manifest.files.length) {
+    throw new ServiceError('REL_STORAGE', `${path} is not listed in the manifest beside it and holds ${frames} frames`);
+  }
+  return { name, firstLeaf: firstLeafOf(header) };
+}
+
+/** Null when the header itself was cut short by the crash. */
+function firstLeafOf(header: Uint8Array): number | null {
+  try {
+    return decodeFileHeader(header).firstLeaf;
+  } catch {
+    return null;
+  }
+}
+
+async function drop(disk: Disk, logDirectory: string, name: string): Promise<void> {
+  await disk.unlink(`${logDirectory}/${name}`);
+  await disk.syncDirectory(logDirectory);
+}
