@@ -1,0 +1,387 @@
+/**
+ * Every way in which one seed's log can die, and what each restart must find. A life is run once, with a crash point
+ * taken before every disk call; from each point come disks that lost nothing, everything, or a random part of what was
+ * not synced. Each is a state: it is opened, compared with what clients had been promised, cut from power again, opened
+ * again, written to, and verified by code that shares nothing with the writer but the codecs.
+ *
+ * Beside crashes: a failure at every call of a life, at every call of a recovery, crashes inside recovery, processes
+ * killed on a machine that lives on, and machines switched off for good.
+ */
+import type { CommittedEntry } from '../../src/log/entry.ts';
+import type { LogStore } from '../../src/log/log-store.ts';
+import { verifyDirectory } from '../../src/log/verify.ts';
+import { crashImage, isSettled, sameImage, type Survivors } from './crash-image.ts';
+import { rowsBody, contextOf } from './drafts.ts';
+import { FaultyDisk, type Fault, type Image, type Step } from './faulty-disk.ts';
+import { History, type Promises } from './history.ts';
+import { Seeded } from './seeded.ts';
+import { type CrashPoint, drive, type Life, live, type OpenLog, type Scenario, scenarioOf } from './workload.ts';
+import { SimulatedClock } from './world.ts';
+
+/** Rare branches that a run must have gone through, or it has shown nothing. */
+export interface Marks {
+  tornTailCut: number;
+  rolled: number;
+  poisoned: number;
+  crashInsideRecovery: number;
+  faultInsideRecovery: number;
+  killed: number;
+  poweredOff: number;
+  shortWrite: number;
+  haltOnCorruption: number;
+  closedCleanly: number;
+}
+
+export interface Failure {
+  readonly seed: number;
+  /** Names the state within its seed; `--only` takes it. */
+  readonly path: string;
+  readonly what: string;
+}
+
+export interface CrashOptions {
+  readonly openLog: OpenLog;
+  /** Data directory of the logs that `openLog` opens. */
+  readonly directory: string;
+  /** Only states whose path begins with this, or leads there. */
+  readonly only?: string;
+  /** Random images of each crash point. */
+  readonly imagesPerPoint?: number;
+}
+
+export class CrashSimulation {
+  readonly marks: Marks = {
+    tornTailCut: 0,
+    rolled: 0,
+    poisoned: 0,
+    crashInsideRecovery: 0,
+    faultInsideRecovery: 0,
+    killed: 0,
+    poweredOff: 0,
+    shortWrite: 0,
+    haltOnCorruption: 0,
+    closedCleanly: 0,
+  };
+  readonly failures: Failure[] = [];
+  states = 0;
+  crashPoints = 0;
+  syncsAfterFailure = 0;
+  readonly #options: CrashOptions;
+  #seed = 0;
+
+  constructor(options: CrashOptions) {
+    this.#options = options;
+  }
+
+  /** Goes through all states of a seed, or fewer when `statesMax` or the first failure comes before. */
+  async run(seed: number, statesMax = Infinity): Promise<void> {
+    this.#seed = seed;
+    const scenario = scenarioOf(seed);
+    const enough = (): boolean => this.states >= statesMax || this.failures.length > 0;
+    const life = await live(scenario, this.#options.openLog);
+    this.#judgeLife(life, 'life');
+    this.#mark(life);
+    for (const [i, point] of life.points.entries()) {
+      if (enough()) return;
+      await this.#crash(life, point, `crash.${i}`, this.#options.imagesPerPoint ?? 6);
+    }
+    for (const step of life.steps) {
+      if (enough()) return;
+      for (const [name, fault] of faultsOf(step, scenario.seed))
+        await this.#fail(scenario, step, fault, `fault.${step.index}.${name}`);
+    }
+    const random = new Seeded(seed + 3);
+    for (let i = 0; i < 3 && !enough(); i++) await this.#powerOff(scenario, random.below(life.steps.length), `off.${i}`);
+    for (let i = 0; i < 3 && !enough(); i++) await this.#kill(life, random.pick(life.points), `kill.${i}`);
+    if (life.closed && !enough()) await this.#corrupt(life, random);
+  }
+
+  /** All images of one crash point. */
+  async #crash(life: Life, point: CrashPoint, path: string, randomImages: number): Promise<void> {
+    if (!this.#wanted(path)) return;
+    this.crashPoints++;
+    const seen: Image[] = [];
+    const random = new Seeded(life.scenario.seed * 1_000_003 + point.step);
+    const choices: [string, Survivors][] = [['none', 'none']];
+    if (!isSettled(point.disk)) {
+      choices.push(['all', 'all']);
+      for (let i = 0; i < randomImages; i++) choices.push([String(i), random]);
+    }
+    for (const [name, survivors] of choices) {
+      const image = crashImage(point.disk, survivors);
+      if (seen.some((other) => sameImage(other, image))) continue;
+      seen.push(image);
+      const nested = random.chance(0.08);
+      await this.#check(image, life, point.promises, point.promises.synced, `${path}.${name}`);
+      if (nested) await this.#crashRecovery(image, life, point.promises, `${path}.${name}`);
+    }
+  }
+
+  /** Crashes and failures inside the recovery of one image. */
+  async #crashRecovery(image: Image, life: Life, promises: Promises, path: string): Promise<void> {
+    const points: { step: Step; images: Image[] }[] = [];
+    const random = new Seeded(life.scenario.seed + points.length);
+    const steps: Step[] = [];
+    let version = -1;
+    const disk: FaultyDisk = new FaultyDisk(
+      {
+        beforeStep: (step) => {
+          steps.push(step);
+          if (disk.version === version) return undefined;
+          version = disk.version;
+          const state = disk.state();
+          if (version > 0) points.push({ step, images: [crashImage(state, 'none'), crashImage(state, random)] });
+          return undefined;
+        },
+      },
+      image,
+    );
+    try {
+      await this.#open(disk, life.scenario);
+    } catch {
+      return;
+    }
+    for (const { step, images } of points) {
+      for (const [i, inner] of images.entries()) {
+        if (i > 0 && sameImage(inner, images[0]!)) continue;
+        this.marks.crashInsideRecovery++;
+        await this.#check(inner, life, promises, promises.synced, `${path}.recovery.${step.index}.${i}`);
+      }
+    }
+    for (const step of steps) {
+      if (!['write', 'sync', 'read', 'truncate', 'syncDirectory', 'rename'].includes(step.kind)) continue;
+      await this.#failRecovery(image, life, promises, step, `${path}.recoveryFault.${step.index}`);
+    }
+  }
+
+  async #failRecovery(image: Image, life: Life, promises: Promises, at: Step, path: string): Promise<void> {
+    if (!this.#wanted(path)) return;
+    this.marks.faultInsideRecovery++;
+    const fault: Fault = { kind: 'error', code: 'EIO', bytes: at.bytes >> 1 };
+    const disk = new FaultyDisk({ beforeStep: (step) => (step.index === at.index ? fault : undefined) }, image);
+    try {
+      const log = await this.#open(disk, life.scenario);
+      const wrong = life.history.faultOf(await collect(log), promises.synced, promises);
+      if (wrong) this.#report(path, `opened in spite of an EIO, and ${wrong}`);
+    } catch {
+      // Refusing to open is the other right answer.
+    }
+    this.syncsAfterFailure += disk.syncsAfterFailure;
+    await this.#check(crashImage(disk.state(), 'none'), life, promises, promises.synced, path);
+  }
+
+  /** The same life with one failing call, and the crashes after it. */
+  async #fail(scenario: Scenario, at: Step, fault: Fault, path: string): Promise<void> {
+    if (!this.#wanted(path)) return;
+    const life = await live(scenario, this.#options.openLog, {
+      fault: (step) => (step.index === at.index ? fault : undefined),
+      pointsFrom: at.index + 1,
+    });
+    this.#judgeLife(life, path);
+    if (fault.kind === 'short') this.marks.shortWrite++;
+    if (life.state === 'failed') this.marks.poisoned++;
+    const random = new Seeded(scenario.seed + at.index);
+    const last = life.points.at(-1);
+    if (!last) return;
+    const some = life.points.length > 2 ? [life.points[random.below(life.points.length - 1)]!, last] : [last];
+    for (const [i, point] of some.entries()) await this.#crash(life, point, `${path}.${i}`, 1);
+  }
+
+  /** The machine stops for good at one call: whatever the program still does, it is not acknowledged. */
+  async #powerOff(scenario: Scenario, at: number, path: string): Promise<void> {
+    if (!this.#wanted(path)) return;
+    this.marks.poweredOff++;
+    const life = await live(scenario, this.#options.openLog, {
+      fault: (step, disk) => {
+        if (step.index === at) disk.powerOff();
+        return undefined;
+      },
+      pointsFrom: at + 1,
+    });
+    const point = life.points.at(-1);
+    if (point) await this.#crash(life, point, path, 1);
+  }
+
+  /** The process dies and the machine lives: what it had written is there, and what a restart has shown stays. */
+  async #kill(life: Life, point: CrashPoint, path: string): Promise<void> {
+    if (!this.#wanted(path)) return;
+    this.marks.killed++;
+    const disk = FaultyDisk.afterKill(point.disk);
+    let entries: CommittedEntry[];
+    try {
+      entries = await collect(await this.#open(disk, life.scenario));
+    } catch (error) {
+      return this.#report(path, `does not open after a kill: ${messageOf(error)}`);
+    }
+    const { promises } = point;
+    const wrong = life.history.faultOf(entries, Math.max(promises.written, promises.synced), promises);
+    if (wrong) this.#report(path, `after a kill: ${wrong}`);
+    const seen = submissionsIn(life.history, entries);
+    for (const survivors of ['none', new Seeded(life.scenario.seed + point.step)] as const) {
+      await this.#check(crashImage(disk.state(), survivors), life, promises, seen, `${path}.then.${typeof survivors}`);
+    }
+  }
+
+  /** A bit that turns inside a log that was closed is never taken for a torn tail. */
+  async #corrupt(life: Life, random: Seeded): Promise<void> {
+    const image = crashImage(life.points.at(-1)!.disk, 'none');
+    const logs = [...image.files].filter(([path, bytes]) => path.endsWith('.log') && bytes.length > 0);
+    for (let i = 0; i < 4; i++) {
+      const path = `rot.${i}`;
+      const [name, bytes] = random.pick(logs);
+      const rotten = bytes.slice();
+      const at = random.below(rotten.length);
+      rotten[at] = rotten[at]! ^ (1 << random.below(8));
+      const files = new Map(image.files).set(name, rotten);
+      if (!this.#wanted(path)) continue;
+      this.states++;
+      try {
+        await this.#open(new FaultyDisk({}, { directories: image.directories, files }), life.scenario);
+        this.#report(path, `opened in spite of a turned bit in ${name} at ${at}`);
+      } catch {
+        this.marks.haltOnCorruption++;
+      }
+    }
+  }
+
+  /** One state: what a restart finds, keeps, and goes on from. */
+  async #check(image: Image, life: Life, promises: Promises, mustHold: number, path: string): Promise<void> {
+    if (!this.#wanted(path) || this.failures.length > 0) return;
+    this.states++;
+    const { scenario, history } = life;
+    try {
+      const disk = new FaultyDisk({}, image);
+      const log = await this.#open(disk, scenario);
+      const entries = await collect(log);
+      const wrong = history.faultOf(entries, mustHold, promises);
+      if (wrong) return this.#report(path, wrong);
+      if (log.next().position < promises.visible) return this.#report(path, 'positions that readers had seen are gone');
+      if (log.status().recovery.cutBytes > 0) this.marks.tornTailCut++;
+      const head = log.head();
+      const given = history.roots.get(head.size);
+      if (given && Buffer.compare(given, head.root) !== 0) return this.#report(path, 'the root is not the one given out before');
+
+      const recovered = crashImage(disk.state(), 'none');
+      if (!sameImage(recovered, disk.visible())) return this.#report(path, 'recovery left changes unsynced');
+      // Where the first opening began a log, it wrote an entry of its own: only the next one is a mere recovery.
+      const settled = entries.length > 1 ? recovered : await this.#reopened(recovered, scenario);
+      const again = new FaultyDisk({}, settled);
+      const second = await this.#open(again, scenario);
+      if (!sameImage(again.visible(), settled)) return this.#report(path, 'a second recovery changed the disk');
+      const final = await this.#appendOnce(second, again, entries, path);
+      if (!final) return;
+      const report = await verifyDirectory({ disk: new FaultyDisk({}, final), directory: this.#options.directory });
+      if (!report.ok) this.#report(path, `verify: ${report.findings[0]!.place}: ${report.findings[0]!.what}`);
+    } catch (error) {
+      this.#report(path, messageOf(error));
+    }
+  }
+
+  /** Appends to a recovered log, cuts the power, and expects it back: the image then, or null after a failure. */
+  async #appendOnce(log: LogStore, disk: FaultyDisk, entries: readonly CommittedEntry[], path: string): Promise<Image | null> {
+    const history = History.of(contentOf(entries));
+    const random = new Seeded(this.#seed + entries.length);
+    const context = contextOf(1, history.submissions.length);
+    const appended = log.append([{ context, body: rowsBody(random, history.submissions.length) }], { sync: true });
+    const acknowledged = history.follow(appended);
+    await drive(acknowledged, new SimulatedClock());
+    if (!(await acknowledged)) {
+      this.#report(path, 'a recovered log refused an append');
+      return null;
+    }
+    const image = crashImage(disk.state(), 'none');
+    const third = await this.#open(new FaultyDisk({}, image), scenarioOf(this.#seed));
+    const promises = history.promises();
+    const wrong = history.faultOf(await collect(third), promises.submitted, promises);
+    if (!wrong) return image;
+    this.#report(path, `after one more append: ${wrong}`);
+    return null;
+  }
+
+  async #reopened(image: Image, scenario: Scenario): Promise<Image> {
+    const disk = new FaultyDisk({}, image);
+    await this.#open(disk, scenario);
+    return crashImage(disk.state(), 'none');
+  }
+
+  async #open(disk: FaultyDisk, scenario: Scenario): Promise<LogStore> {
+    const { walSync, fileBytes, seed } = scenario;
+    const random = new Seeded(seed + 4 + disk.steps);
+    return await this.#options.openLog({ disk, clock: new SimulatedClock(), random, walSync, fileBytes });
+  }
+
+  #judgeLife(life: Life, path: string): void {
+    this.syncsAfterFailure += life.syncsAfterFailure;
+    if (life.error) this.#report(path, life.error);
+    if (life.syncsAfterFailure > 0) this.#report(path, 'fsync was called again after it had failed');
+  }
+
+  #mark(life: Life): void {
+    if (life.files > 1) this.marks.rolled++;
+    if (life.closed) this.marks.closedCleanly++;
+  }
+
+  #wanted(path: string): boolean {
+    const { only } = this.#options;
+    return only === undefined || only.startsWith(path) || path.startsWith(only);
+  }
+
+  #report(path: string, what: string): void {
+    this.failures.push({ seed: this.#seed, path, what });
+  }
+}
+
+/** What can go wrong at a step, by name. */
+function faultsOf({ kind, bytes, index }: Step, seed: number): [string, Fault][] {
+  const error = (code: 'EIO' | 'ENOSPC', taken = 0): Fault => ({ kind: 'error', code, bytes: taken });
+  switch (kind) {
+    case 'write':
+      return [
+        ['full', error('ENOSPC')],
+        ['fullPart', error('ENOSPC', bytes >> 1)],
+        ['short', { kind: 'short', bytes: Math.max(1, bytes >> 2) }],
+      ];
+    case 'sync':
+      return [
+        ['eio', error('EIO')],
+        ['eioTorn', { kind: 'error', code: 'EIO', torn: new Seeded(seed + index) }],
+        ['full', error('ENOSPC')],
+      ];
+    case 'create':
+    case 'rename':
+    case 'truncate':
+    case 'syncDirectory':
+      return [['eio', error(kind === 'create' || kind === 'rename' ? 'ENOSPC' : 'EIO')]];
+    case 'read':
+    case 'unlink':
+    case 'open':
+    case 'makeDirectory':
+      return [['eio', error('EIO')]];
+    case 'list':
+    case 'size':
+    case 'lock':
+      return [];
+  }
+}
+
+async function collect(log: LogStore): Promise<CommittedEntry[]> {
+  const entries: CommittedEntry[] = [];
+  for await (const entry of log.read(0)) entries.push(entry);
+  return entries;
+}
+
+function contentOf(entries: readonly CommittedEntry[]): CommittedEntry[] {
+  return entries.filter(({ body }) => body.kind !== 'seal' && body.kind !== 'genesis');
+}
+
+/** How many submissions are among recovered entries. */
+function submissionsIn(history: History, entries: readonly CommittedEntry[]): number {
+  let left = contentOf(entries).length;
+  let count = 0;
+  while (left > 0) left -= history.submissions[count++]!.entries.length;
+  return count;
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? (error.stack ?? error.message) : String(error);
+}

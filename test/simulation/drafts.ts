@@ -1,0 +1,152 @@
+/** Small entries of every shape that the log orders, and a text that is equal only for equal entries. */
+import type { NamedColumn, RowBatch } from '../../src/log/columns.ts';
+import type { AccessRecord, CommittedEntry, EntryContext, EntryDraft } from '../../src/log/entry.ts';
+import { FOREVER } from '../../src/log/timestamp.ts';
+import type { Cell, ColumnType } from '../../src/log/value.ts';
+import { cellAt, VectorBuilder } from '../../src/log/vector-builder.ts';
+import type { Seeded } from './seeded.ts';
+
+export function contextOf(writer: number, submission: number): EntryContext {
+  const tenant = writer % 3 === 0 ? null : `tenant-${writer % 3}`;
+  return {
+    branch: 'main',
+    tenant,
+    path: tenant && `${tenant}/unit`,
+    principal: `writer-${writer}`,
+    door: 'http',
+    purpose: writer % 2 === 0 ? 'test' : null,
+    correlationId: `c-${submission}`,
+    policyDigest: '',
+  };
+}
+
+/** One append: one to three entries, mostly rows, some with a type before them, some records of reads. */
+export function draftsFor(random: Seeded, writer: number, submission: number): EntryDraft[] {
+  const context = contextOf(writer, submission);
+  const drafts: EntryDraft[] = [];
+  if (random.chance(0.15)) drafts.push({ context, body: typeBody(submission) });
+  if (random.chance(0.7)) drafts.push({ context, body: rowsBody(random, submission) });
+  if (random.chance(0.1)) {
+    drafts.push({ context, body: { kind: 'removal', type: 'Thing', keys: [`k${submission}`], positions: Float64Array.of(1) } });
+  }
+  if (drafts.length === 0) drafts.push({ context, body: { kind: 'access', records: [accessRecord(random, submission)] } });
+  return drafts;
+}
+
+export function rowsBody(random: Seeded, submission: number): Extract<EntryDraft['body'], { kind: 'rows' }> {
+  const rows = 1 + random.below(3);
+  const indices = Array.from({ length: rows }, (_, i) => i);
+  const closes = indices.map(() => random.below(2));
+  const offsets = [0];
+  for (const count of closes) offsets.push(offsets.at(-1)! + count);
+  return {
+    kind: 'rows',
+    type: 'Thing',
+    ops: Uint8Array.from(indices, () => random.below(3)),
+    keys: batch(rows, [
+      column(
+        '_pk',
+        'string',
+        indices.map((i) => `k${submission}.${i}`),
+      ),
+      column(
+        'valid_from',
+        'timestamp',
+        indices.map((i) => (i === 0 ? null : BigInt(submission))),
+      ),
+      column(
+        'valid_to',
+        'timestamp',
+        indices.map(() => FOREVER),
+      ),
+    ]),
+    closeOffsets: Uint32Array.from(offsets),
+    closes: Float64Array.from({ length: offsets.at(-1)! }, (_, i) => i),
+    cells: batch(rows, [
+      column(
+        'name',
+        'string',
+        indices.map(() => 'x'.repeat(random.below(random.chance(0.1) ? 900 : 40))),
+      ),
+      column(
+        'count',
+        'integer',
+        indices.map((i) => (i === 1 ? null : BigInt(random.bits()))),
+      ),
+    ]),
+    provenance: { source: 'test', method: 'import', confidence: 1, derivedFrom: null },
+  };
+}
+
+function typeBody(submission: number): EntryDraft['body'] {
+  const property = { type: 'string', required: false, masked: false, indexed: false, subject: false, dims: 0 } as const;
+  return {
+    kind: 'type',
+    definition: {
+      name: `Type${submission}`,
+      properties: { name: property },
+      open: true,
+      primaryKey: null,
+      graphTriggers: [],
+      ontologyVersion: submission,
+    },
+  };
+}
+
+function accessRecord(random: Seeded, submission: number): AccessRecord {
+  return {
+    time: BigInt(submission),
+    correlationId: `c-${submission}`,
+    principal: 'reader',
+    tenant: null,
+    path: null,
+    door: 'http',
+    action: 'query',
+    purpose: null,
+    objectType: 'Thing',
+    decision: 'allow',
+    code: null,
+    template: 'SELECT * FROM Thing WHERE _pk = ?',
+    literalDigest: null,
+    basis: BigInt(random.bits()),
+    rowCount: random.below(5),
+    costUnits: 1,
+    durationMs: 0.5,
+  };
+}
+
+function column(name: string, type: ColumnType, cells: readonly Cell[]): NamedColumn {
+  const builder = new VectorBuilder(type, cells.length);
+  for (const cell of cells) builder.append(cell);
+  return { name, type, vector: builder.build() };
+}
+
+function batch(length: number, columns: readonly NamedColumn[]): RowBatch {
+  return { length, columns };
+}
+
+/** Cells by value: the layout in which a vector rests is no part of what an entry says. */
+export function textOf(entry: CommittedEntry): string {
+  const { leaf, position, positions, time, context, body } = entry;
+  return JSON.stringify({ leaf, position, positions, time, context, body }, (_key, value: unknown) => {
+    if (typeof value === 'bigint') return `${value}n`;
+    if (ArrayBuffer.isView(value) && !(value instanceof DataView)) return Array.from(value as Uint8Array);
+    return isBatch(value) ? cellsOf(value) : value;
+  });
+}
+
+function cellsOf(rows: RowBatch): Record<string, string[]> {
+  const indices = Array.from({ length: rows.length }, (_, i) => i);
+  const entries = rows.columns.map(({ name, type, vector }) => [
+    name,
+    indices.map((row) => {
+      const cell = cellAt(vector, type, row);
+      return typeof cell === 'string' ? JSON.stringify(cell) : String(cell);
+    }),
+  ]);
+  return Object.fromEntries(entries) as Record<string, string[]>;
+}
+
+function isBatch(value: unknown): value is RowBatch {
+  return typeof value === 'object' && value !== null && 'columns' in value && 'length' in value;
+}

@@ -1,0 +1,98 @@
+/**
+ * What clients of a log were told, and what a restarted log must therefore hold: an exact prefix of the submissions, in
+ * their order, each whole or not at all, with every acknowledged one and nothing that was refused.
+ */
+import type { CommittedEntry } from '../../src/log/entry.ts';
+import type { Appended } from '../../src/log/log-store.ts';
+import { textOf } from './drafts.ts';
+
+export interface Submission {
+  readonly entries: readonly CommittedEntry[];
+  readonly texts: readonly string[];
+}
+
+/** What had been promised at one instant. Counts are of submissions, from the first. */
+export interface Promises {
+  readonly submitted: number;
+  /** Acknowledged as synced: must survive a power cut. */
+  readonly synced: number;
+  /** Handed to the operating system: must survive the death of the process. */
+  readonly written: number;
+  /** Positions below this one were shown to readers as durable. */
+  readonly visible: number;
+}
+
+export class History {
+  readonly submissions: Submission[] = [];
+  /** Roots that the log gave out, by tree size. */
+  readonly roots = new Map<number, Uint8Array>();
+  /** Rises with every new promise. */
+  version = 0;
+  #synced = 0;
+  #written = 0;
+  #visible = 0;
+
+  /** Starts from what a recovered log holds already. */
+  static of(entries: readonly CommittedEntry[]): History {
+    const history = new History();
+    history.submit(entries);
+    history.#synced = history.#written = history.submissions.length;
+    return history;
+  }
+
+  /** Follows one append; the returned promise resolves to whether it was acknowledged. */
+  follow(appended: Appended): Promise<boolean> {
+    const count = this.submit(appended.entries);
+    appended.written.then(
+      () => this.#raise(() => (this.#written = Math.max(this.#written, count))),
+      () => undefined,
+    );
+    return appended.acknowledged.then(
+      (durability) => {
+        if (durability === 'synced') this.#raise(() => (this.#synced = Math.max(this.#synced, count)));
+        return true;
+      },
+      () => false,
+    );
+  }
+
+  submit(entries: readonly CommittedEntry[]): number {
+    this.submissions.push({ entries, texts: entries.map(textOf) });
+    this.version++;
+    return this.submissions.length;
+  }
+
+  show(position: number): void {
+    this.#raise(() => (this.#visible = position));
+  }
+
+  promises(): Promises {
+    return { submitted: this.submissions.length, synced: this.#synced, written: this.#written, visible: this.#visible };
+  }
+
+  /** Says what is wrong with a recovered log, or null. Seals and the first entry are the log's own business. */
+  faultOf(recovered: readonly CommittedEntry[], mustHold: number, promises: Promises): string | null {
+    const entries = recovered.filter(({ body }) => body.kind !== 'seal' && body.kind !== 'genesis');
+    let at = 0;
+    let whole = 0;
+    while (at < entries.length && whole < promises.submitted) {
+      const { texts } = this.submissions[whole]!;
+      for (const [i, text] of texts.entries()) {
+        const entry = entries[at + i];
+        if (!entry) return `submission ${whole} came back in part`;
+        if (textOf(entry) !== text) return `entry ${at + i} is not what submission ${whole} said`;
+      }
+      at += texts.length;
+      whole++;
+    }
+    if (at < entries.length) return `${entries.length - at} entries were never submitted`;
+    if (whole < mustHold)
+      return `${mustHold - whole} promised submissions are lost (${whole} of ${promises.submitted} are there)`;
+    return null;
+  }
+
+  #raise(change: () => void): void {
+    change();
+    this.version++;
+  }
+}

@@ -1,0 +1,181 @@
+/** One short life of a log under a seed: several writers, seals, pauses, a clock that jumps, and mostly a clean end. */
+import { AssertionError, assert } from '../../src/errors.ts';
+import type { LogStore, WalSync } from '../../src/log/log-store.ts';
+import { draftsFor } from './drafts.ts';
+import { type DiskState, FaultyDisk, type Fault, type Image, type Step } from './faulty-disk.ts';
+import { History, type Promises } from './history.ts';
+import { Seeded } from './seeded.ts';
+import { SimulatedClock, settle, Turnstile } from './world.ts';
+
+export interface Scenario {
+  readonly seed: number;
+  readonly walSync: WalSync;
+  readonly writers: number;
+  readonly appendsPerWriter: number;
+  readonly fileBytes: number;
+}
+
+export type OpenLog = (world: {
+  readonly disk: FaultyDisk;
+  readonly clock: SimulatedClock;
+  readonly random: Seeded;
+  readonly walSync: WalSync;
+  readonly fileBytes: number;
+}) => Promise<LogStore>;
+
+/** An instant at which the machine could have stopped, and what had been promised by then. */
+export interface CrashPoint {
+  /** The disk call that did not happen any more. */
+  readonly step: number;
+  readonly disk: DiskState;
+  readonly promises: Promises;
+}
+
+export interface Life {
+  readonly scenario: Scenario;
+  readonly history: History;
+  readonly points: readonly CrashPoint[];
+  readonly steps: readonly Step[];
+  readonly syncsAfterFailure: number;
+  readonly state: ReturnType<LogStore['status']>['state'] | 'unopened';
+  readonly files: number;
+  readonly closed: boolean;
+  /** What must not happen even with a failing disk, or null. */
+  readonly error: string | null;
+}
+
+export interface LifeOptions {
+  /** Replaces the effect of steps; also where the power goes off. */
+  readonly fault?: (step: Step, disk: FaultyDisk) => Fault | undefined;
+  /** First step from which crash points are taken. */
+  readonly pointsFrom?: number;
+  readonly image?: Image;
+}
+
+export function scenarioOf(seed: number): Scenario {
+  const random = new Seeded(seed);
+  return {
+    seed,
+    walSync: random.pick(['always', 'interval', 'interval', 'off'] as const),
+    writers: 1 + random.below(3),
+    appendsPerWriter: 2 + random.below(3),
+    fileBytes: random.pick([1500, 3000, 1 << 16]),
+  };
+}
+
+export async function live(scenario: Scenario, openLog: OpenLog, options: LifeOptions = {}): Promise<Life> {
+  const random = new Seeded(scenario.seed + 1);
+  const clock = new SimulatedClock();
+  const turnstile = new Turnstile(random);
+  const history = new History();
+  const points: CrashPoint[] = [];
+  const steps: Step[] = [];
+  let seen = '';
+  const takePoint = (step: number): void => {
+    const now = `${disk.version}/${history.version}`;
+    if (now === seen || step < (options.pointsFrom ?? 0)) return;
+    seen = now;
+    points.push({ step, disk: disk.state(), promises: history.promises() });
+  };
+  const disk: FaultyDisk = new FaultyDisk(
+    {
+      turn: turnstile.turn,
+      beforeStep: (step) => {
+        takePoint(step.index);
+        steps.push(step);
+        return options.fault?.(step, disk);
+      },
+    },
+    options.image,
+  );
+
+  let log: LogStore | null = null;
+  let closed = false;
+  const { walSync, fileBytes } = scenario;
+  const whole = async (): Promise<void> => {
+    log = await openLog({ disk, clock, random: new Seeded(scenario.seed + 2), walSync, fileBytes });
+    if (walSync !== 'off') log.onVisible(({ position }) => history.show(position));
+    await Promise.all(
+      Array.from({ length: scenario.writers }, (_, writer) => write(writer, log!, scenario, random, clock, history)),
+    );
+    if (random.chance(0.7)) closed = await succeeds(log.close());
+  };
+  let error: string | null = null;
+  const lived = whole().catch((thrown: unknown) => {
+    // A log that can't be opened on a failing disk is right to say so; our own assertions are never right.
+    if (!options.fault || log || thrown instanceof AssertionError)
+      error = thrown instanceof Error ? thrown.stack! : String(thrown);
+  });
+  await drive(lived, clock, turnstile);
+  takePoint(disk.steps);
+  const status = (log as LogStore | null)?.status();
+  return {
+    scenario,
+    history,
+    points,
+    steps,
+    closed,
+    error,
+    syncsAfterFailure: disk.syncsAfterFailure,
+    state: status?.state ?? 'unopened',
+    files: status?.files ?? 0,
+  };
+}
+
+async function write(
+  writer: number,
+  log: LogStore,
+  scenario: Scenario,
+  random: Seeded,
+  clock: SimulatedClock,
+  history: History,
+): Promise<void> {
+  const acknowledgements: Promise<boolean>[] = [];
+  for (let i = 0; i < scenario.appendsPerWriter; i++) {
+    if (random.chance(0.3)) await clock.sleep(random.pick([1, 5, 20, 1500]));
+    if (random.chance(0.2)) clock.jump(random.pick([-1n, 1n, -3_600_000_000_000n, 10_000_000_000n, -315_360_000_000_000_000n]));
+    if (random.chance(0.15)) await succeeds(log.seal());
+    const drafts = draftsFor(random, writer, history.submissions.length);
+    const expected = log.next();
+    let acknowledged: Promise<boolean>;
+    try {
+      const appended = log.append(drafts, { at: expected, sync: random.chance(0.3) });
+      assert(appended.entries[0]!.time === expected.time, 'an append lands where next() said');
+      acknowledged = history.follow(appended);
+      const head = log.head();
+      history.roots.set(head.size, head.root);
+    } catch (error) {
+      if (log.status().state === 'open') throw error;
+      return;
+    }
+    acknowledgements.push(acknowledged);
+    if (random.chance(0.6)) await acknowledged;
+  }
+  await Promise.all(acknowledgements);
+}
+
+/** Lets calls and sleepers through, one at a time, until `task` has ended. */
+export async function drive(task: Promise<unknown>, clock: SimulatedClock, turnstile?: Turnstile): Promise<void> {
+  let done = false;
+  const end = (): void => {
+    done = true;
+  };
+  task.then(end, end);
+  let idleRounds = 0;
+  for (let round = 0; ; round++) {
+    await settle();
+    if (done) return;
+    assert(round < 100_000, 'the simulation makes progress');
+    if (turnstile?.admit() || clock.advance()) idleRounds = 0;
+    else assert(idleRounds++ < 100, 'nobody waits for what will never come');
+  }
+}
+
+async function succeeds(task: Promise<unknown>): Promise<boolean> {
+  try {
+    await task;
+    return true;
+  } catch {
+    return false;
+  }
+}
