@@ -1,0 +1,132 @@
+/** How much, how often, how large: buckets, quotas and the storage cap, with time as an argument. */
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { Quota } from '../../src/governance/admission/quota.ts';
+import { RateLimiter } from '../../src/governance/admission/rate-limit.ts';
+import { licenceOf, StorageCap } from '../../src/governance/tenancy/licence.ts';
+import { refusalOf } from './world.ts';
+
+describe('the bucket of an address', () => {
+  test('holds one second’s worth, then tells when the next request would pass', () => {
+    const limiter = new RateLimiter(2);
+    expect(limiter.take('a', 0)).toEqual({ allowed: true, limit: 2, remaining: 1, retryAfterSecs: 0, nextInMs: 0 });
+    expect(limiter.take('a', 0)).toEqual({ allowed: true, limit: 2, remaining: 0, retryAfterSecs: 0, nextInMs: 500 });
+    expect(limiter.take('a', 0)).toEqual({ allowed: false, limit: 2, remaining: 0, retryAfterSecs: 1, nextInMs: 500 });
+    expect(limiter.take('a', 499).allowed).toBe(false);
+    expect(limiter.take('a', 500).allowed).toBe(true);
+  });
+
+  test('is its own: one address empties no other’s', () => {
+    const limiter = new RateLimiter(1);
+    expect([limiter.take('a', 0), limiter.take('a', 0), limiter.take('b', 0)].map((v) => v.allowed)).toEqual([true, false, true]);
+  });
+
+  test('never lets more pass in a stretch than its rate allows, and lets the rate pass', () => {
+    const step = fc.record({ address: fc.constantFrom('a', 'b', 'c'), afterMs: fc.integer({ min: 0, max: 1500 }) });
+    fc.assert(
+      fc.property(fc.integer({ min: 1, max: 20 }), fc.array(step, { maxLength: 200 }), (rate, steps) => {
+        const limiter = new RateLimiter(rate);
+        const passed = new Map<string, number[]>();
+        let nowMs = 0;
+        for (const { address, afterMs } of steps) {
+          nowMs += afterMs % 7 === 0 ? afterMs : 0;
+          if (!limiter.take(address, nowMs).allowed) continue;
+          const times = passed.get(address) ?? [];
+          times.push(nowMs);
+          passed.set(address, times);
+        }
+        for (const times of passed.values()) {
+          times.forEach((start, i) => {
+            const end = times.at(-1)!;
+            expect(times.length - i).toBeLessThanOrEqual(rate + ((end - start) / 1000) * rate + 1e-6);
+          });
+        }
+      }),
+    );
+  });
+
+  test('an address that waits its turn is never refused', () => {
+    const limiter = new RateLimiter(10);
+    for (let i = 0; i < 500; i++) expect(limiter.take('a', i * 100).allowed).toBe(true);
+  });
+
+  test('addresses not seen for two seconds are forgotten', () => {
+    const limiter = new RateLimiter(5);
+    for (let i = 0; i < 1000; i++) limiter.take(`address ${i}`, i);
+    limiter.take('last', 3500);
+    expect(limiter.size).toBe(1);
+  });
+});
+
+describe('the quota', () => {
+  const limits = { unitsMax: 3, periodMs: 60_000, inFlightMax: 2 };
+
+  test('of a principal is used up, says when it renews, and renews', async () => {
+    const quota = new Quota(limits);
+    for (let i = 0; i < 3; i++) quota.spend('ada', 1, 1000);
+    const refusal = await refusalOf(() => quota.spend('ada', 1, 31_500));
+    expect([refusal.code, refusal.status, refusal.facts.retryAfterSecs]).toEqual(['REL_QUOTA', 429, 30]);
+    quota.spend('bob', 1, 31_500);
+    quota.spend('ada', 1, 61_000);
+  });
+
+  test('counts what a query turned out to cost, without refusing it after the fact', async () => {
+    const quota = new Quota(limits);
+    quota.spend('ada', 1, 0);
+    quota.settle('ada', 100, 0);
+    quota.settle('bob', 0, 0);
+    expect((await refusalOf(() => quota.spend('ada', 1, 0))).code).toBe('REL_QUOTA');
+    quota.spend('bob', 1, 0);
+  });
+
+  test('of running queries is per tenant and is given back', async () => {
+    const quota = new Quota(limits);
+    quota.enter('acme');
+    quota.enter('acme');
+    expect((await refusalOf(() => quota.enter('acme'))).code).toBe('REL_QUOTA');
+    quota.enter('globex');
+    quota.leave('acme');
+    quota.enter('acme');
+  });
+});
+
+describe('the storage cap', () => {
+  test('is ten gigabytes on free and none elsewhere', () => {
+    expect(licenceOf('free').storageBytesMax).toBe(10_000_000_000);
+    expect([licenceOf('server'), licenceOf('cluster')].map((licence) => licence.storageBytesMax)).toEqual([0, 0]);
+  });
+
+  test('warns once on each rise over nine tenths and refuses from the cap on', async () => {
+    const lines: string[] = [];
+    let stored = 0;
+    const cap = new StorageCap(
+      { tier: 'free', storageBytesMax: 1000 },
+      () => stored,
+      (line) => lines.push(line),
+    );
+    const at = (bytes: number): void => {
+      stored = bytes;
+      cap.admitWrite();
+    };
+    at(899);
+    expect(lines.length).toBe(0);
+    at(900);
+    at(999);
+    expect(lines).toEqual(['storage is at 90 % of its cap of 1000 bytes']);
+    at(100);
+    at(950);
+    expect(lines.length).toBe(2);
+    for (const bytes of [1000, 5000]) {
+      const refusal = await refusalOf(() => at(bytes));
+      expect([refusal.code, refusal.status]).toEqual(['REL_STORAGE_CAP', 402]);
+    }
+  });
+
+  test('of nothing never refuses', () => {
+    new StorageCap(
+      { tier: 'server', storageBytesMax: 0 },
+      () => 1e15,
+      () => undefined,
+    ).admitWrite();
+  });
+});

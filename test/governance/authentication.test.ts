@@ -1,0 +1,261 @@
+/** Who asks: registry tokens, the two secrets of settings, and development without credentials. */
+import { createHash } from 'node:crypto';
+import { describe, expect, test } from 'vitest';
+import { Ids } from '../../src/clock.ts';
+import { Authenticator, type AuthenticatorParts } from '../../src/governance/authentication/authenticator.ts';
+import { draftRotation, draftToken, verifyToken } from '../../src/governance/authentication/bearer-tokens.ts';
+import { openDevelopment, type OpenDevelopmentFacts } from '../../src/governance/authentication/open-development.ts';
+import { verifyAdmin, verifySharedSecret } from '../../src/governance/authentication/shared-secret.ts';
+import { TokenRegistry } from '../../src/governance/authentication/token-registry.ts';
+import type { TokenRecord } from '../../src/log/entry.ts';
+import { FOREVER } from '../../src/log/timestamp.ts';
+import { Seeded } from '../simulation/seeded.ts';
+import { ManualClock, refusalOf, registered, tokenRecord } from './world.ts';
+
+const clock = new ManualClock();
+const random = new Seeded(1);
+const ids = new Ids(clock, random);
+const now = clock.wallNs;
+
+const draft = (request = {}) => draftToken(request, ids, random, now);
+const holding = (...records: TokenRecord[]) => ({ token: (id: string) => records.find((record) => record.id === id) });
+const codeOf = async (work: () => unknown): Promise<string> => (await refusalOf(work)).code;
+
+describe('registry tokens', () => {
+  test('a minted token verifies, and the record holds its SHA-256 and nothing of the secret', () => {
+    const { record, token } = draft({
+      principal: 'ada',
+      tenant: 'acme',
+      organization: 'acme/eu',
+      roles: ['r'],
+      attributes: { a: 1 },
+    });
+    expect(verifyToken(token, holding(record), now)).toBe(record);
+    expect(record).toMatchObject({ principal: 'ada', tenant: 'acme', organization: 'acme/eu', roles: ['r'], expiresAt: FOREVER });
+    expect(record.secretHash).toBe(createHash('sha256').update(token).digest('hex'));
+    const secret = token.slice(-43);
+    expect(Buffer.from(secret, 'base64url').length).toBe(32);
+    expect(JSON.stringify({ ...record, expiresAt: '' })).not.toContain(secret);
+    expect(token.startsWith(`ann_${record.id}_`)).toBe(true);
+  });
+
+  test('two tokens never share id or secret', () => {
+    const drafted = Array.from({ length: 100 }, () => draft());
+    expect(new Set(drafted.map(({ token }) => token.slice(-43))).size).toBe(100);
+    expect(new Set(drafted.map(({ record }) => record.id)).size).toBe(100);
+  });
+
+  test.each<[string, (token: string, other: string) => string]>([
+    ['another secret under a known id', (token, other) => token.slice(0, -43) + other.slice(-43)],
+    ['a last character changed', (token) => token.slice(0, -2) + (token.at(-2) === 'A' ? 'B' : 'A') + token.at(-1)],
+    ['a cut token', (token) => token.slice(0, -1)],
+    ['a longer token', (token) => `${token}A`],
+    ['the id alone', (token) => token.slice(4, 40)],
+    ['another prefix', (token) => `bnn${token.slice(3)}`],
+    ['an unknown id', (_, other) => other],
+    ['nothing', () => ''],
+    ['the hash itself', (token) => createHash('sha256').update(token).digest('hex')],
+    ['upper case', (token) => token.toUpperCase()],
+  ])('%s is refused', async (_, spoil) => {
+    const mine = draft();
+    const refused = await refusalOf(() => verifyToken(spoil(mine.token, draft().token), holding(mine.record), now));
+    expect([refused.code, refused.message]).toEqual(['REL_UNAUTHENTICATED', 'missing or invalid credential']);
+  });
+
+  test('a record whose hash is damaged lets nobody in', async () => {
+    const { record, token } = draft();
+    for (const secretHash of ['', 'zz', record.secretHash.slice(2)]) {
+      expect(await codeOf(() => verifyToken(token, holding({ ...record, secretHash }), now))).toBe('REL_UNAUTHENTICATED');
+    }
+  });
+
+  test('a token is valid until just before its expiry', async () => {
+    const { record, token } = draft({ expiresInSecs: 60 });
+    const end = now + 60_000_000_000n;
+    expect(record.expiresAt).toBe(end);
+    expect(verifyToken(token, holding(record), end - 1n)).toBe(record);
+    expect(await codeOf(() => verifyToken(token, holding(record), end))).toBe('REL_UNAUTHENTICATED');
+  });
+
+  test('rotation changes id and secret and nothing else', () => {
+    const { record, token } = draft({ principal: 'ada', tenant: 'acme', purposes: ['fraud'], expiresInSecs: 60 });
+    const rotated = draftRotation(record, ids, random);
+    expect({ ...rotated.record, id: '', secretHash: '' }).toEqual({ ...record, id: '', secretHash: '' });
+    expect(rotated.record.id).not.toBe(record.id);
+    expect(rotated.token).not.toBe(token);
+    expect(verifyToken(rotated.token, holding(rotated.record), now)).toBe(rotated.record);
+  });
+
+  test.each([
+    [{ tenant: 'acme/' }],
+    [{ organization: '' }],
+    [{ tenant: 'acme', organization: 'acme-evil' }],
+    [{ tenant: 'acme/eu', organization: 'acme' }],
+    [{ principal: '' }],
+    [{ roles: ['\u0001'] }],
+    [{ purposes: [''] }],
+    [{ expiresInSecs: 0 }],
+    [{ expiresInSecs: 1.5 }],
+    [{ expiresInSecs: 1e12 }],
+  ])('minting %j is refused', async (request) => {
+    expect(await codeOf(() => draft(request))).toBe('REL_INVALID');
+  });
+
+  test('revoked and rotated tokens are as if never made, yet count as having been there', () => {
+    const standing = tokenRecord({ id: 'a' });
+    const ended = tokenRecord({ id: 'b' });
+    const tokens = [registered(standing), registered(ended, 5n)];
+    const registry = new TokenRegistry({
+      token: (id) => tokens.find(({ record }) => record.id === id),
+      tokens: () => tokens,
+      size: 2,
+    });
+    expect(registry.token('a')).toBe(standing);
+    expect(registry.token('b')).toBeUndefined();
+    expect(registry.token('c')).toBeUndefined();
+    expect(registry.tokens()).toEqual([standing]);
+    expect(registry.tokenCount).toBe(2);
+  });
+});
+
+describe('secrets of settings', () => {
+  const none = { SERVICE_PROFILE: 'free', SERVICE_ADMIN_TOKEN: null, SERVICE_BEARER_TOKEN: null } as const;
+  const both = { SERVICE_PROFILE: 'server', SERVICE_ADMIN_TOKEN: 'admin-secret', SERVICE_BEARER_TOKEN: 'bearer-secret' } as const;
+
+  test('the admin credential opens the admin surface, nothing else does', async () => {
+    verifyAdmin(both, 'admin-secret');
+    for (const presented of [null, '', 'bearer-secret', 'admin-secre', 'admin-secret ', 'Admin-secret']) {
+      expect(await codeOf(() => verifyAdmin(both, presented))).toBe('REL_UNAUTHENTICATED');
+    }
+  });
+
+  test('unset, it is the bearer token on free, 401 without either, and 503 on server and cluster', async () => {
+    const bearerOnly = { ...none, SERVICE_BEARER_TOKEN: 'bearer-secret' };
+    verifyAdmin(bearerOnly, 'bearer-secret');
+    expect(await codeOf(() => verifyAdmin(bearerOnly, 'x'))).toBe('REL_UNAUTHENTICATED');
+    expect((await refusalOf(() => verifyAdmin(none, 'x'))).status).toBe(401);
+    for (const SERVICE_PROFILE of ['server', 'cluster'] as const) {
+      expect((await refusalOf(() => verifyAdmin({ ...bearerOnly, SERVICE_PROFILE }, 'bearer-secret'))).status).toBe(503);
+    }
+  });
+
+  test('the bootstrap secret verifies whole and only when set', async () => {
+    verifySharedSecret(both, 'bearer-secret');
+    expect(await codeOf(() => verifySharedSecret(both, 'bearer'))).toBe('REL_UNAUTHENTICATED');
+    expect(await codeOf(() => verifySharedSecret(both, null))).toBe('REL_UNAUTHENTICATED');
+    expect(await codeOf(() => verifySharedSecret(none, ''))).toBe('REL_UNAUTHENTICATED');
+  });
+});
+
+describe('development without credentials', () => {
+  const open: OpenDevelopmentFacts = {
+    settings: {
+      SERVICE_OPEN_DEV_ALLOWED: true,
+      SERVICE_BEARER_TOKEN: null,
+      SERVICE_ADMIN_TOKEN: null,
+      SERVICE_PROFILE: 'free',
+    },
+    registeredTokens: 0,
+    boundToLoopback: true,
+  };
+
+  test('is open only while every condition holds', () => {
+    expect(openDevelopment(open)).toBe(true);
+    const spoiled: OpenDevelopmentFacts[] = [
+      { ...open, settings: { ...open.settings, SERVICE_OPEN_DEV_ALLOWED: false } },
+      { ...open, settings: { ...open.settings, SERVICE_BEARER_TOKEN: 'x' } },
+      { ...open, settings: { ...open.settings, SERVICE_ADMIN_TOKEN: 'x' } },
+      { ...open, settings: { ...open.settings, SERVICE_PROFILE: 'server' } },
+      { ...open, registeredTokens: 1 },
+      { ...open, boundToLoopback: false },
+    ];
+    expect(spoiled.map(openDevelopment)).toEqual(spoiled.map(() => false));
+  });
+});
+
+describe('callers', () => {
+  const { record, token } = draft({ principal: 'ada', tenant: 'acme', organization: 'acme/eu', purposes: ['fraud'] });
+  const parts = (over: Partial<AuthenticatorParts['settings']> = {}, records = [record]): AuthenticatorParts => ({
+    directory: { ...holding(...records), tokenCount: records.length },
+    clock,
+    boundToLoopback: true,
+    settings: {
+      SERVICE_PROFILE: 'free',
+      SERVICE_ADMIN_TOKEN: 'admin-secret',
+      SERVICE_BEARER_TOKEN: 'bearer-secret',
+      SERVICE_OPEN_DEV_ALLOWED: false,
+      ...over,
+    },
+  });
+  const authenticator = new Authenticator(parts());
+  const credentials = (authorization: string | undefined, organization?: string) => ({
+    authorization,
+    organization,
+    door: 'http',
+  });
+
+  test('a token’s caller is who the registry says, at the path in force', () => {
+    expect(authenticator.dataCaller(credentials(`Bearer ${token}`))).toEqual({
+      principal: 'ada',
+      credential: 'token',
+      tokenId: record.id,
+      tenant: 'acme',
+      path: 'acme/eu',
+      roles: [],
+      attributes: {},
+      purposes: ['fraud'],
+      door: 'http',
+      branch: 'main',
+    });
+    expect(authenticator.dataCaller(credentials(`bearer ${token}`, 'acme/us')).path).toBe('acme/us');
+  });
+
+  test('data routes take neither the bootstrap secret nor the admin credential', async () => {
+    for (const secret of ['bearer-secret', 'admin-secret']) {
+      expect(await codeOf(() => authenticator.dataCaller(credentials(`Bearer ${secret}`)))).toBe('REL_UNAUTHENTICATED');
+    }
+  });
+
+  test.each([undefined, '', 'Bearer', `Basic ${token}`, token, `Bearer ${token}, Bearer ${token}`, `Bearer ${token} x`])(
+    'authorization %j is refused',
+    async (authorization) => {
+      expect(await codeOf(() => authenticator.dataCaller(credentials(authorization)))).toBe('REL_UNAUTHENTICATED');
+    },
+  );
+
+  test('a valid token does not outweigh a header that names another tenant or is malformed', async () => {
+    expect(await codeOf(() => authenticator.dataCaller(credentials(`Bearer ${token}`, 'acme-evil')))).toBe('REL_XORG');
+    expect(await codeOf(() => authenticator.dataCaller(credentials(`Bearer ${token}`, 'acme/')))).toBe('REL_INVALID');
+    expect(await codeOf(() => authenticator.dataCaller(credentials(undefined, 'acme/')))).toBe('REL_UNAUTHENTICATED');
+  });
+
+  test('the administrator has no tenant and no path', () => {
+    const admin = authenticator.adminCaller(credentials('Bearer admin-secret'));
+    expect(admin).toMatchObject({ principal: 'admin', credential: 'admin', tenant: null, path: null, tokenId: null });
+  });
+
+  test('a registry token does not administer', async () => {
+    expect(await codeOf(() => authenticator.adminCaller(credentials(`Bearer ${token}`)))).toBe('REL_UNAUTHENTICATED');
+    expect(await codeOf(() => authenticator.adminCaller(credentials(undefined)))).toBe('REL_UNAUTHENTICATED');
+  });
+
+  test('a compatibility door’s caller has the bootstrap secret', async () => {
+    expect(authenticator.sharedSecretCaller('bearer-secret', 'acme', 'kv')).toMatchObject({
+      credential: 'shared-secret',
+      path: 'acme',
+      door: 'kv',
+    });
+    expect(await codeOf(() => authenticator.sharedSecretCaller(token, null, 'kv'))).toBe('REL_UNAUTHENTICATED');
+  });
+
+  test('in open development nobody needs a credential, but a wrong one is still wrong', async () => {
+    const openSettings = { SERVICE_OPEN_DEV_ALLOWED: true, SERVICE_ADMIN_TOKEN: null, SERVICE_BEARER_TOKEN: null };
+    const open = new Authenticator(parts(openSettings, []));
+    expect(open.dataCaller(credentials(undefined, 'acme'))).toMatchObject({ credential: 'none', path: 'acme' });
+    expect(open.adminCaller(credentials(undefined)).credential).toBe('admin');
+    expect(await codeOf(() => open.dataCaller(credentials(`Bearer ${token}`)))).toBe('REL_UNAUTHENTICATED');
+    const closed = new Authenticator(parts(openSettings));
+    expect(await codeOf(() => closed.dataCaller(credentials(undefined)))).toBe('REL_UNAUTHENTICATED');
+    expect(await codeOf(() => closed.adminCaller(credentials(undefined)))).toBe('REL_UNAUTHENTICATED');
+  });
+});

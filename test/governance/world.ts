@@ -1,0 +1,356 @@
+/**
+ * A gate over a log and projections small enough to read at a glance. Rows are pairs of path and key; the log can be
+ * told to refuse, and every step that matters leaves a word in `steps`.
+ */
+import type { Clock } from '../../src/clock.ts';
+import { ServiceError } from '../../src/errors.ts';
+import type { Caller } from '../../src/governance/caller.ts';
+import type { Action, Invocation } from '../../src/governance/gate-contract.ts';
+import { Gate, type GateParts, type GateSettings, type GovernedState } from '../../src/governance/gate.ts';
+import type { AccessRecord, CommittedEntry, EntryDraft, TokenRecord, TypeDefinition } from '../../src/log/entry.ts';
+import { positionsOf } from '../../src/log/entry.ts';
+import type { Appended, AppendOptions, Basis, Durability, LogStatus, LogStore, NextPlace } from '../../src/log/log-store.ts';
+import { FOREVER } from '../../src/log/timestamp.ts';
+import {
+  pathColumn,
+  type AccessPaths,
+  type PathCodes,
+  type RowBlock,
+  type ScanRequest,
+} from '../../src/projections/access-paths.ts';
+import { AuditProjection } from '../../src/projections/audit/projection.ts';
+import type { Command, PutRows } from '../../src/projections/command.ts';
+import type { Decision } from '../../src/projections/decision.ts';
+import type { RegisteredToken } from '../../src/projections/directory/projection.ts';
+
+export interface Row {
+  readonly path: string | null;
+  readonly key: string;
+}
+
+export class ManualClock implements Clock {
+  wallNs = 1_700_000_000_000_000_000n;
+  steadyMs = 0;
+  now = (): bigint => this.wallNs;
+  monotonicMs = (): number => this.steadyMs;
+  sleep = (): Promise<void> => Promise.resolve();
+}
+
+export class FakeLog implements LogStore {
+  readonly entries: CommittedEntry[] = [];
+  readonly steps: string[];
+  bytes = 0;
+  /** Thrown by `append`. */
+  refusal: ServiceError | null = null;
+  /** Rejects `written` of what is appended from now on. */
+  writeFailure: ServiceError | null = null;
+  /** While set, acknowledgements wait for it. */
+  hold: Promise<void> | null = null;
+  lastOptions: AppendOptions | undefined;
+
+  constructor(steps: string[]) {
+    this.steps = steps;
+  }
+
+  status(): LogStatus {
+    const last = this.next();
+    return {
+      state: 'open',
+      logId: 'log',
+      origin: 'origin',
+      leaves: this.entries.length,
+      positions: last.position,
+      durableLeaves: this.entries.length,
+      bytes: this.bytes,
+      files: 1,
+      recovery: { cutBytes: 0, cutFrom: null, replayedLeaves: 0 },
+      failure: null,
+    };
+  }
+
+  next(): NextPlace {
+    const last = this.entries.at(-1);
+    const position = last === undefined ? 0 : last.position + last.positions;
+    return { position, time: 1000n + BigInt(position) };
+  }
+
+  basis(): Basis {
+    const { position, time } = this.next();
+    return { position, instant: time };
+  }
+
+  append(drafts: readonly EntryDraft[], options?: AppendOptions): Appended {
+    this.lastOptions = options;
+    if (this.refusal !== null) throw this.refusal;
+    const entries = drafts.map((draft) => {
+      const { position, time } = this.next();
+      const entry = { ...draft, leaf: this.entries.length, position, positions: positionsOf(draft.body), time };
+      this.entries.push(entry);
+      this.steps.push(`append ${draft.body.kind}`);
+      return entry;
+    });
+    const failure = this.writeFailure;
+    const written = failure === null ? Promise.resolve() : Promise.reject(failure);
+    const acknowledged = (this.hold ?? Promise.resolve()).then((): Durability => {
+      if (failure !== null) throw failure;
+      this.steps.push(`ack ${drafts[0]?.body.kind}`);
+      return 'synced';
+    });
+    return { entries, acknowledged, written };
+  }
+
+  async *read(fromLeaf: number): AsyncIterable<CommittedEntry> {
+    for (const entry of this.entries.slice(fromLeaf)) yield entry;
+  }
+
+  onVisible(): void {}
+  head = (): never => {
+    throw new Error('not asked here');
+  };
+  seal = (): Promise<void> => Promise.resolve();
+  close = (): Promise<void> => Promise.resolve();
+}
+
+/** `T` rows as blocks of mixed paths, honouring or ignoring the paths that a scan is limited to. */
+export class FakeState implements GovernedState {
+  readonly rows: Row[] = [];
+  readonly codes: (string | null)[] = [null];
+  readonly tokens: RegisteredToken[] = [];
+  readonly types: TypeDefinition[] = [];
+  readonly steps: string[];
+  readonly audit: AuditProjection;
+  /** A storage that forgets the scope: what leaves must be filtered all the same. */
+  ignoresPaths = false;
+  blockRows = 3;
+  applyFailure: Error | null = null;
+  lastScan: ScanRequest | undefined;
+
+  constructor(steps: string[], audit: AuditProjection) {
+    this.steps = steps;
+    this.audit = audit;
+  }
+
+  readonly directory = {
+    token: (id: string) => this.tokens.find((token) => token.record.id === id),
+    tokens: () => this.tokens,
+    get size(): number {
+      return 0;
+    },
+  };
+
+  put(path: string | null, key: string): void {
+    if (!this.codes.includes(path)) this.codes.push(path);
+    this.rows.push({ path, key });
+  }
+
+  snapshot(basis: Basis, branch: string): AccessPaths {
+    this.steps.push('snapshot');
+    const codes: PathCodes = {
+      size: this.codes.length,
+      path: (code) => this.codes[code] ?? null,
+      codeOf: (path) => this.codes.indexOf(path),
+    };
+    return {
+      branch,
+      position: basis.position,
+      instant: basis.instant,
+      catalog: { type: (name) => this.types.find((type) => type.name === name), types: () => this.types, ontologyVersion: 1 },
+      rows: {
+        scan: (request) => this.#blocks(request),
+        estimate: (request) => ({ access: 'live', rows: this.#visible(request).length, segments: 1 }),
+        pathCodes: () => codes,
+        provenanceOf: (_type, systemFrom, paths) => {
+          const row = this.rows[Number(systemFrom)];
+          if (row === undefined || (paths !== undefined && !paths.includes(this.codes.indexOf(row.path)))) return undefined;
+          return { source: row.key, method: 'test', confidence: 1, recordedAt: systemFrom, derivedFrom: null };
+        },
+      },
+    };
+  }
+
+  decide(command: Command): Decision {
+    this.steps.push(`decide ${command.kind}`);
+    const accepted = command.kind === 'put-rows' ? command.rows.length : 0;
+    const context = {
+      branch: 'main',
+      tenant: null,
+      path: null,
+      principal: '',
+      door: '',
+      purpose: null,
+      correlationId: '',
+      policyDigest: '',
+    };
+    const body = { kind: 'genesis', logId: '', origin: '', engineVersion: '' } as const;
+    return {
+      drafts: accepted === 0 ? [] : [{ context, body }],
+      outcome: {
+        kind: command.kind,
+        accepted,
+        rejected: 0,
+        errors: [],
+        ids: [],
+        idsTruncated: false,
+        systemFrom: 0n,
+        systemFromLast: 0n,
+        changed: accepted > 0,
+      },
+    };
+  }
+
+  apply(entry: CommittedEntry): void {
+    if (this.applyFailure !== null) throw this.applyFailure;
+    this.steps.push(`apply ${entry.body.kind}`);
+    this.audit.apply(entry);
+  }
+
+  #visible(request: ScanRequest): readonly Row[] {
+    const { paths } = request;
+    if (paths === undefined || this.ignoresPaths) return this.rows;
+    return this.rows.filter((row) => paths.includes(this.codes.indexOf(row.path)));
+  }
+
+  /** Two columns in a block: the row's number in `rows`, and its path code; every second block selects rows explicitly. */
+  *#blocks(request: ScanRequest): Generator<RowBlock, void> {
+    this.lastScan = request;
+    const seen = new Set(this.#visible(request));
+    for (let first = 0; first < this.rows.length; first += this.blockRows) {
+      const stretch = this.rows.slice(first, first + this.blockRows);
+      const numbers = stretch.map((row, i) => (seen.has(row) ? i : -1)).filter((i) => i >= 0);
+      if (numbers.length === 0) continue;
+      const codes = stretch.map((row) => this.codes.indexOf(row.path));
+      const dense = numbers.length === stretch.length && first % 2 === 0;
+      yield {
+        columns: request.columns.map((name) => ({
+          kind: 'i32' as const,
+          nulls: null,
+          values: Int32Array.from(name === pathColumn ? codes : stretch.map((_, i) => first + i)),
+        })),
+        selection: dense ? null : Int32Array.from(numbers),
+        first: 0,
+        count: numbers.length,
+        scanned: 100,
+        path: codes.every((code) => code === codes[0]) ? codes[0]! : -1,
+      };
+    }
+  }
+}
+
+export const settings: GateSettings = {
+  SERVICE_PURPOSE_MODE: 'strict',
+  SERVICE_PURPOSES: ['analytics', 'fraud'],
+  SERVICE_QUERY_QUOTA: 1000,
+  SERVICE_QUERY_QUOTA_PERIOD_SECS: 60,
+  SERVICE_MAX_INFLIGHT_QUERIES: 10,
+  SERVICE_DURABILITY: 'group',
+  SERVICE_WAL_SYNC: 'interval',
+};
+
+export function caller(over: Partial<Caller> = {}): Caller {
+  return {
+    principal: 'ada',
+    credential: 'token',
+    tokenId: 'token-ada',
+    tenant: null,
+    path: null,
+    roles: [],
+    attributes: {},
+    purposes: [],
+    door: 'http',
+    branch: 'main',
+    ...over,
+  };
+}
+
+export class World {
+  readonly steps: string[] = [];
+  readonly clock = new ManualClock();
+  readonly log = new FakeLog(this.steps);
+  readonly audit = new AuditProjection();
+  readonly state = new FakeState(this.steps, this.audit);
+  readonly warnings: string[] = [];
+  readonly gate: Gate;
+
+  constructor(over: Partial<GateSettings> = {}, parts: Partial<GateParts> = {}) {
+    this.gate = new Gate({
+      log: this.log,
+      projections: this.state,
+      audit: this.audit,
+      clock: this.clock,
+      settings: { ...settings, ...over },
+      licence: { tier: 'free', storageBytesMax: 1000 },
+      digestKey: new Uint8Array(32).fill(7),
+      warn: (line) => this.warnings.push(line),
+      ...parts,
+    });
+  }
+
+  /** Access records in the log, in order. */
+  get records(): AccessRecord[] {
+    return this.log.entries.flatMap((entry) => (entry.body.kind === 'access' ? entry.body.records : []));
+  }
+
+  invoke<T>(who: Caller, action: Action, run: (invocation: Invocation) => Promise<T>, purpose: string | null = null): Promise<T> {
+    return this.gate.invoke(who, { action, purpose, correlationId: `c${this.records.length}` }, run);
+  }
+
+  /** Keys that a scan of `who` delivers. */
+  seen(who: Caller): Promise<string[]> {
+    return this.invoke(who, 'query', async (invocation) => {
+      const blocks = invocation.snapshot().rows.scan({ type: 'T', columns: ['number'], time: { system: 'all', valid: 'all' } });
+      return keysOf(this.state.rows, blocks);
+    });
+  }
+}
+
+export function keysOf(rows: readonly Row[], blocks: Iterator<RowBlock, void>): string[] {
+  const keys: string[] = [];
+  for (let step = blocks.next(); step.done !== true; step = blocks.next()) {
+    const { columns, selection, first, count } = step.value;
+    const numbers = columns[0];
+    if (numbers?.kind !== 'i32') throw new Error('the number column is i32');
+    for (let i = 0; i < count; i++) keys.push(rows[numbers.values[selection === null ? first + i : selection[i]!]!]!.key);
+  }
+  return keys;
+}
+
+export function putRows(type = 'T', count = 1): PutRows {
+  return {
+    kind: 'put-rows',
+    type,
+    rows: { length: count, columns: [] },
+    atomic: false,
+    createType: false,
+    provenance: { source: 'test', method: 'test', confidence: 1, derivedFrom: null },
+  };
+}
+
+export function tokenRecord(over: Partial<TokenRecord> = {}): TokenRecord {
+  return {
+    id: 'token-ada',
+    secretHash: '00',
+    principal: 'ada',
+    tenant: null,
+    organization: null,
+    roles: [],
+    attributes: {},
+    purposes: [],
+    expiresAt: FOREVER,
+    ...over,
+  };
+}
+
+export function registered(record: TokenRecord, endedAt: bigint | null = null): RegisteredToken {
+  return { record, mintedAt: 0n, endedAt, replacedBy: null };
+}
+
+/** The ServiceError that `work` ends with; fails when it ends otherwise. */
+export async function refusalOf(work: Promise<unknown> | (() => unknown)): Promise<ServiceError> {
+  try {
+    await (typeof work === 'function' ? work() : work);
+  } catch (error) {
+    if (error instanceof ServiceError) return error;
+    throw error;
+  }
+  throw new Error('nothing was refused');
+}
