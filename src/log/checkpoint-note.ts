@@ -59,13 +59,26 @@ export function openCheckpoint(note: string, origin: string, publicKeys: readonl
     if (bytes.toString('base64') !== match[2]) throw malformed('a checkpoint with a signature that is not canonical base64');
     const signer = match[1] === origin && known.find(({ hash }) => bytes.subarray(0, 4).equals(hash));
     if (!signer) continue;
-    const key = crypto.createPublicKey({ key: Buffer.concat([spkiPrefix, signer.publicKey]), format: 'der', type: 'spki' });
-    const valid = bytes.length === 68 && crypto.verify(null, Buffer.from(text), key, bytes.subarray(4));
+    const valid = bytes.length === 68 && crypto.verify(null, Buffer.from(text), verifierOf(signer.publicKey), bytes.subarray(4));
     if (!valid) throw malformed('a checkpoint with a signature that does not verify');
     verified++;
   }
   if (verified === 0) throw malformed('a checkpoint that no key of this log has signed');
   return parseHead(text, origin);
+}
+
+const verifiers = new Map<string, crypto.KeyObject>();
+
+/** A log has few keys and many seals; importing a key costs as much as a verification. */
+function verifierOf(publicKey: Uint8Array): crypto.KeyObject {
+  const name = Buffer.from(publicKey).toString('latin1');
+  let key = verifiers.get(name);
+  if (!key) {
+    key = crypto.createPublicKey({ key: Buffer.concat([spkiPrefix, publicKey]), format: 'der', type: 'spki' });
+    if (verifiers.size >= 64) verifiers.clear();
+    verifiers.set(name, key);
+  }
+  return key;
 }
 
 function parseHead(text: string, origin: string): TreeHead {

@@ -1,7 +1,9 @@
 /** The log under test, put together as the service does it: lock, keys, then the log. */
 import type { LogStore } from '../../src/log/log-store.ts';
-import { openKeyring } from '../../src/log/keys.ts';
+import { type Keyring, keyFilePath, openKeyring } from '../../src/log/keys.ts';
 import { LocalLog } from '../../src/log/log.ts';
+import type { FaultyDisk } from './faulty-disk.ts';
+import type { Seeded } from './seeded.ts';
 import type { OpenLog } from './workload.ts';
 
 export const directory = '/data';
@@ -11,7 +13,7 @@ export const origin = 'simulated/log/main';
 export const openLocalLog: OpenLog = async ({ disk, clock, random, walSync, fileBytes }): Promise<LogStore> => {
   await disk.makeDirectory(directory);
   await disk.lock(`${directory}/lock`);
-  const keyring = await openKeyring({ disk, random, directory, kek });
+  const keyring = await openKeys({ disk, random });
   return await LocalLog.open({
     disk,
     clock,
@@ -26,3 +28,16 @@ export const openLocalLog: OpenLog = async ({ disk, clock, random, walSync, file
     replay: () => undefined,
   });
 };
+
+const opened = new Map<string, Keyring>();
+
+/** Opening the same key file again and again would be half of all the work. */
+async function openKeys({ disk, random }: { disk: FaultyDisk; random: Seeded }): Promise<Keyring> {
+  const stored = await disk.readFile(keyFilePath(directory));
+  const known = stored && opened.get(Buffer.from(stored).toString('latin1'));
+  if (known) return known;
+  const keyring = await openKeyring({ disk, random, directory, kek });
+  const file = disk.visible().files.get(keyFilePath(directory));
+  if (file) opened.set(Buffer.from(file).toString('latin1'), keyring);
+  return keyring;
+}

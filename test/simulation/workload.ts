@@ -134,7 +134,7 @@ async function write(
   for (let i = 0; i < scenario.appendsPerWriter; i++) {
     if (random.chance(0.3)) await clock.sleep(random.pick([1, 5, 20, 1500]));
     if (random.chance(0.2)) clock.jump(random.pick([-1n, 1n, -3_600_000_000_000n, 10_000_000_000n, -315_360_000_000_000_000n]));
-    if (random.chance(0.15)) await succeeds(log.seal());
+    if (random.chance(0.08)) await succeeds(log.seal());
     const drafts = draftsFor(random, writer, history.submissions.length);
     const expected = log.next();
     let acknowledged: Promise<boolean>;
