@@ -242,7 +242,8 @@ export class LocalLog implements LogStore {
     this.#position = position;
     this.#lastInstant = time - 1n;
     for (const { leafHash } of encoded) this.#tree.append(leafHash);
-    this.#hidden.push({ leaf: encoded[encoded.length - 1]!.entry.leaf, time: place.time });
+    // Access records hide nothing from readers, and wait for an fsync that may be long in coming.
+    if (position > place.position) this.#hidden.push({ leaf: encoded[encoded.length - 1]!.entry.leaf, time: place.time });
     const access = drafts.every(({ body }) => body.kind === 'access');
     const promises = this.#commits.add(encoded, { sync, access });
     this.#sealWhenIdle();

@@ -176,7 +176,11 @@ describe('development without credentials', () => {
 describe('callers', () => {
   const { record, token } = draft({ principal: 'ada', tenant: 'acme', organization: 'acme/eu', purposes: ['fraud'] });
   const parts = (over: Partial<AuthenticatorParts['settings']> = {}, records = [record]): AuthenticatorParts => ({
-    directory: { ...holding(...records), tokenCount: records.length },
+    directory: {
+      token: (id) => records.map((token) => registered(token)).find((token) => token.record.id === id),
+      tokens: () => records.map((token) => registered(token)),
+      size: records.length,
+    },
     clock,
     boundToLoopback: true,
     settings: {

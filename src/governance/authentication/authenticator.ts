@@ -4,11 +4,13 @@
  */
 import type { Clock } from '../../clock.ts';
 import type { Settings } from '../../config.ts';
+import type { Directory } from '../../projections/directory/projection.ts';
 import type { Caller } from '../caller.ts';
 import { parseOrganization, pathInForce } from '../tenancy/organization.ts';
-import { unauthenticated, verifyToken, type TokenDirectory } from './bearer-tokens.ts';
+import { unauthenticated, verifyToken } from './bearer-tokens.ts';
 import { openDevelopment } from './open-development.ts';
 import { verifyAdmin, verifySharedSecret } from './shared-secret.ts';
+import { TokenRegistry } from './token-registry.ts';
 
 export interface Credentials {
   /** `Authorization` header as sent. */
@@ -19,7 +21,7 @@ export interface Credentials {
 }
 
 export interface AuthenticatorParts {
-  readonly directory: TokenDirectory & { readonly tokenCount: number };
+  readonly directory: Pick<Directory, 'token' | 'tokens' | 'size'>;
   readonly clock: Clock;
   readonly settings: Pick<
     Settings,
@@ -31,18 +33,19 @@ export interface AuthenticatorParts {
 
 export class Authenticator {
   readonly #parts: AuthenticatorParts;
+  readonly #registry: TokenRegistry;
 
   constructor(parts: AuthenticatorParts) {
     this.#parts = parts;
+    this.#registry = new TokenRegistry(parts.directory);
   }
 
   /** A caller of the data listener. Throws REL_UNAUTHENTICATED, REL_XORG, or REL_INVALID for a malformed header. */
   dataCaller(credentials: Credentials): Caller {
-    const { directory, clock } = this.#parts;
     if (credentials.authorization === undefined && this.#isOpen()) {
       return { ...nobody, path: parseOrganization(credentials.organization), door: credentials.door };
     }
-    const token = verifyToken(bearer(credentials.authorization), directory, clock.now());
+    const token = verifyToken(bearer(credentials.authorization), this.#registry, this.#parts.clock.now());
     return {
       principal: token.principal,
       credential: 'token',
@@ -73,8 +76,8 @@ export class Authenticator {
   }
 
   #isOpen(): boolean {
-    const { settings, directory, boundToLoopback } = this.#parts;
-    return openDevelopment({ settings, registeredTokens: directory.tokenCount, boundToLoopback });
+    const { settings, boundToLoopback } = this.#parts;
+    return openDevelopment({ settings, registeredTokens: this.#registry.tokenCount, boundToLoopback });
   }
 }
 
