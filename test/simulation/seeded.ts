@@ -37,7 +37,13 @@ export class Seeded implements Random {
   }
 
   fill<T extends Uint8Array>(target: T): T {
-    for (let i = 0; i < target.length; i++) target[i] = this.bits();
+    for (let i = 0; i < target.length; i += 4) {
+      const bits = this.bits();
+      target[i] = bits;
+      target[i + 1] = bits >>> 8;
+      target[i + 2] = bits >>> 16;
+      target[i + 3] = bits >>> 24;
+    }
     return target;
   }
 }
