@@ -312,7 +312,7 @@ export const mutants: readonly Mutant[] = [
     killedBy: audit,
   },
   {
-    name: 'governance: audit stretches forget their earliest record',
+    name: 'governance: audit stretches forget their latest record',
     file: 'src/projections/audit/projection.ts',
     find: 'if (until > words[last + 4]!) words[last + 4] = until;',
     replace: '',
