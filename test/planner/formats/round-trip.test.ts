@@ -8,7 +8,7 @@ const name = fc.oneof(
   fc.constantFrom('a', 'b', 'id', 'long name', 'né', 'constructor', 'quo"te', 'x'.repeat(40)),
   fc
     .string({ unit: 'binary', minLength: 1, maxLength: 12 })
-    .filter((text) => !/^_|^(tenant_id|namespace_path|system_\w+|valid_\w+)$/.test(text)),
+    .filter((text) => !/^_|\p{Cc}|^(tenant_id|namespace_path|system_\w+|valid_\w+)$/u.test(text)),
 );
 const text = fc.oneof(
   fc.string({ unit: 'binary', maxLength: 40 }),

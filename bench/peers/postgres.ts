@@ -1,0 +1,146 @@
+/**
+ * PostgreSQL as a peer: a cluster of its own in a temporary directory, synchronous_commit=on, run as an unprivileged
+ * user (it refuses root). Null where it is not installed.
+ */
+import { spawnSync } from 'node:child_process';
+import { chmodSync, existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { clientCore, mustRun, pinned, serverCore, start, stop } from '../processes.ts';
+import { orderColumns } from '../workload.ts';
+
+const settings = [
+  'synchronous_commit=on',
+  'fsync=on',
+  'shared_buffers=1GB',
+  'max_wal_size=8GB',
+  'checkpoint_timeout=30min',
+  'max_connections=200',
+];
+
+export class Postgres {
+  readonly version: string;
+  readonly #bin: string;
+  readonly #directory: string;
+  readonly #port: number;
+  readonly #server: ReturnType<typeof start>;
+
+  private constructor(bin: string, directory: string, port: number, server: ReturnType<typeof start>, version: string) {
+    this.#bin = bin;
+    this.#directory = directory;
+    this.#port = port;
+    this.#server = server;
+    this.version = version;
+  }
+
+  static async start(parent: string, port: number): Promise<Postgres | null> {
+    const bin = installed();
+    if (bin === null) return null;
+    const directory = join(parent, 'postgres');
+    mkdirSync(directory, { recursive: true });
+    chmodSync(parent, 0o755);
+    const root = process.getuid?.() === 0;
+    if (root) await mustRun(['chown', 'postgres', directory]);
+    const data = join(directory, 'data');
+    await mustRun(asUser([join(bin, 'initdb'), '-D', data, '-A', 'trust', '-U', 'postgres', '--no-locale', '-E', 'UTF8']));
+    const options = settings.flatMap((setting) => ['-c', setting]);
+    const command = [
+      join(bin, 'postgres'),
+      '-D',
+      data,
+      '-p',
+      String(port),
+      '-k',
+      directory,
+      '-c',
+      'listen_addresses=127.0.0.1',
+      ...options,
+    ];
+    const server = start(pinned(serverCore, asUser(command)), { stdio: 'ignore' });
+    const version = spawnSync(join(bin, 'postgres'), ['--version']).stdout.toString().trim().split(' ')[2]!;
+    const postgres = new Postgres(bin, directory, port, server, version);
+    for (let attempt = 0; spawnSync(join(bin, 'pg_isready'), ['-h', '127.0.0.1', '-p', String(port)]).status !== 0; attempt++) {
+      if (attempt > 100 || server.exitCode !== null) throw new Error('PostgreSQL did not start');
+      await new Promise((resolve) => setTimeout(resolve, 100));
+    }
+    return postgres;
+  }
+
+  /** Rows a second of COPY FROM STDIN into a table with a text primary key, on one connection. */
+  async copy(csv: Buffer, rows: number): Promise<number> {
+    await this.#psql(`DROP TABLE IF EXISTS orders; CREATE TABLE orders (${columnsSql}); CHECKPOINT`);
+    const { seconds } = await mustRun(this.#client('psql', '-qc', 'COPY orders FROM STDIN (FORMAT csv)'), { input: csv });
+    return rows / seconds;
+  }
+
+  /** Transactions a second of single-row INSERTs, prepared, each its own commit. */
+  async inserts(clients: number, seconds: number): Promise<number> {
+    await this.#psql(
+      `DROP TABLE IF EXISTS commits; DROP SEQUENCE IF EXISTS numbers; CREATE SEQUENCE numbers CACHE 100; CREATE TABLE commits (${columnsSql})`,
+    );
+    const insert = `INSERT INTO commits VALUES ('order-' || nextval('numbers'), 'customer-17', 'north', 'category-42', 1234.56, 7, 1700000000000, true, 'fragile gift parcel');`;
+    return this.#pgbench(insert, clients, seconds, ['-M', 'prepared']);
+  }
+
+  /** Reads a second by primary key out of what `copy` loaded. */
+  async pointReads(rows: number, clients: number, seconds: number, mode: 'simple' | 'prepared'): Promise<number> {
+    const select = `\\set n random(0, ${rows - 1})\nSELECT * FROM orders WHERE id = 'order-' || lpad(:n::text, 10, '0');`;
+    return this.#pgbench(select, clients, seconds, ['-M', mode]);
+  }
+
+  async stop(): Promise<void> {
+    await stop(this.#server, 'SIGINT');
+  }
+
+  async #pgbench(script: string, clients: number, seconds: number, options: readonly string[]): Promise<number> {
+    const file = join(this.#directory, 'script.sql');
+    writeFileSync(file, `${script}\n`);
+    const { stdout } = await mustRun(
+      this.#client('pgbench', '-n', '-f', file, '-c', String(clients), '-j', '1', '-T', String(seconds), ...options),
+    );
+    const tps = /tps = ([\d.]+)/.exec(stdout);
+    if (!tps) throw new Error(`pgbench said: ${stdout.slice(0, 500)}`);
+    return Number(tps[1]);
+  }
+
+  #psql(sql: string): Promise<unknown> {
+    return mustRun(this.#client('psql', '-qc', sql));
+  }
+
+  #client(program: string, ...options: string[]): string[] {
+    return pinned(clientCore, [
+      join(this.#bin, program),
+      '-h',
+      '127.0.0.1',
+      '-p',
+      String(this.#port),
+      '-U',
+      'postgres',
+      ...options,
+      'postgres',
+    ]);
+  }
+}
+
+const columnsSql = orderColumns
+  .map((name) => {
+    if (name === 'id') return 'id text PRIMARY KEY';
+    if (name === 'amount') return 'amount double precision';
+    if (name === 'quantity' || name === 'placed') return `${name} bigint`;
+    return name === 'paid' ? 'paid boolean' : `${name} text`;
+  })
+  .join(', ');
+
+function installed(): string | null {
+  const lib = '/usr/lib/postgresql';
+  const versions = existsSync(lib) ? readdirSync(lib).toSorted((a, b) => Number(b) - Number(a)) : [];
+  const candidates = [...versions.map((version) => join(lib, version, 'bin')), '/usr/local/bin'];
+  return (
+    candidates.find((bin) =>
+      ['postgres', 'initdb', 'psql', 'pgbench', 'pg_isready'].every((name) => existsSync(join(bin, name))),
+    ) ?? null
+  );
+}
+
+function asUser(command: string[]): string[] {
+  return process.getuid?.() === 0 ? ['setpriv', '--reuid=postgres', '--regid=postgres', '--clear-groups', ...command] : command;
+}

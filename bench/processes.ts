@@ -1,0 +1,71 @@
+/** Child processes of a bench: started pinned to a core, stopped by their own id, never left behind. */
+import { type ChildProcess, type SpawnOptions, spawn, spawnSync } from 'node:child_process';
+import { availableParallelism } from 'node:os';
+
+/** The measured product has one core and the load the other, where there are two and `taskset` can say so. */
+const canPin = availableParallelism() > 1 && spawnSync('taskset', ['-p', String(process.pid)]).status === 0;
+export const serverCore = canPin ? '1' : null;
+export const clientCore = canPin ? '0' : null;
+
+const running = new Set<ChildProcess>();
+process.on('exit', () => {
+  for (const child of running) child.kill('SIGKILL');
+});
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => process.exit(1));
+
+export function pinned(core: string | null, command: readonly string[]): string[] {
+  return core === null ? [...command] : ['taskset', '-c', core, ...command];
+}
+
+export function start(command: readonly string[], options: SpawnOptions = {}): ChildProcess {
+  const child = spawn(command[0]!, command.slice(1), { stdio: ['ignore', 'pipe', 'pipe'], ...options });
+  running.add(child);
+  child.once('exit', () => running.delete(child));
+  return child;
+}
+
+export interface Ran {
+  readonly status: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+  readonly seconds: number;
+}
+
+export async function run(command: readonly string[], options: SpawnOptions & { input?: Buffer } = {}): Promise<Ran> {
+  const { input, ...spawnOptions } = options;
+  const began = performance.now();
+  const child = start(command, { ...spawnOptions, stdio: [input ? 'pipe' : 'ignore', 'pipe', 'pipe'] });
+  const out: Buffer[] = [];
+  const err: Buffer[] = [];
+  child.stdout!.on('data', (bytes: Buffer) => out.push(bytes));
+  child.stderr!.on('data', (bytes: Buffer) => err.push(bytes));
+  child.stdin?.on('error', () => undefined);
+  if (input) child.stdin!.end(input);
+  const status = await exited(child);
+  return {
+    status,
+    stdout: Buffer.concat(out).toString(),
+    stderr: Buffer.concat(err).toString(),
+    seconds: (performance.now() - began) / 1000,
+  };
+}
+
+export async function mustRun(command: readonly string[], options: SpawnOptions & { input?: Buffer } = {}): Promise<Ran> {
+  const ran = await run(command, options);
+  if (ran.status !== 0) throw new Error(`${command.join(' ').slice(0, 200)}: exit ${ran.status}\n${ran.stderr.slice(0, 2000)}`);
+  return ran;
+}
+
+export async function stop(child: ChildProcess, signal: NodeJS.Signals = 'SIGTERM'): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  child.kill(signal);
+  await exited(child);
+}
+
+function exited(child: ChildProcess): Promise<number | null> {
+  if (child.exitCode !== null || child.signalCode !== null) return Promise.resolve(child.exitCode);
+  return new Promise((resolve, reject) => {
+    child.once('error', reject);
+    child.once('close', resolve);
+  });
+}
