@@ -1,0 +1,48 @@
+/**
+ * Types that exist without being registered, and the types whose rows never leave. Source: specification, "Compatibility
+ * doors", "Memory types", "Other resources" and "Classified types". Pure; every room may name it.
+ */
+import type { PropertyDefinition, TypeDefinition } from '../../log/entry.ts';
+import type { ColumnType } from '../../log/value.ts';
+
+const property = (type: ColumnType): PropertyDefinition => ({
+  type,
+  required: false,
+  masked: false,
+  indexed: false,
+  subject: false,
+  dims: 0,
+});
+
+function builtin(name: string, columns: Readonly<Record<string, ColumnType>>): TypeDefinition {
+  const properties: Record<string, PropertyDefinition> = Object.create(null);
+  for (const [column, type] of Object.entries(columns)) properties[column] = property(type);
+  return { name, properties, open: true, primaryKey: null, graphTriggers: [], ontologyVersion: 0 };
+}
+
+/** In codepoint order of their names. Open: what writes them may bring further columns. */
+export const builtinTypes: readonly TypeDefinition[] = [
+  builtin('AgentSession', { session_id: 'string' }),
+  builtin('DecisionRecord', { choice: 'string', inputs: 'json', rationale: 'string', session_id: 'string' }),
+  builtin('DocumentChunk', { source_id: 'string', sequence: 'integer', content: 'string' }),
+  builtin('DocumentEntry', { collection: 'string', document: 'json' }),
+  builtin('DocumentSource', { title: 'string', uri: 'string' }),
+  builtin('Episode', { title: 'string', session_id: 'string' }),
+  builtin('KnowledgeTriple', { subject: 'string', predicate: 'string', object: 'string' }),
+  builtin('KvEntry', { value: 'string' }),
+  builtin('MemoryItem', { content: 'string', session_id: 'string', confidence: 'number', memory_class: 'string' }),
+  builtin('ObjectStoreBucket', { name: 'string' }),
+  builtin('ObjectStoreObject', { bucket: 'string', key: 'string', size: 'integer', content_hash: 'string' }),
+  builtin('PubSubMessage', { channel: 'string', message: 'string' }),
+  builtin('ToolCall', { name: 'string', arguments: 'json', result: 'json', latency: 'number', session_id: 'string' }),
+];
+
+export const builtinTypeNames: ReadonlySet<string> = new Set(builtinTypes.map((type) => type.name));
+
+/** Never returned through any door, and never registered or written: whether they hold anything stays unknown. */
+export const classifiedTypes: ReadonlySet<string> = new Set([
+  'SourceTrueIdentity',
+  'SigintIntercept',
+  'AccessScopedIntercept',
+  'LawfulInterceptRecord',
+]);

@@ -1,0 +1,201 @@
+/** Registering and evolving types: a command and the catalog to a `type` entry. Pure. */
+import { ServiceError } from '../../errors.ts';
+import type { GraphTrigger, PropertyDefinition, TypeDefinition } from '../../log/entry.ts';
+import type { NextPlace } from '../../log/log-store.ts';
+import { type ColumnType, checkIdentifier, columnTypes, limits, systemColumns } from '../../log/value.ts';
+import type { CatalogReader } from '../access-paths.ts';
+import type { EvolveType, RegisterType } from '../command.ts';
+import { type DecideContext, type Decision, decideOne } from '../decision.ts';
+import { builtinTypeNames, classifiedTypes } from './builtin-types.ts';
+
+/** What evolving has to know of stored cells. */
+export interface StoredColumns {
+  /** True when every stored integer of the column is exact as a double (at most 2^53 either way). */
+  integersFitNumber(type: string, column: string): boolean;
+}
+
+/** Embeddings are columns of every type: `_emb_<slot>`. */
+export const embeddingPrefix = '_emb_';
+
+export function decideRegister(command: RegisterType, catalog: CatalogReader, context: DecideContext, next: NextPlace): Decision {
+  checkIdentifier(command.name, 'a type name');
+  refuseClassified(command.name);
+  const properties = Object.entries(command.properties ?? {});
+  checkCount(properties.length);
+  for (const [name, property] of properties) checkProperty(name, property);
+  checkPrimaryKey(command);
+  checkTriggers(command);
+
+  const existing = catalog.type(command.name);
+  if (existing) {
+    if (sameDeclaration(command, existing)) return decideOne('register-type', command.name, [], next);
+    const why = builtinTypeNames.has(command.name) ? 'is built in' : 'is registered with another definition';
+    throw new ServiceError('REL_CONFLICT', `type ${JSON.stringify(command.name)} ${why}`);
+  }
+  const definition: TypeDefinition = {
+    name: command.name,
+    properties: Object.fromEntries(properties),
+    open: command.properties === null,
+    primaryKey: command.primaryKey,
+    graphTriggers: command.graphTriggers,
+    ontologyVersion: catalog.ontologyVersion + 1,
+  };
+  return decideOne('register-type', command.name, [{ context: context.entry, body: { kind: 'type', definition } }], next);
+}
+
+export function decideEvolve(
+  command: EvolveType,
+  catalog: CatalogReader,
+  stored: StoredColumns,
+  context: DecideContext,
+  next: NextPlace,
+): Decision {
+  refuseClassified(command.name);
+  const existing = catalog.type(command.name);
+  if (!existing) throw new ServiceError('REL_UNKNOWN_TYPE', `no type ${JSON.stringify(command.name)}`);
+  const properties = new Map(Object.entries(existing.properties));
+  let changed = false;
+  for (const [name, property] of Object.entries(command.properties)) {
+    checkProperty(name, property);
+    const before = properties.get(name);
+    if (before && sameProperty(before, property)) continue;
+    if (before) checkWidening(existing, name, before, property, stored);
+    properties.set(name, property);
+    changed = true;
+  }
+  checkCount(properties.size);
+  if (!changed) return decideOne('evolve-type', command.name, [], next);
+  const definition = evolved(existing, properties, catalog);
+  return decideOne('evolve-type', command.name, [{ context: context.entry, body: { kind: 'type', definition } }], next);
+}
+
+/** The definition with these properties, one ontology version later. */
+export function evolved(
+  type: TypeDefinition,
+  properties: ReadonlyMap<string, PropertyDefinition>,
+  catalog: CatalogReader,
+): TypeDefinition {
+  return { ...type, properties: Object.fromEntries(properties), ontologyVersion: catalog.ontologyVersion + 1 };
+}
+
+/** Throws when `name` can't be a property at all, or its definition makes no sense. */
+export function checkProperty(name: string, property: PropertyDefinition): void {
+  checkIdentifier(name, 'a property name');
+  const what = `property ${JSON.stringify(name)}`;
+  if (!columnTypes.includes(property.type)) throw new ServiceError('REL_INVALID', `${what} has no such type`);
+  if (isReservedName(name)) throw new ServiceError('REL_INVALID', `${what} has a name that the store keeps for itself`);
+  if (property.subject)
+    throw new ServiceError('REL_NOT_IMPLEMENTED', `${what}: keys of one's own per subject are not implemented`);
+  if (name.startsWith(embeddingPrefix) && property.type !== 'vector')
+    throw new ServiceError('REL_INVALID', `${what} must be a vector`);
+  if (name === 'id' && (property.type === 'vector' || property.type === 'json')) {
+    throw new ServiceError('REL_INVALID', `${what} must have a scalar type`);
+  }
+  const dimsRight =
+    property.type === 'vector'
+      ? Number.isInteger(property.dims) && property.dims >= 1 && property.dims <= limits.vectorDims
+      : property.dims === 0;
+  if (!dimsRight) {
+    const rule = property.type === 'vector' ? `needs dims of 1 to ${limits.vectorDims}` : 'has dims but is no vector';
+    throw new ServiceError('REL_INVALID', `${what} ${rule}`);
+  }
+}
+
+/** System columns other than `id`, and names with a leading underscore other than embeddings. */
+export function isReservedName(name: string): boolean {
+  if (name === 'id') return false;
+  return (
+    Object.hasOwn(systemColumns, name) || (name.startsWith('_') && !name.startsWith(embeddingPrefix)) || name.startsWith('#')
+  );
+}
+
+/** Types whose values have one canonical text, so that they can be a key. */
+export function canBeKey(type: ColumnType): boolean {
+  return type !== 'json' && type !== 'vector';
+}
+
+function refuseClassified(name: string): void {
+  if (classifiedTypes.has(name)) throw new ServiceError('REL_HUMINT', 'classified type');
+}
+
+function checkCount(count: number): void {
+  if (count > limits.columnsPerType) {
+    throw new ServiceError('REL_INVALID', `a type has at most ${limits.columnsPerType} properties`);
+  }
+}
+
+function checkPrimaryKey(command: RegisterType): void {
+  if (command.primaryKey === null) return;
+  checkIdentifier(command.primaryKey, 'a primary key');
+  if (isReservedName(command.primaryKey)) throw new ServiceError('REL_INVALID', 'the primary key must be a property');
+  if (command.properties === null) return;
+  const property = Object.hasOwn(command.properties, command.primaryKey) ? command.properties[command.primaryKey] : undefined;
+  if (!property) throw new ServiceError('REL_INVALID', `primary key ${JSON.stringify(command.primaryKey)} is not a property`);
+  if (!canBeKey(property.type)) throw new ServiceError('REL_INVALID', `a primary key can't be ${property.type}`);
+}
+
+function checkTriggers(command: RegisterType): void {
+  for (const trigger of command.graphTriggers) {
+    checkIdentifier(trigger.linkType, 'a link type');
+    for (const field of [trigger.sourceField, trigger.targetField]) {
+      checkIdentifier(field, 'a field of a graph trigger');
+      const known =
+        command.properties === null || Object.hasOwn(command.properties, field) || Object.hasOwn(systemColumns, field);
+      if (!known)
+        throw new ServiceError('REL_UNKNOWN_COLUMN', `graph trigger names ${JSON.stringify(field)}, which is not a property`);
+    }
+  }
+}
+
+function checkWidening(
+  type: TypeDefinition,
+  name: string,
+  before: PropertyDefinition,
+  after: PropertyDefinition,
+  stored: StoredColumns,
+): void {
+  const conflict = (why: string): ServiceError =>
+    new ServiceError('REL_CONFLICT', `property ${JSON.stringify(name)} of ${JSON.stringify(type.name)}: ${why}`);
+  if (before.type !== after.type) {
+    const widens = (before.type === 'integer' && after.type === 'number') || after.type === 'json';
+    if (!widens) throw conflict(`${before.type} can't become ${after.type}`);
+    if (type.primaryKey === name) throw conflict('the primary key keeps its type');
+    if (after.type === 'number' && !stored.integersFitNumber(type.name, name)) {
+      throw conflict('a stored integer has no exact number (above 2^53)');
+    }
+  } else if (before.dims !== after.dims) throw conflict(`vectors have ${before.dims} dims`);
+  if (after.required && !before.required) throw conflict("an optional property can't become required");
+}
+
+function sameProperty(a: PropertyDefinition, b: PropertyDefinition): boolean {
+  return (
+    a.type === b.type &&
+    a.required === b.required &&
+    a.masked === b.masked &&
+    a.indexed === b.indexed &&
+    a.subject === b.subject &&
+    a.dims === b.dims
+  );
+}
+
+/** True when registering this again would change nothing. Columns inferred since then don't count against it. */
+function sameDeclaration(command: RegisterType, existing: TypeDefinition): boolean {
+  if ((command.properties === null) !== existing.open || command.primaryKey !== existing.primaryKey) return false;
+  if (!sameTriggers(command.graphTriggers, existing.graphTriggers)) return false;
+  if (command.properties === null) return true;
+  const declared = Object.entries(command.properties);
+  if (!declared.every(([name, property]) => existing.properties[name] && sameProperty(existing.properties[name], property)))
+    return false;
+  const names = new Set(declared.map(([name]) => name));
+  return Object.keys(existing.properties).every((name) => names.has(name) || name.startsWith(embeddingPrefix));
+}
+
+function sameTriggers(a: readonly GraphTrigger[], b: readonly GraphTrigger[]): boolean {
+  return (
+    a.length === b.length &&
+    a.every((one, i) => {
+      const other = b[i]!;
+      return one.linkType === other.linkType && one.sourceField === other.sourceField && one.targetField === other.targetField;
+    })
+  );
+}

@@ -1,0 +1,59 @@
+/** What every decide function is given and what it answers: entries to append and facts for the caller. Pure types. */
+import type { EntryContext, EntryDraft } from '../log/entry.ts';
+import type { NextPlace } from '../log/log-store.ts';
+import type { Outcome, RowRejection } from './command.ts';
+
+export interface DecideContext {
+  /** Who, where and why: becomes the context of every draft. Rows land in `entry.path`. */
+  readonly entry: EntryContext;
+  /** UUIDv7 text for a row that brings no key. */
+  newKey(): string;
+  /** Most tokens that may be registered and neither revoked nor expired. */
+  readonly tokensMax: number;
+}
+
+/** `drafts` belong at `next`, in this order, in one append of the same turn. */
+export interface Decision {
+  readonly drafts: readonly EntryDraft[];
+  readonly outcome: Omit<Outcome, 'durability'>;
+}
+
+/** Source: design ruling 11. */
+export const outcomeLimits = { errorsListed: 1000, idsListed: 1000 } as const;
+
+/** A command about one thing by name: a type or a token. */
+export function decideOne(kind: Outcome['kind'], id: string, drafts: readonly EntryDraft[], next: NextPlace): Decision {
+  const changed = drafts.length > 0;
+  return {
+    drafts,
+    outcome: {
+      kind,
+      accepted: changed ? 1 : 0,
+      rejected: 0,
+      errors: [],
+      ids: [id],
+      idsTruncated: false,
+      systemFrom: changed ? next.time : 0n,
+      systemFromLast: changed ? next.time : 0n,
+      changed,
+    },
+  };
+}
+
+/** A command about rows that wrote nothing. */
+export function decideNothing(kind: Outcome['kind'], rejected: number, errors: readonly RowRejection[]): Decision {
+  return {
+    drafts: [],
+    outcome: {
+      kind,
+      accepted: 0,
+      rejected,
+      errors: errors.slice(0, outcomeLimits.errorsListed),
+      ids: [],
+      idsTruncated: false,
+      systemFrom: 0n,
+      systemFromLast: 0n,
+      changed: false,
+    },
+  };
+}

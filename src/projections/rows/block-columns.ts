@@ -1,0 +1,163 @@
+/**
+ * The vectors of a block: a segment's own columns as they are, system columns made for the rows that leave. Either in
+ * the segment's row numbers or, for few rows, gathered so that making a column costs what the rows cost.
+ */
+import type { Vector } from '../../log/columns.ts';
+import { FOREVER } from '../../log/timestamp.ts';
+import { VectorBuilder, cellAt } from '../../log/vector-builder.ts';
+import { pathColumn } from '../access-paths.ts';
+import { type Timeline, writeForever } from '../temporal/timeline.ts';
+import { gather } from './gather.ts';
+import type { Scopes } from './scopes.ts';
+import type { Segment } from './segment.ts';
+
+/** Rows of one segment that leave together, ascending. */
+export interface ChosenRows {
+  readonly segment: Segment;
+  /** Null: first .. first+count-1. */
+  readonly rows: Int32Array | null;
+  readonly first: number;
+  readonly count: number;
+}
+
+export class BlockColumns {
+  readonly #timeline: Timeline;
+  readonly #scopes: Scopes;
+  readonly #basis: number;
+  /** Arrays of system columns in a segment's own row numbers: blocks of one segment fill different stretches of them. */
+  #segment: Segment | null = null;
+  readonly #arrays = new Map<string, BigInt64Array>();
+
+  constructor(timeline: Timeline, scopes: Scopes, basis: number) {
+    this.#timeline = timeline;
+    this.#scopes = scopes;
+    this.#basis = basis;
+  }
+
+  /** Vectors for `names`, in segment row numbers, or 0 .. count-1 when `compact`. */
+  vectors(names: readonly string[], chosen: ChosenRows, compact: boolean): Vector[] {
+    if (this.#segment !== chosen.segment) {
+      this.#segment = chosen.segment;
+      this.#arrays.clear();
+    }
+    return names.map((name) => this.#vector(name, chosen, compact));
+  }
+
+  #vector(name: string, chosen: ChosenRows, compact: boolean): Vector {
+    const { segment } = chosen;
+    switch (name) {
+      case 'system_from':
+        return this.#systemFrom(chosen, compact);
+      case 'system_to':
+        return this.#systemTo(chosen, compact);
+      case 'valid_from':
+        if (!segment.validFrom) return this.#systemFrom(chosen, compact);
+        return whole({ kind: 'i64', values: segment.validFrom, nulls: null }, chosen, compact);
+      case 'valid_to':
+        if (!segment.validTo) return this.#forever(chosen, compact);
+        return whole({ kind: 'i64', values: segment.validTo, nulls: null }, chosen, compact);
+      case '_pk':
+        return whole(segment.keys.vector(segment.length), chosen, compact);
+      case 'id':
+        return this.#id(chosen, compact);
+      case 'namespace_path':
+        return this.#pathVector(chosen, compact, false);
+      case 'tenant_id':
+        return this.#pathVector(chosen, compact, true);
+      case pathColumn:
+        return this.#pathCodes(chosen, compact);
+      default: {
+        const column = segment.column(name);
+        return column ? whole(column.vector(segment.length), chosen, compact) : { kind: 'null' };
+      }
+    }
+  }
+
+  #systemFrom(chosen: ChosenRows, compact: boolean): Vector {
+    const values = this.#array('system_from', chosen, compact);
+    this.#timeline.writeTimes(values, chosen.segment, chosen.rows, chosen.first, chosen.count, compact);
+    return { kind: 'i64', values, nulls: null };
+  }
+
+  /** A closing at or after the basis has not happened for this reader. */
+  #systemTo(chosen: ChosenRows, compact: boolean): Vector {
+    const { segment, rows, first, count } = chosen;
+    const values = this.#array('system_to', chosen, compact);
+    const words = new Int32Array(values.buffer);
+    const closedAny = segment.closedLeast < this.#basis;
+    for (let k = 0; k < count; k++) {
+      const row = rows ? rows[k]! : first + k;
+      const closing = closedAny ? segment.closingOf(row) : Infinity;
+      if (closing < this.#basis) values[compact ? k : row] = this.#timeline.timeOf(closing);
+      else writeForever(words, compact ? k : row);
+    }
+    return { kind: 'i64', values, nulls: null };
+  }
+
+  #forever(chosen: ChosenRows, compact: boolean): Vector {
+    const values = this.#array('valid_to', chosen, compact);
+    if (chosen.rows && !compact) for (const row of chosen.rows) values[row] = FOREVER;
+    else if (compact) values.fill(FOREVER);
+    else values.fill(FOREVER, chosen.first, chosen.first + chosen.count);
+    return { kind: 'i64', values, nulls: null };
+  }
+
+  /** The declared or sent `id`; where a row has none, its key. */
+  #id(chosen: ChosenRows, compact: boolean): Vector {
+    const { segment, rows, first, count } = chosen;
+    const column = segment.column('id');
+    const keys = segment.keys.vector(segment.length);
+    if (!column) return whole(keys, chosen, compact);
+    const own = column.vector(segment.length);
+    if (column.type !== 'string' || (own.kind !== 'null' && !own.nulls)) return whole(own, chosen, compact);
+    if (own.kind === 'null') return whole(keys, chosen, compact);
+    const builder = new VectorBuilder('string', compact ? count : first + count);
+    let row = 0;
+    for (let k = 0; k < count; k++) {
+      row = rows ? rows[k]! : first + k;
+      if (!compact) while (builder.length < row) builder.appendNull();
+      builder.append(cellAt(own, 'string', row) ?? cellAt(keys, 'string', row));
+    }
+    return builder.build();
+  }
+
+  #pathCodes(chosen: ChosenRows, compact: boolean): Vector {
+    const { paths, length } = chosen.segment;
+    const values = paths.values ?? new Int32Array(compact ? chosen.count : length).fill(paths.constant!);
+    const vector: Vector = { kind: 'i32', values, nulls: null };
+    return paths.values ? whole(vector, chosen, compact) : vector;
+  }
+
+  #pathVector(chosen: ChosenRows, compact: boolean, tenant: boolean): Vector {
+    const { paths, length } = chosen.segment;
+    const dictionary = tenant ? this.#scopes.tenantDictionary : this.#scopes.pathDictionary;
+    if (paths.values === null) {
+      if (paths.constant === 0) return { kind: 'null' };
+      const code = tenant ? this.#scopes.tenantCodeOf(paths.constant!) : paths.constant!;
+      return { kind: 'dict', values: new Int32Array(compact ? chosen.count : length).fill(code), dictionary, nulls: null };
+    }
+    const values = new Int32Array(compact ? chosen.count : length);
+    const nulls = new Uint8Array(values.length);
+    for (let k = 0; k < chosen.count; k++) {
+      const row = chosen.rows ? chosen.rows[k]! : chosen.first + k;
+      const at = compact ? k : row;
+      const path = paths.values[row]!;
+      if (path === 0) nulls[at] = 1;
+      else values[at] = tenant ? this.#scopes.tenantCodeOf(path) : path;
+    }
+    return { kind: 'dict', values, dictionary, nulls };
+  }
+
+  #array(name: string, chosen: ChosenRows, compact: boolean): BigInt64Array {
+    if (compact) return new BigInt64Array(chosen.count);
+    let array = this.#arrays.get(name);
+    if (!array || array.length < chosen.segment.length)
+      this.#arrays.set(name, (array = new BigInt64Array(chosen.segment.length)));
+    return array;
+  }
+}
+
+function whole(vector: Vector, chosen: ChosenRows, compact: boolean): Vector {
+  if (!compact || vector.kind === 'null') return vector;
+  return gather(vector, chosen.rows ?? Int32Array.from({ length: chosen.count }, (_, k) => chosen.first + k));
+}

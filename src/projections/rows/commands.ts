@@ -1,0 +1,347 @@
+/** Putting, ending and removing rows: a command and the versions that stand to the entries that say what happened. Pure. */
+import { assert, ServiceError } from '../../errors.ts';
+import type { NamedColumn, RowBatch, Vector } from '../../log/columns.ts';
+import type { EntryDraft, Provenance, RowsBody, TypeDefinition } from '../../log/entry.ts';
+import { rowOp } from '../../log/entry.ts';
+import type { NextPlace } from '../../log/log-store.ts';
+import { FOREVER } from '../../log/timestamp.ts';
+import { checkIdentifier, type ColumnType, limits } from '../../log/value.ts';
+import { cellAt, VectorBuilder } from '../../log/vector-builder.ts';
+import type { CatalogReader } from '../access-paths.ts';
+import { classifiedTypes } from '../catalog/builtin-types.ts';
+import type { DeleteRows, Outcome, PutRows, RemoveRows, RowRejection } from '../command.ts';
+import { type DecideContext, type Decision, decideNothing, outcomeLimits } from '../decision.ts';
+import { BatchKeys } from './batch-keys.ts';
+import { type CheckedBatch, checkBatch } from './batch-contract.ts';
+import { gather } from './gather.ts';
+import type { Rows } from './projection.ts';
+import { Rejections } from './rejections.ts';
+import { NO_ROW } from './segment.ts';
+import type { Table } from './table.ts';
+import { type OpenVersion, VersionPlan } from './version-plan.ts';
+
+const encoder = new TextEncoder();
+const decoder = new TextDecoder();
+/** Soft deletes are Annals' own doing: the caller brought no cells. */
+const deletion: Provenance = { source: 'annals', method: 'delete', confidence: 1, derivedFrom: null };
+
+export function decidePut(
+  command: PutRows,
+  catalog: CatalogReader,
+  rows: Rows,
+  context: DecideContext,
+  next: NextPlace,
+): Decision {
+  refuseClassified(command.type);
+  const known = catalog.type(command.type);
+  if (!known && !command.createType) throw unknownType(command.type);
+  if (!known) checkIdentifier(command.type, 'a type name');
+  const rejections = new Rejections();
+  const batch = checkBatch(command.rows, known, command.type, catalog, rows, rejections, context.newKey);
+  const rowsAt = batch.definitionChanged ? { position: next.position + 1, time: next.time + 1n } : next;
+  const table = rows.table(command.type);
+  const path = rows.scopes.codeOf(context.entry.path);
+  const written =
+    isSimple(batch) && rejections.count === 0
+      ? putAll(batch, table, path, rowsAt)
+      : putSome(batch, table, path, rowsAt, rejections);
+
+  if (command.atomic && rejections.count > 0) {
+    const { index, code, detail } = rejections.first()!;
+    throw new ServiceError(code as ConstructorParameters<typeof ServiceError>[0], `row ${index}: ${detail}`);
+  }
+  if (written.ops.length === 0) return decideNothing('put-rows', rejections.count, rejections.list(outcomeLimits.errorsListed));
+  const body: RowsBody = { kind: 'rows', type: command.type, ...written, provenance: command.provenance };
+  const drafts: EntryDraft[] = [];
+  if (batch.definitionChanged) drafts.push(typeDraft(batch.definition, context));
+  drafts.push({ context: context.entry, body });
+  return { drafts, outcome: outcomeOf('put-rows', body, rowsAt, rejections.count, rejections.list(outcomeLimits.errorsListed)) };
+}
+
+/** Every open version of a key gets an end; the key's earlier beliefs stay readable as of then. */
+export function decideDelete(
+  command: DeleteRows,
+  catalog: CatalogReader,
+  rows: Rows,
+  context: DecideContext,
+  next: NextPlace,
+): Decision {
+  refuseClassified(command.type);
+  if (!catalog.type(command.type)) throw unknownType(command.type);
+  const table = rows.table(command.type);
+  const path = rows.scopes.codeOf(context.entry.path);
+  const plan = new VersionPlan(next.position, next.time);
+  const keys: string[] = [];
+  const rejections = new Rejections();
+  const seen = new Set<string>();
+  command.keys.forEach((key, index) => {
+    if (seen.has(key)) return;
+    seen.add(key);
+    const newest = table ? newestOf(table, path, key) : NO_ROW;
+    const standing =
+      newest === NO_ROW ? [] : openVersions(table!, newest).filter(({ cells }) => opOf(table!, cells) !== rowOp.delete);
+    if (standing.length === 0) rejections.add(index, 'REL_NOT_FOUND', 'no such row');
+    for (const version of standing) {
+      plan.end(version);
+      keys.push(key);
+    }
+  });
+  if (plan.length === 0) return decideNothing('delete-rows', rejections.count, rejections.list(outcomeLimits.errorsListed));
+  const keyBuilder = new VectorBuilder('string', keys.length);
+  for (const key of keys) keyBuilder.appendString(key);
+  const body: RowsBody = {
+    kind: 'rows',
+    type: command.type,
+    ...planned(plan, keyBuilder.build(), plan.length, cellsOf(plan, null, table)),
+    provenance: deletion,
+  };
+  const outcome = outcomeOf('delete-rows', body, next, rejections.count, rejections.list(outcomeLimits.errorsListed));
+  const deleted = [...new Set(keys)];
+  return {
+    drafts: [{ context: context.entry, body }],
+    outcome: { ...outcome, accepted: deleted.length, ...listed(deleted) },
+  };
+}
+
+/** Hard delete of every version, ended ones included. */
+export function decideRemove(
+  command: RemoveRows,
+  catalog: CatalogReader,
+  rows: Rows,
+  context: DecideContext,
+  next: NextPlace,
+): Decision {
+  refuseClassified(command.type);
+  if (!catalog.type(command.type)) throw unknownType(command.type);
+  const table = rows.table(command.type);
+  const path = rows.scopes.codeOf(context.entry.path);
+  const rejections = new Rejections();
+  const keys = new Set<string>();
+  const positions: number[] = [];
+  command.keys.forEach((key, index) => {
+    if (keys.has(key)) return;
+    const newest = table ? newestOf(table, path, key) : NO_ROW;
+    if (newest === NO_ROW) {
+      rejections.add(index, 'REL_NOT_FOUND', 'no such row');
+      return;
+    }
+    keys.add(key);
+    for (const row of table!.allVersions(newest)) positions.push(table!.positionOf(row));
+  });
+  if (keys.size === 0) return decideNothing('remove-rows', rejections.count, rejections.list(outcomeLimits.errorsListed));
+  const body = {
+    kind: 'removal' as const,
+    type: command.type,
+    keys: [...keys],
+    positions: Float64Array.from(positions).sort(),
+  };
+  return {
+    drafts: [{ context: context.entry, body }],
+    outcome: {
+      kind: 'remove-rows',
+      accepted: keys.size,
+      rejected: rejections.count,
+      errors: rejections.list(outcomeLimits.errorsListed),
+      ...listed(body.keys),
+      systemFrom: next.time,
+      systemFromLast: next.time,
+      changed: true,
+    },
+  };
+}
+
+type Written = Omit<RowsBody, 'kind' | 'type' | 'provenance'>;
+
+/** No row brings bounds: nothing is left over from what it closes. */
+function isSimple(batch: CheckedBatch): boolean {
+  return batch.validFrom.kind === 'null' && batch.validTo.kind === 'null';
+}
+
+/** Every row is taken as it came: columns pass through, only closings are worked out. */
+function putAll(batch: CheckedBatch, table: Table | undefined, path: number, at: NextPlace): Written {
+  const { length, keys } = batch;
+  const groups = new BatchKeys(keys, length, path);
+  /** Version of each key within the batch so far: its row. */
+  const latest = new Int32Array(length);
+  const closes: number[] = [];
+  const closeOffsets = new Uint32Array(length + 1);
+  for (let block = 0; block < length; block += 1024) {
+    const end = Math.min(length, block + 1024);
+    if (table) table.index.touch(groups.hashes.subarray(block, end), end - block);
+    for (let row = block; row < end; row++) {
+      const known = groups.groups;
+      const group = groups.groupOf(row);
+      if (group < known) closes.push(at.position + latest[group]!);
+      else if (table && path >= 0) {
+        const start = keys.offsets[row]!;
+        const newest = table.index.find(keys.heap, start, keys.offsets[row + 1]! - start, path, groups.hashes[row]!);
+        if (newest !== NO_ROW) for (const open of table.openVersions(newest)) closes.push(table.positionOf(open));
+      }
+      latest[group] = row;
+      closeOffsets[row + 1] = closes.length;
+    }
+  }
+  return {
+    ops: new Uint8Array(length),
+    keys: keyColumns(length, keys, { kind: 'null' }, { kind: 'null' }),
+    closeOffsets,
+    closes: Float64Array.from(closes),
+    cells: { length, columns: batch.cells.filter((column) => column.vector.kind !== 'null') },
+  };
+}
+
+function putSome(batch: CheckedBatch, table: Table | undefined, path: number, at: NextPlace, rejections: Rejections): Written {
+  const plan = new VersionPlan(at.position, at.time);
+  const { length, keys, validFrom, validTo } = batch;
+  const groups = new BatchKeys(keys, length, path);
+  const open: OpenVersion[][] = [];
+  const keyRows: number[] = [];
+  for (let row = 0; row < length; row++) {
+    if (rejections.has(row)) continue;
+    const from = cellAt(validFrom, 'timestamp', row) as bigint | null;
+    const to = cellAt(validTo, 'timestamp', row) as bigint | null;
+    if ((from ?? plan.nextTime) >= (to ?? FOREVER)) {
+      rejections.add(row, 'REL_INVALID', 'valid_to must be after valid_from');
+      continue;
+    }
+    const known = groups.groups;
+    const group = groups.groupOf(row);
+    if (group === known) {
+      const newest = table && path >= 0 ? table.newest(path, keys.heap, keys.offsets[row]!, keys.offsets[row + 1]!) : NO_ROW;
+      open.push(newest === NO_ROW ? [] : openVersions(table!, newest));
+    }
+    open[group] = from === null && to === null ? plan.put(row, open[group]!) : plan.putWithin(row, from, to, open[group]!);
+    while (keyRows.length < plan.length) keyRows.push(row);
+  }
+  const rows = Int32Array.from(keyRows);
+  const whole = rows.length === length && plan.remainders === 0;
+  return planned(plan, whole ? keys : gather(keys, rows), plan.length, cellsOf(plan, batch, table));
+}
+
+function planned(plan: VersionPlan, keys: Vector, length: number, columns: readonly NamedColumn[]): Written {
+  const closeOffsets = new Uint32Array(length + 1);
+  closeOffsets.set(plan.closeEnds, 1);
+  return {
+    ops: Uint8Array.from(plan.ops),
+    keys: keyColumns(length, keys, boundVector(plan.from), boundVector(plan.to)),
+    closeOffsets,
+    closes: Float64Array.from(plan.closes),
+    cells: { length, columns },
+  };
+}
+
+/** Cells of planned versions: gathered from the batch, or cell by cell where some come from stored versions. */
+function cellsOf(plan: VersionPlan, batch: CheckedBatch | null, table: Table | undefined): NamedColumn[] {
+  const fromTable = plan.cells.some((cells) => cells >= 0);
+  if (!fromTable) {
+    assert(batch, 'cells come from a batch or a table');
+    const rows = Int32Array.from(plan.cells, (cells) => -1 - cells);
+    const whole = rows.length === batch.length && plan.remainders === 0;
+    return batch.cells
+      .map((column) => ({ ...column, vector: whole ? column.vector : gather(column.vector, rows) }))
+      .filter((column) => column.vector.kind !== 'null');
+  }
+  const types = new Map<string, ColumnType>();
+  for (const [name, { type }] of table!.columnTypes()) types.set(name, type);
+  // The batch's type wins: its definition is the newer one.
+  for (const { name, type } of batch?.cells ?? []) types.set(name, type);
+  return [...types]
+    .map(([name, type]) => {
+      const own = batch?.cells.find((column) => column.name === name);
+      const builder = new VectorBuilder(type, plan.length);
+      for (const cells of plan.cells) {
+        if (cells < 0) builder.append(own ? cellAt(own.vector, type, -1 - cells) : null);
+        else builder.append(storedCell(table!, cells, name, type));
+      }
+      return { name, type, vector: builder.build() };
+    })
+    .filter((column) => column.vector.kind !== 'null');
+}
+
+/** A stored cell under the column's type of now, which an earlier entry of the same append may just have widened. */
+function storedCell(table: Table, row: number, name: string, type: ColumnType): ReturnType<Table['cellOf']> {
+  const cell = table.cellOf(row, name);
+  return type === 'number' && typeof cell === 'bigint' ? Number(cell) : cell;
+}
+
+function boundVector(bounds: readonly (bigint | null)[]): Vector {
+  const builder = new VectorBuilder('timestamp', Math.max(1, bounds.length));
+  for (const bound of bounds) builder.append(bound);
+  return builder.build();
+}
+
+function keyColumns(length: number, keys: Vector, from: Vector, to: Vector): RowBatch {
+  return {
+    length,
+    columns: [
+      { name: '_pk', type: 'string', vector: keys },
+      { name: 'valid_from', type: 'timestamp', vector: from },
+      { name: 'valid_to', type: 'timestamp', vector: to },
+    ],
+  };
+}
+
+function openVersions(table: Table, newest: number): OpenVersion[] {
+  return table.openVersions(newest).map((row) => ({
+    position: table.positionOf(row),
+    from: table.validFromOf(row),
+    to: table.validToOf(row),
+    cells: row,
+  }));
+}
+
+function opOf(table: Table, row: number): number {
+  return table.segmentOf(row).ops.at(row & 0xffff);
+}
+
+function newestOf(table: Table, path: number, key: string): number {
+  if (path < 0 || key.length > limits.keyBytes) return NO_ROW;
+  const bytes = encoder.encode(key);
+  return table.newest(path, bytes, 0, bytes.length);
+}
+
+function outcomeOf(
+  kind: Outcome['kind'],
+  body: RowsBody,
+  at: NextPlace,
+  rejected: number,
+  errors: readonly RowRejection[],
+): Decision['outcome'] {
+  const keys = body.keys.columns[0]!.vector;
+  assert(keys.kind === 'text', 'keys are text');
+  const ids: string[] = [];
+  let accepted = 0;
+  for (let row = 0; row < body.ops.length; row++) {
+    if (body.ops[row] === rowOp.remainder) continue;
+    accepted++;
+    if (ids.length < outcomeLimits.idsListed)
+      ids.push(decoder.decode(keys.heap.subarray(keys.offsets[row]!, keys.offsets[row + 1]!)));
+  }
+  return {
+    kind,
+    accepted,
+    rejected,
+    errors,
+    ids,
+    idsTruncated: accepted > ids.length,
+    systemFrom: at.time,
+    systemFromLast: at.time + BigInt(body.ops.length - 1),
+    changed: true,
+  };
+}
+
+function listed(keys: readonly string[]): { ids: readonly string[]; idsTruncated: boolean } {
+  return { ids: keys.slice(0, outcomeLimits.idsListed), idsTruncated: keys.length > outcomeLimits.idsListed };
+}
+
+function typeDraft(definition: TypeDefinition, context: DecideContext): EntryDraft {
+  return { context: context.entry, body: { kind: 'type', definition } };
+}
+
+function refuseClassified(type: string): void {
+  if (classifiedTypes.has(type)) throw new ServiceError('REL_HUMINT', 'classified type');
+}
+
+function unknownType(type: string): ServiceError {
+  return new ServiceError('REL_UNKNOWN_TYPE', `no type ${JSON.stringify(type.slice(0, limits.identifierLength))}`);
+}

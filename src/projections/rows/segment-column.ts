@@ -1,0 +1,510 @@
+/**
+ * One column of one segment: grows by ranges of vectors, in the narrowest layout that holds every value so far. Rows
+ * that an entry did not mention are padded with NULL when somebody looks.
+ */
+import { assert, unreachable } from '../../errors.ts';
+import type { Vector } from '../../log/columns.ts';
+import { cellAt } from '../../log/vector-builder.ts';
+import type { ColumnType } from '../../log/value.ts';
+import { ByteDictionary } from './byte-dictionary.ts';
+import { jsonText } from './json-text.ts';
+
+/** A segment's most rows; row numbers of a table are `segment << 16 | row`. */
+export const SEGMENT_ROWS = 65_536;
+
+type Layout = 'none' | 'i32' | 'f64' | 'i64' | 'bool' | 'dict' | 'text' | 'vec';
+
+const encoder = new TextEncoder();
+const SAFE = 9_007_199_254_740_991n;
+const I32_MAX = 2_147_483_647;
+const I32_MIN = -2_147_483_648;
+
+/** A vector whose dictionary, if it has one, is kept elsewhere. */
+export type SavedVector =
+  | Exclude<Vector, { kind: 'dict' }>
+  | { readonly kind: 'dict'; readonly values: Int32Array; readonly nulls: Uint8Array | null };
+
+export class SegmentColumn {
+  #type: ColumnType;
+  #layout: Layout = 'none';
+  #length = 0;
+  #capacity = 0;
+  #nulls: Uint8Array | null = null;
+  #i32: Int32Array = new Int32Array(0);
+  #f64: Float64Array = new Float64Array(0);
+  #i64: BigInt64Array = new BigInt64Array(0);
+  #bool: Uint8Array = new Uint8Array(0);
+  #floats: Float32Array = new Float32Array(0);
+  #dims = 0;
+  #offsets: Uint32Array = new Uint32Array(0);
+  #heap: Uint8Array = new Uint8Array(0);
+  #heapUsed = 0;
+  #dictionary: ByteDictionary | null;
+  #vector: Vector | null = null;
+
+  /** A string column codes its cells into `dictionary` while it is given one. */
+  constructor(type: ColumnType, dictionary: ByteDictionary | null = null) {
+    this.#type = type;
+    this.#dictionary = type === 'string' ? dictionary : null;
+  }
+
+  /** A column of `length` cells over the arrays of a saved vector. */
+  static restored(type: ColumnType, vector: SavedVector, length: number, dictionary: ByteDictionary | null): SegmentColumn {
+    const column = new SegmentColumn(type, dictionary);
+    column.#length = length;
+    if (vector.kind === 'null') return column;
+    column.#layout = vector.kind;
+    column.#capacity = length;
+    column.#nulls = vector.nulls;
+    if (vector.kind === 'i32' || vector.kind === 'dict') column.#i32 = vector.values;
+    else if (vector.kind === 'f64') column.#f64 = vector.values;
+    else if (vector.kind === 'i64') column.#i64 = vector.values;
+    else if (vector.kind === 'bool') column.#bool = vector.values;
+    else if (vector.kind === 'vec') {
+      column.#floats = vector.values;
+      column.#dims = vector.dims;
+    } else {
+      column.#offsets = vector.offsets;
+      column.#heap = vector.heap;
+      column.#heapUsed = vector.heap.length;
+    }
+    return column;
+  }
+
+  /** Copies of the arrays, as long as the column; the dictionary is saved once, by the table. */
+  saved(length: number): SavedVector {
+    const vector = this.vector(length);
+    if (vector.kind === 'null') return vector;
+    const nulls = vector.nulls ? vector.nulls.slice(0, length) : null;
+    switch (vector.kind) {
+      case 'dict':
+        return { kind: 'dict', values: vector.values.slice(0, length), nulls };
+      case 'text':
+        return { kind: 'text', offsets: vector.offsets.slice(0, length + 1), heap: vector.heap.slice(0, this.#heapUsed), nulls };
+      case 'vec':
+        return { kind: 'vec', values: vector.values.slice(0, length * vector.dims), dims: vector.dims, nulls };
+      case 'i32':
+        return { kind: 'i32', values: vector.values.slice(0, length), nulls };
+      case 'f64':
+        return { kind: 'f64', values: vector.values.slice(0, length), nulls };
+      case 'i64':
+        return { kind: 'i64', values: vector.values.slice(0, length), nulls };
+      case 'bool':
+        return { kind: 'bool', values: vector.values.slice(0, length), nulls };
+      default:
+        return unreachable(vector);
+    }
+  }
+
+  get type(): ColumnType {
+    return this.#type;
+  }
+
+  get length(): number {
+    return this.#length;
+  }
+
+  get heapBytes(): number {
+    return this.#heapUsed;
+  }
+
+  /** UTF-8 heap of a column without dictionary. */
+  get heap(): Uint8Array {
+    return this.#heap;
+  }
+
+  get offsets(): Uint32Array {
+    return this.#offsets;
+  }
+
+  /** Appends source[from..to), where the source holds cells of this column's type. */
+  append(source: Vector, from: number, to: number): void {
+    const count = to - from;
+    if (count === 0) return;
+    if (source.kind === 'null') return this.pad(this.#length + count);
+    this.#vector = null;
+    const at = this.#length;
+    this.#reserve(at + count);
+    switch (source.kind) {
+      case 'i32':
+      case 'f64':
+      case 'i64':
+        this.#appendNumeric(source, from, to, at);
+        break;
+      case 'bool':
+        this.#become('bool');
+        this.#bool.set(source.values.subarray(from, to), at);
+        break;
+      case 'vec':
+        if (this.#layout === 'none') this.#dims = source.dims;
+        assert(this.#dims === source.dims, 'vectors of one column have one length');
+        this.#become('vec');
+        this.#floats.set(source.values.subarray(from * source.dims, to * source.dims), at * source.dims);
+        break;
+      case 'dict':
+        this.#appendCodes(source, from, to, at);
+        break;
+      case 'text':
+        if (this.#dictionary) this.#encodeText(source, from, to, at, this.#dictionary);
+        else this.#appendText(source, from, to, at);
+        break;
+      default:
+        unreachable(source);
+    }
+    this.#length = at + count;
+    if (source.nulls) this.#copyNulls(source.nulls, from, to, at);
+  }
+
+  /** NULL up to `length` rows. */
+  pad(length: number): void {
+    const at = this.#length;
+    if (length <= at) return;
+    this.#vector = null;
+    if (this.#layout !== 'none') {
+      this.#reserve(length);
+      if (this.#layout === 'text') this.#offsets.fill(this.#heapUsed, at + 1, length + 1);
+      this.#ownNulls().fill(1, at, length);
+    }
+    this.#length = length;
+  }
+
+  /** The column as it stands, `length` rows long; shares its arrays. */
+  vector(length: number): Vector {
+    this.pad(length);
+    return (this.#vector ??= this.#makeVector());
+  }
+
+  /** Forgets a cell in place. The bytes of a coded string stay in the dictionary that other rows share. */
+  clear(row: number): void {
+    if (this.#layout === 'none' || row >= this.#length) return;
+    this.#vector = null;
+    this.#ownNulls()[row] = 1;
+    switch (this.#layout) {
+      case 'i32':
+      case 'dict':
+        this.#i32[row] = 0;
+        break;
+      case 'f64':
+        this.#f64[row] = 0;
+        break;
+      case 'i64':
+        this.#i64[row] = 0n;
+        break;
+      case 'bool':
+        this.#bool[row] = 0;
+        break;
+      case 'vec':
+        this.#floats.fill(0, row * this.#dims, (row + 1) * this.#dims);
+        break;
+      case 'text':
+        this.#heap.fill(0, this.#offsets[row]!, this.#offsets[row + 1]!);
+        break;
+      default:
+        unreachable(this.#layout);
+    }
+  }
+
+  /** Holds the cells as UTF-8 from here on: a dictionary of mostly distinct strings costs more than it saves. */
+  spellOut(): void {
+    if (this.#layout === 'dict') this.#rebuild('string', (cell) => String(cell));
+    this.#dictionary = null;
+  }
+
+  /** Cells under a wider type: integers become numbers, anything becomes JSON text. */
+  widen(type: ColumnType): void {
+    if (type === this.#type) return;
+    const before = this.#type;
+    if (type === 'json') {
+      if (this.#layout === 'none') this.#type = type;
+      else this.#rebuild(type, (cell) => jsonText(cell, before));
+      this.#dictionary = null;
+      return;
+    }
+    assert(type === 'number' && before === 'integer', `${before} widens to ${type}`);
+    this.#type = type;
+    this.#vector = null;
+    if (this.#layout === 'i32' || this.#layout === 'i64') this.#become('f64');
+  }
+
+  /** True when every integer has an exact double. */
+  integersFitNumber(): boolean {
+    if (this.#layout !== 'i64') return true;
+    for (let row = 0; row < this.#length; row++) {
+      const value = this.#i64[row]!;
+      if ((value > 9_007_199_254_740_992n || value < -9_007_199_254_740_992n) && this.#nulls?.[row] !== 1) return false;
+    }
+    return true;
+  }
+
+  /** Gives back what growing had in reserve: no row follows. */
+  seal(length: number): void {
+    this.pad(length);
+    if (this.#layout === 'text') {
+      this.#heap = this.#heap.slice(0, this.#heapUsed);
+      this.#vector = null;
+    }
+  }
+
+  get bytes(): number {
+    return (
+      (this.#nulls?.length ?? 0) +
+      this.#i32.byteLength +
+      this.#f64.byteLength +
+      this.#i64.byteLength +
+      this.#bool.byteLength +
+      this.#floats.byteLength +
+      this.#offsets.byteLength +
+      this.#heap.byteLength
+    );
+  }
+
+  #appendNumeric(source: Extract<Vector, { kind: 'i32' | 'f64' | 'i64' }>, from: number, to: number, at: number): void {
+    const need = this.#type === 'timestamp' ? 'i64' : this.#type === 'number' ? 'f64' : integerLayout(source, from, to);
+    this.#become(need);
+    // `become` only ever widens, so the layout may be wider than what was asked for.
+    if (this.#layout === 'i32') copyNumbers(source, from, to, this.#i32, at);
+    else if (this.#layout === 'f64') copyNumbers(source, from, to, this.#f64, at);
+    else if (source.kind === 'i64') this.#i64.set(source.values.subarray(from, to), at);
+    else for (let i = from; i < to; i++) this.#i64[at + i - from] = BigInt(source.values[i]!);
+  }
+
+  #appendCodes(source: Extract<Vector, { kind: 'dict' }>, from: number, to: number, at: number): void {
+    const { values, nulls, dictionary } = source;
+    const bytesOf = (code: number): Uint8Array =>
+      dictionary instanceof ByteDictionary ? dictionary.bytesOf(code) : encoder.encode(dictionary.text(code));
+    if (this.#dictionary) {
+      this.#become('dict');
+      const target = this.#i32;
+      // The source's codes mean nothing here: each is looked up once, on first use.
+      const codes = new Int32Array(dictionary.size).fill(-1);
+      for (let i = from; i < to; i++) {
+        if (nulls?.[i] === 1) {
+          target[at + i - from] = 0;
+          continue;
+        }
+        const code = values[i]!;
+        let own = codes[code]!;
+        if (own < 0) {
+          const bytes = bytesOf(code);
+          own = codes[code] = this.#dictionary.encode(bytes, 0, bytes.length);
+        }
+        target[at + i - from] = own;
+      }
+      return;
+    }
+    this.#become('text');
+    for (let i = from; i < to; i++) {
+      if (nulls?.[i] !== 1) {
+        const bytes = bytesOf(values[i]!);
+        this.#reserveHeap(bytes.length);
+        this.#heap.set(bytes, this.#heapUsed);
+        this.#heapUsed += bytes.length;
+      }
+      this.#offsets[at + i - from + 1] = this.#heapUsed;
+    }
+  }
+
+  #encodeText(source: Extract<Vector, { kind: 'text' }>, from: number, to: number, at: number, dictionary: ByteDictionary): void {
+    this.#become('dict');
+    const { offsets, heap, nulls } = source;
+    const target = this.#i32;
+    for (let i = from; i < to; i++) {
+      target[at + i - from] = nulls?.[i] === 1 ? 0 : dictionary.encode(heap, offsets[i]!, offsets[i + 1]!);
+    }
+  }
+
+  #appendText(source: Extract<Vector, { kind: 'text' }>, from: number, to: number, at: number): void {
+    this.#become('text');
+    const start = source.offsets[from]!;
+    const size = source.offsets[to]! - start;
+    this.#reserveHeap(size);
+    this.#heap.set(source.heap.subarray(start, start + size), this.#heapUsed);
+    const shift = this.#heapUsed - start;
+    const target = this.#offsets;
+    for (let i = from + 1; i <= to; i++) target[at + i - from] = source.offsets[i]! + shift;
+    this.#heapUsed += size;
+  }
+
+  #copyNulls(source: Uint8Array, from: number, to: number, at: number): void {
+    if (!this.#nulls) {
+      let i = from;
+      while (i < to && source[i] !== 1) i++;
+      if (i === to) return;
+    }
+    this.#ownNulls().set(source.subarray(from, to), at);
+  }
+
+  /** Moves to a layout, or stays in a wider one. */
+  #become(layout: Layout): void {
+    if (
+      this.#layout === layout ||
+      (this.#layout === 'i64' && this.#type !== 'number') ||
+      (this.#layout === 'f64' && layout === 'i32')
+    ) {
+      return;
+    }
+    this.#vector = null;
+    const before = this.#layout;
+    this.#layout = layout;
+    switch (layout) {
+      case 'i32':
+      case 'dict':
+        this.#i32 = new Int32Array(this.#capacity);
+        break;
+      case 'f64':
+        this.#f64 = new Float64Array(this.#capacity);
+        if (before === 'i32') this.#f64.set(this.#i32.subarray(0, this.#length));
+        if (before === 'i64') for (let i = 0; i < this.#length; i++) this.#f64[i] = Number(this.#i64[i]!);
+        break;
+      case 'i64': {
+        this.#i64 = new BigInt64Array(this.#capacity);
+        const narrow = before === 'i32' ? this.#i32 : this.#f64;
+        if (before !== 'none') for (let i = 0; i < this.#length; i++) this.#i64[i] = BigInt(narrow[i]!);
+        break;
+      }
+      case 'bool':
+        this.#bool = new Uint8Array(this.#capacity);
+        break;
+      case 'vec':
+        this.#floats = new Float32Array(this.#capacity * this.#dims);
+        break;
+      case 'text':
+        this.#offsets = new Uint32Array(this.#capacity + 1);
+        this.#heap = new Uint8Array(Math.max(64, this.#capacity * 8));
+        break;
+      case 'none':
+        break;
+      default:
+        unreachable(layout);
+    }
+    if (before === 'i32') this.#i32 = new Int32Array(0);
+    if (before === 'f64') this.#f64 = new Float64Array(0);
+    if (before === 'i64') this.#i64 = new BigInt64Array(0);
+    if (before === 'none' && this.#length > 0) this.#ownNulls().fill(1, 0, this.#length);
+  }
+
+  /** Every cell as text under `type`. */
+  #rebuild(type: ColumnType, textOf: (cell: Exclude<ReturnType<typeof cellAt>, null>) => string): void {
+    const vector = this.#makeVector();
+    const before = this.#type;
+    const length = this.#length;
+    const replacement = new SegmentColumn(type);
+    replacement.#reserve(length);
+    replacement.#become('text');
+    for (let row = 0; row < length; row++) {
+      const cell = cellAt(vector, before, row);
+      if (cell === null) replacement.#ownNulls()[row] = 1;
+      else {
+        const bytes = encoder.encode(textOf(cell));
+        replacement.#reserveHeap(bytes.length);
+        replacement.#heap.set(bytes, replacement.#heapUsed);
+        replacement.#heapUsed += bytes.length;
+      }
+      replacement.#offsets[row + 1] = replacement.#heapUsed;
+    }
+    this.#type = type;
+    this.#layout = 'text';
+    this.#nulls = replacement.#nulls;
+    this.#capacity = replacement.#capacity;
+    this.#offsets = replacement.#offsets;
+    this.#heap = replacement.#heap;
+    this.#heapUsed = replacement.#heapUsed;
+    this.#i32 = new Int32Array(0);
+    this.#f64 = new Float64Array(0);
+    this.#i64 = new BigInt64Array(0);
+    this.#bool = new Uint8Array(0);
+    this.#floats = new Float32Array(0);
+    this.#vector = null;
+  }
+
+  #makeVector(): Vector {
+    const nulls = this.#nulls;
+    switch (this.#layout) {
+      case 'none':
+        return { kind: 'null' };
+      case 'i32':
+        return { kind: 'i32', values: this.#i32, nulls };
+      case 'f64':
+        return { kind: 'f64', values: this.#f64, nulls };
+      case 'i64':
+        return { kind: 'i64', values: this.#i64, nulls };
+      case 'bool':
+        return { kind: 'bool', values: this.#bool, nulls };
+      case 'dict':
+        assert(this.#dictionary, 'codes have a dictionary');
+        return { kind: 'dict', values: this.#i32, dictionary: this.#dictionary, nulls };
+      case 'text':
+        return { kind: 'text', offsets: this.#offsets, heap: this.#heap, nulls };
+      case 'vec':
+        return { kind: 'vec', values: this.#floats, dims: this.#dims, nulls };
+      default:
+        return unreachable(this.#layout);
+    }
+  }
+
+  #ownNulls(): Uint8Array {
+    if (!this.#nulls) {
+      this.#nulls = new Uint8Array(this.#capacity);
+      this.#vector = null;
+    }
+    return this.#nulls;
+  }
+
+  #reserveHeap(bytes: number): void {
+    if (this.#heapUsed + bytes <= this.#heap.length) return;
+    const heap = new Uint8Array(Math.max(this.#heap.length * 2, this.#heapUsed + bytes));
+    heap.set(this.#heap.subarray(0, this.#heapUsed));
+    this.#heap = heap;
+  }
+
+  #reserve(rows: number): void {
+    if (rows <= this.#capacity) return;
+    let capacity = Math.max(64, this.#capacity * 2);
+    while (capacity < rows) capacity *= 2;
+    this.#capacity = capacity;
+    if (this.#nulls) this.#nulls = grown(this.#nulls, new Uint8Array(capacity));
+    if (this.#layout === 'i32' || this.#layout === 'dict') this.#i32 = grown(this.#i32, new Int32Array(capacity));
+    else if (this.#layout === 'f64') this.#f64 = grown(this.#f64, new Float64Array(capacity));
+    else if (this.#layout === 'i64') this.#i64 = grownWide(this.#i64, capacity);
+    else if (this.#layout === 'bool') this.#bool = grown(this.#bool, new Uint8Array(capacity));
+    else if (this.#layout === 'vec') this.#floats = grown(this.#floats, new Float32Array(capacity * this.#dims));
+    else if (this.#layout === 'text') this.#offsets = grown(this.#offsets, new Uint32Array(capacity + 1));
+  }
+}
+
+/** The narrowest layout that holds every integer of a range. */
+function integerLayout(
+  source: Extract<Vector, { kind: 'i32' | 'f64' | 'i64' }>,
+  from: number,
+  to: number,
+): 'i32' | 'f64' | 'i64' {
+  if (source.kind === 'i32') return 'i32';
+  if (source.kind === 'f64') {
+    for (let i = from; i < to; i++) if (source.values[i]! > I32_MAX || source.values[i]! < I32_MIN) return 'f64';
+    return 'i32';
+  }
+  for (let i = from; i < to; i++) if (source.values[i]! > SAFE || source.values[i]! < -SAFE) return 'i64';
+  return 'f64';
+}
+
+function copyNumbers(
+  source: Extract<Vector, { kind: 'i32' | 'f64' | 'i64' }>,
+  from: number,
+  to: number,
+  target: Int32Array | Float64Array,
+  at: number,
+): void {
+  if (source.kind === 'i64') for (let i = from; i < to; i++) target[at + i - from] = Number(source.values[i]!);
+  else target.set(source.values.subarray(from, to), at);
+}
+
+function grown<T extends Uint8Array | Int32Array | Uint32Array | Float32Array | Float64Array>(from: T, to: T): T {
+  to.set(from);
+  return to;
+}
+
+function grownWide(from: BigInt64Array, capacity: number): BigInt64Array<ArrayBuffer> {
+  const to = new BigInt64Array(capacity);
+  to.set(from);
+  return to;
+}

@@ -1,0 +1,428 @@
+/**
+ * Up to 65,536 row versions of one type in position order, as columns. What must hold:
+ *
+ * - positions rise with the row; a version is known below its bound, so "known at P" is a prefix of the rows;
+ * - `closings[row]` is the position that superseded the version, `open` while nothing did, `REMOVED` after a hard delete;
+ *   a version is visible at bound P when its position < P and its closing >= P;
+ * - the live bitmap says what is open as of the last applied entry; it exists only once something was closed.
+ */
+import { assert } from '../../errors.ts';
+import type { Vector } from '../../log/columns.ts';
+import { FOREVER } from '../../log/timestamp.ts';
+import type { ColumnType } from '../../log/value.ts';
+import type { Timeline } from '../temporal/timeline.ts';
+import type { ByteDictionary } from './byte-dictionary.ts';
+import { CodeColumn, type SavedCodes } from './code-column.ts';
+import { type SavedVector, SEGMENT_ROWS, SegmentColumn } from './segment-column.ts';
+
+/** Closing of an open version, in the narrow layout of `closings`. */
+export const OPEN = 2_147_483_647;
+export const REMOVED = -1;
+const DELTA_MAX = 2_147_483_646;
+/** Text heaps beyond this end a segment early: their offsets are 32 bits wide. */
+const HEAP_MAX = 256 * 1024 * 1024;
+export const NO_ROW = -1;
+
+/** Extremes of the valid axis over a segment's given bounds. */
+export interface ValidZone {
+  readonly fromLeast: bigint;
+  readonly fromMost: bigint;
+  readonly toLeast: bigint;
+  readonly toMost: bigint;
+}
+
+/** A segment at rest, its live bitmap and counts left out: closings say them. */
+export interface SegmentState {
+  readonly firstRow: number;
+  readonly base: number;
+  readonly length: number;
+  readonly deltas: Int32Array;
+  readonly closings: Int32Array | Float64Array;
+  readonly validFrom: BigInt64Array | null;
+  readonly validTo: BigInt64Array | null;
+  readonly paths: SavedCodes;
+  readonly ops: SavedCodes;
+  readonly provenances: SavedCodes;
+  readonly previous: SavedCodes;
+  readonly nextLive: SavedCodes;
+  readonly keys: SavedVector;
+  readonly columns: readonly { readonly name: string; readonly type: ColumnType; readonly vector: SavedVector }[];
+}
+
+export class Segment {
+  /** First row number of the segment in its table. */
+  readonly firstRow: number;
+  /** Position that `deltas` and `closings` count from. */
+  readonly base: number;
+  #length = 0;
+  #capacity = 0;
+  #deltas: Int32Array = new Int32Array(0);
+  /** Widened to doubles (open = Infinity) when something is closed 2^31 positions after `base`. */
+  #closings: Int32Array | Float64Array = new Int32Array(0);
+  #validFrom: BigInt64Array | null = null;
+  #validTo: BigInt64Array | null = null;
+  #zone: ValidZone | null = null;
+  #zoneLength = 0;
+  #live: Int32Array | null = null;
+  #liveCount = 0;
+  #removedCount = 0;
+  #closedLeast = Infinity;
+  #closedMost = -Infinity;
+  #removals = 0;
+  readonly #codes = {
+    paths: new CodeColumn(0),
+    ops: new CodeColumn(0),
+    provenances: new CodeColumn(0),
+    previous: new CodeColumn(NO_ROW),
+    nextLive: new CodeColumn(NO_ROW),
+  };
+  #keys = new SegmentColumn('string');
+  readonly #columns = new Map<string, SegmentColumn>();
+
+  constructor(firstRow: number, base: number) {
+    this.firstRow = firstRow;
+    this.base = base;
+  }
+
+  get paths(): CodeColumn {
+    return this.#codes.paths;
+  }
+
+  get ops(): CodeColumn {
+    return this.#codes.ops;
+  }
+
+  get provenances(): CodeColumn {
+    return this.#codes.provenances;
+  }
+
+  /** Row number of the version of the same key before this one. */
+  get previous(): CodeColumn {
+    return this.#codes.previous;
+  }
+
+  /** Row number of the next older open version of the same key; meaningful while this one is open. */
+  get nextLive(): CodeColumn {
+    return this.#codes.nextLive;
+  }
+
+  get keys(): SegmentColumn {
+    return this.#keys;
+  }
+
+  get length(): number {
+    return this.#length;
+  }
+
+  get capacity(): number {
+    return this.#capacity;
+  }
+
+  get liveCount(): number {
+    return this.#liveCount;
+  }
+
+  get removedCount(): number {
+    return this.#removedCount;
+  }
+
+  /** Least and greatest closing position of versions that something superseded. */
+  get closedLeast(): number {
+    return this.#closedLeast;
+  }
+
+  get closedMost(): number {
+    return this.#closedMost;
+  }
+
+  get deltas(): Int32Array {
+    return this.#deltas;
+  }
+
+  get closings(): Int32Array | Float64Array {
+    return this.#closings;
+  }
+
+  /** Null while every version is valid from its own system_from. */
+  get validFrom(): BigInt64Array | null {
+    return this.#validFrom;
+  }
+
+  /** Null while every version is valid for ever. */
+  get validTo(): BigInt64Array | null {
+    return this.#validTo;
+  }
+
+  validZone(): ValidZone {
+    if (this.#zone && this.#zoneLength === this.#length) return this.#zone;
+    this.#zoneLength = this.#length;
+    const [fromLeast, fromMost] = extremes(this.#validFrom, this.#length);
+    const [toLeast, toMost] = extremes(this.#validTo, this.#length);
+    return (this.#zone = { fromLeast, fromMost, toLeast, toMost });
+  }
+
+  /** One bit a row, 1 = open; null while every row is. */
+  get live(): Int32Array | null {
+    return this.#live;
+  }
+
+  /** Rises when cells were wiped: what was summarised before may be looser than need be. */
+  get removals(): number {
+    return this.#removals;
+  }
+
+  get full(): boolean {
+    return (
+      this.#length === SEGMENT_ROWS ||
+      this.keys.heapBytes > HEAP_MAX ||
+      [...this.#columns.values()].some((column) => column.heapBytes > HEAP_MAX)
+    );
+  }
+
+  /** How many rows from `position` on can still be appended. */
+  room(position: number): number {
+    if (this.full) return 0;
+    return Math.max(0, Math.min(SEGMENT_ROWS - this.#length, this.base + DELTA_MAX - position + 1));
+  }
+
+  column(name: string): SegmentColumn | undefined {
+    return this.#columns.get(name);
+  }
+
+  columns(): ReadonlyMap<string, SegmentColumn> {
+    return this.#columns;
+  }
+
+  columnFor(name: string, type: ColumnType, dictionary: ByteDictionary | null): SegmentColumn {
+    let column = this.#columns.get(name);
+    if (!column) {
+      column = new SegmentColumn(type, dictionary);
+      this.#columns.set(name, column);
+    }
+    return column;
+  }
+
+  /** Takes `count` rows at `position`; cells and keys are appended to their columns by the caller. Returns the first. */
+  extend(position: number, count: number, path: number, provenance: number): number {
+    const first = this.#length;
+    const length = first + count;
+    assert(count <= this.room(position), 'rows fit the segment');
+    this.#reserve(length);
+    const delta = position - this.base;
+    for (let i = 0; i < count; i++) this.#deltas[first + i] = delta + i;
+    this.#closings.fill(this.#closings instanceof Int32Array ? OPEN : Infinity, first, length);
+    if (this.#live) for (let row = first; row < length; row++) this.#live[row >>> 5]! |= 1 << (row & 31);
+    this.paths.fill(path, first, length, this.#capacity);
+    this.provenances.fill(provenance, first, length, this.#capacity);
+    this.#length = length;
+    this.#liveCount += count;
+    return first;
+  }
+
+  /** Bounds of rows that were just extended; null vectors and null cells mean own system_from and FOREVER. */
+  setValid(from: Vector, to: Vector, source: number, first: number, count: number, timeline: Timeline): void {
+    const given = from.kind === 'i64' ? from : null;
+    const ends = to.kind === 'i64' ? to : null;
+    if (this.#validFrom || given) {
+      const target = (this.#validFrom ??= this.#ownTimes(timeline, first));
+      timeline.writeTimes(target, { base: this.base, deltas: this.#deltas }, null, first, count, false);
+      if (given && !given.nulls) target.set(given.values.subarray(source, source + count), first);
+      else if (given)
+        for (let i = 0; i < count; i++) if (given.nulls![source + i] !== 1) target[first + i] = given.values[source + i]!;
+    }
+    if (this.#validTo || ends) {
+      const target = (this.#validTo ??= new BigInt64Array(this.#capacity).fill(FOREVER, 0, first));
+      target.fill(FOREVER, first, first + count);
+      if (ends && !ends.nulls) target.set(ends.values.subarray(source, source + count), first);
+      else if (ends)
+        for (let i = 0; i < count; i++) if (ends.nulls![source + i] !== 1) target[first + i] = ends.values[source + i]!;
+    }
+  }
+
+  positionOf(row: number): number {
+    return this.base + this.#deltas[row]!;
+  }
+
+  /** Position that superseded the version; Infinity while none did. */
+  closingOf(row: number): number {
+    const closing = this.#closings[row]!;
+    return closing === OPEN && this.#closings instanceof Int32Array ? Infinity : this.base + closing;
+  }
+
+  isOpen(row: number): boolean {
+    return this.#closings[row] === (this.#closings instanceof Int32Array ? OPEN : Infinity);
+  }
+
+  isRemoved(row: number): boolean {
+    return this.#closings[row] === REMOVED;
+  }
+
+  close(row: number, position: number): void {
+    assert(this.isOpen(row), 'a version is closed once');
+    const delta = position - this.base;
+    if (delta > DELTA_MAX && this.#closings instanceof Int32Array) this.#widenClosings();
+    this.#closings[row] = delta;
+    this.#closedLeast = Math.min(this.#closedLeast, position);
+    this.#closedMost = Math.max(this.#closedMost, position);
+    this.#ownLive()[row >>> 5]! &= ~(1 << (row & 31));
+    this.#liveCount--;
+  }
+
+  /** Hard delete of one version: out of every scan at every basis, its cells and key wiped. */
+  remove(row: number): void {
+    assert(!this.isRemoved(row), 'a version is removed once');
+    if (this.isOpen(row)) {
+      this.#ownLive()[row >>> 5]! &= ~(1 << (row & 31));
+      this.#liveCount--;
+    }
+    this.#closings[row] = REMOVED;
+    this.#removedCount++;
+    this.#removals++;
+    this.keys.clear(row);
+    for (const column of this.#columns.values()) column.clear(row);
+  }
+
+  /** First row at or after a position. */
+  rowAtOrAfter(position: number): number {
+    const delta = position - this.base;
+    let low = 0;
+    let high = this.#length;
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      if (this.#deltas[middle]! < delta) low = middle + 1;
+      else high = middle;
+    }
+    return low;
+  }
+
+  /** No row follows: gives back reserves. */
+  seal(): void {
+    this.keys.seal(this.#length);
+    for (const column of this.#columns.values()) column.seal(this.#length);
+  }
+
+  get bytes(): number {
+    let total = this.#deltas.byteLength + this.#closings.byteLength + this.keys.bytes;
+    total += (this.#validFrom?.byteLength ?? 0) + (this.#validTo?.byteLength ?? 0) + (this.#live?.byteLength ?? 0);
+    for (const codes of Object.values(this.#codes)) total += codes.values?.byteLength ?? 0;
+    for (const column of this.#columns.values()) total += column.bytes;
+    return total;
+  }
+
+  saved(): SegmentState {
+    const length = this.#length;
+    return {
+      firstRow: this.firstRow,
+      base: this.base,
+      length,
+      deltas: this.#deltas.slice(0, length),
+      closings: this.#closings.slice(0, length),
+      validFrom: this.#validFrom?.slice(0, length) ?? null,
+      validTo: this.#validTo?.slice(0, length) ?? null,
+      paths: this.paths.saved(length),
+      ops: this.ops.saved(length),
+      provenances: this.provenances.saved(length),
+      previous: this.previous.saved(length),
+      nextLive: this.nextLive.saved(length),
+      keys: this.#keys.saved(length),
+      columns: [...this.#columns].map(([name, column]) => ({ name, type: column.type, vector: column.saved(length) })),
+    };
+  }
+
+  static restored(state: SegmentState, dictionaryOf: (column: string) => ByteDictionary | null): Segment {
+    const segment = new Segment(state.firstRow, state.base);
+    const { length } = state;
+    segment.#length = length;
+    segment.#capacity = length;
+    segment.#deltas = state.deltas;
+    segment.#closings = state.closings;
+    segment.#validFrom = state.validFrom;
+    segment.#validTo = state.validTo;
+    for (const name of ['paths', 'ops', 'provenances', 'previous', 'nextLive'] as const) {
+      segment.#codes[name] = CodeColumn.restored(state[name]);
+    }
+    segment.#keys = SegmentColumn.restored('string', state.keys, length, null);
+    for (const { name, type, vector } of state.columns) {
+      segment.#columns.set(
+        name,
+        SegmentColumn.restored(type, vector, length, vector.kind === 'dict' ? dictionaryOf(name) : null),
+      );
+    }
+    segment.#summarise();
+    return segment;
+  }
+
+  /** What closings say, counted again. */
+  #summarise(): void {
+    this.#liveCount = this.#length;
+    for (let row = 0; row < this.#length; row++) {
+      if (this.isOpen(row)) continue;
+      this.#ownLive()[row >>> 5]! &= ~(1 << (row & 31));
+      this.#liveCount--;
+      if (this.isRemoved(row)) {
+        this.#removedCount++;
+        continue;
+      }
+      const position = this.closingOf(row);
+      this.#closedLeast = Math.min(this.#closedLeast, position);
+      this.#closedMost = Math.max(this.#closedMost, position);
+    }
+  }
+
+  #ownTimes(timeline: Timeline, count: number): BigInt64Array {
+    const times = new BigInt64Array(this.#capacity);
+    timeline.writeTimes(times, { base: this.base, deltas: this.#deltas }, null, 0, count, false);
+    return times;
+  }
+
+  #ownLive(): Int32Array {
+    if (!this.#live) {
+      this.#live = new Int32Array(SEGMENT_ROWS >>> 5);
+      const whole = this.#length >>> 5;
+      this.#live.fill(-1, 0, whole);
+      if ((this.#length & 31) !== 0) this.#live[whole] = (1 << (this.#length & 31)) - 1;
+    }
+    return this.#live;
+  }
+
+  #widenClosings(): void {
+    const wide = new Float64Array(this.#closings.length);
+    for (let row = 0; row < this.#length; row++) {
+      const closing = this.#closings[row]!;
+      wide[row] = closing === OPEN ? Infinity : closing;
+    }
+    this.#closings = wide;
+  }
+
+  #reserve(rows: number): void {
+    if (rows <= this.#capacity) return;
+    let capacity = Math.max(64, this.#capacity * 2);
+    while (capacity < rows) capacity *= 2;
+    this.#capacity = capacity;
+    const deltas = new Int32Array(capacity);
+    deltas.set(this.#deltas);
+    this.#deltas = deltas;
+    const closings = this.#closings instanceof Int32Array ? new Int32Array(capacity) : new Float64Array(capacity);
+    closings.set(this.#closings);
+    this.#closings = closings;
+    if (this.#validFrom) this.#validFrom = wider(this.#validFrom, capacity);
+    if (this.#validTo) this.#validTo = wider(this.#validTo, capacity);
+  }
+}
+
+function wider(from: BigInt64Array, capacity: number): BigInt64Array {
+  const to = new BigInt64Array(capacity);
+  to.set(from);
+  return to;
+}
+
+function extremes(values: BigInt64Array | null, length: number): [bigint, bigint] {
+  if (!values || length === 0) return [FOREVER, FOREVER];
+  let least = 0;
+  let most = 0;
+  for (let row = 1; row < length; row++) {
+    if (values[row]! < values[least]!) least = row;
+    if (values[row]! > values[most]!) most = row;
+  }
+  return [values[least]!, values[most]!];
+}

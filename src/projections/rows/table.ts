@@ -1,0 +1,372 @@
+/**
+ * All row versions of one type, every organisation path of it: segments in position order, an index from key to newest
+ * version, and two chains through the versions of a key: all of them, and the open ones only, so that reading what is
+ * current costs the same after a hundred updates as after one.
+ */
+import { assert } from '../../errors.ts';
+import type { CommittedEntry, Provenance, RemovalBody, RowsBody } from '../../log/entry.ts';
+import type { Vector } from '../../log/columns.ts';
+import { cellAt } from '../../log/vector-builder.ts';
+import type { Cell, ColumnType } from '../../log/value.ts';
+import { FOREVER } from '../../log/timestamp.ts';
+import type { Timeline } from '../temporal/timeline.ts';
+import { ByteDictionary, type SavedDictionary } from './byte-dictionary.ts';
+import { hashBytes } from './byte-hash.ts';
+import { PrimaryKeyIndex, type StoredKeys } from './primary-key-index.ts';
+import { NO_ROW, Segment, type SegmentState } from './segment.ts';
+import { SEGMENT_ROWS } from './segment-column.ts';
+
+const encoder = new TextEncoder();
+const decoder = new TextDecoder();
+
+/** Distinct strings beyond which new segments spell a column out. */
+const DICTIONARY_MAX = 65_536;
+/** From this size on a dictionary must also save something: fewer than half of the cells may be distinct. */
+const DICTIONARY_PROBATION = 4096;
+
+interface TableColumn {
+  type: ColumnType;
+  /** Null for other types. Segments that were coded keep it when newer ones are not. */
+  dictionary: ByteDictionary | null;
+  /** False once the strings proved to be mostly distinct. */
+  coding: boolean;
+  /** Cells coded so far. */
+  coded: number;
+}
+
+/** A table at rest, without its segments. */
+export interface TableState {
+  readonly type: string;
+  readonly segments: number;
+  readonly columns: readonly {
+    readonly name: string;
+    readonly type: ColumnType;
+    readonly dictionary: SavedDictionary | null;
+    readonly coding: boolean;
+    readonly coded: number;
+  }[];
+  readonly provenances: readonly Provenance[];
+}
+
+export interface PathCounts {
+  versions: number;
+  live: number;
+}
+
+export class Table implements StoredKeys {
+  readonly type: string;
+  readonly segments: Segment[] = [];
+  readonly index = new PrimaryKeyIndex(this);
+  readonly #timeline: Timeline;
+  readonly #columns = new Map<string, TableColumn>();
+  readonly #provenances: Provenance[] = [];
+  readonly #provenanceCodes = new Map<string, number>();
+  readonly #counts = new Map<number, PathCounts>();
+  #hashes = new Int32Array(1024);
+
+  constructor(type: string, timeline: Timeline) {
+    this.type = type;
+    this.#timeline = timeline;
+  }
+
+  /** Versions that are not removed, by path code. */
+  get counts(): ReadonlyMap<number, PathCounts> {
+    return this.#counts;
+  }
+
+  columnTypes(): ReadonlyMap<string, { readonly type: ColumnType }> {
+    return this.#columns;
+  }
+
+  provenances(): readonly Provenance[] {
+    return this.#provenances;
+  }
+
+  /** Declares a column, or widens one that exists. */
+  setColumnType(name: string, type: ColumnType): void {
+    const column = this.#columns.get(name);
+    if (!column) {
+      this.#columns.set(name, {
+        type,
+        dictionary: type === 'string' ? new ByteDictionary() : null,
+        coding: type === 'string',
+        coded: 0,
+      });
+      return;
+    }
+    if (column.type === type) return;
+    column.type = type;
+    column.dictionary = null;
+    column.coding = false;
+    for (const segment of this.segments) segment.column(name)?.widen(type);
+  }
+
+  append(entry: CommittedEntry, body: RowsBody, path: number): void {
+    const rows = body.ops.length;
+    const provenance = this.#internProvenance(body.provenance);
+    const [keys, from, to] = body.keys.columns.map((column) => column.vector);
+    assert(keys && from && to && keys.kind === 'text', 'a rows entry has keys and bounds');
+    for (const column of body.cells.columns) {
+      if (!this.#columns.has(column.name)) this.setColumnType(column.name, column.type);
+    }
+    let closed = 0;
+    for (let done = 0; done < rows; ) {
+      const position = entry.position + done;
+      const segment = this.#headFor(position);
+      const count = Math.min(rows - done, segment.room(position));
+      const first = segment.extend(position, count, path, provenance);
+      segment.keys.append(keys, done, done + count);
+      segment.setValid(from, to, done, first, count, this.#timeline);
+      this.#appendOps(segment, body.ops, done, first, count);
+      for (const { name, vector } of body.cells.columns) this.#appendCells(segment, name, vector, done, done + count, first);
+      closed += this.#link(segment, first, count, body, done, path, keys);
+      done += count;
+    }
+    const counts = this.#countsOf(path);
+    counts.versions += rows;
+    counts.live += rows - closed;
+  }
+
+  /** Hard delete. The keys are free again afterwards. */
+  remove(body: RemovalBody, path: number): void {
+    const counts = this.#countsOf(path);
+    let removed = 0;
+    for (const key of body.keys) {
+      const bytes = encoder.encode(key);
+      const hash = hashBytes(bytes, 0, bytes.length, path);
+      const newest = this.index.find(bytes, 0, bytes.length, path, hash);
+      assert(newest !== NO_ROW, 'a removed key exists');
+      this.index.remove(bytes, 0, bytes.length, path, hash);
+      for (let row = newest; row !== NO_ROW; row = this.segmentOf(row).previous.at(row & 0xffff)) {
+        const segment = this.segmentOf(row);
+        if (segment.isOpen(row & 0xffff)) counts.live--;
+        segment.remove(row & 0xffff);
+        removed++;
+      }
+    }
+    counts.versions -= removed;
+    assert(removed === body.positions.length, 'a removal names every version of its keys');
+  }
+
+  /** Row number of the newest version of a key, or -1. */
+  newest(path: number, key: Uint8Array, start: number, end: number): number {
+    return this.index.find(key, start, end - start, path, hashBytes(key, start, end, path));
+  }
+
+  newestOf(path: number, key: string): number {
+    const bytes = encoder.encode(key);
+    return this.newest(path, bytes, 0, bytes.length);
+  }
+
+  matches(row: number, heap: Uint8Array, start: number, size: number, path: number): boolean {
+    const segment = this.segments[row >>> 16]!;
+    const at = row & 0xffff;
+    if (segment.paths.at(at) !== path) return false;
+    const { offsets, heap: own } = segment.keys;
+    const from = offsets[at]!;
+    if (offsets[at + 1]! - from !== size) return false;
+    for (let i = 0; i < size; i++) if (own[from + i] !== heap[start + i]) return false;
+    return true;
+  }
+
+  segmentOf(row: number): Segment {
+    return this.segments[row >>> 16]!;
+  }
+
+  positionOf(row: number): number {
+    return this.segmentOf(row).positionOf(row & 0xffff);
+  }
+
+  validFromOf(row: number): bigint {
+    const segment = this.segmentOf(row);
+    return segment.validFrom ? segment.validFrom[row & 0xffff]! : this.#timeline.timeOf(this.positionOf(row));
+  }
+
+  validToOf(row: number): bigint {
+    return this.segmentOf(row).validTo?.[row & 0xffff] ?? FOREVER;
+  }
+
+  keyOf(row: number): string {
+    const { offsets, heap } = this.segmentOf(row).keys;
+    return decoder.decode(heap.subarray(offsets[row & 0xffff]!, offsets[(row & 0xffff) + 1]!));
+  }
+
+  cellOf(row: number, name: string): Cell {
+    const segment = this.segmentOf(row);
+    const column = segment.column(name);
+    return column ? cellAt(column.vector(segment.length), column.type, row & 0xffff) : null;
+  }
+
+  /** Open versions of a key, newest first, from its newest version. */
+  openVersions(newest: number): number[] {
+    const rows: number[] = [];
+    for (let row = newest; row !== NO_ROW; row = this.segmentOf(row).nextLive.at(row & 0xffff)) rows.push(row);
+    return rows;
+  }
+
+  /** All versions of a key, newest first. */
+  allVersions(newest: number): number[] {
+    const rows: number[] = [];
+    for (let row = newest; row !== NO_ROW; row = this.segmentOf(row).previous.at(row & 0xffff)) rows.push(row);
+    return rows;
+  }
+
+  /** Row number of the version at a position, or -1. */
+  rowAt(position: number): number {
+    let low = 0;
+    let high = this.segments.length;
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      if (this.segments[middle]!.base <= position) low = middle + 1;
+      else high = middle;
+    }
+    const segment = this.segments[low - 1];
+    if (!segment) return NO_ROW;
+    const at = segment.rowAtOrAfter(position);
+    return at < segment.length && segment.positionOf(at) === position ? segment.firstRow + at : NO_ROW;
+  }
+
+  get bytes(): number {
+    let total = this.index.bytes;
+    for (const segment of this.segments) total += segment.bytes;
+    for (const { dictionary } of this.#columns.values()) total += dictionary?.byteLength ?? 0;
+    return total;
+  }
+
+  saved(): TableState {
+    return {
+      type: this.type,
+      segments: this.segments.length,
+      columns: [...this.#columns].map(([name, column]) => ({ ...column, name, dictionary: column.dictionary?.saved() ?? null })),
+      provenances: this.#provenances,
+    };
+  }
+
+  /** Index and counts are made again from the segments. */
+  static restored(state: TableState, segments: readonly SegmentState[], timeline: Timeline): Table {
+    const table = new Table(state.type, timeline);
+    for (const { name, dictionary, ...column } of state.columns) {
+      table.#columns.set(name, { ...column, dictionary: dictionary && ByteDictionary.restored(dictionary) });
+    }
+    for (const provenance of state.provenances) table.#internProvenance(provenance);
+    for (const segment of segments) {
+      table.segments.push(Segment.restored(segment, (column) => table.#columns.get(column)?.dictionary ?? null));
+      table.#reindex(table.segments.at(-1)!);
+    }
+    return table;
+  }
+
+  #reindex(segment: Segment): void {
+    const { heap, offsets } = segment.keys;
+    this.index.reserve(segment.length);
+    for (let row = 0; row < segment.length; row++) {
+      if (segment.isRemoved(row)) continue;
+      const path = segment.paths.at(row);
+      const start = offsets[row]!;
+      const end = offsets[row + 1]!;
+      this.index.put(heap, start, end - start, path, hashBytes(heap, start, end, path), segment.firstRow + row);
+      const counts = this.#countsOf(path);
+      counts.versions++;
+      if (segment.isOpen(row)) counts.live++;
+    }
+  }
+
+  #headFor(position: number): Segment {
+    const head = this.segments.at(-1);
+    if (head && head.room(position) > 0) return head;
+    if (head) head.seal();
+    const segment = new Segment(this.segments.length * SEGMENT_ROWS, position);
+    this.segments.push(segment);
+    return segment;
+  }
+
+  #appendOps(segment: Segment, ops: Uint8Array, source: number, first: number, count: number): void {
+    for (let i = 0; i < count; i++) if (ops[source + i] !== 0) segment.ops.set(first + i, ops[source + i]!, segment.capacity);
+  }
+
+  #appendCells(segment: Segment, name: string, vector: Vector, from: number, to: number, first: number): void {
+    const column = this.#columns.get(name)!;
+    if (vector.kind === 'null') return;
+    const { dictionary } = column;
+    const cells = segment.columnFor(name, column.type, column.coding && dictionary!.size <= DICTIONARY_MAX ? dictionary : null);
+    cells.pad(first);
+    cells.append(vector, from, to);
+    if (!column.coding) return;
+    column.coded += to - from;
+    if (dictionary!.size > DICTIONARY_PROBATION && dictionary!.size * 2 > column.coded) {
+      column.coding = false;
+      cells.spellOut();
+    }
+  }
+
+  /** Enters rows that were just appended into index and chains, closing what they close. Returns how many that were. */
+  #link(segment: Segment, first: number, count: number, body: RowsBody, source: number, path: number, keys: Vector): number {
+    assert(keys.kind === 'text', 'keys are text');
+    const { offsets, heap } = keys;
+    this.index.reserve(count);
+    if (this.#hashes.length < count) this.#hashes = new Int32Array(SEGMENT_ROWS);
+    const hashes = this.#hashes;
+    let closed = 0;
+    for (let block = 0; block < count; block += 1024) {
+      const end = Math.min(count, block + 1024);
+      for (let i = block; i < end; i++) hashes[i - block] = hashBytes(heap, offsets[source + i]!, offsets[source + i + 1]!, path);
+      this.index.touch(hashes, end - block);
+      for (let i = block; i < end; i++) {
+        const start = offsets[source + i]!;
+        const row = segment.firstRow + first + i;
+        const before = this.index.put(heap, start, offsets[source + i + 1]! - start, path, hashes[i - block]!, row);
+        const closeFrom = body.closeOffsets[source + i]!;
+        const closeTo = body.closeOffsets[source + i + 1]!;
+        if (before === NO_ROW) assert(closeFrom === closeTo, 'a new key closes nothing');
+        else closed += this.#chain(segment, first + i, before, body.closes, closeFrom, closeTo);
+      }
+    }
+    return closed;
+  }
+
+  /** Puts a version in front of its key's chains and closes the versions at closes[from..to). */
+  #chain(segment: Segment, at: number, before: number, closes: Float64Array, from: number, to: number): number {
+    segment.previous.set(at, before, segment.capacity);
+    const position = segment.positionOf(at);
+    let tailSegment = segment;
+    let tail = at;
+    let closed = 0;
+    for (let row = before; row !== NO_ROW; ) {
+      const open = this.segmentOf(row);
+      const openAt = row & 0xffff;
+      const next = open.nextLive.at(openAt);
+      let superseded = false;
+      const openPosition = open.positionOf(openAt);
+      for (let i = from; i < to; i++) if (closes[i] === openPosition) superseded = true;
+      if (superseded) {
+        open.close(openAt, position);
+        closed++;
+      } else {
+        tailSegment.nextLive.set(tail, row, tailSegment.capacity);
+        tailSegment = open;
+        tail = openAt;
+      }
+      row = next;
+    }
+    tailSegment.nextLive.set(tail, NO_ROW, tailSegment.capacity);
+    assert(closed === to - from, 'a version closes open versions of its own key');
+    return closed;
+  }
+
+  #countsOf(path: number): PathCounts {
+    let counts = this.#counts.get(path);
+    if (!counts) this.#counts.set(path, (counts = { versions: 0, live: 0 }));
+    return counts;
+  }
+
+  #internProvenance(provenance: Provenance): number {
+    const key = JSON.stringify([provenance.source, provenance.method, provenance.confidence, provenance.derivedFrom]);
+    let code = this.#provenanceCodes.get(key);
+    if (code === undefined) {
+      code = this.#provenances.length;
+      this.#provenances.push(provenance);
+      this.#provenanceCodes.set(key, code);
+    }
+    return code;
+  }
+}
