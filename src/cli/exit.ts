@@ -1,6 +1,7 @@
 /** How a command ends: codes that scripts can rely on, and one line on stderr that says why. */
 import { ConfigError } from '../config.ts';
 import { ServiceError } from '../errors.ts';
+import { RemoteError } from './remote.ts';
 
 export const exitCode = {
   ok: 0,
@@ -24,6 +25,9 @@ export async function finish(command: () => Promise<number>): Promise<void> {
       process.exitCode = exitCode.usage;
     } else if (error instanceof ServiceError) {
       process.stderr.write(`annals: ${error.message} (${error.code})\n`);
+      process.exitCode = exitCode.failed;
+    } else if (error instanceof RemoteError) {
+      process.stderr.write(`annals: ${error.message}\n`);
       process.exitCode = exitCode.failed;
     } else {
       process.stderr.write(`annals: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`);

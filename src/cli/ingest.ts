@@ -1,0 +1,113 @@
+/** `annals ingest`: files into a running server or a data directory, streamed, with what was refused listed. */
+import { createReadStream, statSync } from 'node:fs';
+import { Readable } from 'node:stream';
+import { systemClock } from '../clock.ts';
+import { ConfigError } from '../config.ts';
+import { batchSizes, Ingest, type IngestReply } from '../doors/ingest-stream.ts';
+import { readIngest } from '../planner/formats/ingest-reader.ts';
+import type { Service } from '../service.ts';
+import { exitCode } from './exit.ts';
+import { operator, withService, type DirectoryOptions } from './local.ts';
+import { count, Progress } from './progress.ts';
+import { remoteOf, request, type Remote, type RemoteOptions } from './remote.ts';
+
+export interface IngestOptions extends DirectoryOptions, RemoteOptions {
+  readonly type: string;
+  readonly purpose?: string;
+  readonly auto?: boolean;
+  readonly key?: string;
+  readonly columns?: string;
+  readonly null?: string;
+  readonly atomic?: boolean;
+}
+
+const atomicBytesMax = 64 * 1024 * 1024;
+const errorsShown = 10;
+
+export async function ingestCommand(files: readonly string[], options: IngestOptions, version: string): Promise<number> {
+  for (const file of files) {
+    if (file !== '-' && statSync(file, { throwIfNoEntry: false })?.isFile() !== true)
+      throw new ConfigError(`${file}: no such file`);
+  }
+  if (options.key !== undefined && options.auto !== true) throw new ConfigError('--key needs --auto');
+  const remote = remoteOf(options, process.env);
+  if (remote !== null && options.null !== undefined) throw new ConfigError('--null works on a data directory only');
+  return remote === null
+    ? withService(options, version, (service) => eachFile(files, (file) => loadHere(service, file, options)))
+    : eachFile(files, (file) => send(remote, file, options));
+}
+
+async function eachFile(files: readonly string[], load: (file: string) => Promise<IngestReply>): Promise<number> {
+  let rejected = 0;
+  for (const file of files) {
+    const reply = await load(file);
+    rejected += reply.rejected;
+    process.stdout.write(`${file}: ${count(reply.accepted)} rows of ${reply.type} written, ${count(reply.rejected)} rejected\n`);
+    for (const error of reply.errors.slice(0, errorsShown)) {
+      process.stderr.write(`${file}: row ${error.index}: ${error.detail} (${error.code})\n`);
+    }
+    if (reply.rejected > errorsShown) process.stderr.write(`${file}: … ${count(reply.rejected - errorsShown)} more rejected\n`);
+  }
+  return rejected === 0 ? exitCode.ok : exitCode.found;
+}
+
+async function loadHere(service: Service, file: string, options: IngestOptions): Promise<IngestReply> {
+  const caller = operator(options.organization ?? null, options.purpose ?? null);
+  const asking = { action: 'ingest', purpose: options.purpose ?? null, correlationId: service.ids.next() } as const;
+  return service.gate.invoke(caller, asking, async (invocation) => {
+    invocation.describe({ objectType: options.type, rowCount: 0 });
+    if (options.key !== undefined && invocation.snapshot().catalog.type(options.type) === undefined) {
+      await invocation.submit({
+        kind: 'register-type',
+        name: options.type,
+        properties: null,
+        primaryKey: options.key,
+        graphTriggers: [],
+      });
+    }
+    const ingest = new Ingest(invocation, {
+      type: options.type,
+      atomic: options.atomic === true,
+      sync: false,
+      createType: options.auto === true,
+      source: file === '-' ? 'standard input' : file,
+    });
+    const batches = readIngest(bytesOf(file), {
+      definition: ingest.definition(),
+      ...(options.columns === undefined ? {} : { columns: options.columns.split(',') }),
+      ...(options.null === undefined ? {} : { nullText: options.null }),
+      ...(options.atomic ? { batchRows: Infinity, batchBytes: Infinity, limitBytes: atomicBytesMax } : batchSizes.stream),
+    });
+    return ingest.run(batches);
+  });
+}
+
+async function send(remote: Remote, file: string, options: IngestOptions): Promise<IngestReply> {
+  const route = options.auto ? '/ingest/auto' : '/ingest';
+  const query = new URLSearchParams({ object_type: options.type });
+  if (options.purpose !== undefined) query.set('purpose', options.purpose);
+  if (options.atomic) query.set('atomic', 'true');
+  if (options.key !== undefined) {
+    await request(remote, 'POST', '/types', JSON.stringify({ name: options.type, primary_key: options.key }));
+  }
+  const body = Readable.toWeb(Readable.from(withHeader(file, options.columns))) as ReadableStream;
+  return (await request(remote, 'POST', `${route}?${query.toString()}`, body, 'application/octet-stream')) as IngestReply;
+}
+
+/** A file without a header row gets the one that was given. */
+async function* withHeader(file: string, columns: string | undefined): AsyncGenerator<Uint8Array, void> {
+  if (columns !== undefined) yield Buffer.from(`${columns}\n`);
+  yield* bytesOf(file);
+}
+
+async function* bytesOf(file: string): AsyncGenerator<Uint8Array, void> {
+  const progress = new Progress(`ingest ${file}`, systemClock);
+  const total = file === '-' ? 0 : statSync(file).size;
+  let done = 0;
+  for await (const chunk of file === '-' ? process.stdin : createReadStream(file, { highWaterMark: 256 * 1024 })) {
+    const bytes = chunk as Buffer;
+    progress.update((done += bytes.length), total, 'bytes');
+    yield bytes;
+  }
+  progress.finish(done, 'bytes');
+}

@@ -1,0 +1,65 @@
+/** A data directory as the commands open it: the same service without doors, under the directory's lock. */
+import { systemClock, systemRandom } from '../clock.ts';
+import { loadSettings, type Settings } from '../config.ts';
+import type { Caller } from '../governance/caller.ts';
+import { checkOrganization } from '../governance/tenancy/organization.ts';
+import { nodeDisk } from '../log/node-disk.ts';
+import { checkBoot, Service } from '../service.ts';
+import { Progress } from './progress.ts';
+
+export interface DirectoryOptions {
+  readonly config?: string;
+  readonly dataDir?: string;
+}
+
+export function directorySettings(options: DirectoryOptions): Settings {
+  return loadSettings({
+    env: process.env,
+    configPath: options.config,
+    overrides: options.dataDir === undefined ? {} : { SERVICE_DATA_DIR: options.dataDir },
+  });
+}
+
+/** Opens the directory, runs `work`, closes it whatever happens. */
+export async function withService<T>(
+  options: DirectoryOptions,
+  version: string,
+  work: (service: Service) => Promise<T>,
+): Promise<T> {
+  const settings = directorySettings(options);
+  checkBoot(settings);
+  const progress = new Progress('replay', systemClock);
+  let entries = 0;
+  const service = await Service.open({
+    settings,
+    disk: nodeDisk,
+    clock: systemClock,
+    random: systemRandom,
+    version,
+    say: (line) => void process.stderr.write(`${line}\n`),
+    onReplay: (replayed) => progress.update((entries = replayed), 0, 'entries'),
+  });
+  progress.finish(entries, 'entries');
+  try {
+    return await work(service);
+  } finally {
+    await service.close();
+  }
+}
+
+/** Whoever may open the directory: the one who runs the command. Named in every record that the command leaves. */
+export function operator(organization: string | null, purpose: string | null): Caller {
+  if (organization !== null) checkOrganization(organization);
+  return {
+    principal: 'operator',
+    credential: 'admin',
+    tokenId: null,
+    tenant: null,
+    path: organization,
+    roles: [],
+    attributes: {},
+    purposes: purpose === null ? [] : [purpose],
+    door: 'cli',
+    branch: 'main',
+  };
+}

@@ -1,0 +1,69 @@
+/** A running server as the commands reach it: HTTP with a bearer token; problem records become one line. */
+import { ConfigError } from '../config.ts';
+import { parseExactJson } from './exact-json.ts';
+
+export interface RemoteOptions {
+  readonly url?: string | undefined;
+  readonly token?: string | undefined;
+  readonly organization?: string | undefined;
+}
+
+/** The server refused or failed: its own words. */
+export class RemoteError extends Error {
+  override readonly name = 'RemoteError';
+}
+
+export interface Remote {
+  readonly url: string;
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+/** The server that flags or environment name, or null when the command works on a data directory. */
+export function remoteOf(options: RemoteOptions, env: NodeJS.ProcessEnv): Remote | null {
+  const url = options.url ?? env['ANNALS_URL'];
+  if (url === undefined || url === '') return null;
+  if (!/^https?:\/\//.test(url)) throw new ConfigError(`--url: ${JSON.stringify(url)} must start with http:// or https://`);
+  const token = options.token ?? env['ANNALS_TOKEN'];
+  return {
+    url: url.replace(/\/+$/, ''),
+    headers: {
+      ...(token ? { authorization: `Bearer ${token}` } : {}),
+      ...(options.organization ? { 'x-organization-id': options.organization } : {}),
+    },
+  };
+}
+
+/** Sends one request; the parsed JSON reply, or a RemoteError. */
+export async function request(
+  remote: Remote,
+  method: string,
+  path: string,
+  body?: string | ReadableStream,
+  contentType = 'application/json',
+): Promise<unknown> {
+  let response: Response;
+  try {
+    response = await fetch(remote.url + path, {
+      method,
+      headers: { ...remote.headers, ...(body === undefined ? {} : { 'content-type': contentType }) },
+      ...(body === undefined ? {} : { body, duplex: 'half' }),
+    } as RequestInit);
+  } catch (error) {
+    const cause = (error as Error).cause;
+    throw new RemoteError(`${remote.url} does not answer: ${cause instanceof Error ? cause.message : (error as Error).message}`);
+  }
+  const text = await response.text();
+  if (response.ok) return parseExactJson(text);
+  throw new RemoteError(problemLine(response.status, text));
+}
+
+function problemLine(status: number, text: string): string {
+  try {
+    const problem = JSON.parse(text) as { type?: string; detail?: string; correlation_id?: string };
+    if (problem.detail !== undefined)
+      return `${problem.detail} (${status} ${problem.type ?? ''}, correlation ${problem.correlation_id ?? 'unknown'})`;
+  } catch {
+    // Not a problem record: whatever stands between us and the server answered.
+  }
+  return `the server answered ${status}: ${text.slice(0, 200)}`;
+}

@@ -1,0 +1,142 @@
+/** `annals serve`: the store behind its doors until a signal ends it. */
+import { systemClock, systemRandom } from '../clock.ts';
+import { loadSettings, readSettingFile, redactedSettings, type Settings } from '../config.ts';
+import { doorStatuses } from '../doors/doors.ts';
+import { createHttpDoor, type HttpDoor } from '../doors/http/server.ts';
+import { RateLimiter } from '../governance/admission/rate-limit.ts';
+import { MemoryDisk } from '../log/memory-disk.ts';
+import { nodeDisk } from '../log/node-disk.ts';
+import { checkBoot, Service } from '../service.ts';
+import { exitCode } from './exit.ts';
+import { Progress } from './progress.ts';
+import { mintToken } from './token.ts';
+
+export interface ServeOptions {
+  readonly config?: string;
+  readonly dataDir?: string;
+}
+
+export async function serveCommand(options: ServeOptions, version: string): Promise<number> {
+  const settings = loadSettings({
+    env: process.env,
+    configPath: options.config,
+    overrides: options.dataDir === undefined ? {} : { SERVICE_DATA_DIR: options.dataDir },
+  });
+  checkBoot(settings);
+  const statuses = doorStatuses(settings);
+  const progress = new Progress('replay', systemClock);
+  let entries = 0;
+  const service = await Service.open({
+    settings,
+    disk: settings.SERVICE_IN_MEMORY ? new MemoryDisk() : nodeDisk,
+    clock: systemClock,
+    random: systemRandom,
+    version,
+    say,
+    onReplay: (replayed) => progress.update((entries = replayed), 0, 'entries'),
+  });
+  progress.finish(entries, 'entries');
+  const { recovery } = service.log.status();
+  if (recovery.cutBytes > 0)
+    say(
+      `recovery cut ${recovery.cutBytes} bytes of an unfinished write from ${recovery.cutFrom}; nothing acknowledged was in them`,
+    );
+
+  const door = await openHttpDoor(service, settings, () => statuses);
+  say(`annals ${version} (${settings.SERVICE_PROFILE}) serves ${door.dataUrl}, administration on ${door.adminUrl}`);
+  say(`data in ${settings.SERVICE_IN_MEMORY ? 'memory only' : settings.SERVICE_DATA_DIR}, wal sync ${settings.SERVICE_WAL_SYNC}`);
+  const absent = statuses.filter((status) => status.state === 'absent').map((status) => status.name);
+  if (absent.length > 0) say(`doors that this version does not have: ${absent.join(', ')}`);
+  if (settings.SERVICE_WAL_SYNC === 'off') say('SERVICE_WAL_SYNC=off: acknowledged writes may be lost with the machine');
+  if (settings.SERVICE_DEMO_MODE) say('demonstration mode');
+  await offerDevelopmentToken(service, door);
+
+  const signal = await untilSignal();
+  say(`${signal}: draining`);
+  // All sockets may be closed while the drain still runs: the process must not end before it has.
+  const alive = setInterval(() => undefined, 60_000);
+  const doorsClosed = door.stop();
+  const drained = await service.close();
+  await doorsClosed;
+  clearInterval(alive);
+  say(drained ? 'closed' : 'closed with work left behind');
+  return drained ? exitCode.ok : exitCode.undrained;
+}
+
+/** One HTTP door over a service: what `serve` and in-process tests share. */
+export async function openHttpDoor(
+  service: Service,
+  settings: Settings,
+  doors: () => ReturnType<typeof doorStatuses>,
+): Promise<HttpDoor> {
+  const { SERVICE_TLS_CERT: cert, SERVICE_TLS_KEY: key } = settings;
+  const door = await createHttpDoor({
+    settings,
+    gate: service.gate,
+    planner: service.planner,
+    authenticator: service.authenticator,
+    system: {
+      version: service.version,
+      profile: settings.SERVICE_PROFILE,
+      demo: settings.SERVICE_DEMO_MODE,
+      state: () => (service.state() === 'closed' ? 'draining' : service.state()) as 'ready' | 'draining' | 'failed',
+      failure: () => service.log.status().failure,
+      doors,
+      // What lies on disk in segments is the log: rows are rebuilt from it in memory.
+      storage: () => {
+        const { bytes, files } = service.log.status();
+        return { storedBytes: bytes, segmentBytes: bytes, segmentCount: files };
+      },
+      walSync: () => settings.SERVICE_WAL_SYNC,
+      config: () => redactedSettings(settings),
+    },
+    readLimit: new RateLimiter(settings.SERVICE_READ_RATE_LIMIT_RPS),
+    writeLimit: new RateLimiter(settings.SERVICE_RATE_LIMIT_RPS),
+    clock: service.clock,
+    ids: service.ids,
+    random: service.random,
+    log: (line) =>
+      say(
+        `${line.event} ${line.correlationId} ${line.route}: ${line.error instanceof Error ? (line.error.stack ?? line.error.message) : String(line.error)}`,
+      ),
+    tls:
+      cert !== null && key !== null
+        ? { cert: readSettingFile('SERVICE_TLS_CERT', cert), key: readSettingFile('SERVICE_TLS_KEY', key) }
+        : null,
+  });
+  await door.start();
+  return door;
+}
+
+/**
+ * The first start on free makes one token so that the first request can be typed; server and cluster never do.
+ * Source: specification, "Authentication" 3.
+ */
+async function offerDevelopmentToken(service: Service, door: HttpDoor): Promise<void> {
+  const { settings } = service;
+  const wanted =
+    settings.SERVICE_PROFILE === 'free' &&
+    settings.SERVICE_ADMIN_TOKEN === null &&
+    !settings.SERVICE_OPEN_DEV_ALLOWED &&
+    service.projections.directory.size === 0;
+  if (!wanted) return;
+  const token = await mintToken(service, { principal: 'developer' });
+  const curl = `curl -sS ${door.dataUrl.startsWith('https') ? '-k ' : ''}-H "Authorization: Bearer $TOKEN"`;
+  process.stderr.write(
+    `\nA development token, shown once:\n\n` +
+      `  export TOKEN=${token}\n\n` +
+      `  ${curl} '${door.dataUrl}/ingest/auto?object_type=Note' -d '{"id":"n1","text":"it rains","valid_from":"2024-05-01"}'\n` +
+      `  ${curl} ${door.dataUrl}/query -H 'Content-Type: application/json' -d '{"sql":"SELECT id, text, valid_from FROM Note AS OF CURRENT"}'\n` +
+      `  ${curl} ${door.dataUrl}/audit/entries\n\n`,
+  );
+}
+
+function untilSignal(): Promise<string> {
+  return new Promise((resolve) => {
+    for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => resolve(signal));
+  });
+}
+
+function say(line: string): void {
+  process.stderr.write(`${line}\n`);
+}

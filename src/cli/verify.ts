@@ -1,0 +1,81 @@
+/** `annals verify`: an fsck. Reads only, takes no lock, and works beside a running server or on a copy of its files. */
+import { systemClock, systemRandom } from '../clock.ts';
+import type { Settings } from '../config.ts';
+import { ServiceError } from '../errors.ts';
+import type { Disk } from '../log/disk.ts';
+import { keyFilePath, type Keyring, openKeyring } from '../log/keys.ts';
+import { nodeDisk } from '../log/node-disk.ts';
+import { verifyDirectory, type VerifyReport } from '../log/verify.ts';
+import { localKeyFile, masterKeys } from '../master-keys.ts';
+import { exitCode } from './exit.ts';
+import { type DirectoryOptions, directorySettings } from './local.ts';
+import { count, Progress } from './progress.ts';
+
+export interface VerifyCommandOptions extends DirectoryOptions {
+  readonly projections?: boolean;
+  readonly json?: boolean;
+}
+
+/** A disk on which writing does nothing: opening the keys must not change what is being examined. */
+const readOnlyDisk: Disk = {
+  ...nodeDisk,
+  makeDirectory: () => Promise.resolve(),
+  replaceFile: () => Promise.resolve(),
+};
+
+export async function verifyCommand(options: VerifyCommandOptions, _version: string): Promise<number> {
+  const settings = directorySettings(options);
+  const directory = settings.SERVICE_DATA_DIR;
+  const keys = await readKeys(settings);
+  const progress = new Progress('verify', systemClock);
+  const report = await verifyDirectory({
+    disk: readOnlyDisk,
+    directory,
+    ...(keys.keyring ? { keyring: keys.keyring } : {}),
+    onProgress: (bytes, total) => progress.update(bytes, total, 'bytes'),
+  });
+  progress.finish(report.leaves, 'leaves');
+  const ok = report.ok && keys.problem === null;
+  process.stdout.write(
+    options.json ? `${JSON.stringify({ ...report, ok, keys: keys.problem })}\n` : reportText(directory, report, keys),
+  );
+  return ok ? exitCode.ok : exitCode.found;
+}
+
+interface Keys {
+  readonly keyring: Keyring | null;
+  /** Why the key file does not open, where it is there. */
+  readonly problem: string | null;
+}
+
+async function readKeys(settings: Settings): Promise<Keys> {
+  const directory = settings.SERVICE_DATA_DIR;
+  const given = settings.SERVICE_KEK !== null || settings.SERVICE_KEK_FILE !== null;
+  const found = given || (await readOnlyDisk.size(localKeyFile(directory))) !== undefined;
+  if (!found || (await readOnlyDisk.size(keyFilePath(directory))) === undefined) return { keyring: null, problem: null };
+  try {
+    const master = await masterKeys(settings, readOnlyDisk, systemRandom, () => undefined);
+    return { keyring: await openKeyring({ disk: readOnlyDisk, random: systemRandom, directory, ...master }), problem: null };
+  } catch (error) {
+    if (error instanceof ServiceError) return { keyring: null, problem: error.message };
+    throw error;
+  }
+}
+
+function reportText(directory: string, report: VerifyReport, { keyring, problem }: Keys): string {
+  const lines: string[] = [];
+  const { findings, checkpoint } = report;
+  for (const { place, leaf, what } of findings) lines.push(`BAD   ${place}${leaf === null ? '' : ` (leaf ${leaf})`}: ${what}`);
+  if (problem !== null) lines.push(`BAD   keys: ${problem}`);
+  for (const note of report.notes) lines.push(`note  ${note}`);
+  lines.push(`log         ${report.logId ?? 'unknown'} in ${directory}`);
+  lines.push(`read        ${count(report.bytes)} bytes, ${count(report.files)} files, ${count(report.frames)} frames`);
+  lines.push(`entries     ${count(report.leaves)} leaves, ${count(report.positions)} positions, ${count(report.seals)} seals`);
+  const opened = `${count(report.bodiesOpened)} bodies opened, ${count(report.rows)} rows and ${count(report.blobs)} blobs checked`;
+  lines.push(`content     ${keyring ? opened : 'not opened: no keys were given; digests and chain are checked all the same'}`);
+  lines.push(`root        ${report.root ?? 'none: leaves are missing'}`);
+  lines.push(`signed head ${checkpoint ? `${count(checkpoint.size)} leaves, signature ${checkpoint.signature}` : 'none yet'}`);
+  const bad = findings.length + (problem === null ? 0 : 1);
+  lines.push(bad === 0 ? 'intact' : `NOT INTACT: ${count(bad)} finding${bad === 1 ? '' : 's'}`);
+  return `${lines.join('\n')}\n`;
+}

@@ -1,0 +1,98 @@
+/** Process entry: verbs and flags to commands. Each command is a file of `cli/` that returns an exit code. */
+import { readFileSync } from 'node:fs';
+import { Command } from 'commander';
+import { finish } from './cli/exit.ts';
+import { ingestCommand } from './cli/ingest.ts';
+import { queryCommand } from './cli/query.ts';
+import { replayCommand } from './cli/replay.ts';
+import { serveCommand } from './cli/serve.ts';
+import { settingsHelp } from './cli/settings-help.ts';
+import { mintTokenCommand } from './cli/token.ts';
+import { verifyCommand } from './cli/verify.ts';
+
+/** One version for package, server and clients: package.json is beside both `src` and `dist`. */
+export const version = (JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as { version: string })
+  .version;
+
+export async function main(args: readonly string[]): Promise<void> {
+  const program = new Command('annals')
+    .description('A governed, bi-temporal knowledge store: one hash-chained log, every answer provable.')
+    .version(version)
+    .option('--config <path>', 'config file, over SERVICE_CONFIG, ./service.toml and ~/.config/annals/service.toml')
+    .showHelpAfterError('(--help shows what is accepted)')
+    .exitOverride((error) => {
+      process.exit(error.exitCode === 0 ? 0 : 2);
+    });
+
+  /** Flags of the program and of the verb, as commander parsed them. */
+  const merged = <T extends object>(options: object): T => ({ ...program.opts<object>(), ...options }) as T;
+  const shared = (command: Command): Command => command.option('--data-dir <path>', 'data directory (SERVICE_DATA_DIR)');
+  const remote = (command: Command): Command =>
+    shared(command)
+      .option('--url <url>', 'a running server instead of a data directory, such as http://127.0.0.1:9090 (ANNALS_URL)')
+      .option('--token <token>', 'bearer token for --url (ANNALS_TOKEN)')
+      .option('--organization <path>', 'organisation path: what is written belongs to it, what is read lies in or below it')
+      .option('--purpose <purpose>', 'purpose, recorded with the access');
+
+  shared(program.command('serve'))
+    .description('open the store and serve its doors until SIGINT or SIGTERM')
+    .addHelpText('after', settingsHelp)
+    .action((options: object) => finish(() => serveCommand(merged(options), version)));
+
+  remote(program.command('ingest'))
+    .description('load NDJSON, JSON or CSV files; - is standard input')
+    .argument('<files...>')
+    .requiredOption('--type <name>', 'type of the rows')
+    .option('--auto', 'register the type on first write, its columns inferred')
+    .option('--key <property>', 'with --auto: the property that is the primary key')
+    .option('--columns <names>', 'CSV without a header row: its column names, comma-separated')
+    .option('--null <text>', 'CSV: unquoted text that means NULL, such as \\N')
+    .option('--atomic', 'all rows or none')
+    .action((files: string[], options: object) =>
+      finish(() => ingestCommand(files, merged(options), version)),
+    );
+
+  remote(program.command('query'))
+    .description('run one statement and print its rows')
+    .argument('<sql>')
+    .option('--format <format>', 'table, json or ndjson', 'table')
+    .action((sql: string, options: object) =>
+      finish(() => queryCommand(sql, merged(options), version)),
+    );
+
+  shared(program.command('replay'))
+    .description('rebuild projections from the log and print their digests')
+    .option(
+      '--projection <name>',
+      'only this one (repeatable)',
+      (name: string, names: string[]) => [...names, name],
+      [] as string[],
+    )
+    .option('--check', 'compare with the derived files on disk; exit 1 if a digest differs')
+    .action((options: object) => finish(() => replayCommand(merged(options), version)));
+
+  shared(program.command('verify'))
+    .description('check chain, tree, signed heads, blobs and manifest of a data directory, trusting no server')
+    .option('--projections', 'compare derived files with a rebuild as well')
+    .option('--json', 'print the report as JSON')
+    .action((options: object) => finish(() => verifyCommand(merged(options), version)));
+
+  const token = program.command('token').description('credentials of the data doors');
+  shared(token.command('mint'))
+    .description('make a token: through --url with the admin credential, else in the data directory of a stopped server')
+    .option('--url <url>', 'admin listener of a running server, such as http://127.0.0.1:9091')
+    .option('--tenant <id>', 'bind the token to a tenant')
+    .option('--organization <path>', 'organisation path in force when a request names none')
+    .option('--principal <name>', 'who the token stands for')
+    .option('--role <role>', 'a role (repeatable)', (role: string, roles: string[]) => [...roles, role], [] as string[])
+    .option(
+      '--token-purpose <purpose>',
+      'a purpose it is restricted to (repeatable)',
+      (purpose: string, all: string[]) => [...all, purpose],
+      [] as string[],
+    )
+    .option('--expires-in <seconds>', 'life time; without it the token does not expire')
+    .action((options: object) => finish(() => mintTokenCommand(merged(options), version)));
+
+  await program.parseAsync([...args], { from: 'user' });
+}

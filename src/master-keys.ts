@@ -1,0 +1,61 @@
+/**
+ * Where the keys that open everything come from: settings and the files they name, or, on the free profile, a file
+ * beside the data. Profile rules have refused what a profile does not allow before this runs.
+ */
+import { hkdfSync } from 'node:crypto';
+import { dirname, join } from 'node:path';
+import type { Random } from './clock.ts';
+import { parseKey, readSettingFile, type Settings } from './config.ts';
+import type { Disk } from './log/disk.ts';
+
+export interface MasterKeys {
+  /** Wraps the data keys: 32 bytes. */
+  readonly kek: Uint8Array;
+  /** Ed25519 seed of the log's signatures; undefined: made once and kept wrapped beside the data keys. */
+  readonly signingSeed?: Uint8Array;
+}
+
+export const localKeyFile = (directory: string): string => join(directory, 'keys', 'kek');
+
+export async function masterKeys(
+  settings: Settings,
+  disk: Disk,
+  random: Random,
+  say: (line: string) => void,
+): Promise<MasterKeys> {
+  const signingSeed = signingSeedOf(settings);
+  return { kek: await keyEncryptionKey(settings, disk, random, say), ...(signingSeed ? { signingSeed } : {}) };
+}
+
+async function keyEncryptionKey(
+  settings: Settings,
+  disk: Disk,
+  random: Random,
+  say: (line: string) => void,
+): Promise<Uint8Array> {
+  if (settings.SERVICE_KEK !== null) return parseKey('SERVICE_KEK', settings.SERVICE_KEK);
+  if (settings.SERVICE_KEK_FILE !== null) {
+    return parseKey('SERVICE_KEK_FILE', readSettingFile('SERVICE_KEK_FILE', settings.SERVICE_KEK_FILE));
+  }
+  const path = localKeyFile(settings.SERVICE_DATA_DIR);
+  const stored = await disk.readFile(path);
+  if (stored !== undefined) return parseKey(path, Buffer.from(stored).toString('utf8'));
+  const made = random.fill(new Uint8Array(32));
+  await disk.makeDirectory(dirname(path));
+  await disk.replaceFile(path, Buffer.from(`${Buffer.from(made).toString('hex')}\n`), 0o600);
+  if (!settings.SERVICE_IN_MEMORY) {
+    say(
+      `made a key-encryption key in ${path}: it protects backups and stray copies of data files, not a disk that is taken whole;`,
+    );
+    say('set SERVICE_KEK or SERVICE_KEK_FILE to keep it elsewhere, and keep a copy: without it the data can not be opened');
+  }
+  return made;
+}
+
+/** Server and cluster bring the erasure key from outside; the log's own key then comes from the same place. */
+function signingSeedOf(settings: Settings): Uint8Array | undefined {
+  if (settings.SERVICE_LOG_SIGNING_KEY !== null) return parseKey('SERVICE_LOG_SIGNING_KEY', settings.SERVICE_LOG_SIGNING_KEY);
+  if (settings.SERVICE_ERASURE_SIGNING_KEY === null) return undefined;
+  const erasureSeed = parseKey('SERVICE_ERASURE_SIGNING_KEY', settings.SERVICE_ERASURE_SIGNING_KEY);
+  return new Uint8Array(hkdfSync('sha256', erasureSeed, new Uint8Array(0), 'annals log signing key', 32));
+}

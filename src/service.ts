@@ -1,0 +1,166 @@
+/**
+ * Composition root: opens the rooms bottom-up (disk, keys, log, projections, gate, planner), closes them top-down.
+ * Everything that a room needs from outside arrives here as an argument; nothing below reads a setting by itself.
+ */
+import { join } from 'node:path';
+import { type Clock, Ids, type Random } from './clock.ts';
+import { ConfigError, isLoopback, type Settings } from './config.ts';
+import { Authenticator } from './governance/authentication/authenticator.ts';
+import { Gate } from './governance/gate.ts';
+import { licenceOf } from './governance/tenancy/licence.ts';
+import { bootRefusals } from './governance/tenancy/profile.ts';
+import type { Disk } from './log/disk.ts';
+import { openKeyring } from './log/keys.ts';
+import { LocalLog } from './log/log.ts';
+import { masterKeys } from './master-keys.ts';
+import { Planner } from './planner/planner.ts';
+import { AuditProjection } from './projections/audit/projection.ts';
+import { Projections } from './projections/projections.ts';
+
+export interface ServiceParts {
+  readonly settings: Settings;
+  readonly disk: Disk;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly version: string;
+  /** One line for the operator. */
+  readonly say: (line: string) => void;
+  /** Replay at open: entries applied so far. */
+  readonly onReplay?: (entries: number) => void;
+  /** Seals the log after so long without writes; 0 only on close. */
+  readonly sealIdleMs?: number;
+  /** Yields to other work; `setImmediate` unless a simulation schedules. */
+  readonly yieldTurn?: () => Promise<void>;
+}
+
+/** Throws a ConfigError that lists every reason why these settings must not be served. */
+export function checkBoot(settings: Settings): void {
+  const refusals = bootRefusals(settings, { builtDoors: [] });
+  if (refusals.length > 0) throw new ConfigError(refusals.join('; '));
+}
+
+export class Service {
+  readonly settings: Settings;
+  readonly version: string;
+  readonly clock: Clock;
+  readonly ids: Ids;
+  readonly random: Random;
+  readonly log: LocalLog;
+  readonly projections: Projections;
+  readonly gate: Gate;
+  readonly planner: Planner;
+  readonly authenticator: Authenticator;
+  #state: 'ready' | 'draining' | 'closed' = 'ready';
+  readonly #unlock: () => Promise<void>;
+
+  private constructor(parts: ServiceParts, opened: Opened) {
+    const { settings, clock, random } = parts;
+    const { log, projections, audit, ids } = opened;
+    this.settings = settings;
+    this.version = parts.version;
+    this.clock = clock;
+    this.random = random;
+    this.ids = ids;
+    this.log = log;
+    this.projections = projections;
+    this.#unlock = opened.unlock;
+    this.gate = new Gate({
+      log,
+      projections,
+      audit,
+      clock,
+      settings,
+      licence: licenceOf(settings.SERVICE_PROFILE),
+      digestKey: opened.digestKey,
+      warn: parts.say,
+    });
+    this.planner = new Planner({
+      clock,
+      limits: {
+        timeoutMs: settings.SERVICE_QUERY_TIMEOUT_SECS * 1000,
+        resultRowsMax: settings.SERVICE_MAX_RESULT_ROWS,
+        scannedRowsMax: settings.SERVICE_MAX_SCANNED_ROWS,
+        memoryBytesMax: settings.SERVICE_QUERY_MEMORY_MB * 1024 * 1024,
+      },
+      ...(parts.yieldTurn ? { yieldTurn: parts.yieldTurn } : {}),
+    });
+    this.authenticator = new Authenticator({
+      directory: projections.directory,
+      clock,
+      settings,
+      boundToLoopback: isLoopback(settings.SERVICE_HTTP_BIND),
+    });
+  }
+
+  static async open(parts: ServiceParts): Promise<Service> {
+    const { settings, disk, clock, random } = parts;
+    const directory = settings.SERVICE_DATA_DIR;
+    await disk.makeDirectory(directory);
+    const lock = await disk.lock(join(directory, 'lock'));
+    try {
+      const keys = await masterKeys(settings, disk, random, parts.say);
+      const keyring = await openKeyring({ disk, random, directory, ...keys });
+      const ids = new Ids(clock, random);
+      const audit = new AuditProjection();
+      const projections = new Projections({
+        newKey: () => ids.next(),
+        tokensMax: settings.SERVICE_TOKEN_REGISTRY_MAX,
+        more: [audit],
+      });
+      let replayed = 0;
+      const log = await LocalLog.open({
+        disk,
+        clock,
+        random,
+        directory,
+        keyring,
+        origin: settings.SERVICE_LOG_ORIGIN,
+        engineVersion: parts.version,
+        walSync: settings.SERVICE_WAL_SYNC,
+        sealIdleMs: parts.sealIdleMs ?? 1000,
+        replay: (entry) => {
+          projections.apply(entry);
+          parts.onReplay?.(++replayed);
+        },
+        onEntry: (entry) => projections.apply(entry),
+      });
+      return new Service(parts, { log, projections, audit, ids, digestKey: keyring.hmacKey, unlock: () => lock.release() });
+    } catch (error) {
+      await lock.release();
+      throw error;
+    }
+  }
+
+  state(): 'ready' | 'draining' | 'failed' | 'closed' {
+    return this.#state === 'ready' && this.log.status().state === 'failed' ? 'failed' : this.#state;
+  }
+
+  /**
+   * Refuses new work, waits for what runs, seals and closes the log. False when acknowledged or running work was left
+   * behind after `drainMs`.
+   */
+  async close(drainMs = this.settings.SERVICE_DRAIN_TIMEOUT_SECS * 1000): Promise<boolean> {
+    if (this.#state !== 'ready') return true;
+    this.#state = 'draining';
+    const late = new AbortController();
+    const drained = await Promise.race([
+      this.gate.drain().then(() => true),
+      this.clock.sleep(drainMs, late.signal).then(() => false),
+    ]);
+    late.abort();
+    const healthy = this.log.status().state !== 'failed';
+    await this.log.close();
+    this.#state = 'closed';
+    await this.#unlock();
+    return drained && healthy;
+  }
+}
+
+interface Opened {
+  readonly log: LocalLog;
+  readonly projections: Projections;
+  readonly audit: AuditProjection;
+  readonly ids: Ids;
+  readonly digestKey: Uint8Array;
+  readonly unlock: () => Promise<void>;
+}
