@@ -6,6 +6,7 @@ import type { Invocation } from '../governance/gate-contract.ts';
 export interface QuestionRequest {
   readonly sql: string;
   /** Purpose from the door (body field, header); a PURPOSE clause must agree with it or stand alone. */
+  readonly purpose?: string | null;
   readonly signal?: AbortSignal;
 }
 

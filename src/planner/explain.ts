@@ -1,0 +1,118 @@
+/** A plan as text: one operator a line, its input below it, two spaces deeper. The words are those of `logical-plan.ts`. */
+import { formatInstant } from '../log/timestamp.ts';
+import type { Cell } from '../log/value.ts';
+import type { Bound } from './expressions/bound-expression.ts';
+import type { AggregateCall, LogicalPlan, PlanColumn, PlanNode, ScanNode } from './logical-plan.ts';
+import type { Execution } from './operators/operator.ts';
+import { scanRequest } from './operators/scan.ts';
+
+export function explain(plan: LogicalPlan, execution: Execution): string[] {
+  const lines: string[] = [];
+  let indent = '';
+  let node = plan.root;
+  for (;;) {
+    lines.push(indent + describe(node, execution, plan));
+    if (node.kind === 'scan') return lines;
+    node = node.input;
+    indent += '  ';
+  }
+}
+
+function describe(node: PlanNode, execution: Execution, plan: LogicalPlan): string {
+  switch (node.kind) {
+    case 'scan':
+      return scan(node, execution);
+    case 'filter':
+      return `filter ${text(node.predicate, node.input.columns, execution)}`;
+    case 'project': {
+      const shown = node === plan.root ? node.expressions.slice(0, plan.visible) : node.expressions;
+      const items = shown.map((bound, i) => {
+        const name = node.columns[i]!.name;
+        const written = text(bound, node.input.columns, execution);
+        return written === name || name.startsWith('#') ? written : `${written} AS ${name}`;
+      });
+      return `project ${items.join(', ')}`;
+    }
+    case 'aggregate': {
+      const columns = node.input.columns;
+      const keys = columns.slice(0, node.groups).map((_, i) => node.columns[i]!.name);
+      const calls = node.calls.map((call) => callText(call, node.input, execution));
+      return `aggregate ${[...calls, ...(keys.length > 0 ? [`by ${keys.join(', ')}`] : [])].join(' ') || 'all'}`;
+    }
+    case 'distinct':
+      return 'distinct';
+    case 'sort': {
+      const keys = node.keys.map(({ column, descending, collate }) => {
+        const name = node.columns[column]!.name;
+        return `${name}${collate === 'unicode' ? ' collate unicode' : ''}${descending ? ' desc' : ''}`;
+      });
+      return `sort ${keys.join(', ')}${node.limit ? ` first ${execution.limit}` : ''}`;
+    }
+    case 'limit':
+      return `limit ${execution.limit}`;
+  }
+}
+
+function callText(call: AggregateCall, input: PlanNode, execution: Execution): string {
+  if (call.column === null) return `${call.function}(*)`;
+  const argument =
+    input.kind === 'project'
+      ? text(input.expressions[call.column]!, input.input.columns, execution)
+      : input.columns[call.column]!.name;
+  return `${call.function}(${call.distinct ? 'distinct ' : ''}${argument})`;
+}
+
+function scan(node: ScanNode, execution: Execution): string {
+  const request = scanRequest(node, execution);
+  if (!request) return `scan ${node.type} (nothing: every key is NULL)`;
+  const { access, rows, segments } = execution.snapshot.rows.estimate(request);
+  const parts = [
+    `by ${access}`,
+    `about ${rows} rows in ${segments} segments`,
+    `columns ${node.columns.map(({ name }) => name).join(', ') || 'none'}`,
+  ];
+  const { system, valid } = request.time;
+  if (valid !== 'all') parts.push(`valid at ${formatInstant(valid)}`);
+  if (system !== 'all') parts.push(`known at ${formatInstant(system)}`);
+  if (request.keys) parts.push(`keys ${request.keys.length}`);
+  if (request.after !== undefined) parts.push(`after ${request.after}`);
+  for (const { column, op, value } of request.zones ?? []) parts.push(`zone ${column} ${op} ${cellText(value)}`);
+  return `scan ${node.type} (${parts.join('; ')})`;
+}
+
+function text(bound: Bound, columns: readonly PlanColumn[], execution: Execution): string {
+  const of = (each: Bound): string => text(each, columns, execution);
+  switch (bound.kind) {
+    case 'column':
+      return columns[bound.index]!.name.startsWith('#') ? bound.name : columns[bound.index]!.name;
+    case 'parameter':
+      return cellText(execution.kernels.parameters[bound.index]!.cell);
+    case 'literal':
+    case 'now':
+      return cellText(execution.kernels.constant(bound));
+    case 'compare':
+    case 'arithmetic':
+      return `(${of(bound.left)} ${bound.op} ${of(bound.right)})`;
+    case 'and':
+    case 'or':
+      return `(${bound.operands.map(of).join(` ${bound.kind} `)})`;
+    case 'not':
+      return `not ${of(bound.operand)}`;
+    case 'negate':
+      return `-${of(bound.operand)}`;
+    case 'is-null':
+      return `(${of(bound.operand)} is null)`;
+    case 'in':
+      return `(${of(bound.operand)} in (${bound.items.map(of).join(', ')}))`;
+    case 'like':
+      return `(${of(bound.operand)} like ${of(bound.pattern)})`;
+    case 'case': {
+      const branches = bound.branches.map(({ when, then }) => `when ${of(when)} then ${of(then)}`);
+      return `case ${branches.join(' ')}${bound.otherwise ? ` else ${of(bound.otherwise)}` : ''} end`;
+    }
+  }
+}
+
+function cellText(cell: Cell): string {
+  return typeof cell === 'string' ? `'${cell.replaceAll("'", "''")}'` : cell === null ? 'null' : String(cell);
+}

@@ -1,0 +1,249 @@
+/**
+ * Gives every node of an expression a type, or refuses it with its place. What a name means is the caller's business
+ * (`Leaf`): a column of a type, an output of an aggregate, an alias.
+ */
+import type { ServiceError } from '../../errors.ts';
+import type { ColumnType } from '../../log/value.ts';
+import { at } from '../places.ts';
+import type { Expression, Literal, Place } from '../statement.ts';
+import { type ArithmeticOp, type Bound, type CompareOp, columnsIn, type ValueType } from './bound-expression.ts';
+
+/** Asked first at every node; undefined leaves the node to the general rules. */
+export type Leaf = (expression: Expression) => Bound | undefined;
+
+export function bindExpression(expression: Expression, literals: readonly Literal[], leaf: Leaf): Bound {
+  return new ExpressionBinder(literals, leaf).bind(expression);
+}
+
+/** A condition: boolean or NULL. */
+export function bindPredicate(expression: Expression, literals: readonly Literal[], leaf: Leaf): Bound {
+  const bound = bindExpression(expression, literals, leaf);
+  if (bound.type !== 'boolean' && bound.type !== 'null') {
+    throw at('REL_TYPE_MISMATCH', `a condition is boolean, this is ${bound.type}`, expression.place);
+  }
+  return bound;
+}
+
+export function notImplemented(what: string, place: Place): ServiceError {
+  return at('REL_NOT_IMPLEMENTED', `${what} is not implemented`, place);
+}
+
+class ExpressionBinder {
+  readonly #literals: readonly Literal[];
+  readonly #leaf: Leaf;
+
+  constructor(literals: readonly Literal[], leaf: Leaf) {
+    this.#literals = literals;
+    this.#leaf = leaf;
+  }
+
+  bind(expression: Expression): Bound {
+    const known = this.#leaf(expression);
+    if (known) return known;
+    const place = expression.place;
+    switch (expression.kind) {
+      case 'column':
+        throw at('REL_UNKNOWN_COLUMN', `there is no column ${JSON.stringify(expression.name)}`, place);
+      case 'literal':
+        return {
+          kind: 'literal',
+          slot: expression.slot,
+          as: 'value',
+          type: literalType(this.#literals[expression.slot]!),
+          place,
+        };
+      case 'now':
+        return { kind: 'now', type: 'timestamp' };
+      case 'interval':
+        return { kind: 'literal', slot: expression.interval.slot.slot, as: 'interval', type: 'interval', place };
+      case 'binary':
+        return this.#binary(expression);
+      case 'not':
+        return { kind: 'not', operand: this.#condition(expression.operand), type: 'boolean' };
+      case 'negate': {
+        const operand = this.bind(expression.operand);
+        if (operand.type === 'null') return operand;
+        if (operand.type !== 'integer' && operand.type !== 'number')
+          throw mismatch(`- needs a number, not ${operand.type}`, place);
+        return { kind: 'negate', operand, type: operand.type };
+      }
+      case 'is-null': {
+        const test: Bound = { kind: 'is-null', operand: this.bind(expression.operand), type: 'boolean' };
+        return expression.negated ? { kind: 'not', operand: test, type: 'boolean' } : test;
+      }
+      case 'between': {
+        const low = this.#compare('>=', expression.operand, expression.low, place);
+        const high = this.#compare('<=', expression.operand, expression.high, place);
+        return negatedIf(expression.negated, { kind: 'and', operands: [low, high], type: 'boolean' });
+      }
+      case 'in-list':
+        return negatedIf(expression.negated, this.#inList(expression));
+      case 'case':
+        return this.#case(expression);
+      case 'in-query':
+        throw notImplemented('IN (subquery)', place);
+      case 'call':
+        throw notImplemented(`${expression.name}()`, place);
+      case 'aggregate':
+        throw at(
+          'REL_INVALID',
+          `${expression.function.toUpperCase()} can't stand here: it is computed after WHERE and GROUP BY`,
+          place,
+        );
+    }
+  }
+
+  #condition(expression: Expression): Bound {
+    return bindPredicate(expression, this.#literals, this.#leaf);
+  }
+
+  #binary(expression: Extract<Expression, { kind: 'binary' }>): Bound {
+    const { op, left, right, place } = expression;
+    switch (op) {
+      case 'and':
+      case 'or':
+        return { kind: op, operands: [this.#condition(left), this.#condition(right)], type: 'boolean' };
+      case 'like': {
+        const operand = this.bind(left);
+        const pattern = this.bind(right);
+        for (const side of [operand, pattern]) {
+          if (!isText(side.type) && side.type !== 'null') throw mismatch(`LIKE compares text, not ${side.type}`, place);
+        }
+        if (columnsIn(pattern).size > 0) throw notImplemented('LIKE with a column as pattern', right.place);
+        return { kind: 'like', operand, pattern, type: 'boolean' };
+      }
+      case '+':
+      case '-':
+      case '*':
+      case '/':
+      case '%':
+        return this.#arithmetic(op, this.bind(left), this.bind(right), place);
+      default:
+        return this.#compare(op, left, right, place);
+    }
+  }
+
+  #compare(op: CompareOp, leftExpression: Expression, rightExpression: Expression, place: Place): Bound {
+    const [left, right] = matched(this.bind(leftExpression), this.bind(rightExpression), op, place);
+    return { kind: 'compare', op, left, right, type: 'boolean' };
+  }
+
+  #inList(expression: Extract<Expression, { kind: 'in-list' }>): Bound {
+    const operand = this.bind(expression.operand);
+    const pairs = expression.items.map((item) => matched(operand, this.bind(item), '=', item.place));
+    const constant = pairs.every(([, item]) => columnsIn(item).size === 0);
+    // A literal operand reads as an instant beside one item and as text beside another only if items disagree.
+    const operands = new Set(pairs.map(([each]) => each.type));
+    if (constant && operands.size === 1) {
+      return { kind: 'in', operand: pairs[0]![0], items: pairs.map(([, item]) => item), type: 'boolean' };
+    }
+    const equal = pairs.map(([left, right]): Bound => ({ kind: 'compare', op: '=', left, right, type: 'boolean' }));
+    return { kind: 'or', operands: equal, type: 'boolean' };
+  }
+
+  #arithmetic(op: ArithmeticOp, left: Bound, right: Bound, place: Place): Bound {
+    const refuse = (): never => {
+      throw mismatch(`${left.type} ${op} ${right.type} is not defined`, place);
+    };
+    if (left.type === 'null') return left;
+    if (right.type === 'null') return right;
+    if (left.type === 'timestamp' || right.type === 'timestamp') {
+      if (left.type === right.type && op === '-') return { kind: 'arithmetic', op, left, right, type: 'integer' };
+      const shift = left.type === 'timestamp' ? right.type : left.type;
+      const shifts = shift === 'interval' || shift === 'integer';
+      if (!shifts || !(op === '+' || (op === '-' && left.type === 'timestamp'))) return refuse();
+      return { kind: 'arithmetic', op, left, right, type: 'timestamp' };
+    }
+    if (!isNumeric(left.type) || !isNumeric(right.type)) return refuse();
+    const integers = left.type === 'integer' && right.type === 'integer';
+    return { kind: 'arithmetic', op, left, right, type: integers && op !== '/' ? 'integer' : 'number' };
+  }
+
+  #case(expression: Extract<Expression, { kind: 'case' }>): Bound {
+    const operand = expression.operand;
+    const whens = expression.branches.map(({ when }) =>
+      operand ? this.#compare('=', operand, when, when.place) : this.#condition(when),
+    );
+    const results = expression.branches.map(({ then }) => this.bind(then));
+    const otherwise = expression.otherwise ? this.bind(expression.otherwise) : null;
+    const types = new Set([...results, ...(otherwise ? [otherwise] : [])].map((each) => each.type));
+    types.delete('null');
+    if (types.has('timestamp') && types.size > 1) types.delete('string');
+    if (types.has('number')) types.delete('integer');
+    const [type = 'null', ...others] = types;
+    if (others.length > 0)
+      throw mismatch(`the results of a CASE have one type, not ${[...types].join(' and ')}`, expression.place);
+    if (type === 'interval' || type === 'vector') throw mismatch(`a CASE can't yield ${type}`, expression.place);
+    const fit = (result: Bound): Bound => {
+      const fitted = type === 'timestamp' ? asInstantLiteral(result) : result;
+      if (type === 'timestamp' && fitted.type === 'string') {
+        throw mismatch('the results of a CASE have one type, not timestamp and string', expression.place);
+      }
+      return fitted;
+    };
+    return {
+      kind: 'case',
+      branches: whens.map((when, i) => ({ when, then: fit(results[i]!) })),
+      otherwise: otherwise && fit(otherwise),
+      type,
+    };
+  }
+}
+
+/** Two operands of one comparison, literals beside a timestamp read as instants; refuses what can't be compared. */
+function matched(left: Bound, right: Bound, op: CompareOp, place: Place): [Bound, Bound] {
+  if (left.type === 'timestamp') right = asInstantLiteral(right);
+  else if (right.type === 'timestamp') left = asInstantLiteral(left);
+  if (left.type === 'null' || right.type === 'null') return [left, right];
+  const fits =
+    (isNumeric(left.type) && isNumeric(right.type)) ||
+    (isInstant(left.type) && isInstant(right.type)) ||
+    (isText(left.type) && isText(right.type)) ||
+    (left.type === 'boolean' && right.type === 'boolean');
+  if (!fits) throw mismatch(`${left.type} can't be compared with ${right.type}`, place);
+  const equality = op === '=' || op === '!=';
+  if (!equality && (left.type === 'json' || right.type === 'json'))
+    throw mismatch('json has no order: only = and != compare it', place);
+  if (!equality && left.type === 'boolean') throw mismatch('boolean has no order: only = and != compare it', place);
+  return [left, right];
+}
+
+function asInstantLiteral(bound: Bound): Bound {
+  const instant = bound.kind === 'literal' && bound.as === 'value' && (bound.type === 'string' || bound.type === 'integer');
+  return instant ? { ...bound, as: 'instant', type: 'timestamp' } : bound;
+}
+
+function negatedIf(negated: boolean, operand: Bound): Bound {
+  return negated ? { kind: 'not', operand, type: 'boolean' } : operand;
+}
+
+function isNumeric(type: ValueType): boolean {
+  return type === 'integer' || type === 'number';
+}
+
+/** Timestamps compare with integers: both are exact 64-bit. */
+function isInstant(type: ValueType): boolean {
+  return type === 'timestamp' || type === 'integer';
+}
+
+function isText(type: ValueType): boolean {
+  return type === 'string' || type === 'json';
+}
+
+function literalType(literal: Literal): ColumnType | 'null' {
+  if (literal === null) return 'null';
+  switch (typeof literal) {
+    case 'string':
+      return 'string';
+    case 'bigint':
+      return 'integer';
+    case 'number':
+      return 'number';
+    default:
+      return 'boolean';
+  }
+}
+
+function mismatch(detail: string, place: Place): ServiceError {
+  return at('REL_TYPE_MISMATCH', detail, place);
+}

@@ -1,0 +1,143 @@
+/**
+ * Expressions after binding: names are column numbers of the operator's input, every node has a type. Literals stay
+ * slots, so that one bound tree serves every statement of a template. Nodes are never changed, only rebuilt.
+ */
+import type { ColumnType } from '../../log/value.ts';
+import type { Literal, Place } from '../statement.ts';
+
+/** `interval` is nanoseconds, an operand of timestamp arithmetic only; `null` is the type of a bare NULL. */
+export type ValueType = ColumnType | 'null' | 'interval';
+
+export type CompareOp = '=' | '!=' | '<' | '<=' | '>' | '>=';
+export type ArithmeticOp = '+' | '-' | '*' | '/' | '%';
+
+export type Bound =
+  | { readonly kind: 'column'; readonly index: number; readonly name: string; readonly type: ColumnType }
+  /** `as` says how the literal is read: an `instant` is ISO text or integer nanoseconds. */
+  | {
+      readonly kind: 'literal';
+      readonly slot: number;
+      readonly as: 'value' | 'instant' | 'interval';
+      readonly type: ValueType;
+      readonly place: Place;
+    }
+  | { readonly kind: 'now'; readonly type: 'timestamp' }
+  /** A column-free subtree, computed once per execution: number in `LogicalPlan.parameters`. */
+  | { readonly kind: 'parameter'; readonly index: number; readonly type: ValueType }
+  | { readonly kind: 'compare'; readonly op: CompareOp; readonly left: Bound; readonly right: Bound; readonly type: 'boolean' }
+  | { readonly kind: 'and' | 'or'; readonly operands: readonly Bound[]; readonly type: 'boolean' }
+  | { readonly kind: 'not'; readonly operand: Bound; readonly type: 'boolean' }
+  | { readonly kind: 'is-null'; readonly operand: Bound; readonly type: 'boolean' }
+  /** Every item is column-free; lists with columns in them are bound as `or` of `=`. */
+  | { readonly kind: 'in'; readonly operand: Bound; readonly items: readonly Bound[]; readonly type: 'boolean' }
+  | { readonly kind: 'like'; readonly operand: Bound; readonly pattern: Bound; readonly type: 'boolean' }
+  | {
+      readonly kind: 'arithmetic';
+      readonly op: ArithmeticOp;
+      readonly left: Bound;
+      readonly right: Bound;
+      readonly type: 'integer' | 'number' | 'timestamp' | 'interval';
+    }
+  | { readonly kind: 'negate'; readonly operand: Bound; readonly type: 'integer' | 'number' }
+  | {
+      readonly kind: 'case';
+      readonly branches: readonly { readonly when: Bound; readonly then: Bound }[];
+      readonly otherwise: Bound | null;
+      readonly type: ValueType;
+    };
+
+export type BoundColumn = Extract<Bound, { kind: 'column' }>;
+
+export function childrenOf(bound: Bound): readonly Bound[] {
+  switch (bound.kind) {
+    case 'column':
+    case 'literal':
+    case 'now':
+    case 'parameter':
+      return [];
+    case 'compare':
+    case 'arithmetic':
+      return [bound.left, bound.right];
+    case 'and':
+    case 'or':
+      return bound.operands;
+    case 'not':
+    case 'negate':
+    case 'is-null':
+      return [bound.operand];
+    case 'in':
+      return [bound.operand, ...bound.items];
+    case 'like':
+      return [bound.operand, bound.pattern];
+    case 'case': {
+      const children = bound.branches.flatMap((branch) => [branch.when, branch.then]);
+      return bound.otherwise ? [...children, bound.otherwise] : children;
+    }
+  }
+}
+
+/** The same node over other children. */
+export function mapChildren(bound: Bound, map: (child: Bound) => Bound): Bound {
+  switch (bound.kind) {
+    case 'column':
+    case 'literal':
+    case 'now':
+    case 'parameter':
+      return bound;
+    case 'compare':
+    case 'arithmetic':
+      return { ...bound, left: map(bound.left), right: map(bound.right) };
+    case 'and':
+    case 'or':
+      return { ...bound, operands: bound.operands.map(map) };
+    case 'not':
+    case 'negate':
+    case 'is-null':
+      return { ...bound, operand: map(bound.operand) };
+    case 'in':
+      return { ...bound, operand: map(bound.operand), items: bound.items.map(map) };
+    case 'like':
+      return { ...bound, operand: map(bound.operand), pattern: map(bound.pattern) };
+    case 'case':
+      return {
+        ...bound,
+        branches: bound.branches.map((branch) => ({ when: map(branch.when), then: map(branch.then) })),
+        otherwise: bound.otherwise && map(bound.otherwise),
+      };
+  }
+}
+
+/** Column numbers that the expression reads. */
+export function columnsIn(bound: Bound, into = new Set<number>()): Set<number> {
+  if (bound.kind === 'column') into.add(bound.index);
+  for (const child of childrenOf(bound)) columnsIn(child, into);
+  return into;
+}
+
+export function replaceColumns(bound: Bound, replace: (column: BoundColumn) => Bound): Bound {
+  return bound.kind === 'column' ? replace(bound) : mapChildren(bound, (child) => replaceColumns(child, replace));
+}
+
+/** True when evaluating can fail on some row (an overflow): such a conjunct runs after those that cannot. */
+export function mayRaise(bound: Bound): boolean {
+  return bound.kind === 'arithmetic' || bound.kind === 'negate' || childrenOf(bound).some(mayRaise);
+}
+
+/** Two literal slots that had to hold the same value for a plan to be right. */
+export type Guard = readonly [slot: number, otherSlot: number];
+
+/** Same meaning under these literals. Pairs of slots that had to be equal for it are added to `guards`. */
+export function sameExpression(a: Bound, b: Bound, literals: readonly Literal[], guards: Guard[]): boolean {
+  if (a.kind !== b.kind || a.type !== b.type) return false;
+  if (a.kind === 'column') return b.kind === 'column' && a.index === b.index;
+  if (a.kind === 'literal' && b.kind === 'literal') {
+    if (a.as !== b.as || literals[a.slot] !== literals[b.slot]) return false;
+    if (a.slot !== b.slot) guards.push([a.slot, b.slot]);
+    return true;
+  }
+  if ('op' in a && 'op' in b && a.op !== b.op) return false;
+  if (a.kind === 'case' && b.kind === 'case' && (a.otherwise === null) !== (b.otherwise === null)) return false;
+  const left = childrenOf(a);
+  const right = childrenOf(b);
+  return left.length === right.length && left.every((child, i) => sameExpression(child, right[i]!, literals, guards));
+}

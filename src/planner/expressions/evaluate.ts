@@ -1,0 +1,165 @@
+/**
+ * Three-valued evaluation of one expression over single cells: for what is computed once per statement (constants) or
+ * once per dictionary code. Rows go through `kernel-compiler.ts`, which must agree with this to the last bit.
+ */
+import { assert, ServiceError } from '../../errors.ts';
+import { parseInstant } from '../../log/timestamp.ts';
+import { type Cell, compareText, I64_MAX, I64_MIN } from '../../log/value.ts';
+import { intervalNanoseconds } from '../languages/interval.ts';
+import { at } from '../places.ts';
+import type { Literal, Place } from '../statement.ts';
+import type { ArithmeticOp, Bound, CompareOp } from './bound-expression.ts';
+import { likeMatches } from './like.ts';
+
+export interface Environment {
+  readonly literals: readonly Literal[];
+  /** Where a literal stands in this statement's text: a cached tree has the places of another one. */
+  readonly placeOf: (slot: number) => Place;
+  /** What `now()` means. */
+  readonly instant: bigint;
+  readonly parameters: readonly Cell[];
+  /** The one cell that column references read, when there are any. */
+  readonly cell: Cell;
+}
+
+export function evaluate(bound: Bound, env: Environment): Cell {
+  switch (bound.kind) {
+    case 'column':
+      return env.cell;
+    case 'literal':
+      return literalValue(bound, env);
+    case 'now':
+      return env.instant;
+    case 'parameter':
+      return env.parameters[bound.index]!;
+    case 'compare': {
+      const left = evaluate(bound.left, env);
+      const right = evaluate(bound.right, env);
+      return left === null || right === null ? null : holds(bound.op, compareCells(left, right));
+    }
+    case 'and':
+    case 'or': {
+      const deciding = bound.kind === 'or';
+      let unknown = false;
+      for (const operand of bound.operands) {
+        const value = evaluate(operand, env);
+        if (value === deciding) return deciding;
+        unknown ||= value === null;
+      }
+      return unknown ? null : !deciding;
+    }
+    case 'not': {
+      const value = evaluate(bound.operand, env);
+      return value === null ? null : !value;
+    }
+    case 'is-null':
+      return evaluate(bound.operand, env) === null;
+    case 'in': {
+      const operand = evaluate(bound.operand, env);
+      if (operand === null) return null;
+      let unknown = false;
+      for (const item of bound.items) {
+        const value = evaluate(item, env);
+        if (value === null) unknown = true;
+        else if (compareCells(operand, value) === 0) return true;
+      }
+      return unknown ? null : false;
+    }
+    case 'like': {
+      const text = evaluate(bound.operand, env);
+      const pattern = evaluate(bound.pattern, env);
+      if (text === null || pattern === null) return null;
+      assert(typeof text === 'string' && typeof pattern === 'string', 'LIKE is bound to text');
+      return likeMatches(pattern, text);
+    }
+    case 'arithmetic': {
+      const left = evaluate(bound.left, env);
+      const right = evaluate(bound.right, env);
+      if (left === null || right === null) return null;
+      return bound.type === 'number' ? numberArithmetic(bound.op, Number(left), Number(right)) : exact(bound.op, left, right);
+    }
+    case 'negate': {
+      const value = evaluate(bound.operand, env);
+      if (value === null) return null;
+      return bound.type === 'integer' ? exact('-', 0n, value) : numberArithmetic('-', 0, Number(value));
+    }
+    case 'case': {
+      for (const branch of bound.branches) {
+        if (evaluate(branch.when, env) === true) return converted(evaluate(branch.then, env), bound.type);
+      }
+      return bound.otherwise ? converted(evaluate(bound.otherwise, env), bound.type) : null;
+    }
+  }
+}
+
+/** Exact across integer and number; text in codepoint order; false before true. */
+export function compareCells(a: Cell, b: Cell): number {
+  if (typeof a === 'string' && typeof b === 'string') return compareText(a, b);
+  assert(a !== null && b !== null && typeof a !== 'object' && typeof b !== 'object', 'comparable cells');
+  return a < b ? -1 : a > b ? 1 : 0;
+}
+
+export function integerOverflow(): ServiceError {
+  return new ServiceError('REL_INVALID', 'integer overflow: a result does not fit 64 bits');
+}
+
+export function numberOverflow(): ServiceError {
+  return new ServiceError('REL_INVALID', 'number overflow: a result is too large for a double');
+}
+
+function holds(op: CompareOp, order: number): boolean {
+  switch (op) {
+    case '=':
+      return order === 0;
+    case '!=':
+      return order !== 0;
+    case '<':
+      return order < 0;
+    case '<=':
+      return order <= 0;
+    case '>':
+      return order > 0;
+    case '>=':
+      return order >= 0;
+  }
+}
+
+function numberArithmetic(op: ArithmeticOp, left: number, right: number): number | null {
+  if ((op === '/' || op === '%') && right === 0) return null;
+  const result =
+    op === '+' ? left + right : op === '-' ? left - right : op === '*' ? left * right : op === '/' ? left / right : left % right;
+  if (!Number.isFinite(result)) throw numberOverflow();
+  return result;
+}
+
+function exact(op: ArithmeticOp, left: Cell, right: Cell): bigint | null {
+  assert(typeof left === 'bigint' && typeof right === 'bigint', 'exact arithmetic is bound to integers');
+  if (op === '%' && right === 0n) return null;
+  assert(op !== '/', 'division yields a number');
+  const result = op === '+' ? left + right : op === '-' ? left - right : op === '*' ? left * right : left % right;
+  if (result > I64_MAX || result < I64_MIN) throw integerOverflow();
+  return result;
+}
+
+function converted(value: Cell, type: Bound['type']): Cell {
+  return type === 'number' && typeof value === 'bigint' ? Number(value) : value;
+}
+
+function literalValue(bound: Extract<Bound, { kind: 'literal' }>, env: Environment): Cell {
+  const literal = env.literals[bound.slot]!;
+  if (literal === null || bound.as === 'value') return literal;
+  if (bound.as === 'instant' && typeof literal === 'bigint') return literal;
+  assert(typeof literal === 'string', 'an instant or interval is text');
+  try {
+    return bound.as === 'instant' ? parseInstant(literal) : intervalNanoseconds(literal);
+  } catch (error) {
+    if (!(error instanceof ServiceError)) throw error;
+    throw at(bound.as === 'instant' ? 'REL_TYPE_MISMATCH' : error.code, error.message, env.placeOf(bound.slot));
+  }
+}
+
+/** An instant that must be there: AS OF NULL means nothing. */
+export function asInstant(cell: Cell): bigint {
+  if (typeof cell !== 'bigint') throw new ServiceError('REL_INVALID', 'an instant must not be NULL');
+  return cell;
+}

@@ -1,0 +1,155 @@
+/**
+ * What generated kernels are given for one execution: the statement's constants in every form that a kernel may ask
+ * for, and per dictionary a table that remembers a predicate's verdict on each code, so that text is looked at once.
+ */
+import { assert } from '../../errors.ts';
+import type { Dictionary } from '../../log/columns.ts';
+import type { Cell } from '../../log/value.ts';
+import type { Literal, Place } from '../statement.ts';
+import type { Bound } from './bound-expression.ts';
+import { evaluate } from './evaluate.ts';
+import { TextInterner } from './text-interner.ts';
+
+const encoder = new TextEncoder();
+const noBytes = new Uint8Array(0);
+
+/** One constant. `letter` is part of a kernel's signature: null, int (exact in a double), big, number, text, boolean. */
+export interface Parameter {
+  readonly cell: Cell;
+  readonly letter: 'z' | 'i' | 'b' | 'n' | 's' | 'o';
+  /** An integer within 2^53 as a double, a boolean as 0 or 1, else the cell. */
+  readonly narrow: Cell;
+  readonly big: bigint;
+  readonly bytes: Uint8Array;
+}
+
+/** Verdict of a predicate on one dictionary code: 0 not asked yet, else 4 plus 1 (true) or 2 (false). */
+export interface TruthTable {
+  bytes: Uint8Array;
+  /** Verdict on NULL. */
+  readonly ofNull: number;
+  fill(code: number): number;
+}
+
+export interface ConstantSet {
+  readonly numbers: Set<number>;
+  readonly bigs: Set<bigint>;
+  readonly texts: Set<string>;
+  readonly hasNull: boolean;
+}
+
+export interface ContextRequest {
+  readonly literals: readonly Literal[];
+  readonly placeOf: (slot: number) => Place;
+  readonly instant: bigint;
+  /** Column-free expressions of the plan. */
+  readonly parameters: readonly Bound[];
+}
+
+export class KernelContext {
+  readonly parameters: readonly Parameter[];
+  readonly instant: bigint;
+  readonly #request: ContextRequest;
+  readonly #cells: readonly Cell[];
+  readonly #tables = new Map<Bound, Map<Dictionary, TruthTable>>();
+  readonly #sets = new Map<Bound, ConstantSet>();
+  readonly #interners = new Map<Bound, TextInterner>();
+
+  constructor(request: ContextRequest) {
+    this.#request = request;
+    this.instant = request.instant;
+    this.#cells = request.parameters.map((bound) => this.#evaluate(bound, null, []));
+    this.parameters = this.#cells.map(parameterOf);
+  }
+
+  /** The value of a column-free expression of the plan. */
+  constant(bound: Bound): Cell {
+    return this.#evaluate(bound, null, this.#cells);
+  }
+
+  /** `site` is a predicate over one column; `rows` is how many rows will ask, so that a few don't pay for a large table. */
+  truthTable(site: Bound, dictionary: Dictionary, rows: number): TruthTable {
+    let tables = this.#tables.get(site);
+    if (!tables) this.#tables.set(site, (tables = new Map()));
+    let table = tables.get(dictionary);
+    if (!table) {
+      const ofNull = verdict(this.#evaluate(site, null, this.#cells));
+      const made: TruthTable = {
+        bytes: noBytes,
+        ofNull,
+        fill: (code) => {
+          const found = verdict(this.#evaluate(site, dictionary.text(code), this.#cells));
+          if (code < made.bytes.length) made.bytes[code] = found;
+          return found;
+        },
+      };
+      table = made;
+      tables.set(dictionary, table);
+    }
+    if (table.bytes.length < dictionary.size && rows * 16 >= dictionary.size) {
+      const bytes = new Uint8Array(dictionary.size);
+      bytes.set(table.bytes);
+      table.bytes = bytes;
+    }
+    return table;
+  }
+
+  /** Items of an IN list. Numbers and bigints hold the same values, each where its form is exact. */
+  constantSet(site: Bound): ConstantSet {
+    let set = this.#sets.get(site);
+    if (!set) {
+      assert(site.kind === 'in', 'sets belong to IN lists');
+      this.#sets.set(site, (set = setOf(site.items.map((item) => this.constant(item)))));
+    }
+    return set;
+  }
+
+  /** Texts that an expression of this execution yields, by code. */
+  interner(site: Bound): TextInterner {
+    let interner = this.#interners.get(site);
+    if (!interner) this.#interners.set(site, (interner = new TextInterner()));
+    return interner;
+  }
+
+  #evaluate(bound: Bound, cell: Cell, parameters: readonly Cell[]): Cell {
+    const { literals, placeOf, instant } = this.#request;
+    return evaluate(bound, { literals, placeOf, instant, parameters, cell });
+  }
+}
+
+function verdict(value: Cell): number {
+  return value === null ? 4 : value === true ? 5 : 6;
+}
+
+function parameterOf(cell: Cell): Parameter {
+  if (cell === null) return { cell, letter: 'z', narrow: null, big: 0n, bytes: noBytes };
+  switch (typeof cell) {
+    case 'bigint': {
+      const safe = cell <= 9_007_199_254_740_991n && cell >= -9_007_199_254_740_991n;
+      return { cell, letter: safe ? 'i' : 'b', narrow: safe ? Number(cell) : cell, big: cell, bytes: noBytes };
+    }
+    case 'number':
+      return { cell, letter: 'n', narrow: cell, big: 0n, bytes: noBytes };
+    case 'string':
+      return { cell, letter: 's', narrow: cell, big: 0n, bytes: encoder.encode(cell) };
+    case 'boolean':
+      return { cell, letter: 'o', narrow: cell ? 1 : 0, big: 0n, bytes: noBytes };
+    default:
+      assert(false, 'a constant is a scalar');
+  }
+}
+
+function setOf(cells: readonly Cell[]): ConstantSet {
+  const set: ConstantSet = { numbers: new Set(), bigs: new Set(), texts: new Set(), hasNull: cells.includes(null) };
+  for (const cell of cells) {
+    if (typeof cell === 'string') set.texts.add(cell);
+    else if (typeof cell === 'bigint') {
+      set.bigs.add(cell);
+      if (BigInt(Number(cell)) === cell) set.numbers.add(Number(cell));
+    } else if (typeof cell === 'number') {
+      set.numbers.add(cell);
+      if (Number.isInteger(cell)) set.bigs.add(BigInt(cell));
+    }
+  }
+  return set;
+}

@@ -1,0 +1,153 @@
+/**
+ * The algebra: one frozen node per operator. A node's `kind` is the name of its file in `operators/` and its line in
+ * EXPLAIN. Expressions and column numbers of a node refer to the columns of its input.
+ */
+import type { ColumnType } from '../log/value.ts';
+import type { Bound, Guard } from './expressions/bound-expression.ts';
+import type { Slot } from './statement.ts';
+
+export interface PlanColumn {
+  readonly name: string;
+  readonly type: ColumnType;
+}
+
+export type PlanNode = ScanNode | FilterNode | ProjectNode | AggregateNode | DistinctNode | SortNode | LimitNode;
+
+/** Instants are column-free expressions, so that AS OF, `now()` and zones are resolved the same way. */
+export type AxisBound = 'all' | 'now' | { readonly instant: Bound };
+
+export interface ScanNode {
+  readonly kind: 'scan';
+  readonly type: string;
+  /** Property that is the key of the type, when one is declared. */
+  readonly primaryKey: string | null;
+  readonly columns: readonly PlanColumn[];
+  readonly system: AxisBound;
+  readonly valid: AxisBound;
+  /** Column-free values of the key column: the scan becomes a lookup. */
+  readonly keys: readonly Bound[] | null;
+  readonly zones: readonly Zone[];
+  readonly after: Slot | null;
+}
+
+/** A necessary condition that lets storage skip stretches of rows; the filter above still decides. */
+export interface Zone {
+  readonly column: string;
+  readonly type: ColumnType;
+  readonly op: '=' | '<' | '<=' | '>' | '>=';
+  readonly value: Bound;
+}
+
+export interface FilterNode {
+  readonly kind: 'filter';
+  readonly input: PlanNode;
+  readonly predicate: Bound;
+  readonly columns: readonly PlanColumn[];
+}
+
+export interface ProjectNode {
+  readonly kind: 'project';
+  readonly input: PlanNode;
+  readonly expressions: readonly Bound[];
+  readonly columns: readonly PlanColumn[];
+}
+
+export type AggregateFunction = 'count' | 'sum' | 'avg' | 'min' | 'max';
+
+export interface AggregateCall {
+  readonly function: AggregateFunction;
+  /** Input column; null is COUNT(*). */
+  readonly column: number | null;
+  readonly distinct: boolean;
+}
+
+/** Input columns 0 .. groups-1 are the group keys; output is the keys, then one column per call. */
+export interface AggregateNode {
+  readonly kind: 'aggregate';
+  readonly input: PlanNode;
+  readonly groups: number;
+  readonly calls: readonly AggregateCall[];
+  readonly columns: readonly PlanColumn[];
+}
+
+export interface DistinctNode {
+  readonly kind: 'distinct';
+  readonly input: PlanNode;
+  readonly columns: readonly PlanColumn[];
+}
+
+export interface SortKey {
+  readonly column: number;
+  readonly descending: boolean;
+  readonly collate: 'codepoint' | 'unicode';
+}
+
+/** Stable: rows that the keys don't tell apart stay in the order of the input. */
+export interface SortNode {
+  readonly kind: 'sort';
+  readonly input: PlanNode;
+  readonly keys: readonly SortKey[];
+  /** Only the first rows are wanted. */
+  readonly limit: Slot | null;
+  readonly columns: readonly PlanColumn[];
+}
+
+export interface LimitNode {
+  readonly kind: 'limit';
+  readonly input: PlanNode;
+  readonly limit: Slot;
+  readonly columns: readonly PlanColumn[];
+}
+
+/** A plan of one template: literals are slots, so it serves every statement that differs in literals only. */
+export interface LogicalPlan {
+  readonly root: PlanNode;
+  /** Column-free subtrees, computed once per execution. */
+  readonly parameters: readonly Bound[];
+  /** Leading columns of the root that the caller asked for; the rest is for cursor and provenance. */
+  readonly visible: number;
+  /** Root column with the version's system_from, where rows of a type come out one by one. */
+  readonly systemFrom: number | null;
+  /** The answer is in system_from order, so LIMIT may be continued by a cursor. */
+  readonly paged: boolean;
+  readonly withProvenance: boolean;
+  /** The type read. */
+  readonly objectType: string;
+  readonly guards: readonly Guard[];
+}
+
+/** Replaces the input of a node; a scan has none. */
+export function withInput<N extends Exclude<PlanNode, ScanNode>>(node: N, input: PlanNode): N {
+  return input === node.input ? node : { ...node, input };
+}
+
+/** The scan below a node. */
+export function scanOf(node: PlanNode): ScanNode {
+  return node.kind === 'scan' ? node : scanOf(node.input);
+}
+
+export function mapExpressions(node: PlanNode, map: (bound: Bound) => Bound): PlanNode {
+  switch (node.kind) {
+    case 'scan':
+      return {
+        ...node,
+        system: mapAxis(node.system, map),
+        valid: mapAxis(node.valid, map),
+        keys: node.keys && node.keys.map(map),
+        zones: node.zones.map((zone) => ({ ...zone, value: map(zone.value) })),
+      };
+    case 'filter':
+      return { ...node, input: mapExpressions(node.input, map), predicate: map(node.predicate) };
+    case 'project':
+      return { ...node, input: mapExpressions(node.input, map), expressions: node.expressions.map(map) };
+    case 'aggregate':
+    case 'distinct':
+    case 'sort':
+    case 'limit':
+      return withInput(node, mapExpressions(node.input, map));
+  }
+}
+
+function mapAxis(axis: AxisBound, map: (bound: Bound) => Bound): AxisBound {
+  return typeof axis === 'string' ? axis : { instant: map(axis.instant) };
+}

@@ -1,0 +1,273 @@
+/**
+ * A growing copy of one column: what outlives the batch it came in. Layouts widen as they come (i32, f64, i64; one
+ * dictionary, then text), so that a sink has one layout whatever the segments had.
+ */
+import { assert } from '../../errors.ts';
+import type { Dictionary, Vector } from '../../log/columns.ts';
+import type { ColumnType } from '../../log/value.ts';
+import type { Batch } from './operator.ts';
+
+type Values = Int32Array | Float64Array | BigInt64Array | Uint8Array | Float32Array;
+
+const encoder = new TextEncoder();
+
+/** Copies of all columns of the batches given to it. */
+export class RowSink {
+  readonly #sinks: readonly ColumnSink[];
+  length = 0;
+
+  constructor(types: readonly ColumnType[]) {
+    this.#sinks = types.map((type) => new ColumnSink(type));
+  }
+
+  get bytes(): number {
+    let bytes = 0;
+    for (const sink of this.#sinks) bytes += sink.bytes;
+    return bytes;
+  }
+
+  append(batch: Batch): void {
+    for (let i = 0; i < this.#sinks.length; i++)
+      this.#sinks[i]!.append(batch.columns[i]!, batch.selection, batch.first, batch.count);
+    this.length += batch.count;
+  }
+
+  vectors(): Vector[] {
+    return this.#sinks.map((sink) => sink.vector());
+  }
+}
+
+export class ColumnSink {
+  readonly #type: ColumnType;
+  #length = 0;
+  #nulls: Uint8Array | null = null;
+  #values: Values | null = null;
+  #dictionary: Dictionary | null = null;
+  #offsets: Uint32Array | null = null;
+  #heap = new Uint8Array(0);
+  #heapUsed = 0;
+  #dims = 1;
+
+  constructor(type: ColumnType) {
+    this.#type = type;
+  }
+
+  get bytes(): number {
+    return (this.#nulls?.length ?? 0) + (this.#values?.byteLength ?? 0) + (this.#offsets?.byteLength ?? 0) + this.#heap.length;
+  }
+
+  append(vector: Vector, selection: Int32Array | null, first: number, count: number): void {
+    const start = this.#length;
+    this.#length = start + count;
+    if (vector.kind === 'null') {
+      this.#growNulls();
+      this.#nulls!.fill(1, start, this.#length);
+      if (this.#offsets) this.#growOffsets().fill(this.#heapUsed, start + 1, this.#length + 1);
+      return;
+    }
+    if (vector.nulls) {
+      this.#growNulls();
+      gather(vector.nulls, selection, first, count, this.#nulls!, start);
+    } else if (this.#nulls) this.#growNulls();
+    switch (vector.kind) {
+      case 'text':
+        return this.#appendText(vector, selection, first, count, start);
+      case 'dict':
+        return this.#appendCodes(vector, selection, first, count, start);
+      case 'vec':
+        return this.#appendFloats(vector, selection, first, count, start);
+      case 'bool': {
+        const values =
+          this.#values instanceof Uint8Array ? grown(this.#values, this.#length) : new Uint8Array(room(this.#length));
+        this.#values = values;
+        return gather(vector.values, selection, first, count, values, start);
+      }
+      case 'i32':
+      case 'f64':
+      case 'i64':
+        return this.#appendNumbers(vector, selection, first, count, start);
+    }
+  }
+
+  /** The copy so far. Arrays may be longer than the rows in them, and go on being written to by later appends. */
+  vector(): Vector {
+    const nulls = this.#nulls;
+    if (nulls && nulls.length < this.#length) this.#growNulls();
+    if (this.#offsets) {
+      this.#growOffsets();
+      return { kind: 'text', offsets: this.#offsets, heap: this.#heap, nulls: this.#nulls };
+    }
+    const values = this.#values;
+    if (values === null) return { kind: 'null' };
+    if (values instanceof BigInt64Array) return { kind: 'i64', values, nulls: this.#nulls };
+    if (values instanceof Float64Array) return { kind: 'f64', values, nulls: this.#nulls };
+    if (values instanceof Uint8Array) return { kind: 'bool', values, nulls: this.#nulls };
+    if (values instanceof Float32Array) return { kind: 'vec', values, dims: this.#dims, nulls: this.#nulls };
+    if (this.#dictionary) return { kind: 'dict', values, dictionary: this.#dictionary, nulls: this.#nulls };
+    return { kind: 'i32', values, nulls: this.#nulls };
+  }
+
+  #appendNumbers(
+    vector: Extract<Vector, { kind: 'i32' | 'f64' | 'i64' }>,
+    selection: Int32Array | null,
+    first: number,
+    count: number,
+    start: number,
+  ): void {
+    // A number column is doubles throughout; integers take the widest layout met so far.
+    const held = this.#values;
+    const wantsBig = this.#type !== 'number' && (vector.kind === 'i64' || held instanceof BigInt64Array);
+    if (wantsBig) {
+      const values = this.#widened(held, new BigInt64Array(room(this.#length)), start);
+      this.#values = values;
+      if (vector.kind === 'i64') return gather(vector.values, selection, first, count, values, start);
+      for (let j = 0; j < count; j++) values[start + j] = BigInt(vector.values[selection ? selection[j]! : first + j]!);
+      return;
+    }
+    if (this.#type !== 'number' && vector.kind === 'i32' && !(held instanceof Float64Array)) {
+      const values = held instanceof Int32Array ? grown(held, this.#length) : new Int32Array(room(this.#length));
+      this.#values = values;
+      return gather(vector.values, selection, first, count, values, start);
+    }
+    const values = this.#widened(held, new Float64Array(room(this.#length)), start);
+    this.#values = values;
+    if (vector.kind !== 'i64') return gather(vector.values, selection, first, count, values, start);
+    for (let j = 0; j < count; j++) values[start + j] = Number(vector.values[selection ? selection[j]! : first + j]!);
+  }
+
+  #widened<T extends Float64Array | BigInt64Array>(held: Values | null, target: T, used: number): T {
+    if (held === null) return target;
+    if (held.constructor === target.constructor) return grown(held as T, this.#length);
+    if (target instanceof BigInt64Array) for (let i = 0; i < used; i++) target[i] = BigInt(held[i]!);
+    else for (let i = 0; i < used; i++) target[i] = Number(held[i]!);
+    return target;
+  }
+
+  #appendCodes(
+    vector: Extract<Vector, { kind: 'dict' }>,
+    selection: Int32Array | null,
+    first: number,
+    count: number,
+    start: number,
+  ): void {
+    const fits = this.#offsets === null && (this.#dictionary === null || this.#dictionary === vector.dictionary);
+    if (fits) {
+      this.#dictionary = vector.dictionary;
+      const values = this.#values instanceof Int32Array ? grown(this.#values, this.#length) : new Int32Array(room(this.#length));
+      this.#values = values;
+      return gather(vector.values, selection, first, count, values, start);
+    }
+    this.#toText(start);
+    const offsets = this.#growOffsets();
+    for (let j = 0; j < count; j++) {
+      if (this.#nulls?.[start + j] !== 1)
+        this.#write(vector.dictionary.text(vector.values[selection ? selection[j]! : first + j]!));
+      offsets[start + j + 1] = this.#heapUsed;
+    }
+  }
+
+  #appendText(
+    vector: Extract<Vector, { kind: 'text' }>,
+    selection: Int32Array | null,
+    first: number,
+    count: number,
+    start: number,
+  ): void {
+    this.#toText(start);
+    const target = this.#growOffsets();
+    const { offsets, heap } = vector;
+    for (let j = 0; j < count; j++) {
+      const i = selection ? selection[j]! : first + j;
+      const from = offsets[i]!;
+      const size = this.#nulls?.[start + j] === 1 ? 0 : offsets[i + 1]! - from;
+      this.#reserveHeap(size);
+      const used = this.#heapUsed;
+      if (size <= 32) for (let k = 0; k < size; k++) this.#heap[used + k] = heap[from + k]!;
+      else this.#heap.set(heap.subarray(from, from + size), used);
+      target[start + j + 1] = this.#heapUsed = used + size;
+    }
+  }
+
+  #appendFloats(
+    vector: Extract<Vector, { kind: 'vec' }>,
+    selection: Int32Array | null,
+    first: number,
+    count: number,
+    start: number,
+  ): void {
+    const dims = vector.dims;
+    assert(!(this.#values instanceof Float32Array) || this.#dims === dims, 'vectors of one column have one length');
+    this.#dims = dims;
+    const values =
+      this.#values instanceof Float32Array
+        ? grown(this.#values, this.#length * dims)
+        : new Float32Array(room(this.#length) * dims);
+    this.#values = values;
+    for (let j = 0; j < count; j++) {
+      const i = selection ? selection[j]! : first + j;
+      values.set(vector.values.subarray(i * dims, (i + 1) * dims), (start + j) * dims);
+    }
+  }
+
+  /** Leaves codes behind: another dictionary or plain text came. `used` rows are here so far. */
+  #toText(used: number): void {
+    if (this.#offsets) return;
+    const codes = this.#values;
+    const dictionary = this.#dictionary;
+    this.#offsets = new Uint32Array(room(this.#length) + 1);
+    this.#values = null;
+    this.#dictionary = null;
+    for (let i = 0; i < used; i++) {
+      if (dictionary && codes && this.#nulls?.[i] !== 1) this.#write(dictionary.text(Number(codes[i]!)));
+      this.#offsets[i + 1] = this.#heapUsed;
+    }
+  }
+
+  #write(text: string): void {
+    this.#reserveHeap(text.length * 3);
+    this.#heapUsed += encoder.encodeInto(text, this.#heap.subarray(this.#heapUsed)).written;
+  }
+
+  #reserveHeap(size: number): void {
+    if (this.#heapUsed + size <= this.#heap.length) return;
+    const heap = new Uint8Array(Math.max(256, this.#heap.length * 2, this.#heapUsed + size));
+    heap.set(this.#heap.subarray(0, this.#heapUsed));
+    this.#heap = heap;
+  }
+
+  #growNulls(): void {
+    this.#nulls = this.#nulls ? grown(this.#nulls, this.#length) : new Uint8Array(room(this.#length));
+  }
+
+  #growOffsets(): Uint32Array {
+    const offsets = this.#offsets!;
+    if (offsets.length > this.#length) return offsets;
+    const larger = new Uint32Array(room(this.#length) + 1);
+    larger.set(offsets);
+    return (this.#offsets = larger);
+  }
+}
+
+function room(length: number): number {
+  return Math.max(16, length);
+}
+
+/** The array itself when it is long enough, else a copy of at least twice its length. */
+function grown<T extends Values>(values: T, length: number): T {
+  if (values.length >= length) return values;
+  const larger = new (values.constructor as new (length: number) => T)(Math.max(values.length * 2, length));
+  larger.set(values as never);
+  return larger;
+}
+
+function gather<T extends Int32Array | Float64Array | BigInt64Array | Uint8Array>(
+  source: T | Int32Array,
+  selection: Int32Array | null,
+  first: number,
+  count: number,
+  target: T,
+  start: number,
+): void {
+  if (selection === null) target.set(source.subarray(first, first + count) as never, start);
+  else for (let j = 0; j < count; j++) target[start + j] = source[selection[j]!]!;
+}

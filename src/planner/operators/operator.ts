@@ -1,0 +1,70 @@
+/**
+ * What operators are and exchange. `next` does a bounded amount of work (about one block) and returns, so that the driver
+ * can look at the clock between any two calls; a batch without rows means "call again", null means "no more".
+ * A batch is valid until the next call: who keeps rows longer copies them (`column-sink.ts`).
+ */
+import { ServiceError } from '../../errors.ts';
+import type { Vector } from '../../log/columns.ts';
+import type { TimeBounds } from '../../projections/access-paths.ts';
+import type { GovernedSnapshot } from '../../governance/gate-contract.ts';
+import type { KernelContext } from '../expressions/kernel-context.ts';
+
+/** Row numbers in `selection[0..count)` index every vector; null means first .. first+count-1. */
+export interface Batch {
+  readonly columns: readonly Vector[];
+  readonly selection: Int32Array | null;
+  readonly first: number;
+  readonly count: number;
+}
+
+export interface Operator {
+  next(): Batch | null;
+  /** Lets go of the store. Called once, also when the query ends early. */
+  close(): void;
+}
+
+export const emptyBatch: Batch = { columns: [], selection: null, first: 0, count: 0 };
+
+/** What operators of one execution share. */
+export interface Execution {
+  readonly snapshot: GovernedSnapshot;
+  readonly kernels: KernelContext;
+  readonly time: TimeBounds;
+  readonly after: bigint | null;
+  /** Basis of an earlier page: what was written or closed after it is not to be seen. */
+  readonly pinned: bigint | null;
+  readonly limit: number;
+  readonly blockRows: number;
+  readonly scannedRowsMax: number;
+  readonly memory: MemoryMeter;
+  readonly counters: Counters;
+}
+
+export interface Counters {
+  scanned: number;
+  /** Rows that matched before LIMIT, as far as they were counted. */
+  hits: number;
+}
+
+/** Bytes that one query holds on to. */
+export class MemoryMeter {
+  readonly #bytesMax: number;
+  #bytes = 0;
+
+  constructor(bytesMax: number) {
+    this.#bytesMax = bytesMax;
+  }
+
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  /** Replaces what an owner held before by what it holds now. */
+  change(before: number, now: number): number {
+    this.#bytes += now - before;
+    if (this.#bytes > this.#bytesMax) {
+      throw new ServiceError('REL_MEMORY_CAP', `the query needs more than ${this.#bytesMax} bytes of memory`);
+    }
+    return now;
+  }
+}

@@ -1,0 +1,103 @@
+/** Computes columns. A plain column is passed on as it is; a computed one is written at the rows' own numbers. */
+import type { Vector } from '../../log/columns.ts';
+import type { Bound } from '../expressions/bound-expression.ts';
+import {
+  type CompiledProject,
+  compileProject,
+  type ComputedLayout,
+  KernelCache,
+  type ProjectTarget,
+  widen,
+} from '../expressions/kernel-compiler.ts';
+import type { ProjectNode } from '../logical-plan.ts';
+import { type Batch, emptyBatch, type Execution, type Operator } from './operator.ts';
+
+/** Kernels of the computed columns of one node; kept with the plan. */
+export function projectKernels(node: ProjectNode): (KernelCache<CompiledProject> | null)[] {
+  return node.expressions.map((bound) => (bound.kind === 'column' ? null : new KernelCache(bound, compileProject)));
+}
+
+export class ProjectOperator implements Operator {
+  readonly #input: Operator;
+  readonly #columns: readonly (number | ComputedColumn)[];
+
+  constructor(
+    input: Operator,
+    node: ProjectNode,
+    kernels: readonly (KernelCache<CompiledProject> | null)[],
+    execution: Execution,
+  ) {
+    this.#input = input;
+    this.#columns = node.expressions.map((bound, i) =>
+      bound.kind === 'column' ? bound.index : new ComputedColumn(bound, kernels[i]!, execution),
+    );
+  }
+
+  next(): Batch | null {
+    const batch = this.#input.next();
+    if (batch === null) return null;
+    if (batch.count === 0) return emptyBatch;
+    const columns = this.#columns.map((column) => (typeof column === 'number' ? batch.columns[column]! : column.compute(batch)));
+    return { ...batch, columns };
+  }
+
+  close(): void {
+    this.#input.close();
+  }
+}
+
+class ComputedColumn {
+  readonly #bound: Bound;
+  readonly #kernels: KernelCache<CompiledProject>;
+  readonly #execution: Execution;
+  #target: ProjectTarget = new Float64Array(0);
+  #nulls = new Uint8Array(0);
+  #wide = false;
+
+  constructor(bound: Bound, kernels: KernelCache<CompiledProject>, execution: Execution) {
+    this.#bound = bound;
+    this.#kernels = kernels;
+    this.#execution = execution;
+  }
+
+  compute(batch: Batch): Vector {
+    const { columns, selection, first, count } = batch;
+    const context = this.#execution.kernels;
+    const compiled = this.#kernels.get({ columns, context, dense: selection === null, wide: this.#wide });
+    if (compiled.layout === 'null') return { kind: 'null' };
+    const length = selection === null ? first + count : highest(selection, count) + 1;
+    const target = this.#reserve(compiled.layout, length);
+    const nulls = compiled.nullable ? this.#nulls : null;
+    try {
+      compiled.kernel(columns, context, selection, first, count, target, nulls);
+    } catch (error) {
+      if (error !== widen || this.#wide) throw error;
+      this.#wide = true;
+      return this.compute(batch);
+    }
+    if (target instanceof Float64Array) return { kind: 'f64', values: target, nulls };
+    if (target instanceof BigInt64Array) return { kind: 'i64', values: target, nulls };
+    if (target instanceof Uint8Array) return { kind: 'bool', values: target, nulls };
+    return { kind: 'dict', values: target, dictionary: context.interner(this.#bound), nulls };
+  }
+
+  #reserve(layout: Exclude<ComputedLayout, 'null'>, length: number): ProjectTarget {
+    if (this.#nulls.length < length) this.#nulls = new Uint8Array(grown(length));
+    const type = targetTypes[layout];
+    if (!(this.#target instanceof type) || this.#target.length < length) this.#target = new type(grown(length));
+    return this.#target;
+  }
+}
+
+const targetTypes = { f64: Float64Array, i64: BigInt64Array, bool: Uint8Array, code: Int32Array } as const;
+
+/** Below a sort row numbers ascend, above it they don't. */
+function highest(selection: Int32Array, count: number): number {
+  let most = 0;
+  for (let j = 0; j < count; j++) if (selection[j]! > most) most = selection[j]!;
+  return most;
+}
+
+function grown(length: number): number {
+  return Math.max(1024, length + (length >> 1));
+}

@@ -1,0 +1,61 @@
+/**
+ * Tells the scan what the filter above it implies: keys to look up instead of reading the type, and bounds by which
+ * storage may skip stretches of rows. Both are necessary conditions only, so the filter stays as it is.
+ */
+import type { Bound } from '../expressions/bound-expression.ts';
+import { type FilterNode, type LogicalPlan, type PlanNode, type ScanNode, withInput, type Zone } from '../logical-plan.ts';
+import { conjunctsOf } from './simplify-expressions.ts';
+
+export function chooseAccessPaths(plan: LogicalPlan): LogicalPlan {
+  return { ...plan, root: chosen(plan.root) };
+}
+
+function chosen(node: PlanNode): PlanNode {
+  if (node.kind === 'scan') return node;
+  if (node.kind === 'filter' && node.input.kind === 'scan') return withInput(node, narrowed(node.input, node));
+  return withInput(node, chosen(node.input));
+}
+
+function narrowed(scan: ScanNode, filter: FilterNode): ScanNode {
+  let keys: readonly Bound[] | null = null;
+  const zones: Zone[] = [];
+  for (const conjunct of conjunctsOf(filter.predicate)) {
+    const found = keysOf(conjunct, scan);
+    // The shortest list of keys wins; the others are still tested by the filter.
+    if (found && (keys === null || found.length < keys.length)) keys = found;
+    const zone = zoneOf(conjunct);
+    if (zone) zones.push(zone);
+  }
+  return { ...scan, keys, zones };
+}
+
+/** `_pk` is the declared key as text, so both columns lead to the key index; nothing else is known to equal `_pk`. */
+function keysOf(conjunct: Bound, scan: ScanNode): readonly Bound[] | null {
+  const isKey = (bound: Bound): boolean =>
+    bound.kind === 'column' &&
+    (bound.name === '_pk' || (bound.name === scan.primaryKey && (bound.type === 'string' || bound.type === 'integer')));
+  const fits = (key: Bound, value: Bound): boolean => value.kind === 'parameter' && key.type === value.type;
+  if (conjunct.kind === 'compare' && conjunct.op === '=') {
+    const { left, right } = conjunct;
+    if (isKey(left) && fits(left, right)) return [right];
+    if (isKey(right) && fits(right, left)) return [left];
+  }
+  if (conjunct.kind === 'in' && isKey(conjunct.operand) && conjunct.items.every((item) => fits(conjunct.operand, item))) {
+    return conjunct.items;
+  }
+  return null;
+}
+
+const mirrored = { '=': '=', '<': '>', '<=': '>=', '>': '<', '>=': '<=' } as const;
+
+function zoneOf(conjunct: Bound): Zone | null {
+  if (conjunct.kind !== 'compare' || conjunct.op === '!=') return null;
+  const { left, right, op } = conjunct;
+  if (left.kind === 'column' && right.kind === 'parameter') return zone(left, op, right);
+  return right.kind === 'column' && left.kind === 'parameter' ? zone(right, mirrored[op], left) : null;
+}
+
+function zone(column: Extract<Bound, { kind: 'column' }>, op: Zone['op'], value: Bound): Zone | null {
+  if (value.type === 'null' || column.type === 'json' || column.type === 'vector') return null;
+  return { column: column.name, type: column.type, op, value };
+}
