@@ -52,7 +52,7 @@ async function eachFile(files: readonly string[], load: (file: string) => Promis
 }
 
 async function loadHere(service: Service, file: string, options: IngestOptions): Promise<IngestReply> {
-  const caller = operator(options.organization ?? null, options.purpose ?? null);
+  const caller = operator(options.organization ?? null);
   const asking = { action: 'ingest', purpose: options.purpose ?? null, correlationId: service.ids.next() } as const;
   return service.gate.invoke(caller, asking, async (invocation) => {
     invocation.describe({ objectType: options.type, rowCount: 0 });

@@ -48,17 +48,17 @@ export async function withService<T>(
 }
 
 /** Whoever may open the directory: the one who runs the command. Named in every record that the command leaves. */
-export function operator(organization: string | null, purpose: string | null): Caller {
+export function operator(organization: string | null): Caller {
   if (organization !== null) checkOrganization(organization);
   return {
     principal: 'operator',
-    credential: 'admin',
+    credential: 'operator',
     tokenId: null,
     tenant: null,
     path: organization,
     roles: [],
     attributes: {},
-    purposes: purpose === null ? [] : [purpose],
+    purposes: [],
     door: 'cli',
     branch: 'main',
   };

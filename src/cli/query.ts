@@ -34,7 +34,7 @@ export async function queryCommand(sql: string, options: QueryOptions, version: 
 
 function askDirectory(sql: string, options: QueryOptions, version: string): Promise<Reply> {
   return withService(options, version, async (service) => {
-    const caller = operator(options.organization ?? null, options.purpose ?? null);
+    const caller = operator(options.organization ?? null);
     const invocation = { action: 'query', purpose: options.purpose ?? null, correlationId: service.ids.next() } as const;
     const answer = await service.gate.invoke(caller, invocation, (open) => service.planner.query(open, { sql }));
     const lines = writeNdjson(answer).toString('utf8').split('\n').slice(0, -1);

@@ -54,7 +54,7 @@ export async function mintTokenCommand(options: MintOptions, version: string): P
 /** Mints through the gate like every write; the secret is in the return value only. */
 export async function mintToken(service: Service, wanted: TokenRequest): Promise<string> {
   const drafted = draftToken(wanted, service.ids, systemRandom, systemClock.now());
-  const caller = operator(null, null);
+  const caller = operator(null);
   await service.gate.invoke(caller, { action: 'administer', purpose: null, correlationId: service.ids.next() }, (invocation) =>
     invocation.submit({ kind: 'mint-token', token: drafted.record }, { sync: true }),
   );

@@ -2,8 +2,11 @@
 
 export interface Caller {
   readonly principal: string;
-  /** How the principal was established. `none` is the unauthenticated development mode. */
-  readonly credential: 'token' | 'shared-secret' | 'admin' | 'none';
+  /**
+   * How the principal was established. `none` is the unauthenticated development mode; `operator` opened the data
+   * directory itself, which needs its keys.
+   */
+  readonly credential: 'token' | 'shared-secret' | 'admin' | 'operator' | 'none';
   readonly tokenId: string | null;
   /** Tenant that the credential is bound to; null for single-tenant credentials. */
   readonly tenant: string | null;

@@ -57,6 +57,7 @@ const forbidClassified: Rule = {
 };
 
 const dataActions: ReadonlySet<Action> = new Set(['query', 'ingest', 'delete', 'remove', 'schema', 'audit', 'inspect']);
+const administrators: ReadonlySet<Caller['credential']> = new Set(['admin', 'operator', 'none']);
 const adminActions: ReadonlySet<Action> = new Set(['administer', 'audit', 'inspect']);
 
 /** What holds until a policy set is installed. */
@@ -78,7 +79,7 @@ export const defaultRules: readonly Rule[] = [
     id: 'permit-administrator',
     effect: 'permit',
     says: 'the administrator runs the store',
-    matches: ({ caller, action }) => (caller.credential === 'admin' || caller.credential === 'none') && adminActions.has(action),
+    matches: ({ caller, action }) => administrators.has(caller.credential) && adminActions.has(action),
   },
   {
     id: 'permit-own-tokens',
