@@ -8,16 +8,19 @@ import type { Readable } from 'node:stream';
 import type { Clock } from '../../clock.ts';
 import { ServiceError } from '../../errors.ts';
 
-/** A sender may lag this long behind the pace in all. */
+/** How far a sender may lag behind the pace; what it sends faster makes up for a lag, never for a later one. */
 const graceMs = 30_000;
+/** The same once its answer has been sent. */
+const discardGraceMs = 5_000;
 const paceBytesPerSecond = 2_048;
 const sweepMs = 1_000;
 const discardBytesMax = 16 * 1024 * 1024;
 
 interface Receipt {
   readonly source: Readable;
+  readonly graceMs: number;
   bytes: number;
-  waitedMs: number;
+  lagMs: number;
   /** null while we, not the client, are the ones who are busy. */
   waitingSinceMs: number | null;
 }
@@ -41,8 +44,8 @@ export class Bodies {
       if (signal.aborted) return;
       const nowMs = this.#clock.monotonicMs();
       for (const receipt of this.#open) {
-        const waitedMs = receipt.waitedMs + (receipt.waitingSinceMs === null ? 0 : nowMs - receipt.waitingSinceMs);
-        if (waitedMs > graceMs + (receipt.bytes / paceBytesPerSecond) * 1000) {
+        const waitedMs = receipt.waitingSinceMs === null ? 0 : nowMs - receipt.waitingSinceMs;
+        if (receipt.lagMs + waitedMs > receipt.graceMs) {
           receipt.source.destroy(new ServiceError('REL_TIMEOUT', 'the body did not arrive in time'));
         }
       }
@@ -53,10 +56,15 @@ export class Bodies {
     this.#closing.abort();
   }
 
+  /** Cuts off senders whose answer has been sent: nothing is waited for at a stop but work. */
+  stopDiscarding(): void {
+    for (const receipt of this.#open) if (receipt.graceMs === discardGraceMs) receipt.source.destroy();
+  }
+
   /** The whole body. REL_TOO_LARGE as soon as it is known to be over the limit. */
   collect(source: Readable, contentLength: string | undefined, done: (error: Error | null, body?: Buffer) => void): void {
     if (Number(contentLength) > this.#limitBytes) return done(tooLarge());
-    const receipt = this.#track(source);
+    const receipt = this.#track(source, graceMs);
     const chunks: Buffer[] = [];
     const finish = (error: Error | null): void => {
       if (!this.#open.delete(receipt)) return;
@@ -69,7 +77,7 @@ export class Bodies {
       done(null, chunks.length === 1 ? chunks[0] : Buffer.concat(chunks, receipt.bytes));
     };
     const onData = (chunk: Buffer): void => {
-      receipt.bytes += chunk.length;
+      this.#arrived(receipt, chunk);
       if (receipt.bytes > this.#limitBytes) return finish(tooLarge());
       chunks.push(chunk);
     };
@@ -80,12 +88,11 @@ export class Bodies {
 
   /** The body as it comes, one chunk at a time: the next is read from the socket only when asked for. */
   async *stream(source: Readable): AsyncGenerator<Uint8Array, void> {
-    const receipt = this.#track(source);
+    const receipt = this.#track(source, graceMs);
     try {
       // Destroying the stream would end the connection before the answer is on it.
       for await (const chunk of source.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
-        receipt.bytes += chunk.length;
-        receipt.waitedMs += this.#clock.monotonicMs() - (receipt.waitingSinceMs ?? this.#clock.monotonicMs());
+        this.#arrived(receipt, chunk);
         receipt.waitingSinceMs = null;
         yield chunk;
         receipt.waitingSinceMs = this.#clock.monotonicMs();
@@ -103,19 +110,29 @@ export class Bodies {
    */
   discard(source: IncomingMessage): void {
     if (source.complete || source.destroyed) return;
-    const receipt = this.#track(source);
+    const receipt = this.#track(source, discardGraceMs);
     source.on('error', ignore);
     source.on('data', (chunk: Buffer) => {
-      receipt.bytes += chunk.length;
+      this.#arrived(receipt, chunk);
       if (receipt.bytes > discardBytesMax) source.destroy();
     });
     source.once('close', () => this.#open.delete(receipt));
+    // A stream that was read by an iterator before stays paused otherwise.
+    source.resume();
   }
 
-  #track(source: Readable): Receipt {
-    const receipt = { source, bytes: 0, waitedMs: 0, waitingSinceMs: this.#clock.monotonicMs() };
+  #track(source: Readable, allowedMs: number): Receipt {
+    const receipt = { source, graceMs: allowedMs, bytes: 0, lagMs: 0, waitingSinceMs: this.#clock.monotonicMs() };
     this.#open.add(receipt);
     return receipt;
+  }
+
+  #arrived(receipt: Receipt, chunk: Uint8Array): void {
+    const nowMs = this.#clock.monotonicMs();
+    const waitedMs = nowMs - (receipt.waitingSinceMs ?? nowMs);
+    receipt.bytes += chunk.length;
+    receipt.lagMs = Math.max(0, receipt.lagMs + waitedMs - (chunk.length / paceBytesPerSecond) * 1000);
+    receipt.waitingSinceMs = nowMs;
   }
 }
 

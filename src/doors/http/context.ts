@@ -28,7 +28,7 @@ export type HttpSettings = Pick<
   | 'SERVICE_ADMIN_BIND'
   | 'SERVICE_ERRORS_BASE'
   | 'SERVICE_BODY_LIMIT_MB'
-  | 'SERVICE_QUERY_TIMEOUT_SECS'
+  | 'SERVICE_DRAIN_TIMEOUT_SECS'
 >;
 
 /** The process as `/health`, `/status`, `/metrics` and `/config` show it. */

@@ -6,7 +6,7 @@
  * and on every way out of it there is either an answer or one problem record. A request that failed before its route
  * reached the gate is recorded here, so that refused and malformed ones are in the audit trail too.
  */
-import type { IncomingMessage } from 'node:http';
+import type { IncomingMessage, Server } from 'node:http';
 import type { Socket } from 'node:net';
 import fastify from 'fastify';
 import { validatorCompiler } from 'fastify-type-provider-zod';
@@ -96,12 +96,22 @@ export async function createHttpDoor(options: HttpDoorOptions): Promise<HttpDoor
       }
     },
     stop() {
-      context.bodies.close();
-      stopped ??= Promise.all([data.close(), admin.close()]).then(() => undefined);
+      stopped ??= closeListeners(context, [data, admin]);
       return stopped;
     },
   };
   return door;
+}
+
+/** Requests in hand are answered; what is not done when the drain time is over is cut off. */
+async function closeListeners(context: HttpContext, listeners: readonly App[]): Promise<void> {
+  const closed = new AbortController();
+  context.bodies.stopDiscarding();
+  const closing = Promise.all(listeners.map((app) => app.close())).finally(() => closed.abort());
+  await context.clock.sleep(context.settings.SERVICE_DRAIN_TIMEOUT_SECS * 1000, closed.signal);
+  if (!closed.signal.aborted) for (const app of listeners) (app.server as Server).closeAllConnections();
+  await closing;
+  context.bodies.close();
 }
 
 function createListener(context: HttpContext, tls: { readonly cert: string; readonly key: string } | null): App {

@@ -82,7 +82,7 @@ export class DoorWorld {
         SERVICE_ADMIN_BIND: '127.0.0.1:0',
         SERVICE_ERRORS_BASE: 'urn:test:errors',
         SERVICE_BODY_LIMIT_MB: 1,
-        SERVICE_QUERY_TIMEOUT_SECS: 30,
+        SERVICE_DRAIN_TIMEOUT_SECS: 5,
       },
       gate: this.#gate(),
       planner: this.#planner(),
@@ -136,16 +136,15 @@ export class DoorWorld {
     return {
       invoke: async (caller, request, run) => {
         let facts: InvocationFacts = {};
-        let code: string | null = null;
-        try {
-          return await run(this.#invocation(caller, request, (given) => (facts = { ...facts, ...given })));
-        } catch (error) {
-          code = error instanceof ServiceError ? error.code : 'REL_INTERNAL';
-          throw error;
-        } finally {
-          if (this.recordFailure) throw this.recordFailure;
-          this.records.push({ caller, request, facts, code });
-        }
+        const invocation = this.#invocation(caller, request, (given) => (facts = { ...facts, ...given }));
+        const ending = await (async () => run(invocation))().then(
+          (value) => ({ value, code: null }),
+          (error: unknown) => ({ error, code: error instanceof ServiceError ? error.code : 'REL_INTERNAL' }),
+        );
+        if (this.recordFailure) throw this.recordFailure;
+        this.records.push({ caller, request, facts, code: ending.code });
+        if ('error' in ending) throw ending.error;
+        return ending.value;
       },
     };
   }
@@ -175,7 +174,6 @@ export interface Reply {
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
   readonly text: string;
-  // biome-ignore lint: a test reads members of a reply that it asserts on
   readonly json: Record<string, unknown>;
 }
 

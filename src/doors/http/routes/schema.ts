@@ -40,9 +40,8 @@ const typeBody = z
     properties: properties.optional().describe('absent: an open type, whose columns are inferred on write'),
     primary_key: z.string().nullable().optional(),
     graph_triggers: z.array(graphTrigger).max(64).optional(),
-    /** What GET /types shows may be posted again as it is. */
-    open: z.boolean().optional(),
-    ontology_version: z.int().optional(),
+    open: z.boolean().optional().describe('true: columns beyond the declared ones are inferred on write'),
+    ontology_version: z.int().optional().describe('ignored'),
   })
   .meta({ id: 'TypeBody' });
 
@@ -127,7 +126,7 @@ export function registerSchema(app: App, context: HttpContext): void {
     handler: async (request, reply) => {
       const reply201 = await invoke(context, request, 'schema', statedPurpose(request, undefined), async (invocation) => {
         invocation.describe({ objectType: request.body.name });
-        const { changed } = await invocation.submit(registration(request.body), { sync: wantsSync(request) });
+        const changed = await register(invocation, request.body, wantsSync(request));
         return { ...shown(definitionOf(invocation, request.body.name)), changed };
       });
       return reply.code(reply201.changed ? 201 : 200).send(reply201);
@@ -211,7 +210,7 @@ export function registerSchema(app: App, context: HttpContext): void {
 async function migrate(invocation: Invocation, body: TypeBody, sync: boolean): Promise<boolean> {
   invocation.describe({ objectType: body.name });
   const known = invocation.snapshot().catalog.type(body.name);
-  if (known === undefined) return (await invocation.submit(registration(body), { sync })).changed;
+  if (known === undefined) return register(invocation, body, sync);
   if (body.primary_key !== undefined && body.primary_key !== known.primaryKey) {
     throw new ServiceError('REL_CONFLICT', `the primary key of ${body.name} can't be changed`);
   }
@@ -220,14 +219,19 @@ async function migrate(invocation: Invocation, body: TypeBody, sync: boolean): P
   return (await invocation.submit(command, { sync })).changed;
 }
 
+/** An open type with columns, as GET shows one, is registered open and then given its columns. */
+async function register(invocation: Invocation, body: TypeBody, sync: boolean): Promise<boolean> {
+  const { changed } = await invocation.submit(registration(body), { sync });
+  if (body.open !== true || body.properties === undefined) return changed;
+  const command = { kind: 'evolve-type', name: body.name, properties: definitions(body.properties) } as const;
+  return (await invocation.submit(command, { sync })).changed || changed;
+}
+
 function registration(body: TypeBody): RegisterType {
-  if (body.open === true && body.properties === undefined && body.primary_key) {
-    throw new ServiceError('REL_INVALID', 'an open type has no declared primary key: send id or _pk in its rows');
-  }
   return {
     kind: 'register-type',
     name: body.name,
-    properties: body.properties === undefined ? null : definitions(body.properties),
+    properties: body.properties === undefined || body.open === true ? null : definitions(body.properties),
     primaryKey: body.primary_key ?? null,
     graphTriggers: (body.graph_triggers ?? []).map((trigger) => ({
       linkType: trigger.link_type,

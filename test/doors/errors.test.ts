@@ -1,0 +1,44 @@
+/** One error, eight protocols: the golden table of what callers of each door will see. */
+import { describe, expect, test } from 'vitest';
+import { errorCodes } from '../../src/doors/error-codes.ts';
+import { errorTable, type ErrorKind } from '../../src/errors.ts';
+
+const kinds = Object.keys(errorCodes) as ErrorKind[];
+
+describe('error codes of every protocol', () => {
+  test('the table of errors is as it was agreed', async () => {
+    const lines = Object.entries(errorTable).map(([code, { kind }]) => {
+      const codes = errorCodes[kind];
+      return [code, kind, ...Object.values(codes)].join(' | ');
+    });
+    const head = ['code', 'kind', ...Object.keys(errorCodes.internal)].join(' | ');
+    await expect(`${[head, ...lines].join('\n')}\n`).toMatchFileSnapshot('./errors.golden.txt');
+  });
+
+  test('the HTTP status of a code is the status of its kind', () => {
+    for (const [code, row] of Object.entries(errorTable)) expect([code, errorCodes[row.kind].http]).toEqual([code, row.status]);
+  });
+
+  test('SQLSTATEs have five characters of the standard’s alphabet', () => {
+    for (const kind of kinds) expect(errorCodes[kind].sqlstate).toMatch(/^[0-9A-Z]{5}$/);
+  });
+
+  test('gRPC codes are error codes of google.rpc.Code', () => {
+    for (const kind of kinds) {
+      expect(errorCodes[kind].grpc).toBeGreaterThanOrEqual(1);
+      expect(errorCodes[kind].grpc).toBeLessThanOrEqual(16);
+    }
+  });
+
+  test('words of text protocols are one word', () => {
+    for (const kind of kinds) {
+      const { resp, bolt, object } = errorCodes[kind];
+      for (const word of [resp, bolt, object]) expect(word).toMatch(/^[A-Za-z.]+$/);
+    }
+  });
+
+  test('only rate-limit, quota and unavailability say that trying again helps', () => {
+    const retryable = Object.entries(errorTable).filter(([, row]) => row.retryable);
+    expect(new Set(retryable.map(([, row]) => row.kind))).toEqual(new Set(['too_many_requests', 'unavailable']));
+  });
+});

@@ -1,0 +1,172 @@
+/** Specification, "Limits": what a buffered body may be, and how slowly a body may come. */
+import { PassThrough } from 'node:stream';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import type { Clock } from '../../../src/clock.ts';
+import { Bodies } from '../../../src/doors/http/bodies.ts';
+import { parseJsonBody } from '../../../src/doors/http/json-body.ts';
+import { ServiceError } from '../../../src/errors.ts';
+import { DoorWorld, goodToken, sendRaw } from './door-world.ts';
+
+let world: DoorWorld;
+beforeAll(async () => {
+  world = await new DoorWorld().open();
+});
+afterAll(() => world.close());
+beforeEach(() => {
+  world.questions.length = 0;
+});
+
+const post = (body: string | Uint8Array, headers: Record<string, string> = {}) => world.call('POST', '/query', body, headers);
+
+describe('a buffered body', () => {
+  test('is JSON whatever its Content-Type says', async () => {
+    for (const type of ['application/json', 'text/plain', 'application/x-www-form-urlencoded', '']) {
+      expect((await post('{"sql":"SELECT 1"}', { 'content-type': type })).status).toBe(200);
+    }
+    expect(world.questions.length).toBe(4);
+  });
+
+  test('over the limit is 413, and the connection lives on', async () => {
+    const body = JSON.stringify({ sql: 'x'.repeat(1024 * 1024) });
+    const reply = await post(body);
+    expect([reply.status, reply.json['type']]).toEqual([413, 'urn:test:errors/REL_TOO_LARGE']);
+    expect(world.questions).toEqual([]);
+  });
+
+  test('over the limit is 413 without a Content-Length as well', async () => {
+    const chunk = 'x'.repeat(65_536);
+    const chunks = Array.from({ length: 17 }, () => `${chunk.length.toString(16)}\r\n${chunk}\r\n`).join('');
+    const head = `POST /query HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${goodToken}\r\ntransfer-encoding: chunked\r\n\r\n`;
+    const text = await sendRaw(world.door.port, `${head}${chunks}0\r\n\r\n`);
+    expect(text).toMatch(/^HTTP\/1\.1 413 /);
+  });
+
+  test.each([
+    ['nothing', '', /expected object/],
+    ['half a value', '{"sql":', /not JSON/],
+    ['two values', '{"sql":"a"}{"sql":"b"}', /not JSON/],
+    ['a list', '[]', /expected object/],
+    ['NaN', '{"sql":NaN}', /not JSON/],
+    ['bytes that are not UTF-8', Buffer.from([0x7b, 0x22, 0xff, 0x22, 0x7d]), /not UTF-8/],
+    ['a lone surrogate', '{"sql":"\\ud800"}', /lone surrogate/],
+    ['a field __proto__', '{"sql":"SELECT 1","__proto__":{"purpose":"x"}}', /__proto__/],
+    ['a field __proto__ in disguise', '{"sql":"SELECT 1","\\u005f_proto__":{}}', /__proto__/],
+    ['65 levels', `{"sql":"SELECT 1","typo_tolerance":${'['.repeat(64)}${']'.repeat(64)}}`, /deeper than 64/],
+    ['6,000 levels', '['.repeat(6000), /deeper than 64/],
+  ])('of %s is 400', async (_name, body, detail) => {
+    const reply = await post(body);
+    expect([reply.status, reply.json['type']]).toEqual([400, 'urn:test:errors/REL_INVALID']);
+    expect(reply.json['detail']).toMatch(detail);
+    expect(world.questions).toEqual([]);
+  });
+
+  test('of 64 levels passes, and brackets in text don’t count', () => {
+    const nested = `${'['.repeat(64)}${']'.repeat(64)}`;
+    expect(() => parseJsonBody(Buffer.from(nested))).not.toThrow();
+    expect(parseJsonBody(Buffer.from(JSON.stringify({ a: '[{"\\'.repeat(100) })))).toEqual({ a: '[{"\\'.repeat(100) });
+  });
+
+  test('may mention proto where it is not a field name', () => {
+    expect(parseJsonBody(Buffer.from('{"sql":"__proto__","x":"\\u0041"}'))).toEqual({ sql: '__proto__', x: 'A' });
+  });
+});
+
+describe('bytes that are not HTTP', () => {
+  test.each([
+    ['noise', '\x00\x01\x02garbage\r\n\r\n', 400],
+    [
+      'length and chunks at once',
+      'POST /query HTTP/1.1\r\nhost: x\r\ncontent-length: 5\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n',
+      400,
+    ],
+    ['two lengths', 'POST /query HTTP/1.1\r\nhost: x\r\ncontent-length: 5\r\ncontent-length: 6\r\n\r\nhello', 400],
+    ['endless headers', `GET /health HTTP/1.1\r\nhost: x\r\nx: ${'y'.repeat(20_000)}\r\n\r\n`, 413],
+  ])('%s get one problem record and the connection ends', async (_name, bytes, status) => {
+    const text = await sendRaw(world.door.port, bytes, 5_000);
+    expect(text).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `));
+    expect(text).toContain('application/problem+json');
+    expect(text).toContain('connection: close');
+    expect(text.match(/^HTTP\/1\.1 \d/gm)?.length).toBe(1);
+  });
+
+  test('a request after one that was refused with its body unread is read from its own first byte', async () => {
+    const body = 'x'.repeat(100_000);
+    const first = `POST /graphql HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${goodToken}\r\ncontent-length: ${body.length}\r\n\r\n${body}`;
+    const text = await sendRaw(world.door.port, `${first}GET /health HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n`, 5_000);
+    expect(text.match(/HTTP\/1\.1 \d+/g)).toEqual(['HTTP/1.1 501', 'HTTP/1.1 200']);
+  });
+});
+
+describe('the pace of a body', () => {
+  class ManualClock implements Clock {
+    ms = 0;
+    readonly #wakers: (() => void)[] = [];
+    now = (): bigint => BigInt(this.ms) * 1_000_000n;
+    monotonicMs = (): number => this.ms;
+    sleep = (_ms: number, signal?: AbortSignal): Promise<void> =>
+      new Promise((resolve) => {
+        this.#wakers.push(resolve);
+        if (signal) signal.onabort = () => resolve();
+      });
+    async advance(ms: number): Promise<void> {
+      this.ms += ms;
+      for (const wake of this.#wakers.splice(0)) wake();
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+  }
+
+  const collected = (bodies: Bodies, source: PassThrough): Promise<number | string> =>
+    new Promise((resolve) => {
+      bodies.collect(source, undefined, (error, body) => resolve(error instanceof ServiceError ? error.code : body!.length));
+    });
+
+  test('a sender that falls 30 s behind 2 KiB a second is cut off; one that keeps up is not', async () => {
+    const clock = new ManualClock();
+    const bodies = new Bodies(clock, 1e9);
+    void bodies.sweep();
+    const slow = new PassThrough();
+    const steady = new PassThrough();
+    const slowEnd = collected(bodies, slow);
+    const steadyEnd = collected(bodies, steady);
+    for (let second = 0; second < 40; second++) {
+      if (!slow.destroyed) slow.write('x');
+      steady.write(Buffer.alloc(4096));
+      await clock.advance(1000);
+    }
+    expect(slow.destroyed).toBe(true);
+    expect(await slowEnd).toBe('REL_TIMEOUT');
+    steady.end();
+    expect(await steadyEnd).toBe(40 * 4096);
+    bodies.close();
+  });
+
+  test('time that we take ourselves does not count', async () => {
+    const clock = new ManualClock();
+    const bodies = new Bodies(clock, 1e9);
+    void bodies.sweep();
+    const source = new PassThrough();
+    source.write('first');
+    const chunks = bodies.stream(source);
+    await chunks.next();
+    for (let minute = 0; minute < 10; minute++) await clock.advance(60_000);
+    expect(source.destroyed).toBe(false);
+    const waiting = chunks.next().then(
+      () => 'a chunk',
+      (error: ServiceError) => error.code,
+    );
+    await clock.advance(29_000);
+    expect(source.destroyed).toBe(false);
+    await clock.advance(2_000);
+    expect(await waiting).toBe('REL_TIMEOUT');
+    bodies.close();
+  });
+
+  test('a sender that goes away is an error, not an end', async () => {
+    const bodies = new Bodies(new ManualClock(), 1e9);
+    const source = new PassThrough();
+    const end = collected(bodies, source);
+    source.write('half of it');
+    source.destroy();
+    expect(await end).toBe('REL_CANCELLED');
+  });
+});

@@ -1,0 +1,188 @@
+/** Specification, "Endpoints": every route answers, on its own listener only, and leaves one access record. */
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { DoorWorld, openType, send } from './door-world.ts';
+
+/** As the specification's tables list them. */
+const dataRoutes = `
+POST /query|POST /query/arrow|POST /query/stream|GET /export|POST /search|POST /multi-search
+POST /ingest|POST /ingest/auto|POST /ingest/bulk|POST /rag/ingest|GET /rag/ingest/x|POST /ingest/media|GET /ingest/tasks/x
+POST /memory/remember|POST /memory/remember/batch|GET /memory/recall|POST /memory/recall|GET /memory/recognize/x
+GET /memory/episodes|GET /memory/justify/x|POST /memory/consolidate|DELETE /memory/forget/x|POST /memory/associate
+POST /memory/associate/batch|GET /memory/resolve/x|POST /memory/summarise
+POST /mcp/initialize|GET /mcp/tools|POST /mcp/tools/call|GET /mcp/sessions
+POST /graphql|GET /sparql|POST /sparql
+POST /v1/namespaces/x/branch|GET /schema/branches|POST /schema/branches/x|DELETE /schema/branches/x
+POST /lookup/register|POST /types|GET /types|POST /types/T/schema|POST /ontology/migrate|DELETE /types/T/x
+POST /tokens/self/rotate|GET /tokens/self|GET /tokens/self/audit|DELETE /tokens/self/x
+POST /tenants|GET /tenants|GET /tenants/x|PATCH /tenants/x|DELETE /tenants/x|GET /tenants/me|POST /tenants/x/suspend
+POST /tenants/x/reactivate|GET /tenants/x/quota|PUT /tenants/x/quota|GET /tenants/x/usage
+POST /tenants/x/members|GET /tenants/x/members|DELETE /tenants/x/members/y|PATCH /tenants/x/members/y
+POST /tenants/x/sharing|GET /tenants/x/sharing|DELETE /tenants/x/sharing/y|GET /tenants/x/config/search|PUT /tenants/x/config/search
+POST /api/v1/tenants|GET /api/v1/tenants|GET /api/v1/tenants/x|DELETE /api/v1/tenants/x|POST /api/v1/tenants/x/suspend
+POST /api/v1/tenants/x/resume|GET /api/v1/tenants/x/usage|GET /api/v1/tenants/usage/summary
+GET /audit/count|GET /audit/entries|GET /audit/proof|GET /audit/log|POST /api/v1/audit/export
+GET /status|GET /metrics|GET /metrics.json|GET /config|GET /openapi.json|GET /specs
+GET /cluster/nodes|GET /cluster/topology|POST /cluster/rebalance|POST /cluster/drain/x
+GET /watch/stream|GET /rules|POST /rules|POST /rules/sigma|GET /jobs`;
+
+const adminRoutes = `
+POST /admin/tokens|GET /admin/tokens|DELETE /admin/tokens/x|POST /admin/tokens/x/rotate|GET /admin/tokens/audit
+GET /platform/tenants|GET /platform/tenants/x|PATCH /platform/tenants/x/tier|POST /platform/tenants/x/suspend
+POST /platform/tenants/x/reactivate|DELETE /platform/tenants/x|GET /platform/license|GET /platform/usage
+POST /admin/backup|GET /admin/backups|POST /admin/restore|POST /admin/compact|POST /admin/reindex|POST /admin/rotate-dek
+GET /admin/system|GET /admin/dashboard|GET /admin/console`;
+
+const parse = (text: string): [string, string][] =>
+  text
+    .trim()
+    .split(/[|\n]/)
+    .map((line) => line.split(' ') as [string, string]);
+
+let world: DoorWorld;
+beforeAll(async () => {
+  world = await new DoorWorld().open();
+  world.types.set('T', openType('T'));
+});
+afterAll(() => world.close());
+beforeEach(() => {
+  world.records.length = 0;
+});
+
+describe('the data listener', () => {
+  test.each(parse(dataRoutes))('%s %s is known, wants a token, and leaves one record', async (method, path) => {
+    const body = method === 'GET' || method === 'DELETE' ? undefined : '{}';
+    const without = await send(world.door.port, method, path, body);
+    expect([without.status, without.json['type']]).toEqual([401, 'urn:test:errors/REL_UNAUTHENTICATED']);
+    world.records.length = 0;
+
+    const reply = await world.call(method, path, body);
+    expect(reply.status).not.toBe(405);
+    if (reply.status === 404) expect(reply.json['detail']).not.toBe('no such route');
+    expect(reply.status === 501 || reply.status < 500).toBe(true);
+    expect(world.records.length).toBe(1);
+    expect(world.records[0]?.code ?? null).toBe(reply.status < 400 ? null : (reply.json['type'] as string).split('/')[1]);
+  });
+
+  test.each(parse(adminRoutes))('%s %s is a plain 404 there', async (method, path) => {
+    const reply = await world.call(method, path, method === 'POST' ? '{}' : undefined, { authorization: 'Bearer admin-token' });
+    expect([reply.status, reply.json['detail']]).toEqual([404, 'no such route']);
+    expect(reply.headers['allow']).toBeUndefined();
+    expect(world.records).toEqual([]);
+  });
+
+  test.each(['/health', '/health/live', '/health/ready', '/version'])(
+    '%s answers without a token and without a record',
+    async (path) => {
+      const reply = await send(world.door.port, 'GET', path);
+      expect([reply.status, world.records.length]).toEqual([200, 0]);
+    },
+  );
+
+  test('readiness follows the store', async () => {
+    for (const state of ['starting', 'draining', 'failed'] as const) {
+      world.state = state;
+      const reply = await send(world.door.port, 'GET', '/health/ready');
+      expect([reply.status, reply.json['type'], reply.headers['retry-after']]).toEqual([
+        503,
+        'urn:test:errors/REL_UNAVAILABLE',
+        '1',
+      ]);
+      expect((await send(world.door.port, 'GET', '/health/live')).status).toBe(200);
+    }
+    world.state = 'ready';
+  });
+});
+
+describe('the admin listener', () => {
+  test.each(parse(adminRoutes))('%s %s is known, wants the admin credential, and leaves one record', async (method, path) => {
+    const body = method === 'POST' || method === 'PATCH' ? '{}' : undefined;
+    const without = await send(world.door.adminPort, method, path, body, { authorization: 'Bearer good-token' });
+    expect(without.status).toBe(401);
+    world.records.length = 0;
+    const reply = await world.admin(method, path, body);
+    expect([200, 201, 404, 501]).toContain(reply.status);
+    if (reply.status === 404) expect(reply.json['detail']).toBe('no such token');
+    expect(world.records.length).toBe(1);
+    expect(world.records[0]?.caller.credential).toBe('admin');
+  });
+
+  test('has no data routes', async () => {
+    for (const [method, path] of parse(dataRoutes)) {
+      const reply = await world.admin(method, path, method === 'POST' ? '{}' : undefined);
+      expect([method, path, reply.status]).toEqual([method, path, 404]);
+    }
+  });
+
+  test('is a port of its own', () => {
+    expect(world.door.adminPort).not.toBe(world.door.port);
+    expect([world.door.dataUrl, world.door.adminUrl]).toEqual([
+      `http://127.0.0.1:${world.door.port}`,
+      `http://127.0.0.1:${world.door.adminPort}`,
+    ]);
+  });
+});
+
+describe('system routes', () => {
+  test('/version names the server and its version', async () => {
+    expect((await send(world.door.port, 'GET', '/version')).json).toEqual({ name: 'annals', version: '1.2.3', profile: 'free' });
+  });
+
+  test('/status shows state and doors, and no log positions', async () => {
+    const { json } = await world.call('GET', '/status');
+    expect(json).toMatchObject({ state: 'ready', wal_sync: 'interval', doors: [{ name: 'http', port: 1, state: 'listening' }] });
+    expect(JSON.stringify(json)).not.toMatch(/position|leaves|tree/);
+  });
+
+  test('/metrics has the specification’s gauges, as text and as JSON', async () => {
+    const gauges = {
+      service_store_total_stored_bytes: 11,
+      service_store_disk_segment_bytes: 22,
+      service_store_disk_segment_count: 3,
+    };
+    const { text, headers } = await world.call('GET', '/metrics');
+    expect(headers['content-type']).toMatch(/^text\/plain/);
+    for (const [name, value] of Object.entries(gauges)) expect(text).toMatch(new RegExp(`^${name} ${value}$`, 'm'));
+    expect(text).toMatch(/^service_http_requests_total\{route="\/version",method="GET",status="200"\} \d+$/m);
+    const list = (await world.call('GET', '/metrics.json')).json as unknown as { name: string; values: { value: number }[] }[];
+    for (const [name, value] of Object.entries(gauges))
+      expect(list.find((metric) => metric.name === name)?.values[0]?.value).toBe(value);
+  });
+
+  test('a path that is not a route makes no metric of its own', async () => {
+    await world.call('GET', '/made-up-path');
+    expect((await world.call('GET', '/metrics')).text).not.toContain('made-up');
+  });
+
+  test('/config shows settings, secrets redacted', async () => {
+    const { json } = await world.call('GET', '/config');
+    expect(json).toEqual({ settings: { SERVICE_ADMIN_TOKEN: { value: '<redacted>', source: 'environment' } } });
+  });
+
+  test('/specs lists descriptions that are there', async () => {
+    const { json } = await world.call('GET', '/specs');
+    for (const spec of json['specs'] as { href: string }[]) expect((await world.call('GET', spec.href)).status).toBe(200);
+  });
+
+  test('/openapi.json describes every implemented data route from its schemas', async () => {
+    const { json } = await world.call('GET', '/openapi.json');
+    expect(json['openapi']).toBe('3.1.0');
+    const paths = json['paths'] as Record<string, Record<string, { requestBody?: unknown; responses: Record<string, unknown> }>>;
+    const described = Object.entries(paths).flatMap(([path, verbs]) =>
+      Object.keys(verbs).map((verb) => `${verb.toUpperCase()} ${path}`),
+    );
+    for (const route of [
+      'POST /query',
+      'POST /ingest',
+      'POST /types',
+      'DELETE /types/{name}/{id}',
+      'GET /audit/entries',
+      'GET /health',
+    ]) {
+      expect(described).toContain(route);
+    }
+    const query = paths['/query']?.['post'];
+    expect(JSON.stringify(query)).toContain('#/components/schemas/Query');
+    expect(Object.keys(query?.responses ?? {})).toEqual(['200', '4XX', '5XX']);
+    expect(JSON.stringify(json)).not.toContain('/admin/');
+  });
+});
