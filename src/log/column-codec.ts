@@ -81,8 +81,10 @@ function encodeColumn(column: NamedColumn, length: number, target: ByteWriter): 
     target.u8(0);
     return;
   }
-  target.u8(vector.nulls ? 1 : 0);
-  if (vector.nulls) target.raw(vector.nulls.subarray(0, length));
+  const nulls = vector.nulls?.subarray(0, length);
+  const hasNulls = nulls?.includes(1) ?? false;
+  target.u8(hasNulls ? 1 : 0);
+  if (nulls && hasNulls) target.raw(nulls);
   target.align(8);
   switch (vector.kind) {
     case 'i32':
@@ -120,7 +122,7 @@ function decodeColumn(source: ByteReader, length: number): NamedColumn {
   let nulls: Uint8Array | null = null;
   if (hasNulls) {
     nulls = source.raw(length);
-    checkBits(nulls);
+    if (checkBits(nulls) === 0) throw malformed('a null map without a NULL');
   }
   source.align(8);
   return { name, type, vector: decodeVector(source, kind, length, nulls) };
@@ -168,10 +170,12 @@ function decodeVector(source: ByteReader, kind: number, length: number, nulls: U
   }
 }
 
-function checkBits(bytes: Uint8Array): void {
+/** All of them or-ed together. */
+function checkBits(bytes: Uint8Array): number {
   let seen = 0;
   for (let i = 0; i < bytes.length; i++) seen |= bytes[i]!;
   if (seen > 1) throw malformed('a bit that is neither 0 nor 1');
+  return seen;
 }
 
 /** Every cell is a range of the heap and whole UTF-8: no cell can read outside, or turn into another on the way out. */

@@ -5,7 +5,7 @@
  * A complete subtree of 2^level leaves is node (level, index); it never changes once its leaves exist. Every proof is
  * made of such nodes and of nodes computed from them, so proofs need only a lookup of complete nodes.
  */
-import { equalBytes, HASH_BYTES, sha256, sha256Into } from './sha256.ts';
+import { equalBytes, HASH_BYTES, sha256 } from './sha256.ts';
 
 export type NodeHash = (level: number, index: number) => Uint8Array;
 
@@ -14,9 +14,7 @@ const scratch = Buffer.alloc(1 + 2 * HASH_BYTES, 1);
 export function hashChildren(left: Uint8Array, right: Uint8Array): Uint8Array {
   scratch.set(left, 1);
   scratch.set(right, 1 + HASH_BYTES);
-  const target = Buffer.alloc(HASH_BYTES);
-  sha256Into(scratch, target, 0);
-  return target;
+  return sha256(scratch);
 }
 
 /** The complete subtrees of a growing list, largest first: all that appending and the root need. */

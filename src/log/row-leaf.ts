@@ -18,10 +18,10 @@
 import * as crypto from 'node:crypto';
 import { assert } from '../errors.ts';
 import { textOfDict } from './column-codec.ts';
-import type { Vector } from './columns.ts';
+import type { NamedColumn, Vector } from './columns.ts';
 import type { RowsBody } from './entry.ts';
 import { sha256 } from './sha256.ts';
-import { type ColumnType, columnTypes, compareText } from './value.ts';
+import { columnTypes, compareText } from './value.ts';
 
 export const ROW_FORMAT = 1;
 export const SALT_BYTES = 16;
@@ -67,7 +67,7 @@ export function rowLeafHashes(body: RowsBody, path: string | null, salts: Uint8A
   const hasher = new RowHasher(body, path);
   const hashes = Buffer.alloc(rows * 32);
   for (let row = 0; row < rows; row++) hashes.write(hasher.hash(row, salts), row * 32, 32, 'binary');
-  return hashes;
+  return new Uint8Array(hashes.buffer, hashes.byteOffset, hashes.length);
 }
 
 // Nodes rest in pairs as the input of their parent's hash: 0x01, left, right. Hashing a level copies nothing.
@@ -105,14 +105,37 @@ function rootOfNodes(nodes: Buffer, count: number): Uint8Array {
   return new Uint8Array(nodes.subarray(1, 33));
 }
 
+/** A column laid flat: one shape whatever the vector's kind, because a row loop over many shapes is several times slower. */
 interface CellSource {
   readonly name: string;
-  /** u16 length, name, type: what every cell of the column starts with. */
-  readonly head: Uint8Array;
-  readonly type: ColumnType;
-  readonly vector: Exclude<Vector, { kind: 'null' | 'dict' }>;
+  /** u16 length, name, type: what every cell of the column starts with, as words, the last one padded with zeros. */
+  readonly head: Uint32Array;
+  readonly headBytes: number;
+  readonly form: Form;
+  readonly nulls: Uint8Array | null;
+  /** Values of `i32` and `f64`. */
+  readonly numbers: Int32Array | Float64Array;
+  readonly wide: BigInt64Array;
+  readonly bytes: Uint8Array;
+  readonly bytesView: DataView;
+  readonly offsets: Uint32Array;
+  readonly floats: Float32Array;
+  readonly dims: number;
+  /** No cell of the column takes more. */
+  readonly cellBytesMax: number;
 }
 
+const Form = { text: 0, integer: 1, number: 2, wide: 3, bool: 4, vec: 5 } as const;
+type Form = (typeof Form)[keyof typeof Form];
+
+const noNumbers = new Float64Array(0);
+const noWide = new BigInt64Array(0);
+const noBytes = new Uint8Array(0);
+const noView = new DataView(noBytes.buffer);
+const noOffsets = new Uint32Array(0);
+const noFloats = new Float32Array(0);
+
+/** Views of the scratch bytes by length: making one costs as much as writing a cell. */
 const views: Uint8Array[] = [];
 let scratch = new Uint8Array(1 << 16);
 let scratchView = new DataView(scratch.buffer);
@@ -120,40 +143,36 @@ let scratchView = new DataView(scratch.buffer);
 /** Writes row after row over the same scratch bytes: what the rows of an entry share is written once. */
 class RowHasher {
   readonly #body: RowsBody;
-  readonly #columns: CellSource[] = [];
-  readonly #pk: CellSource['vector'] | null;
+  readonly #columns: CellSource[];
+  readonly #pk: CellSource | null;
   readonly #validFrom: Vector;
   readonly #validTo: Vector;
   readonly #start: number;
+  /** Bytes of a row at most, its closes left out. */
+  readonly #rowBytesMax: number;
 
   constructor(body: RowsBody, path: string | null) {
     const rows = body.ops.length;
     this.#body = body;
     const [pk, validFrom, validTo] = body.keys.columns;
     assert(pk && validFrom && validTo, 'keys are _pk, valid_from, valid_to');
-    this.#pk = plain(pk.vector, rows);
+    this.#pk = cellSource(pk, rows);
     this.#validFrom = validFrom.vector;
     this.#validTo = validTo.vector;
-    for (const column of body.cells.columns) {
-      const vector = plain(column.vector, rows);
-      if (!vector) continue;
-      const name = encoder.encode(column.name);
-      const head = new Uint8Array(3 + name.length);
-      head[0] = name.length >> 8;
-      head[1] = name.length & 255;
-      head.set(name, 2);
-      head[2 + name.length] = columnTypes.indexOf(column.type);
-      this.#columns.push({ name: column.name, head, type: column.type, vector });
-    }
+    this.#columns = body.cells.columns.map((column) => cellSource(column, rows)).filter((source) => source !== null);
     this.#columns.sort((a, b) => compareText(a.name, b.name));
     this.#start = this.#writeShared(path);
+    const cells = this.#columns.reduce((sum, { headBytes, cellBytesMax }) => sum + headBytes + cellBytesMax, 0);
+    this.#rowBytesMax = this.#start + 64 + (this.#pk?.cellBytesMax ?? 4) + cells;
   }
 
   /** SHA-256 as a binary string. */
   hash(row: number, salts: Uint8Array): string {
+    const closes = this.#body.closeOffsets[row + 1]! - this.#body.closeOffsets[row]!;
+    reserve(this.#rowBytesMax + closes * 8);
     const salt = row * SALT_BYTES;
     for (let i = 0; i < SALT_BYTES; i++) scratch[1 + i] = salts[salt + i]!;
-    const end = this.#writeRow(row);
+    const end = this.#writeRow(row, scratch, scratchView);
     const view = end < 4096 ? (views[end] ??= scratch.subarray(0, end)) : scratch.subarray(0, end);
     return crypto.hash('sha256', view, 'binary');
   }
@@ -161,7 +180,7 @@ class RowHasher {
   #writeShared(path: string | null): number {
     const { type, provenance } = this.#body;
     const texts = [path, type, provenance.source, provenance.method, provenance.derivedFrom];
-    reserve(0, 64 + texts.reduce((sum, text) => sum + 5 + (text?.length ?? 0) * 3, 0));
+    reserve(64 + texts.reduce((sum, text) => sum + 5 + (text?.length ?? 0) * 3, 0));
     scratch[0] = 0;
     let at = 1 + SALT_BYTES;
     scratch[at++] = ROW_FORMAT;
@@ -173,90 +192,128 @@ class RowHasher {
     return writeOptional(provenance.derivedFrom, at + 8);
   }
 
-  #writeRow(row: number): number {
-    const body = this.#body;
-    const firstClose = body.closeOffsets[row]!;
-    const lastClose = body.closeOffsets[row + 1]!;
+  #writeRow(row: number, target: Uint8Array, view: DataView): number {
+    const { ops, closeOffsets, closes } = this.#body;
     let at = this.#start;
-    reserve(at, 64 + (lastClose - firstClose) * 8);
-    scratch[at++] = body.ops[row]!;
-    at = this.#pk === null ? writeText('', at) : writeCell(this.#pk, 'string', row, at);
-    at = writeBound(this.#validFrom, row, at);
-    at = writeBound(this.#validTo, row, at);
-    reserve(at, 8 + (lastClose - firstClose) * 8);
-    scratchView.setUint32(at, lastClose - firstClose);
+    target[at++] = ops[row]!;
+    if (this.#pk === null) {
+      view.setUint32(at, 0);
+      at += 4;
+    } else at = writeCell(this.#pk, row, target, view, at);
+    at = writeBound(this.#validFrom, row, target, view, at);
+    at = writeBound(this.#validTo, row, target, view, at);
+    const firstClose = closeOffsets[row]!;
+    const lastClose = closeOffsets[row + 1]!;
+    view.setUint32(at, lastClose - firstClose);
     at += 4;
-    for (let i = firstClose; i < lastClose; i++, at += 8) writeInteger(body.closes[i]!, at);
+    for (let i = firstClose; i < lastClose; i++, at += 8) writeInteger(closes[i]!, view, at);
     const columns = this.#columns;
     for (let i = 0; i < columns.length; i++) {
-      const { head, type, vector } = columns[i]!;
-      if (vector.nulls !== null && vector.nulls[row] === 1) continue;
-      reserve(at, head.length + 16);
-      for (let k = 0; k < head.length; k++) scratch[at + k] = head[k]!;
-      at = writeCell(vector, type, row, at + head.length);
+      const column = columns[i]!;
+      const { nulls, head } = column;
+      if (nulls !== null && nulls[row] === 1) continue;
+      // Word by word, past the end where need be: what follows is written next, over the excess.
+      for (let k = 0; k < head.length; k++) view.setUint32(at + k * 4, head[k]!);
+      at = writeCell(column, row, target, view, at + column.headBytes);
     }
     return at;
   }
 }
 
-function plain(vector: Vector, rows: number): CellSource['vector'] | null {
+/** Null for a column of NULLs. */
+function cellSource({ name, type, vector: given }: NamedColumn, rows: number): CellSource | null {
+  const vector = given.kind === 'dict' ? textOfDict(given.values, given.dictionary, given.nulls, rows) : given;
   if (vector.kind === 'null') return null;
-  if (vector.kind !== 'dict') return vector;
-  const text = textOfDict(vector.values, vector.dictionary, vector.nulls, rows);
-  assert(text.kind === 'text', 'a dictionary holds text');
-  return text;
-}
-
-function writeCell(vector: CellSource['vector'], type: ColumnType, row: number, at: number): number {
+  assert(vector.kind !== 'dict', 'dict vectors were turned into text');
+  const nameBytes = encoder.encode(name);
+  const headBytes = 3 + nameBytes.length;
+  const padded = new DataView(new ArrayBuffer((headBytes + 3) & ~3));
+  padded.setUint16(0, nameBytes.length);
+  new Uint8Array(padded.buffer).set(nameBytes, 2);
+  padded.setUint8(headBytes - 1, columnTypes.indexOf(type));
+  const head = Uint32Array.from({ length: padded.byteLength / 4 }, (_, i) => padded.getUint32(i * 4));
+  const bytes = { bytes: noBytes, bytesView: noView, offsets: noOffsets };
+  const common = {
+    name,
+    head,
+    headBytes,
+    nulls: vector.nulls,
+    numbers: noNumbers,
+    wide: noWide,
+    ...bytes,
+    floats: noFloats,
+    dims: 0,
+  };
   switch (vector.kind) {
     case 'text': {
-      const start = vector.offsets[row]!;
-      const size = vector.offsets[row + 1]! - start;
-      reserve(at, 4 + size);
-      scratchView.setUint32(at, size);
-      if (size <= 48) {
-        const heap = vector.heap;
-        for (let i = 0; i < size; i++) scratch[at + 4 + i] = heap[start + i]!;
-      } else scratch.set(vector.heap.subarray(start, start + size), at + 4);
-      return at + 4 + size;
+      let longest = 0;
+      for (let i = 0; i < rows; i++) longest = Math.max(longest, vector.offsets[i + 1]! - vector.offsets[i]!);
+      const { heap, offsets } = vector;
+      const bytesView = new DataView(heap.buffer, heap.byteOffset, heap.byteLength);
+      return { ...common, form: Form.text, bytes: heap, bytesView, offsets, cellBytesMax: 4 + longest };
     }
-    case 'bool':
-      scratch[at] = vector.values[row]!;
-      return at + 1;
-    case 'vec': {
-      const { dims, values } = vector;
-      reserve(at, 4 + dims * 4);
-      scratchView.setUint32(at, dims);
-      for (let i = 0; i < dims; i++) scratchView.setFloat32(at + 4 + i * 4, values[row * dims + i]!);
-      return at + 4 + dims * 4;
-    }
-    case 'i64':
-      scratchView.setBigInt64(at, vector.values[row]!);
-      return at + 8;
     case 'i32':
     case 'f64':
-      if (type === 'number') scratchView.setFloat64(at, vector.values[row]!);
-      else writeInteger(vector.values[row]!, at);
-      return at + 8;
+      return { ...common, form: type === 'number' ? Form.number : Form.integer, numbers: vector.values, cellBytesMax: 8 };
+    case 'i64':
+      return { ...common, form: Form.wide, wide: vector.values, cellBytesMax: 8 };
+    case 'bool':
+      return { ...common, form: Form.bool, bytes: vector.values, cellBytesMax: 1 };
+    case 'vec':
+      return { ...common, form: Form.vec, floats: vector.values, dims: vector.dims, cellBytesMax: 4 + 4 * vector.dims };
   }
 }
 
-function writeBound(vector: Vector, row: number, at: number): number {
+function writeCell(column: CellSource, row: number, target: Uint8Array, view: DataView, at: number): number {
+  switch (column.form) {
+    case Form.text: {
+      const { offsets, bytes, bytesView } = column;
+      const start = offsets[row]!;
+      const size = offsets[row + 1]! - start;
+      view.setUint32(at, size);
+      if (size > 128) target.set(bytes.subarray(start, start + size), at + 4);
+      else if (start + size + 3 < bytes.length) {
+        for (let i = 0; i < size; i += 4) view.setUint32(at + 4 + i, bytesView.getUint32(start + i));
+      } else for (let i = 0; i < size; i++) target[at + 4 + i] = bytes[start + i]!;
+      return at + 4 + size;
+    }
+    case Form.integer:
+      writeInteger(column.numbers[row]!, view, at);
+      return at + 8;
+    case Form.number:
+      view.setFloat64(at, column.numbers[row]!);
+      return at + 8;
+    case Form.wide:
+      view.setBigInt64(at, column.wide[row]!);
+      return at + 8;
+    case Form.bool:
+      target[at] = column.bytes[row]!;
+      return at + 1;
+    case Form.vec: {
+      const { dims, floats } = column;
+      view.setUint32(at, dims);
+      for (let i = 0; i < dims; i++) view.setFloat32(at + 4 + i * 4, floats[row * dims + i]!);
+      return at + 4 + dims * 4;
+    }
+  }
+}
+
+function writeBound(vector: Vector, row: number, target: Uint8Array, view: DataView, at: number): number {
   if (vector.kind === 'null' || vector.nulls?.[row] === 1) {
-    scratch[at] = 0;
+    target[at] = 0;
     return at + 1;
   }
   assert(vector.kind === 'i64', 'bounds are timestamps');
-  scratch[at] = 1;
-  scratchView.setBigInt64(at + 1, vector.values[row]!);
+  target[at] = 1;
+  view.setBigInt64(at + 1, vector.values[row]!);
   return at + 9;
 }
 
 /** An exact integer of at most 2^53 as a big-endian i64. */
-function writeInteger(value: number, at: number): void {
+function writeInteger(value: number, view: DataView, at: number): void {
   const high = Math.floor(value / 4_294_967_296);
-  scratchView.setInt32(at, high);
-  scratchView.setUint32(at + 4, value - high * 4_294_967_296);
+  view.setInt32(at, high);
+  view.setUint32(at + 4, value - high * 4_294_967_296);
 }
 
 function writeText(text: string, at: number): number {
@@ -270,10 +327,11 @@ function writeOptional(text: string | null, at: number): number {
   return text === null ? at + 1 : writeText(text, at + 1);
 }
 
-function reserve(at: number, size: number): void {
-  if (at + size <= scratch.length) return;
-  const grown = new Uint8Array(Math.max(scratch.length * 2, at + size));
-  grown.set(scratch.subarray(0, at));
+/** What is already written stays: the part that rows share. */
+function reserve(size: number): void {
+  if (size <= scratch.length) return;
+  const grown = new Uint8Array(Math.max(scratch.length * 2, size));
+  grown.set(scratch);
   scratch = grown;
   scratchView = new DataView(scratch.buffer);
   views.length = 0;

@@ -6,15 +6,16 @@ import * as crypto from 'node:crypto';
 
 export const HASH_BYTES = 32;
 
+/** A plain array of its own memory, never a Buffer: whoever slices a hash gets a copy. */
 export function sha256(...parts: readonly Uint8Array[]): Uint8Array {
-  const source = parts.length === 1 ? parts[0]! : Buffer.concat(parts);
-  const target = Buffer.alloc(HASH_BYTES);
-  sha256Into(source, target, 0);
+  const target = new Uint8Array(HASH_BYTES);
+  sha256Into(parts.length === 1 ? parts[0]! : Buffer.concat(parts), target, 0);
   return target;
 }
 
-export function sha256Into(source: Uint8Array, target: Buffer, offset: number): void {
-  target.write(crypto.hash('sha256', source, 'binary'), offset, HASH_BYTES, 'binary');
+export function sha256Into(source: Uint8Array, target: Uint8Array, offset: number): void {
+  const hash = crypto.hash('sha256', source, 'binary');
+  for (let i = 0; i < HASH_BYTES; i++) target[offset + i] = hash.charCodeAt(i);
 }
 
 export function sha256Hex(source: Uint8Array | string): string {

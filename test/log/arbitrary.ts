@@ -1,0 +1,190 @@
+/** Random values of everything that a log can hold. */
+import fc from 'fast-check';
+import type { NamedColumn, RowBatch, Vector } from '../../src/log/columns.ts';
+import type { AccessRecord, EntryBody, RowsBody } from '../../src/log/entry.ts';
+import { type ColumnType, columnTypes } from '../../src/log/value.ts';
+import { VectorBuilder } from '../../src/log/vector-builder.ts';
+
+export const text = fc.oneof(
+  fc.string({ unit: 'grapheme', maxLength: 12 }),
+  fc.constantFrom('', '\0', '%', '__proto__', 'é', '𝔘', 'a'.repeat(300), '\ufeffbom'),
+);
+const optionalText = fc.option(text, { nil: null });
+export const i64 = fc.oneof(
+  fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n }),
+  fc.constantFrom(0n, -1n, 2n ** 53n, -(2n ** 53n) - 1n, 2n ** 63n - 1n, -(2n ** 63n)),
+);
+const u53 = fc.maxSafeNat();
+const double = fc.double({ noNaN: true, noDefaultInfinity: true });
+
+function cellsOf(
+  type: ColumnType,
+  length: number,
+): fc.Arbitrary<readonly (string | bigint | number | boolean | Float32Array | null)[]> {
+  const cell = {
+    string: text,
+    json: fc.json(),
+    integer: fc.oneof(fc.integer().map(BigInt), i64),
+    timestamp: i64,
+    number: double,
+    boolean: fc.boolean(),
+    vector: fc.float32Array({ minLength: 3, maxLength: 3, noNaN: true }),
+  }[type] as fc.Arbitrary<string | bigint | number | boolean | Float32Array>;
+  return fc.array(fc.option(cell, { nil: null, freq: 4 }), { minLength: length, maxLength: length });
+}
+
+function column(name: string, type: ColumnType, length: number): fc.Arbitrary<NamedColumn> {
+  return cellsOf(type, length).map((cells) => {
+    const builder = new VectorBuilder(type);
+    for (const cell of cells) builder.append(cell);
+    return { name, type, vector: builder.build() };
+  });
+}
+
+export function batchOf(length: number): fc.Arbitrary<RowBatch> {
+  return fc
+    .uniqueArray(fc.record({ name: text, type: fc.constantFrom(...columnTypes) }), { maxLength: 8, selector: ({ name }) => name })
+    .chain((heads) => fc.tuple(...heads.map(({ name, type }) => column(name, type, length))))
+    .map((columns) => ({ length, columns }));
+}
+
+export const batch: fc.Arbitrary<RowBatch> = fc.integer({ min: 0, max: 9 }).chain(batchOf);
+
+function keysOf(length: number): fc.Arbitrary<RowBatch> {
+  const pk = fc.array(text, { minLength: length, maxLength: length }).map((texts): NamedColumn => {
+    const builder = new VectorBuilder('string');
+    for (const value of texts) builder.appendString(value);
+    return { name: '_pk', type: 'string', vector: builder.build() };
+  });
+  return fc
+    .tuple(pk, column('valid_from', 'timestamp', length), column('valid_to', 'timestamp', length))
+    .map((columns) => ({ length, columns }));
+}
+
+export const rowsBody: fc.Arbitrary<RowsBody> = fc.integer({ min: 1, max: 9 }).chain((length) =>
+  fc
+    .record({
+      type: text,
+      ops: fc.uint8Array({ minLength: length, maxLength: length, max: 2 }),
+      keys: keysOf(length),
+      closed: fc.array(fc.array(u53, { maxLength: 3 }), { minLength: length, maxLength: length }),
+      cells: batchOf(length),
+      provenance: fc.record({ source: text, method: text, confidence: double, derivedFrom: optionalText }),
+    })
+    .map(({ closed, ...rest }) => {
+      const closeOffsets = new Uint32Array(length + 1);
+      closed.forEach((positions, i) => {
+        closeOffsets[i + 1] = closeOffsets[i]! + positions.length;
+      });
+      return { kind: 'rows' as const, ...rest, closeOffsets, closes: new Float64Array(closed.flat()) };
+    }),
+);
+
+const accessRecord: fc.Arbitrary<AccessRecord> = fc.record({
+  time: i64,
+  correlationId: text,
+  principal: text,
+  tenant: optionalText,
+  path: optionalText,
+  door: text,
+  action: text,
+  purpose: optionalText,
+  objectType: optionalText,
+  decision: fc.constantFrom('allow', 'deny', 'error'),
+  code: optionalText,
+  template: optionalText,
+  literalDigest: optionalText,
+  basis: i64,
+  rowCount: u53,
+  costUnits: double,
+  durationMs: double,
+});
+
+const property = fc.record({
+  type: fc.constantFrom(...columnTypes),
+  required: fc.boolean(),
+  masked: fc.boolean(),
+  indexed: fc.boolean(),
+  subject: fc.boolean(),
+  dims: fc.nat(4096),
+});
+
+/** Records of own properties only: a key may be `__proto__`. */
+function record<T>(value: fc.Arbitrary<T>): fc.Arbitrary<Record<string, T>> {
+  return fc
+    .uniqueArray(fc.tuple(text, value), { maxLength: 4, selector: ([name]) => name })
+    .map((entries) => Object.fromEntries(entries) as Record<string, T>);
+}
+
+export const controlBody: fc.Arbitrary<EntryBody> = fc.oneof(
+  fc.record({ kind: fc.constant('genesis' as const), logId: text, origin: text, engineVersion: text }),
+  fc.record({ kind: fc.constant('seal' as const), treeSize: u53, checkpoint: text }),
+  fc.record({
+    kind: fc.constant('removal' as const),
+    type: text,
+    keys: fc.array(text, { maxLength: 4 }),
+    positions: fc.array(u53, { maxLength: 5 }).map((positions) => new Float64Array(positions)),
+  }),
+  fc.record({
+    kind: fc.constant('type' as const),
+    definition: fc.record({
+      name: text,
+      properties: record(property),
+      open: fc.boolean(),
+      primaryKey: optionalText,
+      graphTriggers: fc.array(fc.record({ linkType: text, sourceField: text, targetField: text }), { maxLength: 3 }),
+      ontologyVersion: u53,
+    }),
+  }),
+  fc.record({
+    kind: fc.constant('token' as const),
+    change: fc.constantFrom('minted' as const, 'rotated' as const, 'revoked' as const),
+    token: fc.record({
+      id: text,
+      secretHash: text,
+      principal: text,
+      tenant: optionalText,
+      organization: optionalText,
+      roles: fc.array(text, { maxLength: 3 }),
+      attributes: record(fc.oneof(text, double, fc.boolean())),
+      purposes: fc.array(text, { maxLength: 3 }),
+      expiresAt: i64,
+    }),
+    replaces: optionalText,
+  }),
+  fc.record({ kind: fc.constant('access' as const), records: fc.array(accessRecord, { maxLength: 4 }) }),
+);
+
+/** Cells as plain values, layout aside: what two vectors of equal content have in common. */
+export function vectorCells(vector: Vector, length: number): unknown {
+  if (vector.kind === 'null') return { nulls: length };
+  const nulls = Array.from({ length }, (_, i) => vector.nulls?.[i] === 1);
+  const values = (n: number, at: (i: number) => unknown): unknown[] => Array.from({ length: n }, (_, i) => at(i));
+  if (vector.kind === 'text') {
+    const slices = values(length, (i) =>
+      Buffer.from(vector.heap.slice(vector.offsets[i]!, vector.offsets[i + 1]!)).toString('hex'),
+    );
+    return { kind: 'text', nulls, values: slices };
+  }
+  if (vector.kind === 'dict')
+    return { kind: 'dict', nulls, values: values(length, (i) => vector.dictionary.text(vector.values[i]!)) };
+  const width = vector.kind === 'vec' ? vector.dims : 1;
+  return { kind: vector.kind, nulls, values: values(length * width, (i) => vector.values[i]) };
+}
+
+export function batchCells(rows: RowBatch): unknown {
+  return rows.columns.map(({ name, type, vector }) => ({ name, type, cells: vectorCells(vector, rows.length) }));
+}
+
+export function bodyCells(body: EntryBody): unknown {
+  if (body.kind === 'removal') return { ...body, positions: [...body.positions] };
+  if (body.kind !== 'rows') return body;
+  return {
+    ...body,
+    ops: [...body.ops],
+    closeOffsets: [...body.closeOffsets],
+    closes: [...body.closes],
+    keys: batchCells(body.keys),
+    cells: batchCells(body.cells),
+  };
+}
