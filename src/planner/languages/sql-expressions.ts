@@ -6,8 +6,6 @@
  * conditions then nest ten deep instead of a thousand.
  */
 import type { BinaryOp, ColumnRef, Expression, FunctionArgument, Interval, Place } from '../statement.ts';
-import { intervalNanoseconds } from './interval.ts';
-import { readLiteral } from './literal-check.ts';
 import type { Token } from './sql-lexer.ts';
 import type { TokenCursor } from './token-cursor.ts';
 
@@ -30,7 +28,6 @@ export function readInterval(cursor: TokenCursor): Interval {
   const place = cursor.place;
   cursor.expect('INTERVAL');
   const slot = cursor.literal('s', "an interval such as '7 days'");
-  readLiteral(cursor, slot, intervalNanoseconds);
   return { slot, place };
 }
 

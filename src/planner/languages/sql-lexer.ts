@@ -1,8 +1,7 @@
 /**
  * Text to tokens, in one pass. The same pass takes the literals out: it yields the parameters and the template, so that a
  * cached plan is found after lexing alone. Two statements with one template always parse to one tree; therefore whatever
- * the tree depends on must be in the template (a literal's type is, its value is not), and the parser may look at values
- * only to refuse them.
+ * the tree depends on must be in the template: a literal's type is, its value is not.
  *
  * Lines and columns count from 1; a column is a UTF-16 code unit, as in most editors.
  */

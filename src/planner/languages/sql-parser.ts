@@ -2,6 +2,9 @@
  * One text to one statement: the prefixes EXPLAIN and PURPOSE, then a query, a control statement or a write, which is
  * recognised and refused by who may not run it. Source: specification, "SQL dialect".
  *
+ * The parser never looks at the value of a query's literal: a cached tree is not parsed again, and what is wrong with a
+ * timestamp or an interval must be told the same way the second time. Whoever computes with a literal checks it.
+ *
  * Errors are REL_PARSE, their detail starts with `line:column: ` and never shows a literal. Whatever the text, parsing
  * ends in time linear in its length and never exhausts the stack.
  */

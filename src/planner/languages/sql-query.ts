@@ -17,8 +17,6 @@ import type {
   Slot,
   Source,
 } from '../statement.ts';
-import { parseInstant } from '../../log/timestamp.ts';
-import { readLiteral } from './literal-check.ts';
 import { readArguments, readColumn, readExpression, readInterval } from './sql-expressions.ts';
 import type { TokenCursor } from './token-cursor.ts';
 
@@ -41,7 +39,7 @@ function readQueryTail(cursor: TokenCursor, common: CommonTable[], body: QueryBo
   cursor.aggregates = 'allowed';
   const orderBy = cursor.acceptPair('ORDER', 'BY') ? readOrder(cursor) : [];
   cursor.aggregates = 'refused';
-  const limit = cursor.accept('LIMIT') ? readLimit(cursor) : null;
+  const limit = cursor.accept('LIMIT') ? cursor.literal('i', 'a number of rows') : null;
   const ranked = body.kind === 'select' && body.rankBy.length > 0;
   const after = limit && cursor.key() === 'AFTER' ? readAfter(cursor, orderBy.length > 0 || ranked) : null;
   if (cursor.key() === 'OFFSET') throw cursor.notImplemented("OFFSET (page with LIMIT n AFTER '<cursor>')");
@@ -264,7 +262,6 @@ function readAsOf(cursor: TokenCursor): void {
   const system = cursor.accept('SYSTEM');
   if (system) cursor.expect('TIME');
   const instant = cursor.literal('s', 'a timestamp in quotes');
-  readLiteral(cursor, instant, parseInstant);
   cursor.asOf = { axis: system ? 'system' : 'valid', instant, place };
 }
 
@@ -336,20 +333,10 @@ function notPosition(cursor: TokenCursor, expression: Expression, place: Place):
   throw cursor.error('name the column: positions and constants do not sort or group', place);
 }
 
-function readLimit(cursor: TokenCursor): Slot {
-  const slot = cursor.literal('i', 'a number of rows');
-  if (cursor.textOf(slot).startsWith('-')) throw cursor.error('LIMIT is not negative', slot.place);
-  return slot;
-}
-
 function readAfter(cursor: TokenCursor, ordered: boolean): Slot {
   if (ordered) throw cursor.error('AFTER pages in system_from order: it cannot combine with ORDER BY or RANK BY');
   cursor.expect('AFTER');
-  const slot = cursor.literal('s', 'a cursor in quotes');
-  if (!/^\d{1,19}$/.test(cursor.textOf(slot))) {
-    throw cursor.error('a cursor is the last system_from in decimal nanoseconds', slot.place);
-  }
-  return slot;
+  return cursor.literal('s', 'a cursor in quotes');
 }
 
 function functionAlone(cursor: TokenCursor, place: Place): Error {

@@ -139,7 +139,7 @@ describe('statement shape', () => {
   test('errors never show the value of a literal', () => {
     expect(refused("SELECT * FROM T WHERE a = 'top' 'secret'")).not.toContain('secret');
     expect(refused("SELECT * FROM T LIMIT 'secret'")).not.toContain('secret');
-    expect(refused("SELECT * FROM T LIMIT 1 AFTER 'secret'")).not.toContain('secret');
+    expect(refused("SELECT * FROM T LIMIT 1 AFTER 'a' 'secret'")).not.toContain('secret');
   });
 
   test('a closing semicolon and comments change nothing', () => {
@@ -189,12 +189,13 @@ describe('rule 2: AS OF', () => {
   });
 
   test.each([
-    ["AS OF '2024-05-01T10:00:00+02:00'", '1:23: timestamps are UTC'],
-    ["AS OF 'yesterday'", '1:23: not a UTC ISO-8601 timestamp'],
-    ["AS OF '2024-02-31'", '1:23: no such instant'],
     ['AS OF 5', '1:23: expected a timestamp in quotes, found an integer'],
     ["AS OF SYSTEM '2024-01-01'", '1:30: expected TIME, found a string'],
   ])('refused: %s', (clause, message) => expect(refused(`SELECT * FROM T ${clause}`)).toContain(message));
+
+  test('the value of a timestamp is not the parser’s business', () => {
+    expect(query("SELECT * FROM T AS OF 'yesterday'").asOf).toMatchObject({ axis: 'valid' });
+  });
 
   test('of can still be an alias', () => {
     expect(select('SELECT * FROM T AS of WHERE of.a = 1').from).toMatchObject({ alias: 'of' });
@@ -216,11 +217,9 @@ describe('rule 4: LIMIT and AFTER', () => {
   });
 
   test.each([
-    ['LIMIT -1', '1:23: LIMIT is not negative'],
     ['LIMIT 1.5', '1:23: expected a number of rows, found a number'],
     ['LIMIT', '1:22: expected a number of rows'],
     ["AFTER '1'", '1:17: AFTER cannot stand here'],
-    ["LIMIT 1 AFTER 'x'", '1:31: a cursor is'],
     ['LIMIT 1 AFTER 5', '1:31: expected a cursor in quotes, found an integer'],
     ['LIMIT 1 OFFSET 5', '1:25: OFFSET'],
   ])('refused: %s', (clause, message) => expect(refused(`SELECT * FROM T ${clause}`)).toContain(message));
@@ -271,9 +270,6 @@ describe('rule 6: WHERE forms', () => {
   );
 
   test.each([
-    ["a > INTERVAL '3 fortnights'", "1:36: an interval is 'N <unit>'"],
-    ["a > INTERVAL '-3 days'", '1:36: an interval'],
-    ["a > INTERVAL '400 years'", '1:36: the interval is longer'],
     ["SOUNDEX(a) < 'R'", '1:23: SOUNDEX is compared with = or != only'],
     ["'R' >= COLOGNE(a)", '1:30: COLOGNE is compared'],
     ["METAPHONE(a) LIKE 'R'", '1:23: METAPHONE is compared'],
