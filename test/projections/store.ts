@@ -1,0 +1,178 @@
+/** A store without a log: decides commands, gives entries their places, applies them, reads answers back as plain rows. */
+import type { EntryBody, EntryContext, EntryDraft, CommittedEntry, Provenance } from '../../src/log/entry.ts';
+import { positionsOf } from '../../src/log/entry.ts';
+import type { NamedColumn, RowBatch } from '../../src/log/columns.ts';
+import type { Cell, ColumnType } from '../../src/log/value.ts';
+import { cellAt, VectorBuilder } from '../../src/log/vector-builder.ts';
+import type { RowBlock, ScanRequest, TimeBounds } from '../../src/projections/access-paths.ts';
+import type { Command } from '../../src/projections/command.ts';
+import { columnTypeOf } from '../../src/projections/catalog/projection.ts';
+import type { Decision } from '../../src/projections/decision.ts';
+import { Projections } from '../../src/projections/projections.ts';
+
+export type PlainRow = Readonly<Record<string, Cell>>;
+export type Columns = Readonly<Record<string, ColumnType>>;
+
+export const START = 1_700_000_000_000_000_000n;
+export const everything: TimeBounds = { system: 'all', valid: 'all' };
+const written: Provenance = { source: 'test', method: 'ingest', confidence: 0.5, derivedFrom: null };
+
+export function contextOf(path: string | null): EntryContext {
+  return {
+    branch: 'main',
+    tenant: path?.split('/')[0] ?? null,
+    path,
+    principal: 'tester',
+    door: 'http',
+    purpose: 'test',
+    correlationId: '0',
+    policyDigest: '',
+  };
+}
+
+/** Columns of the given types; a missing cell is NULL. */
+export function batchOf(columns: Columns, rows: readonly PlainRow[]): RowBatch {
+  const named: NamedColumn[] = Object.entries(columns).map(([name, type]) => {
+    const builder = new VectorBuilder(type, Math.max(1, rows.length));
+    for (const row of rows) builder.append(row[name] ?? null);
+    return { name, type, vector: builder.build() };
+  });
+  return { length: rows.length, columns: named };
+}
+
+export class Store {
+  readonly projections: Projections;
+  readonly entries: CommittedEntry[] = [];
+  /** Nanoseconds of the next append. */
+  time = START;
+  #position = 0;
+  #leaf = 0;
+  #made = 0;
+
+  constructor(projections?: Projections) {
+    this.projections = projections ?? freshProjections(() => `made-${this.#made++}`);
+  }
+
+  get position(): number {
+    return this.#position;
+  }
+
+  run(command: Command, path: string | null = null): Decision['outcome'] {
+    const { drafts, outcome } = this.decide(command, path);
+    this.commit(drafts);
+    return outcome;
+  }
+
+  decide(command: Command, path: string | null = null): Decision {
+    return this.projections.decide(command, contextOf(path), { position: this.#position, time: this.time });
+  }
+
+  put(
+    type: string,
+    columns: Columns,
+    rows: readonly PlainRow[],
+    options: { path?: string | null; atomic?: boolean } = {},
+  ): Decision['outcome'] {
+    return this.run(
+      {
+        kind: 'put-rows',
+        type,
+        rows: batchOf(columns, rows),
+        atomic: options.atomic ?? false,
+        createType: true,
+        provenance: written,
+      },
+      options.path ?? null,
+    );
+  }
+
+  /** One append: contiguous positions and times. The next one is `gap` nanoseconds later. */
+  commit(drafts: readonly EntryDraft[], gap = 1000n): void {
+    for (const draft of drafts) {
+      const positions = positionsOf(draft.body);
+      const entry = { ...draft, leaf: this.#leaf++, position: this.#position, positions, time: this.time };
+      this.#position += positions;
+      this.time += BigInt(positions);
+      this.entries.push(entry);
+      this.projections.apply(entry);
+    }
+    this.time += gap;
+  }
+
+  append(body: EntryBody, path: string | null = null): void {
+    this.commit([{ context: contextOf(path), body }]);
+  }
+
+  read(type: string, columns: readonly string[], request: Partial<ScanRequest> = {}, basis = this.#position): PlainRow[] {
+    const blocks = this.blocks({ type, columns, time: everything, ...request }, basis);
+    return blocks.flatMap((block) => this.rowsOf(type, columns, block));
+  }
+
+  blocks(request: ScanRequest, basis = this.#position): RowBlock[] {
+    const snapshot = this.projections.snapshot({ position: basis, instant: this.time }, 'main');
+    const blocks: RowBlock[] = [];
+    const scan = snapshot.rows.scan(request);
+    for (let next = scan.next(); !next.done; next = scan.next()) blocks.push(next.value);
+    return blocks;
+  }
+
+  rowsOf(type: string, columns: readonly string[], block: RowBlock): PlainRow[] {
+    const definition = this.projections.catalog.type(type);
+    return Array.from({ length: block.count }, (_, k) => {
+      const row = block.selection ? block.selection[k]! : block.first + k;
+      return Object.fromEntries(
+        columns.map((name, i) => [
+          name,
+          cellAt(block.columns[i]!, (definition && columnTypeOf(definition, name)) ?? 'string', row),
+        ]),
+      );
+    });
+  }
+}
+
+export function freshProjections(newKey: () => string = () => 'made'): Projections {
+  return new Projections({ newKey, tokensMax: 4 });
+}
+
+/** The same history in other portions: rows entries cut into pieces of at most `rows`, leaves numbered again. */
+export function recut(entries: readonly CommittedEntry[], rows: number): CommittedEntry[] {
+  const cut: CommittedEntry[] = [];
+  for (const entry of entries) {
+    if (entry.body.kind !== 'rows') {
+      cut.push({ ...entry, leaf: cut.length });
+      continue;
+    }
+    const { body } = entry;
+    for (let from = 0; from < body.ops.length; from += rows) {
+      const to = Math.min(body.ops.length, from + rows);
+      const closeFrom = body.closeOffsets[from]!;
+      cut.push({
+        ...entry,
+        leaf: cut.length,
+        position: entry.position + from,
+        positions: to - from,
+        time: entry.time + BigInt(from),
+        body: {
+          ...body,
+          ops: body.ops.slice(from, to),
+          keys: sliceBatch(body.keys, from, to),
+          closeOffsets: body.closeOffsets.slice(from, to + 1).map((offset) => offset - closeFrom),
+          closes: body.closes.slice(closeFrom, body.closeOffsets[to]),
+          cells: sliceBatch(body.cells, from, to),
+        },
+      });
+    }
+  }
+  return cut;
+}
+
+function sliceBatch(batch: RowBatch, from: number, to: number): RowBatch {
+  const columns = batch.columns.map(({ name, type, vector }) => {
+    const builder = new VectorBuilder(type, to - from);
+    for (let row = from; row < to; row++) builder.append(cellAt(vector, type, row));
+    const built = builder.build();
+    // Keys are text even where every cell is empty.
+    return { name, type, vector: built };
+  });
+  return { length: to - from, columns };
+}
