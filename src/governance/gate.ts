@@ -14,15 +14,17 @@
  */
 import type { Clock } from '../clock.ts';
 import type { Settings } from '../config.ts';
-import { assert, ServiceError, type ErrorKind } from '../errors.ts';
+import { assert, ServiceError } from '../errors.ts';
 import type { AccessRecord, CommittedEntry, EntryContext, EntryDraft, TokenRecord } from '../log/entry.ts';
 import type { Appended, Basis, Durability, LogStore, NextPlace } from '../log/log-store.ts';
 import type { AccessPaths, AuditReader } from '../projections/access-paths.ts';
 import type { AuditProjection } from '../projections/audit/projection.ts';
 import { LogAuditReader } from '../projections/audit/reader.ts';
-import type { Command, CommandKind, Outcome } from '../projections/command.ts';
+import type { Command, Outcome } from '../projections/command.ts';
 import type { Decision } from '../projections/decision.ts';
 import type { Directory } from '../projections/directory/projection.ts';
+import { accessRecord, type Ending } from './access-record.ts';
+import { actionOf, typeNamed, unitsAtStart } from './actions.ts';
 import { Quota } from './admission/quota.ts';
 import { AuditTrail, LiteralDigest } from './audit-trail.ts';
 import { TokenRegistry } from './authentication/token-registry.ts';
@@ -31,7 +33,6 @@ import { checkPurpose, type PurposeRules } from './authorization/purpose.ts';
 import type { Caller } from './caller.ts';
 import { Committer } from './committer.ts';
 import type {
-  Action,
   GateContract,
   GovernedSnapshot,
   Invocation,
@@ -80,32 +81,6 @@ export interface GateParts {
   /** Runs a task once the work of this turn is done; `setImmediate` unless a simulation schedules. */
   readonly defer?: (task: () => void) => void;
 }
-
-/** Cost units that a verb takes at its start; the rest of a query is charged when it is known. */
-const unitsAtStart: Record<Action, number> = {
-  query: 1,
-  audit: 1,
-  inspect: 0,
-  ingest: 0,
-  delete: 0,
-  remove: 0,
-  schema: 0,
-  administer: 0,
-};
-
-/** What a command is called in policies. */
-const actionOf: Record<CommandKind, Action> = {
-  'put-rows': 'ingest',
-  'delete-rows': 'delete',
-  'remove-rows': 'remove',
-  'register-type': 'schema',
-  'evolve-type': 'schema',
-  'mint-token': 'administer',
-  'rotate-token': 'administer',
-  'revoke-token': 'administer',
-};
-
-const deniedKinds: ReadonlySet<ErrorKind> = new Set(['unauthenticated', 'payment_required', 'forbidden', 'too_many_requests']);
 
 export class Gate implements GateContract {
   readonly #trail: AuditTrail;
@@ -169,8 +144,6 @@ export class Gate implements GateContract {
     }
   }
 }
-
-type Ending<T> = { readonly answer: T } | { readonly failure: unknown };
 
 /** What all invocations of one gate share. */
 interface Core {
@@ -283,28 +256,24 @@ class GatedInvocation implements Invocation {
 
   record(ending: Ending<unknown>): AccessRecord {
     const { parts, digest, quota } = this.#core;
-    const { template, literals, objectType, rowCount } = this.#facts;
+    const { template, literals, objectType, rowCount, costUnits = 1 } = this.#facts;
     const nowMs = parts.clock.monotonicMs();
-    const costUnits = this.#facts.costUnits ?? 1;
-    if (unitsAtStart[this.#request.action] > 0) quota.settle(this.caller.principal, costUnits - this.#charged, nowMs);
-    return {
-      time: this.#time,
-      correlationId: this.correlationId,
-      principal: this.caller.principal,
-      tenant: tenantOf(this.caller.path),
-      path: this.caller.path,
-      door: this.caller.door,
+    if (this.#charged > 0) quota.settle(this.caller.principal, costUnits - this.#charged, nowMs);
+    return accessRecord({
+      caller: this.caller,
       action: this.#request.action,
+      correlationId: this.correlationId,
+      time: this.#time,
       purpose: this.#purpose,
       objectType: objectType ?? null,
-      ...verdictOn(ending),
       template: template ?? null,
       literalDigest: literals === undefined || literals.length === 0 ? null : digest.of(literals),
       basis: this.#basis,
       rowCount: rowCount ?? this.#rowsWritten,
       costUnits,
-      durationMs: Math.max(0, nowMs - this.#startedMs),
-    };
+      durationMs: nowMs - this.#startedMs,
+      ending,
+    });
   }
 
   async #submit(command: Command, options: { readonly sync?: boolean }): Promise<Outcome> {
@@ -393,28 +362,5 @@ class GatedInvocation implements Invocation {
       correlationId: this.correlationId,
       policyDigest: '',
     };
-  }
-}
-
-function verdictOn(ending: Ending<unknown>): Pick<AccessRecord, 'decision' | 'code'> {
-  if (!('failure' in ending)) return { decision: 'allow', code: null };
-  const { failure } = ending;
-  if (!(failure instanceof ServiceError)) return { decision: 'error', code: 'REL_INTERNAL' };
-  return { decision: deniedKinds.has(failure.kind) ? 'deny' : 'error', code: failure.code };
-}
-
-function typeNamed(command: Command): string | null {
-  switch (command.kind) {
-    case 'put-rows':
-    case 'delete-rows':
-    case 'remove-rows':
-      return command.type;
-    case 'register-type':
-    case 'evolve-type':
-      return command.name;
-    case 'mint-token':
-    case 'rotate-token':
-    case 'revoke-token':
-      return null;
   }
 }

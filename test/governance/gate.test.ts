@@ -233,6 +233,31 @@ describe('exactly one access record', () => {
   });
 });
 
+describe('texts that callers chose', () => {
+  const poisoned = ['\ud800', `x${'y'.repeat(100_000)}`, '\u0000'];
+
+  test.each(poisoned)('%#: neither spoil a record nor fail the neighbours of the same turn', async (text) => {
+    const world = new World();
+    const bad = world.invoke(caller(), 'query', async (invocation) => {
+      invocation.describe({ template: text, objectType: text, purpose: text });
+      invocation.snapshot();
+    });
+    const neighbour = world.invoke(caller(), 'query', read);
+    expect((await refusalOf(bad)).code).toBe('REL_INVALID');
+    expect(await neighbour).toBe('answer');
+    for (const { template, objectType, purpose } of world.records) {
+      for (const [kept, lengthMax] of [
+        [template, 8193],
+        [objectType, 129],
+        [purpose, 129],
+      ] as const) {
+        expect((kept ?? '').length).toBeLessThanOrEqual(lengthMax);
+        expect(Buffer.from(kept ?? '').toString()).toBe(kept ?? '');
+      }
+    }
+  });
+});
+
 describe('what could not be recorded does not leave', () => {
   test('a read is refused with REL_UNAVAILABLE when the log takes no record', async () => {
     const world = new World();

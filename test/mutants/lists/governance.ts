@@ -116,6 +116,20 @@ export const mutants: readonly Mutant[] = [
     killedBy: gate,
   },
   {
+    name: 'governance: a record keeps text that no entry can carry',
+    file: 'src/governance/access-record.ts',
+    find: 'loneSurrogate.test(cut) ? Buffer.from(cut).toString() : cut',
+    replace: 'cut',
+    killedBy: gate,
+  },
+  {
+    name: 'governance: a record keeps a text of any length',
+    file: 'src/governance/access-record.ts',
+    find: 'text.length > lengthMax',
+    replace: 'text.length > 1e9',
+    killedBy: gate,
+  },
+  {
     name: 'governance: digests run literals together',
     file: 'src/governance/audit-trail.ts',
     find: '`${literal.length}:${literal}`',

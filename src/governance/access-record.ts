@@ -1,0 +1,72 @@
+/**
+ * From what happened to the record of it. Records of one turn share an entry, so a record that can't be encoded would
+ * take its neighbours down with it: texts that callers chose are cut to length and made well-formed here.
+ */
+import { ServiceError, type ErrorKind } from '../errors.ts';
+import type { AccessRecord } from '../log/entry.ts';
+import { limits } from '../log/value.ts';
+import type { Caller } from './caller.ts';
+import type { Action } from './gate-contract.ts';
+import { tenantOf } from './tenancy/organization.ts';
+
+/** How an invocation ended for its holder. */
+export type Ending<T> = { readonly answer: T } | { readonly failure: unknown };
+
+export interface Happened {
+  readonly caller: Caller;
+  readonly action: Action;
+  readonly correlationId: string;
+  readonly time: bigint;
+  readonly purpose: string | null;
+  readonly objectType: string | null;
+  readonly template: string | null;
+  readonly literalDigest: string | null;
+  readonly basis: bigint;
+  readonly rowCount: number;
+  readonly costUnits: number;
+  readonly durationMs: number;
+  readonly ending: Ending<unknown>;
+}
+
+const templateLengthMax = 8192;
+
+/** Refusals are denials; what was malformed, late, gone or broken is an error. */
+const deniedKinds: ReadonlySet<ErrorKind> = new Set(['unauthenticated', 'payment_required', 'forbidden', 'too_many_requests']);
+
+export function accessRecord(happened: Happened): AccessRecord {
+  const { caller, ending } = happened;
+  return {
+    time: happened.time,
+    correlationId: happened.correlationId,
+    principal: caller.principal,
+    tenant: tenantOf(caller.path),
+    path: caller.path,
+    door: caller.door,
+    action: happened.action,
+    purpose: shown(happened.purpose, limits.identifierLength),
+    objectType: shown(happened.objectType, limits.identifierLength),
+    ...verdictOn(ending),
+    template: shown(happened.template, templateLengthMax),
+    literalDigest: happened.literalDigest,
+    basis: happened.basis,
+    rowCount: happened.rowCount,
+    costUnits: happened.costUnits,
+    durationMs: Math.max(0, happened.durationMs),
+  };
+}
+
+function verdictOn(ending: Ending<unknown>): Pick<AccessRecord, 'decision' | 'code'> {
+  if (!('failure' in ending)) return { decision: 'allow', code: null };
+  const { failure } = ending;
+  if (!(failure instanceof ServiceError)) return { decision: 'error', code: 'REL_INTERNAL' };
+  return { decision: deniedKinds.has(failure.kind) ? 'deny' : 'error', code: failure.code };
+}
+
+const loneSurrogate = /\p{Surrogate}/u;
+
+function shown(text: string | null, lengthMax: number): string | null {
+  if (text === null) return null;
+  const cut = text.length > lengthMax ? `${text.slice(0, lengthMax)}…` : text;
+  // Through UTF-8 and back, a lone surrogate becomes U+FFFD.
+  return loneSurrogate.test(cut) ? Buffer.from(cut).toString() : cut;
+}

@@ -1,0 +1,44 @@
+/** What governance calls the things that callers do, what they cost at their start, and which type they are about. */
+import type { Command, CommandKind } from '../projections/command.ts';
+import type { Action } from './gate-contract.ts';
+
+/** Cost units that an invocation takes at its start; the rest of a query is charged when it is known. */
+export const unitsAtStart: Readonly<Record<Action, number>> = {
+  query: 1,
+  audit: 1,
+  inspect: 0,
+  ingest: 0,
+  delete: 0,
+  remove: 0,
+  schema: 0,
+  administer: 0,
+};
+
+/** What a command is called in policies, whatever the invocation that submits it is called. */
+export const actionOf: Readonly<Record<CommandKind, Action>> = {
+  'put-rows': 'ingest',
+  'delete-rows': 'delete',
+  'remove-rows': 'remove',
+  'register-type': 'schema',
+  'evolve-type': 'schema',
+  'mint-token': 'administer',
+  'rotate-token': 'administer',
+  'revoke-token': 'administer',
+};
+
+/** The type that a command writes to or defines. */
+export function typeNamed(command: Command): string | null {
+  switch (command.kind) {
+    case 'put-rows':
+    case 'delete-rows':
+    case 'remove-rows':
+      return command.type;
+    case 'register-type':
+    case 'evolve-type':
+      return command.name;
+    case 'mint-token':
+    case 'rotate-token':
+    case 'revoke-token':
+      return null;
+  }
+}
