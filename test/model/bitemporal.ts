@@ -1,0 +1,164 @@
+/**
+ * What a bi-temporal store must answer, written straight from the rules and as slowly as they read: one array of
+ * versions in the order in which they were believed, every question a scan of all of it. No index, no layout, nothing
+ * shared with the product. Time is given from outside: the model is told at which nanosecond a write was placed.
+ */
+export const FOREVER = 9_223_372_036_854_775_807n;
+
+export type ModelCell = null | string | bigint | number;
+export type Cells = Readonly<Record<string, ModelCell>>;
+
+export interface Version {
+  readonly path: string | null;
+  readonly key: string;
+  readonly validFrom: bigint;
+  readonly validTo: bigint;
+  readonly systemFrom: bigint;
+  systemTo: bigint;
+  readonly cells: Cells;
+  /** It says that its key stopped being true: nothing is left in it to delete. */
+  readonly deletion: boolean;
+}
+
+/** A row as a caller sends it. */
+export interface Sent {
+  readonly key: string;
+  readonly validFrom: bigint | null;
+  readonly validTo: bigint | null;
+  readonly cells: Cells;
+}
+
+export interface Times {
+  readonly system: 'all' | bigint;
+  readonly valid: 'all' | bigint;
+}
+
+/** Rules that a canary gets wrong on purpose: a suite that does not notice one checks nothing. */
+export type Mistake = 'closed-interval' | 'delete-is-forgotten' | 'prefix-is-parent' | 'remainder-is-lost' | 'update-leaves-open';
+
+export class Bitemporal {
+  readonly #versions: Version[] = [];
+  readonly #mistake: Mistake | null;
+
+  constructor(mistake: Mistake | null = null) {
+    this.#mistake = mistake;
+  }
+
+  /** Upserts in order, from nanosecond `time` on. Indexes of rows that were refused because they are never true. */
+  put(path: string | null, rows: readonly Sent[], time: bigint): number[] {
+    const refused: number[] = [];
+    let now = time;
+    rows.forEach((row, index) => {
+      const validFrom = row.validFrom ?? now;
+      const validTo = row.validTo ?? FOREVER;
+      if (validFrom >= validTo) {
+        refused.push(index);
+        return;
+      }
+      const bounded = row.validFrom !== null || row.validTo !== null;
+      const live = this.#live(path, row.key);
+      const superseded = live.filter((version) => !bounded || (version.validFrom < validTo && validFrom < version.validTo));
+      if (this.#mistake !== 'update-leaves-open') for (const version of superseded) version.systemTo = now;
+      const believe = (from: bigint, to: bigint, cells: Cells, deletion = false): void => {
+        this.#versions.push({
+          path,
+          key: row.key,
+          validFrom: from,
+          validTo: to,
+          systemFrom: now++,
+          systemTo: FOREVER,
+          cells,
+          deletion,
+        });
+      };
+      believe(validFrom, validTo, row.cells);
+      if (!bounded || this.#mistake === 'remainder-is-lost') return;
+      // What the newer statement does not cover is still believed, newest belief first.
+      for (const { validFrom: from, validTo: to, cells } of superseded.toReversed()) {
+        if (from < validFrom) believe(from, validFrom, cells);
+        if (validTo < to) believe(validTo, to, cells);
+      }
+    });
+    return refused;
+  }
+
+  /** Every live version of the keys stops being true now, and stays in the store. Indexes of keys that had none. */
+  delete(path: string | null, keys: readonly string[], time: bigint): number[] {
+    const missing: number[] = [];
+    let now = time;
+    keys.forEach((key, index) => {
+      const live = this.#live(path, key).filter(({ deletion }) => !deletion);
+      if (live.length === 0) missing.push(index);
+      for (const version of live.toReversed()) {
+        const { validFrom, validTo, cells } = version;
+        const until = validTo < now ? validTo : now;
+        if (this.#mistake !== 'delete-is-forgotten') version.systemTo = now;
+        this.#versions.push({
+          path,
+          key,
+          validFrom,
+          validTo: until < validFrom ? validFrom : until,
+          systemFrom: now++,
+          systemTo: FOREVER,
+          cells,
+          deletion: true,
+        });
+      }
+    });
+    return missing;
+  }
+
+  /** Hard delete: as if the keys had never been written. Indexes of keys that were not there. */
+  remove(path: string | null, keys: readonly string[]): number[] {
+    const missing: number[] = [];
+    keys.forEach((key, index) => {
+      const before = this.#versions.length;
+      for (let i = before - 1; i >= 0; i--) {
+        const version = this.#versions[i]!;
+        if (version.path === path && version.key === key) this.#versions.splice(i, 1);
+      }
+      if (this.#versions.length === before) missing.push(index);
+    });
+    return missing;
+  }
+
+  /** What a caller of this organisation path sees, in the order of system_from. */
+  read(path: string | null, times: Times): Version[] {
+    return this.#versions
+      .filter((version) => this.#sees(path, version.path))
+      .filter(({ systemFrom, systemTo }) => this.#covers(systemFrom, systemTo, times.system))
+      .filter(({ validFrom, validTo }) => this.#covers(validFrom, validTo, times.valid))
+      .toSorted((a, b) => (a.systemFrom < b.systemFrom ? -1 : 1));
+  }
+
+  /** Nanoseconds at which something was believed, rising. */
+  instants(): bigint[] {
+    return this.#versions.map(({ systemFrom }) => systemFrom).toSorted((a, b) => (a < b ? -1 : 1));
+  }
+
+  copy(): Bitemporal {
+    const copy = new Bitemporal(this.#mistake);
+    for (const version of this.#versions) copy.#versions.push({ ...version });
+    return copy;
+  }
+
+  #live(path: string | null, key: string): Version[] {
+    return this.#versions
+      .filter((version) => version.path === path && version.key === key && version.systemTo === FOREVER)
+      .toSorted((a, b) => (a.systemFrom < b.systemFrom ? -1 : 1));
+  }
+
+  /** A path and what lies below it, segment by segment; without a path, what has none. */
+  #sees(path: string | null, of: string | null): boolean {
+    if (path === null || of === null) return path === of;
+    if (this.#mistake === 'prefix-is-parent') return of.startsWith(path);
+    const [mine, theirs] = [path.split('/'), of.split('/')];
+    return mine.every((segment, i) => theirs[i] === segment);
+  }
+
+  /** from <= at < to. */
+  #covers(from: bigint, to: bigint, at: 'all' | bigint): boolean {
+    if (at === 'all') return true;
+    return from <= at && (at < to || (this.#mistake === 'closed-interval' && at === to));
+  }
+}

@@ -1,0 +1,346 @@
+/** What callers and fate may do to a store, as fast-check commands: each is done to the model and to the real stack. */
+import assert from 'node:assert/strict';
+import fc from 'fast-check';
+import { formatInstant, parseInstant } from '../../src/log/timestamp.ts';
+import type { Outcome } from '../../src/projections/command.ts';
+import type { Bitemporal, Cells, ModelCell, Sent, Version } from './bitemporal.ts';
+import { type RealRow, type RealStore, type as factType, type Write } from './store.ts';
+
+/** The model may be replaced by what a crash turned out to have left. */
+export interface Believed {
+  model: Bitemporal;
+  /** Last nanosecond at which a write was placed. */
+  last: bigint;
+  commands: number;
+}
+
+type Command = fc.AsyncCommand<Believed, RealStore>;
+
+// Small domains on purpose, so that commands meet: few keys, few instants, paths of which two are prefixes as text.
+const keys = ['a', 'b', 'ab', '%'];
+const paths = [null, 'acme', 'acme-evil', 'acme/eu'];
+const days = ['2023-12-30', '2023-12-31', '2024-01-01', '2024-01-02', '2024-01-03', '2030-01-01'].map(parseInstant);
+const names = ['', 'x', '%', 'a\u0000b', 'é€😀', '"quo\\ted"'];
+const integers = [0n, 1n, -1n, 2n ** 53n - 1n, 2n ** 53n + 1n, 2n ** 63n - 1n, -(2n ** 63n)];
+const numbers = [0, -0, 0.1, 1e300, -5e-324];
+
+const someKey = fc.constantFrom(...keys);
+const somePath = fc.constantFrom(...paths);
+const someDay = fc.constantFrom(...days);
+const someCells: fc.Arbitrary<Cells> = fc.record({
+  name: fc.option(fc.constantFrom(...names)),
+  n: fc.option(fc.constantFrom(...integers)),
+  x: fc.option(fc.constantFrom(...numbers)),
+});
+const unbounded: fc.Arbitrary<Sent> = fc.record({
+  key: someKey,
+  validFrom: fc.constant(null),
+  validTo: fc.constant(null),
+  cells: someCells,
+});
+const bounded: fc.Arbitrary<Sent> = fc.record({
+  key: someKey,
+  validFrom: fc.option(someDay),
+  validTo: fc.option(someDay),
+  cells: someCells,
+});
+
+const somePut: fc.Arbitrary<Write> = fc.record({
+  kind: fc.constant('put' as const),
+  path: somePath,
+  rows: fc.array(fc.oneof(unbounded, bounded), { minLength: 1, maxLength: 4 }),
+});
+const someEnd: fc.Arbitrary<Write> = fc.record({
+  kind: fc.constantFrom('delete' as const, 'delete' as const, 'remove' as const),
+  path: somePath,
+  keys: fc.uniqueArray(someKey, { minLength: 1, maxLength: 2 }),
+});
+const someWrite = fc.oneof({ weight: 4, arbitrary: somePut }, { weight: 1, arbitrary: someEnd });
+
+/** An instant of either axis: one of the days, or at, before or after something was believed. */
+const someMoment = fc.oneof(
+  someDay.map((day) => () => day),
+  fc.tuple(fc.nat(50), fc.constantFrom(-1n, 0n, 1n)).map(([index, offset]) => (instants: readonly bigint[]) => {
+    return instants.length === 0 ? days[2]! : instants[index % instants.length]! + offset;
+  }),
+);
+type Moment = (instants: readonly bigint[]) => bigint;
+
+export const someCommands = (): fc.Arbitrary<Command>[] => [
+  ...repeat(
+    6,
+    somePut.map((write) => new DoWrite(write)),
+  ),
+  ...repeat(
+    3,
+    someEnd.map((write) => new DoWrite(write)),
+  ),
+  fc.integer({ min: -5_000, max: 200_000 }).map((seconds) => new Advance(seconds)),
+  fc.constant(new Restart()),
+  fc.nat().map((seed) => new Crash(seed)),
+  ...repeat(
+    2,
+    fc.tuple(someWrite, fc.nat(12), fc.nat()).map(([write, steps, seed]) => new CrashInWrite(write, steps, seed)),
+  ),
+  ...repeat(
+    3,
+    fc.tuple(somePath, someMoment, someMoment).map(([path, system, valid]) => new ReadAll(path, system, valid)),
+  ),
+  fc.tuple(somePath, someKey).map(([path, key]) => new ReadKey(path, key)),
+  fc.tuple(somePath, fc.integer({ min: 1, max: 4 })).map(([path, size]) => new ReadPages(path, size)),
+  fc.tuple(somePath, someMoment).map(([path, system]) => new ReadGroups(path, system)),
+];
+
+const columns = '_pk, valid_from, valid_to, system_from, system_to, namespace_path, name, n, x';
+
+class DoWrite implements Command {
+  constructor(readonly write: Write) {}
+  check = (): boolean => true;
+  toString = (): string => shown(this.write);
+
+  async run(believed: Believed, real: RealStore): Promise<void> {
+    believed.commands++;
+    const outcome = await real.write(this.write);
+    assert.ok(!outcome.changed || outcome.systemFrom > real.readInstant, 'placed after every instant that a reader was given');
+    apply(believed, this.write, outcome, real.clock.wallNs);
+  }
+}
+
+class Advance implements Command {
+  constructor(readonly seconds: number) {}
+  check = (): boolean => true;
+  toString = (): string => `advance ${this.seconds} s`;
+
+  async run(believed: Believed, real: RealStore): Promise<void> {
+    believed.commands++;
+    real.clock.wallNs += BigInt(this.seconds) * 1_000_000_000n;
+  }
+}
+
+class Restart implements Command {
+  check = (): boolean => true;
+  toString = (): string => 'restart';
+
+  async run(believed: Believed, real: RealStore): Promise<void> {
+    believed.commands++;
+    await real.restart();
+    await compareEverything(believed, real);
+  }
+}
+
+class Crash implements Command {
+  constructor(readonly seed: number) {}
+  check = (): boolean => true;
+  toString = (): string => `crash ${this.seed}`;
+
+  async run(believed: Believed, real: RealStore): Promise<void> {
+    believed.commands++;
+    await real.crash(this.seed);
+    await compareEverything(believed, real);
+  }
+}
+
+/** Afterwards all of the write is there or none of it; all, if it was acknowledged. */
+class CrashInWrite implements Command {
+  constructor(
+    readonly write: Write,
+    readonly steps: number,
+    readonly seed: number,
+  ) {}
+  check = (): boolean => true;
+  toString = (): string => `crash ${this.seed} at disk call ${this.steps} of ${shown(this.write)}`;
+
+  async run(believed: Believed, real: RealStore): Promise<void> {
+    believed.commands++;
+    const outcome = await real.crashDuring(this.write, this.steps, this.seed);
+    if (outcome !== null) apply(believed, this.write, outcome, real.clock.wallNs);
+    else await this.#learn(believed, real);
+    await compareEverything(believed, real);
+  }
+
+  async #learn(believed: Believed, real: RealStore): Promise<void> {
+    const { write } = this;
+    const { rows } = await real.query(write.path, `SELECT ${columns} FROM ${factType}`);
+    const before = believed.model.read(write.path, { system: 'all', valid: 'all' });
+    if (write.kind === 'remove') {
+      if (rows.length < before.length) believed.model.remove(write.path, write.keys);
+      return;
+    }
+    const fresh = rows.map((row) => row['system_from'] as bigint).filter((instant) => instant > believed.last);
+    if (fresh.length === 0) return;
+    place(believed, write, fresh[0]!);
+    believed.last = fresh.at(-1)!;
+  }
+}
+
+/** Every stored version, and what was believed and true at two instants, by both AS OF forms and by predicates. */
+class ReadAll implements Command {
+  constructor(
+    readonly path: string | null,
+    readonly system: Moment,
+    readonly valid: Moment,
+  ) {}
+  check = (): boolean => true;
+  toString = (): string => `read ${this.path}`;
+
+  async run(believed: Believed, real: RealStore): Promise<void> {
+    believed.commands++;
+    const instants = believed.model.instants();
+    const system = this.system(instants);
+    const valid = this.valid(instants);
+    const [believedAt, trueAt] = [formatInstant(system), formatInstant(valid)];
+    await compare(believed, real, this.path, '', { system: 'all', valid: 'all' });
+    await compare(believed, real, this.path, `AS OF '${trueAt}'`, { system: 'all', valid });
+    await compare(believed, real, this.path, `AS OF SYSTEM TIME '${believedAt}'`, { system, valid: 'all' });
+    await compare(
+      believed,
+      real,
+      this.path,
+      `AS OF SYSTEM TIME '${believedAt}' WHERE valid_from <= '${trueAt}' AND valid_to > '${trueAt}'`,
+      { system, valid },
+    );
+    const { rows, answer } = await real.query(this.path, `SELECT ${columns} FROM ${factType} AS OF CURRENT`);
+    const now = answer.asOfSystem;
+    assert.deepEqual(rows, believed.model.read(this.path, { system: now, valid: now }).map(asRow));
+  }
+}
+
+class ReadKey implements Command {
+  constructor(
+    readonly path: string | null,
+    readonly key: string,
+  ) {}
+  check = (): boolean => true;
+  toString = (): string => `read ${this.path} ${this.key}`;
+
+  async run(believed: Believed, real: RealStore): Promise<void> {
+    believed.commands++;
+    const expected = believed.model.read(this.path, { system: 'all', valid: 'all' }).filter(({ key }) => key === this.key);
+    const { rows } = await real.query(this.path, `SELECT ${columns} FROM ${factType} WHERE _pk = '${this.key}'`);
+    assert.deepEqual(rows, expected.map(asRow));
+    const current = await real.query(this.path, `SELECT ${columns} FROM ${factType} AS OF CURRENT WHERE _pk = '${this.key}'`);
+    const now = current.answer.asOfSystem;
+    const live = believed.model.read(this.path, { system: now, valid: now }).filter(({ key }) => key === this.key);
+    assert.deepEqual(current.rows, live.map(asRow));
+  }
+}
+
+/** Pages to the end are the whole, in order. */
+class ReadPages implements Command {
+  constructor(
+    readonly path: string | null,
+    readonly size: number,
+  ) {}
+  check = (): boolean => true;
+  toString = (): string => `pages of ${this.size} of ${this.path}`;
+
+  async run(believed: Believed, real: RealStore): Promise<void> {
+    believed.commands++;
+    const all: RealRow[] = [];
+    let after = '';
+    for (;;) {
+      const { rows } = await real.query(this.path, `SELECT ${columns} FROM ${factType} LIMIT ${this.size}${after}`);
+      all.push(...rows);
+      if (rows.length < this.size) break;
+      after = ` AFTER '${String(rows.at(-1)!['system_from'])}'`;
+    }
+    assert.deepEqual(all, believed.model.read(this.path, { system: 'all', valid: 'all' }).map(asRow));
+  }
+}
+
+class ReadGroups implements Command {
+  constructor(
+    readonly path: string | null,
+    readonly system: Moment,
+  ) {}
+  check = (): boolean => true;
+  toString = (): string => `groups of ${this.path}`;
+
+  async run(believed: Believed, real: RealStore): Promise<void> {
+    believed.commands++;
+    const system = this.system(believed.model.instants());
+    const { rows } = await real.query(
+      this.path,
+      `SELECT name, COUNT(*) AS rows, COUNT(n) AS given, MIN(n) AS low, MAX(n) AS high FROM ${factType} AS OF SYSTEM TIME '${formatInstant(system)}' GROUP BY name`,
+    );
+    const groups = new Map<ModelCell, Version[]>();
+    for (const version of believed.model.read(this.path, { system, valid: 'all' })) {
+      const name = version.cells['name'] ?? null;
+      groups.set(name, [...(groups.get(name) ?? []), version]);
+    }
+    const expected = [...groups].map(([name, versions]) => {
+      const given = versions
+        .map(({ cells }) => cells['n'])
+        .filter((n) => typeof n === 'bigint')
+        .toSorted((a, b) => (a < b ? -1 : 1));
+      return {
+        name,
+        rows: BigInt(versions.length),
+        given: BigInt(given.length),
+        low: given[0] ?? null,
+        high: given.at(-1) ?? null,
+      };
+    });
+    const byName = (a: RealRow, b: RealRow): number => (String(a['name']) < String(b['name']) ? -1 : 1);
+    assert.deepEqual(rows.toSorted(byName), expected.toSorted(byName));
+  }
+}
+
+export async function compareEverything(believed: Believed, real: RealStore): Promise<void> {
+  for (const path of paths) await compare(believed, real, path, '', { system: 'all', valid: 'all' });
+}
+
+async function compare(
+  believed: Believed,
+  real: RealStore,
+  path: string | null,
+  clause: string,
+  times: Parameters<Bitemporal['read']>[1],
+): Promise<void> {
+  const { rows } = await real.query(path, `SELECT ${columns} FROM ${factType} ${clause}`);
+  assert.deepEqual(rows, believed.model.read(path, times).map(asRow), `${path} ${clause}`);
+}
+
+/** Tells the model what was acknowledged, and holds the reply to what the model makes of it. */
+function apply(believed: Believed, write: Write, outcome: Outcome, clock: bigint): void {
+  // A write that changed nothing has no place; what refused its rows was the clock, or a later instant that was given out.
+  const now = clock > believed.last ? clock : believed.last + 1n;
+  const refused = place(believed, write, outcome.changed ? outcome.systemFrom : now);
+  assert.deepEqual(
+    outcome.errors.map(({ index }) => index),
+    refused,
+    'refused rows',
+  );
+  if (!outcome.changed) return;
+  assert.ok(outcome.systemFrom > believed.last, 'system time rises');
+  believed.last = outcome.systemFromLast;
+}
+
+function place(believed: Believed, write: Write, time: bigint): number[] {
+  if (write.kind === 'put') return believed.model.put(write.path, write.rows, time);
+  if (write.kind === 'delete') return believed.model.delete(write.path, write.keys, time);
+  return believed.model.remove(write.path, write.keys);
+}
+
+function asRow(version: Version): RealRow {
+  const { key, path, validFrom, validTo, systemFrom, systemTo, cells } = version;
+  return {
+    _pk: key,
+    valid_from: validFrom,
+    valid_to: validTo,
+    system_from: systemFrom,
+    system_to: systemTo,
+    namespace_path: path,
+    name: cells['name'] ?? null,
+    n: cells['n'] ?? null,
+    x: (cells['x'] ?? null) as ModelCell,
+  };
+}
+
+function shown(write: Write): string {
+  return JSON.stringify(write, (_, value: unknown) => (typeof value === 'bigint' ? String(value) : value));
+}
+
+function repeat<T>(times: number, item: T): T[] {
+  return Array.from({ length: times }, () => item);
+}

@@ -1,0 +1,27 @@
+import { describe, expect, it } from 'vitest';
+import type { Mistake } from './bitemporal.ts';
+import { checkConformance } from './conformance.ts';
+
+describe('the store answers as the reference model does', () => {
+  it('over random histories of writes, deletes, restarts and crashes in four organisations', async () => {
+    const { commands, failure } = await checkConformance({ commands: 5_000, seed: 20_240_101 });
+    expect(failure).toBeNull();
+    expect(commands).toBeGreaterThanOrEqual(5_000);
+  });
+});
+
+describe('a model with one rule wrong is told apart from the store', () => {
+  const mistakes: Mistake[] = [
+    'closed-interval',
+    'delete-is-forgotten',
+    'prefix-is-parent',
+    'remainder-is-lost',
+    'update-leaves-open',
+  ];
+  for (const mistake of mistakes) {
+    it(mistake, async () => {
+      const { failure } = await checkConformance({ commands: 3_000, seed: 1, mistake });
+      expect(failure).not.toBeNull();
+    });
+  }
+});

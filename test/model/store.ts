@@ -1,0 +1,188 @@
+/**
+ * The real stack as the model sees it: service on a disk that can lose power, one caller per organisation path, and
+ * answers as plain rows. What a crash left is opened again from one of the disks that it may have left.
+ */
+import { ServiceError } from '../../src/errors.ts';
+import { loadSettings } from '../../src/config.ts';
+import type { Caller } from '../../src/governance/caller.ts';
+import type { Action, Invocation } from '../../src/governance/gate-contract.ts';
+import { readIngest } from '../../src/planner/formats/ingest-reader.ts';
+import type { Answer } from '../../src/planner/planner-contract.ts';
+import type { Outcome } from '../../src/projections/command.ts';
+import { Service } from '../../src/service.ts';
+import { rowsOf, TestClock, TestRandom } from '../harness.ts';
+import { crashImage } from '../simulation/crash-image.ts';
+import { type DiskState, FaultyDisk, type Image } from '../simulation/faulty-disk.ts';
+import { Seeded } from '../simulation/seeded.ts';
+import type { ModelCell, Sent } from './bitemporal.ts';
+
+export type RealRow = Readonly<Record<string, ModelCell>>;
+
+export type Write =
+  | { readonly kind: 'put'; readonly path: string | null; readonly rows: readonly Sent[] }
+  | { readonly kind: 'delete' | 'remove'; readonly path: string | null; readonly keys: readonly string[] };
+
+export const type = 'Fact';
+
+export class RealStore {
+  readonly clock = new TestClock('2024-01-01');
+  #service: Service;
+  #disk: FaultyDisk;
+  #random = 1;
+  /** Instants handed to readers by this process: no later write may be placed at or before one. */
+  readInstant = 0n;
+  /** Steps left until the power goes; Infinity: it does not. */
+  #stepsLeft = Infinity;
+  #lost: DiskState | null = null;
+  #powerGone: () => void = () => undefined;
+
+  private constructor() {
+    this.#disk = this.#newDisk();
+    this.#service = undefined as unknown as Service;
+  }
+
+  static async open(): Promise<RealStore> {
+    const store = new RealStore();
+    await store.#open();
+    await store.#invoke(null, 'schema', (invocation) =>
+      invocation.submit({
+        kind: 'register-type',
+        name: type,
+        properties: { name: property('string'), n: property('integer'), x: property('number') },
+        primaryKey: null,
+        graphTriggers: [],
+      }),
+    );
+    return store;
+  }
+
+  write(write: Write): Promise<Outcome> {
+    if (write.kind !== 'put') {
+      return this.#invoke(write.path, write.kind, (invocation) =>
+        invocation.submit({ kind: write.kind === 'delete' ? 'delete-rows' : 'remove-rows', type, keys: write.keys }),
+      );
+    }
+    return this.#invoke(write.path, 'ingest', async (invocation) => {
+      const definition = invocation.snapshot().catalog.type(type)!;
+      for await (const { rows } of readIngest(once(ndjson(write.rows)), { definition, batchRows: 1e6, batchBytes: 1e9 })) {
+        const provenance = { source: 'model', method: 'put', confidence: 1, derivedFrom: null };
+        return invocation.submit({ kind: 'put-rows', type, rows, atomic: false, createType: false, provenance });
+      }
+      throw new Error('a body with rows is a batch');
+    });
+  }
+
+  async query(path: string | null, sql: string): Promise<{ rows: RealRow[]; answer: Answer }> {
+    const answer = await this.#invoke(path, 'query', (invocation) => this.#service.planner.query(invocation, { sql }));
+    if (answer.asOfSystem > this.readInstant) this.readInstant = answer.asOfSystem;
+    return { rows: rowsOf(answer) as RealRow[], answer };
+  }
+
+  async restart(): Promise<void> {
+    await this.#service.close();
+    await this.#open();
+  }
+
+  /** The power goes now; which of the unsynced bytes survive is up to the seed. */
+  async crash(seed: number): Promise<void> {
+    const state = this.#disk.state();
+    this.#disk.powerOff();
+    await this.#reopen(crashImage(state, new Seeded(seed)));
+  }
+
+  /** The power goes at a disk call of this write, or right after it. Its outcome if it was acknowledged. */
+  async crashDuring(write: Write, steps: number, seed: number): Promise<Outcome | null> {
+    this.#stepsLeft = steps;
+    const gone = new Promise<null>((resolve) => (this.#powerGone = () => resolve(null)));
+    const outcome = await Promise.race([this.write(write).catch(() => null), gone]);
+    const state = this.#lost ?? this.#disk.state();
+    this.#stepsLeft = Infinity;
+    this.#disk.powerOff();
+    await this.#reopen(crashImage(state, new Seeded(seed)));
+    return outcome;
+  }
+
+  close(): Promise<unknown> {
+    return this.#service.close();
+  }
+
+  async #reopen(image: Image): Promise<void> {
+    this.#lost = null;
+    // The dead process may still be in a call; it must not bring down the living one.
+    this.#service.close(0).catch(() => undefined);
+    this.#disk = this.#newDisk(image);
+    await this.#open();
+  }
+
+  async #open(): Promise<void> {
+    this.readInstant = 0n;
+    const env = { SERVICE_DATA_DIR: '/data', SERVICE_WAL_SYNC: 'always', SERVICE_QUERY_QUOTA: '1000000000' };
+    this.#service = await Service.open({
+      settings: loadSettings({ env, workingDirectory: '/nowhere', homeDirectory: '/nowhere' }),
+      disk: this.#disk,
+      clock: this.clock,
+      random: new TestRandom((this.#random += 2)),
+      version: 'model',
+      say: () => undefined,
+      sealIdleMs: 0,
+    });
+  }
+
+  #newDisk(image?: Image): FaultyDisk {
+    const disk: FaultyDisk = new FaultyDisk(
+      {
+        beforeStep: () => {
+          if (this.#stepsLeft-- > 0 || this.#lost !== null) return undefined;
+          this.#lost = disk.state();
+          disk.powerOff();
+          this.#powerGone();
+          return { kind: 'error', code: 'EIO' };
+        },
+      },
+      image,
+    );
+    return disk;
+  }
+
+  #invoke<T>(path: string | null, action: Action, run: (invocation: Invocation) => Promise<T>): Promise<T> {
+    const caller: Caller = {
+      principal: 'model',
+      credential: 'token',
+      tokenId: null,
+      tenant: null,
+      path,
+      roles: [],
+      attributes: {},
+      purposes: [],
+      door: 'model',
+      branch: 'main',
+    };
+    return this.#service.gate.invoke(caller, { action, purpose: 'test', correlationId: 'model' }, run);
+  }
+}
+
+export function isRefusal(error: unknown, code: string): boolean {
+  return error instanceof ServiceError && error.code === code;
+}
+
+function property(of: 'string' | 'integer' | 'number') {
+  return { type: of, required: false, masked: false, indexed: false, subject: false, dims: 0 };
+}
+
+function ndjson(rows: readonly Sent[]): Uint8Array {
+  const token = (cell: ModelCell): string => {
+    if (typeof cell === 'bigint') return String(cell);
+    return Object.is(cell, -0) ? '-0.0' : JSON.stringify(cell);
+  };
+  const lines = rows.map(({ key, validFrom, validTo, cells }) => {
+    const all = { _pk: key, valid_from: validFrom, valid_to: validTo, ...cells };
+    return `{${Object.entries(all)
+      .map(([name, cell]) => `${JSON.stringify(name)}:${token(cell)}`)
+      .join(',')}}\n`;
+  });
+  return Buffer.from(lines.join(''));
+}
+
+async function* once(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
+  yield bytes;
+}
