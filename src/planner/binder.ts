@@ -139,7 +139,7 @@ class QueryBinder {
     if (typeof literal !== 'string' && typeof literal !== 'bigint') {
       throw at('REL_INVALID', 'AS OF takes a timestamp in quotes or integer nanoseconds', place);
     }
-    return { instant: { kind: 'literal', slot, as: 'instant', type: 'timestamp', place } };
+    return { instant: { kind: 'literal', slot, as: 'basis', type: 'timestamp', place } };
   }
 
   #checkLimit(limit: Slot): void {
@@ -351,7 +351,7 @@ function executableTable(source: Source): Extract<Source, { kind: 'table' }> {
     case 'table':
       return source;
     case 'join':
-      throw notImplemented(`${source.type.toUpperCase()} JOIN`, source.place);
+      throw notImplemented('JOIN', source.place);
     case 'subquery':
       throw notImplemented('a subquery in FROM', source.place);
     case 'function':

@@ -107,7 +107,7 @@ function text(bound: Bound, columns: readonly PlanColumn[], execution: Execution
     case 'like':
       return `(${of(bound.operand)} like ${of(bound.pattern)})`;
     case 'case': {
-      const branches = bound.branches.map(({ when, then }) => `when ${of(when)} then ${of(then)}`);
+      const branches = bound.branches.map(({ when, result }) => `when ${of(when)} then ${of(result)}`);
       return `case ${branches.join(' ')}${bound.otherwise ? ` else ${of(bound.otherwise)}` : ''} end`;
     }
   }

@@ -21,7 +21,7 @@ import { pushDownFilters } from './passes/push-down-filters.ts';
 import { simplifyExpressions } from './passes/simplify-expressions.ts';
 import { at } from './places.ts';
 import type { Answer, OutputBatch, PlannerContract, ProvenanceEntry, QuestionRequest } from './planner-contract.ts';
-import type { Literal, Query, Statement } from './statement.ts';
+import type { ControlWhat, Literal, Query, Statement } from './statement.ts';
 
 export type Pass = (plan: LogicalPlan, literals: readonly Literal[]) => LogicalPlan;
 
@@ -67,7 +67,7 @@ interface Question {
   readonly query: Query;
   readonly withProvenance: boolean;
   readonly purposeSlot: number | null;
-  readonly mode: 'run' | 'plan' | 'analyze';
+  readonly mode: 'run' | 'plan' | 'analyze' | 'policy';
 }
 
 const shortText = 4_096;
@@ -93,6 +93,8 @@ export class Planner implements PlannerContract {
     invocation.describe({ template: lexed.template, literals: literals.map(String) });
     const question = this.#questions.get(lexed.template) ?? this.#parse(lexed);
     invocation.describe({ ...statedPurpose(question, literals, request, lexed), ...objectType(question.query) });
+
+    if (question.mode === 'policy') return this.#policy(invocation, question.query, startedMs);
 
     const snapshot = invocation.snapshot();
     const cached = this.#plan(lexed, snapshot);
@@ -210,7 +212,17 @@ export class Planner implements PlannerContract {
   }
 
   #explained(plan: LogicalPlan, execution: Execution, actualRows: number | null, startedMs: number): Answer {
-    const lines = explain(plan, execution);
+    return this.#lines(explain(plan, execution), execution.kernels.instant, actualRows, startedMs);
+  }
+
+  /** The decision that reading would meet now. Source: specification, "SQL dialect" rule 12; the live one is given here too. */
+  #policy(invocation: Invocation, query: Query, startedMs: number): Answer {
+    const { decision, because, scope } = invocation.explainPolicy(objectType(query).objectType ?? null);
+    const lines = [`decision ${decision}`, ...because.map((rule) => `because ${rule}`), `scope ${scope}`];
+    return this.#lines(lines, this.#clock.now(), null, startedMs);
+  }
+
+  #lines(lines: readonly string[], asOfSystem: bigint, actualRows: number | null, startedMs: number): Answer {
     const column = new VectorBuilder('string', lines.length);
     for (const line of lines) column.appendString(line);
     return {
@@ -219,7 +231,7 @@ export class Planner implements PlannerContract {
       rowCount: lines.length,
       costUnits,
       estimatedTotalHits: lines.length,
-      asOfSystem: execution.kernels.instant,
+      asOfSystem,
       cursor: null,
       nextCursor: null,
       provenance: null,
@@ -229,6 +241,13 @@ export class Planner implements PlannerContract {
     };
   }
 }
+
+/** Statements that are not called as their kind is. */
+const controlNames: Partial<Record<ControlWhat, string>> = {
+  'explain-path': 'EXPLAIN_PATH',
+  'explain-replay': 'EXPLAIN_REPLAY',
+  pattern: 'MATCH',
+};
 
 /** Source: specification, "Tool protocol": a query costs 1. */
 const costUnits = 1;
@@ -244,26 +263,20 @@ function questionOf(statement: Statement): Question {
       };
     case 'explain': {
       const inner = statement.statement;
-      if (statement.mode === 'policy') throw notImplemented('EXPLAIN POLICY', placeOfStatement(inner));
       const question = questionOf(inner);
       return { ...question, mode: statement.mode };
     }
     case 'control':
-      throw notImplemented(statement.what.replaceAll('-', ' ').toUpperCase(), statement.place);
+      throw notImplemented(controlNames[statement.what] ?? statement.what.replaceAll('-', ' ').toUpperCase(), statement.place);
     case 'write':
-      throw at('REL_READ_ONLY', `${statement.verb} is a write: /query is read-only, use ingest`, statement.place);
+      throw at('REL_READ_ONLY', `${statement.verb}: /query is read-only, use ingest`, statement.place);
     case 'unimplemented':
       throw at(
         'REL_NOT_IMPLEMENTED',
-        `${statement.verb} is not implemented; types change through their schema endpoints`,
+        `${statement.verb} is not implemented: use POST /ontology/migrate or POST /types/:name/schema`,
         statement.place,
       );
   }
-}
-
-function placeOfStatement(statement: Statement): Query['place'] {
-  if (statement.kind === 'query') return statement.query.place;
-  return statement.kind === 'explain' ? placeOfStatement(statement.statement) : statement.place;
 }
 
 function statedPurpose(

@@ -70,6 +70,11 @@ export class FakeStore {
       describe: (fact) => void facts.push(fact),
       snapshot: () => this.snapshot(caller),
       submit: () => Promise.reject(new Error('read only')),
+      audit: () => {
+        throw new Error('no audit here');
+      },
+      tokens: () => [],
+      explainPolicy: (objectType) => ({ decision: 'allow', because: [`everybody may read ${objectType}`], scope: 'all rows' }),
     };
   }
 

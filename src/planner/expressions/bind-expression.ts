@@ -183,7 +183,7 @@ class ExpressionBinder {
     };
     return {
       kind: 'case',
-      branches: whens.map((when, i) => ({ when, then: fit(results[i]!) })),
+      branches: whens.map((when, i) => ({ when, result: fit(results[i]!) })),
       otherwise: otherwise && fit(otherwise),
       type,
     };

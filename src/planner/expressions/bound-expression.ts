@@ -13,11 +13,11 @@ export type ArithmeticOp = '+' | '-' | '*' | '/' | '%';
 
 export type Bound =
   | { readonly kind: 'column'; readonly index: number; readonly name: string; readonly type: ColumnType }
-  /** `as` says how the literal is read: an `instant` is ISO text or integer nanoseconds. */
+  /** `as` says how the literal is read: an `instant` is ISO text or integer nanoseconds, so is the `basis` of AS OF. */
   | {
       readonly kind: 'literal';
       readonly slot: number;
-      readonly as: 'value' | 'instant' | 'interval';
+      readonly as: 'value' | 'instant' | 'basis' | 'interval';
       readonly type: ValueType;
       readonly place: Place;
     }
@@ -41,7 +41,7 @@ export type Bound =
   | { readonly kind: 'negate'; readonly operand: Bound; readonly type: 'integer' | 'number' }
   | {
       readonly kind: 'case';
-      readonly branches: readonly { readonly when: Bound; readonly then: Bound }[];
+      readonly branches: readonly { readonly when: Bound; readonly result: Bound }[];
       readonly otherwise: Bound | null;
       readonly type: ValueType;
     };
@@ -70,7 +70,7 @@ export function childrenOf(bound: Bound): readonly Bound[] {
     case 'like':
       return [bound.operand, bound.pattern];
     case 'case': {
-      const children = bound.branches.flatMap((branch) => [branch.when, branch.then]);
+      const children = bound.branches.flatMap((branch) => [branch.when, branch.result]);
       return bound.otherwise ? [...children, bound.otherwise] : children;
     }
   }
@@ -101,7 +101,7 @@ export function mapChildren(bound: Bound, map: (child: Bound) => Bound): Bound {
     case 'case':
       return {
         ...bound,
-        branches: bound.branches.map((branch) => ({ when: map(branch.when), then: map(branch.then) })),
+        branches: bound.branches.map((branch) => ({ when: map(branch.when), result: map(branch.result) })),
         otherwise: bound.otherwise && map(bound.otherwise),
       };
   }

@@ -85,7 +85,7 @@ export function evaluate(bound: Bound, env: Environment): Cell {
     }
     case 'case': {
       for (const branch of bound.branches) {
-        if (evaluate(branch.when, env) === true) return converted(evaluate(branch.then, env), bound.type);
+        if (evaluate(branch.when, env) === true) return converted(evaluate(branch.result, env), bound.type);
       }
       return bound.otherwise ? converted(evaluate(bound.otherwise, env), bound.type) : null;
     }
@@ -148,13 +148,14 @@ function converted(value: Cell, type: Bound['type']): Cell {
 function literalValue(bound: Extract<Bound, { kind: 'literal' }>, env: Environment): Cell {
   const literal = env.literals[bound.slot]!;
   if (literal === null || bound.as === 'value') return literal;
-  if (bound.as === 'instant' && typeof literal === 'bigint') return literal;
+  if (bound.as !== 'interval' && typeof literal === 'bigint') return literal;
   assert(typeof literal === 'string', 'an instant or interval is text');
   try {
-    return bound.as === 'instant' ? parseInstant(literal) : intervalNanoseconds(literal);
+    return bound.as === 'interval' ? intervalNanoseconds(literal) : parseInstant(literal);
   } catch (error) {
     if (!(error instanceof ServiceError)) throw error;
-    throw at(bound.as === 'instant' ? 'REL_TYPE_MISMATCH' : error.code, error.message, env.placeOf(bound.slot));
+    // Malformed beside a column is a mismatch with its type; AS OF and INTERVAL have a form of their own in the dialect.
+    throw at(bound.as === 'instant' ? 'REL_TYPE_MISMATCH' : 'REL_PARSE', error.message, env.placeOf(bound.slot));
   }
 }
 

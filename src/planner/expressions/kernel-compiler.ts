@@ -14,6 +14,7 @@ import type { Vector } from '../../log/columns.ts';
 import { compareText } from '../../log/value.ts';
 import { type Bound, type BoundColumn, childrenOf, columnsIn, mayRaise } from './bound-expression.ts';
 import { integerOverflow, numberOverflow } from './evaluate.ts';
+import { generated } from './generated.ts';
 import type { KernelContext } from './kernel-context.ts';
 import { LikePattern } from './like.ts';
 
@@ -174,8 +175,7 @@ class KernelCode {
       counting ? 'return kept;' : '',
       '};',
     ].join('\n');
-    // eslint-disable-next-line no-new-func -- the text is built above from fixed words and numbers alone
-    const make = new Function('sites', 'help', source) as (sites: readonly unknown[], help: typeof helpers) => K;
+    const make = generated<(sites: readonly unknown[], help: typeof helpers) => K>(['sites', 'help'], source);
     return make(this.#sites, helpers);
   }
 
@@ -331,30 +331,30 @@ class KernelCode {
           : type === 'string' || type === 'json'
             ? 'code'
             : this.#integerRep(bound);
-    const result = this.#name();
+    const held = this.#name();
     const ok = this.#name();
-    this.emit(`let ${result} = ${rep === 'big' ? '0n' : '0'}, ${ok} = 0;`);
+    this.emit(`let ${held} = ${rep === 'big' ? '0n' : '0'}, ${ok} = 0;`);
     const assign = (each: Bound): void => {
       const value = this.#converted(yields(each), rep);
       if (value.ok === '0') return;
-      this.emit(`${result} = ${value.code}; ${ok} = ${value.ok === null ? '1' : `${value.ok} ? 1 : 0`};`);
+      this.emit(`${held} = ${value.code}; ${ok} = ${value.ok === null ? '1' : `${value.ok} ? 1 : 0`};`);
     };
     let open = 0;
-    for (const { when, then } of bound.branches) {
+    for (const { when, result } of bound.branches) {
       this.emit('{');
       this.emit(`if (${this.truth(when, 'true')}) {`);
-      assign(then);
+      assign(result);
       this.emit('} else {');
       open += 2;
     }
     if (bound.otherwise) assign(bound.otherwise);
     this.emit('}'.repeat(open));
-    return { code: result, ok, rep };
+    return { code: held, ok, rep };
   }
 
   /** Branches of one CASE share a representation: bigint as soon as one of them is. */
   #integerRep(bound: Extract<Bound, { kind: 'case' }>): Rep {
-    const results = [...bound.branches.map(({ then }) => then), ...(bound.otherwise ? [bound.otherwise] : [])];
+    const results = [...bound.branches.map(({ result }) => result), ...(bound.otherwise ? [bound.otherwise] : [])];
     return this.#shape.wide || bound.type === 'timestamp' || results.some((each) => this.#isBig(each)) ? 'big' : 'int';
   }
 

@@ -7,6 +7,7 @@ import { assert, ServiceError } from '../../errors.ts';
 import type { Dictionary, Vector } from '../../log/columns.ts';
 import { type ColumnType, compareText, I64_MAX, I64_MIN } from '../../log/value.ts';
 import { integerOverflow, numberOverflow } from '../expressions/evaluate.ts';
+import { generated } from '../expressions/generated.ts';
 import type { AggregateCall } from '../logical-plan.ts';
 import { PairNumbers, type ValueNumbers, valueNumbers } from './group-table.ts';
 import type { Batch } from './operator.ts';
@@ -70,7 +71,7 @@ function loopOf(body: string, batch: Batch, nulls: Uint8Array | null, single: bo
       '}',
       single ? 'a[0] = a0; b[0] = b0; c[0] = c0;' : '',
     ].join('\n');
-    loop = new Function('values', 'nulls', 'selection', 'first', 'count', 'groups', 'a', 'b', 'c', source) as Loop;
+    loop = generated<Loop>(['values', 'nulls', 'selection', 'first', 'count', 'groups', 'a', 'b', 'c'], source);
     loops.set(key, loop);
   }
   return loop;

@@ -1,7 +1,7 @@
 /**
  * Rows in order of their keys. Rows are collected, row numbers are sorted: runs first, then merges, a bounded piece per
- * call. With a limit only the rows that can still come out are kept. NULL sorts above every value: last ascending, first
- * descending. Equal rows keep the order of the input.
+ * call. With a limit only the rows that can still come out are kept. NULL comes last,
+ * ascending and descending alike. Equal rows keep the order of the input.
  */
 import type { Vector } from '../../log/columns.ts';
 import { compareText } from '../../log/value.ts';
@@ -146,7 +146,7 @@ function keyCompare(vector: Vector, key: SortKey, rows: number): Compare {
   const nulls = vector.nulls;
   if (!nulls) return key.descending ? (a, b) => -values(a, b) : values;
   return (a, b) => {
-    if (nulls[a] === 1 || nulls[b] === 1) return sign * (nulls[a]! - nulls[b]!);
+    if (nulls[a] === 1 || nulls[b] === 1) return nulls[a]! - nulls[b]!;
     return sign * values(a, b);
   };
 }
