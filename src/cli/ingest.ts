@@ -4,6 +4,7 @@ import { Readable } from 'node:stream';
 import { systemClock } from '../clock.ts';
 import { ConfigError } from '../config.ts';
 import { batchSizes, Ingest, type IngestReply } from '../doors/ingest-stream.ts';
+import { formatInstant } from '../log/timestamp.ts';
 import { readIngest } from '../planner/formats/ingest-reader.ts';
 import type { Service } from '../service.ts';
 import { exitCode } from './exit.ts';
@@ -42,7 +43,10 @@ async function eachFile(files: readonly string[], load: (file: string) => Promis
   for (const file of files) {
     const reply = await load(file);
     rejected += reply.rejected;
-    process.stdout.write(`${file}: ${count(reply.accepted)} rows of ${reply.type} written, ${count(reply.rejected)} rejected\n`);
+    const believed = reply.system_from_last === null ? '' : `, believed from ${formatInstant(BigInt(reply.system_from_last))}`;
+    process.stdout.write(
+      `${file}: ${count(reply.accepted)} rows of ${reply.type} written, ${count(reply.rejected)} rejected${believed}\n`,
+    );
     for (const error of reply.errors.slice(0, errorsShown)) {
       process.stderr.write(`${file}: row ${error.index}: ${error.detail} (${error.code})\n`);
     }

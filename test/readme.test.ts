@@ -1,0 +1,151 @@
+/**
+ * README is run as it is written: its `sh` blocks in one shell, in order, against a server that `npm start` started;
+ * a `text` block after one is what it must print, `…` standing for whatever differs from run to run.
+ */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, expect, test } from 'vitest';
+
+interface Block {
+  readonly line: number;
+  readonly language: string;
+  readonly text: string;
+}
+
+const root = join(import.meta.dirname, '..');
+const directory = mkdtempSync(join(tmpdir(), 'annals-readme-'));
+const dataDir = join(directory, 'data/service');
+let server: ChildProcess | undefined;
+let token = '';
+const shellState: { token: string; pid: number } = { token: '', pid: 0 };
+
+afterAll(() => {
+  server?.kill('SIGKILL');
+  rmSync(directory, { recursive: true, force: true });
+});
+
+test('every example of README does and prints what README says', async () => {
+  const [port, adminPort] = [await freePort(), await freePort()];
+  const env = {
+    ...process.env,
+    SERVICE_PORT: String(port),
+    SERVICE_ADMIN_BIND: `127.0.0.1:${adminPort}`,
+    SERVICE_DATA_DIR: dataDir,
+  };
+  const localized = (text: string): string =>
+    text
+      .replaceAll('127.0.0.1:9090', `127.0.0.1:${port}`)
+      .replaceAll('127.0.0.1:9091', `127.0.0.1:${adminPort}`)
+      .replaceAll('/tmp/', `${directory}/`);
+  const blocks = readBlocks(readFileSync(join(root, 'README.md'), 'utf8'));
+  expect(blocks.length).toBeGreaterThan(5);
+  const shell = new Shell(env);
+  for (const [i, block] of blocks.entries()) {
+    if (block.language !== 'sh') continue;
+    if (block.text.trim() === 'npm start') {
+      await startServer(env);
+      await shell.run(`export TOKEN=${shellState.token}; pgrep() { echo ${shellState.pid}; }`);
+      continue;
+    }
+    const { code, output } = await shell.run(localized(block.text));
+    expect(code, `README:${block.line} ended with ${code}:\n${output}`).toBe(0);
+    const expected = blocks[i + 1];
+    if (expected?.language === 'text')
+      expectPrinted(output, localized(expected.text).replaceAll('./data/service', dataDir), block.line);
+    if (block.text.includes('kill -9')) await gone();
+  }
+  shell.end();
+}, 180_000);
+
+/** Runs pieces of script in one bash, so that variables last. */
+class Shell {
+  readonly #bash: ChildProcess;
+  #output = '';
+  #wake: () => void = () => undefined;
+  #exited: number | null = null;
+
+  constructor(env: NodeJS.ProcessEnv) {
+    this.#bash = spawn('bash', ['-eu', '-o', 'pipefail'], { cwd: root, env });
+    for (const stream of [this.#bash.stdout!, this.#bash.stderr!]) {
+      stream.setEncoding('utf8').on('data', (text: string) => {
+        if (stream === this.#bash.stdout || /annals:|error/i.test(text)) this.#output += text;
+        this.#wake();
+      });
+    }
+    this.#bash.on('exit', (code) => {
+      this.#exited = code ?? 1;
+      this.#wake();
+    });
+  }
+
+  async run(script: string): Promise<{ code: number; output: string }> {
+    this.#output = '';
+    const mark = `--done-${Math.round(performance.now() * 1000)}--`;
+    this.#bash.stdin!.write(`${script}\necho; echo '${mark}'\n`);
+    while (!this.#output.includes(mark) && this.#exited === null) await new Promise<void>((resolve) => (this.#wake = resolve));
+    return { code: this.#exited ?? 0, output: this.#output.replace(`\n${mark}\n`, '') };
+  }
+
+  end(): void {
+    this.#bash.stdin!.end();
+  }
+}
+
+function readBlocks(markdown: string): Block[] {
+  const blocks: Block[] = [];
+  for (const match of markdown.matchAll(/^```(\S+)([^\n]*)\n(.*?)^```$/gms)) {
+    const [, language, flags, text] = match;
+    if (flags!.includes('not-run')) continue;
+    blocks.push({ language: language!, text: text!, line: markdown.slice(0, match.index).split('\n').length });
+  }
+  return blocks;
+}
+
+/** Every expected line occurs, in order; `…` matches anything. */
+function expectPrinted(output: string, expected: string, line: number): void {
+  const lines = output.split('\n').map((text) => text.trimEnd());
+  let from = 0;
+  for (const wanted of expected.trimEnd().split('\n')) {
+    const pattern = new RegExp(
+      `^${wanted
+        .trimEnd()
+        .split('…')
+        .map((part) => part.replace(/[.*+?^${}()|[\]\\]/g, '\\$&'))
+        .join('.*')}$`,
+    );
+    const at = lines.findIndex((text, i) => i >= from && pattern.test(text));
+    expect(at, `README:${line} should print ${JSON.stringify(wanted)}, printed:\n${output}`).toBeGreaterThanOrEqual(from);
+    from = at + 1;
+  }
+}
+
+async function startServer(env: NodeJS.ProcessEnv): Promise<void> {
+  server = spawn(process.execPath, ['bin/annals', 'serve'], { cwd: root, env, stdio: ['ignore', 'inherit', 'pipe'] });
+  let said = '';
+  await new Promise<void>((resolve, reject) => {
+    server!.stderr!.setEncoding('utf8').on('data', (text: string) => {
+      said += text;
+      if (/serves http/.test(said) && (token !== '' || /export TOKEN=ann_\S+\s/.test(said))) resolve();
+    });
+    server!.once('exit', (code) => reject(new Error(`the server ended with ${code}: ${said}`)));
+  });
+  token ||= /export TOKEN=(ann_\S+)/.exec(said)![1]!;
+  shellState.token = token;
+  shellState.pid = server.pid!;
+}
+
+async function gone(): Promise<void> {
+  if (server!.exitCode === null && server!.signalCode === null) await new Promise((resolve) => server!.once('exit', resolve));
+}
+
+function freePort(): Promise<number> {
+  return new Promise((resolve) => {
+    const probe = createServer().listen(0, '127.0.0.1', () => {
+      const { port } = probe.address() as { port: number };
+      probe.close(() => resolve(port));
+    });
+  });
+}
