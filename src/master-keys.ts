@@ -39,7 +39,11 @@ async function keyEncryptionKey(
   }
   const path = localKeyFile(settings.SERVICE_DATA_DIR);
   const stored = await disk.readFile(path);
-  if (stored !== undefined) return parseKey(path, Buffer.from(stored).toString('utf8'));
+  if (stored !== undefined) {
+    // A process that died before its last step may have left a name that a power cut would take back.
+    await disk.syncDirectory(dirname(path));
+    return parseKey(path, Buffer.from(stored).toString('utf8'));
+  }
   const made = random.fill(new Uint8Array(32));
   await disk.makeDirectory(dirname(path));
   await disk.replaceFile(path, Buffer.from(`${Buffer.from(made).toString('hex')}\n`), 0o600);

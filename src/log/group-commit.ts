@@ -88,14 +88,17 @@ export class GroupCommit {
 
   /** Refuses all that waits and all that comes: also when something beside the groups has failed. */
   fail(cause: unknown): void {
-    if (this.#state.at === 'failed') return;
-    const error = new ServiceError('REL_UNAVAILABLE', 'the log has failed and accepts no writes', { cause });
+    const first = this.#state.at !== 'failed';
+    const error =
+      this.#state.at === 'failed'
+        ? this.#state.error
+        : new ServiceError('REL_UNAVAILABLE', 'the log has failed and accepts no writes', { cause });
     this.#state = { at: 'failed', error };
     const waiting = [...this.#unsynced, ...this.#queue];
     this.#unsynced = [];
     this.#queue = [];
     for (const { reject } of waiting) reject(error);
-    this.#listener.failed(cause);
+    if (first) this.#listener.failed(cause);
   }
 
   async #commit(): Promise<void> {
@@ -110,6 +113,8 @@ export class GroupCommit {
         await turn();
       }
       if (this.#state.at === 'committing') this.#state = { at: 'idle' };
+      // Something else failed while this group was under way: what it left waiting for an fsync gets none.
+      else this.fail(undefined);
     } catch (cause) {
       this.#unsynced.push(...group);
       this.fail(cause);

@@ -50,6 +50,8 @@ export async function openKeyring(options: KeyringOptions): Promise<Keyring> {
   if (signingSeed) requireKey(signingSeed, 'the log signing seed');
   const path = keyFilePath(directory);
   const stored = await disk.readFile(path);
+  // A process that died before its last step may have left a name that a power cut would take back.
+  if (stored) await disk.syncDirectory(`${directory}/keys`);
   const secrets = stored ? openFile(stored, kek, path) : await firstSecrets(options);
   const seed = signingSeed ?? secrets.signingSeed ?? random.fill(new Uint8Array(KEY_BYTES));
   const signer = noteSigner(seed);

@@ -5,25 +5,17 @@
  *
  * Without keys everything holds but what is sealed: bodies stay shut, and the report says so.
  */
-import { ServiceError } from '../errors.ts';
+import { Blobs } from './blobs.ts';
 import { openCheckpoint } from './checkpoint-note.ts';
 import type { Disk, DiskFile } from './disk.ts';
 import type { CommittedEntry } from './entry.ts';
 import { decodeEntry, decodeLeaf, type LeafFacts, leafHashOf, noPreviousHash } from './entry-codec.ts';
 import type { Keyring } from './keys.ts';
-import {
-  decodeFileHeader,
-  decodeFrameHeader,
-  FILE_HEADER_BYTES,
-  FRAME_HEADER_BYTES,
-  type FrameEntry,
-  type FrameHeader,
-  frameEntries,
-  frameIsWhole,
-} from './log-file.ts';
+import { decodeFileHeader, FILE_HEADER_BYTES, type FrameEntry, frameEntries } from './log-file.ts';
 import { type LogFileRecord, logFileName, type Manifest, manifestPath, parseManifest } from './manifest.ts';
 import { Frontier } from './merkle-tree.ts';
 import { equalBytes, hexOf, sha256 } from './sha256.ts';
+import { type FoundFrame, FileWindow, frameAt, nextFrame, onlyZeros, readAll } from './verify-frames.ts';
 
 export interface VerifyOptions {
   readonly disk: Disk;
@@ -66,6 +58,8 @@ export interface VerifyReport {
   readonly bodiesOpened: number;
   readonly rows: number;
   readonly seals: number;
+  /** Large bodies whose content is what their name says. */
+  readonly blobs: number;
   /** The stored signed head, if there is one. */
   readonly checkpoint: { readonly size: number; readonly signature: 'verified' | 'not checked' | 'bad' } | null;
 }
@@ -79,8 +73,6 @@ export function checkpointPath(logDirectory: string): string {
 }
 
 const findingsMax = 1000;
-const windowBytes = 4 << 20;
-const magic = Buffer.from('ANLF', 'latin1');
 
 interface ExpectedRoot {
   readonly size: number;
@@ -94,6 +86,8 @@ class Verification {
   readonly #findings: Finding[] = [];
   readonly #notes: string[] = [];
   readonly #expected: ExpectedRoot[] = [];
+  readonly #heads: { readonly origin: string; readonly place: string }[] = [];
+  #origin: string | null = null;
   #findingsLeftOut = 0;
 
   // Where the walk stands. A null means that a gap before it leaves nothing to compare with.
@@ -111,6 +105,7 @@ class Verification {
   #bodiesOpened = 0;
   #rows = 0;
   #seals = 0;
+  #blobs = 0;
   #unopened = 0;
 
   constructor(options: VerifyOptions) {
@@ -120,16 +115,18 @@ class Verification {
 
   async run(): Promise<VerifyReport> {
     const { disk, heldCheckpoints = [] } = this.#options;
+    // In this order a server may be writing meanwhile: what was read first is covered by what is read later.
+    const checkpoint = await this.#readCheckpoint();
     const names = await disk.list(this.#log);
     const records = await this.#readManifest(names);
-    const checkpoint = await this.#readCheckpoint();
     heldCheckpoints.forEach((note, i) => void this.#expectHead(note, `held checkpoint ${i + 1}`));
     for (const { number } of records) this.#bytesTotal += (await disk.size(`${this.#log}/${logFileName(number)}`)) ?? 0;
     for (const [i, record] of records.entries()) await this.#checkFile(record, i === records.length - 1);
     this.#compareRoots();
-    for (const { size, place } of this.#expected) {
-      this.#find(place, null, `commits to ${size} leaves; the log has ${this.#leaf}`);
-    }
+    for (const { size, place } of this.#expected) this.#find(place, null, `commits to ${size} leaves; the log has ${this.#leaf}`);
+    // A crash can come between the first seal and the first checkpoint, and not later.
+    if (checkpoint === null && this.#seals > 1) this.#find('log/checkpoint', null, 'missing from a log that was sealed');
+    await this.#checkBlobs();
     if (this.#unopened > 0) this.#notes.push(`${this.#unopened} bodies were not opened: no keys were given`);
     if (this.#findingsLeftOut > 0) this.#notes.push(`${this.#findingsLeftOut} more findings are left out`);
     return {
@@ -146,6 +143,7 @@ class Verification {
       bodiesOpened: this.#bodiesOpened,
       rows: this.#rows,
       seals: this.#seals,
+      blobs: this.#blobs,
       checkpoint,
     };
   }
@@ -177,10 +175,11 @@ class Verification {
   }
 
   async #noteUnlisted(name: string): Promise<void> {
-    const size = (await this.#options.disk.size(`${this.#log}/${name}`)) ?? 0;
-    const content = size > FILE_HEADER_BYTES ? await this.#options.disk.readFile(`${this.#log}/${name}`) : undefined;
-    const holdsFrames = content !== undefined && Buffer.from(content).indexOf(magic, FILE_HEADER_BYTES) >= 0;
-    if (holdsFrames) this.#find(`log/${name}`, null, 'holds entries and is not in the manifest');
+    const file = await this.#options.disk.open(`${this.#log}/${name}`, 'read');
+    const length = await file.size();
+    const frame = await nextFrame(new FileWindow(file, length), Number(name.slice(0, 8)), 0, length);
+    await file.close();
+    if (frame) this.#find(`log/${name}`, null, 'holds entries and is not in the manifest');
     else this.#notes.push(`log/${name} is not in the manifest and holds no entry`);
   }
 
@@ -199,6 +198,7 @@ class Verification {
     }
     const size = Number(match[2]);
     this.#expected.push({ size, root: Buffer.from(match[3]!, 'base64'), place });
+    this.#heads.push({ origin: match[1]!, place });
     const publicKeys = this.#options.keyring?.publicKeys ?? this.#options.publicKeys;
     if (!publicKeys) {
       this.#notes.push(`${place}: the signature was not checked: no public key was given`);
@@ -232,7 +232,9 @@ class Verification {
           `begins with leaf ${record.firstLeaf} by the manifest, with ${this.#leaf} by its place`,
         );
       }
-      const end = await this.#walk(new Window(file, length), name, record, length, last);
+      const end = await this.#walk(new FileWindow(file, length), name, record, length, last);
+      if (last && this.#claimed() > this.#leaf)
+        this.#find(`${name}@${end}`, this.#leaf, 'the log ends before what a signed head covers');
       if (record.state === 'sealed') this.#checkSealed(name, record, end, length);
     } catch (error) {
       this.#find(name, this.#leaf, `reading failed: ${messageOf(error)}`);
@@ -259,7 +261,7 @@ class Verification {
   }
 
   /** Checks frame after frame; returns where the last one ended. */
-  async #walk(window: Window, name: string, record: LogFileRecord, length: number, last: boolean): Promise<number> {
+  async #walk(window: FileWindow, name: string, record: LogFileRecord, length: number, last: boolean): Promise<number> {
     let at = FILE_HEADER_BYTES;
     while (at < length) {
       const frame = await frameAt(window, record.number, at, length);
@@ -271,7 +273,7 @@ class Verification {
         continue;
       }
       const next = await nextFrame(window, record.number, at + 1, length);
-      const open = record.state === 'open' && last;
+      const open = record.state === 'open' && last && this.#claimed() <= this.#leaf;
       if (next === null && open) {
         if (!(await onlyZeros(window, at, length))) {
           this.#notes.push(
@@ -284,12 +286,18 @@ class Verification {
         this.#notes.push(`${name}@${at}: a torn tail of ${length - at} bytes (${frame}); opening the log cuts them`);
         return at;
       }
-      this.#find(`${name}@${at}`, this.#leaf, frame);
+      const claim = next === null && this.#claimed() > this.#leaf ? `, and a signed head covers ${this.#claimed()} leaves` : '';
+      this.#find(`${name}@${at}`, this.#leaf, `${frame}${claim}`);
       if (next === null) return at;
       this.#skipTo(next.header.firstLeaf);
       at = next.at;
     }
     return at;
+  }
+
+  /** Most leaves that any signed head says were there. */
+  #claimed(): number {
+    return this.#expected.reduce((most, { size }) => Math.max(most, size), 0);
   }
 
   #checkSealed(name: string, record: Extract<LogFileRecord, { state: 'sealed' }>, end: number, length: number): void {
@@ -380,6 +388,7 @@ class Verification {
     const { body } = entry;
     this.#bodiesOpened++;
     if (body.kind === 'rows') this.#rows += body.ops.length;
+    if (body.kind === 'genesis') this.#checkOrigin(body.origin);
     if (body.kind === 'genesis' && this.#logId !== null && body.logId !== this.#logId) {
       this.#find(place, this.#leaf, `begins log ${body.logId}`);
     }
@@ -387,14 +396,39 @@ class Verification {
     onEntry?.(entry);
   }
 
+  /** Every head of this log is signed in the name that its first entry gave it. */
+  #checkOrigin(origin: string): void {
+    this.#origin = origin;
+    for (const head of this.#heads) {
+      if (head.origin !== origin) this.#find(head.place, null, `is a head of ${head.origin}; this log is ${origin}`);
+    }
+  }
+
   /** A seal signs the tree of all leaves before it. */
   #checkSeal(treeSize: number, note: string, keyring: Keyring, place: string): void {
-    const head = openCheckpointOf(note, keyring.publicKeys);
+    const head = openCheckpointOf(note, this.#origin ?? '', keyring.publicKeys);
     if (typeof head === 'string') return this.#find(place, this.#leaf, head);
     if (treeSize !== this.#leaf || head.size !== this.#leaf) {
       this.#find(place, this.#leaf, `seals ${head.size} leaves where ${this.#leaf} come before it`);
     } else if (this.#tree && !equalBytes(head.root, this.#tree.root())) {
       this.#find(place, this.#leaf, 'seals another root than its leaves give');
+    }
+  }
+
+  async #checkBlobs(): Promise<void> {
+    const { disk, directory, keyring } = this.#options;
+    if (!keyring) {
+      if ((await disk.list(`${directory}/blobs`)).length > 0) this.#notes.push('blobs were not opened: no keys were given');
+      return;
+    }
+    const blobs = new Blobs({ disk, directory, keyring, random: { fill: (target) => target } });
+    for (const hash of await blobs.list()) {
+      try {
+        if (!(await blobs.get(hash))) this.#find(`blobs/${hash}`, null, 'gone while it was looked at');
+        else this.#blobs++;
+      } catch (error) {
+        this.#find(`blobs/${hash.slice(0, 2)}/${hash}`, null, messageOf(error));
+      }
     }
   }
 
@@ -426,81 +460,13 @@ class Verification {
   }
 }
 
-interface FoundFrame {
-  readonly at: number;
-  readonly header: FrameHeader;
-  readonly bytes: Uint8Array;
-}
-
-/** The whole frame at an offset, or why there is none. */
-async function frameAt(window: Window, file: number, at: number, length: number): Promise<FoundFrame | string> {
-  const header = decodeFrameHeader(await window.view(at, Math.min(FRAME_HEADER_BYTES, length - at)), file, at);
-  if (!header) return 'no frame header';
-  const size = FRAME_HEADER_BYTES + header.size;
-  if (at + size > length) return 'a frame longer than the file';
-  const bytes = await window.view(at, size);
-  return frameIsWhole(bytes) ? { at, header, bytes } : 'a frame that fails its checksum';
-}
-
-/** The first whole frame at or after an offset. */
-async function nextFrame(window: Window, file: number, from: number, length: number): Promise<FoundFrame | null> {
-  for (let at = from; at + FRAME_HEADER_BYTES <= length; ) {
-    const view = await window.view(at, Math.min(windowBytes, length - at));
-    const hit = Buffer.from(view.buffer, view.byteOffset, view.length).indexOf(magic);
-    if (hit < 0) {
-      at += Math.max(1, view.length - magic.length + 1);
-      continue;
-    }
-    const frame = await frameAt(window, file, at + hit, length);
-    if (typeof frame !== 'string') return frame;
-    at += hit + 1;
-  }
-  return null;
-}
-
-async function onlyZeros(window: Window, from: number, length: number): Promise<boolean> {
-  for (let at = from; at < length; at += windowBytes) {
-    const view = await window.view(at, Math.min(windowBytes, length - at));
-    for (let i = 0; i < view.length; i++) if (view[i] !== 0) return false;
-  }
-  return true;
-}
-
-/** A part of a file in memory, refilled when a view lies outside of it. */
-class Window {
-  readonly #file: DiskFile;
-  readonly #length: number;
-  #bytes = new Uint8Array(0);
-  #at = 0;
-
-  constructor(file: DiskFile, length: number) {
-    this.#file = file;
-    this.#length = length;
-  }
-
-  /** `size` bytes at `offset`, all inside the file. Later views leave this one as it is. */
-  async view(offset: number, size: number): Promise<Uint8Array> {
-    if (offset < this.#at || offset + size > this.#at + this.#bytes.length) {
-      const bytes = new Uint8Array(Math.min(Math.max(size, windowBytes), this.#length - offset));
-      await readAll(this.#file, bytes, offset);
-      this.#bytes = bytes;
-      this.#at = offset;
-    }
-    return this.#bytes.subarray(offset - this.#at, offset - this.#at + size);
-  }
-}
-
-async function readAll(file: DiskFile, target: Uint8Array, offset: number): Promise<void> {
-  for (let at = 0; at < target.length; ) {
-    const count = await file.read(target.subarray(at), offset + at);
-    if (count === 0) throw new ServiceError('REL_STORAGE', `${file.path} ended early`);
-    at += count;
-  }
-}
-
-function openCheckpointOf(note: string, publicKeys: readonly Uint8Array[]): { size: number; root: Uint8Array } | string {
+function openCheckpointOf(
+  note: string,
+  origin: string,
+  publicKeys: readonly Uint8Array[],
+): { size: number; root: Uint8Array } | string {
   try {
-    return openCheckpoint(note, note.slice(0, note.indexOf('\n')), publicKeys);
+    return openCheckpoint(note, origin, publicKeys);
   } catch (error) {
     return messageOf(error);
   }

@@ -284,8 +284,7 @@ export class CrashSimulation {
     const context = contextOf(1, history.submissions.length);
     const appended = log.append([{ context, body: rowsBody(random, history.submissions.length) }], { sync: true });
     const acknowledged = history.follow(appended);
-    await drive(acknowledged, new SimulatedClock());
-    if (!(await acknowledged)) {
+    if (!(await drive(acknowledged, new SimulatedClock())) || !(await acknowledged)) {
       this.#report(path, 'a recovered log refused an append');
       return null;
     }

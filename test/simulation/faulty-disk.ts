@@ -135,6 +135,13 @@ export class FaultyDisk implements Disk {
     };
   }
 
+  /** Whether a file, bytes and name, would be there unchanged after a power cut. */
+  isDurable(path: string): boolean {
+    const id = this.#names.get(path);
+    const inode = id === undefined ? undefined : this.#inodes.get(id);
+    return inode !== undefined && this.#durableNames.get(path) === id && inode.state().pending.length === 0;
+  }
+
   /** What programs see now, as if everything had been synced. */
   visible(): Image {
     const files = new Map<string, Uint8Array>();

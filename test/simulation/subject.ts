@@ -31,13 +31,14 @@ export const openLocalLog: OpenLog = async ({ disk, clock, random, walSync, file
 
 const opened = new Map<string, Keyring>();
 
-/** Opening the same key file again and again would be half of all the work. */
+/** Opening the same key file again and again would be half of all the work, and changes nothing once it is durable. */
 async function openKeys({ disk, random }: { disk: FaultyDisk; random: Seeded }): Promise<Keyring> {
-  const stored = await disk.readFile(keyFilePath(directory));
+  const path = keyFilePath(directory);
+  const stored = disk.isDurable(path) ? await disk.readFile(path) : undefined;
   const known = stored && opened.get(Buffer.from(stored).toString('latin1'));
   if (known) return known;
   const keyring = await openKeyring({ disk, random, directory, kek });
-  const file = disk.visible().files.get(keyFilePath(directory));
+  const file = disk.visible().files.get(path);
   if (file) opened.set(Buffer.from(file).toString('latin1'), keyring);
   return keyring;
 }

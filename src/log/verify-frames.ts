@@ -1,0 +1,79 @@
+/** Frames as `verify.ts` finds them in a file: a second reading of the drawing in `log-file.ts`. */
+import { ServiceError } from '../errors.ts';
+import type { DiskFile } from './disk.ts';
+import { decodeFrameHeader, FRAME_HEADER_BYTES, type FrameHeader, frameIsWhole } from './log-file.ts';
+
+const windowBytes = 4 << 20;
+const magic = Buffer.from('ANLF', 'latin1');
+
+export interface FoundFrame {
+  readonly at: number;
+  readonly header: FrameHeader;
+  readonly bytes: Uint8Array;
+}
+
+/** The whole frame at an offset, or why there is none. */
+export async function frameAt(window: FileWindow, file: number, at: number, length: number): Promise<FoundFrame | string> {
+  const header = decodeFrameHeader(await window.view(at, Math.min(FRAME_HEADER_BYTES, length - at)), file, at);
+  if (!header) return 'no frame header';
+  const size = FRAME_HEADER_BYTES + header.size;
+  if (at + size > length) return 'a frame longer than the file';
+  const bytes = await window.view(at, size);
+  return frameIsWhole(bytes) ? { at, header, bytes } : 'a frame that fails its checksum';
+}
+
+/** The first whole frame at or after an offset. */
+export async function nextFrame(window: FileWindow, file: number, from: number, length: number): Promise<FoundFrame | null> {
+  for (let at = from; at + FRAME_HEADER_BYTES <= length; ) {
+    const view = await window.view(at, Math.min(windowBytes, length - at));
+    const hit = Buffer.from(view.buffer, view.byteOffset, view.length).indexOf(magic);
+    if (hit < 0) {
+      at += Math.max(1, view.length - magic.length + 1);
+      continue;
+    }
+    const frame = await frameAt(window, file, at + hit, length);
+    if (typeof frame !== 'string') return frame;
+    at += hit + 1;
+  }
+  return null;
+}
+
+export async function onlyZeros(window: FileWindow, from: number, length: number): Promise<boolean> {
+  for (let at = from; at < length; at += windowBytes) {
+    const view = await window.view(at, Math.min(windowBytes, length - at));
+    for (let i = 0; i < view.length; i++) if (view[i] !== 0) return false;
+  }
+  return true;
+}
+
+/** A part of a file in memory, refilled when a view lies outside of it. */
+export class FileWindow {
+  readonly #file: DiskFile;
+  readonly #length: number;
+  #bytes = new Uint8Array(0);
+  #at = 0;
+
+  constructor(file: DiskFile, length: number) {
+    this.#file = file;
+    this.#length = length;
+  }
+
+  /** `size` bytes at `offset`, all inside the file. Later views leave this one as it is. */
+  async view(offset: number, size: number): Promise<Uint8Array> {
+    if (offset < this.#at || offset + size > this.#at + this.#bytes.length) {
+      const bytes = new Uint8Array(Math.min(Math.max(size, windowBytes), this.#length - offset));
+      await readAll(this.#file, bytes, offset);
+      this.#bytes = bytes;
+      this.#at = offset;
+    }
+    return this.#bytes.subarray(offset - this.#at, offset - this.#at + size);
+  }
+}
+
+export async function readAll(file: DiskFile, target: Uint8Array, offset: number): Promise<void> {
+  for (let at = 0; at < target.length; ) {
+    const count = await file.read(target.subarray(at), offset + at);
+    if (count === 0) throw new ServiceError('REL_STORAGE', `${file.path} ended early`);
+    at += count;
+  }
+}

@@ -1,0 +1,66 @@
+/** Nothing can be changed unseen. `npm run tamper -- --bytes 65536` turns every bit of a longer log. */
+import { beforeAll, describe, expect, it } from 'vitest';
+import { FaultyDisk } from './faulty-disk.ts';
+import { Seeded } from './seeded.ts';
+import { openLocalLog } from './subject.ts';
+import { check, flipEveryBit, type SealedLog, sealedLog, tamperings } from './tampering.ts';
+import { SimulatedClock } from './world.ts';
+
+describe('a closed log', () => {
+  let log: SealedLog;
+  let other: SealedLog;
+  let later: SealedLog;
+
+  beforeAll(async () => {
+    log = await sealedLog(1, 8192);
+    const keys = new Map([...log.image.files].filter(([path]) => path.includes('/keys/')));
+    other = await sealedLog(2, 8192, { directories: log.image.directories, files: keys });
+    later = await sealedLog(3, 16_384, log.image);
+  });
+
+  it('is intact, with keys and without, and contains the head that somebody kept of it', async () => {
+    for (const keys of [true, false]) {
+      const report = await check(log.image, log, { keys, held: [log.checkpoint] });
+      expect(report.findings).toEqual([]);
+      expect(report.bodiesOpened).toBe(keys ? report.leaves : 0);
+      expect(report.files).toBeGreaterThan(2);
+    }
+    const grown = await check(later.image, log, { keys: true, held: [log.checkpoint, later.checkpoint] });
+    expect(grown.findings).toEqual([]);
+  });
+
+  it('shows every single bit that was turned, and where', { timeout: 600_000 }, async () => {
+    const figures = await flipEveryBit(log);
+    expect(figures.missed).toEqual([]);
+    expect(figures.misplaced).toEqual([]);
+    expect(figures.bits).toBeGreaterThan(65_536);
+  });
+
+  it('shows cuts, removals, repetitions, swaps, splices and rollbacks', { timeout: 600_000 }, async () => {
+    const missed: string[] = [];
+    let tried = 0;
+    for (const { name, image, held, tailOnly } of tamperings(log, other, later)) {
+      tried++;
+      const report = await check(image, log, { keys: false, held: held ?? [] });
+      if (tailOnly) expect(report.notes.join()).toContain(`${name.slice(0, name.indexOf(':'))}@`);
+      else if (report.ok) missed.push(name);
+    }
+    expect(missed).toEqual([]);
+    expect(tried).toBeGreaterThan(8192);
+  });
+
+  it('is not opened when it was tampered with', async () => {
+    const opened: string[] = [];
+    let i = 0;
+    for (const { name, image, held, tailOnly } of tamperings(log, other, later)) {
+      if (held || tailOnly || i++ % 97 !== 0) continue;
+      const disk = new FaultyDisk({}, image);
+      const world = { disk, clock: new SimulatedClock(), random: new Seeded(i), walSync: 'interval', fileBytes: 4096 } as const;
+      await openLocalLog(world).then(
+        () => opened.push(name),
+        () => undefined,
+      );
+    }
+    expect(opened).toEqual([]);
+  });
+});

@@ -1,0 +1,170 @@
+/**
+ * An attacker owns the disk and none of the keys. Every change made to a closed log must be found by `verify`, and its
+ * place named: single bits, lost and repeated bytes, frames and files, parts of other logs, rewritten chains, and
+ * whole directories of yesterday, where somebody kept today's head.
+ */
+import type { Keyring } from '../../src/log/keys.ts';
+import { openKeyring } from '../../src/log/keys.ts';
+import { decodeFrameHeader, FILE_HEADER_BYTES, FRAME_HEADER_BYTES } from '../../src/log/log-file.ts';
+import { verifyDirectory, type VerifyReport } from '../../src/log/verify.ts';
+import { draftsFor } from './drafts.ts';
+import { FaultyDisk, type Image } from './faulty-disk.ts';
+import { imageDisk } from './image-disk.ts';
+import { Seeded } from './seeded.ts';
+import { directory, kek, openLocalLog } from './subject.ts';
+import { drive } from './workload.ts';
+import { SimulatedClock } from './world.ts';
+
+export interface SealedLog {
+  readonly image: Image;
+  readonly keyring: Keyring;
+  readonly checkpoint: string;
+  readonly seals: number;
+}
+
+/** A log of at least so many bytes in its files, closed; with `begin`, one that goes on from another. */
+export async function sealedLog(seed: number, bytes: number, begin?: Image): Promise<SealedLog> {
+  const random = new Seeded(seed);
+  const disk = new FaultyDisk({}, begin);
+  const clock = new SimulatedClock(1_760_000_000_000_000_000n + BigInt(seed) * 1_000_000_000_000n);
+  const fileBytes = Math.max(2000, bytes >> 2);
+  const log = await openLocalLog({ disk, clock, random, walSync: 'interval', fileBytes });
+  let seals = 1;
+  for (let i = 0; log.status().bytes < bytes; i++) {
+    const { acknowledged } = log.append(draftsFor(random, i % 3, i), { sync: true });
+    await drive(acknowledged, clock);
+    if (i % 8 !== 7) continue;
+    await drive(log.seal(), clock);
+    seals++;
+  }
+  await drive(log.close(), clock);
+  const image = disk.visible();
+  const checkpoint = Buffer.from(image.files.get(`${directory}/log/checkpoint`)!).toString('utf8');
+  return { image, keyring: await openKeyring({ disk, random, directory, kek }), checkpoint, seals };
+}
+
+/** Files of the log proper, by path. */
+export function logFilesOf(image: Image): [string, Uint8Array][] {
+  return [...image.files].filter(([path]) => path.startsWith(`${directory}/log/`)).sort(([a], [b]) => (a < b ? -1 : 1));
+}
+
+export function withFile(image: Image, path: string, bytes: Uint8Array | null): Image {
+  const files = new Map(image.files);
+  if (bytes) files.set(path, bytes);
+  else files.delete(path);
+  return { directories: image.directories, files };
+}
+
+export function check(
+  image: Image,
+  log: SealedLog,
+  options: { keys: boolean | 'none'; held?: readonly string[] },
+): Promise<VerifyReport> {
+  const { keyring } = log;
+  const keys = options.keys === true ? { keyring } : options.keys === false ? { publicKeys: keyring.publicKeys } : {};
+  return verifyDirectory({ disk: imageDisk(image), directory, ...keys, heldCheckpoints: options.held ?? [] });
+}
+
+/** The frames of a log file, as byte ranges. */
+export function framesOf(path: string, bytes: Uint8Array): [number, number][] {
+  const number = Number(/(\d{8})\.log$/.exec(path)![1]);
+  const frames: [number, number][] = [];
+  for (let at = FILE_HEADER_BYTES; at < bytes.length; ) {
+    const header = decodeFrameHeader(bytes.subarray(at), number, at);
+    if (!header) break;
+    const end = at + FRAME_HEADER_BYTES + header.size;
+    frames.push([at, end]);
+    at = end;
+  }
+  return frames;
+}
+
+export interface FlipFigures {
+  readonly bits: number;
+  readonly missed: readonly string[];
+  readonly misplaced: readonly string[];
+}
+
+/** Turns every bit of every log file, one at a time. A finding must name the file and begin no later than the bit. */
+export async function flipEveryBit(log: SealedLog, onByte?: (done: number, total: number) => void): Promise<FlipFigures> {
+  const files = logFilesOf(log.image).map(([path, bytes]): [string, Uint8Array] => [path, bytes.slice()]);
+  const image: Image = { directories: log.image.directories, files: new Map([...log.image.files, ...files]) };
+  const total = files.reduce((sum, [, bytes]) => sum + bytes.length, 0);
+  const missed: string[] = [];
+  const misplaced: string[] = [];
+  let done = 0;
+  for (const [path, bytes] of files) {
+    const name = path.slice(directory.length + 1);
+    for (let at = 0; at < bytes.length; at++) {
+      onByte?.(done++, total);
+      for (let bit = 0; bit < 8; bit++) {
+        bytes[at] = bytes[at]! ^ (1 << bit);
+        // The signature is of the checkpoint's bytes alone; everything else must be found without any key.
+        const report = await check(image, log, { keys: name.endsWith('checkpoint') ? false : 'none' });
+        bytes[at] = bytes[at]! ^ (1 << bit);
+        if (report.ok) missed.push(`${name}@${at}.${bit}`);
+        else if (!report.findings.some(({ place }) => namesPlace(place, name, at))) misplaced.push(`${name}@${at}.${bit}`);
+      }
+    }
+  }
+  return { bits: total * 8, missed, misplaced };
+}
+
+function namesPlace(place: string, name: string, at: number): boolean {
+  const [file, offset] = place.split('@');
+  return file === name && (offset === undefined || Number(offset) <= at);
+}
+
+export interface Tampering {
+  readonly name: string;
+  readonly image: Image;
+  /** Heads that somebody kept. */
+  readonly held?: readonly string[];
+  /** Bytes after the last entry look like an append that a crash cut short: they are reported, and nothing is lost. */
+  readonly tailOnly?: boolean;
+}
+
+/** Everything but single bits. `other` is a log of the same length under the same keys. */
+export function* tamperings(log: SealedLog, other: SealedLog, later: SealedLog): Generator<Tampering> {
+  const { image } = log;
+  const files = logFilesOf(image);
+  const lastLog = files.filter(([path]) => path.endsWith('.log')).at(-1)![0];
+  for (const [path, bytes] of files) {
+    const name = path.slice(directory.length + 1);
+    const put = (what: string, content: Uint8Array | null): Tampering => ({
+      name: `${name}: ${what}`,
+      image: withFile(image, path, content),
+      tailOnly: path === lastLog && content !== null && Buffer.compare(content.subarray(0, bytes.length), bytes) === 0,
+    });
+    for (let length = 0; length < bytes.length; length++) yield put(`cut to ${length}`, bytes.subarray(0, length));
+    // A crash may come between the first seal and the first checkpoint, so only then is a missing one no tampering.
+    if (log.seals > 1 || !name.endsWith('checkpoint')) yield put('deleted', null);
+    yield put('a byte longer', Buffer.concat([bytes, Uint8Array.of(1)]));
+    const elsewhere = other.image.files.get(path);
+    if (elsewhere) yield put('of another log', elsewhere);
+    if (!name.endsWith('.log')) continue;
+    const frames = framesOf(path, bytes);
+    for (const [i, [from, to]] of frames.entries()) {
+      yield put(`frame ${i} removed`, Buffer.concat([bytes.subarray(0, from), bytes.subarray(to)]));
+      yield put(`frame ${i} zeroed`, Buffer.from(bytes).fill(0, from, to));
+      yield put(`frame ${i} twice`, Buffer.concat([bytes.subarray(0, to), bytes.subarray(from)]));
+      const next = frames[i + 1];
+      if (next) {
+        const [, end] = next;
+        const swapped = [bytes.subarray(0, from), bytes.subarray(to, end), bytes.subarray(from, to), bytes.subarray(end)];
+        yield put(`frames ${i} and ${i + 1} swapped`, Buffer.concat(swapped));
+      }
+      if (elsewhere && elsewhere.length > from) {
+        yield put(`from ${from} on of another log`, Buffer.concat([bytes.subarray(0, from), elsewhere.subarray(from)]));
+      }
+    }
+  }
+  const paths = files.map(([path]) => path);
+  yield { name: 'the whole directory is older than a head that was kept', image, held: [later.checkpoint] };
+  yield { name: 'another log under the same keys', image: other.image, held: [log.checkpoint] };
+  const emptied: Image = {
+    directories: image.directories,
+    files: new Map([...image.files].filter(([path]) => !paths.includes(path))),
+  };
+  yield { name: 'no log at all, where a head was kept', image: emptied, held: [log.checkpoint] };
+}
