@@ -170,7 +170,7 @@ class GatedInvocation implements Invocation {
   readonly #time: bigint;
   readonly #startedMs: number;
   readonly #writes = new Set<Promise<unknown>>();
-  #facts: InvocationFacts = {};
+  readonly #facts: { -readonly [K in keyof InvocationFacts]: InvocationFacts[K] } = {};
   #basis = 0n;
   #rowsWritten = 0;
   #charged = 0;
@@ -189,7 +189,7 @@ class GatedInvocation implements Invocation {
   }
 
   describe(facts: InvocationFacts): void {
-    this.#facts = { ...this.#facts, ...facts };
+    Object.assign(this.#facts, facts);
   }
 
   snapshot(): GovernedSnapshot {

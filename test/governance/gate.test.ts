@@ -1,6 +1,8 @@
 /** The gate: its order of steps, one access record on every way out, and nothing leaves that could not be recorded. */
+import { createHmac } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { AssertionError, ServiceError } from '../../src/errors.ts';
+import { LiteralDigest } from '../../src/governance/audit-trail.ts';
 import type { Invocation } from '../../src/governance/gate-contract.ts';
 import { caller, putRows, refusalOf, registered, tokenRecord, World } from './world.ts';
 
@@ -231,6 +233,16 @@ describe('exactly one access record', () => {
     await otherKey.invoke(caller(), 'query', async (invocation) => invocation.describe({ literals: ['ab', 'c'] }));
     expect(otherKey.records[0]!.literalDigest).not.toBe(first);
   });
+});
+
+test('the digest of literals is HMAC-SHA-256 over their lengths and texts, of whatever size', () => {
+  const key = new Uint8Array(32).fill(7);
+  const digest = new LiteralDigest(key);
+  const lists = [['a'], ['', ''], ['ünï€😀', "'"], ['x'.repeat(5000)], ['😀'.repeat(3000), 'b'], ['a']];
+  for (const literals of lists) {
+    const text = literals.map((literal) => `${literal.length}:${literal}`).join('');
+    expect(digest.of(literals)).toBe(createHmac('sha256', key).update(text).digest('hex'));
+  }
 });
 
 describe('texts that callers chose', () => {
