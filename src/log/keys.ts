@@ -104,7 +104,7 @@ interface Secrets {
 
 async function firstSecrets({ disk, random, directory }: KeyringOptions): Promise<Secrets> {
   const names = await disk.list(`${directory}/log`);
-  if (names.includes('manifest')) {
+  if (names.length > 0) {
     throw new ServiceError('REL_STORAGE', `${keyFilePath(directory)} is missing, and the log beside it can't be read without it`);
   }
   return {
