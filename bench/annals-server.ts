@@ -104,7 +104,7 @@ export class AnnalsServer {
       paid: { type: 'boolean' },
       note: text,
     };
-    await this.request('/types', JSON.stringify({ name: 'Order', properties, primary_key: 'id' }));
+    await this.request('/types', JSON.stringify({ name: 'Purchase', properties, primary_key: 'id' }));
   }
 
   async stop(): Promise<void> {

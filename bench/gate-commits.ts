@@ -58,7 +58,7 @@ for (const writers of [1, 16, 64]) {
           async (invocation) => {
             const outcome = await invocation.submit({
               kind: 'put-rows',
-              type: 'Order',
+              type: 'Purchase',
               rows,
               atomic: false,
               createType: true,

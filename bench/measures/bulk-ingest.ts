@@ -13,7 +13,7 @@ export async function bulkIngest({ report, directory, postgres, sqlite, rows, re
     try {
       await server.registerOrders();
       const began = performance.now();
-      await server.ingest('Order', json, rows);
+      await server.ingest('Purchase', json, rows);
       samples.push((rows / (performance.now() - began)) * 1000);
     } finally {
       await server.stop();

@@ -6,7 +6,7 @@ import { load, post } from '../http-load.ts';
 import { mustRun, pinned, serverCore } from '../processes.ts';
 import { orderJson } from '../workload.ts';
 
-const inProcess = fileURLToPath(new URL('./gate-commits.ts', import.meta.url));
+const inProcess = fileURLToPath(new URL('../gate-commits.ts', import.meta.url));
 
 export async function commits(context: BenchContext): Promise<void> {
   const { report, directory, postgres, sqlite, repeats, seconds, port } = context;
@@ -26,7 +26,7 @@ export async function commits(context: BenchContext): Promise<void> {
       let p99 = 0;
       for (let repeat = 0; repeat < repeats; repeat++) {
         const request = (): Buffer =>
-          post('/ingest?object_type=Order', { ...server.headers, 'content-type': 'application/x-ndjson' }, orderJson(next++));
+          post('/ingest?object_type=Purchase', { ...server.headers, 'content-type': 'application/x-ndjson' }, orderJson(next++));
         const result = await load({ port: server.port, connections: clients, seconds, request });
         if (!result.firstReply.includes('"accepted":1')) throw new Error(`not accepted: ${result.firstReply}`);
         samples.push(result.perSecond);

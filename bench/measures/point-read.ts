@@ -16,10 +16,10 @@ export async function pointRead({ report, directory, postgres, rows, repeats, se
   const server = await AnnalsServer.start(directory, 'point-read', port());
   try {
     await server.registerOrders();
-    await server.ingest('Order', orders(0, count, orderJson), count);
+    await server.ingest('Purchase', orders(0, count, orderJson), count);
     const headers = { ...server.headers, 'content-type': 'application/json' };
     const request = (n: number): Buffer =>
-      post('/query', headers, `{"sql":"SELECT * FROM Order WHERE _pk = '${orderKey(scramble(n) % count)}'"}`);
+      post('/query', headers, `{"sql":"SELECT * FROM Purchase WHERE _pk = '${orderKey(scramble(n) % count)}'"}`);
     const first = await load({ port: server.port, connections, seconds: 1, request });
     if (!first.firstReply.includes('"row_count":1')) throw new Error(`not one row: ${first.firstReply}`);
     const samples: number[] = [];

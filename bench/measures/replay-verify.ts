@@ -13,7 +13,7 @@ export async function replayVerify({ report, directory, rows, repeats, port }: B
   const server = await AnnalsServer.start(directory, 'replay', port());
   try {
     await server.registerOrders();
-    await server.ingest('Order', orders(0, rows, orderJson), rows);
+    await server.ingest('Purchase', orders(0, rows, orderJson), rows);
   } finally {
     await server.stop();
   }
