@@ -6,10 +6,11 @@ import type { Vector } from '../../log/columns.ts';
 import { FOREVER } from '../../log/timestamp.ts';
 import { VectorBuilder, cellAt } from '../../log/vector-builder.ts';
 import { pathColumn } from '../access-paths.ts';
-import { type Timeline, writeForever } from '../temporal/timeline.ts';
+import type { Timeline } from '../temporal/timeline.ts';
 import { gather } from './gather.ts';
 import type { Scopes } from './scopes.ts';
 import type { Segment } from './segment.ts';
+import { SEGMENT_ROWS } from './segment-column.ts';
 
 /** Rows of one segment that leave together, ascending. */
 export interface ChosenRows {
@@ -19,6 +20,9 @@ export interface ChosenRows {
   readonly first: number;
   readonly count: number;
 }
+
+/** FOREVER for any row of a segment: what has no end is the common case, and needs no array of its own. */
+const openEnded: Vector = { kind: 'i64', values: new BigInt64Array(SEGMENT_ROWS).fill(FOREVER), nulls: null };
 
 export class BlockColumns {
   readonly #timeline: Timeline;
@@ -54,7 +58,7 @@ export class BlockColumns {
         if (!segment.validFrom) return this.#systemFrom(chosen, compact);
         return whole({ kind: 'i64', values: segment.validFrom, nulls: null }, chosen, compact);
       case 'valid_to':
-        if (!segment.validTo) return this.#forever(chosen, compact);
+        if (!segment.validTo) return openEnded;
         return whole({ kind: 'i64', values: segment.validTo, nulls: null }, chosen, compact);
       case '_pk':
         return whole(segment.keys.vector(segment.length), chosen, compact);
@@ -82,23 +86,13 @@ export class BlockColumns {
   /** A closing at or after the basis has not happened for this reader. */
   #systemTo(chosen: ChosenRows, compact: boolean): Vector {
     const { segment, rows, first, count } = chosen;
+    if (segment.closedLeast >= this.#basis) return openEnded;
     const values = this.#array('system_to', chosen, compact);
-    const words = new Int32Array(values.buffer);
-    const closedAny = segment.closedLeast < this.#basis;
     for (let k = 0; k < count; k++) {
       const row = rows ? rows[k]! : first + k;
-      const closing = closedAny ? segment.closingOf(row) : Infinity;
-      if (closing < this.#basis) values[compact ? k : row] = this.#timeline.timeOf(closing);
-      else writeForever(words, compact ? k : row);
+      const closing = segment.closingOf(row);
+      values[compact ? k : row] = closing < this.#basis ? this.#timeline.timeOf(closing) : FOREVER;
     }
-    return { kind: 'i64', values, nulls: null };
-  }
-
-  #forever(chosen: ChosenRows, compact: boolean): Vector {
-    const values = this.#array('valid_to', chosen, compact);
-    if (chosen.rows && !compact) for (const row of chosen.rows) values[row] = FOREVER;
-    else if (compact) values.fill(FOREVER);
-    else values.fill(FOREVER, chosen.first, chosen.first + chosen.count);
     return { kind: 'i64', values, nulls: null };
   }
 

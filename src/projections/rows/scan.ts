@@ -123,10 +123,12 @@ function* keyBlocks(
     let end = at + 1;
     while (end < found.length && end - at < blockRows && found[end]! >>> 16 === found[at]! >>> 16) end++;
     // Between two blocks a row may have been removed for good.
-    const rows = Int32Array.from(found.slice(at, end), (row) => row & 0xffff).filter((row) => !segment.isRemoved(row));
-    at = end;
-    if (rows.length > 0)
-      yield block({ segment, rows, first: rows[0]!, count: rows.length }, request.columns, columns, rows.length, 65_536);
+    const rows = new Int32Array(end - at);
+    let count = 0;
+    for (; at < end; at++) if (!segment.isRemoved(found[at]! & 0xffff)) rows[count++] = found[at]! & 0xffff;
+    if (count === 0) continue;
+    const chosen = count === rows.length ? rows : rows.slice(0, count);
+    yield block({ segment, rows: chosen, first: chosen[0]!, count }, request.columns, columns, count, 65_536);
   }
 }
 

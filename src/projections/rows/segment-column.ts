@@ -42,10 +42,17 @@ export class SegmentColumn {
   #dictionary: ByteDictionary | null;
   #vector: Vector | null = null;
 
-  /** A string column codes its cells into `dictionary` while it is given one. */
-  constructor(type: ColumnType, dictionary: ByteDictionary | null = null) {
+  #heapExpected: number;
+
+  /**
+   * A string column codes its cells into `dictionary` while it is given one. `like` is the same column of the segment
+   * before: what that needed is set aside at once, because growing to it costs more than filling it.
+   */
+  constructor(type: ColumnType, dictionary: ByteDictionary | null = null, like?: SegmentColumn) {
     this.#type = type;
     this.#dictionary = type === 'string' ? dictionary : null;
+    this.#capacity = like ? like.#length : 0;
+    this.#heapExpected = like ? like.#heapUsed + (like.#heapUsed >>> 4) : 0;
   }
 
   /** A column of `length` cells over the arrays of a saved vector. */
@@ -239,7 +246,8 @@ export class SegmentColumn {
   /** Gives back what growing had in reserve: no row follows. */
   seal(length: number): void {
     this.pad(length);
-    if (this.#layout === 'text') {
+    // A copy is worth it where an eighth or more lies idle.
+    if (this.#layout === 'text' && this.#heap.length - this.#heapUsed > this.#heap.length >>> 3) {
       this.#heap = this.#heap.slice(0, this.#heapUsed);
       this.#vector = null;
     }
@@ -370,7 +378,7 @@ export class SegmentColumn {
         break;
       case 'text':
         this.#offsets = new Uint32Array(this.#capacity + 1);
-        this.#heap = new Uint8Array(Math.max(64, this.#capacity * 8));
+        this.#heap = new Uint8Array(Math.max(64, this.#heapExpected || this.#capacity * 8));
         break;
       case 'none':
         break;

@@ -76,12 +76,17 @@ export class Segment {
     previous: new CodeColumn(NO_ROW),
     nextLive: new CodeColumn(NO_ROW),
   };
-  #keys = new SegmentColumn('string');
+  #keys: SegmentColumn;
+  readonly #before: Segment | null;
   readonly #columns = new Map<string, SegmentColumn>();
 
-  constructor(firstRow: number, base: number) {
+  /** `before` is the segment that this one follows: a full one tells how much room columns need. */
+  constructor(firstRow: number, base: number, before: Segment | null = null) {
     this.firstRow = firstRow;
     this.base = base;
+    this.#before = before?.length === SEGMENT_ROWS ? before : null;
+    this.#keys = new SegmentColumn('string', null, this.#before?.keys);
+    if (this.#before) this.#reserve(SEGMENT_ROWS);
   }
 
   get paths(): CodeColumn {
@@ -196,7 +201,7 @@ export class Segment {
   columnFor(name: string, type: ColumnType, dictionary: ByteDictionary | null): SegmentColumn {
     let column = this.#columns.get(name);
     if (!column) {
-      column = new SegmentColumn(type, dictionary);
+      column = new SegmentColumn(type, dictionary, this.#before?.column(name));
       this.#columns.set(name, column);
     }
     return column;

@@ -275,7 +275,7 @@ export class Table implements StoredKeys {
     const head = this.segments.at(-1);
     if (head && head.room(position) > 0) return head;
     if (head) head.seal();
-    const segment = new Segment(this.segments.length * SEGMENT_ROWS, position);
+    const segment = new Segment(this.segments.length * SEGMENT_ROWS, position, head ?? null);
     this.segments.push(segment);
     return segment;
   }

@@ -11,8 +11,6 @@ import { CanonicalHash } from '../canonical-hash.ts';
 import type { CheckpointReader, CheckpointWriter, Projection } from '../projection.ts';
 
 const TWO_32 = 4_294_967_296;
-const foreverLow = 0xffff_ffff;
-const foreverHigh = 0x7fff_ffff;
 
 /** How positions of rows are spelt where they rest: `base + deltas[row]`. */
 export interface PositionColumn {
@@ -99,33 +97,27 @@ export class Timeline implements Projection {
     const { base, deltas } = positions;
     const out = new Int32Array(target.buffer, target.byteOffset, target.length * 2);
     let run = this.#runOf(base + deltas[rows ? rows[0]! : first]!);
-    let start = 0;
-    let end = 0;
-    let low = 0;
-    let high = 0;
-    const enter = (): void => {
-      start = this.#starts[run]!;
-      end = run + 1 < this.#runs ? this.#starts[run + 1]! : this.#next;
-      low = this.#words[run * 2]! >>> 0;
-      high = this.#words[run * 2 + 1]!;
-    };
-    enter();
-    for (let k = 0; k < count; k++) {
-      const row = rows ? rows[k]! : first + k;
-      const position = base + deltas[row]!;
-      while (position >= end) {
-        run++;
-        enter();
-      }
-      const sum = low + (position - start);
-      const at = (compact ? k : row) * 2;
-      if (sum < TWO_32) {
-        out[at] = sum;
-        out[at + 1] = high;
-      } else {
-        out[at] = sum % TWO_32;
-        out[at + 1] = high + Math.floor(sum / TWO_32);
-      }
+    for (let k = 0; k < count; run++) {
+      const start = this.#starts[run]!;
+      const end = run + 1 < this.#runs ? this.#starts[run + 1]! : this.#next;
+      const low = this.#words[run * 2]! >>> 0;
+      const high = this.#words[run * 2 + 1]!;
+      // Up to where the low word overflows, then from there: in between, times are 32-bit sums.
+      const carry = start + TWO_32 - low;
+      k = writeStretch(
+        out,
+        deltas,
+        rows,
+        first,
+        k,
+        count,
+        compact,
+        Math.min(end, carry) - base,
+        (low + (base - start)) | 0,
+        high,
+      );
+      if (carry < end)
+        k = writeStretch(out, deltas, rows, first, k, count, compact, end - base, (low + (base - start)) | 0, high + 1);
     }
   }
 
@@ -186,8 +178,27 @@ export class Timeline implements Projection {
   }
 }
 
-/** i64 max as the two words of one cell of a BigInt64Array. */
-export function writeForever(words: Int32Array, index: number): void {
-  words[index * 2] = foreverLow;
-  words[index * 2 + 1] = foreverHigh;
+/** Times of rows k .. count-1 whose delta is below `end`; returns the first row beyond. */
+function writeStretch(
+  out: Int32Array,
+  deltas: Int32Array,
+  rows: Int32Array | null,
+  first: number,
+  from: number,
+  count: number,
+  compact: boolean,
+  end: number,
+  low: number,
+  high: number,
+): number {
+  let k = from;
+  for (; k < count; k++) {
+    const row = rows ? rows[k]! : first + k;
+    const delta = deltas[row]!;
+    if (delta >= end) break;
+    const at = (compact ? k : row) * 2;
+    out[at] = (low + delta) | 0;
+    out[at + 1] = high;
+  }
+  return k;
 }
