@@ -59,6 +59,8 @@ const defaultLimits: Required<PlannerLimits> = {
 
 interface CachedPlan {
   readonly plan: LogicalPlan;
+  /** What its answers show: one array for all of them, so that a door can keep what it made of it. */
+  readonly columns: Answer['columns'];
   readonly kernels: PlanKernels;
 }
 
@@ -115,7 +117,7 @@ export class Planner implements PlannerContract {
     if (question.mode === 'analyze') return this.#explained(plan, execution, result.rowCount, startedMs);
     const provenance = plan.withProvenance ? await this.#provenance(plan, result.batches, execution) : null;
     return {
-      columns: plan.root.columns.slice(0, plan.visible),
+      columns: cached.columns,
       batches: result.batches.map((batch) => ({ ...batch, columns: batch.columns.slice(0, plan.visible) })),
       rowCount: result.rowCount,
       costUnits,
@@ -155,7 +157,7 @@ export class Planner implements PlannerContract {
     const { query, withProvenance } = questionOf(parseLexed(lexed).statement);
     let plan = bindQuery({ query, withProvenance, literals, catalog: snapshot.catalog });
     for (const pass of passes) plan = pass(plan, literals);
-    const made: CachedPlan = { plan, kernels: new Map() };
+    const made: CachedPlan = { plan, columns: plan.root.columns.slice(0, plan.visible), kernels: new Map() };
     this.#plans.set(key, made);
     return made;
   }

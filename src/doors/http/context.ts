@@ -16,9 +16,9 @@ import type { Authenticator } from '../../governance/authentication/authenticato
 import type { Caller } from '../../governance/caller.ts';
 import type { Action, GateContract } from '../../governance/gate-contract.ts';
 import type { PlannerContract } from '../../planner/planner-contract.ts';
-import type { DoorStatus } from '../door.ts';
 import type { Bodies } from './bodies.ts';
 import type { HttpMetrics } from './metrics.ts';
+import type { SystemDesk } from './system-desk.ts';
 
 export type HttpSettings = Pick<
   Settings,
@@ -30,21 +30,6 @@ export type HttpSettings = Pick<
   | 'SERVICE_BODY_LIMIT_MB'
   | 'SERVICE_DRAIN_TIMEOUT_SECS'
 >;
-
-/** The process as `/health`, `/status`, `/metrics` and `/config` show it. */
-export interface SystemDesk {
-  readonly version: string;
-  readonly profile: string;
-  readonly demo: boolean;
-  state(): 'starting' | 'ready' | 'draining' | 'failed';
-  /** Why the log stopped accepting writes; null while it does not. */
-  failure(): string | null;
-  doors(): readonly DoorStatus[];
-  storage(): { readonly storedBytes: number; readonly segmentBytes: number; readonly segmentCount: number };
-  walSync(): string;
-  /** Every setting with secrets redacted. */
-  config(): Readonly<Record<string, { readonly value: unknown; readonly source: string }>>;
-}
 
 export interface LogLine {
   readonly event: string;

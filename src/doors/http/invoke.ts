@@ -1,8 +1,9 @@
 /** From an authenticated request into the gate. */
+import type { Socket } from 'node:net';
 import { assert } from '../../errors.ts';
 import type { Caller } from '../../governance/caller.ts';
 import type { Action, Invocation } from '../../governance/gate-contract.ts';
-import type { FastifyReply, FastifyRequest, HttpContext } from './context.ts';
+import type { FastifyRequest, HttpContext } from './context.ts';
 
 /** Runs one invocation under the request's caller. Every route passes here exactly once, so each leaves one access record. */
 export function invoke<T>(
@@ -23,11 +24,16 @@ export function callerOf(request: FastifyRequest): Caller {
   return request.caller;
 }
 
-/** Aborts when the client goes away before its answer was sent. */
-export function abortOnDisconnect(reply: FastifyReply): AbortSignal {
-  const controller = new AbortController();
-  reply.raw.once('close', () => {
-    if (!reply.raw.writableFinished) controller.abort();
-  });
-  return controller.signal;
+const signals = new WeakMap<Socket, AbortSignal>();
+
+/** Aborts when the client goes away. One for all requests of a connection, which come one after the other. */
+export function signalOf(socket: Socket): AbortSignal {
+  let signal = signals.get(socket);
+  if (signal === undefined) {
+    const controller = new AbortController();
+    ({ signal } = controller);
+    signals.set(socket, signal);
+    socket.once('close', () => controller.abort());
+  }
+  return signal;
 }

@@ -1,6 +1,6 @@
 /** Counters and histograms of the HTTP door, and gauges of the store. Names are the specification's `service_…`. */
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
-import type { SystemDesk } from './context.ts';
+import type { SystemDesk } from './system-desk.ts';
 
 export class HttpMetrics {
   readonly registry = new Registry();

@@ -32,7 +32,7 @@ export function* writeRowChunks(
   const writer = new ByteWriter(Math.min(chunkBytes, 4096));
   const array = shape === 'array';
   if (array) writer.byte(0x5b);
-  const prefixes = rows.columns.map((column, i) => encoder.encode(`${i === 0 ? '{' : ','}${JSON.stringify(column.name)}:`));
+  const prefixes = prefixesOf(rows.columns);
   let first = true;
   for (const batch of rows.batches) {
     const cells = rows.columns.map((column, i) => cellWriter(batch.columns[i]!, column.type, array));
@@ -52,6 +52,18 @@ export function* writeRowChunks(
   }
   if (array) writer.byte(0x5d);
   if (writer.length > 0) yield writer.take();
+}
+
+const knownPrefixes = new WeakMap<Rows['columns'], readonly Uint8Array[]>();
+
+/** What stands before each value of a row. Answers of one plan share their columns, and so these. */
+function prefixesOf(columns: Rows['columns']): readonly Uint8Array[] {
+  let prefixes = knownPrefixes.get(columns);
+  if (prefixes === undefined) {
+    prefixes = columns.map((column, i) => encoder.encode(`${i === 0 ? '{' : ','}${JSON.stringify(column.name)}:`));
+    knownPrefixes.set(columns, prefixes);
+  }
+  return prefixes;
 }
 
 type CellWriter = (writer: ByteWriter, row: number) => void;

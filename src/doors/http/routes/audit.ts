@@ -129,7 +129,7 @@ function shown(record: AuditEntry): Record<string, unknown> {
     as_of_system: record.basis === 0n ? null : record.basis,
     row_count: record.rowCount,
     cost_units: record.costUnits,
-    duration_ms: record.durationMs,
+    duration_ms: Math.round(record.durationMs * 1000) / 1000,
     correlation_id: record.correlationId,
   };
 }

@@ -5,10 +5,10 @@ import { ServiceError } from '../../../errors.ts';
 import { checkText } from '../../../log/value.ts';
 import { writeRowChunks } from '../../../planner/formats/json-rows.ts';
 import type { Answer } from '../../../planner/planner-contract.ts';
-import type { App, HttpContext } from '../context.ts';
+import type { App, FastifyReply, HttpContext } from '../context.ts';
 import { exactJson } from '../exact-json.ts';
 import { statedPurpose } from '../headers.ts';
-import { abortOnDisconnect, invoke } from '../invoke.ts';
+import { invoke, signalOf } from '../invoke.ts';
 import { problems } from '../schemas.ts';
 
 /** Answers of more rows leave in pieces, as fast as the client takes them. */
@@ -62,27 +62,47 @@ export function registerQuery(app: App, context: HttpContext): void {
       const { sql, purpose, branch } = request.body;
       checkText(sql, 'the statement');
       const stated = statedPurpose(request, purpose);
-      const signal = abortOnDisconnect(reply);
+      const signal = signalOf(request.raw.socket);
       const answer = await invoke(context, request, 'query', stated, (invocation) => {
         if (branch !== undefined && branch !== invocation.caller.branch) {
           throw new ServiceError('REL_NOT_FOUND', `no branch ${JSON.stringify(branch.slice(0, 128))}`);
         }
         return context.planner.query(invocation, { sql, signal });
       });
-      reply.header('content-type', 'application/json; charset=utf-8');
-      if (answer.rowCount > rowsInOnePiece) return reply.send(Readable.from(pieces(answer), { objectMode: false }));
-      return reply.send(Buffer.concat([...pieces(answer)]));
+      if (answer.rowCount <= rowsInOnePiece) return sendWhole(reply, answer);
+      reply.header('content-type', jsonType);
+      return reply.send(Readable.from(pieces(answer), { objectMode: false }));
     },
   });
 }
 
+/**
+ * Bytes as a latin1 string join the header in one write, where a buffer would take a second one: the difference is an
+ * eighth of a point read.
+ */
+function sendWhole(reply: FastifyReply, answer: Answer): FastifyReply {
+  let text = '{"rows":';
+  for (const chunk of writeRowChunks(answer)) text += chunk.toString('latin1');
+  const rest = `${envelope(answer)}}`;
+  text += isAscii(rest) ? rest : Buffer.from(rest, 'utf8').toString('latin1');
+  reply.hijack();
+  reply.raw.writeHead(200, ['content-type', jsonType, 'content-length', String(text.length)]);
+  reply.raw.end(text, 'latin1');
+  return reply;
+}
+
+const jsonType = 'application/json; charset=utf-8';
+
+function isAscii(text: string): boolean {
+  for (let i = 0; i < text.length; i++) if (text.charCodeAt(i) > 0x7f) return false;
+  return true;
+}
+
 function* pieces(answer: Answer): Generator<Buffer, void> {
-  yield opening;
+  yield Buffer.from('{"rows":');
   yield* writeRowChunks(answer);
   yield Buffer.from(`${envelope(answer)}}`);
 }
-
-const opening = Buffer.from('{"rows":');
 
 const columnNames = new WeakMap<Answer['columns'], string>();
 

@@ -64,7 +64,8 @@ export function registerSystem(app: App, context: HttpContext): void {
         profile: system.profile,
         uptime_secs: Math.floor((context.clock.monotonicMs() - startedMs) / 1000),
         wal_sync: system.walSync(),
-        doors: system.doors(),
+        // Asked for port 0, the door knows best which one it got.
+        doors: system.doors().map((door) => (door.name === 'http' ? { ...door, port: request.socket.localPort } : door)),
         ...(system.demo ? { demo: true } : {}),
       })),
   });

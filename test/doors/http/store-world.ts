@@ -1,0 +1,85 @@
+/** The whole store behind its HTTP door: real log, projections, gate and planner on a memory disk and real sockets. */
+import { openHttpDoor } from '../../../src/cli/serve.ts';
+import { systemClock, systemRandom } from '../../../src/clock.ts';
+import { loadSettings } from '../../../src/config.ts';
+import { doorStatuses } from '../../../src/doors/doors.ts';
+import type { HttpDoor } from '../../../src/doors/http/server.ts';
+import { MemoryDisk } from '../../../src/log/memory-disk.ts';
+import { Service } from '../../../src/service.ts';
+import { type Reply, send } from './door-world.ts';
+
+export const adminSecret = 'admin-secret-for-tests';
+
+type Headers = Record<string, string | string[]>;
+
+export class StoreWorld {
+  readonly service: Service;
+  readonly door: HttpDoor;
+  /** A token without a tenant. */
+  readonly token: string;
+
+  private constructor(service: Service, door: HttpDoor, token: string) {
+    this.service = service;
+    this.door = door;
+    this.token = token;
+  }
+
+  static async open(settings: Readonly<Record<string, string>> = {}): Promise<StoreWorld> {
+    const env = {
+      SERVICE_IN_MEMORY: 'true',
+      SERVICE_PORT: '0',
+      SERVICE_ADMIN_BIND: '127.0.0.1:0',
+      SERVICE_ADMIN_TOKEN: adminSecret,
+      SERVICE_QUERY_QUOTA: '1000000000',
+      SERVICE_RATE_LIMIT_RPS: '1000000',
+      SERVICE_READ_RATE_LIMIT_RPS: '1000000',
+      SERVICE_BODY_LIMIT_MB: '1',
+      SERVICE_DRAIN_TIMEOUT_SECS: '5',
+      ...settings,
+    };
+    const loaded = loadSettings({ env, workingDirectory: '/nowhere', homeDirectory: '/nowhere' });
+    const service = await Service.open({
+      settings: loaded,
+      disk: new MemoryDisk(),
+      clock: systemClock,
+      random: systemRandom,
+      version: '2.4.1',
+      say: () => undefined,
+    });
+    const door = await openHttpDoor(service, loaded, () => doorStatuses(loaded));
+    const minted = await send(door.adminPort, 'POST', '/admin/tokens', { principal: 'tester' }, { authorization: `Bearer ${adminSecret}` });
+    return new StoreWorld(service, door, String(minted.json['token']));
+  }
+
+  async close(): Promise<void> {
+    const stopped = this.door.stop();
+    await this.service.close();
+    await stopped;
+  }
+
+  call(method: string, path: string, body?: unknown, headers: Headers = {}): Promise<Reply> {
+    return send(this.door.port, method, path, body, { authorization: `Bearer ${this.token}`, ...headers });
+  }
+
+  admin(method: string, path: string, body?: unknown): Promise<Reply> {
+    return send(this.door.adminPort, method, path, body, { authorization: `Bearer ${adminSecret}` });
+  }
+
+  query(sql: string, headers: Headers = {}): Promise<Reply> {
+    return this.call('POST', '/query', { sql }, headers);
+  }
+
+  /** Rows of a question that must be answered. Integers beyond 2^53 lose digits here: look at `text` for those. */
+  async rows(sql: string, headers: Headers = {}): Promise<Record<string, unknown>[]> {
+    const reply = await this.query(sql, headers);
+    if (reply.status !== 200) throw new Error(`${sql}: ${reply.text}`);
+    return reply.json['rows'] as Record<string, unknown>[];
+  }
+
+  /** Header of a token minted with these fields. */
+  async tokenFor(fields: object): Promise<{ authorization: string }> {
+    const { json, text } = await this.admin('POST', '/admin/tokens', fields);
+    if (json['token'] === undefined) throw new Error(text);
+    return { authorization: `Bearer ${String(json['token'])}` };
+  }
+}
