@@ -84,14 +84,23 @@ async function tryMutant(directory: string, mutant: Mutant): Promise<Outcome> {
     original.replace(mutant.find, () => mutant.replace),
   );
   try {
-    const { passed, seconds } = await runTests(directory, mutant.killedBy);
+    const { passed, ran, output, seconds } = await runTests(directory, mutant.killedBy);
+    if (!ran) fail(`the tests did not run under "${mutant.name}":\n${output}`);
     return { name: mutant.name, result: passed ? 'survived' : 'killed', seconds };
   } finally {
     writeFileSync(path, original);
   }
 }
 
-function runTests(directory: string, files: readonly string[]): Promise<{ passed: boolean; output: string; seconds: number }> {
+interface TestRun {
+  readonly passed: boolean;
+  /** To the end, or until they were stopped for hanging: a runner that could not start has noticed nothing. */
+  readonly ran: boolean;
+  readonly output: string;
+  readonly seconds: number;
+}
+
+function runTests(directory: string, files: readonly string[]): Promise<TestRun> {
   const started = performance.now();
   return new Promise((resolve, reject) => {
     const vitest = join(directory, 'node_modules/vitest/vitest.mjs');
@@ -104,11 +113,16 @@ function runTests(directory: string, files: readonly string[]): Promise<{ passed
     let output = '';
     child.stdout.on('data', (chunk) => (output += chunk));
     child.stderr.on('data', (chunk) => (output += chunk));
-    const timer = setTimeout(() => process.kill(-child.pid!, 'SIGKILL'), testTimeoutMs);
+    let hung = false;
+    const timer = setTimeout(() => {
+      hung = true;
+      process.kill(-child.pid!, 'SIGKILL');
+    }, testTimeoutMs);
     child.once('error', reject);
     child.once('close', (code) => {
       clearTimeout(timer);
-      resolve({ passed: code === 0, output, seconds: (performance.now() - started) / 1000 });
+      const ran = hung || output.includes('Test Files');
+      resolve({ passed: code === 0, ran, output, seconds: (performance.now() - started) / 1000 });
     });
   });
 }
