@@ -23,6 +23,7 @@ import {
   frameEntries,
   judgeTail,
   readFully,
+  writeFully,
 } from './log-file.ts';
 import type { LogStatus, TreeHead } from './log-store.ts';
 import { createLogFile, type LogEnd } from './log-writer.ts';
@@ -51,6 +52,8 @@ export interface Recovered {
 /** How long entries may be replayed before other work gets its turn. */
 const SLICE_MS = 4;
 
+const REWRITE_BYTES = 1 << 20;
+
 export function checkpointPath(logDirectory: string): string {
   return `${logDirectory}/checkpoint`;
 }
@@ -73,6 +76,9 @@ class Recovery {
   /** Leaves before a file that was begun and not listed: the open file was fsynced before that. */
   readonly #nextFileLeaf: number | null;
   readonly #chain: Chain;
+  /** Leaves that some frame says were durable. */
+  #claimed = 0;
+  #doubtful: FrameHeader[] = [];
   #sliceStart: number;
 
   constructor(options: RecoveryOptions, checkpoint: TreeHead | null, nextFileLeaf: number | null) {
@@ -94,6 +100,7 @@ class Recovery {
     const { file, end, physical } = await this.#readFile(manifest, open);
     this.#checkCheckpoint();
     const cutBytes = end.dataEnd - end.offset;
+    await this.#rewriteDoubtful(file, end.offset);
     if (physical > end.offset) {
       await file.truncate(end.offset);
       await file.sync();
@@ -105,6 +112,22 @@ class Recovery {
       checkpointSize: this.#checkpoint?.size ?? 0,
       report: { cutBytes, cutFrom, replayedLeaves: this.#chain.leaves },
     };
+  }
+
+  /**
+   * Where an fsync has failed, the system shows pages that it dropped and will never write, and the next fsync says that
+   * all is well. Frames that nothing claims as durable are written once more, so that this process's fsync is about them.
+   */
+  async #rewriteDoubtful(file: DiskFile, end: number): Promise<void> {
+    const durable = Math.max(this.#claimed, this.#checkpoint?.size ?? 0);
+    if (this.#chain.leaves <= durable) return;
+    const from = this.#doubtful.findLast(({ firstLeaf }) => firstLeaf <= durable)?.offset ?? end;
+    for (let at = from; at < end; at += REWRITE_BYTES) {
+      const bytes = new Uint8Array(Math.min(REWRITE_BYTES, end - at));
+      await readFully(file, bytes, at);
+      await writeFully(file, bytes, at);
+    }
+    await file.sync();
   }
 
   /** Replays one file. The handle stays open. */
@@ -145,6 +168,7 @@ class Recovery {
       if (scanned.found === 'bad') return scanned.reason;
       try {
         this.#checkClaims(scanned.header);
+        this.#noteDoubt(scanned.header);
         for (const stored of frameEntries(scanned.bytes, scanned.header)) {
           const entry = this.#chain.follow(stored);
           this.#checkHead();
@@ -163,6 +187,15 @@ class Recovery {
       throw malformed(`a frame from leaf ${header.firstLeaf} where ${this.#chain.leaves} belongs`);
     }
     if (header.durableThrough > header.firstLeaf) throw malformed('a frame that claims itself as durable before it was written');
+  }
+
+  /** Keeps the frames from the one on that holds the first leaf which no frame so far says was durable. */
+  #noteDoubt(header: FrameHeader): void {
+    this.#claimed = Math.max(this.#claimed, header.durableThrough);
+    if (header.file !== this.#doubtful[0]?.file) this.#doubtful = [];
+    this.#doubtful.push(header);
+    const first = this.#doubtful.findLastIndex(({ firstLeaf }) => firstLeaf <= this.#claimed);
+    if (first > 0) this.#doubtful.splice(0, first);
   }
 
   /** The signed head must be one that this very log once had. */

@@ -26,6 +26,7 @@ export interface Marks {
   crashInsideRecovery: number;
   faultInsideRecovery: number;
   killed: number;
+  restartedAfterFailure: number;
   poweredOff: number;
   shortWrite: number;
   haltOnCorruption: number;
@@ -57,6 +58,7 @@ export class CrashSimulation {
     crashInsideRecovery: 0,
     faultInsideRecovery: 0,
     killed: 0,
+    restartedAfterFailure: 0,
     poweredOff: 0,
     shortWrite: 0,
     haltOnCorruption: 0,
@@ -185,6 +187,27 @@ export class CrashSimulation {
     if (!last) return;
     const some = life.points.length > 2 ? [life.points[random.below(life.points.length - 1)]!, last] : [last];
     for (const [i, point] of some.entries()) await this.#crash(life, point, `${path}.${i}`, 1);
+    if (at.kind === 'sync') await this.#restart(life, last, `${path}.restart`);
+  }
+
+  /**
+   * A process starts anew on a machine that did not, after an fsync failed: it is shown pages that no fsync will write.
+   * What it then acknowledges must survive all the same.
+   */
+  async #restart(life: Life, point: CrashPoint, path: string): Promise<void> {
+    if (!this.#wanted(path)) return;
+    this.marks.restartedAfterFailure++;
+    this.states++;
+    const disk = FaultyDisk.afterKill(point.disk);
+    try {
+      const log = await this.#open(disk, life.scenario);
+      const entries = await collect(log);
+      const wrong = life.history.faultOf(entries, point.promises.synced, point.promises);
+      if (wrong) return this.#report(path, wrong);
+      await this.#appendOnce(log, disk, entries, path);
+    } catch (error) {
+      this.#report(path, messageOf(error));
+    }
   }
 
   /** The machine stops for good at one call: whatever the program still does, it is not acknowledged. */

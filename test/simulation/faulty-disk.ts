@@ -359,7 +359,10 @@ class FaultyFile implements DiskFile {
 class Inode {
   durable: Uint8Array;
   length: number;
+  /** In this process. */
   syncFailed = false;
+  /** Pages that a failed sync dropped count as clean until the machine starts anew: they are shown, and never written. */
+  #pagesDropped = false;
   #pending: Change[] = [];
   #bytes: Uint8Array;
 
@@ -376,6 +379,7 @@ class Inode {
       else inode.truncate(change.length);
     }
     if (cache) {
+      inode.#pagesDropped = true;
       inode.#bytes = cache.slice();
       inode.length = cache.length;
     }
@@ -383,7 +387,7 @@ class Inode {
   }
 
   state(): FileState {
-    return { durable: this.durable, pending: this.#pending.slice(), cache: this.syncFailed ? this.copy() : null };
+    return { durable: this.durable, pending: this.#pending.slice(), cache: this.#pagesDropped ? this.copy() : null };
   }
 
   copy(): Uint8Array {
@@ -410,15 +414,16 @@ class Inode {
 
   sync(): void {
     if (this.#pending.length === 0) return;
-    // After a failed sync the pages that it dropped count as clean: only what changed since is written.
-    this.durable = this.syncFailed ? applied(this.durable, this.#pending) : this.copy();
+    this.durable = this.#pagesDropped ? applied(this.durable, this.#pending) : this.copy();
     this.#pending = [];
   }
 
   failSync(torn?: Seeded): void {
     this.syncFailed = true;
+    this.#pagesDropped = true;
     if (torn) this.durable = tornFile(this.durable, this.#pending, torn);
-    this.#pending = [];
+    // Lengths live in the journal, which no page that was dropped concerns.
+    this.#pending = this.#pending.filter(({ kind }) => kind === 'truncate');
   }
 
   #reserve(length: number): void {

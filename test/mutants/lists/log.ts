@@ -1,0 +1,233 @@
+/** Mistakes that lose, hide or forge what was acknowledged. The crash simulation and the tamper suite must see them. */
+import type { Mutant } from '../mutant.ts';
+
+const crash = ['test/simulation/crash.test.ts'];
+const tamper = ['test/simulation/tampering.test.ts'];
+
+const groupCommit = 'src/log/group-commit.ts';
+const writer = 'src/log/log-writer.ts';
+const recovery = 'src/log/recovery.ts';
+const logFile = 'src/log/log-file.ts';
+const log = 'src/log/log.ts';
+const chain = 'src/log/chain.ts';
+const verify = 'src/log/verify.ts';
+
+export const mutants: readonly Mutant[] = [
+  {
+    name: 'acknowledges before the fsync',
+    file: groupCommit,
+    find: '      await this.#writer.sync();\n',
+    replace: "      for (const { acknowledge } of group) acknowledge('synced');\n      await this.#writer.sync();\n",
+    killedBy: crash,
+  },
+  {
+    name: 'never fsyncs a group',
+    file: groupCommit,
+    find: '      await this.#writer.sync();\n',
+    replace: '',
+    killedBy: crash,
+  },
+  {
+    name: 'acknowledges a group of one with the next one',
+    file: groupCommit,
+    find: "if (group.some(({ needs }) => needs === 'fsync')) {\n      await",
+    replace: "if (group.some(({ needs }) => needs === 'fsync')) {\n      if (this.#queue.length === 0) await",
+    killedBy: crash,
+  },
+  {
+    name: 'forgets who waits when the log has failed already',
+    file: groupCommit,
+    find: '      else this.fail(undefined);\n',
+    replace: '',
+    killedBy: crash,
+  },
+  {
+    name: 'forgets that a write failed',
+    file: groupCommit,
+    find: "    this.#state = { at: 'failed', error };\n",
+    replace: "    this.#state = { at: 'idle' };\n",
+    killedBy: crash,
+  },
+  {
+    name: 'calls fsync again after it failed',
+    file: writer,
+    find: '    await this.#file.sync();\n    this.#durableLeaves = written;',
+    replace: '    await this.#file.sync().catch(() => this.#file.sync());\n    this.#durableLeaves = written;',
+    killedBy: crash,
+  },
+  {
+    name: 'swallows a failed fsync',
+    file: writer,
+    find: '    await this.#file.sync();\n    this.#durableLeaves = written;',
+    replace: '    await this.#file.sync().catch(() => undefined);\n    this.#durableLeaves = written;',
+    killedBy: crash,
+  },
+  {
+    name: 'begins a file without syncing its directory',
+    file: writer,
+    find: '  await file.sync();\n  await disk.syncDirectory(directory);\n  return file;',
+    replace: '  await file.sync();\n  return file;',
+    killedBy: crash,
+  },
+  {
+    name: 'begins a file without syncing its header',
+    file: writer,
+    find: '  await file.sync();\n  await disk.syncDirectory(directory);\n  return file;',
+    replace: '  await disk.syncDirectory(directory);\n  return file;',
+    killedBy: crash,
+  },
+  {
+    name: 'calls a file sealed that was not synced',
+    file: writer,
+    find: '    await this.#file.sync();\n    this.#durableLeaves = this.leaves;\n',
+    replace: '    this.#durableLeaves = this.leaves;\n',
+    killedBy: crash,
+  },
+  {
+    name: 'claims as durable what it is only writing',
+    file: writer,
+    find: 'durableThrough: this.#durableLeaves }',
+    replace: 'durableThrough: this.leaves }',
+    killedBy: crash,
+  },
+  {
+    name: 'takes a short write for a whole one',
+    file: logFile,
+    find: '    at += written;\n',
+    replace: '    at = source.length;\n',
+    killedBy: crash,
+  },
+  {
+    name: 'cuts the tail at the first bad frame, whatever follows',
+    file: logFile,
+    find: 'if (laterClaim !== null && laterClaim > leaves) return',
+    replace: 'if (laterClaim === -1) return',
+    killedBy: [...crash, 'test/log/recovery.test.ts'],
+  },
+  {
+    name: 'cuts what the signed head covers',
+    file: logFile,
+    find: 'if (checkpointSize > leaves) return',
+    replace: 'if (checkpointSize > leaves + 1_000_000) return',
+    killedBy: [...crash, ...tamper],
+  },
+  {
+    name: 'leaves a torn tail where it is',
+    file: recovery,
+    find: '      await file.truncate(end.offset);\n      await file.sync();\n',
+    replace: '',
+    killedBy: crash,
+  },
+  {
+    name: 'cuts a torn tail and does not sync the cut',
+    file: recovery,
+    find: '      await file.truncate(end.offset);\n      await file.sync();\n',
+    replace: '      await file.truncate(end.offset);\n',
+    killedBy: crash,
+  },
+  {
+    name: 'reads a file before it is synced',
+    file: recovery,
+    find: "    const file = await disk.open(path, 'write');\n    await file.sync();\n",
+    replace: "    const file = await disk.open(path, 'write');\n",
+    killedBy: crash,
+  },
+  {
+    name: 'reads names before their directory is synced',
+    file: recovery,
+    find: '  await disk.syncDirectory(logDirectory);\n  const manifest',
+    replace: '  const manifest',
+    killedBy: crash,
+  },
+  {
+    name: 'relies on a key file whose name is not durable',
+    file: 'src/log/keys.ts',
+    find: 'if (stored) await disk.syncDirectory(`${directory}/keys`);',
+    replace: '',
+    killedBy: crash,
+  },
+  {
+    name: 'does not compare the sealed root of a file',
+    file: recovery,
+    find: 'if (leaves !== record.leaves || root !== record.root) {',
+    replace: 'if (leaves !== record.leaves) {',
+    killedBy: ['test/log/recovery.test.ts'],
+  },
+  {
+    name: 'accepts a frame that fails its checksum',
+    file: logFile,
+    find: '  return view.getBigUint64(CHECKSUM_AT, true) === checksum(frame);',
+    replace: '  return view.getBigUint64(CHECKSUM_AT, true) !== 0n;',
+    killedBy: [...crash, ...tamper],
+  },
+  {
+    name: 'takes a frame from another place',
+    file: logFile,
+    find: 'source.u64() === offset;',
+    replace: 'source.u64() >= 0;',
+    killedBy: ['test/log/codec.test.ts', ...tamper, ...crash],
+  },
+  {
+    name: 'does not follow the chain',
+    file: chain,
+    find: "    if (!equalBytes(facts.previousHash, this.#previousHash)) throw malformed('a leaf that does not link to the one before it');\n",
+    replace: '',
+    killedBy: ['test/log/recovery.test.ts', 'test/log/log.test.ts'],
+  },
+  {
+    name: 'lets time stand still',
+    file: log,
+    find: 'max(this.#lastInstant, this.#handedOut) + 1n',
+    replace: 'max(this.#lastInstant, this.#handedOut)',
+    killedBy: crash,
+  },
+  {
+    name: 'follows the clock backwards',
+    file: log,
+    find: '    return max(this.#options.clock.now(), max(this.#lastInstant, this.#handedOut) + 1n);',
+    replace: '    return this.#options.clock.now();',
+    killedBy: crash,
+  },
+  {
+    name: 'seals without waiting for what it covers',
+    file: log,
+    find: '    await acknowledged;\n    await this.#writeCheckpoint(covering);',
+    replace: '    await this.#writeCheckpoint(covering);\n    await acknowledged;',
+    killedBy: crash,
+  },
+  {
+    name: 'closes without a seal',
+    file: log,
+    find: '    if (!this.#hasFailed()) await this.seal().catch(() => undefined);\n',
+    replace: '',
+    killedBy: [...crash, ...tamper],
+  },
+  {
+    name: 'verify trusts the link',
+    file: verify,
+    find: 'if (linked && !equalBytes(facts.previousHash, linked))',
+    replace: 'if (linked && facts.previousHash.length !== 32)',
+    killedBy: tamper,
+  },
+  {
+    name: 'verify trusts the payload',
+    file: verify,
+    find: 'if (!redacted && !equalBytes(sha256(payload), facts.payloadDigest)) {',
+    replace: 'if (payload.length === 0) {',
+    killedBy: tamper,
+  },
+  {
+    name: 'verify ignores signed heads',
+    file: verify,
+    find: '      else if (!equalBytes(root, this.#tree.root())) this.#find(place, null, `commits to another root over ${size} leaves`);\n',
+    replace: '',
+    killedBy: tamper,
+  },
+  {
+    name: 'verify ignores heads that the log never reached',
+    file: verify,
+    find: 'for (const { size, place } of this.#expected) this.#find(',
+    replace: 'for (const { size, place } of []) this.#find(',
+    killedBy: tamper,
+  },
+];
