@@ -262,6 +262,7 @@ function decodeType(source: ByteReader): TypeBody {
     const dims = source.u32();
     properties.push([property, { type, required: bit(0), masked: bit(1), indexed: bit(2), subject: bit(3), dims }]);
   }
+  checkDistinct(properties);
   const open = source.flag();
   const primaryKey = source.optionalText();
   const graphTriggers = [];
@@ -272,6 +273,10 @@ function decodeType(source: ByteReader): TypeBody {
   // fromEntries defines own properties: one named `__proto__` is a property like any other.
   const definition = { name, properties: Object.fromEntries(properties), open, primaryKey, graphTriggers, ontologyVersion };
   return { kind: 'type', definition };
+}
+
+function checkDistinct(named: readonly (readonly [string, unknown])[]): void {
+  if (new Set(named.map(([name]) => name)).size !== named.length) throw malformed('a name twice');
 }
 
 const tokenChanges = ['minted', 'rotated', 'revoked'] as const;
@@ -316,6 +321,7 @@ function decodeToken(source: ByteReader): TokenBody {
     if (kind === undefined) throw malformed('an unknown attribute kind');
     attributes.push([name, kind === 'string' ? source.text() : kind === 'number' ? source.f64() : source.flag()]);
   }
+  checkDistinct(attributes);
   const purposes = decodeTexts(source);
   const expiresAt = source.i64();
   const replaces = source.optionalText();

@@ -1,0 +1,121 @@
+/**
+ * `npm run fuzz -- <target> | --all [--n 20000] [--seed 1] [--only i]`: mutated seeds into one target after another.
+ * Fails when a target throws anything but a ServiceError, or needs more than 100 ms for an input. Prints one JSON line;
+ * a failure prints the command that shows it again. `--canary` runs the target that is broken on purpose: it must fail,
+ * or the runner sees nothing.
+ */
+import { readdirSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
+import { ServiceError } from '../../src/errors.ts';
+import { Dice, mutated } from './mutate.ts';
+
+/** One file of `targets/`: bytes that mean something to it, and what must hold for any bytes. */
+export interface FuzzTarget {
+  readonly name: string;
+  seeds(): readonly Uint8Array[];
+  run(bytes: Uint8Array): void;
+}
+
+export interface FuzzFailure {
+  readonly input: number;
+  readonly what: string;
+  readonly bytesHex: string;
+}
+
+export interface FuzzReport {
+  readonly target: string;
+  readonly inputs: number;
+  readonly refused: number;
+  readonly slowestMs: number;
+  readonly failure: FuzzFailure | null;
+}
+
+const inputMsMax = 100;
+const targetsFolder = new URL('targets/', import.meta.url);
+
+/** Input i depends on the seed and i alone, so any one can be run by itself. */
+export function fuzz(target: FuzzTarget, inputs: number, seed: number, first = 0): FuzzReport {
+  const seeds = target.seeds();
+  let refused = 0;
+  let slowestMs = 0;
+  for (let i = first; i < first + inputs; i++) {
+    const bytes = i < seeds.length ? seeds[i]! : mutated(seeds, new Dice(seed * 1_000_003 + i));
+    const outcome = attempt(target, bytes);
+    slowestMs = Math.max(slowestMs, outcome.ms);
+    if (outcome.refused) refused++;
+    const what = outcome.wrong ?? (outcome.ms > inputMsMax ? `took ${outcome.ms.toFixed(0)} ms` : null);
+    if (what === null) continue;
+    const failure = { input: i, what, bytesHex: Buffer.from(bytes).toString('hex').slice(0, 4096) };
+    return { target: target.name, inputs: i - first + 1, refused, slowestMs, failure };
+  }
+  return { target: target.name, inputs, refused, slowestMs, failure: null };
+}
+
+export async function loadTarget(name: string): Promise<FuzzTarget> {
+  return (await import(new URL(`${name}.ts`, targetsFolder).href)) as FuzzTarget;
+}
+
+/** Every target but the broken one. */
+export function targetNames(): string[] {
+  const files = readdirSync(targetsFolder).filter((file) => file.endsWith('.ts'));
+  return files.map((file) => file.slice(0, -3)).filter((name) => name !== 'canary');
+}
+
+interface Outcome {
+  readonly ms: number;
+  readonly refused: boolean;
+  readonly wrong: string | null;
+}
+
+/** The fastest of up to three runs counts: a busy machine is slow once, a slow parser always. */
+function attempt(target: FuzzTarget, bytes: Uint8Array): Outcome {
+  let ms = Number.POSITIVE_INFINITY;
+  let refused = false;
+  for (let run = 0; run < 3 && ms > inputMsMax; run++) {
+    const start = performance.now();
+    try {
+      target.run(bytes);
+    } catch (error) {
+      if (!(error instanceof ServiceError))
+        return { ms, refused, wrong: error instanceof Error ? (error.stack ?? error.message) : String(error) };
+      refused = true;
+    }
+    ms = Math.min(ms, performance.now() - start);
+  }
+  return { ms, refused, wrong: null };
+}
+
+async function main(): Promise<void> {
+  const { values, positionals } = parseArgs({
+    allowPositionals: true,
+    options: {
+      all: { type: 'boolean' },
+      canary: { type: 'boolean' },
+      n: { type: 'string', default: '20000' },
+      seed: { type: 'string', default: '1' },
+      only: { type: 'string' },
+    },
+  });
+  const names = values.canary ? ['canary'] : values.all ? targetNames() : positionals;
+  if (names.length === 0) throw new Error(`name a target: ${targetNames().join(', ')}, or --all`);
+  const [n, seed] = [Number(values.n), Number(values.seed)];
+  const only = values.only === undefined ? undefined : Number(values.only);
+  const started = performance.now();
+  const reports: FuzzReport[] = [];
+  for (const name of names) reports.push(fuzz(await loadTarget(name), only === undefined ? n : 1, seed, only ?? 0));
+  const seconds = (performance.now() - started) / 1000;
+  const failed = reports.filter(({ failure }) => failure !== null);
+  for (const { target, failure } of failed) {
+    console.error(
+      `${target}: ${failure!.what}\nagain: npm run fuzz -- ${target === 'canary' ? '--canary' : target} --seed ${seed} --only ${failure!.input}`,
+    );
+  }
+  const rssMiB = Math.round(process.memoryUsage().rss / 1_048_576);
+  console.log(
+    JSON.stringify({ suite: 'fuzz', seed, reports, seconds: Number(seconds.toFixed(2)), rssMiB, ok: failed.length === 0 }),
+  );
+  process.exitCode = failed.length === 0 ? 0 : 1;
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) await main();
