@@ -17,7 +17,8 @@ const steps = [
 
 for (const [name, command, args] of steps) {
   const started = performance.now();
-  const { status, error } = spawnSync(command, args, { cwd: root, stdio: ['ignore', 'inherit', 'inherit'] });
+  const env = { ...process.env, ...(update ? { ANNALS_UPDATE: '1' } : {}) };
+  const { status, error } = spawnSync(command, args, { cwd: root, env, stdio: ['ignore', 'inherit', 'inherit'] });
   if (error) throw error;
   console.log(`${status === 0 ? 'passed' : 'FAILED'}: ${name} (${((performance.now() - started) / 1000).toFixed(1)} s)`);
   if (status !== 0) process.exit(status ?? 1);
