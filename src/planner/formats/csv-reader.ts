@@ -193,10 +193,13 @@ export class CsvReader {
     }
   }
 
+  /** Zeros in front say nothing of how exact a number is. */
   #digitsIn(start: number, end: number): number {
     let digits = 0;
     for (let i = start; i < end && this.#bytes[i] !== 0x65 && this.#bytes[i] !== 0x45; i++) {
-      if (this.#bytes[i]! >= 0x30 && this.#bytes[i]! <= 0x39) digits++;
+      const byte = this.#bytes[i]!;
+      if (byte > 0x30 && byte <= 0x39) digits++;
+      else if (byte === 0x30 && digits > 0) digits++;
     }
     return digits;
   }

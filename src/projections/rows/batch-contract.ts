@@ -44,7 +44,7 @@ export function checkBatch(
   const cells: NamedColumn[] = [];
 
   for (const column of batch.columns) {
-    if (column.vector.kind === 'null' || isOwn(column.name, properties)) continue;
+    if (column.vector.kind === 'null' || isOwn(column.name, properties, before.primaryKey)) continue;
     const declared = properties.get(column.name);
     const property = declared ? widened(declared, column, before, batch.length, stored) : inferred(column, before, batch.length);
     if (typeof property === 'string') {
@@ -74,9 +74,10 @@ export function checkBatch(
   };
 }
 
-/** Columns that are read apart: key, bounds, and an `id` that nobody declared. */
-function isOwn(name: string, properties: ReadonlyMap<string, PropertyDefinition>): boolean {
-  return name === '_pk' || name === 'valid_from' || name === 'valid_to' || (name === 'id' && !properties.has('id'));
+/** Columns that are read apart: key, bounds, and an `id` that nobody declared, be it as primary key. */
+function isOwn(name: string, properties: ReadonlyMap<string, PropertyDefinition>, primaryKey: string | null): boolean {
+  if (name === 'id') return !properties.has('id') && primaryKey !== 'id';
+  return name === '_pk' || name === 'valid_from' || name === 'valid_to';
 }
 
 /** The definition of a column that nobody declared, or why it is refused. */

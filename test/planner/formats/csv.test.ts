@@ -67,6 +67,7 @@ describe('an open type infers CSV columns from all cells of the batch', () => {
   const columns: [string, string[], string][] = [
     ['integers', ['1', '-20', '9223372036854775807'], 'integer'],
     ['integers and decimals', ['1', '2.5'], 'number'],
+    ['decimals of seventeen digits', ['-0.23499999940395355', '5e-324'], 'number'],
     ['booleans', ['true', 'false'], 'boolean'],
     ['leading zeros', ['00501', '10001'], 'string'],
     ['more digits than i64', ['1', '9223372036854775808'], 'string'],
