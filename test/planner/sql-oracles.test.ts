@@ -8,156 +8,22 @@ import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { formatInstant } from '../../src/log/timestamp.ts';
 import { compareText } from '../../src/log/value.ts';
-import { type Row, TestStore } from '../harness.ts';
+import { Planner } from '../../src/planner/planner.ts';
+import { analyst, type Row, rowsOf, type TestStore } from '../harness.ts';
+import { asOf, multiset, openRandomTable, predicate, shown } from './random-table.ts';
 
-const keys = 24;
-const changes = 160;
 const runs = { numRuns: Number(process.env['SQL_ORACLE_RUNS'] ?? 120) };
 
 let store: TestStore;
 let instants: bigint[];
 
 beforeAll(async () => {
-  store = await TestStore.open('2024-01-01');
-  await store.register(
-    'T',
-    { k: 'string', i: 'integer', j: 'integer', x: 'number', s: 'string', b: 'boolean', t: 'timestamp' },
-    'k',
-  );
-  await grow(store);
+  store = await openRandomTable();
   instants = (await store.column('SELECT system_from FROM T')) as bigint[];
 });
 afterAll(async () => {
   await store.close();
 });
-
-/** A history of single and bulk writes, corrections with bounds, and deletions; the same in every run. */
-async function grow(target: TestStore): Promise<void> {
-  const [history] = fc.sample(fc.array(change, { minLength: changes, maxLength: changes }), { numRuns: 1, seed: 20240101 });
-  for (const step of history!) {
-    target.clock.wallNs += BigInt(step.minutes) * 60_000_000_000n;
-    if (step.kind === 'delete') {
-      if ((await target.column(`SELECT k FROM T AS OF CURRENT WHERE k = 'k${step.key}'`)).length > 0)
-        await target.delete('T', [`k${step.key}`]);
-      continue;
-    }
-    const bounds = step.bounds && {
-      valid_from: formatInstant(target.clock.wallNs - BigInt(step.bounds.back) * 3_600_000_000_000n),
-      ...(step.bounds.length > 0 && {
-        valid_to: formatInstant(target.clock.wallNs + BigInt(step.bounds.length - step.bounds.back) * 3_600_000_000_000n),
-      }),
-    };
-    await target.put(
-      'T',
-      step.rows.map((row) => ({ ...row, k: `k${row.k}`, ...bounds })),
-    );
-  }
-}
-
-const integer = fc.oneof(fc.integer({ min: -3, max: 3 }), fc.constantFrom(9007199254740993n, -9223372036854775808n, 2147483648));
-const text = fc.constantFrom('', 'a', 'A', 'ab', 'b%', 'ä', 'z', '\u{1F600}', '\uffee');
-const instant = fc.constantFrom('2024-01-01', '2024-01-02T03:04:05', '1969-12-31T23:59:59.999Z');
-const orNull = <T>(value: fc.Arbitrary<T>) => fc.option(value, { freq: 4 });
-
-const row = fc.record({
-  k: fc.integer({ min: 0, max: keys - 1 }),
-  i: orNull(integer),
-  j: orNull(fc.integer({ min: -2, max: 2 })),
-  x: orNull(fc.constantFrom(-1.5, -0, 0, 0.1, 2, 1e300)),
-  s: orNull(text),
-  b: orNull(fc.boolean()),
-  t: orNull(instant),
-});
-
-const change = fc.oneof(
-  {
-    weight: 5,
-    arbitrary: fc.record({
-      kind: fc.constant('put' as const),
-      minutes: fc.integer({ min: 0, max: 300 }),
-      rows: fc.uniqueArray(row, { minLength: 1, maxLength: 6, selector: ({ k }) => k }),
-      bounds: fc.option(fc.record({ back: fc.integer({ min: 0, max: 48 }), length: fc.integer({ min: 0, max: 24 }) }), {
-        freq: 3,
-      }),
-    }),
-  },
-  {
-    weight: 1,
-    arbitrary: fc.record({
-      kind: fc.constant('delete' as const),
-      minutes: fc.integer({ min: 0, max: 300 }),
-      key: fc.integer({ min: 0, max: keys - 1 }),
-    }),
-  },
-);
-
-const comparison = fc.constantFrom('=', '!=', '<', '<=', '>', '>=');
-const quoted = (value: string) => `'${value.replaceAll("'", "''")}'`;
-
-/** Predicates over the columns of T, with NULLs in every place. */
-const predicate = fc.letrec<{ bool: string; number: string }>((tie) => ({
-  number: fc.oneof(
-    { maxDepth: 2 },
-    fc.constantFrom('i', 'j', 'x', 'NULL'),
-    integer.map(String),
-    fc.constantFrom('0.5', '-1.5', '1e300'),
-    // Kept small, so that arithmetic never leaves 64 bits: an error would depend on which rows are evaluated.
-    fc
-      .tuple(fc.constantFrom('j', '2', '-1'), fc.constantFrom('+', '-', '*'), fc.constantFrom('j', '3'))
-      .map((parts) => `(${parts.join(' ')})`),
-  ),
-  bool: fc.oneof(
-    { maxDepth: 3 },
-    fc.tuple(tie('number'), comparison, tie('number')).map((parts) => parts.join(' ')),
-    fc.tuple(fc.constantFrom('s', 'k'), comparison, text.map(quoted)).map((parts) => parts.join(' ')),
-    fc.tuple(comparison, instant.map(quoted)).map(([op, value]) => `t ${op} ${value}`),
-    fc.constantFrom(
-      'b',
-      'b = TRUE',
-      'b != FALSE',
-      's = k',
-      's IS NULL',
-      'x IS NOT NULL',
-      "s LIKE 'a%'",
-      "s LIKE '%b\\%'",
-      "s NOT LIKE '_'",
-      "k LIKE 'k1%'",
-    ),
-    fc
-      .tuple(
-        fc.constantFrom('i', 'j', 'x'),
-        fc.constantFrom('IN', 'NOT IN'),
-        fc.array(orNull(integer), { minLength: 1, maxLength: 4 }),
-      )
-      .map(([column, word, list]) => `${column} ${word} (${list.map((each) => each ?? 'NULL').join(', ')})`),
-    fc
-      .tuple(fc.constantFrom('s', 'k'), fc.constantFrom('IN', 'NOT IN'), fc.array(orNull(text), { minLength: 1, maxLength: 3 }))
-      .map(
-        ([column, word, list]) => `${column} ${word} (${list.map((each) => (each === null ? 'NULL' : quoted(each))).join(', ')})`,
-      ),
-    fc
-      .tuple(tie('number'), fc.constantFrom('BETWEEN', 'NOT BETWEEN'), tie('number'), tie('number'))
-      .map(([v, word, low, high]) => `${v} ${word} ${low} AND ${high}`),
-    fc
-      .tuple(
-        fc.constantFrom('valid_from', 'system_from', 'valid_to'),
-        comparison,
-        fc.constantFrom('now()', "now() - INTERVAL '5 days'", "'2024-01-09'"),
-      )
-      .map((parts) => parts.join(' ')),
-    fc.tuple(tie('bool'), fc.constantFrom('AND', 'OR'), tie('bool')).map(([l, op, r]) => `(${l}) ${op} (${r})`),
-    tie('bool').map((inner) => `NOT (${inner})`),
-    fc.tuple(tie('bool'), tie('number')).map(([when, value]) => `CASE WHEN ${when} THEN ${value} ELSE j END > 0`),
-  ),
-})).bool;
-
-const asOf = fc.constantFrom('', '', ' AS OF CURRENT', " AS OF '2024-01-08'", " AS OF SYSTEM TIME '2024-01-08T12:00:00'");
-
-const shown = (rows: readonly Row[]) =>
-  rows.map((each) =>
-    JSON.stringify(each, (_, value: unknown) => (typeof value === 'bigint' ? `${value}n` : Object.is(value, -0) ? '-0' : value)),
-  );
-const multiset = (...parts: readonly (readonly Row[])[]) => parts.flatMap(shown).toSorted();
 
 describe('TLP: a predicate, its negation and its NULL make up the whole', () => {
   test('rows', async () => {
@@ -340,6 +206,30 @@ describe('pages and orders', () => {
         expect(new Set(distinct)).toEqual(new Set(all));
       }),
       runs,
+    );
+  });
+});
+
+describe('execution does not change the answer', () => {
+  test.each([1, 7, 64])('rows exchanged %i at a time', async (blockRows) => {
+    const planner = new Planner({ clock: store.clock, limits: { blockRows } });
+    const order = fc.constantFrom('', ' ORDER BY s DESC, j', ' ORDER BY x LIMIT 9', ' LIMIT 17');
+    const asked = fc.oneof(
+      fc.tuple(predicate, asOf, order).map(([p, when, tail]) => `SELECT * FROM T${when} WHERE ${p}${tail}`),
+      fc
+        .tuple(predicate, fc.constantFrom('s', 'b', 'x', 'j', 's, b'))
+        .map(
+          ([p, group]) =>
+            `SELECT ${group}, COUNT(*) AS n, SUM(j) AS sum, AVG(j) AS avg, MAX(s) AS last FROM T WHERE ${p} GROUP BY ${group} ORDER BY ${group}`,
+        ),
+      predicate.map((p) => `SELECT DISTINCT s, b FROM T WHERE ${p} ORDER BY s, b`),
+    );
+    await fc.assert(
+      fc.asyncProperty(asked, async (sql) => {
+        const answer = await store.invoke(analyst, 'query', (invocation) => planner.query(invocation, { sql }));
+        expect(shown(rowsOf(answer))).toEqual(shown(await store.rows(sql)));
+      }),
+      { numRuns: Math.ceil(runs.numRuns / 2) },
     );
   });
 });
