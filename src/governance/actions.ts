@@ -14,6 +14,8 @@ export const unitsAtStart: Readonly<Record<Action, number>> = {
   administer: 0,
 };
 
+export const touchesRows: ReadonlySet<Action> = new Set(['query', 'ingest', 'delete', 'remove']);
+
 /** What a command is called in policies, whatever the invocation that submits it is called. */
 export const actionOf: Readonly<Record<CommandKind, Action>> = {
   'put-rows': 'ingest',

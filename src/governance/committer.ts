@@ -9,7 +9,7 @@ import type { Appended, AppendOptions, LogStore } from '../log/log-store.ts';
 export class Committer {
   readonly #log: LogStore;
   readonly #apply: (entry: CommittedEntry) => void;
-  #halted: unknown = undefined;
+  #halted: { readonly cause: unknown } | undefined;
 
   constructor(log: LogStore, apply: (entry: CommittedEntry) => void) {
     this.#log = log;
@@ -19,7 +19,7 @@ export class Committer {
   /** Throws REL_UNAVAILABLE once an entry could not be applied. */
   checkRunning(): void {
     if (this.#halted === undefined) return;
-    throw new ServiceError('REL_UNAVAILABLE', 'the store has halted: an entry could not be applied', { cause: this.#halted });
+    throw new ServiceError('REL_UNAVAILABLE', 'the store has halted: an entry could not be applied', this.#halted);
   }
 
   commit(drafts: readonly EntryDraft[], options?: AppendOptions): Appended {
@@ -28,7 +28,7 @@ export class Committer {
     try {
       for (const entry of appended.entries) this.#apply(entry);
     } catch (cause) {
-      this.#halted = cause ?? new Error('unknown');
+      this.#halted = { cause };
       // Nobody will await them: a rejection must not end the process before it has said why.
       appended.acknowledged.catch(() => undefined);
       appended.written.catch(() => undefined);

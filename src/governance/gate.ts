@@ -24,7 +24,7 @@ import type { Command, Outcome } from '../projections/command.ts';
 import type { Decision } from '../projections/decision.ts';
 import type { Directory } from '../projections/directory/projection.ts';
 import { accessRecord, type Ending } from './access-record.ts';
-import { actionOf, typeNamed, unitsAtStart } from './actions.ts';
+import { actionOf, touchesRows, typeNamed, unitsAtStart } from './actions.ts';
 import { Quota } from './admission/quota.ts';
 import { AuditTrail, LiteralDigest } from './audit-trail.ts';
 import { TokenRegistry } from './authentication/token-registry.ts';
@@ -87,7 +87,7 @@ export class Gate implements GateContract {
   readonly #core: Core;
   #draining = false;
   #active = 0;
-  #idle: (() => void) | undefined;
+  #idle: (() => void)[] = [];
 
   constructor(parts: GateParts) {
     const { log, projections, settings } = parts;
@@ -122,14 +122,14 @@ export class Gate implements GateContract {
       return ending.answer;
     } finally {
       this.#active--;
-      if (this.#active === 0) this.#idle?.();
+      if (this.#active === 0) for (const wake of this.#idle.splice(0)) wake();
     }
   }
 
   /** Refuses new invocations and resolves when the running ones have ended, records included. */
   async drain(): Promise<void> {
     this.#draining = true;
-    if (this.#active > 0) await new Promise<void>((resolve) => (this.#idle = resolve));
+    if (this.#active > 0) await new Promise<void>((resolve) => this.#idle.push(resolve));
   }
 
   /** How `run` ended. Writes that it started and did not wait for are waited for: the record tells what they did. */
@@ -314,7 +314,7 @@ class GatedInvocation implements Invocation {
     if (this.#admittedFor === purpose) return;
     const { caller } = this;
     if (caller.branch !== 'main') throw new ServiceError('REL_NOT_FOUND', `there is no branch ${caller.branch}`);
-    checkPurpose(this.#core.purposes, purpose, caller.purposes, this.#request.purposeRequired ?? false);
+    checkPurpose(this.#core.purposes, purpose, caller.purposes, this.#purposeRequired);
     this.#takeUnits(unitsAtStart[this.#request.action]);
     this.#admittedFor = purpose;
   }
@@ -344,6 +344,12 @@ class GatedInvocation implements Invocation {
 
   get #purpose(): string | null {
     return (this.#facts.purpose ?? this.#request.purpose) || null;
+  }
+
+  /** A credential limited to purposes says for which of them it touches rows; its own upkeep needs none. */
+  get #purposeRequired(): boolean {
+    const { action, purposeRequired } = this.#request;
+    return purposeRequired === true || (this.caller.purposes.length > 0 && touchesRows.has(action));
   }
 
   get #tenantKey(): string {

@@ -343,7 +343,7 @@ describe('bounds of an invocation', () => {
     let finish = (): void => undefined;
     const running = world.invoke(caller(), 'query', () => new Promise<void>((resolve) => (finish = resolve)));
     let drained = false;
-    const drain = world.gate.drain().then(() => (drained = true));
+    const drain = Promise.all([world.gate.drain(), world.gate.drain()]).then(() => (drained = true));
     expect((await refusalOf(world.invoke(caller(), 'query', read))).code).toBe('REL_UNAVAILABLE');
     expect(drained).toBe(false);
     finish();
@@ -440,6 +440,21 @@ describe('purpose', () => {
       }),
     );
     expect(refusal.code).toBe('REL_PURPOSE_UNKNOWN');
+  });
+
+  test('a credential limited to purposes names one of them to touch rows, and none for its own upkeep', async () => {
+    const world = new World();
+    const limited = caller({ purposes: ['fraud'] });
+    for (const [action, act] of [
+      ['query', read],
+      ['ingest', write],
+    ] as const) {
+      expect((await refusalOf(world.invoke<unknown>(limited, action, act))).code).toBe('REL_PURPOSE');
+      expect((await refusalOf(world.invoke<unknown>(limited, action, act, 'analytics'))).code).toBe('REL_ACL');
+      await world.invoke<unknown>(limited, action, act, 'fraud:aml');
+    }
+    for (const action of ['inspect', 'audit', 'schema'] as const)
+      expect(await world.invoke(limited, action, read)).toBe('answer');
   });
 
   test('a door may require one', async () => {

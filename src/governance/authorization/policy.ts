@@ -43,7 +43,7 @@ export function authorise(rules: readonly Rule[], request: PolicyRequest): void 
   const decision = decide(rules, request);
   if (decision.allowed) return;
   if (decision.because.includes(forbidClassified)) {
-    throw new ServiceError('REL_HUMINT', `${request.objectType ?? 'this'} is a classified type`);
+    throw new ServiceError('REL_HUMINT', `${request.objectType} is a classified type`);
   }
   const why = decision.because.map((rule) => rule.says).join('; ') || 'no rule permits it';
   throw new ServiceError('REL_ACL', `${request.action} is denied: ${why}`);

@@ -18,10 +18,7 @@ export function purposeCovers(parent: string, purpose: string): boolean {
   );
 }
 
-/**
- * Decides about one purpose. `restrictedTo` are the purposes that the credential is limited to (empty: any registered
- * one); a limited credential must always say which of them it acts for.
- */
+/** Decides about one purpose. `restrictedTo` are the purposes that the credential is limited to; empty: any registered one. */
 export function checkPurpose(
   rules: PurposeRules,
   purpose: string | null,
@@ -29,7 +26,7 @@ export function checkPurpose(
   required: boolean,
 ): void {
   if (purpose === null || purpose === '') {
-    if (required || restrictedTo.length > 0) throw new ServiceError('REL_PURPOSE', 'a purpose is required and none was given');
+    if (required) throw new ServiceError('REL_PURPOSE', 'a purpose is required and none was given');
     return;
   }
   checkIdentifier(purpose, 'the purpose');

@@ -243,10 +243,10 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'governance: a restricted credential may leave its purpose out',
-    file: 'src/governance/authorization/purpose.ts',
-    find: 'required || restrictedTo.length > 0',
-    replace: 'required',
-    killedBy: authorization,
+    file: 'src/governance/gate.ts',
+    find: ' || (this.caller.purposes.length > 0 && touchesRows.has(action))',
+    replace: '',
+    killedBy: gate,
   },
   {
     name: 'governance: a bound token follows its header anywhere',
