@@ -113,7 +113,10 @@ export function compileFilter(predicate: Bound, shape: Shape): FilterKernel {
     const test = code.truth(bound, 'true');
     mask = cost > 0 || mask === '' ? test : `${mask} & ${test}`;
   }
-  return code.finish<FilterKernel>('columns, context, selection, first, count, out', `out[kept] = i; kept += ${mask} ? 1 : 0;`);
+  return code.finish<FilterKernel>(
+    'columns, context, selection, first, count, out',
+    `out[kept] = i; kept = (kept + ((${mask}) & 1)) | 0;`,
+  );
 }
 
 export function compileProject(bound: Bound, shape: Shape): CompiledProject {
@@ -188,7 +191,7 @@ class KernelCode {
   }
 
   cost(bound: Bound): number {
-    if (this.#tableColumn(bound)) return 0;
+    if (this.#tableColumn(bound) !== null) return 0;
     if (mayRaise(bound)) return 1;
     return touchesText(bound, this.#shape.columns) ? 2 : bound.kind === 'case' ? 1 : 0;
   }
@@ -196,7 +199,7 @@ class KernelCode {
   /** Code that is 1 (or true) exactly where the condition is true, or exactly where it is false. */
   truth(bound: Bound, rail: Rail): string {
     const dictionaryColumn = this.#tableColumn(bound);
-    if (dictionaryColumn) return this.#lookup(bound, dictionaryColumn, rail);
+    if (dictionaryColumn !== null) return this.#lookup(bound, dictionaryColumn, rail);
     switch (bound.kind) {
       case 'not':
         return this.truth(bound.operand, rail === 'true' ? 'false' : 'true');
@@ -210,7 +213,7 @@ class KernelCode {
       case 'is-null': {
         const ok = this.#notNull(bound.operand);
         if (ok === null) return rail === 'true' ? '0' : '1';
-        return rail === 'true' ? `(${ok} ? 0 : 1)` : ok;
+        return rail === 'true' ? `(${ok} ^ 1)` : ok;
       }
       case 'in':
         return this.#in(bound, rail);
@@ -244,7 +247,7 @@ class KernelCode {
       default: {
         const isTrue = this.#temporary(this.truth(bound, 'true'));
         const isFalse = this.#temporary(this.truth(bound, 'false'));
-        return { code: `(${isTrue} ? 1 : 0)`, ok: `(${isTrue} | ${isFalse})`, rep: 'bool' };
+        return { code: `(${isTrue} & 1)`, ok: `(${isTrue} | ${isFalse})`, rep: 'bool' };
       }
     }
   }
@@ -383,12 +386,29 @@ class KernelCode {
     const left = this.value(bound.left);
     const right = this.value(bound.right);
     if (left.ok === '0' || right.ok === '0') return '0';
+    const leftWords = this.#words(bound.left, right);
+    const rightWords = this.#words(bound.right, left);
+    if (leftWords && rightWords) return both(both(left.ok, right.ok), compareWords(leftWords, rightWords, op));
     const l = this.#beside(bound.left, left, right);
     const r = this.#beside(bound.right, right, left);
     // Comparing a bigint with a double is exact in this language, as long as nothing converts either.
     const strict = (left.rep === 'big') === (right.rep === 'big') || l !== left.code || r !== right.code;
     const sign = op === '=' ? (strict ? '===' : '==') : op === '!=' ? (strict ? '!==' : '!=') : op;
     return both(both(left.ok, right.ok), `(${l} ${sign} ${r})`);
+  }
+
+  /** High and low halves of a 64-bit column, or of an integer constant beside one: far cheaper to compare than bigints. */
+  #words(bound: Bound, other: Value): Words | null {
+    if (bound.kind === 'column' && this.#shape.columns[bound.index]!.kind === 'i64' && bound.type !== 'number') {
+      const words = this.#once(`${this.#vector(bound.index)}w`, `help.words(c${bound.index}v)`);
+      return { high: `${words}[2 * i + 1]`, low: `${words}[2 * i]` };
+    }
+    if (bound.kind !== 'parameter' || other.rep !== 'big') return null;
+    const { letter } = this.#shape.context.parameters[bound.index]!;
+    if (letter !== 'i' && letter !== 'b') return null;
+    const high = this.#once(`p${bound.index}h`, `Number(context.parameters[${bound.index}].big >> 32n)`);
+    const low = this.#once(`p${bound.index}w`, `Number(BigInt.asIntN(32, context.parameters[${bound.index}].big))`);
+    return { high, low };
   }
 
   /** A small integer constant beside a bigint column is better a bigint too. */
@@ -445,13 +465,14 @@ class KernelCode {
     if (vector.kind === 'null') return { code: '0', ok: '0', rep: 'code' };
     const name = this.#vector(bound.index);
     const ok = this.#ok(bound.index);
-    if (vector.kind === 'text') return { code: `${interner}.ofBytes(${name}h, ${name}o[i], ${name}o[i + 1])`, ok, rep: 'code' };
-    const table = this.#once(`${name}f${interner}`, `${interner}.foreign(${name}d)`);
-    return {
-      code: `(${table}[${name}v[i]] ? ${table}[${name}v[i]] - 1 : ${interner}.ofForeign(${name}d, ${name}v[i]))`,
-      ok,
-      rep: 'code',
-    };
+    let code: string;
+    if (vector.kind === 'text') code = `${interner}.ofBytes(${name}h, ${name}o[i], ${name}o[i + 1])`;
+    else {
+      const table = this.#once(`${name}f${interner}`, `${interner}.foreign(${name}d)`);
+      code = `(${table}[${name}v[i]] ? ${table}[${name}v[i]] - 1 : ${interner}.ofForeign(${name}d, ${name}v[i]))`;
+    }
+    // Under a NULL there may be a code that no dictionary has.
+    return { code: ok === null ? code : `(${ok} ? ${code} : 0)`, ok, rep: 'code' };
   }
 
   #internerOf(bound: Bound): string {
@@ -512,12 +533,13 @@ class KernelCode {
     const name = this.#vector(index);
     const table = this.#once(`t${site}`, `context.truthTable(sites[${site}], ${name}d, count)`);
     const bytes = this.#once(`t${site}y`, `${table}.bytes`);
-    const bit = rail === 'true' ? 1 : 2;
-    const verdict = `((${bytes}[${name}v[i]] || ${table}.fill(${name}v[i])) & ${bit})`;
+    const verdict = `(${bytes}[${name}v[i]] || ${table}.fill(${name}v[i]))`;
     const ok = this.#ok(index);
-    if (ok === null) return bit === 1 ? verdict : `(${verdict} >> 1)`;
-    const ofNull = this.#once(`t${site}n${bit}`, `${table}.ofNull & ${bit}`);
-    return `((${ok} ? ${verdict} : ${ofNull}) ? 1 : 0)`;
+    const shift = rail === 'true' ? '' : ' >> 1';
+    if (ok === null) return `((${verdict}${shift}) & 1)`;
+    // Under a NULL there may be a code that no dictionary has: it is not looked up.
+    const ofNull = this.#once(`t${site}n`, `${table}.ofNull`);
+    return `(((${ok} ? ${verdict} : ${ofNull})${shift}) & 1)`;
   }
 
   /** Code for "is not NULL" of any expression; null where it never is NULL. */
@@ -581,6 +603,20 @@ class KernelCode {
   }
 }
 
+/** The low half is signed: an order between two of them takes `>>> 0`. */
+interface Words {
+  readonly high: string;
+  readonly low: string;
+}
+
+function compareWords(left: Words, right: Words, op: string): string {
+  const equal = `(${left.low} === ${right.low}) & (${left.high} === ${right.high})`;
+  if (op === '=') return `(${equal})`;
+  if (op === '!=') return `(1 - (${equal}))`;
+  const strict = op.slice(0, 1);
+  return `((${left.high} ${strict} ${right.high}) | ((${left.high} === ${right.high}) & (${left.low} >>> 0 ${op} ${right.low} >>> 0)))`;
+}
+
 const zero: Bound = { kind: 'parameter', index: -1, type: 'integer' };
 const zeroValue: Value = { code: '0', ok: null, rep: 'int' };
 
@@ -626,6 +662,7 @@ const helpers = {
     const bytes = encoder.encode(text);
     return pattern.matches(bytes, 0, bytes.length);
   },
+  words: (values: BigInt64Array): Int32Array => new Int32Array(values.buffer, values.byteOffset, values.length * 2),
   decode: (heap: Uint8Array, start: number, end: number): string => decoder.decode(heap.subarray(start, end)),
   equalBytes: (heap: Uint8Array, start: number, end: number, bytes: Uint8Array): boolean => {
     if (end - start !== bytes.length) return false;

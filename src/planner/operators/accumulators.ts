@@ -133,7 +133,9 @@ class CountAccumulator extends DoubleState implements Accumulator {
   update(batch: Batch, groups: Int32Array, groupsMax: number): void {
     const vector = this.#column === null ? null : batch.columns[this.#column]!;
     if (vector?.kind === 'null') return this.run('', none, null, batch, groups, groupsMax);
-    this.run('B++;', none, vector?.nulls ?? null, batch, groups, groupsMax);
+    const nulls = vector?.nulls ?? null;
+    if (this.single && nulls === null) this.b[0]! += batch.count;
+    else this.run('B++;', none, nulls, batch, groups, groupsMax);
   }
 
   result(groups: Int32Array): Vector {
