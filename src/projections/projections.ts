@@ -11,7 +11,8 @@ import type { Projection } from './projection.ts';
 import { Projector } from './projector.ts';
 import { Rows } from './rows/projection.ts';
 import { takeSnapshot } from './snapshot.ts';
-import { Timeline } from './temporal/timeline.ts';
+import type { Timeline } from '../log/timeline.ts';
+import { Temporal } from './temporal/projection.ts';
 
 export interface ProjectionsOptions {
   /** UUIDv7 text for a row that brings no key. */
@@ -22,7 +23,8 @@ export interface ProjectionsOptions {
 }
 
 export class Projections {
-  readonly timeline = new Timeline();
+  readonly #temporal = new Temporal();
+  readonly timeline: Timeline = this.#temporal.timeline;
   readonly catalog = new Catalog();
   readonly directory = new Directory();
   readonly rows = new Rows(this.timeline);
@@ -32,7 +34,7 @@ export class Projections {
   constructor(options: ProjectionsOptions) {
     this.#options = options;
     // Rows turn positions into times, so the timeline stands before them.
-    this.projector = new Projector([this.timeline, this.catalog, this.directory, this.rows, ...(options.more ?? [])]);
+    this.projector = new Projector([this.#temporal, this.catalog, this.directory, this.rows, ...(options.more ?? [])]);
   }
 
   apply(entry: CommittedEntry): void {

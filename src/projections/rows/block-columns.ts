@@ -6,7 +6,7 @@ import type { Vector } from '../../log/columns.ts';
 import { FOREVER } from '../../log/timestamp.ts';
 import { VectorBuilder, cellAt } from '../../log/vector-builder.ts';
 import { pathColumn } from '../access-paths.ts';
-import type { Timeline } from '../temporal/timeline.ts';
+import type { Timeline } from '../../log/timeline.ts';
 import { gather } from './gather.ts';
 import type { Scopes } from './scopes.ts';
 import type { Segment } from './segment.ts';

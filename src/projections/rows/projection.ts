@@ -8,7 +8,7 @@ import { compareText } from '../../log/value.ts';
 import type { PathCodes, RowBlock, RowProvenance, RowReader, ScanEstimate, ScanRequest } from '../access-paths.ts';
 import type { StoredColumns } from '../catalog/commands.ts';
 import type { CheckpointReader, CheckpointWriter, Projection } from '../projection.ts';
-import type { Timeline } from '../temporal/timeline.ts';
+import type { Timeline } from '../../log/timeline.ts';
 import { provenanceOf } from './lineage.ts';
 import { estimateRows, scanRows, type ScanSource } from './scan.ts';
 import { Scopes } from './scopes.ts';

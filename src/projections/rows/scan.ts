@@ -1,6 +1,6 @@
 /** From a request to blocks: by key through the index, otherwise segment by segment, skipping what can't be visible. */
 import type { RowBlock, ScanEstimate, ScanRequest } from '../access-paths.ts';
-import type { Timeline } from '../temporal/timeline.ts';
+import type { Timeline } from '../../log/timeline.ts';
 import { BlockColumns, type ChosenRows } from './block-columns.ts';
 import type { Scopes } from './scopes.ts';
 import { NO_ROW, type Segment } from './segment.ts';

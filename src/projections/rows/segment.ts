@@ -10,7 +10,7 @@ import { assert } from '../../errors.ts';
 import type { Vector } from '../../log/columns.ts';
 import { FOREVER } from '../../log/timestamp.ts';
 import type { ColumnType } from '../../log/value.ts';
-import type { Timeline } from '../temporal/timeline.ts';
+import type { Timeline } from '../../log/timeline.ts';
 import type { ByteDictionary } from './byte-dictionary.ts';
 import { CodeColumn, type SavedCodes } from './code-column.ts';
 import { type SavedVector, SEGMENT_ROWS, SegmentColumn } from './segment-column.ts';

@@ -2,7 +2,7 @@
 import { deserialize, serialize } from 'node:v8';
 import { assert } from '../../errors.ts';
 import type { CheckpointReader, CheckpointWriter } from '../projection.ts';
-import type { Timeline } from '../temporal/timeline.ts';
+import type { Timeline } from '../../log/timeline.ts';
 import { Scopes } from './scopes.ts';
 import type { SegmentState } from './segment.ts';
 import { Table, type TableState } from './table.ts';

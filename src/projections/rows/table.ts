@@ -9,7 +9,7 @@ import type { Vector } from '../../log/columns.ts';
 import { cellAt } from '../../log/vector-builder.ts';
 import type { Cell, ColumnType } from '../../log/value.ts';
 import { FOREVER } from '../../log/timestamp.ts';
-import type { Timeline } from '../temporal/timeline.ts';
+import type { Timeline } from '../../log/timeline.ts';
 import { ByteDictionary, type SavedDictionary } from './byte-dictionary.ts';
 import { hashBytes } from './byte-hash.ts';
 import { PrimaryKeyIndex, type StoredKeys } from './primary-key-index.ts';

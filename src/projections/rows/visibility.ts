@@ -4,7 +4,7 @@
  */
 import { FOREVER } from '../../log/timestamp.ts';
 import type { ScanRequest, TimeBounds } from '../access-paths.ts';
-import type { Timeline } from '../temporal/timeline.ts';
+import type { Timeline } from '../../log/timeline.ts';
 import { OPEN, REMOVED, type Segment } from './segment.ts';
 
 export interface Visibility {
@@ -23,15 +23,15 @@ export interface Visibility {
 
 export function visibilityOf(request: { time: TimeBounds; after?: bigint }, basis: number, timeline: Timeline): Visibility {
   const { system, valid } = request.time;
-  const bound = system === 'all' ? basis : Math.min(basis, timeline.positionsThrough(system));
+  const bound = system === 'all' ? basis : Math.min(basis, timeline.positionAfter(system));
   return {
     // Nothing holds at FOREVER: it is no instant but the absence of an end.
     bound: system === FOREVER || valid === FOREVER ? 0 : bound,
     basis,
-    from: request.after === undefined ? 0 : timeline.positionsThrough(request.after),
+    from: request.after === undefined ? 0 : timeline.positionAfter(request.after),
     openOnly: system !== 'all',
     valid,
-    validBound: valid === 'all' ? Infinity : timeline.positionsThrough(valid),
+    validBound: valid === 'all' ? Infinity : timeline.positionAfter(valid),
   };
 }
 

@@ -4,7 +4,7 @@
  */
 import type { Vector } from '../../log/columns.ts';
 import type { ZonePredicate } from '../access-paths.ts';
-import type { Timeline } from '../temporal/timeline.ts';
+import type { Timeline } from '../../log/timeline.ts';
 import type { Segment } from './segment.ts';
 
 interface Zone {
