@@ -129,7 +129,11 @@ describe('system routes', () => {
 
   test('/status shows state and doors, and no log positions', async () => {
     const { json } = await world.call('GET', '/status');
-    expect(json).toMatchObject({ state: 'ready', wal_sync: 'interval', doors: [{ name: 'http', port: world.door.port, state: 'listening' }] });
+    expect(json).toMatchObject({
+      state: 'ready',
+      wal_sync: 'interval',
+      doors: [{ name: 'http', port: world.door.port, state: 'listening' }],
+    });
     expect(JSON.stringify(json)).not.toMatch(/position|leaves|tree/);
   });
 

@@ -47,8 +47,14 @@ export class StoreWorld {
       say: () => undefined,
     });
     const door = await openHttpDoor(service, loaded, () => doorStatuses(loaded));
-    const minted = await send(door.adminPort, 'POST', '/admin/tokens', { principal: 'tester' }, { authorization: `Bearer ${adminSecret}` });
-    return new StoreWorld(service, door, String(minted.json['token']));
+    const minted = await send(
+      door.adminPort,
+      'POST',
+      '/admin/tokens',
+      { principal: 'tester' },
+      { authorization: `Bearer ${adminSecret}` },
+    );
+    return new StoreWorld(service, door, minted.json['token'] as string);
   }
 
   async close(): Promise<void> {
@@ -80,6 +86,6 @@ export class StoreWorld {
   async tokenFor(fields: object): Promise<{ authorization: string }> {
     const { json, text } = await this.admin('POST', '/admin/tokens', fields);
     if (json['token'] === undefined) throw new Error(text);
-    return { authorization: `Bearer ${String(json['token'])}` };
+    return { authorization: `Bearer ${json['token'] as string}` };
   }
 }
