@@ -75,6 +75,10 @@ export const someCommands = (): fc.Arbitrary<Command>[] => [
     3,
     someEnd.map((write) => new DoWrite(write)),
   ),
+  ...repeat(
+    2,
+    fc.array(someWrite, { minLength: 2, maxLength: 4 }).map((writes) => new WriteTogether(writes)),
+  ),
   fc.integer({ min: -5_000, max: 200_000 }).map((seconds) => new Advance(seconds)),
   fc.constant(new Restart()),
   fc.nat().map((seed) => new Crash(seed)),
@@ -103,6 +107,23 @@ class DoWrite implements Command {
     const outcome = await real.write(this.write);
     assert.ok(!outcome.changed || outcome.systemFrom > real.readInstant, 'placed after every instant that a reader was given');
     apply(believed, this.write, outcome, real.clock.wallNs);
+  }
+}
+
+/** Writes under way at once: each is decided against those placed before it, whether they are durable yet or not. */
+class WriteTogether implements Command {
+  constructor(readonly writes: readonly Write[]) {}
+  check = (): boolean => true;
+  toString = (): string => `together ${this.writes.map(shown).join(' ')}`;
+
+  async run(believed: Believed, real: RealStore): Promise<void> {
+    believed.commands++;
+    const outcomes = await Promise.all(this.writes.map((write) => real.write(write)));
+    const placed = outcomes
+      .map((outcome, i) => ({ outcome, write: this.writes[i]! }))
+      .filter(({ outcome }) => outcome.changed)
+      .toSorted((a, b) => (a.outcome.systemFrom < b.outcome.systemFrom ? -1 : 1));
+    for (const { outcome, write } of placed) apply(believed, write, outcome, real.clock.wallNs);
   }
 }
 
