@@ -15,6 +15,7 @@ import { LocalLog } from './log/log.ts';
 import { masterKeys } from './master-keys.ts';
 import { Planner } from './planner/planner.ts';
 import { AuditProjection } from './projections/audit/projection.ts';
+import { writeCheckpoint } from './projections/checkpoint.ts';
 import { Projections } from './projections/projections.ts';
 
 export interface ServiceParts {
@@ -25,8 +26,10 @@ export interface ServiceParts {
   readonly version: string;
   /** One line for the operator. */
   readonly say: (line: string) => void;
-  /** Replay at open: entries applied so far. */
-  readonly onReplay?: (entries: number) => void;
+  /** Replay at open: entries applied so far, and the leaf hash of the last. */
+  readonly onReplay?: (entries: number, leafHash: Uint8Array) => void;
+  /** Saves the projections as they stand at a clean close, for `annals replay --check` to hold against a rebuild. */
+  readonly checkpointOnClose?: boolean;
   /** Seals the log after so long without writes; 0 only on close. */
   readonly sealIdleMs?: number;
   /** Yields to other work; `setImmediate` unless a simulation schedules. */
@@ -52,10 +55,12 @@ export class Service {
   readonly authenticator: Authenticator;
   #state: 'ready' | 'draining' | 'closed' = 'ready';
   readonly #unlock: () => Promise<void>;
+  readonly #parts: ServiceParts;
 
   private constructor(parts: ServiceParts, opened: Opened) {
     const { settings, clock, random } = parts;
     const { log, projections, audit, ids } = opened;
+    this.#parts = parts;
     this.settings = settings;
     this.version = parts.version;
     this.clock = clock;
@@ -118,9 +123,9 @@ export class Service {
         engineVersion: parts.version,
         walSync: settings.SERVICE_WAL_SYNC,
         sealIdleMs: parts.sealIdleMs ?? 1000,
-        replay: (entry) => {
+        replay: (entry, leafHash) => {
           projections.apply(entry);
-          parts.onReplay?.(++replayed);
+          parts.onReplay?.(++replayed, leafHash);
         },
         onEntry: (entry) => projections.apply(entry),
       });
@@ -150,11 +155,36 @@ export class Service {
     late.abort();
     const healthy = this.log.status().state !== 'failed';
     await this.log.close();
+    if (drained && healthy && this.#parts.checkpointOnClose) await this.#writeCheckpoints();
     this.#state = 'closed';
     await this.#unlock();
     return drained && healthy;
   }
+
+  async #writeCheckpoints(): Promise<void> {
+    const { disk, say } = this.#parts;
+    const { rows, projector } = this.projections;
+    if (rows.bytes > checkpointBytesMax) {
+      return say(
+        `projections over ${checkpointBytesMax / 2 ** 30} GiB are not saved at close; the next start rebuilds them as always`,
+      );
+    }
+    const directory = derivedDirectory(this.settings);
+    await disk.makeDirectory(directory);
+    const { logId } = this.log.status();
+    const last = hex(this.log.lastLeafHash);
+    // Everything placed is applied, so every projection stands at the last leaf.
+    for (const name of projector.names) await writeCheckpoint(disk, directory, projector, name, { logId, leafHash: () => last });
+  }
 }
+
+/** Derived files: deleting them loses nothing. */
+export const derivedDirectory = (settings: Settings): string => join(settings.SERVICE_DATA_DIR, 'projections');
+
+export const hex = (bytes: Uint8Array): string => Buffer.from(bytes).toString('hex');
+
+/** A saved state is held in memory once more while it is written. */
+const checkpointBytesMax = 2 * 2 ** 30;
 
 interface Opened {
   readonly log: LocalLog;

@@ -25,6 +25,7 @@ export async function withService<T>(
   options: DirectoryOptions,
   version: string,
   work: (service: Service) => Promise<T>,
+  onReplay?: (entries: number, leafHash: Uint8Array) => void,
 ): Promise<T> {
   const settings = directorySettings(options);
   checkBoot(settings);
@@ -37,7 +38,10 @@ export async function withService<T>(
     random: systemRandom,
     version,
     say: (line) => void process.stderr.write(`${line}\n`),
-    onReplay: (replayed) => progress.update((entries = replayed), 0, 'entries'),
+    onReplay: (replayed, leafHash) => {
+      onReplay?.(replayed, leafHash);
+      progress.update((entries = replayed), 0, 'entries');
+    },
   });
   progress.finish(entries, 'entries');
   try {

@@ -1,6 +1,8 @@
 /** `annals replay`: projections rebuilt from the log alone, and their digests. */
 import { systemClock } from '../clock.ts';
 import { ConfigError } from '../config.ts';
+import { hex } from '../service.ts';
+import { compareDerived, LeafHashes } from './derived.ts';
 import { exitCode } from './exit.ts';
 import { type DirectoryOptions, withService } from './local.ts';
 import { Progress } from './progress.ts';
@@ -10,35 +12,33 @@ export interface ReplayOptions extends DirectoryOptions {
   readonly check?: boolean;
 }
 
-/**
- * Opening the directory replays the log once. `--check` rebuilds a second time, entry by entry through the log's
- * reader instead of its recovery, and compares.
- */
+/** Opening the directory replays the log; `--check` then holds the derived files against it. */
 export function replayCommand(options: ReplayOptions, version: string): Promise<number> {
-  return withService(options, version, async ({ log, projections }) => {
-    const { projector } = projections;
-    const unknown = options.projection.find((name) => !projector.names.includes(name));
-    if (unknown !== undefined)
-      throw new ConfigError(`--projection: there is no ${unknown}; there are ${projector.names.join(', ')}`);
-    const names = options.projection.length > 0 ? options.projection : projector.names;
-    const opened = projections.digests();
+  const hashes = new LeafHashes();
+  const work = async (service: Parameters<typeof compareDerived>[0]): Promise<number> => {
+    const { log, projections } = service;
+    const { names } = projections.projector;
+    const unknown = options.projection.find((name) => !names.includes(name));
+    if (unknown !== undefined) throw new ConfigError(`--projection: there is no ${unknown}; there are ${names.join(', ')}`);
+    const wanted = new Set(options.projection.length > 0 ? options.projection : names);
+    const { leaves, positions } = log.status();
     let differing = 0;
     if (options.check) {
-      const progress = new Progress('rebuild', systemClock);
-      const { leaves } = log.status();
-      await projector.rebuild(projector.names, log.read(0), (leaf) => progress.update(leaf, leaves, 'entries'));
+      const progress = new Progress('compare', systemClock);
+      const states = await compareDerived(service, hashes, (leaf) => progress.update(leaf, leaves, 'entries'));
       progress.finish(leaves, 'entries');
+      for (const { projection, rebuilt, compared, basis, same } of states) {
+        if (!wanted.has(projection)) continue;
+        if (!same) differing++;
+        process.stdout.write(`${projection.padEnd(10)} ${rebuilt}  ${same ? 'same' : `DIFFERS from ${compared}`}  (${basis})\n`);
+      }
+    } else {
+      for (const [name, digest] of Object.entries(projections.digests())) {
+        if (wanted.has(name)) process.stdout.write(`${name.padEnd(10)} ${digest}\n`);
+      }
     }
-    const rebuilt = projections.digests();
-    for (const name of names) {
-      const same = opened[name] === rebuilt[name];
-      if (!same) differing++;
-      process.stdout.write(
-        `${name.padEnd(10)} ${rebuilt[name]}${options.check ? (same ? '  same' : `  DIFFERS from ${opened[name]}`) : ''}\n`,
-      );
-    }
-    const { leaves, positions } = log.status();
-    process.stdout.write(`${leaves} entries, ${positions} positions, root ${Buffer.from(log.head().root).toString('hex')}\n`);
+    process.stdout.write(`${leaves} entries, ${positions} positions, root ${hex(log.head().root)}\n`);
     return differing === 0 ? exitCode.ok : exitCode.found;
-  });
+  };
+  return withService(options, version, work, options.check ? hashes.note : undefined);
 }

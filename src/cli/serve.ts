@@ -33,6 +33,7 @@ export async function serveCommand(options: ServeOptions, version: string): Prom
     random: systemRandom,
     version,
     say,
+    checkpointOnClose: !settings.SERVICE_IN_MEMORY,
     onReplay: (replayed) => progress.update((entries = replayed), 0, 'entries'),
   });
   progress.finish(entries, 'entries');

@@ -10,6 +10,7 @@ import { localKeyFile, masterKeys } from '../master-keys.ts';
 import { exitCode } from './exit.ts';
 import { type DirectoryOptions, directorySettings } from './local.ts';
 import { count, Progress } from './progress.ts';
+import { replayCommand } from './replay.ts';
 
 export interface VerifyCommandOptions extends DirectoryOptions {
   readonly projections?: boolean;
@@ -23,7 +24,8 @@ const readOnlyDisk: Disk = {
   replaceFile: () => Promise.resolve(),
 };
 
-export async function verifyCommand(options: VerifyCommandOptions, _version: string): Promise<number> {
+/** `--projections` opens the directory like `replay --check` does, so it waits for a running server to be stopped. */
+export async function verifyCommand(options: VerifyCommandOptions, version: string): Promise<number> {
   const settings = directorySettings(options);
   const directory = settings.SERVICE_DATA_DIR;
   const keys = await readKeys(settings);
@@ -39,6 +41,7 @@ export async function verifyCommand(options: VerifyCommandOptions, _version: str
   process.stdout.write(
     options.json ? `${JSON.stringify({ ...report, ok, keys: keys.problem })}\n` : reportText(directory, report, keys),
   );
+  if (ok && options.projections) return replayCommand({ ...options, projection: [], check: true }, version);
   return ok ? exitCode.ok : exitCode.found;
 }
 

@@ -45,7 +45,7 @@ export interface LocalLogOptions {
   readonly sealIdleMs: number;
   readonly limits?: Partial<WriterLimits>;
   /** Gets every entry that is there, in order, before `open` returns. */
-  readonly replay: (entry: CommittedEntry) => void;
+  readonly replay: (entry: CommittedEntry, leafHash: Uint8Array) => void;
   /** Gets entries that the log writes by itself (`seal`), in the turn in which they are placed. */
   readonly onEntry?: (entry: CommittedEntry) => void;
 }
@@ -204,6 +204,11 @@ export class LocalLog implements LogStore {
     this.#state = { at: 'closed' };
   }
 
+  /** Of the newest entry that was placed: after `close`, what all of the log comes down to. */
+  get lastLeafHash(): Uint8Array {
+    return this.#previousHash;
+  }
+
   async #begin(): Promise<void> {
     const { origin, engineVersion, replay } = this.#options;
     const { entries, acknowledged } = this.#place(
@@ -211,7 +216,7 @@ export class LocalLog implements LogStore {
       { sync: true },
     );
     await acknowledged;
-    entries.forEach(replay);
+    for (const entry of entries) replay(entry, this.lastLeafHash);
   }
 
   #placeOwn(body: EntryBody): Appended {

@@ -38,7 +38,7 @@ export interface RecoveryOptions {
   readonly logDirectory: string;
   readonly keyring: Keyring;
   readonly origin: string;
-  readonly replay: (entry: CommittedEntry) => void;
+  readonly replay: (entry: CommittedEntry, leafHash: Uint8Array) => void;
 }
 
 export interface Recovered {
@@ -172,7 +172,7 @@ class Recovery {
         for (const stored of frameEntries(scanned.bytes, scanned.header)) {
           const entry = this.#chain.follow(stored);
           this.#checkHead();
-          this.#options.replay(entry);
+          this.#options.replay(entry, this.#chain.previousHash);
         }
       } catch (cause) {
         if (cause instanceof ServiceError) throw this.#corrupt(number, offset, cause.message, cause);
