@@ -68,9 +68,11 @@ export class ScopeCache {
   scopeOf(callerPath: string | null, pathCodes: PathCodes): Scope {
     const known = this.#scopes.get(callerPath);
     if (known !== undefined && known.allowed.length === pathCodes.size) return known;
+    // Snapshots hold on to the scope they were given: a grown one is a new one, and looks at new codes only.
     const allowed = new Uint8Array(pathCodes.size);
-    const codes: number[] = [];
-    for (let code = 0; code < pathCodes.size; code++) {
+    const codes = known === undefined ? [] : known.codes.slice();
+    if (known !== undefined) allowed.set(known.allowed);
+    for (let code = known?.allowed.length ?? 0; code < pathCodes.size; code++) {
       if (!sees(callerPath, pathCodes.path(code))) continue;
       allowed[code] = 1;
       codes.push(code);
