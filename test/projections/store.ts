@@ -34,7 +34,7 @@ export function contextOf(path: string | null): EntryContext {
 export function batchOf(columns: Columns, rows: readonly PlainRow[]): RowBatch {
   const named: NamedColumn[] = Object.entries(columns).map(([name, type]) => {
     const builder = new VectorBuilder(type, Math.max(1, rows.length));
-    for (const row of rows) builder.append(row[name] ?? null);
+    for (const row of rows) builder.append(Object.hasOwn(row, name) ? row[name]! : null);
     return { name, type, vector: builder.build() };
   });
   return { length: rows.length, columns: named };
