@@ -333,10 +333,24 @@ describe('tokens', () => {
     await small.close();
   });
 
-  test('without an admin credential the admin surface is 401 on free', async () => {
-    const bare = await StoreWorld.open();
+  test('without an admin credential the admin surface is 401 on free and 503 on server', async () => {
+    const bare = await StoreWorld.open({ SERVICE_ADMIN_TOKEN: '' });
     expect((await send(bare.door.adminPort, 'GET', '/admin/tokens')).status).toBe(401);
     await bare.close();
+    const server = await StoreWorld.open({
+      SERVICE_PROFILE: 'server',
+      SERVICE_HTTP_BIND: '127.0.0.1',
+      SERVICE_ADMIN_TOKEN: '',
+      SERVICE_BEARER_TOKEN: 'bootstrap-secret',
+      SERVICE_PURPOSES: 'test',
+      SERVICE_ERASURE_SIGNING_KEY: '11'.repeat(32),
+      SERVICE_KEK: '22'.repeat(32),
+    });
+    for (const authorization of ['', 'Bearer bootstrap-secret']) {
+      const reply = await send(server.door.adminPort, 'GET', '/admin/tokens', undefined, { authorization });
+      expect([reply.status, reply.json['type']]).toEqual([503, 'urn:annals:errors/REL_UNAVAILABLE']);
+    }
+    await server.close();
   });
 });
 
@@ -390,11 +404,23 @@ describe('audit', () => {
 });
 
 describe('open development', () => {
-  const open = { SERVICE_OPEN_DEV_ALLOWED: 'true' };
+  test('needs no credential while no token exists; the first one ends it', async () => {
+    const bare = await StoreWorld.open({ SERVICE_OPEN_DEV_ALLOWED: 'true', SERVICE_ADMIN_TOKEN: '' });
+    const ask = (headers: Record<string, string> = {}) =>
+      send(bare.door.port, 'POST', '/query', { sql: 'SELECT * FROM Note' }, headers);
+    expect((await send(bare.door.port, 'POST', '/ingest/auto?object_type=Note', { id: 'n' })).status).toBe(200);
+    expect((await ask()).status).toBe(200);
+    expect((await ask({ authorization: 'Bearer made-up' })).status).toBe(401);
 
-  test('needs no token while none exists; the first minted one ends it', async () => {
-    const bare = await StoreWorld.open(open);
-    // The world mints a token at its start, so the mode is over already.
+    const minted = await send(bare.door.adminPort, 'POST', '/admin/tokens', {});
+    expect(minted.status).toBe(201);
+    expect((await ask()).status).toBe(401);
+    expect((await ask({ authorization: `Bearer ${minted.json['token'] as string}` })).status).toBe(200);
+    await bare.close();
+  });
+
+  test('is not open where nobody allowed it', async () => {
+    const bare = await StoreWorld.open({ SERVICE_ADMIN_TOKEN: '' });
     expect((await send(bare.door.port, 'GET', '/status')).status).toBe(401);
     await bare.close();
   });

@@ -24,8 +24,9 @@ export class StoreWorld {
     this.token = token;
   }
 
+  /** With an admin credential, and a token for `call`; a setting of '' is left out. */
   static async open(settings: Readonly<Record<string, string>> = {}): Promise<StoreWorld> {
-    const env = {
+    const env: Record<string, string> = {
       SERVICE_IN_MEMORY: 'true',
       SERVICE_PORT: '0',
       SERVICE_ADMIN_BIND: '127.0.0.1:0',
@@ -37,6 +38,7 @@ export class StoreWorld {
       SERVICE_DRAIN_TIMEOUT_SECS: '5',
       ...settings,
     };
+    for (const [name, value] of Object.entries(env)) if (value === '') delete env[name];
     const loaded = loadSettings({ env, workingDirectory: '/nowhere', homeDirectory: '/nowhere' });
     const service = await Service.open({
       settings: loaded,
@@ -47,12 +49,14 @@ export class StoreWorld {
       say: () => undefined,
     });
     const door = await openHttpDoor(service, loaded, () => doorStatuses(loaded));
+    const { SERVICE_ADMIN_TOKEN: credential } = env;
+    if (credential === undefined) return new StoreWorld(service, door, '');
     const minted = await send(
       door.adminPort,
       'POST',
       '/admin/tokens',
       { principal: 'tester' },
-      { authorization: `Bearer ${adminSecret}` },
+      { authorization: `Bearer ${credential}` },
     );
     return new StoreWorld(service, door, minted.json['token'] as string);
   }
