@@ -41,7 +41,7 @@ export interface LocalLogOptions {
   readonly origin: string;
   readonly engineVersion: string;
   readonly walSync: WalSync;
-  /** A seal follows so long after the last write. */
+  /** A seal follows so long after the last write; 0: only on close. */
   readonly sealIdleMs: number;
   readonly limits?: Partial<WriterLimits>;
   /** Gets every entry that is there, in order, before `open` returns. */
@@ -96,7 +96,7 @@ export class LocalLog implements LogStore {
     const log = new LocalLog(options, logDirectory, recovered);
     if (log.#tree.size === 0) await log.#begin();
     // All that was replayed is durable, and from here on the signed head says so.
-    if (log.#tree.size > recovered.checkpointSize) await log.#writeCheckpoint(log.#signHead());
+    if (log.#tree.size > recovered.checkpointSize) await (log.#sealing = log.#writeCheckpoint(log.#signHead()));
     if (log.#tree.size > log.#sealedLeaves) log.#sealWhenIdle();
     return log;
   }
@@ -250,9 +250,9 @@ export class LocalLog implements LogStore {
     // Access records hide nothing from readers, and wait for an fsync that may be long in coming.
     if (position > place.position) this.#hidden.push({ leaf: encoded[encoded.length - 1]!.entry.leaf, time: place.time });
     const access = drafts.every(({ body }) => body.kind === 'access');
-    const promises = this.#commits.add(encoded, { sync, access });
+    const { acknowledged, written } = this.#commits.add(encoded, { sync, access });
     this.#sealWhenIdle();
-    return { entries: encoded.map(({ entry }) => entry), ...promises };
+    return { entries: encoded.map(({ entry }) => entry), acknowledged, written };
   }
 
   #nextTime(): bigint {
@@ -276,7 +276,7 @@ export class LocalLog implements LogStore {
   #sealWhenIdle(): void {
     const { clock, sealIdleMs } = this.#options;
     this.#lastWriteMs = clock.monotonicMs();
-    if (this.#sealTimer) return;
+    if (this.#sealTimer || sealIdleMs === 0) return;
     this.#sealTimer = true;
     void this.#waitAndSeal(sealIdleMs).finally(() => {
       this.#sealTimer = false;

@@ -21,7 +21,7 @@ import { textOfDict } from './column-codec.ts';
 import type { NamedColumn, Vector } from './columns.ts';
 import type { RowsBody } from './entry.ts';
 import { sha256 } from './sha256.ts';
-import { columnTypes, compareText } from './value.ts';
+import { type ColumnType, columnTypes, compareText } from './value.ts';
 
 export const ROW_FORMAT = 1;
 export const SALT_BYTES = 16;
@@ -106,23 +106,34 @@ function rootOfNodes(nodes: Buffer, count: number): Uint8Array {
 }
 
 /** A column laid flat: one shape whatever the vector's kind, because a row loop over many shapes is several times slower. */
-interface CellSource {
-  readonly name: string;
-  /** u16 length, name, type: what every cell of the column starts with, as words, the last one padded with zeros. */
-  readonly head: Uint32Array;
-  readonly headBytes: number;
+class CellSource {
+  readonly head: CellHead;
   readonly form: Form;
   readonly nulls: Uint8Array | null;
   /** Values of `i32` and `f64`. */
-  readonly numbers: Int32Array | Float64Array;
-  readonly wide: BigInt64Array;
-  readonly bytes: Uint8Array;
-  readonly bytesView: DataView;
-  readonly offsets: Uint32Array;
-  readonly floats: Float32Array;
-  readonly dims: number;
+  numbers: Int32Array | Float64Array = noNumbers;
+  wide: BigInt64Array = noWide;
+  bytes: Uint8Array = noBytes;
+  /** Over `bytes`; null where there are too few rows to be worth it. */
+  bytesView: DataView | null = null;
+  offsets: Uint32Array = noOffsets;
+  floats: Float32Array = noFloats;
+  dims = 0;
   /** No cell of the column takes more. */
-  readonly cellBytesMax: number;
+  cellBytesMax = 8;
+
+  constructor(head: CellHead, form: Form, nulls: Uint8Array | null) {
+    this.head = head;
+    this.form = form;
+    this.nulls = nulls;
+  }
+}
+
+/** u16 length, name, type: what every cell of a column starts with, as words, the last one padded with zeros. */
+interface CellHead {
+  readonly name: string;
+  readonly words: Uint32Array;
+  readonly bytes: number;
 }
 
 const Form = { text: 0, integer: 1, number: 2, wide: 3, bool: 4, vec: 5 } as const;
@@ -131,7 +142,6 @@ type Form = (typeof Form)[keyof typeof Form];
 const noNumbers = new Float64Array(0);
 const noWide = new BigInt64Array(0);
 const noBytes = new Uint8Array(0);
-const noView = new DataView(noBytes.buffer);
 const noOffsets = new Uint32Array(0);
 const noFloats = new Float32Array(0);
 
@@ -160,9 +170,9 @@ class RowHasher {
     this.#validFrom = validFrom.vector;
     this.#validTo = validTo.vector;
     this.#columns = body.cells.columns.map((column) => cellSource(column, rows)).filter((source) => source !== null);
-    this.#columns.sort((a, b) => compareText(a.name, b.name));
+    this.#columns.sort((a, b) => compareText(a.head.name, b.head.name));
     this.#start = this.#writeShared(path);
-    const cells = this.#columns.reduce((sum, { headBytes, cellBytesMax }) => sum + headBytes + cellBytesMax, 0);
+    const cells = this.#columns.reduce((sum, { head, cellBytesMax }) => sum + head.bytes + cellBytesMax, 0);
     this.#rowBytesMax = this.#start + 64 + (this.#pk?.cellBytesMax ?? 4) + cells;
   }
 
@@ -213,8 +223,9 @@ class RowHasher {
       const { nulls, head } = column;
       if (nulls !== null && nulls[row] === 1) continue;
       // Word by word, past the end where need be: what follows is written next, over the excess.
-      for (let k = 0; k < head.length; k++) view.setUint32(at + k * 4, head[k]!);
-      at = writeCell(column, row, target, view, at + column.headBytes);
+      const { words } = head;
+      for (let k = 0; k < words.length; k++) view.setUint32(at + k * 4, words[k]!);
+      at = writeCell(column, row, target, view, at + head.bytes);
     }
     return at;
   }
@@ -225,43 +236,78 @@ function cellSource({ name, type, vector: given }: NamedColumn, rows: number): C
   const vector = given.kind === 'dict' ? textOfDict(given.values, given.dictionary, given.nulls, rows) : given;
   if (vector.kind === 'null') return null;
   assert(vector.kind !== 'dict', 'dict vectors were turned into text');
-  const nameBytes = encoder.encode(name);
-  const headBytes = 3 + nameBytes.length;
-  const padded = new DataView(new ArrayBuffer((headBytes + 3) & ~3));
-  padded.setUint16(0, nameBytes.length);
-  new Uint8Array(padded.buffer).set(nameBytes, 2);
-  padded.setUint8(headBytes - 1, columnTypes.indexOf(type));
-  const head = Uint32Array.from({ length: padded.byteLength / 4 }, (_, i) => padded.getUint32(i * 4));
-  const bytes = { bytes: noBytes, bytesView: noView, offsets: noOffsets };
-  const common = {
-    name,
-    head,
-    headBytes,
-    nulls: vector.nulls,
-    numbers: noNumbers,
-    wide: noWide,
-    ...bytes,
-    floats: noFloats,
-    dims: 0,
-  };
+  const source = new CellSource(cellHead(name, type), formOf(vector, type), vector.nulls);
   switch (vector.kind) {
-    case 'text': {
-      let longest = 0;
-      for (let i = 0; i < rows; i++) longest = Math.max(longest, vector.offsets[i + 1]! - vector.offsets[i]!);
-      const { heap, offsets } = vector;
-      const bytesView = new DataView(heap.buffer, heap.byteOffset, heap.byteLength);
-      return { ...common, form: Form.text, bytes: heap, bytesView, offsets, cellBytesMax: 4 + longest };
-    }
+    case 'text':
+      source.bytes = vector.heap;
+      source.offsets = vector.offsets;
+      source.cellBytesMax = 4 + longestCell(vector.offsets, rows);
+      if (rows >= VIEW_ROWS_MIN)
+        source.bytesView = new DataView(vector.heap.buffer, vector.heap.byteOffset, vector.heap.byteLength);
+      return source;
     case 'i32':
     case 'f64':
-      return { ...common, form: type === 'number' ? Form.number : Form.integer, numbers: vector.values, cellBytesMax: 8 };
+      source.numbers = vector.values;
+      return source;
     case 'i64':
-      return { ...common, form: Form.wide, wide: vector.values, cellBytesMax: 8 };
+      source.wide = vector.values;
+      return source;
     case 'bool':
-      return { ...common, form: Form.bool, bytes: vector.values, cellBytesMax: 1 };
+      source.bytes = vector.values;
+      return source;
     case 'vec':
-      return { ...common, form: Form.vec, floats: vector.values, dims: vector.dims, cellBytesMax: 4 + 4 * vector.dims };
+      source.floats = vector.values;
+      source.dims = vector.dims;
+      source.cellBytesMax = 4 + 4 * vector.dims;
+      return source;
   }
+}
+
+function formOf(vector: Exclude<Vector, { kind: 'null' | 'dict' }>, type: ColumnType): Form {
+  switch (vector.kind) {
+    case 'text':
+      return Form.text;
+    case 'i32':
+    case 'f64':
+      return type === 'number' ? Form.number : Form.integer;
+    case 'i64':
+      return Form.wide;
+    case 'bool':
+      return Form.bool;
+    case 'vec':
+      return Form.vec;
+  }
+}
+
+function longestCell(offsets: Uint32Array, rows: number): number {
+  let longest = 0;
+  for (let i = 0; i < rows; i++) {
+    const size = offsets[i + 1]! - offsets[i]!;
+    if (size > longest) longest = size;
+  }
+  return longest;
+}
+
+const VIEW_ROWS_MIN = 16;
+const HEADS_MAX = 4096;
+const heads = new Map<ColumnType, Map<string, CellHead>>(columnTypes.map((type) => [type, new Map()]));
+
+/** Kept by name: for an entry of one row, making the heads would cost more than all the rest. */
+function cellHead(name: string, type: ColumnType): CellHead {
+  const ofType = heads.get(type)!;
+  const known = ofType.get(name);
+  if (known) return known;
+  const nameBytes = encoder.encode(name);
+  const bytes = 3 + nameBytes.length;
+  const padded = new DataView(new ArrayBuffer((bytes + 3) & ~3));
+  padded.setUint16(0, nameBytes.length);
+  new Uint8Array(padded.buffer).set(nameBytes, 2);
+  padded.setUint8(bytes - 1, columnTypes.indexOf(type));
+  const words = Uint32Array.from({ length: padded.byteLength / 4 }, (_, i) => padded.getUint32(i * 4));
+  if (ofType.size >= HEADS_MAX) ofType.clear();
+  const head = { name, words, bytes };
+  ofType.set(name, head);
+  return head;
 }
 
 function writeCell(column: CellSource, row: number, target: Uint8Array, view: DataView, at: number): number {
@@ -272,7 +318,7 @@ function writeCell(column: CellSource, row: number, target: Uint8Array, view: Da
       const size = offsets[row + 1]! - start;
       view.setUint32(at, size);
       if (size > 128) target.set(bytes.subarray(start, start + size), at + 4);
-      else if (start + size + 3 < bytes.length) {
+      else if (bytesView !== null && start + size + 3 < bytes.length) {
         for (let i = 0; i < size; i += 4) view.setUint32(at + 4 + i, bytesView.getUint32(start + i));
       } else for (let i = 0; i < size; i++) target[at + 4 + i] = bytes[start + i]!;
       return at + 4 + size;
