@@ -35,15 +35,22 @@ export class CanonicalHash {
   }
 
   bytes(value: Uint8Array): void {
-    this.number(value.length);
-    if (value.length > this.#buffer.length) {
+    this.range(value, 0, value.length);
+  }
+
+  /** source[start..end), without a view of its own where it is short. */
+  range(source: Uint8Array, start: number, end: number): void {
+    const size = end - start;
+    this.number(size);
+    if (size > this.#buffer.length) {
       this.#flush();
-      this.#hash.update(value);
+      this.#hash.update(source.subarray(start, end));
       return;
     }
-    this.#reserve(value.length);
-    this.#buffer.set(value, this.#used);
-    this.#used += value.length;
+    this.#reserve(size);
+    if (size <= 64) for (let i = 0; i < size; i++) this.#buffer[this.#used + i] = source[start + i]!;
+    else this.#buffer.set(source.subarray(start, end), this.#used);
+    this.#used += size;
   }
 
   /** A JSON-like value. Keys of objects in codepoint order; bigint, null and absent members told apart. */

@@ -96,7 +96,7 @@ export class Rows implements Projection, StoredColumns {
   /** Over values, never over layouts: segment sizes, widths, dictionaries and codes leave no trace. */
   digest(): string {
     const hash = new CanonicalHash();
-    for (const type of this.#types()) hashTable(hash, this.#tables.get(type)!, this.#scopes);
+    for (const type of this.#types()) hashTable(hash, this.#tables.get(type)!, this.#scopes, this.timeline);
     return hash.hex();
   }
 
