@@ -280,6 +280,8 @@ export class LocalLog implements LogStore {
     this.#sealTimer = true;
     void this.#waitAndSeal(sealIdleMs).finally(() => {
       this.#sealTimer = false;
+      // Something may have been written while the seal was: it needs one of its own.
+      if (this.#state.at === 'open' && this.#tree.size > this.#sealedLeaves) this.#sealWhenIdle();
     });
   }
 

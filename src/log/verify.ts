@@ -88,6 +88,8 @@ class Verification {
   readonly #expected: ExpectedRoot[] = [];
   readonly #heads: { readonly origin: string; readonly place: string }[] = [];
   #origin: string | null = null;
+  /** A next file that a crash left unlisted. */
+  #begun: { readonly place: string; readonly firstLeaf: number } | null = null;
   #findingsLeftOut = 0;
 
   // Where the walk stands. A null means that a gap before it leaves nothing to compare with.
@@ -124,6 +126,9 @@ class Verification {
     for (const [i, record] of records.entries()) await this.#checkFile(record, i === records.length - 1);
     this.#compareRoots();
     for (const { size, place } of this.#expected) this.#find(place, null, `commits to ${size} leaves; the log has ${this.#leaf}`);
+    if (this.#begun && this.#begun.firstLeaf > this.#leaf) {
+      this.#find(this.#begun.place, null, `begins with leaf ${this.#begun.firstLeaf}; the log before it has ${this.#leaf}`);
+    }
     // A crash can come between the first seal and the first checkpoint, and not later.
     if (checkpoint === null && this.#seals > 1) this.#find('log/checkpoint', null, 'missing from a log that was sealed');
     await this.#checkBlobs();
@@ -154,9 +159,8 @@ class Verification {
     let manifest: Manifest | undefined;
     try {
       const bytes = await this.#options.disk.readFile(manifestPath(this.#log));
-      if (bytes) manifest = parseManifest(Buffer.from(bytes).toString('latin1'));
-      else if (present.length > 0) this.#find('log/manifest', null, 'missing, and there are log files');
-      else this.#find('log', null, 'there is no log here');
+      if (!bytes) return await this.#withoutManifest(present);
+      manifest = parseManifest(Buffer.from(bytes).toString('latin1'));
     } catch (error) {
       this.#find('log/manifest', null, messageOf(error));
     }
@@ -174,13 +178,30 @@ class Verification {
     return records;
   }
 
+  /** A crash may come between the first file's creation and the manifest's; nothing has been said to be durable then. */
+  async #withoutManifest(present: readonly string[]): Promise<readonly LogFileRecord[]> {
+    for (const name of present) await this.#noteUnlisted(name);
+    if (present.length > 1) this.#find('log/manifest', null, 'missing, and there are log files');
+    else if (present.length === 0) this.#find('log', null, 'there is no log here');
+    return [];
+  }
+
   async #noteUnlisted(name: string): Promise<void> {
     const file = await this.#options.disk.open(`${this.#log}/${name}`, 'read');
     const length = await file.size();
-    const frame = await nextFrame(new FileWindow(file, length), Number(name.slice(0, 8)), 0, length);
+    const window = new FileWindow(file, length);
+    const frame = await nextFrame(window, Number(name.slice(0, 8)), 0, length);
+    const head = await window.view(0, Math.min(length, FILE_HEADER_BYTES));
     await file.close();
-    if (frame) this.#find(`log/${name}`, null, 'holds entries and is not in the manifest');
-    else this.#notes.push(`log/${name} is not in the manifest and holds no entry`);
+    if (frame) return this.#find(`log/${name}`, null, 'holds entries and is not in the manifest');
+    this.#notes.push(`log/${name} is not in the manifest and holds no entry`);
+    try {
+      // It was begun after everything before it had been synced.
+      const { firstLeaf, logId } = decodeFileHeader(head);
+      if (logId === this.#logId) this.#begun = { place: `log/${name}`, firstLeaf };
+    } catch {
+      // Not even its header is whole, so it says nothing.
+    }
   }
 
   async #readCheckpoint(): Promise<VerifyReport['checkpoint']> {
@@ -406,7 +427,7 @@ class Verification {
 
   /** A seal signs the tree of all leaves before it. */
   #checkSeal(treeSize: number, note: string, keyring: Keyring, place: string): void {
-    const head = openCheckpointOf(note, this.#origin ?? '', keyring.publicKeys);
+    const head = openCheckpointOf(note, this.#origin ?? note.slice(0, note.indexOf('\n')), keyring.publicKeys);
     if (typeof head === 'string') return this.#find(place, this.#leaf, head);
     if (treeSize !== this.#leaf || head.size !== this.#leaf) {
       this.#find(place, this.#leaf, `seals ${head.size} leaves where ${this.#leaf} come before it`);

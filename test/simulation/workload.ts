@@ -106,7 +106,7 @@ export async function live(scenario: Scenario, openLog: OpenLog, options: LifeOp
     if (!options.fault || log || thrown instanceof AssertionError)
       error = thrown instanceof Error ? thrown.stack! : String(thrown);
   });
-  if (!(await drive(lived, clock, turnstile))) error = 'somebody waits for what will never come';
+  if (!(await drive(lived, clock, { turnstile, random }))) error = 'somebody waits for what will never come';
   takePoint(disk.steps);
   const status = (log as LogStore | null)?.status();
   return {
@@ -132,7 +132,7 @@ async function write(
 ): Promise<void> {
   const acknowledgements: Promise<boolean>[] = [];
   for (let i = 0; i < scenario.appendsPerWriter; i++) {
-    if (random.chance(0.3)) await clock.sleep(random.pick([1, 5, 20, 1500]));
+    if (random.chance(0.5)) await clock.sleep(random.pick([0, 0, 1, 5, 20, 1500]));
     if (random.chance(0.2)) clock.jump(random.pick([-1n, 1n, -3_600_000_000_000n, 10_000_000_000n, -315_360_000_000_000_000n]));
     if (random.chance(0.08)) await succeeds(log.seal());
     const drafts = draftsFor(random, writer, history.submissions.length);
@@ -154,8 +154,15 @@ async function write(
   await Promise.all(acknowledgements);
 }
 
-/** Lets calls and sleepers through, one at a time, until `task` has ended; false when it never will. */
-export async function drive(task: Promise<unknown>, clock: SimulatedClock, turnstile?: Turnstile): Promise<boolean> {
+/**
+ * Lets calls and sleepers through, one at a time, until `task` has ended; false when it never will. Time passes while
+ * calls are under way too: disks may be slow.
+ */
+export async function drive(
+  task: Promise<unknown>,
+  clock: SimulatedClock,
+  world?: { readonly turnstile: Turnstile; readonly random: Seeded },
+): Promise<boolean> {
   let done = false;
   const end = (): void => {
     done = true;
@@ -166,7 +173,8 @@ export async function drive(task: Promise<unknown>, clock: SimulatedClock, turns
     await settle();
     if (done) return true;
     assert(round < 100_000, 'the simulation makes progress');
-    if (turnstile?.admit() || clock.advance()) idleRounds = 0;
+    const slowDisk = world?.random.chance(0.3) && clock.advance();
+    if (slowDisk || world?.turnstile.admit() || clock.advance()) idleRounds = 0;
     else if (idleRounds++ > 100) return false;
   }
 }
