@@ -99,6 +99,11 @@ describe('the contract of a type', () => {
     ]);
   });
 
+  test('a required property that no row of the batch has is missing in each of them', () => {
+    const store = closed({ n: property('integer', { required: true }) });
+    expect(errorsOf(store, { id: 'string' }, [{ id: 'a' }, { id: 'b' }])).toEqual(['0 REL_REQUIRED', '1 REL_REQUIRED']);
+  });
+
   test('refuses a whole atomic batch at its first bad row', () => {
     const store = closed({ n: property('integer') });
     const rows = [{ id: 'a', n: 1n }, { id: '' }, { id: 'k'.repeat(2000) }];
