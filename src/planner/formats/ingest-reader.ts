@@ -73,7 +73,8 @@ const defaultRowBytesMax = 16 * 1024 * 1024;
 /** White space and a byte-order mark may come first; a form that takes longer to show is nobody's. */
 const detectBytesMax = 65_536;
 
-class BodyReader {
+/** The same without a stream: bytes in, batches out, nothing awaited. */
+export class BodyReader {
   readonly #options: IngestOptions;
   readonly #rowBytesMax: number;
   readonly #tape = new RowTape();
@@ -291,7 +292,10 @@ class BodyReader {
     const window = this.#window;
     if (this.#skippingLine) return this.#skipLine(last);
     csv.open(window, this.#end);
-    while (this.#at < this.#end && (window[this.#at] === 0x0a || (window[this.#at] === 0x0d && window[this.#at + 1] === 0x0a))) {
+    while (
+      this.#at < this.#end &&
+      (window[this.#at] === 0x0a || (this.#at + 1 < this.#end && window[this.#at] === 0x0d && window[this.#at + 1] === 0x0a))
+    ) {
       this.#at += window[this.#at] === 0x0a ? 1 : 2;
     }
     if (this.#at >= this.#end || this.#mustWait(last)) return false;
@@ -413,10 +417,11 @@ class BodyReader {
   }
 
   #skipLine(last: boolean): boolean {
-    const feed = this.#window.indexOf(0x0a, this.#at);
-    const found = feed >= 0 && feed < this.#end;
+    // Not beyond what was read: the window may be far larger than a chunk.
+    const feed = this.#window.subarray(this.#at, this.#end).indexOf(0x0a);
+    const found = feed >= 0;
     this.#skippingLine = !found && !last;
-    this.#advance(found ? feed + 1 : this.#end);
+    this.#advance(found ? this.#at + feed + 1 : this.#end);
     return found || last;
   }
 

@@ -1,0 +1,120 @@
+/**
+ * Bodies of HTTP requests on any bytes. What must hold: a buffered body is taken exactly when it is UTF-8 JSON of at most
+ * 64 levels without `__proto__`, and then means what JSON.parse says; an ingest body gives the same batches however it is
+ * cut into chunks, every row of it is accepted or rejected once, and what was accepted can be written as JSON again.
+ */
+import { isUtf8 } from 'node:buffer';
+import { exactJson } from '../../../src/doors/http/exact-json.ts';
+import { parseJsonBody } from '../../../src/doors/http/json-body.ts';
+import { assert, ServiceError } from '../../../src/errors.ts';
+import { BodyReader, type IngestBatch } from '../../../src/planner/formats/ingest-reader.ts';
+import { writeRowChunks } from '../../../src/planner/formats/json-rows.ts';
+
+export const name = 'http-body';
+
+const bodies = [
+  '{"sql":"SELECT * FROM T","purpose":"test","typo_tolerance":{"enabled":true}}',
+  '{"name":"T","properties":{"a":{"type":"integer","required":true},"b":"string"},"primary_key":"a"}',
+  '{"a":1,"b":"x","c":null,"d":[1,{"e":2.5}]}\n{"b":"y","a":9223372036854775807}\n{"a":-9223372036854775808}\n',
+  '[{"id":"k","valid_from":"2024-05-01","_emb_text":[0.5,1]},{"id":"l","x":1e300}]',
+  ' {"rows": [ {"a":true} , {"a":false} ] , "more": 1 } ',
+  'id,name,n\n1,"a ""quoted"" one",2\n2,"two\nlines",\n',
+  // A carriage return as the last byte of a chunk, before an older line feed in the buffer behind it.
+  'a,b\r\n1,2\r\n\r\n\r\n3,4\r\n',
+  '\ufeff{"a":"\\ud83d\\ude42\\u0000"}\r\n\r\n{"a":"é東"}',
+  '{"__proto__":{"a":1},"\\u005f_proto__":2,"constructor":{"prototype":3}}',
+  `{"deep":${'['.repeat(62)}${']'.repeat(62)}}`,
+  '{"a":1}{"a":2} {"a":NaN}\n{"a":01}\n{"a":"unfinished',
+];
+
+export function seeds(): Uint8Array[] {
+  return [...bodies.map((body) => Buffer.from(body)), Buffer.from([0xff, 0xfe, 0x7b]), Buffer.from('{"a":"\xc3\x28"}', 'latin1')];
+}
+
+export function run(bytes: Uint8Array): void {
+  checkBuffered(Buffer.from(bytes));
+  checkIngest(bytes);
+}
+
+function checkBuffered(body: Buffer): void {
+  let value: unknown;
+  let taken = true;
+  try {
+    value = parseJsonBody(body);
+  } catch (error) {
+    if (!(error instanceof ServiceError)) throw error;
+    assert(error.code === 'REL_INVALID', `code ${error.code}`);
+    taken = false;
+  }
+  const expected = body.length === 0 ? { value: undefined } : reference(body);
+  assert(taken === (expected !== null), `taken: ${taken}`);
+  if (expected === null || expected.value === undefined) return;
+  const text = JSON.stringify(expected.value);
+  assert(JSON.stringify(value) === text, 'means what JSON.parse says');
+  assert(exactJson(value) === text, 'is written as it was read');
+}
+
+function reference(body: Buffer): { readonly value: unknown } | null {
+  if (!isUtf8(body)) return null;
+  try {
+    const value: unknown = JSON.parse(body.toString('utf8'));
+    return isPlain(value, 0) ? { value } : null;
+  } catch {
+    return null;
+  }
+}
+
+function isPlain(value: unknown, level: number): boolean {
+  if (typeof value !== 'object' || value === null) return true;
+  if (level >= 64 || Object.hasOwn(value, '__proto__')) return false;
+  return Object.values(value).every((item) => isPlain(item, level + 1));
+}
+
+function checkIngest(bytes: Uint8Array): void {
+  const batchRows = ((bytes[0] ?? 0) % 3) + 1;
+  const whole = ingested(bytes, bytes.length, batchRows);
+  const cut = ((bytes[bytes.length >> 1] ?? 0) % 9) + 1;
+  assert(ingested(bytes, cut, batchRows) === whole, `chunks of ${cut} bytes give other batches`);
+}
+
+/** Everything that a body came to, as text. */
+function ingested(bytes: Uint8Array, chunkBytes: number, batchRows: number): string {
+  const reader = new BodyReader({ definition: null, batchRows, batchBytes: 1e9 });
+  const said: string[] = [];
+  let next = 0;
+  const drain = (last: boolean): void => {
+    for (let batch = reader.read(last); batch !== null; batch = reader.read(last)) {
+      assert(batch.firstIndex === next, 'batches follow each other');
+      next += checkBatch(batch);
+      said.push(shown(batch));
+    }
+  };
+  try {
+    for (let at = 0; at < bytes.length; at += chunkBytes) {
+      reader.push(bytes.subarray(at, at + chunkBytes));
+      drain(false);
+    }
+    drain(true);
+  } catch (error) {
+    if (!(error instanceof ServiceError)) throw error;
+    said.push(`${error.code}: ${error.message}`);
+  }
+  return said.join('\n');
+}
+
+/** Rows that the batch read: each one accepted or rejected, and none both. */
+function checkBatch({ rows, firstIndex, indexes, rejections }: IngestBatch): number {
+  const count = rows.length + rejections.length;
+  const taken = indexes === null ? Array.from({ length: rows.length }, (_, i) => firstIndex + i) : [...indexes];
+  const all = new Set([...taken, ...rejections.map((rejection) => rejection.index)]);
+  assert(all.size === count, 'no row twice');
+  for (const index of all) assert(index >= firstIndex && index < firstIndex + count, `row ${index} of another batch`);
+  return count;
+}
+
+function shown({ rows, rejections }: IngestBatch): string {
+  const batch = { columns: rows.columns.map((column) => column.vector), selection: null, first: 0, count: rows.length };
+  const text = Buffer.concat([...writeRowChunks({ columns: rows.columns, batches: [batch] })]).toString('utf8');
+  JSON.parse(text);
+  return `${rows.columns.map((column) => `${column.name}:${column.type}`).join()} ${text} ${JSON.stringify(rejections)}`;
+}
