@@ -16,6 +16,14 @@ export class ByteWriter {
     return taken;
   }
 
+  get capacity(): number {
+    return this.#bytes.length;
+  }
+
+  latin1(): string {
+    return this.#bytes.toString('latin1', 0, this.length);
+  }
+
   /** A copy of what was written from `start` on. */
   copyFrom(start: number): Uint8Array {
     return new Uint8Array(this.#bytes.subarray(start, this.length));
@@ -49,7 +57,7 @@ export class ByteWriter {
   }
 
   /** UTF-8 bytes as a JSON string. */
-  text(source: Uint8Array, start: number, end: number): void {
+  quoted(source: Uint8Array, start: number, end: number): void {
     this.#reserve((end - start) * 6 + 2);
     const bytes = this.#bytes;
     let at = this.length;
@@ -94,27 +102,24 @@ export class ByteWriter {
   }
 
   /** Two's complement i64 as its two halves: a double does not hold it and a bigint would be an object. */
-  i64(high: number, low: number): void {
+  i64(highHalf: number, lowHalf: number): void {
     this.#reserve(21);
-    let upper = high >>> 0;
-    let lower = low;
-    if (high < 0) {
+    let upper = highHalf >>> 0;
+    let lower = lowHalf;
+    if (highHalf < 0) {
       this.#bytes[this.length++] = 0x2d;
       lower = (~lower + 1) >>> 0;
       upper = (~upper + (lower === 0 ? 1 : 0)) >>> 0;
     }
     if (upper < 0x20_0000) return this.#digits(upper * 0x1_0000_0000 + lower, 1);
     // Long division by 10^9 in limbs of 16 bits: every step is exact in a double.
-    let quotient = 0;
-    let rest = 0;
-    for (const limb of [upper >>> 16, upper & 0xffff, lower >>> 16, lower & 0xffff]) {
-      const part = rest * 0x1_0000 + limb;
-      const digit = Math.floor(part / 1e9);
-      quotient = quotient * 0x1_0000 + digit;
-      rest = part - digit * 1e9;
-    }
-    this.#digits(quotient, 1);
-    this.#digits(rest, 9);
+    const high = Math.floor(upper / 1e9);
+    const part = (upper - high * 1e9) * 0x1_0000 + (lower >>> 16);
+    const middle = Math.floor(part / 1e9);
+    const last = (part - middle * 1e9) * 0x1_0000 + (lower & 0xffff);
+    const digit = Math.floor(last / 1e9);
+    this.#digits((high * 0x1_0000 + middle) * 0x1_0000 + digit, 1);
+    this.#digits(last - digit * 1e9, 9);
   }
 
   /** The shortest text that reads back as this double. */
@@ -123,7 +128,25 @@ export class ByteWriter {
       if (value === 0 && Object.is(value, -0)) return this.#ascii('-0');
       return this.integer(value);
     }
+    // Prices and the like: a decimal of at most 15 digits that gives the double back is its shortest text.
+    const hundredths = Math.round(value * 100);
+    if (hundredths / 100 === value && hundredths < 1e15 && hundredths > -1e15) return this.#hundredths(hundredths);
     this.#ascii(Number.isFinite(value) ? String(value) : 'null');
+  }
+
+  #hundredths(value: number): void {
+    this.#reserve(20);
+    let rest = value;
+    if (rest < 0) {
+      this.#bytes[this.length++] = 0x2d;
+      rest = -rest;
+    }
+    const units = Math.floor(rest / 100);
+    this.#digits(units, 1);
+    const fraction = rest - units * 100;
+    this.#bytes[this.length++] = 0x2e;
+    if (fraction % 10 === 0) this.#digits(fraction / 10, 1);
+    else this.#digits(fraction, 2);
   }
 
   /** The shortest text of 7 to 9 digits that reads back as this 32-bit float. */

@@ -3,19 +3,31 @@
  * Integers and instants are bare exact tokens, numbers the shortest text that reads back as the same double, JSON
  * columns as they were given, vectors arrays. A number that JSON can't say (the result of an overflow) is null.
  */
-import { AssertionError } from '../../errors.ts';
 import type { Vector } from '../../log/columns.ts';
-import type { ColumnType } from '../../log/value.ts';
 import { ByteWriter } from './byte-writer.ts';
 import type { Answer, OutputBatch } from '../planner-contract.ts';
 
 type Rows = Pick<Answer, 'columns' | 'batches'>;
 
-/** `[{…},{…}]` as one string, for answers that are sent in one piece. */
-export function writeRows(rows: Rows): string {
-  const [only, ...more] = writeRowChunks(rows, 'array', Number.MAX_SAFE_INTEGER);
-  if (only === undefined || more.length > 0) throw new AssertionError('an array in chunks of any size is one chunk');
-  return only.toString('utf8');
+/**
+ * `[{…},{…}]` in one piece, each byte of its UTF-8 as one character: so it joins a reply's header in one write, and the
+ * second write that a buffer would take is an eighth of a point read.
+ */
+export function writeRowsLatin1(rows: Rows): string {
+  // A large answer must not keep its memory for ever.
+  if (shared.capacity > sharedBytesMax) shared = new ByteWriter(16_384);
+  const writer = shared;
+  writer.length = 0;
+  writer.byte(0x5b);
+  for (const batch of rows.batches) {
+    const columns = new BatchWriter(rows.columns, batch, true);
+    for (let i = 0; i < batch.count; i++) {
+      if (writer.length > 1) writer.byte(0x2c);
+      columns.writeRow(writer, i);
+    }
+  }
+  writer.byte(0x5d);
+  return writer.latin1();
 }
 
 /** One object a line, in one buffer. */
@@ -29,23 +41,16 @@ export function* writeRowChunks(
   shape: 'array' | 'lines' = 'array',
   chunkBytes = 256 * 1024,
 ): Generator<Buffer, void> {
-  const writer = new ByteWriter(Math.min(chunkBytes, 4096));
+  const writer = new ByteWriter(Math.min(chunkBytes, 65_536));
   const array = shape === 'array';
   if (array) writer.byte(0x5b);
-  const prefixes = prefixesOf(rows.columns);
   let first = true;
   for (const batch of rows.batches) {
-    const cells = rows.columns.map((column, i) => cellWriter(batch.columns[i]!, column.type, array));
+    const columns = new BatchWriter(rows.columns, batch, array);
     for (let i = 0; i < batch.count; i++) {
-      const row = rowAt(batch, i);
       if (array && !first) writer.byte(0x2c);
       first = false;
-      if (cells.length === 0) writer.byte(0x7b);
-      for (let c = 0; c < cells.length; c++) {
-        writer.raw(prefixes[c]!);
-        cells[c]!(writer, row);
-      }
-      writer.byte(0x7d);
+      columns.writeRow(writer, i);
       if (!array) writer.byte(0x0a);
       if (writer.length >= chunkBytes) yield writer.take();
     }
@@ -53,6 +58,10 @@ export function* writeRowChunks(
   if (array) writer.byte(0x5d);
   if (writer.length > 0) yield writer.take();
 }
+
+/** What was written is read off before anybody else writes. */
+let shared = new ByteWriter(16_384);
+const sharedBytesMax = 1 << 20;
 
 const knownPrefixes = new WeakMap<Rows['columns'], readonly Uint8Array[]>();
 
@@ -66,79 +75,89 @@ function prefixesOf(columns: Rows['columns']): readonly Uint8Array[] {
   return prefixes;
 }
 
-type CellWriter = (writer: ByteWriter, row: number) => void;
+class BatchWriter {
+  readonly #columns: Rows['columns'];
+  readonly #vectors: readonly Vector[];
+  readonly #prefixes: readonly Uint8Array[];
+  readonly #selection: Int32Array | null;
+  readonly #first: number;
+  /** JSON columns keep their line breaks. */
+  readonly #keepLines: boolean;
+  /** By column and dictionary code: what the code looks like. Only where it would be written often. */
+  readonly #quoted: (Uint8Array | undefined)[][] | null;
 
-function rowAt(batch: OutputBatch, i: number): number {
-  return batch.selection === null ? batch.first + i : batch.selection[i]!;
-}
+  readonly #halves: (Int32Array | undefined)[] = [];
 
-/** One per column and batch, never one per row. */
-function cellWriter(vector: Vector, type: ColumnType, keepLines: boolean): CellWriter {
-  if (vector.kind === 'null') return (writer) => writer.raw(nullText);
-  const write = valueWriter(vector, type, keepLines);
-  const { nulls } = vector;
-  if (nulls === null) return write;
-  return (writer, row) => {
-    if (nulls[row] === 1) writer.raw(nullText);
-    else write(writer, row);
-  };
-}
+  constructor(columns: Rows['columns'], batch: OutputBatch, keepLines: boolean) {
+    this.#columns = columns;
+    this.#vectors = batch.columns;
+    this.#prefixes = prefixesOf(columns);
+    this.#selection = batch.selection;
+    this.#first = batch.first;
+    this.#keepLines = keepLines;
+    this.#quoted = batch.count < 64 ? null : columns.map(() => []);
+  }
 
-function valueWriter(vector: Exclude<Vector, { kind: 'null' }>, type: ColumnType, keepLines: boolean): CellWriter {
-  switch (vector.kind) {
-    case 'i32':
-    case 'f64': {
-      const { values } = vector;
-      if (type === 'number') return (writer, row) => writer.number(values[row]!);
-      // An integer column has no minus zero.
-      return (writer, row) => writer.integer(values[row]! + 0);
+  writeRow(writer: ByteWriter, i: number): void {
+    const row = this.#selection === null ? this.#first + i : this.#selection[i]!;
+    const count = this.#columns.length;
+    if (count === 0) writer.byte(0x7b);
+    for (let column = 0; column < count; column++) {
+      writer.raw(this.#prefixes[column]!);
+      this.#writeCell(writer, column, row);
     }
-    case 'i64': {
-      const { values } = vector;
-      if (type === 'number') return (writer, row) => writer.number(Number(values[row]!));
-      const halves = new Int32Array(values.buffer, values.byteOffset, values.length * 2);
-      return (writer, row) => writer.i64(halves[row * 2 + 1]!, halves[row * 2]! >>> 0);
-    }
-    case 'bool': {
-      const { values } = vector;
-      return (writer, row) => writer.raw(values[row] === 1 ? trueText : falseText);
-    }
-    case 'text': {
-      const { heap, offsets } = vector;
-      if (type === 'json' && keepLines) return (writer, row) => writer.copy(heap, offsets[row]!, offsets[row + 1]!);
-      if (type === 'json') return (writer, row) => writer.copyOnOneLine(heap, offsets[row]!, offsets[row + 1]!);
-      return (writer, row) => writer.text(heap, offsets[row]!, offsets[row + 1]!);
-    }
-    case 'dict': {
-      const { values, dictionary } = vector;
-      if (type === 'json') {
-        return (writer, row) => {
-          const text = encoder.encode(dictionary.text(values[row]!));
-          if (keepLines) writer.copy(text, 0, text.length);
-          else writer.copyOnOneLine(text, 0, text.length);
-        };
+    writer.byte(0x7d);
+  }
+
+  #writeCell(writer: ByteWriter, column: number, row: number): void {
+    const vector = this.#vectors[column]!;
+    if (vector.kind === 'null' || (vector.nulls !== null && vector.nulls[row] === 1)) return writer.raw(nullText);
+    const { type } = this.#columns[column]!;
+    switch (vector.kind) {
+      case 'i32':
+        return writer.integer(vector.values[row]!);
+      case 'f64': {
+        const value = vector.values[row]!;
+        // An integer column has no minus zero.
+        return type === 'number' ? writer.number(value) : writer.integer(value + 0);
       }
-      // What a code looks like is settled at its first row; the cache ends with the batch.
-      const quoted: (Uint8Array | undefined)[] = [];
-      return (writer, row) => {
-        const code = values[row]!;
-        const known = quoted[code];
+      case 'i64': {
+        if (type === 'number') return writer.number(Number(vector.values[row]!));
+        // 32-bit halves, low before high: reading a bigint would make an object.
+        const { buffer, byteOffset, length } = vector.values;
+        const halves = (this.#halves[column] ??= new Int32Array(buffer, byteOffset, length * 2));
+        return writer.i64(halves[row * 2 + 1]!, halves[row * 2]! >>> 0);
+      }
+      case 'bool':
+        return writer.raw(vector.values[row] === 1 ? trueText : falseText);
+      case 'text': {
+        const start = vector.offsets[row]!;
+        const end = vector.offsets[row + 1]!;
+        if (type !== 'json') return writer.quoted(vector.heap, start, end);
+        return this.#keepLines ? writer.copy(vector.heap, start, end) : writer.copyOnOneLine(vector.heap, start, end);
+      }
+      case 'dict': {
+        const code = vector.values[row]!;
+        if (type === 'json') {
+          const text = encoder.encode(vector.dictionary.text(code));
+          return this.#keepLines ? writer.copy(text, 0, text.length) : writer.copyOnOneLine(text, 0, text.length);
+        }
+        const known = this.#quoted?.[column]![code];
         if (known !== undefined) return writer.raw(known);
         const start = writer.length;
-        writer.string(dictionary.text(code));
-        if (code < dictionaryCacheMax) quoted[code] = writer.copyFrom(start);
-      };
-    }
-    case 'vec': {
-      const { values, dims } = vector;
-      return (writer, row) => {
+        writer.string(vector.dictionary.text(code));
+        if (this.#quoted !== null && code < dictionaryCacheMax) this.#quoted[column]![code] = writer.copyFrom(start);
+        return;
+      }
+      case 'vec': {
+        const { values, dims } = vector;
         writer.byte(0x5b);
         for (let i = 0; i < dims; i++) {
           if (i > 0) writer.byte(0x2c);
           writer.float(values[row * dims + i]!);
         }
-        writer.byte(0x5d);
-      };
+        return writer.byte(0x5d);
+      }
     }
   }
 }

@@ -3,7 +3,7 @@ import type { PropertyDefinition, TypeDefinition } from '../../../src/log/entry.
 import type { ColumnType } from '../../../src/log/value.ts';
 import { cellAt } from '../../../src/log/vector-builder.ts';
 import { type IngestBatch, type IngestOptions, readIngest } from '../../../src/planner/formats/ingest-reader.ts';
-import { writeRows } from '../../../src/planner/formats/json-rows.ts';
+import { writeRowsLatin1 } from '../../../src/planner/formats/json-rows.ts';
 import type { RowBatch } from '../../../src/log/columns.ts';
 import { type Exact, exactParse } from './exact-parse.ts';
 
@@ -45,7 +45,7 @@ export function cells(batches: readonly IngestBatch[]): Record<string, unknown>[
 /** The accepted rows as a reader of our own JSON would see them. */
 export function written(rows: RowBatch): Exact {
   return exactParse(
-    writeRows({
+    rowsText({
       columns: rows.columns.map(({ name, type }) => ({ name, type })),
       batches: [{ columns: rows.columns.map(({ vector }) => vector), selection: null, first: 0, count: rows.length }],
     }),
@@ -62,4 +62,9 @@ export function property(type: ColumnType, dims = 0): PropertyDefinition {
 
 export function definition(properties: Record<string, PropertyDefinition>, isOpen = false): TypeDefinition {
   return { name: 'Thing', properties, open: isOpen, primaryKey: null, graphTriggers: [], ontologyVersion: 1 };
+}
+
+/** The rows' JSON as the text that a client decodes. */
+export function rowsText(rows: Parameters<typeof writeRowsLatin1>[0]): string {
+  return Buffer.from(writeRowsLatin1(rows), 'latin1').toString('utf8');
 }

@@ -2,7 +2,8 @@ import { describe, expect, it } from 'vitest';
 import type { Dictionary, Vector } from '../../../src/log/columns.ts';
 import type { Cell, ColumnType } from '../../../src/log/value.ts';
 import { VectorBuilder } from '../../../src/log/vector-builder.ts';
-import { writeNdjson, writeRowChunks, writeRows } from '../../../src/planner/formats/json-rows.ts';
+import { writeNdjson, writeRowChunks } from '../../../src/planner/formats/json-rows.ts';
+import { rowsText } from './ingest-fixtures.ts';
 
 function column(type: ColumnType, cells: readonly Cell[]): Vector {
   const builder = new VectorBuilder(type);
@@ -11,7 +12,7 @@ function column(type: ColumnType, cells: readonly Cell[]): Vector {
 }
 
 function one(type: ColumnType, vector: Vector, count: number, selection: Int32Array | null = null): string {
-  return writeRows({ columns: [{ name: 'v', type }], batches: [{ columns: [vector], selection, first: 0, count }] });
+  return rowsText({ columns: [{ name: 'v', type }], batches: [{ columns: [vector], selection, first: 0, count }] });
 }
 
 function textOf(type: ColumnType, cell: Cell): string {
@@ -47,6 +48,14 @@ describe('cells as JSON', () => {
       expect(textOf('timestamp', value)).toBe(String(value));
     });
   }
+
+  it('decimals are as short as they can be', () => {
+    for (let i = 0; i < 3000; i++) {
+      for (const value of [i / 100, -i / 100, i / 10, (i * 7919) / 1000, i * 1.1, 1e13 + i / 100, 1e14 + i / 100]) {
+        expect(textOf('number', value)).toBe(Object.is(value, -0) ? '-0' : String(value));
+      }
+    }
+  });
 
   it('every power of two and its neighbours', () => {
     for (let bit = 0n; bit < 63n; bit++) {
@@ -126,20 +135,20 @@ describe('rows', () => {
   };
 
   it('follow selections and offsets, in order', () => {
-    expect(JSON.parse(writeRows(answer))).toEqual([
+    expect(JSON.parse(rowsText(answer))).toEqual([
       { 'quo"te': 'a', n: 1 },
       { 'quo"te': 'c', n: 3 },
       { 'quo"te': 'e', n: 5 },
       { 'quo"te': 'f', n: 6 },
     ]);
-    expect(writeRows({ columns: [], batches: [] })).toBe('[]');
-    expect(writeRows({ columns: [], batches: [{ columns: [], selection: null, first: 0, count: 2 }] })).toBe('[{},{}]');
+    expect(rowsText({ columns: [], batches: [] })).toBe('[]');
+    expect(rowsText({ columns: [], batches: [{ columns: [], selection: null, first: 0, count: 2 }] })).toBe('[{},{}]');
   });
 
   it('in pieces are the same bytes', () => {
     const pieces = [...writeRowChunks(answer, 'array', 10)];
     expect(pieces.length).toBeGreaterThan(3);
-    expect(Buffer.concat(pieces).toString()).toBe(writeRows(answer));
+    expect(Buffer.concat(pieces).toString()).toBe(rowsText(answer));
   });
 
   it('as NDJSON keep one line each, whatever JSON columns hold', () => {

@@ -3,7 +3,7 @@ import { Readable } from 'node:stream';
 import { z } from 'zod';
 import { ServiceError } from '../../../errors.ts';
 import { checkText } from '../../../log/value.ts';
-import { writeRowChunks } from '../../../planner/formats/json-rows.ts';
+import { writeRowChunks, writeRowsLatin1 } from '../../../planner/formats/json-rows.ts';
 import type { Answer } from '../../../planner/planner-contract.ts';
 import type { App, FastifyReply, HttpContext } from '../context.ts';
 import { exactJson } from '../exact-json.ts';
@@ -81,8 +81,7 @@ export function registerQuery(app: App, context: HttpContext): void {
  * eighth of a point read.
  */
 function sendWhole(reply: FastifyReply, answer: Answer): FastifyReply {
-  let text = '{"rows":';
-  for (const chunk of writeRowChunks(answer)) text += chunk.toString('latin1');
+  let text = `{"rows":${writeRowsLatin1(answer)}`;
   const rest = `${envelope(answer)}}`;
   text += isAscii(rest) ? rest : Buffer.from(rest, 'utf8').toString('latin1');
   reply.hijack();
