@@ -10,6 +10,7 @@ import type { Batch } from './operator.ts';
 type Values = Int32Array | Float64Array | BigInt64Array | Uint8Array | Float32Array;
 
 const encoder = new TextEncoder();
+const noBytes = new Uint8Array(0);
 
 /** Copies of all columns of the batches given to it. */
 export class RowSink {
@@ -44,7 +45,7 @@ export class ColumnSink {
   #values: Values | null = null;
   #dictionary: Dictionary | null = null;
   #offsets: Uint32Array | null = null;
-  #heap = new Uint8Array(0);
+  #heap = noBytes;
   #heapUsed = 0;
   #dims = 1;
 
@@ -230,7 +231,7 @@ export class ColumnSink {
 
   #reserveHeap(size: number): void {
     if (this.#heapUsed + size <= this.#heap.length) return;
-    const heap = new Uint8Array(Math.max(256, this.#heap.length * 2, this.#heapUsed + size));
+    const heap = new Uint8Array(Math.max(64, this.#heap.length * 2, this.#heapUsed + size));
     heap.set(this.#heap.subarray(0, this.#heapUsed));
     this.#heap = heap;
   }
@@ -268,6 +269,8 @@ function gather<T extends Int32Array | Float64Array | BigInt64Array | Uint8Array
   target: T,
   start: number,
 ): void {
-  if (selection === null) target.set(source.subarray(first, first + count) as never, start);
+  // A view costs more than a few cells: point reads come here one row at a time.
+  if (selection === null && count > 16) target.set(source.subarray(first, first + count) as never, start);
+  else if (selection === null) for (let j = 0; j < count; j++) target[start + j] = source[first + j]!;
   else for (let j = 0; j < count; j++) target[start + j] = source[selection[j]!]!;
 }
