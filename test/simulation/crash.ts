@@ -95,7 +95,9 @@ export class CrashSimulation {
     }
     const random = new Seeded(seed + 3);
     for (let i = 0; i < 3 && !enough(); i++) await this.#powerOff(scenario, random.below(life.steps.length), `off.${i}`);
-    for (let i = 0; i < 3 && !enough(); i++) await this.#kill(life, random.pick(life.points), `kill.${i}`);
+    // Names that are not durable yet are what a restarted process trusts too easily.
+    const named = life.points.filter(({ disk }) => disk.nameChanges.length > 0);
+    for (let i = 0; i < 8 && !enough(); i++) await this.#kill(life, random.pick(i < 5 ? named : life.points), `kill.${i}`);
     if (life.closed && !enough()) await this.#corrupt(life, random);
   }
 

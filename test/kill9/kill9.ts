@@ -1,0 +1,177 @@
+/**
+ * The built server under real `kill -9`, with a ledger of acknowledgements kept outside of it:
+ *
+ *   npm run kill9 -- [--rounds 50] [--writers 8] [--seed 1] [--keep]
+ *
+ * Each round: start, look for every acknowledged row through /query, write from several connections, kill at a random
+ * moment, `annals verify` on what is left, `annals replay --check` on a copy of it. The next start finds the crash
+ * itself, untouched. One line of JSON; exit code 1 when a row is lost, a request came back in part, or a check failed.
+ */
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { cpSync, mkdtempSync, rmSync } from 'node:fs';
+import { createServer, type AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
+import { Seeded } from '../simulation/seeded.ts';
+
+const { values: options } = parseArgs({
+  options: {
+    rounds: { type: 'string', default: '50' },
+    writers: { type: 'string', default: '8' },
+    seed: { type: 'string', default: String(process.pid) },
+    keep: { type: 'boolean', default: false },
+  },
+});
+
+const root = dirname(dirname(dirname(fileURLToPath(import.meta.url))));
+const annals = join(root, 'bin/annals');
+const home = mkdtempSync(join(tmpdir(), 'annals-kill9-'));
+const data = join(home, 'data');
+const random = new Seeded(Number(options.seed));
+const [port, adminPort] = [await freePort(), await freePort()];
+const url = `http://127.0.0.1:${port}`;
+const env = {
+  ...process.env,
+  SERVICE_PORT: String(port),
+  SERVICE_ADMIN_BIND: `127.0.0.1:${adminPort}`,
+  SERVICE_RATE_LIMIT_RPS: '1000000',
+  SERVICE_READ_RATE_LIMIT_RPS: '1000000',
+};
+
+/** One request: its rows stand or fall together. */
+interface Sent {
+  readonly ids: readonly string[];
+  outcome: 'unknown' | 'acknowledged' | 'refused';
+}
+
+const ledger: Sent[] = [];
+const problems: string[] = [];
+const started = performance.now();
+let rounds = 0;
+
+const token = run(['token', 'mint', '--data-dir', data]).stdout.trim();
+try {
+  for (; rounds < Number(options.rounds) && problems.length === 0; rounds++) await round();
+  const server = await start();
+  await checkLedger();
+  await stop(server, 'SIGTERM');
+} finally {
+  if (!options.keep && problems.length === 0) rmSync(home, { recursive: true, force: true });
+}
+
+console.log(
+  JSON.stringify({
+    rounds,
+    acknowledgedRows: count('acknowledged'),
+    unknownRows: count('unknown'),
+    refusedRows: count('refused'),
+    problems,
+    ...(problems.length > 0 ? { data } : {}),
+    seconds: Math.round((performance.now() - started) / 100) / 10,
+  }),
+);
+process.exit(problems.length > 0 ? 1 : 0);
+
+function count(outcome: Sent['outcome']): number {
+  return ledger.reduce((sum, sent) => sum + (sent.outcome === outcome ? sent.ids.length : 0), 0);
+}
+
+async function round(): Promise<void> {
+  const server = await start();
+  await checkLedger();
+  const writers = Array.from({ length: Number(options.writers) }, (_, writer) => write(writer));
+  await sleep(50 + random.below(random.chance(0.2) ? 3000 : 1200));
+  await stop(server, 'SIGKILL');
+  await Promise.all(writers);
+
+  const verify = run(['verify', '--data-dir', data]);
+  if (verify.status !== 0) problems.push(`round ${rounds}: verify: ${verify.stdout}${verify.stderr}`);
+  const copy = join(home, 'copy');
+  cpSync(data, copy, { recursive: true });
+  const replay = run(['replay', '--check', '--data-dir', copy]);
+  if (replay.status !== 0) problems.push(`round ${rounds}: replay: ${replay.stdout}${replay.stderr}`);
+  rmSync(copy, { recursive: true, force: true });
+  console.error(`round ${rounds + 1}: ${ledger.length} requests, ${count('acknowledged')} rows acknowledged`);
+}
+
+/** Writes until the connection breaks. */
+async function write(writer: number): Promise<void> {
+  for (let request = 0; ; request++) {
+    const ids = Array.from({ length: 1 + random.below(5) }, (_, i) => `${rounds}-${writer}-${request}-${i}`);
+    const sent: Sent = { ids, outcome: 'unknown' };
+    ledger.push(sent);
+    const body = ids.map((id) => JSON.stringify({ id, round: rounds, note: 'x'.repeat(random.below(200)) })).join('\n');
+    try {
+      const reply = await ask('/ingest/auto?object_type=Kill&purpose=test', body);
+      if (reply.status < 300) sent.outcome = 'acknowledged';
+      else if (reply.status < 500) sent.outcome = 'refused';
+      else return;
+    } catch {
+      return;
+    }
+  }
+}
+
+async function checkLedger(): Promise<void> {
+  if (ledger.length === 0) return;
+  const found = new Set<string>();
+  for (let of = 0; of < Number(options.writers); of++) {
+    const sql = `SELECT id FROM Kill WHERE id LIKE '%-${of}-%-%' LIMIT 1000000`;
+    const reply = await ask('/query?purpose=test', JSON.stringify({ sql }), 'application/json');
+    if (reply.status !== 200) return void problems.push(`round ${rounds}: query: ${reply.status} ${reply.text}`);
+    for (const { id } of (JSON.parse(reply.text) as { rows: { id: string }[] }).rows) found.add(id);
+  }
+  for (const { ids, outcome } of ledger) {
+    const there = ids.filter((id) => found.has(id)).length;
+    if (there === ids.length && outcome !== 'refused') continue;
+    if (outcome === 'acknowledged') problems.push(`round ${rounds}: ${ids.length - there} of ${ids.join(' ')} are lost`);
+    else if (there > 0) problems.push(`round ${rounds}: ${ids.join(' ')} ${outcome}, and ${there} of them are there`);
+  }
+}
+
+async function ask(path: string, body: string, type = 'application/x-ndjson'): Promise<{ status: number; text: string }> {
+  const headers = { authorization: `Bearer ${token}`, 'content-type': type };
+  const reply = await fetch(url + path, { method: 'POST', headers, body });
+  return { status: reply.status, text: await reply.text() };
+}
+
+async function start(): Promise<ChildProcess> {
+  const server = spawn(process.execPath, [annals, 'serve', '--data-dir', data], { env, stdio: ['ignore', 'ignore', 'pipe'] });
+  let said = '';
+  server.stderr!.on('data', (chunk) => (said += chunk));
+  for (let tries = 0; tries < 600; tries++) {
+    if (server.exitCode !== null) break;
+    const ready = await fetch(`${url}/health/ready`).then(
+      ({ status }) => status === 200,
+      () => false,
+    );
+    if (ready) return server;
+    await sleep(100);
+  }
+  server.kill('SIGKILL');
+  throw new Error(`the server did not start in round ${rounds}; ${data}\n${said}`);
+}
+
+async function stop(server: ChildProcess, signal: 'SIGKILL' | 'SIGTERM'): Promise<void> {
+  const ended = new Promise((resolve) => server.once('close', resolve));
+  server.kill(signal);
+  await ended;
+}
+
+function run(args: readonly string[]): { status: number | null; stdout: string; stderr: string } {
+  return spawnSync(process.execPath, [annals, ...args], { env, encoding: 'utf8', maxBuffer: 1 << 26 });
+}
+
+function sleep(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms));
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port: found } = server.address() as AddressInfo;
+  await new Promise((resolve) => server.close(resolve));
+  return found;
+}
