@@ -24,6 +24,19 @@ export interface ChosenRows {
 /** FOREVER for any row of a segment: what has no end is the common case, and needs no array of its own. */
 const openEnded: Vector = { kind: 'i64', values: new BigInt64Array(SEGMENT_ROWS).fill(FOREVER), nulls: null };
 
+const onePaths = new Map<number, Vector>();
+
+/** The same path code for any row of a segment, as most segments have it: made once, not once a block. */
+function onePath(code: number): Vector {
+  let vector = onePaths.get(code);
+  if (!vector) {
+    if (onePaths.size === 16) onePaths.clear();
+    vector = { kind: 'i32', values: new Int32Array(SEGMENT_ROWS).fill(code), nulls: null };
+    onePaths.set(code, vector);
+  }
+  return vector;
+}
+
 export class BlockColumns {
   readonly #timeline: Timeline;
   readonly #scopes: Scopes;
@@ -116,10 +129,9 @@ export class BlockColumns {
   }
 
   #pathCodes(chosen: ChosenRows, compact: boolean): Vector {
-    const { paths, length } = chosen.segment;
-    const values = paths.values ?? new Int32Array(compact ? chosen.count : length).fill(paths.constant!);
-    const vector: Vector = { kind: 'i32', values, nulls: null };
-    return paths.values ? whole(vector, chosen, compact) : vector;
+    const { paths } = chosen.segment;
+    if (paths.values === null) return onePath(paths.constant!);
+    return whole({ kind: 'i32', values: paths.values, nulls: null }, chosen, compact);
   }
 
   #pathVector(chosen: ChosenRows, compact: boolean, tenant: boolean): Vector {

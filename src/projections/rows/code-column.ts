@@ -23,7 +23,9 @@ export class CodeColumn {
   }
 
   at(row: number): number {
-    return this.#values ? this.#values[row]! : this.#constant;
+    const values = this.#values;
+    // Rows that nobody set since the array was made lie beyond its end.
+    return values !== null && row < values.length ? values[row]! : this.#constant;
   }
 
   /** Gives rows from..to one value; rows are appended in order. */
