@@ -114,16 +114,23 @@ export const predicate = fc.letrec<{ bool: string; number: string }>((tie) => ({
       "s LIKE '%b\\%'",
       "s NOT LIKE '_'",
       "k LIKE 'k1%'",
+      "k = 'k5'",
+      "k IN ('k1', 'k7', 'nobody')",
+      "_pk = 'k3'",
     ),
     fc
       .tuple(
         fc.constantFrom('i', 'j', 'x'),
         fc.constantFrom('IN', 'NOT IN'),
-        fc.array(orNull(integer), { minLength: 1, maxLength: 4 }),
+        fc.array(orNull(integer), { minLength: 1, maxLength: 12, size: 'max' }),
       )
       .map(([column, word, list]) => `${column} ${word} (${list.map((each) => each ?? 'NULL').join(', ')})`),
     fc
-      .tuple(fc.constantFrom('s', 'k'), fc.constantFrom('IN', 'NOT IN'), fc.array(orNull(text), { minLength: 1, maxLength: 3 }))
+      .tuple(
+        fc.constantFrom('s', 'k'),
+        fc.constantFrom('IN', 'NOT IN'),
+        fc.array(orNull(text), { minLength: 1, maxLength: 12, size: 'max' }),
+      )
       .map(
         ([column, word, list]) => `${column} ${word} (${list.map((each) => (each === null ? 'NULL' : quoted(each))).join(', ')})`,
       ),

@@ -10,6 +10,9 @@ const like = 'src/planner/expressions/like.ts';
 
 const byLexer = ['test/planner/languages/sql-lexer.test.ts'];
 const byParser = ['test/planner/languages/sql-parser.test.ts'];
+const byAnswers = ['test/planner/queries.test.ts', 'test/planner/sql-rules.test.ts'];
+const byDuckDb = ['test/planner/sql-differential.test.ts'];
+const bySegments = ['test/planner/sql-segments.test.ts'];
 const byLike = ['test/planner/expressions/like.test.ts'];
 
 export const mutants: readonly Mutant[] = [
@@ -180,5 +183,68 @@ export const mutants: readonly Mutant[] = [
     find: 'bytes, start, to);\n    if (end < 0)',
     replace: 'bytes, from, to);\n    if (end < 0)',
     killedBy: byLike,
+  },
+  {
+    name: 'answers: BETWEEN excludes its lower bound',
+    file: 'src/planner/expressions/bind-expression.ts',
+    find: "this.#compare('>=', expression.operand, expression.low, place)",
+    replace: "this.#compare('>', expression.operand, expression.low, place)",
+    killedBy: byAnswers,
+  },
+  {
+    name: 'answers: NOT IN and NOT BETWEEN forget their NOT',
+    file: 'src/planner/expressions/bind-expression.ts',
+    find: "return negated ? { kind: 'not', operand, type: 'boolean' } : operand;",
+    replace: 'return operand;',
+    killedBy: byAnswers,
+  },
+  {
+    name: 'answers: a long NOT IN list forgets its NULL',
+    file: 'src/planner/expressions/kernel-compiler.ts',
+    find: '(!${found} & !${set}.hasNull)',
+    replace: '!${found}',
+    killedBy: byDuckDb,
+  },
+  {
+    name: 'answers: NULL sorts first',
+    file: 'src/planner/operators/row-order.ts',
+    find: 'return n${k}[a] - n${k}[b];',
+    replace: 'return n${k}[b] - n${k}[a];',
+    killedBy: byAnswers,
+  },
+  {
+    name: 'answers: the first rows of an order lose ties with the last of them',
+    file: 'src/planner/operators/row-order.ts',
+    find: 'stays = descending ? value >= (worst as number) : value <= (worst as number);',
+    replace: 'stays = descending ? value > (worst as number) : value < (worst as number);',
+    killedBy: bySegments,
+  },
+  {
+    name: 'answers: HAVING over an aggregate is tested on rows',
+    file: 'src/planner/passes/push-down-filters.ts',
+    find: 'index < aggregate.groups',
+    replace: 'index <= aggregate.groups',
+    killedBy: byDuckDb,
+  },
+  {
+    name: 'answers: a literal on the left skips the wrong segments',
+    file: 'src/planner/passes/choose-access-paths.ts',
+    find: "'<': '>', '<=': '>=',",
+    replace: "'<': '<', '<=': '<=',",
+    killedBy: bySegments,
+  },
+  {
+    name: 'answers: equal literals of one statement are shared by the next',
+    file: 'src/planner/passes/simplify-expressions.ts',
+    find: 'literals, needed) && needed.length === 0;',
+    replace: 'literals, needed);',
+    killedBy: byAnswers,
+  },
+  {
+    name: 'answers: a version is still believed at its system_to',
+    file: 'src/projections/rows/visibility.ts',
+    find: 'if (visibility.openOnly && segment.closingOf(row) < visibility.bound) return false;',
+    replace: 'if (visibility.openOnly && segment.closingOf(row) < visibility.bound - 1) return false;',
+    killedBy: byAnswers,
   },
 ];
