@@ -11,22 +11,27 @@
  */
 import { ServiceError } from '../errors.ts';
 import type { EncodedEntry } from './entry-codec.ts';
+import { frameBytes } from './log-file.ts';
 import type { Appended, Durability, WalSync } from './log-store.ts';
 import type { LogWriter } from './log-writer.ts';
 import type { Frontier } from './merkle-tree.ts';
 
 export interface GroupListener {
-  /** The tree with everything appended so far in it. */
-  tree(): Frontier;
   /** All entries up to here meet the sync policy. */
   committed(last: EncodedEntry): void;
   failed(cause: unknown): void;
 }
 
+/** A larger group would make those who wait for the next one wait too long. One append is never divided. */
+const GROUP_BYTES_MAX = 8 << 20;
+
 type Promises = Pick<Appended, 'acknowledged' | 'written'>;
 
 interface Waiting {
   readonly entries: readonly EncodedEntry[];
+  readonly bytes: number;
+  /** The tree with these entries in it. */
+  readonly tree: Frontier;
   readonly needs: 'fsync' | 'write' | 'nothing';
   readonly acknowledge: (durability: Durability) => void;
   readonly written: () => void;
@@ -50,8 +55,8 @@ export class GroupCommit {
     this.#listener = listener;
   }
 
-  /** `sync` asks for an fsync whatever the mode; `access` means that nothing but access records is in it. */
-  add(entries: readonly EncodedEntry[], kind: { readonly sync: boolean; readonly access: boolean }): Promises {
+  /** `tree` is the tree with the entries in it; `sync` asks for an fsync whatever the mode; `access` means that nothing but access records is in it. */
+  add(entries: readonly EncodedEntry[], tree: Frontier, kind: { readonly sync: boolean; readonly access: boolean }): Promises {
     const needs = kind.sync ? 'fsync' : this.#walSync === 'off' ? 'write' : kind.access ? 'nothing' : 'fsync';
     let acknowledge!: (durability: Durability) => void;
     let writtenDone!: () => void;
@@ -72,7 +77,8 @@ export class GroupCommit {
       rejectAcknowledged(error);
       rejectWritten(error);
     };
-    const waiting: Waiting = { entries, needs, acknowledge, written: writtenDone, reject };
+    const bytes = frameBytes(entries);
+    const waiting: Waiting = { entries, bytes, tree, needs, acknowledge, written: writtenDone, reject };
     if (this.#state.at === 'failed') reject(this.#state.error);
     else {
       this.#queue.push(waiting);
@@ -107,8 +113,7 @@ export class GroupCommit {
       // Whoever else appends in this turn of the event loop, woken by the same group, belongs to the same next group.
       await turn();
       while (this.#queue.length > 0 && this.#state.at !== 'failed') {
-        group = this.#queue;
-        this.#queue = [];
+        group = this.#takeGroup();
         await this.#commitGroup(group);
         await turn();
       }
@@ -121,10 +126,22 @@ export class GroupCommit {
     }
   }
 
+  /** All that waits, up to what one write may hold. */
+  #takeGroup(): Waiting[] {
+    let count = 1;
+    let bytes = this.#queue[0]!.bytes;
+    while (count < this.#queue.length && bytes + this.#queue[count]!.bytes <= GROUP_BYTES_MAX)
+      bytes += this.#queue[count++]!.bytes;
+    if (count < this.#queue.length) return this.#queue.splice(0, count);
+    const all = this.#queue;
+    this.#queue = [];
+    return all;
+  }
+
   async #commitGroup(group: readonly Waiting[]): Promise<void> {
     const entries = group.length === 1 ? group[0]!.entries : group.flatMap((waiting) => waiting.entries);
     const last = entries[entries.length - 1]!;
-    await this.#writer.write(entries, this.#listener.tree().copy());
+    await this.#writer.write(entries, group[group.length - 1]!.tree);
     for (const { written } of group) written();
     if (this.#walSync === 'off') {
       this.#listener.committed(last);

@@ -50,6 +50,7 @@ export class LogWriter {
   #position: number;
   #durableLeaves: number;
   #sealedBytes: number;
+  #abandoned = false;
 
   constructor(disk: Disk, directory: string, end: LogEnd, limits: WriterLimits) {
     this.#disk = disk;
@@ -117,6 +118,8 @@ export class LogWriter {
 
   /** Lets go of the file as it is: after an error nothing more may be asked of it. */
   async abandon(): Promise<void> {
+    if (this.#abandoned) return;
+    this.#abandoned = true;
     await this.#file.close();
   }
 

@@ -23,6 +23,7 @@ import { type EncodedEntry, EntrySealer } from './entry-codec.ts';
 import type { CommittedEntry, EntryBody, EntryContext, EntryDraft } from './entry.ts';
 import { GroupCommit } from './group-commit.ts';
 import type { Keyring } from './keys.ts';
+import { FRAME_BYTES_MAX, frameBytes } from './log-file.ts';
 import { readEntries } from './log-reader.ts';
 import type { AppendOptions, Appended, Basis, LogStatus, LogStore, NextPlace, TreeHead, WalSync } from './log-store.ts';
 import { defaultWriterLimits, LogWriter, type WriterLimits } from './log-writer.ts';
@@ -114,7 +115,6 @@ export class LocalLog implements LogStore {
     this.#lastInstant = this.#visibleInstant = this.#handedOut = chain.lastInstant ?? 0n;
     this.#sealedLeaves = chain.sealed;
     this.#commits = new GroupCommit(this.#writer, options.walSync, {
-      tree: () => this.#tree,
       committed: (last) => this.#makeVisible(last),
       failed: (cause) => this.#fail(cause),
     });
@@ -242,6 +242,7 @@ export class LocalLog implements LogStore {
       time = lastInstantOf(next.entry) + 1n;
     }
     assert(time < FOREVER, 'the log has run out of time');
+    if (frameBytes(encoded) > FRAME_BYTES_MAX) throw new ServiceError('REL_TOO_LARGE', 'one append exceeds 2 GiB');
     this.#promised = null;
     this.#previousHash = previousHash;
     this.#position = position;
@@ -250,7 +251,7 @@ export class LocalLog implements LogStore {
     // Access records hide nothing from readers, and wait for an fsync that may be long in coming.
     if (position > place.position) this.#hidden.push({ leaf: encoded[encoded.length - 1]!.entry.leaf, time: place.time });
     const access = drafts.every(({ body }) => body.kind === 'access');
-    const { acknowledged, written } = this.#commits.add(encoded, { sync, access });
+    const { acknowledged, written } = this.#commits.add(encoded, this.#tree.copy(), { sync, access });
     this.#sealWhenIdle();
     return { entries: encoded.map(({ entry }) => entry), acknowledged, written };
   }

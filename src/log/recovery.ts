@@ -140,6 +140,16 @@ class Recovery {
     if ((await disk.size(path)) === undefined) throw this.#corrupt(record.number, 0, 'the manifest lists a file that is missing');
     const file = await disk.open(path, 'write');
     await file.sync();
+    try {
+      const { end, physical } = await this.#replayFile(file, manifest, record);
+      return { file, end, physical };
+    } catch (cause) {
+      await file.close().catch(() => undefined);
+      throw cause;
+    }
+  }
+
+  async #replayFile(file: DiskFile, manifest: Manifest, record: LogFileRecord): Promise<{ end: FileEnd; physical: number }> {
     const physical = await file.size();
     const length = record.state === 'sealed' ? record.length : physical;
     if (physical < length || (record.state === 'sealed' && physical > length)) {
@@ -158,7 +168,7 @@ class Recovery {
     });
     if (verdict.tail === 'corrupt') throw this.#corrupt(record.number, scanner.offset, verdict.reason);
     const dataEnd = verdict.tail === 'torn' ? await scanner.dataEnd() : scanner.offset;
-    return { file, end: { offset: scanner.offset, dataEnd }, physical };
+    return { end: { offset: scanner.offset, dataEnd }, physical };
   }
 
   /** Follows frame after frame; returns what stands where they end, null when that is the end of the data. */

@@ -28,16 +28,19 @@ async function filesOf(disk: MemoryDisk): Promise<Record<string, string>> {
   return files;
 }
 
-test.each(readdirSync(fixtures))('log format %s replays to what it was made of, and opening it changes no byte', async (version) => {
-  const disk = await diskOf(version);
-  const before = await filesOf(disk);
-  const { log, replayed } = await openLog(worldOn(disk));
-  const expected = readFileSync(`${fixtures}${version}/expected.jsonl`, 'utf8').trimEnd().split('\n');
-  expect(plain(replayed)).toEqual(expected);
-  expect(plain(await all(log.read(0)))).toEqual(expected);
-  await log.close();
-  expect(await filesOf(disk)).toEqual(before);
-});
+test.each(readdirSync(fixtures))(
+  'log format %s replays to what it was made of, and opening it changes no byte',
+  async (version) => {
+    const disk = await diskOf(version);
+    const before = await filesOf(disk);
+    const { log, replayed } = await openLog(worldOn(disk));
+    const expected = readFileSync(`${fixtures}${version}/expected.jsonl`, 'utf8').trimEnd().split('\n');
+    expect(plain(replayed)).toEqual(expected);
+    expect(plain(await all(log.read(0)))).toEqual(expected);
+    await log.close();
+    expect(await filesOf(disk)).toEqual(before);
+  },
+);
 
 test.each(readdirSync(fixtures))('log format %s verifies down to the rows', async (version) => {
   const disk = await diskOf(version);

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { Appended, WalSync } from '../../src/log/log-store.ts';
 import { Gate, RecordingDisk } from './recording-disk.ts';
-import { accessDraft, all, type OpenedLog, openLog, rowsDraft, settle, type World, worldOn } from './world.ts';
+import { accessDraft, all, type OpenedLog, openLog, rowsDraft, SeededRandom, settle, type World, worldOn } from './world.ts';
 
 async function opened(walSync: WalSync): Promise<OpenedLog & { disk: RecordingDisk; world: World }> {
   const disk = new RecordingDisk();
@@ -162,5 +162,35 @@ test('a checkpoint that cannot be written fails the log: it could no longer tell
     if (step.includes('checkpoint')) throw Object.assign(new Error('no space'), { code: 'ENOSPC' });
   };
   await expect(log.seal()).rejects.toMatchObject({ code: 'REL_UNAVAILABLE' });
+  expect(log.status().state).toBe('failed');
+});
+
+test('a group is bounded: what exceeds it waits for the next write', async () => {
+  const { log, disk } = await opened('always');
+  const gate = new Gate();
+  let held = 0;
+  disk.before = (step) => (step.startsWith('fsync') && held++ === 0 ? gate.wait() : undefined);
+  const first = log.append([rowsDraft(['a'])]);
+  await gate.arrived;
+  const noise = new SeededRandom().fill(new Uint8Array(1_500_000));
+  const large = Buffer.from(noise).toString('base64');
+  const appends = Array.from({ length: 10 }, () => log.append([rowsDraft([large])]));
+  gate.release();
+  await Promise.all([first, ...appends].map(({ acknowledged }) => acknowledged));
+  const sizes = disk.take().flatMap((step) => /write \S+ (\d+) bytes/.exec(step)?.[1] ?? []);
+  expect(sizes.length).toBeGreaterThan(3);
+  for (const size of sizes.map(Number)) expect(size).toBeLessThan(9 << 20);
+  await log.close();
+});
+
+test('closing a failed log twice is as good as once', async () => {
+  const { log, disk } = await opened('always');
+  disk.before = (step) => {
+    if (step.startsWith('fsync')) throw new Error('I/O error');
+  };
+  await expect(log.append([rowsDraft(['a'])]).acknowledged).rejects.toMatchObject({ code: 'REL_UNAVAILABLE' });
+  await log.close();
+  await log.close();
+  expect(disk.take().filter((step) => step.startsWith('close'))).toHaveLength(1);
   expect(log.status().state).toBe('failed');
 });
