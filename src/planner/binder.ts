@@ -300,7 +300,7 @@ class QueryBinder {
 
   #limited(node: PlanNode): PlanNode {
     const limit = this.#request.query.limit;
-    return limit ? { kind: 'limit', input: node, limit, columns: node.columns } : node;
+    return limit ? { kind: 'limit', input: node, limit, counting: null, columns: node.columns } : node;
   }
 
   #rowLeaf: Leaf = (expression) => (expression.kind === 'column' ? this.#reference(expression) : undefined);

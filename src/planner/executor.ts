@@ -39,6 +39,7 @@ export interface Result {
 /** Longest stretch without a turn for others. */
 const sliceMs = 1.5;
 const outputRows = 8_192;
+const countingBlockRows = 8_192;
 
 /** Kernels by node: compiled once, kept with the plan. */
 export type PlanKernels = Map<PlanNode, KernelCache<FilterKernel> | readonly (KernelCache<CompiledProject> | null)[]>;
@@ -101,7 +102,13 @@ function buildOperator(node: PlanNode, kernels: PlanKernels, execution: Executio
     case 'sort':
       return new SortOperator(buildOperator(node.input, kernels, execution), node, execution);
     case 'limit':
-      return new LimitOperator(buildOperator(node.input, kernels, execution), node.input.kind !== 'sort', execution);
+      return new LimitOperator({
+        input: buildOperator(node.input, kernels, execution),
+        node,
+        execution,
+        countAfter: (after) =>
+          buildOperator(node.counting ?? node.input, kernels, { ...execution, after, blockRows: countingBlockRows }),
+      });
   }
 }
 

@@ -96,6 +96,8 @@ export interface LimitNode {
   readonly kind: 'limit';
   readonly input: PlanNode;
   readonly limit: Slot;
+  /** The input again, reading only what its condition reads: to go on counting once the rows are there. */
+  readonly counting: PlanNode | null;
   readonly columns: readonly PlanColumn[];
 }
 

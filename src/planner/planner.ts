@@ -187,7 +187,7 @@ export class Planner implements PlannerContract {
       after: cursor?.after ?? null,
       pinned,
       limit: typeof limit === 'bigint' ? Number(limit) : Number.POSITIVE_INFINITY,
-      blockRows: this.#limits.blockRows,
+      blockRows: plan.paged ? Math.min(this.#limits.blockRows, Math.max(1_024, 2 * Number(limit))) : this.#limits.blockRows,
       scannedRowsMax: this.#limits.scannedRowsMax,
       memory: new MemoryMeter(this.#limits.memoryBytesMax),
       counters: { scanned: 0, hits: 0 },

@@ -1,37 +1,57 @@
 /**
- * The first rows. Having them, it goes on counting matches for `estimatedTotalHits`, without delivering any: up to
+ * The first rows. Having them, it goes on counting matches for `estimatedTotalHits` without delivering any: up to
  * `hitsMax` matches, and no further than `countingRowsMax` scanned rows, so that LIMIT stays cheap on a large type.
  */
+import { assert } from '../../errors.ts';
+import type { LimitNode } from '../logical-plan.ts';
 import { type Batch, emptyBatch, type Execution, type Operator } from './operator.ts';
 
 /** Source: specification, "Result envelopes": accurate up to 100,000. */
 export const hitsMax = 100_000;
-/** Rows scanned for the estimate alone; about a millisecond. */
+/** Rows scanned for the estimate alone. */
 const countingRowsMax = 131_072;
 
+export interface LimitParts {
+  readonly input: Operator;
+  readonly node: LimitNode;
+  readonly execution: Execution;
+  /** Operators that count what comes after this system_from, where the node has a plan for that. */
+  readonly countAfter: (systemFrom: bigint) => Operator;
+}
+
 export class LimitOperator implements Operator {
-  readonly #input: Operator;
+  readonly #parts: LimitParts;
+  /** False where the input counts its matches itself: a sort with a limit drops some of them. */
   readonly #counting: boolean;
-  readonly #execution: Execution;
+  readonly #systemFrom: number;
+  #input: Operator;
   #delivered = 0;
   #scannedAtEnd = -1;
+  #lastSystemFrom: bigint | null = null;
 
-  /** `counting` is false where the input counts its matches itself: a sort with a limit drops some of them. */
-  constructor(input: Operator, counting: boolean, execution: Execution) {
-    this.#input = input;
-    this.#counting = counting;
-    this.#execution = execution;
+  constructor(parts: LimitParts) {
+    this.#parts = parts;
+    this.#input = parts.input;
+    this.#counting = parts.node.input.kind !== 'sort';
+    this.#systemFrom = parts.node.counting ? parts.node.columns.findIndex(({ name }) => name === 'system_from') : -1;
   }
 
   next(): Batch | null {
-    const { limit, counters } = this.#execution;
+    const { limit, counters } = this.#parts.execution;
     if (this.#delivered >= limit && !this.#goOnCounting()) return null;
+    if (this.#lastSystemFrom !== null) this.#startCounting(this.#lastSystemFrom);
     const batch = this.#input.next();
     if (batch === null) return null;
-    if (this.#counting) counters.hits += batch.count;
     const count = Math.min(batch.count, limit - this.#delivered);
-    if (count === 0) return emptyBatch;
+    if (count === 0) {
+      if (this.#counting) counters.hits += batch.count;
+      return emptyBatch;
+    }
     this.#delivered += count;
+    if (this.#delivered === limit && this.#systemFrom >= 0) {
+      counters.hits += count;
+      this.#lastSystemFrom = this.#systemFromOf(batch, count - 1);
+    } else if (this.#counting) counters.hits += batch.count;
     return count === batch.count ? batch : { ...batch, count };
   }
 
@@ -40,9 +60,22 @@ export class LimitOperator implements Operator {
   }
 
   #goOnCounting(): boolean {
-    const { counters, scannedRowsMax } = this.#execution;
+    const { counters, scannedRowsMax } = this.#parts.execution;
     if (this.#scannedAtEnd < 0) this.#scannedAtEnd = counters.scanned;
     const countingMax = Math.min(countingRowsMax, scannedRowsMax - this.#scannedAtEnd - 65_536);
     return this.#counting && counters.hits < hitsMax && counters.scanned - this.#scannedAtEnd <= countingMax;
+  }
+
+  /** What comes after the last row delivered is read anew, with fewer columns; its own batch has been taken by now. */
+  #startCounting(after: bigint): void {
+    this.#lastSystemFrom = null;
+    this.#input.close();
+    this.#input = this.#parts.countAfter(after);
+  }
+
+  #systemFromOf(batch: Batch, place: number): bigint {
+    const vector = batch.columns[this.#systemFrom]!;
+    assert(vector.kind === 'i64', 'rows of a type carry their system_from');
+    return vector.values[batch.selection ? batch.selection[place]! : batch.first + place]!;
   }
 }

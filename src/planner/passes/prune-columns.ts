@@ -1,7 +1,7 @@
 /** Reads only what is used: columns that nothing above asks for leave the plan, down to the scan. */
 import { assert } from '../../errors.ts';
 import { type Bound, columnsIn, replaceColumns } from '../expressions/bound-expression.ts';
-import type { LogicalPlan, PlanNode } from '../logical-plan.ts';
+import type { LimitNode, LogicalPlan, PlanNode } from '../logical-plan.ts';
 
 export function pruneColumns(plan: LogicalPlan): LogicalPlan {
   const all = new Set(plan.root.columns.keys());
@@ -46,9 +46,18 @@ function pruned(node: PlanNode, needed: ReadonlySet<number>): Pruned {
     }
     case 'limit': {
       const { node: input, moved } = pruned(node.input, needed);
-      return { node: { ...node, input, columns: input.columns }, moved };
+      return { node: { ...node, input, counting: counting(node), columns: input.columns }, moved };
     }
   }
+}
+
+/** Rows of a type are counted without the columns that only the answer needs; what computes its rows has them anyway. */
+function counting(limit: LimitNode): PlanNode | null {
+  const scan = limit.input.kind === 'filter' ? limit.input.input : limit.input;
+  if (scan.kind !== 'scan') return null;
+  // A page that keeps to an earlier basis tells by system_from what was written after it.
+  const systemFrom = scan.columns.findIndex(({ name }) => name === 'system_from');
+  return pruned(limit.input, new Set(scan.after ? [systemFrom] : [])).node;
 }
 
 function ascending(columns: ReadonlySet<number>): number[] {

@@ -242,7 +242,7 @@ function double(op: string, a: Value, b: Value): Value {
 }
 
 function byCodepoints(a: string, b: string): number {
-  const [x, y] = [[...a], [...b]];
+  const [x, y] = [Array.from(a), Array.from(b)];
   for (let i = 0; i < Math.min(x.length, y.length); i++) {
     const difference = x[i]!.codePointAt(0)! - y[i]!.codePointAt(0)!;
     if (difference !== 0) return difference;
@@ -252,9 +252,9 @@ function byCodepoints(a: string, b: string): number {
 
 function like(text: string, pattern: string): boolean {
   if (pattern === '') return text === '';
-  const [head = '', ...rest] = [...pattern];
+  const [head = '', ...rest] = Array.from(pattern);
   const tail = rest.join('');
-  const characters = [...text];
+  const characters = Array.from(text);
   if (head === '%') return characters.some((_, i) => like(characters.slice(i).join(''), tail)) || like('', tail);
   return characters.length > 0 && (head === '_' || head === characters[0]) && like(characters.slice(1).join(''), tail);
 }
