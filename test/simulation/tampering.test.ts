@@ -53,7 +53,7 @@ describe('a closed log', () => {
     const opened: string[] = [];
     let i = 0;
     for (const { name, image, held, tailOnly } of tamperings(log, other, later)) {
-      if (held || tailOnly || i++ % 97 !== 0) continue;
+      if (held || tailOnly || (name.includes('cut to') && i++ % 97 !== 0)) continue;
       const disk = new FaultyDisk({}, image);
       const world = { disk, clock: new SimulatedClock(), random: new Seeded(i), walSync: 'interval', fileBytes: 4096 } as const;
       await openLocalLog(world).then(

@@ -9,11 +9,14 @@ import { decodeFrameHeader, FILE_HEADER_BYTES, FRAME_HEADER_BYTES } from '../../
 import { verifyDirectory, type VerifyReport } from '../../src/log/verify.ts';
 import { draftsFor } from './drafts.ts';
 import { FaultyDisk, type Image } from './faulty-disk.ts';
+import { rechained, withManifest } from './forgery.ts';
 import { imageDisk } from './image-disk.ts';
 import { Seeded } from './seeded.ts';
 import { directory, kek, openLocalLog } from './subject.ts';
 import { drive } from './workload.ts';
 import { SimulatedClock } from './world.ts';
+
+const logDirectory = `${directory}/log`;
 
 export interface SealedLog {
   readonly image: Image;
@@ -159,6 +162,23 @@ export function* tamperings(log: SealedLog, other: SealedLog, later: SealedLog):
       }
     }
   }
+  const forge = (change: Parameters<typeof withManifest>[2]): Image => withManifest(image, logDirectory, change);
+  yield {
+    name: 'a principal replaced, and everything unsigned made to fit',
+    image: rechained(image, logDirectory, 'writer-1', 'writer-9'),
+  };
+  yield {
+    name: 'a manifest with another root',
+    image: forge((record, i) => (i === 0 ? { ...record, root: 'ab'.repeat(32) } : record)),
+  };
+  yield {
+    name: 'a manifest with a shorter file',
+    image: forge((record, i) => (i === 1 ? { ...record, length: record.length - 8 } : record)),
+  };
+  yield {
+    name: 'a manifest with fewer leaves',
+    image: forge((record, i) => (i === 1 ? { ...record, leaves: record.leaves - 1 } : record)),
+  };
   const paths = files.map(([path]) => path);
   yield { name: 'the whole directory is older than a head that was kept', image, held: [later.checkpoint] };
   yield { name: 'another log under the same keys', image: other.image, held: [log.checkpoint] };

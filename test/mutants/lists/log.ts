@@ -137,7 +137,7 @@ export const mutants: readonly Mutant[] = [
     file: recovery,
     find: 'if (leaves !== record.leaves || root !== record.root) {',
     replace: 'if (leaves !== record.leaves) {',
-    killedBy: ['test/log/recovery.test.ts'],
+    killedBy: tamper,
   },
   {
     name: 'accepts a frame that fails its checksum',
