@@ -48,17 +48,13 @@ export async function main(args: readonly string[]): Promise<void> {
     .option('--columns <names>', 'CSV without a header row: its column names, comma-separated')
     .option('--null <text>', 'CSV: unquoted text that means NULL, such as \\N')
     .option('--atomic', 'all rows or none')
-    .action((files: string[], options: object) =>
-      finish(() => ingestCommand(files, merged(options), version)),
-    );
+    .action((files: string[], options: object) => finish(() => ingestCommand(files, merged(options), version)));
 
   remote(program.command('query'))
     .description('run one statement and print its rows')
     .argument('<sql>')
     .option('--format <format>', 'table, json or ndjson', 'table')
-    .action((sql: string, options: object) =>
-      finish(() => queryCommand(sql, merged(options), version)),
-    );
+    .action((sql: string, options: object) => finish(() => queryCommand(sql, merged(options), version)));
 
   shared(program.command('replay'))
     .description('rebuild projections from the log and print their digests')

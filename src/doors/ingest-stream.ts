@@ -19,7 +19,7 @@ export const batchSizes = {
   bulk: { batchRows: 65_536, batchBytes: 1 << 23 },
 } as const;
 
-/** Source: design ruling 11. */
+/** What became of a body of rows. */
 export interface IngestReply {
   readonly type: string;
   readonly accepted: number;

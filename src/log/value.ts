@@ -4,7 +4,7 @@
  */
 import { ServiceError } from '../errors.ts';
 
-/** Source: design ruling 12. `integer` is an exact i64, `timestamp` i64 nanoseconds UTC, `json` text as given. */
+/** `integer` is an exact i64, `timestamp` i64 nanoseconds UTC, `json` text as given. */
 export type ColumnType = 'string' | 'integer' | 'number' | 'boolean' | 'timestamp' | 'json' | 'vector';
 
 export const columnTypes: readonly ColumnType[] = ['string', 'integer', 'number', 'boolean', 'timestamp', 'json', 'vector'];
@@ -15,7 +15,7 @@ export type Cell = null | string | bigint | number | boolean | Float32Array;
 export const I64_MAX = 9_223_372_036_854_775_807n;
 export const I64_MIN = -9_223_372_036_854_775_808n;
 
-/** Source: design ruling 25. */
+/** What input may be at most: anything larger is refused, never cut. */
 export const limits = {
   jsonDepth: 64,
   sqlDepth: 40,

@@ -18,7 +18,7 @@ export interface Decision {
   readonly outcome: Omit<Outcome, 'durability'>;
 }
 
-/** Source: design ruling 11. */
+/** How much of a long reply is listed. */
 export const outcomeLimits = { errorsListed: 1000, idsListed: 1000 } as const;
 
 /** A command about one thing by name: a type or a token. */
