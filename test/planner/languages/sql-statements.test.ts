@@ -1,0 +1,231 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { parseStatement } from '../../../src/planner/languages/sql-parser.ts';
+import type { Expression } from '../../../src/planner/statement.ts';
+import { condition, parsed, query, refused, select, where } from './parsing.ts';
+
+describe('rule 10: not implemented', () => {
+  test.each([
+    ['SELECT SUM(MAX(a)) FROM T', '1:12: an aggregate within an aggregate is not implemented'],
+    ['SELECT COALESCE(a, b) FROM T', '1:8: COALESCE is not implemented'],
+    ['SELECT * FROM T LIMIT 5 OFFSET 5', '1:25: OFFSET'],
+    ['SELECT * FROM T OFFSET 5', '1:17: OFFSET'],
+    ['SELECT ROW_NUMBER() OVER (ORDER BY a) FROM T', '1:8: ROW_NUMBER is not implemented'],
+    ['SELECT RANK() OVER (ORDER BY a) FROM T', '1:8: RANK is not implemented'],
+    ['SELECT SUM(a) OVER (PARTITION BY b) FROM T', '1:15: a window (OVER) is not implemented'],
+    ['SELECT COUNT(*) FILTER (WHERE a = 1) FROM T', '1:17: FILTER within an aggregate is not implemented'],
+    ["SELECT * FROM T FOR SYSTEM_TIME AS OF '2024-01-01'", '1:17: FOR SYSTEM_TIME'],
+    ['SELECT * FROM T WHERE a OVERLAPS b', '1:25: OVERLAPS is not implemented'],
+    ['SELECT * FROM T WHERE (a, b) OVERLAPS (c, d)', '1:23: OVERLAPS is not implemented'],
+    ['CREATE INDEX i ON T (a)', '1:1: CREATE INDEX is not implemented'],
+    ['CREATE UNIQUE INDEX i ON T (a)', '1:1: CREATE INDEX is not implemented'],
+    ['CREATE TYPE t', '1:1: CREATE TYPE is not implemented'],
+    ['create schema s', '1:1: CREATE SCHEMA is not implemented'],
+  ])('%s', (text, message) => {
+    const told = refused(text);
+    expect(told).toContain(message);
+    expect(told).toContain('is not implemented');
+  });
+
+  test('ALTER TABLE parses, to be answered with 501', () => {
+    expect(parsed('ALTER TABLE T ADD COLUMN a integer', 'unimplemented').verb).toBe('ALTER TABLE');
+  });
+});
+
+describe('rule 11: RANK BY and COMPUTE', () => {
+  test('SUM and MAX are functions of several values there', () => {
+    const ranked = select(
+      'SELECT * FROM T RANK BY SUM(BM25(), MAX(CUSTOM(a, 2), EXACT(b, 1.5))) COMPUTE x AS SUM(a, b), h AS HIGHLIGHT(c)',
+    );
+    expect(ranked.rankBy).toMatchObject([
+      { kind: 'call', name: 'SUM', arguments: [{ value: { name: 'BM25' } }, { value: { name: 'MAX' } }] },
+    ]);
+    expect(ranked.compute.map((each) => each.label)).toEqual(['x', 'h']);
+  });
+  test('ORDER BY may follow', () => expect(query('SELECT * FROM T RANK BY RECENCY(at, 60) ORDER BY a').orderBy.length).toBe(1));
+  test('rank stays a name', () => expect(select('SELECT rank FROM T rank ORDER BY rank').from).toMatchObject({ alias: 'rank' }));
+});
+
+describe('rule 12: EXPLAIN', () => {
+  test.each([
+    ['EXPLAIN', 'plan'],
+    ['EXPLAIN ANALYZE', 'analyze'],
+    ['EXPLAIN POLICY', 'policy'],
+  ])('%s', (prefix, mode) =>
+    expect(parsed(`${prefix} SELECT * FROM T`, 'explain')).toMatchObject({ mode, statement: { kind: 'query' } }),
+  );
+
+  test('EXPLAIN_PATH and EXPLAIN_REPLAY', () => {
+    expect(parsed("EXPLAIN_PATH('a', 'b')", 'control')).toMatchObject({
+      what: 'explain-path',
+      arguments: [{ slot: 0 }, { slot: 1 }],
+    });
+    expect(parsed("EXPLAIN_REPLAY('x', SEQ => 2)", 'control')).toMatchObject({
+      what: 'explain-replay',
+      options: [{ name: 'SEQ', value: { slot: 1 } }],
+    });
+  });
+});
+
+describe('rule 13: table functions', () => {
+  test('both forms give one source', () => {
+    const call = "PATHS_BETWEEN('a', 'b', MAX_HOPS => 3)";
+    const keyword = select(call);
+    const table = select(`SELECT * FROM ${call}`);
+    for (const form of [keyword, table]) {
+      expect(form).toMatchObject({
+        projection: [{ kind: 'star' }],
+        from: { kind: 'function', name: 'PATHS_BETWEEN', arguments: [{ name: null }, { name: null }, { name: 'MAX_HOPS' }] },
+      });
+    }
+  });
+
+  test('type-first arguments, named arguments, a limit', () => {
+    expect(query("GRAPH_PAGERANK(Person, 'KNOWS', DAMPING => 0.85) LIMIT 5")).toMatchObject({
+      limit: {},
+      body: {
+        from: { name: 'GRAPH_PAGERANK', arguments: [{ value: { kind: 'column', name: 'Person' } }, {}, { name: 'DAMPING' }] },
+      },
+    });
+  });
+
+  test('HYBRID_SEARCH FROM and SIMILAR TO', () => {
+    expect(query("HYBRID_SEARCH FROM Doc QUERY 'solar' LIMIT 5")).toMatchObject({
+      limit: {},
+      body: { from: { name: 'HYBRID_SEARCH', arguments: [{}, { name: 'QUERY' }] } },
+    });
+    expect(query("SIMILAR TO Doc WHERE id = 'd1' LIMIT 5")).toMatchObject({
+      body: { from: { name: 'SIMILAR' }, where: { kind: 'binary' } },
+    });
+    expect(condition('SIMILAR(embedding, ARRAY[1.0, 2.0], threshold=0.5)')).toBe(
+      'SIMILAR(embedding, ARRAY(1, 2), THRESHOLD => 0.5)',
+    );
+  });
+
+  test.each([
+    ["SELECT a FROM PATHS_BETWEEN('a', 'b')", '1:15'],
+    ["SELECT DISTINCT * FROM PATHS_BETWEEN('a', 'b')", '1:24'],
+    ["SELECT * FROM PATHS_BETWEEN('a', 'b') p JOIN T ON p.a = T.a", '1:15'],
+    ["SELECT * FROM T JOIN PATHS_BETWEEN('a', 'b') p ON p.a = T.a", '1:22'],
+    ["SELECT * FROM (SELECT * FROM PATHS_BETWEEN('a', 'b')) p", '1:30'],
+    ["SELECT * FROM PATHS_BETWEEN('a', 'b') UNION SELECT * FROM T", '1:15'],
+  ])('refused: %s', (text, place) => expect(refused(text)).toContain(`${place}: a table function stands alone`));
+});
+
+describe('control statements', () => {
+  test.each([
+    ['BRANCH dev FROM main', { what: 'branch', names: ['dev', 'main'] }],
+    ["BRANCH 'my branch' FROM 'main'", { what: 'branch', names: ['my branch', 'main'] }],
+    [
+      "REGISTER LOOKUP c FROM '/x.csv' KEY (code) FIELDS (name, iso) REFRESH EVERY 5 MINUTES",
+      { what: 'register-lookup', names: ['c', 'code', 'name', 'iso'], options: [{ name: 'MINUTES' }] },
+    ],
+    [
+      'CREATE MATERIALIZED VIEW v AS SELECT a FROM T REFRESH INCREMENTAL EVERY 60',
+      { what: 'create-materialized-view', names: ['v'], query: { body: { from: { name: 'T', alias: null } } } },
+    ],
+    ["WATCH PURPOSE 'x' SELECT * FROM T WHERE a = 1", { what: 'watch', purpose: { slot: 0 }, query: {} }],
+    ["ERASE SUBJECT 's' REASON 'r' CERTIFY", { what: 'erase-subject', arguments: [{ slot: 0 }, { slot: 1 }] }],
+    ["FUSE_IDENTITIES('a', 'b')", { what: 'fuse-identities' }],
+    ["SELECT * FROM SPLIT_IDENTITIES('a', 'b')", { what: 'split-identities' }],
+    [
+      "CALL traverse.pageRank.stream('Person', 'KNOWS', {maxIterations: 20, dampingFactor: 0.85}) YIELD nodeId, score",
+      {
+        what: 'call',
+        names: ['traverse', 'pageRank', 'stream', 'nodeId', 'score'],
+        options: [{ name: 'maxIterations' }, { name: 'dampingFactor' }],
+      },
+    ],
+    ['CALL gds.wcc.stats()', { what: 'call', names: ['gds', 'wcc', 'stats'] }],
+    ['MATCH (a:Person)-[r:KNOWS*1..3]->(b {name: "x"}) WHERE a.age > 3 RETURN b', { what: 'pattern' }],
+    ["PURPOSE 'p' OPTIONAL MATCH (a)-->(b) RETURN a", { what: 'pattern', purpose: { slot: 0 } }],
+  ])('%s', (text, expected) => expect(parsed(text, 'control')).toMatchObject(expected));
+
+  test.each([
+    ["BRANCH '' FROM main", '1:8: a branch name has 1 to 128'],
+    ["ERASE SUBJECT 's' CERTIFY", '1:19: expected REASON'],
+    ["ERASE SUBJECT 's' REASON ' ' CERTIFY", '1:26: the reason is empty'],
+    ['FUSE_IDENTITIES(a, b)', '1:17: only literals'],
+    ["FUSE_IDENTITIES('a')", '1:1: FUSE_IDENTITIES takes 2 values'],
+    ['CALL db.labels()', '1:6: expected traverse'],
+    ['MATCH (a)-[(b)] RETURN a )', "1:26: ')' closes nothing"],
+    ['MATCH (a', "1:9: expected ')'"],
+    ['MATCH (a)', '1:10: expected RETURN'],
+    ['BRANCH a FROM b LIMIT 1', '1:17: LIMIT cannot stand here'],
+  ])('refused: %s', (text, message) => expect(refused(text)).toContain(message));
+});
+
+describe('writes are recognised', () => {
+  test.each([
+    ["INSERT INTO T (a) VALUES ('x')", 'INSERT'],
+    ['UPDATE T SET a = 1', 'UPDATE'],
+    ['DELETE FROM T', 'DELETE'],
+    ['MERGE INTO T USING U', 'MERGE'],
+    ['DROP TABLE T', 'DROP'],
+    ['TRUNCATE T', 'TRUNCATE'],
+    ['CREATE TABLE T (a text)', 'CREATE TABLE'],
+    ['CREATE EXTENSION vector', 'CREATE EXTENSION'],
+    ['CREATE (n:Person {name: "x"})', 'CREATE'],
+    ['MATCH (n) DELETE n', 'DELETE'],
+    ['MATCH (n) SET n.a = 1 RETURN n', 'SET'],
+  ])('%s', (text, verb) => expect(parsed(text, 'write').verb).toBe(verb));
+
+  test.each(['REMEMBER', 'RECALL', 'REFLECT', 'CONSOLIDATE MEMORY', 'FORGET MEMORY', 'ASSOCIATE MEMORY', 'RESOLVE MEMORY'])(
+    '%s is recognised',
+    (verb) => expect(parsed(`${verb} 'x'`, 'unimplemented').verb).toBe(verb),
+  );
+});
+
+describe('hostile text ends in an error with its place, not in an exhausted stack', () => {
+  const many = 100_000;
+  test.each([
+    ['brackets', `SELECT * FROM T WHERE ${'('.repeat(many)}1`],
+    ['NOT', `SELECT * FROM T WHERE ${'NOT '.repeat(many)}a`],
+    ['signs', `SELECT ${'- '.repeat(many)}a FROM T`],
+    ['CASE', `SELECT ${'CASE WHEN '.repeat(many)}a FROM T`],
+    ['calls', `SELECT ${'f('.repeat(many)}a FROM T`],
+    ['sums', `SELECT a${' + a'.repeat(many)} FROM T`],
+    ['unions', `SELECT a FROM T${' UNION SELECT a FROM T'.repeat(many / 4)}`],
+    ['joins', `SELECT a FROM T${' JOIN T ON a = a'.repeat(many / 4)}`],
+    ['arms', `${'('.repeat(many)}SELECT a FROM T`],
+    ['subqueries', `SELECT * FROM ${'('.repeat(many)}`],
+    ['arrays', `SELECT ${'ARRAY['.repeat(many)} FROM T`],
+  ])('%s', (_, text) => expect(refused(text)).toMatch(/^1:\d+: .*(nested deeper|more than 1000)/));
+
+  test('a thousand conditions nest logarithmically', () => {
+    const conditions = Array.from({ length: 4096 }, (_, i) => `a = ${i}`);
+    const depth = (expression: Expression): number =>
+      expression.kind === 'binary' ? 1 + Math.max(depth(expression.left), depth(expression.right)) : 0;
+    expect(depth(where(conditions.join(' OR ')))).toBe(13);
+    expect(depth(where(conditions.join(' AND ')))).toBe(13);
+  });
+
+  test('a list of 50,000 values is one flat node', () => {
+    const list = where(`a IN (${Array.from({ length: 50_000 }, (_, i) => i).join(',')})`);
+    expect(list.kind === 'in-list' && list.items.length).toBe(50_000);
+  });
+});
+
+test('one template means one tree, places aside', () => {
+  const withoutPlaces = (value: unknown): unknown =>
+    JSON.parse(JSON.stringify(value, (key, inner: unknown) => (key === 'place' ? undefined : inner)));
+  const literal = fc.oneof(
+    fc.integer().map(String),
+    fc.string({ unit: 'grapheme-ascii' }).map((text) => `'${text.replaceAll("'", "''")}'`),
+    fc.constantFrom('TRUE', 'FALSE', '1.5', '-2.0', 'NULL'),
+  );
+  const statement = (l: readonly string[], space: string) =>
+    `SELECT a, b - ${l[0]} FROM T WHERE${space}a = ${l[1]} AND (b IN (${l[2]}, ${l[3]}) OR NOT c BETWEEN ${l[4]} AND ${l[5]})${space}LIMIT 5`;
+  const texts = fc
+    .tuple(fc.array(literal, { minLength: 6, maxLength: 6 }), fc.constantFrom(' ', '\n', ' /* x */ '))
+    .map(([l, space]) => statement(l, space));
+  const trees = new Map<string, unknown>();
+  fc.assert(
+    fc.property(texts, (text) => {
+      const { template, statement: tree } = parseStatement(text);
+      if (trees.has(template)) expect(withoutPlaces(tree)).toEqual(trees.get(template));
+      trees.set(template, withoutPlaces(tree));
+    }),
+    { numRuns: 2000 },
+  );
+});
