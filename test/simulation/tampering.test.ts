@@ -1,6 +1,7 @@
 /** Nothing can be changed unseen. `npm run tamper -- --bytes 65536` turns every bit of a longer log. */
 import { beforeAll, describe, expect, it } from 'vitest';
 import { FaultyDisk } from './faulty-disk.ts';
+import { rename, rewritten } from './forgery.ts';
 import { Seeded } from './seeded.ts';
 import { openLocalLog } from './subject.ts';
 import { check, flipEveryBit, type SealedLog, sealedLog, tamperings } from './tampering.ts';
@@ -62,5 +63,31 @@ describe('a closed log', () => {
       );
     }
     expect(opened).toEqual([]);
+  });
+});
+
+describe('a log that nobody has sealed yet', () => {
+  let log: SealedLog;
+
+  beforeAll(async () => {
+    log = await sealedLog(5, 4096, undefined, 'unsealed');
+    expect((await check(log.image, log, { keys: true })).findings).toEqual([]);
+  });
+
+  it('shows a leaf that was changed by the link of the next one', async () => {
+    let changed = -1;
+    const image = rewritten(log.image, ({ leaf: bytes }, leaf) => {
+      if (changed < 0 && rename(bytes, 'writer-1', 'writer-9')) changed = leaf;
+    });
+    const { findings } = await check(image, log, { keys: 'none' });
+    expect(findings).toContainEqual(expect.objectContaining({ leaf: changed + 1, what: 'does not link to the leaf before it' }));
+  });
+
+  it('shows a payload that was changed by the digest in its leaf', async () => {
+    const image = rewritten(log.image, ({ payload }, leaf) => {
+      if (leaf === 4) payload[payload.length - 20] = payload[payload.length - 20]! ^ 1;
+    });
+    const { findings } = await check(image, log, { keys: 'none' });
+    expect(findings).toMatchObject([{ leaf: 4, what: 'the payload does not match its digest' }]);
   });
 });

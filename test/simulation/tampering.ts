@@ -26,7 +26,12 @@ export interface SealedLog {
 }
 
 /** A log of at least so many bytes in its files, closed; with `begin`, one that goes on from another. */
-export async function sealedLog(seed: number, bytes: number, begin?: Image): Promise<SealedLog> {
+export async function sealedLog(
+  seed: number,
+  bytes: number,
+  begin?: Image,
+  end: 'closed' | 'unsealed' = 'closed',
+): Promise<SealedLog> {
   const random = new Seeded(seed);
   const disk = new FaultyDisk({}, begin);
   const clock = new SimulatedClock(1_760_000_000_000_000_000n + BigInt(seed) * 1_000_000_000_000n);
@@ -36,11 +41,11 @@ export async function sealedLog(seed: number, bytes: number, begin?: Image): Pro
   for (let i = 0; log.status().bytes < bytes; i++) {
     const { acknowledged } = log.append(draftsFor(random, i % 3, i), { sync: true });
     await drive(acknowledged, clock);
-    if (i % 8 !== 7) continue;
+    if (i % 8 !== 7 || end === 'unsealed') continue;
     await drive(log.seal(), clock);
     seals++;
   }
-  await drive(log.close(), clock);
+  if (end === 'closed') await drive(log.close(), clock);
   const image = disk.visible();
   const checkpoint = Buffer.from(image.files.get(`${directory}/log/checkpoint`)!).toString('utf8');
   return { image, keyring: await openKeyring({ disk, random, directory, kek }), checkpoint, seals };
