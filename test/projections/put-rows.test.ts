@@ -56,6 +56,13 @@ describe('the key of a row', () => {
     expect(store.read('T', ['id'])).toEqual([{ id: '7' }]);
   });
 
+  test('does not stand in for a declared id of another type', () => {
+    const store = closed({ id: property('integer'), ref: property('string') }, 'ref');
+    store.put('T', { ref: 'string' }, [{ ref: 'a' }]);
+    expect(store.read('T', ['_pk', 'id'])).toEqual([{ _pk: 'a', id: null }]);
+    expect(store.blocks({ type: 'T', columns: ['id'], time: { system: 'all', valid: 'all' } })[0]!.columns[0]!.kind).toBe('null');
+  });
+
   test('has 1 to 1024 bytes', () => {
     const rows = [{ id: '' }, { id: 'k'.repeat(1024) }, { id: 'k'.repeat(1025) }, { id: 'é'.repeat(513) }];
     expect(errorsOf(closed({}), { id: 'string' }, rows)).toEqual(['0 REL_INVALID', '2 REL_INVALID', '3 REL_INVALID']);

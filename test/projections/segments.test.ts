@@ -166,6 +166,21 @@ describe('a table whose rows were mostly superseded', () => {
   });
 });
 
+test('a key that was updated early leaves the chains of later keys alone', () => {
+  const store = new Store();
+  store.put('T', { id: 'string', n: 'integer' }, [
+    { id: 'a', n: 1n },
+    { id: 'a', n: 2n },
+  ]);
+  const rows = Array.from({ length: 300 }, (_, i) => ({ id: `later ${i}`, n: BigInt(i) }));
+  for (const row of rows) store.put('T', { id: 'string', n: 'integer' }, [row]);
+  expect(store.read('T', ['_pk', 'n'], { keys: rows.map(({ id }) => id) }).map((row) => row['n'])).toEqual(
+    rows.map(({ n }) => n),
+  );
+  expect(store.read('T', ['n'], { keys: ['later 299'], time: { system: store.time, valid: 'all' } })).toEqual([{ n: 299n }]);
+  expect(store.run({ kind: 'remove-rows', type: 'T', keys: ['later 299'] })).toMatchObject({ accepted: 1 });
+});
+
 describe('reads while entries are applied', () => {
   test('a scan keeps its basis: what comes, is closed or ends meanwhile changes nothing', () => {
     const store = big();
@@ -238,7 +253,7 @@ describe('positions far apart', () => {
   }
 
   test('segments and closings reach across more positions than 32 bits count', () => {
-    const FAR = 3 * 2 ** 31;
+    const FAR = 2 ** 32 + 100;
     const projections = freshProjections();
     const { timeline, rows } = projections;
     // Other types fill the positions between: only the timeline and the rows see these entries.
@@ -253,6 +268,7 @@ describe('positions far apart', () => {
     };
     apply(10, entryOf('a', []));
     apply(20, entryOf('b', []));
+    apply(30, entryOf('b', [20]));
     apply(FAR, entryOf('a', [10]));
     apply(FAR + 5, entryOf('c', []));
     expect(rows.table('T')!.segments).toHaveLength(2);
@@ -270,8 +286,9 @@ describe('positions far apart', () => {
       }
       return keys;
     };
-    expect(read('all', FAR + 6)).toEqual(['a', 'b', 'a', 'c']);
+    expect(read('all', FAR + 6)).toEqual(['a', 'b', 'b', 'a', 'c']);
     expect(read(time, FAR + 6)).toEqual(['b', 'a', 'c']);
+    expect(read(timeline.timeOf(25), FAR + 6)).toEqual(['a', 'b']);
     expect(read(timeline.timeOf(FAR - 1), FAR + 6)).toEqual(['a', 'b']);
     expect(read(timeline.timeOf(FAR), FAR + 6)).toEqual(['b', 'a']);
     expect(read(time, FAR)).toEqual(['a', 'b']);

@@ -2,6 +2,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { TimeBounds } from '../../src/projections/access-paths.ts';
+import { property } from './histories.ts';
 import { Model, type ModelVersion, systemTo } from './model.ts';
 import { type PlainRow, START, Store } from './store.ts';
 
@@ -39,10 +40,14 @@ function play(actions: typeof history extends fc.Arbitrary<infer T> ? T : never)
   const store = new Store();
   const model = new Model();
   let value = 0n;
-  // The type exists from the start, so that rows begin where their entry does.
-  store.run({ kind: 'register-type', name: 'T', properties: null, primaryKey: null, graphTriggers: [] });
-  store.put('T', columns, [{ _pk: 'first', value: 0n }]);
-  store.run({ kind: 'remove-rows', type: 'T', keys: ['first'] });
+  // The type is whole from the start, so that rows begin where their entry does.
+  store.run({
+    kind: 'register-type',
+    name: 'T',
+    properties: { value: property('integer') },
+    primaryKey: null,
+    graphTriggers: [],
+  });
   for (const { action: what, path } of actions) {
     const { position, time } = store;
     if (what.kind === 'end') {
@@ -73,7 +78,10 @@ function play(actions: typeof history extends fc.Arbitrary<infer T> ? T : never)
 /** Of a history's positions: evenly, because bases in its middle are the ones that tell. */
 const share = fc.integer({ min: 0, max: 1000 }).map((n) => n / 1000);
 
-const bounds: fc.Arbitrary<{ system: number | 'all'; valid: number | 'all' }> = fc.record({
+type Probe = 'all' | number | bigint;
+
+/** On the valid axis also the very instants at which rows begin and end. */
+const bounds: fc.Arbitrary<{ system: Probe; valid: Probe }> = fc.record({
   system: fc.oneof(
     fc.constant('all' as const),
     fc.integer({ min: -100, max: 1100 }).map((n) => n / 1000),
@@ -81,12 +89,13 @@ const bounds: fc.Arbitrary<{ system: number | 'all'; valid: number | 'all' }> = 
   valid: fc.oneof(
     fc.constant('all' as const),
     fc.integer({ min: -100, max: 1100 }).map((n) => n / 1000),
+    instant,
   ),
 });
 
 /** Shares of the history's length become instants, single nanoseconds of entries among them. */
-function timeOf(store: Store, part: number | 'all'): bigint | 'all' {
-  if (part === 'all') return 'all';
+function timeOf(store: Store, part: Probe): bigint | 'all' {
+  if (typeof part !== 'number') return part;
   const exact = store.projections.timeline.timeOf(Math.min(store.position - 1, Math.max(0, Math.floor(part * store.position))));
   return Math.round(part * 1000) % 3 > 0 ? exact : START + BigInt(Math.round(part * Number(store.time - START)));
 }

@@ -4,6 +4,7 @@
  */
 import type { Vector } from '../../log/columns.ts';
 import { FOREVER } from '../../log/timestamp.ts';
+import type { ColumnType } from '../../log/value.ts';
 import { VectorBuilder, cellAt } from '../../log/vector-builder.ts';
 import { pathColumn } from '../access-paths.ts';
 import type { Timeline } from '../../log/timeline.ts';
@@ -41,14 +42,17 @@ export class BlockColumns {
   readonly #timeline: Timeline;
   readonly #scopes: Scopes;
   readonly #basis: number;
+  readonly #idType: ColumnType;
   /** Arrays of system columns in a segment's own row numbers: blocks of one segment fill different stretches of them. */
   #segment: Segment | null = null;
   readonly #arrays = new Map<string, BigInt64Array>();
 
-  constructor(timeline: Timeline, scopes: Scopes, basis: number) {
+  /** `idType` is what `id` was declared as; text where it was not. */
+  constructor(timeline: Timeline, scopes: Scopes, basis: number, idType: ColumnType) {
     this.#timeline = timeline;
     this.#scopes = scopes;
     this.#basis = basis;
+    this.#idType = idType;
   }
 
   /** Vectors for `names`, in segment row numbers, or 0 .. count-1 when `compact`. */
@@ -109,14 +113,13 @@ export class BlockColumns {
     return { kind: 'i64', values, nulls: null };
   }
 
-  /** The declared or sent `id`; where a row has none, its key. */
+  /** The declared or sent `id`; where a row has none, its key, unless a key has another type than an id. */
   #id(chosen: ChosenRows, compact: boolean): Vector {
     const { segment, rows, first, count } = chosen;
     const column = segment.column('id');
+    const own: Vector = column ? column.vector(segment.length) : { kind: 'null' };
+    if (this.#idType !== 'string' || (own.kind !== 'null' && !own.nulls)) return whole(own, chosen, compact);
     const keys = segment.keys.vector(segment.length);
-    if (!column) return whole(keys, chosen, compact);
-    const own = column.vector(segment.length);
-    if (column.type !== 'string' || (own.kind !== 'null' && !own.nulls)) return whole(own, chosen, compact);
     if (own.kind === 'null') return whole(keys, chosen, compact);
     const builder = new VectorBuilder('string', compact ? count : first + count);
     let row = 0;

@@ -68,9 +68,8 @@ export class Rows implements Projection, StoredColumns {
       }
       case 'type': {
         const { name, properties } = body.definition;
-        const table = this.#tables.get(name);
-        // A type without rows needs no table; its columns arrive with the first of them.
-        if (table) for (const [column, { type }] of Object.entries(properties)) table.setColumnType(column, type);
+        const table = this.#tableFor(name);
+        for (const [column, { type }] of Object.entries(properties)) table.setColumnType(column, type);
         return;
       }
       default:

@@ -37,7 +37,7 @@ export function* scanRows(source: ScanSource, request: ScanRequest): Generator<R
   const { table, timeline, scopes, basis } = source;
   if (!table) return;
   const visibility = visibilityOf(request, basis, timeline);
-  const columns = new BlockColumns(timeline, scopes, basis);
+  const columns = new BlockColumns(timeline, scopes, basis, table.columnTypes().get('id')?.type ?? 'string');
   if (request.keys) {
     yield* keyBlocks(table, request, visibility, columns, scopes);
     return;

@@ -31,6 +31,15 @@ export interface ValidZone {
   readonly toMost: bigint;
 }
 
+/** Of the first `length` rows. */
+interface Extremes {
+  readonly length: number;
+  readonly least: bigint;
+  readonly most: bigint;
+}
+
+const never: Extremes = { length: 0, least: FOREVER, most: FOREVER };
+
 /** A segment at rest, its live bitmap and counts left out: closings say them. */
 export interface SegmentState {
   readonly firstRow: number;
@@ -61,8 +70,8 @@ export class Segment {
   #closings: Int32Array | Float64Array = new Int32Array(0);
   #validFrom: BigInt64Array | null = null;
   #validTo: BigInt64Array | null = null;
-  #zone: ValidZone | null = null;
-  #zoneLength = 0;
+  #fromZone: Extremes = never;
+  #toZone: Extremes = never;
   #live: Int32Array | null = null;
   #liveCount = 0;
   #removedCount = 0;
@@ -159,11 +168,11 @@ export class Segment {
   }
 
   validZone(): ValidZone {
-    if (this.#zone && this.#zoneLength === this.#length) return this.#zone;
-    this.#zoneLength = this.#length;
-    const [fromLeast, fromMost] = extremes(this.#validFrom, this.#length);
-    const [toLeast, toMost] = extremes(this.#validTo, this.#length);
-    return (this.#zone = { fromLeast, fromMost, toLeast, toMost });
+    const from = this.#validFrom ? widened(this.#fromZone, this.#validFrom, this.#length) : never;
+    const to = this.#validTo ? widened(this.#toZone, this.#validTo, this.#length) : never;
+    this.#fromZone = from;
+    this.#toZone = to;
+    return { fromLeast: from.least, fromMost: from.most, toLeast: to.least, toMost: to.most };
   }
 
   /** One bit a row, 1 = open; null while every row is. */
@@ -421,13 +430,15 @@ function wider(from: BigInt64Array, capacity: number): BigInt64Array {
   return to;
 }
 
-function extremes(values: BigInt64Array | null, length: number): [bigint, bigint] {
-  if (!values || length === 0) return [FOREVER, FOREVER];
-  let least = 0;
-  let most = 0;
-  for (let row = 1; row < length; row++) {
-    if (values[row]! < values[least]!) least = row;
-    if (values[row]! > values[most]!) most = row;
+/** Takes in the rows that came since; all of them where the bounds came later than the segment's first row. */
+function widened(before: Extremes, values: BigInt64Array, length: number): Extremes {
+  if (before.length === length) return before;
+  let { least, most } = before;
+  if (before === never) least = most = values[0]!;
+  for (let row = before.length; row < length; row++) {
+    const value = values[row]!;
+    if (value < least) least = value;
+    if (value > most) most = value;
   }
-  return [values[least]!, values[most]!];
+  return { length, least, most };
 }

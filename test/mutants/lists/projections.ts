@@ -62,11 +62,18 @@ export const mutants: readonly Mutant[] = [
     killedBy: travel,
   },
   {
-    name: 'projections: a removed key stays in the index',
+    name: 'projections: removed versions are still counted',
     file: 'src/projections/rows/table.ts',
-    find: '      this.index.remove(bytes, 0, bytes.length, path, hash);\n',
+    find: 'counts.versions -= removed;',
     replace: '',
     killedBy: travel,
+  },
+  {
+    name: 'projections: a chain goes on past the end of its column',
+    file: 'src/projections/rows/code-column.ts',
+    find: 'values !== null && row < values.length',
+    replace: 'values !== null',
+    killedBy: segments,
   },
   {
     name: 'projections: removed versions still come out where every version is read',
@@ -94,14 +101,14 @@ export const mutants: readonly Mutant[] = [
     file: 'src/projections/rows/visibility.ts',
     find: 'if (before < 0) {\n    for (let row = first; row < end; row++) if (from[row]! <= at)',
     replace: 'if (before < 0) {\n    for (let row = first; row < end; row++) if (from[row]! < at)',
-    killedBy: versions,
+    killedBy: travel,
   },
   {
     name: 'projections: valid_to is inclusive',
     file: 'src/projections/rows/visibility.ts',
     find: 'for (let row = first; row < end; row++) if (at < to[row]!)',
     replace: 'for (let row = first; row < end; row++) if (at <= to[row]!)',
-    killedBy: versions,
+    killedBy: travel,
   },
   {
     name: 'projections: the bitmap of now answers for a basis before now',
@@ -146,13 +153,6 @@ export const mutants: readonly Mutant[] = [
     killedBy: travel,
   },
   {
-    name: 'projections: a key finds the row of another path',
-    file: 'src/projections/rows/table.ts',
-    find: '    if (segment.paths.at(at) !== path) return false;\n',
-    replace: '',
-    killedBy: contract,
-  },
-  {
     name: 'projections: an estimate counts every tenant',
     file: 'src/projections/rows/scan.ts',
     find: 'if (!allowed || allowed.has(code)) rows +=',
@@ -178,7 +178,7 @@ export const mutants: readonly Mutant[] = [
     file: 'src/projections/rows/table-digest.ts',
     find: 'else hash.number(Number(value));',
     replace: 'else hash.i64(value);',
-    killedBy: contract,
+    killedBy: versions,
   },
   {
     name: 'projections: a time past the low word is a second early',
