@@ -31,8 +31,8 @@ export interface Column {
   builder: VectorBuilder | null;
 }
 
-/** Rows that one batch is expected to hold, at first. */
-const firstCapacity = 1024;
+/** Rows that a batch is expected to hold, before there was one: a body may be one small row. */
+const firstCapacity = 8;
 
 export class ColumnSet implements ColumnNames {
   readonly names: Uint8Array[] = [];
@@ -68,6 +68,7 @@ export class ColumnSet implements ColumnNames {
     if (column === null) return -1;
     const slot = this.columns.length;
     this.columns.push(column);
+    this.#tape.reserve(this.columns.length);
     this.names.push(encoder.encode(name));
     this.#slots.set(name, slot);
     return slot;
@@ -116,7 +117,7 @@ export class ColumnSet implements ColumnNames {
       column.kindsSeen = 0;
     }
     this.#rows = 0;
-    this.#capacity = Math.max(64, length);
+    this.#capacity = Math.max(firstCapacity, length);
     return { length, columns };
   }
 

@@ -33,16 +33,20 @@ export interface RowProblem {
 /** Properties of a type plus `_pk`, `id`, the valid bounds and some embedding slots. */
 export const columnsMax: number = limits.columnsPerType + 64;
 
+/** Few: a body may be one small row. */
+const firstCells = 24;
+
 export class RowTape {
   bytes: Uint8Array = new Uint8Array(0);
   count = 0;
-  readonly slots = new Int32Array(columnsMax);
-  readonly kinds = new Uint8Array(columnsMax);
+  /** Column of each cell. */
+  slots = new Int32Array(firstCells);
+  kinds = new Uint8Array(firstCells);
   /** Bytes of the token; of a text without its quotes. */
-  readonly starts = new Int32Array(columnsMax);
-  readonly ends = new Int32Array(columnsMax);
+  starts = new Int32Array(firstCells);
+  ends = new Int32Array(firstCells);
   /** Value of an `integer` or `number`. */
-  readonly numbers = new Float64Array(columnsMax);
+  numbers = new Float64Array(firstCells);
   /** The first reason to refuse the row, where its syntax is sound. */
   problem: RowProblem | null = null;
 
@@ -50,6 +54,18 @@ export class RowTape {
     this.bytes = bytes;
     this.count = 0;
     this.problem = null;
+  }
+
+  /** Makes room for a row of `columns` cells and one more: a column given twice is noticed once it is on the tape. */
+  reserve(columns: number): void {
+    if (columns < this.slots.length) return;
+    const size = columns * 2;
+    const { slots, kinds, starts, ends, numbers } = this;
+    (this.slots = new Int32Array(size)).set(slots);
+    (this.kinds = new Uint8Array(size)).set(kinds);
+    (this.starts = new Int32Array(size)).set(starts);
+    (this.ends = new Int32Array(size)).set(ends);
+    (this.numbers = new Float64Array(size)).set(numbers);
   }
 
   /** Keeps the first problem: it is the one that the caller finds first as well. */
