@@ -46,6 +46,8 @@ export interface PlannerOptions {
   readonly limits?: Partial<PlannerLimits>;
   /** Gives other work a turn; `setImmediate` unless a simulation schedules. */
   readonly yieldTurn?: () => Promise<void>;
+  /** Fewer passes give the same answers, only slower; the first one can't be left out. */
+  readonly passes?: readonly Pass[];
 }
 
 /** Source: specification, "Limits". */
@@ -78,6 +80,7 @@ export class Planner implements PlannerContract {
   readonly #clock: Clock;
   readonly #limits: Required<PlannerLimits>;
   readonly #scheduler: Scheduler;
+  readonly #passes: readonly Pass[];
   readonly #lexed = new LRUCache<string, LexedStatement>({ max: 512 });
   readonly #questions = new LRUCache<string, Question>({ max: 1_024 });
   readonly #plans = new LRUCache<string, CachedPlan>({ max: 1_024 });
@@ -85,6 +88,7 @@ export class Planner implements PlannerContract {
   constructor(options: PlannerOptions) {
     this.#clock = options.clock;
     this.#limits = { ...defaultLimits, ...options.limits };
+    this.#passes = options.passes ?? passes;
     this.#scheduler = { yield: options.yieldTurn ?? (() => new Promise((resolve) => setImmediate(resolve))) };
   }
 
@@ -92,7 +96,7 @@ export class Planner implements PlannerContract {
     const startedMs = this.#clock.monotonicMs();
     const lexed = this.#lex(request.sql);
     const literals = lexed.parameters;
-    invocation.describe({ template: lexed.template, literals: literals.map(String) });
+    invocation.describe({ template: lexed.guardedTemplate, literals: literals.map(String) });
     const question = this.#questions.get(lexed.template) ?? this.#parse(lexed);
     invocation.describe({ ...statedPurpose(question, literals, request, lexed), ...objectType(question.query) });
 
@@ -101,6 +105,7 @@ export class Planner implements PlannerContract {
     const snapshot = invocation.snapshot();
     const cached = this.#plan(lexed, snapshot);
     const { plan } = cached;
+    if (lexed.guardedTemplate !== lexed.template) invocation.describe({ template: lexed.template });
     const execution = this.#execution(plan, question.query, lexed, snapshot);
     if (question.mode === 'plan') return this.#explained(plan, execution, null, startedMs);
 
@@ -156,7 +161,7 @@ export class Planner implements PlannerContract {
     // Parsed again where a tree was cached: errors must point into this text, not into the one that the tree came from.
     const { query, withProvenance } = questionOf(parseLexed(lexed).statement);
     let plan = bindQuery({ query, withProvenance, literals, catalog: snapshot.catalog });
-    for (const pass of passes) plan = pass(plan, literals);
+    for (const pass of this.#passes) plan = pass(plan, literals);
     const made: CachedPlan = { plan, columns: plan.root.columns.slice(0, plan.visible), kernels: new Map() };
     this.#plans.set(key, made);
     return made;

@@ -55,6 +55,16 @@ describe('rule 1: PURPOSE', () => {
   });
 });
 
+describe('rule 1: what the record keeps of quoted names', () => {
+  test('nothing, unless they name something', async () => {
+    const caller = { ...analyst, principal: 'rule-1-quotes' };
+    expect((await store.refusal('SELECT name FROM Person WHERE city = "Secretville"', caller)).code).toBe('REL_UNKNOWN_COLUMN');
+    await store.answer('SELECT "name" FROM Person', caller);
+    const templates = (await auditOf('rule-1-quotes')).map((entry) => entry.template);
+    expect(new Set(templates)).toEqual(new Set(['SELECT name FROM Person WHERE city = "?"', 'SELECT "name" FROM Person']));
+  });
+});
+
 describe('rule 2: the edges of an interval', () => {
   test('AS OF SYSTEM TIME is inclusive at system_from and exclusive at system_to, to the nanosecond', async () => {
     const [first, second] = await store.column("SELECT system_from FROM Person WHERE id = 'b' ORDER BY system_from");

@@ -50,6 +50,14 @@ export class LexedStatement {
     this.tokens = tokens;
   }
 
+  /**
+   * The template as it may be recorded before names are known to name anything: many put text in double quotes, and a
+   * record must not keep what may be somebody's data.
+   */
+  get guardedTemplate(): string {
+    return this.template.includes('"') ? this.template.replaceAll(/"(?:[^"]|"")*"/g, '"?"') : this.template;
+  }
+
   placeAt(offset: number): Place {
     const starts = (this.#lineStarts ??= lineStartsOf(this.text));
     let low = 0;
