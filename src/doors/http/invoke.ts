@@ -4,17 +4,22 @@ import { assert } from '../../errors.ts';
 import type { Caller } from '../../governance/caller.ts';
 import type { Action, Invocation } from '../../governance/gate-contract.ts';
 import type { FastifyRequest, HttpContext } from './context.ts';
+import { statedPurpose } from './headers.ts';
 
-/** Runs one invocation under the request's caller. Every route passes here exactly once, so each leaves one access record. */
+/**
+ * Runs one invocation under the request's caller. Every route passes here exactly once, so each leaves one access record.
+ * `purposeField` is the purpose in the request's own body or query; the header says it for routes that have none.
+ */
 export function invoke<T>(
   context: HttpContext,
   request: FastifyRequest,
   action: Action,
-  purpose: string | null,
+  purposeField: string | undefined,
   run: (invocation: Invocation) => Promise<T>,
 ): Promise<T> {
   const caller = callerOf(request);
   assert(!request.recorded, 'a request enters the gate once');
+  const purpose = statedPurpose(request, purposeField);
   request.recorded = true;
   return context.gate.invoke(caller, { action, purpose, correlationId: request.id }, run);
 }

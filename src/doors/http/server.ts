@@ -160,6 +160,7 @@ function createListener(context: HttpContext, tls: { readonly cert: string; read
     }
   });
   app.addHook('onResponse', (request, reply, done) => {
+    context.bodies.discard(request.raw);
     context.metrics.answered(request.routeOptions.url ?? 'unknown', request.method, reply.statusCode, reply.elapsedTime / 1000);
     done();
   });
@@ -217,7 +218,6 @@ async function sendProblem(context: HttpContext, request: FastifyRequest, reply:
   if (problem.status === 401) reply.header('www-authenticate', 'Bearer realm="annals"');
   // The framework would close the connection under a client that is still sending.
   if (reply.hasHeader('connection')) reply.removeHeader('connection');
-  context.bodies.discard(request.raw);
   const text = exactJson({ ...problem, ...error.facts.extras });
   void reply.code(problem.status).header('content-type', problemType).serializer(asIs).send(text);
 }

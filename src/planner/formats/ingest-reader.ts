@@ -85,7 +85,7 @@ export class BodyReader {
   #wrapped = false;
 
   /** Bytes that were read and are not used up: #window[#at .. #end). */
-  #window = new Uint8Array(128 * 1024);
+  #window = new Uint8Array(4 * 1024);
   #at = 0;
   #end = 0;
   #dirty = true;

@@ -97,6 +97,13 @@ describe('bytes that are not HTTP', () => {
   });
 });
 
+test('a body that nobody asked for is read over, and the connection serves on', async () => {
+  const body = 'x'.repeat(50_000);
+  const first = `GET /health HTTP/1.1\r\nhost: x\r\ncontent-length: ${body.length}\r\n\r\n${body}`;
+  const text = await sendRaw(world.door.port, `${first}GET /version HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n`, 5_000);
+  expect(text.match(/HTTP\/1\.1 \d+/g)).toEqual(['HTTP/1.1 200', 'HTTP/1.1 200']);
+});
+
 describe('the pace of a body', () => {
   class ManualClock implements Clock {
     ms = 0;

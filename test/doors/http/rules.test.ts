@@ -290,6 +290,11 @@ describe('tokens', () => {
     expect((await world.query('SELECT * FROM Fact', bound)).json['type']).toBe('urn:annals:errors/REL_PURPOSE');
     expect((await world.call('POST', '/query', { sql: 'SELECT * FROM Fact', purpose: 'test' }, bound)).status).toBe(200);
     expect((await world.call('POST', '/query', { sql: 'SELECT * FROM Fact', purpose: 'analytics' }, bound)).status).toBe(403);
+    // Routes without a field for it take it from the header.
+    expect((await world.call('GET', '/types', undefined, { ...bound, 'x-service-purpose': 'analytics' })).status).toBe(403);
+    for (const path of ['/types', '/tokens/self', '/audit/count', '/status']) {
+      expect((await world.call('GET', path, undefined, { ...bound, 'x-service-purpose': 'test' })).status).toBe(200);
+    }
   });
 
   test('rotating ends the old secret at once', async () => {

@@ -4,7 +4,6 @@ import { ServiceError } from '../../../errors.ts';
 import { parseInstant } from '../../../log/timestamp.ts';
 import type { AuditEntry, AuditPage, AuditQuery } from '../../../projections/access-paths.ts';
 import type { App, HttpContext } from '../context.ts';
-import { statedPurpose } from '../headers.ts';
 import { invoke } from '../invoke.ts';
 import { nanoseconds, problems } from '../schemas.ts';
 
@@ -74,7 +73,7 @@ export function registerAudit(app: App, context: HttpContext): void {
       response: { 200: z.object({ count: z.int(), by_kind: z.record(z.string(), z.int()) }), ...problems },
     },
     handler: (request) =>
-      invoke(context, request, 'audit', statedPurpose(request, undefined), async (invocation) => {
+      invoke(context, request, 'audit', undefined, async (invocation) => {
         const { count, byAction } = await invocation.audit().count(toFilters(request.query));
         return { count, by_kind: byAction };
       }),
@@ -91,7 +90,7 @@ export function registerAudit(app: App, context: HttpContext): void {
       response: { 200: auditPage, ...problems },
     },
     handler: (request) =>
-      invoke(context, request, 'audit', statedPurpose(request, undefined), async (invocation) => {
+      invoke(context, request, 'audit', undefined, async (invocation) => {
         const page = await invocation.audit().entries(toAuditQuery(request.query));
         invocation.describe({ rowCount: page.entries.length });
         return auditShown(page);

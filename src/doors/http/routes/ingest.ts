@@ -8,7 +8,7 @@ import { ServiceError } from '../../../errors.ts';
 import { readIngest } from '../../../planner/formats/ingest-reader.ts';
 import { batchSizes, Ingest, listedMax } from '../../ingest-stream.ts';
 import type { App, FastifyRequest, HttpContext } from '../context.ts';
-import { headerText, statedPurpose, wantsSync } from '../headers.ts';
+import { headerText, wantsSync } from '../headers.ts';
 import { invoke } from '../invoke.ts';
 import { flag, nanoseconds, problems } from '../schemas.ts';
 
@@ -61,7 +61,7 @@ export async function registerIngest(app: App, context: HttpContext): Promise<vo
     config: { access: 'token', action: 'inspect', bucket: 'read' },
     schema: { summary: 'Status of an ingest task', tags: ['ingest'], params: z.object({ id: z.string() }), response: problems },
     handler: (request) =>
-      invoke(context, request, 'inspect', null, async () => {
+      invoke(context, request, 'inspect', undefined, async () => {
         throw new ServiceError('REL_NOT_FOUND', 'no such task: every ingest is answered when it is done');
       }),
   });
@@ -84,7 +84,7 @@ function registerRoute(app: App, context: HttpContext, plan: Plan): void {
       refuseWhatIsLater(request);
       const { object_type: type, purpose, atomic, columns, null_text: nullText } = request.query;
       const sync = wantsSync(request);
-      const reply = await invoke(context, request, 'ingest', statedPurpose(request, purpose), async (invocation) => {
+      const reply = await invoke(context, request, 'ingest', purpose, async (invocation) => {
         invocation.describe({ objectType: type, rowCount: 0 });
         const ingest = new Ingest(invocation, { type, atomic, sync, createType: plan.createType, source: 'http' });
         const options = {

@@ -61,8 +61,8 @@ export function registerLater(app: App, context: HttpContext, access: 'token' | 
         config: { access, action, bucket: 'read' },
         schema: { hide: true },
         // Nothing of a body is read: what it says does not matter.
-        onRequest: (request) =>
-          invoke(context, request, action, null, () => {
+        onRequest: async (request) =>
+          invoke(context, request, action, undefined, () => {
             throw new ServiceError('REL_NOT_IMPLEMENTED', 'this version does not have this route yet');
           }),
         handler: () => null,

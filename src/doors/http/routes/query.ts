@@ -7,7 +7,6 @@ import { writeRowChunks, writeRowsLatin1 } from '../../../planner/formats/json-r
 import type { Answer } from '../../../planner/planner-contract.ts';
 import type { App, FastifyReply, HttpContext } from '../context.ts';
 import { exactJson } from '../exact-json.ts';
-import { statedPurpose } from '../headers.ts';
 import { invoke, signalOf } from '../invoke.ts';
 import { problems } from '../schemas.ts';
 
@@ -61,9 +60,8 @@ export function registerQuery(app: App, context: HttpContext): void {
     handler: async (request, reply) => {
       const { sql, purpose, branch } = request.body;
       checkText(sql, 'the statement');
-      const stated = statedPurpose(request, purpose);
       const signal = signalOf(request.raw.socket);
-      const answer = await invoke(context, request, 'query', stated, (invocation) => {
+      const answer = await invoke(context, request, 'query', purpose, (invocation) => {
         if (branch !== undefined && branch !== invocation.caller.branch) {
           throw new ServiceError('REL_NOT_FOUND', `no branch ${JSON.stringify(branch.slice(0, 128))}`);
         }
@@ -71,7 +69,9 @@ export function registerQuery(app: App, context: HttpContext): void {
       });
       if (answer.rowCount <= rowsInOnePiece) return sendWhole(reply, answer);
       reply.header('content-type', jsonType);
-      return reply.send(Readable.from(pieces(answer), { objectMode: false }));
+      const body = Readable.from(pieces(answer), { objectMode: false });
+      body.on('error', (error) => context.log({ event: 'answer cut off', correlationId: request.id, route: '/query', error }));
+      return reply.send(body);
     },
   });
 }

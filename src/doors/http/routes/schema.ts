@@ -10,7 +10,7 @@ import type { PropertyDefinition, TypeDefinition } from '../../../log/entry.ts';
 import { columnTypes, limits } from '../../../log/value.ts';
 import type { RegisterType } from '../../../projections/command.ts';
 import type { App, HttpContext } from '../context.ts';
-import { statedPurpose, wantsSync } from '../headers.ts';
+import { wantsSync } from '../headers.ts';
 import { invoke } from '../invoke.ts';
 import { flag, nanoseconds, problems } from '../schemas.ts';
 
@@ -93,7 +93,7 @@ export function registerSchema(app: App, context: HttpContext): void {
       response: { 200: z.object({ types: z.array(typeReply), ontology_version: z.int() }), ...problems },
     },
     handler: (request) =>
-      invoke(context, request, 'inspect', statedPurpose(request, undefined), async (invocation) => {
+      invoke(context, request, 'inspect', undefined, async (invocation) => {
         const { catalog } = invocation.snapshot();
         const types = catalog.types().map(shown);
         invocation.describe({ rowCount: types.length });
@@ -107,7 +107,7 @@ export function registerSchema(app: App, context: HttpContext): void {
     config: reading,
     schema: { summary: 'Show a type', tags: ['schema'], params: nameParams, response: { 200: typeReply, ...problems } },
     handler: (request) =>
-      invoke(context, request, 'inspect', statedPurpose(request, undefined), async (invocation) => {
+      invoke(context, request, 'inspect', undefined, async (invocation) => {
         invocation.describe({ objectType: request.params.name, rowCount: 1 });
         return shown(definitionOf(invocation, request.params.name));
       }),
@@ -124,12 +124,12 @@ export function registerSchema(app: App, context: HttpContext): void {
       response: { 200: changedType.describe('it stood so already'), 201: changedType, ...problems },
     },
     handler: async (request, reply) => {
-      const reply201 = await invoke(context, request, 'schema', statedPurpose(request, undefined), async (invocation) => {
+      const registered = await invoke(context, request, 'schema', undefined, async (invocation) => {
         invocation.describe({ objectType: request.body.name });
         const changed = await register(invocation, request.body, wantsSync(request));
         return { ...shown(definitionOf(invocation, request.body.name)), changed };
       });
-      return reply.code(reply201.changed ? 201 : 200).send(reply201);
+      return reply.code(registered.changed ? 201 : 200).send(registered);
     },
   });
 
@@ -146,7 +146,7 @@ export function registerSchema(app: App, context: HttpContext): void {
     },
     handler: (request) => {
       const { name } = request.params;
-      return invoke(context, request, 'schema', statedPurpose(request, undefined), async (invocation) => {
+      return invoke(context, request, 'schema', undefined, async (invocation) => {
         invocation.describe({ objectType: name });
         const command = { kind: 'evolve-type', name, properties: definitions(request.body.properties) } as const;
         const { changed } = await invocation.submit(command, { sync: wantsSync(request) });
@@ -167,7 +167,7 @@ export function registerSchema(app: App, context: HttpContext): void {
       response: { 200: z.object({ types: z.array(changedType), ontology_version: z.int() }), ...problems },
     },
     handler: (request) =>
-      invoke(context, request, 'schema', statedPurpose(request, undefined), async (invocation) => {
+      invoke(context, request, 'schema', undefined, async (invocation) => {
         const sync = wantsSync(request);
         const types: unknown[] = [];
         for (const body of request.body.types) {
@@ -192,8 +192,7 @@ export function registerSchema(app: App, context: HttpContext): void {
     handler: (request) => {
       const { name, id } = request.params;
       const { hard, purpose } = request.query;
-      const stated = statedPurpose(request, purpose);
-      return invoke(context, request, hard ? 'remove' : 'delete', stated, async (invocation) => {
+      return invoke(context, request, hard ? 'remove' : 'delete', purpose, async (invocation) => {
         invocation.describe({ objectType: name });
         const command = { kind: hard ? 'remove-rows' : 'delete-rows', type: name, keys: [id] } as const;
         const outcome = await invocation.submit(command, { sync: wantsSync(request) });

@@ -57,7 +57,7 @@ export function registerSystem(app: App, context: HttpContext): void {
     config: reading,
     schema: { summary: 'State of the store and its doors', tags: ['system'], response: { 200: z.looseObject({}), ...problems } },
     handler: (request) =>
-      invoke(context, request, 'inspect', null, async () => ({
+      invoke(context, request, 'inspect', undefined, async () => ({
         state: system.state(),
         failure: system.failure(),
         version: system.version,
@@ -75,7 +75,7 @@ export function registerSystem(app: App, context: HttpContext): void {
     config: reading,
     schema: { summary: 'Metrics as Prometheus text', tags: ['system'], response: { 200: z.string(), ...problems } },
     handler: async (request, reply) => {
-      const text = await invoke(context, request, 'inspect', null, () => context.metrics.registry.metrics());
+      const text = await invoke(context, request, 'inspect', undefined, () => context.metrics.registry.metrics());
       return reply.header('content-type', context.metrics.registry.contentType).send(text);
     },
   });
@@ -84,7 +84,7 @@ export function registerSystem(app: App, context: HttpContext): void {
     url: '/metrics.json',
     config: reading,
     schema: { summary: 'Metrics as JSON', tags: ['system'], response: { 200: z.array(z.looseObject({})), ...problems } },
-    handler: (request) => invoke(context, request, 'inspect', null, () => context.metrics.registry.getMetricsAsJSON()),
+    handler: (request) => invoke(context, request, 'inspect', undefined, () => context.metrics.registry.getMetricsAsJSON()),
   });
   app.route({
     method: 'GET',
@@ -95,14 +95,14 @@ export function registerSystem(app: App, context: HttpContext): void {
       tags: ['system'],
       response: { 200: z.looseObject({}), ...problems },
     },
-    handler: (request) => invoke(context, request, 'inspect', null, async () => ({ settings: system.config() })),
+    handler: (request) => invoke(context, request, 'inspect', undefined, async () => ({ settings: system.config() })),
   });
   app.route({
     method: 'GET',
     url: '/openapi.json',
     config: reading,
     schema: { hide: true },
-    handler: (request) => invoke(context, request, 'inspect', null, async () => app.swagger()),
+    handler: (request) => invoke(context, request, 'inspect', undefined, async () => app.swagger()),
   });
   app.route({
     method: 'GET',
@@ -117,7 +117,7 @@ export function registerSystem(app: App, context: HttpContext): void {
       },
     },
     handler: (request) =>
-      invoke(context, request, 'inspect', null, async () => ({
+      invoke(context, request, 'inspect', undefined, async () => ({
         specs: [{ name: 'openapi', href: '/openapi.json', media_type: 'application/json' }],
       })),
   });

@@ -51,7 +51,7 @@ export function registerAdminTokens(app: App, context: HttpContext): void {
     schema: { summary: 'Mint a token', tags: ['tokens'], body: mintBody, response: { 201: mintedReply, ...problems } },
     handler: async (request, reply) => {
       const body = request.body;
-      const minted = await invoke(context, request, 'administer', null, async (invocation) => {
+      const minted = await invoke(context, request, 'administer', undefined, async (invocation) => {
         const drafted = draftToken(
           {
             principal: body.principal,
@@ -108,7 +108,7 @@ export function registerAdminTokens(app: App, context: HttpContext): void {
       response: { 200: auditPage, ...problems },
     },
     handler: (request) =>
-      invoke(context, request, 'audit', null, async (invocation) =>
+      invoke(context, request, 'audit', undefined, async (invocation) =>
         auditShown(await invocation.audit().entries(toAuditQuery(request.query))),
       ),
   });
@@ -150,7 +150,7 @@ export function registerOwnTokens(app: App, context: HttpContext): void {
       response: { 200: auditPage, ...problems },
     },
     handler: (request) =>
-      invoke(context, request, 'audit', null, async (invocation) => {
+      invoke(context, request, 'audit', undefined, async (invocation) => {
         const query = { ...toAuditQuery(request.query), principal: callerOf(request).principal };
         return auditShown(await invocation.audit().entries(query));
       }),
@@ -166,7 +166,7 @@ export function registerOwnTokens(app: App, context: HttpContext): void {
 }
 
 function list(context: HttpContext, request: FastifyRequest): Promise<z.infer<typeof listReply>> {
-  return invoke(context, request, 'inspect', null, async (invocation) => {
+  return invoke(context, request, 'inspect', undefined, async (invocation) => {
     const tokens = invocation.tokens().map(shown);
     invocation.describe({ rowCount: tokens.length });
     return { tokens };
@@ -174,7 +174,7 @@ function list(context: HttpContext, request: FastifyRequest): Promise<z.infer<ty
 }
 
 function revoke(context: HttpContext, request: FastifyRequest, id: string): Promise<z.infer<typeof revoked>> {
-  return invoke(context, request, 'administer', null, async (invocation) => {
+  return invoke(context, request, 'administer', undefined, async (invocation) => {
     known(invocation, id);
     await invocation.submit({ kind: 'revoke-token', id }, { sync: true });
     return { id, revoked: true as const };
@@ -182,7 +182,7 @@ function revoke(context: HttpContext, request: FastifyRequest, id: string): Prom
 }
 
 function rotate(context: HttpContext, request: FastifyRequest, id: string): Promise<z.infer<typeof mintedReply>> {
-  return invoke(context, request, 'administer', null, async (invocation) => {
+  return invoke(context, request, 'administer', undefined, async (invocation) => {
     const drafted = draftRotation({ ...known(invocation, id), secretHash: '' }, context.ids, context.random);
     await invocation.submit({ kind: 'rotate-token', id, token: drafted.record }, { sync: true });
     return { ...shown(drafted.record), token: drafted.token };

@@ -1,0 +1,152 @@
+/** What /openapi.json promises of replies is what they are: no field missing, none that it does not name. */
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { Reply } from './door-world.ts';
+import { StoreWorld } from './store-world.ts';
+
+interface Schema {
+  readonly $ref?: string;
+  readonly type?: string;
+  readonly properties?: Readonly<Record<string, Schema>>;
+  readonly required?: readonly string[];
+  readonly additionalProperties?: boolean | Schema;
+  readonly items?: Schema;
+  readonly anyOf?: readonly Schema[];
+  readonly enum?: readonly unknown[];
+  readonly const?: unknown;
+}
+
+interface Operation {
+  readonly responses: Readonly<Record<string, { readonly content?: Readonly<Record<string, { readonly schema: Schema }>> }>>;
+}
+
+let world: StoreWorld;
+let components: Readonly<Record<string, Schema>>;
+let paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>;
+beforeAll(async () => {
+  world = await StoreWorld.open();
+  const { json } = await world.call('GET', '/openapi.json');
+  components = (json['components'] as { schemas: Record<string, Schema> }).schemas;
+  paths = json['paths'] as typeof paths;
+});
+afterAll(() => world.close());
+
+/** Where a value is not what a schema says; empty when it is. */
+function differences(value: unknown, schema: Schema, at: string): string[] {
+  if (schema.$ref !== undefined) return differences(value, components[schema.$ref.split('/').at(-1)!]!, at);
+  if (schema.anyOf) {
+    const tries = schema.anyOf.map((option) => differences(value, option, at));
+    return tries.some((found) => found.length === 0) ? [] : tries[0]!;
+  }
+  if (schema.const !== undefined) return value === schema.const ? [] : [`${at}: not ${JSON.stringify(schema.const)}`];
+  if (schema.enum) return schema.enum.includes(value) ? [] : [`${at}: not one of ${schema.enum.join()}`];
+  switch (schema.type) {
+    case 'object': {
+      if (typeof value !== 'object' || value === null || Array.isArray(value)) return [`${at}: no object`];
+      const missing = (schema.required ?? []).filter((name) => !(name in value)).map((name) => `${at}.${name}: missing`);
+      const inner = Object.entries(value).flatMap(([name, item]) => {
+        const known = schema.properties?.[name];
+        if (known) return differences(item, known, `${at}.${name}`);
+        if (typeof schema.additionalProperties === 'object')
+          return differences(item, schema.additionalProperties, `${at}.${name}`);
+        return schema.additionalProperties === false || schema.properties ? [`${at}.${name}: not described`] : [];
+      });
+      return [...missing, ...inner];
+    }
+    case 'array':
+      return Array.isArray(value)
+        ? value.flatMap((item, i) => differences(item, schema.items ?? {}, `${at}[${i}]`))
+        : [`${at}: no array`];
+    case 'null':
+      return value === null ? [] : [`${at}: not null`];
+    case 'integer':
+      return typeof value === 'number' && (Number.isInteger(value) || Math.abs(value) > 2 ** 53) ? [] : [`${at}: no integer`];
+    case 'string':
+    case 'number':
+    case 'boolean':
+      return typeof value === schema.type ? [] : [`${at}: no ${schema.type}`];
+    default:
+      return [];
+  }
+}
+
+const asked = new Set<string>();
+
+function check(verb: string, path: string, reply: Reply): void {
+  asked.add(`${verb} ${path}`);
+  const { responses } = paths[path]![verb]!;
+  const content = (responses[String(reply.status)] ?? responses[`${String(reply.status)[0]}XX`])?.content;
+  const schema = Object.values(content ?? {})[0]?.schema;
+  expect(schema, `${verb} ${path} ${reply.status} is described`).toBeDefined();
+  expect(differences(reply.json, schema!, `${verb} ${path} ${reply.status}`)).toEqual([]);
+}
+
+describe('replies', () => {
+  test('of every implemented route are as they are described', async () => {
+    const type = {
+      name: 'T',
+      properties: { a: 'integer', v: { type: 'vector', dims: 2 } },
+      primary_key: 'a',
+      graph_triggers: [],
+    };
+    check('post', '/types', await world.call('POST', '/types', type));
+    check('post', '/types', await world.call('POST', '/types', type));
+    check('post', '/types', await world.call('POST', '/types', { ...type, primary_key: null }));
+    check('get', '/types', await world.call('GET', '/types'));
+    check('get', '/types/{name}', await world.call('GET', '/types/T'));
+    check('get', '/types/{name}', await world.call('GET', '/types/U'));
+    check('post', '/types/{name}/schema', await world.call('POST', '/types/T/schema', { properties: { b: 'string' } }));
+    check('post', '/ontology/migrate', await world.call('POST', '/ontology/migrate', { types: [type] }));
+    check('post', '/ingest', await world.call('POST', '/ingest?object_type=T', '{"a":1}\n{"a":"x"}\n{"a":2}'));
+    check('post', '/ingest', await world.call('POST', '/ingest?object_type=T', ''));
+    check('post', '/ingest/auto', await world.call('POST', '/ingest/auto?object_type=Auto', '{"a":1}'));
+    check('post', '/ingest/bulk', await world.call('POST', '/ingest/bulk?object_type=T', '{"a":3}'));
+    check('get', '/ingest/tasks/{id}', await world.call('GET', '/ingest/tasks/x'));
+    for (const sql of [
+      'SELECT * FROM T',
+      'SELECT a FROM T LIMIT 1',
+      'EXPLAIN SELECT a FROM T',
+      'EXPLAIN ANALYZE SELECT a FROM T',
+      'x',
+    ]) {
+      check('post', '/query', await world.query(sql));
+    }
+    check('post', '/query', await world.query('SELECT a FROM T WITH PROVENANCE'));
+    check('delete', '/types/{name}/{id}', await world.call('DELETE', '/types/T/1'));
+    check('delete', '/types/{name}/{id}', await world.call('DELETE', '/types/T/1?hard=true'));
+    check('get', '/audit/count', await world.call('GET', '/audit/count'));
+    check('get', '/audit/entries', await world.call('GET', '/audit/entries?limit=1000'));
+    for (const path of [
+      '/health',
+      '/health/live',
+      '/health/ready',
+      '/version',
+      '/status',
+      '/config',
+      '/specs',
+      '/metrics.json',
+    ]) {
+      check('get', path, await world.call('GET', path));
+    }
+    check('get', '/tokens/self', await world.call('GET', '/tokens/self'));
+    check('get', '/tokens/self/audit', await world.call('GET', '/tokens/self/audit'));
+    const spare = await world.tokenFor({ principal: 'spare' });
+    const rotated = await world.call('POST', '/tokens/self/rotate', undefined, spare);
+    check('post', '/tokens/self/rotate', rotated);
+    const fresh = { authorization: `Bearer ${rotated.json['token'] as string}` };
+    check(
+      'delete',
+      '/tokens/self/{id}',
+      await world.call('DELETE', `/tokens/self/${rotated.json['id'] as string}`, undefined, fresh),
+    );
+  });
+
+  test('every described route is asked above', () => {
+    const described = Object.entries(paths).flatMap(([path, verbs]) =>
+      Object.keys(verbs)
+        .filter((verb) => verb !== 'head')
+        .map((verb) => `${verb} ${path}`),
+    );
+    // Its text is no JSON.
+    expect([...asked, 'get /metrics'].sort()).toEqual(described.sort());
+  });
+});
