@@ -69,7 +69,7 @@ export class ColumnSet implements ColumnNames {
     const slot = this.columns.length;
     this.columns.push(column);
     this.#tape.reserve(this.columns.length);
-    this.names.push(encoder.encode(name));
+    this.names.push(encodedName(name));
     this.#slots.set(name, slot);
     return slot;
   }
@@ -328,6 +328,20 @@ function padTo(builder: VectorBuilder, length: number): void {
 
 function articleOf(type: ColumnType): string {
   return type === 'integer' ? 'an' : 'a';
+}
+
+/** Bodies of one type name the same columns again and again. */
+const encodedNames = new Map<string, Uint8Array>();
+const encodedNamesMax = 10_000;
+
+function encodedName(name: string): Uint8Array {
+  let bytes = encodedNames.get(name);
+  if (bytes === undefined) {
+    bytes = encoder.encode(name);
+    if (encodedNames.size >= encodedNamesMax) encodedNames.clear();
+    encodedNames.set(name, bytes);
+  }
+  return bytes;
 }
 
 const encoder = new TextEncoder();

@@ -72,6 +72,7 @@ type Form =
 const defaultRowBytesMax = 16 * 1024 * 1024;
 /** White space and a byte-order mark may come first; a form that takes longer to show is nobody's. */
 const detectBytesMax = 65_536;
+const noBytes = new Uint8Array(0);
 
 /** The same without a stream: bytes in, batches out, nothing awaited. */
 export class BodyReader {
@@ -85,7 +86,7 @@ export class BodyReader {
   #wrapped = false;
 
   /** Bytes that were read and are not used up: #window[#at .. #end). */
-  #window = new Uint8Array(4 * 1024);
+  #window = noBytes;
   #at = 0;
   #end = 0;
   #dirty = true;
@@ -127,6 +128,7 @@ export class BodyReader {
       this.#at = 0;
     }
     if (this.#end + chunk.length + 1 > this.#window.length) {
+      // A body may be one small row: the first chunk gets what it needs, later ones room to come.
       const window = new Uint8Array(Math.max(this.#window.length * 2, this.#end + chunk.length + 1));
       window.set(this.#window.subarray(0, this.#end));
       this.#window = window;
