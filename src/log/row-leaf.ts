@@ -20,13 +20,12 @@ import { assert } from '../errors.ts';
 import { textOfDict } from './column-codec.ts';
 import type { NamedColumn, Vector } from './columns.ts';
 import type { RowsBody } from './entry.ts';
-import { sha256 } from './sha256.ts';
+import { HASH_BYTES, sha256 } from './sha256.ts';
 import { type ColumnType, columnTypes, compareText } from './value.ts';
 
 export const ROW_FORMAT = 1;
 export const SALT_BYTES = 16;
 
-const CELL_BYTES = 65;
 const encoder = new TextEncoder();
 const noSalts = Buffer.alloc(SALT_BYTES * 1024);
 const noIv = new Uint8Array(16);
@@ -51,58 +50,42 @@ export function rowsRoot(
   const rows = body.ops.length;
   assert(salts.length >= rows * SALT_BYTES, 'every row has a salt');
   const hasher = new RowHasher(body, path);
-  const nodes = nodesFor(rows);
+  const nodes: string[] = [];
   for (let row = 0; row < rows; row++) {
-    const at = nodeOffset(row);
     const kept = dropped?.get(row);
-    if (kept) nodes.set(kept, at);
-    else nodes.write(hasher.hash(row, salts), at, 32, 'binary');
+    nodes.push(kept ? Buffer.from(kept).toString('binary') : hasher.hash(row, salts));
   }
-  return rootOfNodes(nodes, rows);
+  return rootOfNodes(nodes);
 }
 
 /** Leaf hashes of all rows, 32 bytes each: for proofs of single rows and for dropping one. */
 export function rowLeafHashes(body: RowsBody, path: string | null, salts: Uint8Array): Uint8Array {
   const rows = body.ops.length;
   const hasher = new RowHasher(body, path);
-  const hashes = Buffer.alloc(rows * 32);
-  for (let row = 0; row < rows; row++) hashes.write(hasher.hash(row, salts), row * 32, 32, 'binary');
+  const hashes = Buffer.alloc(rows * HASH_BYTES);
+  for (let row = 0; row < rows; row++) hashes.write(hasher.hash(row, salts), row * HASH_BYTES, HASH_BYTES, 'binary');
   return new Uint8Array(hashes.buffer, hashes.byteOffset, hashes.length);
 }
 
-// Nodes rest in pairs as the input of their parent's hash: 0x01, left, right. Hashing a level copies nothing.
-let pool = Buffer.alloc(CELL_BYTES * 1024, 1);
+/** 0x01, left, right: what every inner node is the hash of. */
+const pair = Buffer.alloc(1 + 2 * HASH_BYTES, 1);
 
-function nodesFor(count: number): Buffer {
-  const cells = (count + 1) >> 1;
-  if (cells * CELL_BYTES <= pool.length) {
-    for (let i = 0; i < cells; i++) pool[i * CELL_BYTES] = 1;
-    return pool;
-  }
-  const nodes = Buffer.alloc(cells * CELL_BYTES, 1);
-  if (nodes.length <= 8 << 20) pool = nodes;
-  return nodes;
-}
-
-function nodeOffset(index: number): number {
-  return (index >> 1) * CELL_BYTES + 1 + (index & 1) * 32;
-}
-
-/** Pairing level by level, an odd last node moving up as it is, gives the tree of RFC 9162 section 2.1.1. */
-function rootOfNodes(nodes: Buffer, count: number): Uint8Array {
-  if (count === 0) return sha256(new Uint8Array(0));
-  let width = count;
-  while (width > 1) {
-    const pairs = width >> 1;
-    for (let i = 0; i < pairs; i++) {
-      const cell = i * CELL_BYTES;
-      const hash = crypto.hash('sha256', nodes.subarray(cell, cell + CELL_BYTES), 'binary');
-      nodes.write(hash, nodeOffset(i), 32, 'binary');
+/**
+ * Over hashes as binary strings, which are overwritten. Pairing level by level, an odd last node moving up as it is, gives
+ * the tree of RFC 9162 section 2.1.1.
+ */
+function rootOfNodes(nodes: string[]): Uint8Array {
+  if (nodes.length === 0) return sha256(new Uint8Array(0));
+  for (let width = nodes.length; width > 1; width = (width + 1) >> 1) {
+    for (let i = 0; i < width; i += 2) {
+      if (i + 1 < width) {
+        pair.write(nodes[i]!, 1, HASH_BYTES, 'binary');
+        pair.write(nodes[i + 1]!, 1 + HASH_BYTES, HASH_BYTES, 'binary');
+        nodes[i >> 1] = crypto.hash('sha256', pair, 'binary');
+      } else nodes[i >> 1] = nodes[i]!;
     }
-    if (width % 2 === 1) nodes.copyWithin(nodeOffset(pairs), nodeOffset(width - 1), nodeOffset(width - 1) + 32);
-    width = pairs + (width % 2);
   }
-  return new Uint8Array(nodes.subarray(1, 33));
+  return Uint8Array.from(Buffer.from(nodes[0]!, 'binary'));
 }
 
 /** A column laid flat: one shape whatever the vector's kind, because a row loop over many shapes is several times slower. */
