@@ -22,6 +22,7 @@ const readOnlyDisk: Disk = {
   ...nodeDisk,
   makeDirectory: () => Promise.resolve(),
   replaceFile: () => Promise.resolve(),
+  syncDirectory: () => Promise.resolve(),
 };
 
 /** `--projections` opens the directory like `replay --check` does, so it waits for a running server to be stopped. */

@@ -2,7 +2,7 @@
  * Applies each listed mistake to a copy of the tree and runs the tests that must notice it. A mutant that no test
  * notices is a hole in the suite. The unmutated copy runs first: a suite that fails anyway notices nothing.
  *
- *   npm run mutants -- [--list log] [--only <part of a name>] [--workers 2] [--json]
+ *   npm run mutants -- [--list log] [--only <part of a name>]… [--workers 2] [--json]
  */
 import { spawn } from 'node:child_process';
 import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
@@ -25,13 +25,13 @@ interface Outcome {
 const { values: options } = parseArgs({
   options: {
     list: { type: 'string', multiple: true },
-    only: { type: 'string' },
+    only: { type: 'string', multiple: true, default: [''] },
     workers: { type: 'string', default: '2' },
     json: { type: 'boolean', default: false },
   },
 });
 
-const mutants = (await loadLists(options.list)).filter(({ name }) => name.includes(options.only ?? ''));
+const mutants = (await loadLists(options.list)).filter(({ name }) => options.only.some((part) => name.includes(part)));
 if (mutants.length === 0) fail('no mutant of that name or list');
 const workers = Array.from({ length: Math.min(Number(options.workers), mutants.length) }, copyTree);
 let exitCode = 1;

@@ -97,7 +97,8 @@ export class CrashSimulation {
     for (let i = 0; i < 3 && !enough(); i++) await this.#powerOff(scenario, random.below(life.steps.length), `off.${i}`);
     // Names that are not durable yet are what a restarted process trusts too easily.
     const named = life.points.filter(({ disk }) => disk.nameChanges.length > 0);
-    for (let i = 0; i < 8 && !enough(); i++) await this.#kill(life, random.pick(i < 5 ? named : life.points), `kill.${i}`);
+    const killed = [...(seed % 4 === 0 ? named : [random.pick(named)]), random.pick(life.points), random.pick(life.points)];
+    for (const [i, point] of killed.entries()) if (!enough()) await this.#kill(life, point, `kill.${i}`);
     if (life.closed && !enough()) await this.#corrupt(life, random);
   }
 
