@@ -34,7 +34,14 @@ export interface Times {
 }
 
 /** Rules that a canary gets wrong on purpose: a suite that does not notice one checks nothing. */
-export type Mistake = 'closed-interval' | 'delete-is-forgotten' | 'prefix-is-parent' | 'remainder-is-lost' | 'update-leaves-open';
+export const mistakes = [
+  'closed-interval',
+  'delete-is-forgotten',
+  'prefix-is-parent',
+  'remainder-is-lost',
+  'update-leaves-open',
+] as const;
+export type Mistake = (typeof mistakes)[number];
 
 export class Bitemporal {
   readonly #versions: Version[] = [];

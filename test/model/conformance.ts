@@ -9,6 +9,7 @@ export interface ConformanceOptions {
   readonly seed: number;
   /** Of a failure to look at again, as it was printed. */
   readonly path?: string;
+  readonly replayPath?: string;
   readonly mistake?: Mistake;
   readonly onRun?: (commandsDone: number) => void;
 }
@@ -23,17 +24,24 @@ export interface Conformance {
 export async function checkConformance(options: ConformanceOptions): Promise<Conformance> {
   let done = 0;
   let histories = 0;
-  const property = fc.asyncProperty(fc.commands(someCommands(), { maxCommands: 40, size: 'max' }), async (history) => {
-    if (done >= options.commands) return;
-    const believed: Believed = { model: new Bitemporal(options.mistake), last: 0n, commands: 0 };
-    const real = await RealStore.open();
-    await fc.asyncModelRun(() => ({ model: believed, real }), history);
-    await compareEverything(believed, real);
-    await real.close();
-    done += believed.commands;
-    histories++;
-    options.onRun?.(done);
-  });
+  const property = fc.asyncProperty(
+    fc.commands(someCommands(), {
+      maxCommands: 40,
+      size: 'max',
+      ...(options.replayPath === undefined ? {} : { replayPath: options.replayPath }),
+    }),
+    async (history) => {
+      if (done >= options.commands) return;
+      const believed: Believed = { model: new Bitemporal(options.mistake), last: 0n, commands: 0 };
+      const real = await RealStore.open();
+      await fc.asyncModelRun(() => ({ model: believed, real }), history);
+      await compareEverything(believed, real);
+      await real.close();
+      done += believed.commands;
+      histories++;
+      options.onRun?.(done);
+    },
+  );
   // Each history is at least one command, so this many runs are always enough; those beyond the goal do nothing.
   const result = await fc.check(property, {
     numRuns: options.commands,
