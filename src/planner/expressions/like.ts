@@ -5,11 +5,11 @@
  *
  * The pattern is cut at `%` into segments, the first bound to the start, the last to the end, those between taken at
  * their first occurrence. Segments without `_` are searched by Knuth-Morris-Pratt, others by trial at each character, so
- * their length is limited: the time stays linear in the text whatever the pattern.
+ * the length of those in between is limited: the time stays linear in the text whatever the pattern.
  */
 import { ServiceError } from '../../errors.ts';
 
-const wildcardSegmentMax = 256;
+const trialSegmentMax = 128;
 const anyCharacter = -1;
 
 interface Segment {
@@ -24,6 +24,10 @@ export class LikePattern {
 
   constructor(pattern: string) {
     this.#segments = pattern.split('%').map(segmentOf);
+    for (const { codes, borders } of this.#segments.slice(1, -1)) {
+      if (borders !== null || codes.length <= trialSegmentMax) continue;
+      throw new ServiceError('REL_INVALID', `a LIKE pattern with _ has at most ${trialSegmentMax} bytes between two %`);
+    }
   }
 
   /** Whether the text in bytes[from .. to] matches. The bytes are well-formed UTF-8. */
@@ -69,11 +73,7 @@ function segmentOf(text: string): Segment {
     codes[i] = anyCharacter;
     wild = true;
   }
-  if (!wild) return { codes, borders: bordersOf(codes) };
-  if (codes.length > wildcardSegmentMax) {
-    throw new ServiceError('REL_INVALID', `a LIKE pattern with _ has at most ${wildcardSegmentMax} bytes between % signs`);
-  }
-  return { codes, borders: null };
+  return { codes, borders: wild ? null : bordersOf(codes) };
 }
 
 function bordersOf(codes: Int16Array): Int32Array {
