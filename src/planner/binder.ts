@@ -99,7 +99,8 @@ class QueryBinder {
     const { node, outputs, leaf } = grouped ? this.#grouped(source) : this.#plain(source);
     const named = uniqueNames(outputs);
     const visible = named.length;
-    const hidden = rowByRow && (query.limit !== null || withProvenance);
+    const paged = rowByRow && query.orderBy.length === 0 && query.limit !== null;
+    const hidden = paged || withProvenance;
     if (hidden) named.push({ name: 'system_from', bound: this.#column('system_from') });
     const root = select.distinct
       ? this.#limited(this.#sortedOutputs(distinct(project(node, named)), named, leaf))
@@ -109,7 +110,7 @@ class QueryBinder {
       parameters: [],
       visible,
       systemFrom: hidden ? visible : null,
-      paged: rowByRow && query.orderBy.length === 0 && query.limit !== null,
+      paged,
       withProvenance,
       objectType: this.#table.name,
       guards: this.#guards,

@@ -31,7 +31,7 @@ function describe(node: PlanNode, execution: Execution, plan: LogicalPlan): stri
         const written = text(bound, node.input.columns, execution);
         return written === name || name.startsWith('#') ? written : `${written} AS ${name}`;
       });
-      return `project ${items.join(', ')}`;
+      return `project ${items.join(', ') || 'nothing'}`;
     }
     case 'aggregate': {
       const columns = node.input.columns;
@@ -43,7 +43,7 @@ function describe(node: PlanNode, execution: Execution, plan: LogicalPlan): stri
       return 'distinct';
     case 'sort': {
       const keys = node.keys.map(({ column, descending, collate }) => {
-        const name = node.columns[column]!.name;
+        const name = columnText(column, node.input, execution);
         return `${name}${collate === 'unicode' ? ' collate unicode' : ''}${descending ? ' desc' : ''}`;
       });
       return `sort ${keys.join(', ')}${node.limit ? ` first ${execution.limit}` : ''}`;
@@ -55,11 +55,13 @@ function describe(node: PlanNode, execution: Execution, plan: LogicalPlan): stri
 
 function callText(call: AggregateCall, input: PlanNode, execution: Execution): string {
   if (call.column === null) return `${call.function}(*)`;
-  const argument =
-    input.kind === 'project'
-      ? text(input.expressions[call.column]!, input.input.columns, execution)
-      : input.columns[call.column]!.name;
-  return `${call.function}(${call.distinct ? 'distinct ' : ''}${argument})`;
+  return `${call.function}(${call.distinct ? 'distinct ' : ''}${columnText(call.column, input, execution)})`;
+}
+
+/** What a column of a node is made of, where it has no name of its own. */
+function columnText(column: number, node: PlanNode, execution: Execution): string {
+  const name = node.columns[column]!.name;
+  return node.kind === 'project' && name.startsWith('#') ? text(node.expressions[column]!, node.input.columns, execution) : name;
 }
 
 function scan(node: ScanNode, execution: Execution): string {

@@ -1,0 +1,93 @@
+/** Passes change how a question is answered, never the answer: with any of them left out, the rows are the same. */
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { systemClock } from '../../../src/clock.ts';
+import { type Pass, passes, Planner } from '../../../src/planner/planner.ts';
+import { columns, condition, integer, Overflow, randomRows, type Random } from '../executor/random-expressions.ts';
+import { FakeStore, type Row, tuplesOf } from '../fake-snapshot.ts';
+
+const numRuns = Number(process.env['ANNALS_RUNS'] ?? 300);
+const [simplify, ...others] = passes;
+const subsets = Array.from({ length: 2 ** others.length }, (_, bits) => [simplify!, ...others.filter((_, i) => bits & (1 << i))]);
+
+function storeOf(rows: readonly Row[]): FakeStore {
+  return new FakeStore([{ name: 'T', properties: columns, rows, segmentRows: 4, dictionaries: { color: 'shared' } }]);
+}
+
+async function answer(chosen: readonly Pass[], rows: readonly Row[], sql: string): Promise<unknown> {
+  const planner = new Planner({ clock: systemClock, passes: chosen });
+  const store = storeOf(rows);
+  return tuplesOf(await planner.query(store.invocation(), { sql }));
+}
+
+function fails(rows: readonly Row[], expressions: readonly Random[]): boolean {
+  try {
+    for (const row of rows) for (const { of } of expressions) of(row);
+    return false;
+  } catch (error) {
+    if (error instanceof Overflow) return true;
+    throw error;
+  }
+}
+
+describe('every set of passes gives the same rows', () => {
+  const shapes: [string, (p: string, q: string, e: string) => string][] = [
+    ['filter and projection', (p, q, e) => `SELECT ${e} AS x, color FROM T WHERE ${p} AND ${q}`],
+    [
+      'groups',
+      (p, q) =>
+        `SELECT color, small, COUNT(*), MAX(label) FROM T WHERE ${p} GROUP BY color, small HAVING color > 'a' AND NOT small = 3 AND COUNT(*) > 0 OR ${q.length} = 0`,
+    ],
+    ['order', (_, q, e) => `SELECT label FROM T WHERE ${q} ORDER BY ${e}, ratio DESC LIMIT 6`],
+    ['distinct', (p) => `SELECT DISTINCT color, flag FROM T WHERE ${p} ORDER BY flag, color`],
+    ['keys', (p, q) => `SELECT small, _pk FROM T WHERE _pk IN ('k1', 'k3', 'k5') AND (${p} OR ${q})`],
+    ['pages', (p) => `SELECT small FROM T WHERE ${p} LIMIT 3 AFTER '1001'`],
+  ];
+
+  test.each(shapes)('%s', async (_, shape) => {
+    await fc.assert(
+      fc.asyncProperty(randomRows, condition, condition, integer, async (rows, p, q, e) => {
+        if (fails(rows, [p, q, e])) return;
+        const sql = shape(p.sql, q.sql, /^-?\d+$/.test(e.sql.replace(/[()]/g, '')) ? 'small' : e.sql);
+        const [first, ...rest] = await Promise.all(subsets.map((chosen) => answer(chosen, rows, sql)));
+        for (const each of rest) expect(each).toEqual(first);
+      }),
+      { numRuns: Math.ceil(numRuns / 6) },
+    );
+  });
+});
+
+test('a scan reads only the columns that something above it uses', async () => {
+  const store = storeOf([{ small: 1n }]);
+  const planner = new Planner({ clock: systemClock });
+  const read = async (sql: string): Promise<readonly string[]> => {
+    await planner.query(store.invocation(), { sql });
+    return store.scans[store.scans.length - 1]!.columns;
+  };
+  expect(await read('SELECT COUNT(*) FROM T')).toEqual([]);
+  expect(await read('SELECT small + 1 FROM T WHERE label IS NULL')).toEqual(['small', 'label']);
+  expect(await read('SELECT color FROM T ORDER BY ratio')).toEqual(['_pk', 'ratio', 'color']);
+});
+
+test('equality with the key is a lookup, and only with the key', async () => {
+  const store = new FakeStore([
+    { name: 'K', properties: { code: 'integer', name: 'string' }, primaryKey: 'code', rows: [{ code: 7n, name: 'x' }] },
+  ]);
+  const planner = new Planner({ clock: systemClock });
+  const keys = async (where: string): Promise<readonly string[] | undefined> => {
+    store.scans.length = 0;
+    await planner.query(store.invocation(), { sql: `SELECT name FROM K WHERE ${where}` });
+    return store.scans.length === 0 ? [] : store.scans[0]!.keys;
+  };
+  expect(await keys('code = 7')).toEqual(['7']);
+  expect(await keys("_pk = '7' AND name = 'x'")).toEqual(['7']);
+  expect(await keys("'7' = _pk")).toEqual(['7']);
+  expect(await keys("_pk IN ('7', '8', '7', NULL)")).toBeUndefined();
+  expect(await keys("_pk IN ('7', '8', '7')")).toEqual(['7', '8']);
+  // A double beside an integer key is compared as a number, which no key text is.
+  expect(await keys('code = 7.0')).toBeUndefined();
+  expect(await keys("_pk = '7' OR name = 'x'")).toBeUndefined();
+  expect(await keys("NOT _pk = '7'")).toBeUndefined();
+  expect(await keys("id = '7'")).toBeUndefined();
+  expect(await keys("_pk != '7'")).toBeUndefined();
+});
