@@ -119,3 +119,82 @@ test('audit entries are of the caller’s own scope', async () => {
   expect(await seen('acme-evil')).toEqual(new Set(['acme-evil']));
   expect(await seen(null)).toEqual(new Set([null]));
 });
+
+/** What a reply says besides instants, durations, keyed digests and the id of the request itself. */
+const told = (text: string): string =>
+  text
+    .replace(/\d{16,}|\d{4}-\d\d-\d\dT[\d:.]+Z/g, '<instant>')
+    .replace(/"(next_cursor|query_digest)":"[^"]*"/g, '"$1":""')
+    .replace(/"(processing_time_ms|elapsed_ms|duration_ms)":[\d.e-]+/g, '"$1":0')
+    .replace(/"correlation_id":"[^"]*"/g, '"correlation_id":""');
+
+test('two worlds that differ in what a caller may not see give that caller the same bytes', async () => {
+  const definition = { name: 'Ware', properties: { key: 'string', n: 'integer', text: 'string' }, primary_key: 'key' };
+  const visible = Array.from({ length: 30 }, (_, i) => ({ key: `k${i}`, n: i, text: `visible ${i % 3}` }));
+  const hidden = Array.from({ length: 700 }, (_, i) => ({
+    key: `k${i}`,
+    n: 1000 + i,
+    text: `canary ${i}`,
+    valid_from: 1,
+    valid_to: 2,
+  }));
+  const scope = { 'x-organization-id': 'acme' };
+  const lines = (rows: readonly object[]): string => rows.map((row) => JSON.stringify(row)).join('\n');
+
+  const replies = async (withHidden: boolean): Promise<string[]> => {
+    const own = await StoreWorld.open();
+    await own.call('POST', '/types', definition);
+    const others = ['globex', 'acme-evil', 'globex/acme'];
+    const write = async (path: string, rows: readonly object[]): Promise<unknown> =>
+      own.call('POST', '/ingest?object_type=Ware', lines(rows), { 'x-organization-id': path });
+    if (withHidden) for (const path of others) await write(path, hidden);
+    await write('acme', visible.slice(0, 15));
+    if (withHidden) for (const path of others) await write(path, hidden.slice(0, 50));
+    await write('acme', visible.slice(15));
+    if (withHidden) {
+      for (const path of others) {
+        await own.call('DELETE', '/types/Ware/k3', undefined, { 'x-organization-id': path });
+        await own.call('DELETE', '/types/Ware/k4?hard=true', undefined, { 'x-organization-id': path });
+        await own.query("SELECT * FROM Ware WHERE key = 'k3'", { 'x-organization-id': path });
+      }
+    }
+    const said: string[] = [];
+    for (const sql of [
+      'SELECT * FROM Ware',
+      'SELECT * FROM Ware AS OF CURRENT ORDER BY n DESC LIMIT 5',
+      "SELECT * FROM Ware WHERE _pk = 'k3'",
+      "SELECT * FROM Ware WHERE _pk = 'k300'",
+      "SELECT key FROM Ware WHERE text LIKE 'canary%'",
+      'SELECT COUNT(*) AS c, SUM(n) AS s, MIN(text) AS t, MAX(n) AS m FROM Ware',
+      'SELECT text, COUNT(*) AS c FROM Ware GROUP BY text ORDER BY text',
+      'SELECT DISTINCT text FROM Ware ORDER BY text',
+      'SELECT key FROM Ware LIMIT 3',
+      "SELECT key FROM Ware AS OF SYSTEM TIME '2020-01-01'",
+      "SELECT key FROM Ware AS OF '1970-01-01T00:00:00.000000001Z'",
+      'EXPLAIN SELECT * FROM Ware WHERE n > 5',
+      "EXPLAIN SELECT * FROM Ware WHERE _pk = 'k300'",
+      'EXPLAIN ANALYZE SELECT text FROM Ware AS OF CURRENT',
+      'SELECT key FROM Ware WHERE n IN (1, 1001) WITH PROVENANCE',
+      'SELECT nothing FROM Ware',
+    ]) {
+      said.push(`${sql}: ${told((await own.query(sql, scope)).text)}`);
+    }
+    for (const [method, path, body] of [
+      ['GET', '/types', undefined],
+      ['GET', '/audit/count', undefined],
+      ['GET', '/audit/entries', undefined],
+      ['GET', '/status', undefined],
+      ['DELETE', '/types/Ware/k300', undefined],
+      ['DELETE', '/types/Ware/k300?hard=true', undefined],
+      ['POST', '/ingest?object_type=Ware', { key: 'k300', n: 1 }],
+    ] as const) {
+      said.push(
+        `${method} ${path}: ${told((await own.call(method, path, body, scope)).text).replace(/"(leaf_index|index_in_entry|port|uptime_secs)":\d+/g, '"$1":0')}`,
+      );
+    }
+    await own.close();
+    return said;
+  };
+
+  expect(await replies(true)).toEqual(await replies(false));
+});

@@ -214,7 +214,8 @@ async function sendProblem(context: HttpContext, request: FastifyRequest, reply:
   }
   const problem = problemOf(error, context.settings.SERVICE_ERRORS_BASE, route, request.id);
   const { retryAfterSecs } = error.facts;
-  if (problem.status === 429 || retryAfterSecs !== undefined) reply.header('retry-after', String(retryAfterSecs ?? 1));
+  if (problem.status === 429 || problem.status === 503 || retryAfterSecs !== undefined)
+    reply.header('retry-after', String(retryAfterSecs ?? 1));
   if (problem.status === 401) reply.header('www-authenticate', 'Bearer realm="annals"');
   // The framework would close the connection under a client that is still sending.
   if (reply.hasHeader('connection')) reply.removeHeader('connection');

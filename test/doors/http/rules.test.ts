@@ -398,6 +398,9 @@ describe('audit', () => {
     expect(new Set(ids).size).toBe(4);
     for (const limit of ['0', '1001', '-1', 'x'])
       expect((await world.call('GET', `/audit/entries?limit=${limit}`)).status).toBe(400);
+    for (const filter of ['after=garbage', 'after=1.2.3', 'since=yesterday', 'until=2024-13-01', 'since=1&since=2']) {
+      expect([filter, (await world.call('GET', `/audit/entries?${filter}`)).status]).toEqual([filter, 400]);
+    }
   });
 
   test('the admin listener sees entries of every tenant', async () => {
