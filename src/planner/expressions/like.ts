@@ -9,7 +9,7 @@
  */
 import { ServiceError } from '../../errors.ts';
 
-const trialSegmentMax = 128;
+const trialSegmentMax = 64;
 const anyCharacter = -1;
 
 interface Segment {

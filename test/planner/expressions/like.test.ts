@@ -55,7 +55,7 @@ describe('LIKE', () => {
 
   test('a long text and fifty wildcards take under 50 ms', () => {
     const text = 'a'.repeat(100_000);
-    for (const pattern of ['%a'.repeat(50) + 'b', `%${'a'.repeat(50_000)}b%`, `%${'_a'.repeat(63)}b%`, '%_'.repeat(50) + 'b']) {
+    for (const pattern of ['%a'.repeat(50) + 'b', `%${'a'.repeat(50_000)}b%`, `%${'_a'.repeat(31)}b%`, '%_'.repeat(50) + 'b']) {
       // The fastest of a few: a busy machine is slow now and then, a bad matcher always.
       let fastest = Infinity;
       for (let run = 0; run < 8 && fastest > 50; run++) {
@@ -68,7 +68,7 @@ describe('LIKE', () => {
   });
 
   test('a segment with _ is limited in length where it has to be searched for', () => {
-    expect(() => new LikePattern(`%_${'a'.repeat(128)}%`)).toThrow(/at most 128 bytes/);
+    expect(() => new LikePattern(`%_${'a'.repeat(64)}%`)).toThrow(/at most 64 bytes/);
     expect(likeMatches(`_${'a'.repeat(1000)}%`, 'a'.repeat(1001))).toBe(true);
     expect(likeMatches(`%_${'a'.repeat(1000)}`, 'a'.repeat(1001))).toBe(true);
   });
