@@ -178,6 +178,13 @@ describe('a soft delete', () => {
     expect(outcome.errors.map(({ index, code }) => [index, code])).toEqual([0, 2, 3].map((index) => [index, 'REL_NOT_FOUND']));
   });
 
+  test("by half a character is nobody's, not the replacement character's", () => {
+    const store = new Store();
+    store.put('T', columns, [{ id: '\ufffd' }]);
+    expect(store.run({ kind: 'delete-rows', type: 'T', keys: ['\ud800'] })).toMatchObject({ accepted: 0, rejected: 1 });
+    expect(store.read('T', ['_pk'], { keys: ['\ud800', '\ufffd'] })).toEqual([{ _pk: '\ufffd' }]);
+  });
+
   test('then a put brings the row back', () => {
     const store = new Store();
     store.put('T', columns, [{ id: 'a', n: 1n }]);

@@ -45,6 +45,8 @@ export class BlockColumns {
   readonly #idType: ColumnType;
   /** Arrays of system columns in a segment's own row numbers: blocks of one segment fill different stretches of them. */
   #segment: Segment | null = null;
+  /** system_from of the block at hand, which is valid_from too where no row was given one. */
+  #ownTimes: Vector | null = null;
   readonly #arrays = new Map<string, BigInt64Array>();
 
   /** `idType` is what `id` was declared as; text where it was not. */
@@ -61,6 +63,7 @@ export class BlockColumns {
       this.#segment = chosen.segment;
       this.#arrays.clear();
     }
+    this.#ownTimes = null;
     return names.map((name) => this.#vector(name, chosen, compact));
   }
 
@@ -95,9 +98,10 @@ export class BlockColumns {
   }
 
   #systemFrom(chosen: ChosenRows, compact: boolean): Vector {
+    if (this.#ownTimes) return this.#ownTimes;
     const values = this.#array('system_from', chosen, compact);
     this.#timeline.writeTimes(values, chosen.segment, chosen.rows, chosen.first, chosen.count, compact);
-    return { kind: 'i64', values, nulls: null };
+    return (this.#ownTimes = { kind: 'i64', values, nulls: null });
   }
 
   /** A closing at or after the basis has not happened for this reader. */

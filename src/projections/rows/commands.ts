@@ -20,7 +20,6 @@ import { NO_ROW } from './segment.ts';
 import type { Table } from './table.ts';
 import { type OpenVersion, VersionPlan } from './version-plan.ts';
 
-const encoder = new TextEncoder();
 const decoder = new TextDecoder();
 /** Soft deletes are Annals' own doing: the caller brought no cells. */
 const deletion: Provenance = { source: 'annals', method: 'delete', confidence: 1, derivedFrom: null };
@@ -175,7 +174,7 @@ function putAll(batch: CheckedBatch, table: Table | undefined, path: number, at:
       else if (table && path >= 0) {
         const start = keys.offsets[row]!;
         const newest = table.index.find(keys.heap, start, keys.offsets[row + 1]! - start, path, groups.hashes[row]!);
-        if (newest !== NO_ROW) for (const open of table.openVersions(newest)) closes.push(table.positionOf(open));
+        for (let open = newest; open !== NO_ROW; open = table.nextOpen(open)) closes.push(table.positionOf(open));
       }
       latest[group] = row;
       closeOffsets[row + 1] = closes.length;
@@ -295,9 +294,7 @@ function opOf(table: Table, row: number): number {
 }
 
 function newestOf(table: Table, path: number, key: string): number {
-  if (path < 0 || key.length > limits.keyBytes) return NO_ROW;
-  const bytes = encoder.encode(key);
-  return table.newest(path, bytes, 0, bytes.length);
+  return path < 0 ? NO_ROW : table.newestOf(path, key);
 }
 
 function outcomeOf(

@@ -135,20 +135,20 @@ function* keyBlocks(
 /** Row numbers of visible versions of the keys, ascending. */
 function keyRows(table: Table, request: ScanRequest, visibility: Visibility, scopes: Scopes): number[] {
   const rows: number[] = [];
+  const keys = request.keys!.length === 1 ? request.keys! : new Set(request.keys);
   const paths = request.paths ?? Array.from({ length: scopes.size }, (_, code) => code);
-  for (const key of new Set(request.keys)) {
+  for (const key of keys) {
     for (const path of paths) {
-      if (!table.counts.has(path)) continue;
-      const newest = table.newestOf(path, key);
+      const newest = table.counts.has(path) ? table.newestOf(path, key) : NO_ROW;
       if (newest === NO_ROW) continue;
       // A key's versions are closed by younger ones only: with none younger than the bound, the open chain is the answer.
       const openOnly = visibility.openOnly && table.positionOf(newest) < visibility.bound;
-      for (const row of openOnly ? table.openVersions(newest) : table.allVersions(newest)) {
+      for (let row = newest; row !== NO_ROW; row = openOnly ? table.nextOpen(row) : table.previousOf(row)) {
         if (isVisible(table.segmentOf(row), row & 0xffff, visibility)) rows.push(row);
       }
     }
   }
-  return rows.sort((a, b) => a - b);
+  return rows.length > 1 ? rows.sort((a, b) => a - b) : rows;
 }
 
 function block(chosen: ChosenRows, names: readonly string[], columns: BlockColumns, scanned: number, stretch: number): RowBlock {

@@ -7,7 +7,7 @@ import { assert } from '../../errors.ts';
 import type { CommittedEntry, Provenance, RemovalBody, RowsBody } from '../../log/entry.ts';
 import type { Vector } from '../../log/columns.ts';
 import { cellAt } from '../../log/vector-builder.ts';
-import type { Cell, ColumnType } from '../../log/value.ts';
+import { type Cell, type ColumnType, limits } from '../../log/value.ts';
 import { FOREVER } from '../../log/timestamp.ts';
 import type { Timeline } from '../../log/timeline.ts';
 import { ByteDictionary, type SavedDictionary } from './byte-dictionary.ts';
@@ -18,6 +18,8 @@ import { SEGMENT_ROWS } from './segment-column.ts';
 
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();
+const loneSurrogate = /\p{Surrogate}/u;
+const keyScratch = new Uint8Array(limits.keyBytes * 3);
 
 /** Distinct strings beyond which new segments spell a column out. */
 const DICTIONARY_MAX = 65_536;
@@ -137,7 +139,7 @@ export class Table implements StoredKeys {
       const newest = this.index.find(bytes, 0, bytes.length, path, hash);
       assert(newest !== NO_ROW, 'a removed key exists');
       this.index.remove(bytes, 0, bytes.length, path, hash);
-      for (let row = newest; row !== NO_ROW; row = this.segmentOf(row).previous.at(row & 0xffff)) {
+      for (let row = newest; row !== NO_ROW; row = this.previousOf(row)) {
         const segment = this.segmentOf(row);
         if (segment.isOpen(row & 0xffff)) counts.live--;
         segment.remove(row & 0xffff);
@@ -154,8 +156,22 @@ export class Table implements StoredKeys {
   }
 
   newestOf(path: number, key: string): number {
-    const bytes = encoder.encode(key);
-    return this.newest(path, bytes, 0, bytes.length);
+    // A key has at most so many bytes; what is longer is nobody's.
+    if (key.length > limits.keyBytes) return NO_ROW;
+    const { written } = encoder.encodeInto(key, keyScratch);
+    // The encoder would turn half a character into another one, which may be somebody's key.
+    if (written !== key.length && loneSurrogate.test(key)) return NO_ROW;
+    return this.newest(path, keyScratch, 0, written);
+  }
+
+  /** The next older open version of the same key, or -1. */
+  nextOpen(row: number): number {
+    return this.segmentOf(row).nextLive.at(row & 0xffff);
+  }
+
+  /** The version of the same key before this one, or -1. */
+  previousOf(row: number): number {
+    return this.segmentOf(row).previous.at(row & 0xffff);
   }
 
   matches(row: number, heap: Uint8Array, start: number, size: number, path: number): boolean {
@@ -200,14 +216,14 @@ export class Table implements StoredKeys {
   /** Open versions of a key, newest first, from its newest version. */
   openVersions(newest: number): number[] {
     const rows: number[] = [];
-    for (let row = newest; row !== NO_ROW; row = this.segmentOf(row).nextLive.at(row & 0xffff)) rows.push(row);
+    for (let row = newest; row !== NO_ROW; row = this.nextOpen(row)) rows.push(row);
     return rows;
   }
 
   /** All versions of a key, newest first. */
   allVersions(newest: number): number[] {
     const rows: number[] = [];
-    for (let row = newest; row !== NO_ROW; row = this.segmentOf(row).previous.at(row & 0xffff)) rows.push(row);
+    for (let row = newest; row !== NO_ROW; row = this.previousOf(row)) rows.push(row);
     return rows;
   }
 
