@@ -5,7 +5,8 @@
  * - `always`, `interval`: acknowledged and visible after the group's fsync. `interval` may hold a group back for at most
  *   10 ms; as a group begins as soon as the disk is free, it never has to.
  * - `off`: acknowledged and visible after the write; `sync` appends still wait for an fsync.
- * - A group of access records alone is written and not fsynced: nobody waits for that. The next fsync covers it.
+ * - A group of access records alone is written and not fsynced: nobody waits for that. The next fsync covers it, and
+ *   where only reads happen `syncSoon` asks for one now and then, so that a power cut takes a bounded stretch of records.
  * - After a failed write or fsync nothing is tried again: every waiting and later append is refused, because what the
  *   disk holds is unknown.
  */
@@ -48,6 +49,7 @@ export class GroupCommit {
   #queue: Waiting[] = [];
   /** Written, and waiting for whatever fsync comes next. */
   #unsynced: Waiting[] = [];
+  #syncDue = false;
 
   constructor(writer: LogWriter, walSync: WalSync, listener: GroupListener) {
     this.#writer = writer;
@@ -57,7 +59,9 @@ export class GroupCommit {
 
   /** `tree` is the tree with the entries in it; `sync` asks for an fsync whatever the mode; `access` means that nothing but access records is in it. */
   add(entries: readonly EncodedEntry[], tree: Frontier, kind: { readonly sync: boolean; readonly access: boolean }): Promises {
-    const needs = kind.sync ? 'fsync' : this.#walSync === 'off' ? 'write' : kind.access ? 'nothing' : 'fsync';
+    const sync = kind.sync || this.#syncDue;
+    this.#syncDue = false;
+    const needs = sync ? 'fsync' : this.#walSync === 'off' ? 'write' : kind.access ? 'nothing' : 'fsync';
     let acknowledge!: (durability: Durability) => void;
     let writtenDone!: () => void;
     let rejectAcknowledged!: (error: ServiceError) => void;
@@ -85,6 +89,11 @@ export class GroupCommit {
       if (this.#state.at === 'idle') this.#state = { at: 'committing', done: this.#commit() };
     }
     return { acknowledged, written };
+  }
+
+  /** The next append, whatever it is, gets an fsync if something written still waits for one. */
+  syncSoon(): void {
+    this.#syncDue = this.#unsynced.length > 0;
   }
 
   /** Resolves when everything added before has been committed or refused. */

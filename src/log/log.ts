@@ -291,6 +291,7 @@ export class LocalLog implements LogStore {
     for (let wait = sealIdleMs; wait > 0; wait = sealIdleMs - (clock.monotonicMs() - this.#lastWriteMs)) {
       await clock.sleep(wait, this.#closing.signal);
       if (this.#closing.signal.aborted) return;
+      this.#commits.syncSoon();
     }
     await this.#commits.idle();
     // A failure to seal has already failed the log: there is nobody else to tell.
