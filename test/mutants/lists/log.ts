@@ -2,6 +2,7 @@
 import type { Mutant } from '../mutant.ts';
 
 const crash = ['test/simulation/crash.test.ts'];
+const regressions = ['test/simulation/regressions.test.ts'];
 const tamper = ['test/simulation/tampering.test.ts'];
 
 const groupCommit = 'src/log/group-commit.ts';
@@ -39,14 +40,28 @@ export const mutants: readonly Mutant[] = [
     file: groupCommit,
     find: '      else this.fail(undefined);\n',
     replace: '',
-    killedBy: crash,
+    killedBy: regressions,
   },
   {
-    name: 'forgets that a write failed',
-    file: groupCommit,
-    find: "    this.#state = { at: 'failed', error };\n",
-    replace: "    this.#state = { at: 'idle' };\n",
-    killedBy: ['test/log/group-commit.test.ts', 'test/log/log.test.ts', ...crash],
+    name: 'goes on as if nothing had failed',
+    file: log,
+    find: "    this.#state = { at: 'failed', reason: cause instanceof Error ? cause.message : String(cause) };\n",
+    replace: '',
+    killedBy: ['test/log/log.test.ts', ...crash],
+  },
+  {
+    name: 'leaves unsealed what was written during a seal',
+    file: log,
+    find: "      if (this.#state.at === 'open' && this.#tree.size > this.#sealedLeaves) this.#sealWhenIdle();\n",
+    replace: '',
+    killedBy: regressions,
+  },
+  {
+    name: 'trusts the page cache after an fsync has failed',
+    file: recovery,
+    find: '    await this.#rewriteDoubtful(file, end.offset);\n',
+    replace: '',
+    killedBy: regressions,
   },
   {
     name: 'calls fsync again after it failed',
@@ -123,14 +138,14 @@ export const mutants: readonly Mutant[] = [
     file: recovery,
     find: '  await disk.syncDirectory(logDirectory);\n  const manifest',
     replace: '  const manifest',
-    killedBy: crash,
+    killedBy: regressions,
   },
   {
     name: 'relies on a key file whose name is not durable',
     file: 'src/log/keys.ts',
     find: 'if (stored) await disk.syncDirectory(`${directory}/keys`);',
     replace: '',
-    killedBy: crash,
+    killedBy: regressions,
   },
   {
     name: 'does not compare the sealed root of a file',
