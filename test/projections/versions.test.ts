@@ -1,7 +1,9 @@
 /** Ruling on updates and deletes: what is stored, what is closed, what is left over, and where a version came from. */
 import { describe, expect, test } from 'vitest';
 import { FOREVER } from '../../src/log/timestamp.ts';
-import { START, Store } from './store.ts';
+import { MemoryDisk } from '../../src/log/memory-disk.ts';
+import { restoreCheckpoint, writeCheckpoint } from '../../src/projections/checkpoint.ts';
+import { freshProjections, START, Store } from './store.ts';
 
 const columns = { id: 'string', n: 'integer', valid_from: 'timestamp', valid_to: 'timestamp' } as const;
 const shown = ['n', 'valid_from', 'valid_to', 'system_from', 'system_to'];
@@ -215,6 +217,41 @@ describe('a hard delete', () => {
     }
     store.put('T', columns, [{ id: 'a', n: 3n }]);
     expect(store.read('T', ['n'], { keys: ['a'] })).toEqual([{ n: 3n }]);
+  });
+
+  test('leaves no string of its own in dictionaries, and those of other rows whole', async () => {
+    const store = new Store();
+    const rows = [
+      { id: 'a', word: 'canary' },
+      { id: 'b', word: 'shared' },
+      { id: 'c', word: 'shared' },
+      { id: 'd', word: 'lonely' },
+    ];
+    store.put('T', { id: 'string', word: 'string' }, rows);
+    store.run({ kind: 'remove-rows', type: 'T', keys: ['a', 'b', 'd'] });
+    const disk = new MemoryDisk();
+    await disk.makeDirectory('/p');
+    const log = { logId: 'l', leafHash: () => 'hash' };
+    await writeCheckpoint(disk, '/p', store.projections.projector, 'rows', log);
+    const saved = Buffer.from((await disk.readFile('/p/rows.checkpoint'))!).toString('latin1');
+    for (const gone of ['canary', 'lonely']) expect(saved).not.toContain(gone);
+    expect(saved).toContain('shared');
+
+    const restored = new Store(freshProjections());
+    for (const entry of store.entries)
+      for (const name of ['temporal', 'catalog']) restored.projections.projector.projection(name).apply(entry);
+    await restoreCheckpoint(disk, '/p', restored.projections.projector, 'rows', log);
+    for (const each of [store, restored]) {
+      each.projections.rows.apply({
+        ...store.entries.find(({ body }) => body.kind === 'rows')!,
+        position: store.position,
+        leaf: 99,
+      });
+      expect(each.read('T', ['_pk', 'word'], {}, store.position + 4)).toEqual([
+        { _pk: 'c', word: 'shared' },
+        ...rows.map(({ id, word }) => ({ _pk: id, word })),
+      ]);
+    }
   });
 
   test('leaves no byte of keys and texts of its own in the columns', () => {

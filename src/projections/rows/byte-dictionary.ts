@@ -58,8 +58,22 @@ export class ByteDictionary implements Dictionary {
 
   static restored(state: SavedDictionary): ByteDictionary {
     const dictionary = new ByteDictionary();
-    for (let i = 0; i + 1 < state.offsets.length; i++) dictionary.encode(state.heap, state.offsets[i]!, state.offsets[i + 1]!);
+    for (let code = 0; code + 1 < state.offsets.length; code++) {
+      // Added even when it looks known: forgotten strings are alike, and each keeps its code.
+      const start = state.offsets[code]!;
+      const end = state.offsets[code + 1]!;
+      const hash = hashBytes(state.heap, start, end, 0);
+      let slot = hash & dictionary.#mask;
+      while (dictionary.#slots[slot * 2] !== 0) slot = (slot + 1) & dictionary.#mask;
+      dictionary.#add(state.heap, start, end, hash, slot);
+    }
     return dictionary;
+  }
+
+  /** Wipes a string that no cell holds any more. Its code is not given again, and its slot no longer matches it. */
+  forget(code: number): void {
+    this.#heap.fill(0, this.#offsets[code]!, this.#offsets[code + 1]!);
+    this.#texts[code] = undefined;
   }
 
   /** The slot that holds these bytes, or the free one where they belong. */

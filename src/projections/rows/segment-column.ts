@@ -181,7 +181,7 @@ export class SegmentColumn {
     return (this.#vector ??= this.#makeVector());
   }
 
-  /** Forgets a cell in place. The bytes of a coded string stay in the dictionary that other rows share. */
+  /** Forgets a cell in place. What the dictionary holds of it is the table's to forget. */
   clear(row: number): void {
     if (this.#layout === 'none' || row >= this.#length) return;
     this.#vector = null;
@@ -209,6 +209,17 @@ export class SegmentColumn {
       default:
         unreachable(this.#layout);
     }
+  }
+
+  /** Dictionary code of a cell; -1 where there is none. */
+  codeAt(row: number): number {
+    return this.#layout === 'dict' && row < this.#length && this.#nulls?.[row] !== 1 ? this.#i32[row]! : -1;
+  }
+
+  /** Takes codes that a cell holds out of `unused`, which has 1 for each code in question. */
+  keepUsed(unused: Uint8Array): void {
+    if (this.#layout !== 'dict') return;
+    for (let row = 0; row < this.#length; row++) if (this.#nulls?.[row] !== 1) unused[this.#i32[row]!] = 0;
   }
 
   /** Holds the cells as UTF-8 from here on: a dictionary of mostly distinct strings costs more than it saves. */

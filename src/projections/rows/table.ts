@@ -132,6 +132,7 @@ export class Table implements StoredKeys {
   /** Hard delete. The keys are free again afterwards. */
   remove(body: RemovalBody, path: number): void {
     const counts = this.#countsOf(path);
+    const codes = new Map<string, Set<number>>();
     let removed = 0;
     for (const key of body.keys) {
       const bytes = encoder.encode(key);
@@ -142,12 +143,29 @@ export class Table implements StoredKeys {
       for (let row = newest; row !== NO_ROW; row = this.previousOf(row)) {
         const segment = this.segmentOf(row);
         if (segment.isOpen(row & 0xffff)) counts.live--;
+        for (const [name, column] of segment.columns()) {
+          const code = column.codeAt(row & 0xffff);
+          if (code < 0) continue;
+          if (!codes.has(name)) codes.set(name, new Set());
+          codes.get(name)!.add(code);
+        }
         segment.remove(row & 0xffff);
         removed++;
       }
     }
     counts.versions -= removed;
     assert(removed === body.positions.length, 'a removal names every version of its keys');
+    for (const [name, gone] of codes) this.#forgetUnused(name, gone);
+  }
+
+  /** Strings that only removed rows held leave the dictionary too. */
+  #forgetUnused(name: string, codes: ReadonlySet<number>): void {
+    const dictionary = this.#columns.get(name)?.dictionary;
+    assert(dictionary, 'codes have a dictionary');
+    const unused = new Uint8Array(dictionary.size);
+    for (const code of codes) unused[code] = 1;
+    for (const segment of this.segments) segment.column(name)?.keepUsed(unused);
+    for (const code of codes) if (unused[code] === 1) dictionary.forget(code);
   }
 
   /** Row number of the newest version of a key, or -1. */
@@ -274,16 +292,23 @@ export class Table implements StoredKeys {
 
   #reindex(segment: Segment): void {
     const { heap, offsets } = segment.keys;
-    this.index.reserve(segment.length);
-    for (let row = 0; row < segment.length; row++) {
-      if (segment.isRemoved(row)) continue;
-      const path = segment.paths.at(row);
-      const start = offsets[row]!;
-      const end = offsets[row + 1]!;
-      this.index.put(heap, start, end - start, path, hashBytes(heap, start, end, path), segment.firstRow + row);
-      const counts = this.#countsOf(path);
-      counts.versions++;
-      if (segment.isOpen(row)) counts.live++;
+    const hashes = this.#hashes;
+    this.index.reserve(segment.length - segment.removedCount);
+    for (let block = 0; block < segment.length; block += 1024) {
+      const end = Math.min(segment.length, block + 1024);
+      for (let row = block; row < end; row++) {
+        hashes[row - block] = hashBytes(heap, offsets[row]!, offsets[row + 1]!, segment.paths.at(row));
+      }
+      this.index.touch(hashes, end - block);
+      for (let row = block; row < end; row++) {
+        if (segment.isRemoved(row)) continue;
+        const path = segment.paths.at(row);
+        const start = offsets[row]!;
+        this.index.put(heap, start, offsets[row + 1]! - start, path, hashes[row - block]!, segment.firstRow + row);
+        const counts = this.#countsOf(path);
+        counts.versions++;
+        if (segment.isOpen(row)) counts.live++;
+      }
     }
   }
 
