@@ -11,7 +11,7 @@ import type { Socket } from 'node:net';
 import fastify from 'fastify';
 import { validatorCompiler } from 'fastify-type-provider-zod';
 import { parseBind } from '../../config.ts';
-import { ServiceError } from '../../errors.ts';
+import { assert, ServiceError } from '../../errors.ts';
 import { RateLimiter, type RateVerdict } from '../../governance/admission/rate-limit.ts';
 import type { Caller } from '../../governance/caller.ts';
 import type { Door } from '../door.ts';
@@ -150,6 +150,10 @@ function createListener(context: HttpContext, tls: { readonly cert: string; read
   app.decorateRequest('caller', null);
   app.decorateRequest('recorded', false);
   const table = new RouteTable(app);
+  app.addHook('onRoute', ({ url, config }) => {
+    // A route that forgot to say it would be open to everybody.
+    assert(config?.access !== undefined, `the route ${url} says who may use it`);
+  });
 
   app.addHook('onRequest', (request, reply, done) => {
     try {

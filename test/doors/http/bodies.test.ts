@@ -147,6 +147,20 @@ describe('the pace of a body', () => {
     bodies.close();
   });
 
+  test('what came fast buys no stall later', async () => {
+    const clock = new ManualClock();
+    const bodies = new Bodies(clock, 1e9);
+    void bodies.sweep();
+    const source = new PassThrough();
+    const end = collected(bodies, source);
+    source.write(Buffer.alloc(8 * 1024 * 1024));
+    await clock.advance(1_000);
+    for (let second = 0; second < 31; second++) await clock.advance(1_000);
+    expect(source.destroyed).toBe(true);
+    expect(await end).toBe('REL_TIMEOUT');
+    bodies.close();
+  });
+
   test('time that we take ourselves does not count', async () => {
     const clock = new ManualClock();
     const bodies = new Bodies(clock, 1e9);

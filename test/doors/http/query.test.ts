@@ -195,7 +195,7 @@ describe('a client that goes away', () => {
     await expect.poll(() => world.questions.length).toBe(1);
     request.destroy();
     await aborted;
-  });
+  }, 5_000);
 
   test('one that stays does not', async () => {
     world.answer = async () => emptyAnswer;

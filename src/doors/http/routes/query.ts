@@ -65,7 +65,7 @@ export function registerQuery(app: App, context: HttpContext): void {
         if (branch !== undefined && branch !== invocation.caller.branch) {
           throw new ServiceError('REL_NOT_FOUND', `no branch ${JSON.stringify(branch.slice(0, 128))}`);
         }
-        return context.planner.query(invocation, { sql, signal });
+        return context.planner.query(invocation, { sql, purpose: stated, signal });
       });
       if (answer.rowCount <= rowsInOnePiece) return sendWhole(reply, answer);
       reply.header('content-type', jsonType);
