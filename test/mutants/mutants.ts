@@ -130,7 +130,8 @@ function runTests(directory: string, files: readonly string[]): Promise<TestRun>
 function copyTree(): string {
   const directory = mkdtempSync(join(tmpdir(), 'annals-mutants-'));
   for (const name of readdirSync(root)) {
-    if (!notCopied.has(name)) cpSync(join(root, name), join(directory, name), { recursive: true });
+    // A lockfile that looks newer than what is installed would be installed again, into the tree that all copies share.
+    if (!notCopied.has(name)) cpSync(join(root, name), join(directory, name), { recursive: true, preserveTimestamps: true });
   }
   symlinkSync(join(root, 'node_modules'), join(directory, 'node_modules'));
   return directory;

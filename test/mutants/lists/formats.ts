@@ -1,0 +1,141 @@
+/** Mistakes in reading rows in and writing them out. */
+import type { Mutant } from '../mutant.ts';
+
+const killedBy = ['test/planner/formats'];
+const file = (name: string): string => `src/planner/formats/${name}.ts`;
+
+export const mutants: readonly Mutant[] = [
+  {
+    name: 'integers that pass through a double',
+    file: file('json-reader'),
+    find: 'const value = BigInt(high) * 1_000_000_000n + BigInt(low);',
+    replace: 'const value = BigInt(high * 1_000_000_000 + low);',
+    killedBy,
+  },
+  {
+    name: 'integers beyond i64 that wrap',
+    file: file('json-reader'),
+    find: 'if (value > I64_MAX || value < I64_MIN) this.#numberKind = cellKind.huge;',
+    replace: 'if (value > I64_MAX * 2n || value < I64_MIN) this.#numberKind = cellKind.huge;',
+    killedBy,
+  },
+  {
+    name: 'a lone surrogate that is let in',
+    file: file('json-reader'),
+    find: "    this.#tape.refuse('REL_INVALID', 'a string holds a lone surrogate');\n",
+    replace: '',
+    killedBy,
+  },
+  {
+    name: 'UTF-8 that nobody checks',
+    file: file('json-reader'),
+    find: 'this.#validUntil = isUtf8(bytes.subarray(from, last)) ? last : 0;',
+    replace: 'this.#validUntil = last;',
+    killedBy,
+  },
+  {
+    name: 'a name given twice, the last one wins',
+    file: file('json-reader'),
+    find: 'if (this.#seenInRow[slot] === stamp) {',
+    replace: 'if (false) {',
+    killedBy,
+  },
+  {
+    name: 'names predicted by their length alone',
+    file: file('json-reader'),
+    find: 'while (i < size && bytes[from + i] === name[i]) i++;',
+    replace: 'i = size;',
+    killedBy,
+  },
+  {
+    name: 'leading zeros that are dropped',
+    file: file('json-reader'),
+    find: 'if (digits > 1 && bytes[digitsAt] === 0x30)',
+    replace: 'if (digits > 99 && bytes[digitsAt] === 0x30)',
+    killedBy,
+  },
+  {
+    name: 'minus zero that loses its sign',
+    file: file('json-reader'),
+    find: 'this.#number = -0;',
+    replace: 'this.#number = 0;',
+    killedBy,
+  },
+  {
+    name: 'decimals divided once too often',
+    file: file('json-reader'),
+    find: '} else if (digits + fractionDigits <= 15) {',
+    replace: '} else if (digits + fractionDigits <= 22) {',
+    killedBy,
+  },
+  {
+    name: 'nesting without end',
+    file: file('json-reader'),
+    find: '  #skipArray(from: number, depth: number): number {\n    if (depth > limits.jsonDepth)',
+    replace: '  #skipArray(from: number, depth: number): number {\n    if (depth > limits.jsonDepth * 1e9)',
+    killedBy,
+  },
+  {
+    name: 'columns that a refused row leaves behind',
+    file: file('column-set'),
+    find: '    while (this.columns.length > this.#settled) {',
+    replace: '    while (false) {',
+    killedBy,
+  },
+  {
+    name: 'integers widened to numbers that change them',
+    file: file('inferred-column'),
+    find: 'if (!exactInDouble(vector.values[row]!)) return undefined;',
+    replace: '',
+    killedBy,
+  },
+  {
+    name: 'a missing property that takes the cell of the next row',
+    file: file('column-set'),
+    find: '    if (builder.length < this.#rows) padTo(builder, this.#rows);\n    const start',
+    replace: '    const start',
+    killedBy,
+  },
+  {
+    name: 'NULL and empty text confused in CSV',
+    file: file('csv-reader'),
+    find: 'if (!quoted && (start === end ||',
+    replace: 'if ((start === end ||',
+    killedBy,
+  },
+  {
+    name: 'doubled quotes that stay doubled',
+    file: file('csv-reader'),
+    find: 'if (doubled) this.#undouble();',
+    replace: '',
+    killedBy,
+  },
+  {
+    name: 'a month that starts a day late',
+    file: file('instant-text'),
+    find: '+ 2) / 5) + day - 1;',
+    replace: '+ 2) / 5) + day;',
+    killedBy,
+  },
+  {
+    name: 'control characters written bare',
+    file: file('byte-writer'),
+    find: 'escapeOf.fill(0x75, 0, 0x20);',
+    replace: 'escapeOf.fill(0x75, 0, 0x1f);',
+    killedBy,
+  },
+  {
+    name: 'nanoseconds that lose their leading zeros',
+    file: file('byte-writer'),
+    find: 'this.#digits(last - digit * 1e9, 9);',
+    replace: 'this.#digits(last - digit * 1e9, 1);',
+    killedBy,
+  },
+  {
+    name: 'line breaks of JSON columns inside NDJSON',
+    file: file('byte-writer'),
+    find: 'if (bytes[i] === 0x0a || bytes[i] === 0x0d) bytes[i] = 0x20;',
+    replace: '',
+    killedBy,
+  },
+];

@@ -1,0 +1,267 @@
+/** Mistakes in binding, passes, kernels, operators and the driver. */
+import type { Mutant } from '../mutant.ts';
+
+const compiler = 'src/planner/expressions/kernel-compiler.ts';
+const context = 'src/planner/expressions/kernel-context.ts';
+const interner = 'src/planner/expressions/text-interner.ts';
+const evaluate = 'src/planner/expressions/evaluate.ts';
+const groups = 'src/planner/operators/group-table.ts';
+const sums = 'src/planner/operators/accumulators.ts';
+const order = 'src/planner/operators/row-order.ts';
+const sink = 'src/planner/operators/column-sink.ts';
+const limit = 'src/planner/operators/limit.ts';
+const scan = 'src/planner/operators/scan.ts';
+const filter = 'src/planner/operators/filter.ts';
+const executor = 'src/planner/executor.ts';
+const planner = 'src/planner/planner.ts';
+const paths = 'src/planner/passes/choose-access-paths.ts';
+const pushDown = 'src/planner/passes/push-down-filters.ts';
+const simplify = 'src/planner/passes/simplify-expressions.ts';
+
+const byKernels = ['test/planner/executor/kernels.test.ts'];
+const byAnswers = ['test/planner/executor/answers.test.ts'];
+const byLimits = ['test/planner/executor/limits.test.ts'];
+const byPasses = ['test/planner/passes/passes.test.ts'];
+const byPlans = ['test/planner/plans.test.ts'];
+
+export const mutants: readonly Mutant[] = [
+  {
+    name: 'planner: NOT of a comparison is true for NULL',
+    file: compiler,
+    find: 'return both(both(left.ok, right.ok), `(${l} ${sign} ${r})`);',
+    replace: 'return rail === "true" ? both(both(left.ok, right.ok), `(${l} ${sign} ${r})`) : `(${l} ${sign} ${r})`;',
+    killedBy: byKernels,
+  },
+  {
+    name: 'planner: integer results beyond 2^53 lose their last digits',
+    file: compiler,
+    find: 'if (${result} > 9007199254740991 || ${result} < -9007199254740991) throw help.widen;',
+    replace: '',
+    killedBy: byKernels,
+  },
+  {
+    name: 'planner: integer overflow wraps around',
+    file: compiler,
+    find: 'throw help.integerOverflow();',
+    replace: '${result};',
+    killedBy: byKernels,
+  },
+  {
+    name: 'planner: low halves of 64-bit integers compare as signed',
+    file: compiler,
+    find: '${left.low} >>> 0 ${op} ${right.low} >>> 0',
+    replace: '${left.low} ${op} ${right.low}',
+    killedBy: byKernels,
+  },
+  {
+    name: 'planner: a predicate on dictionary codes takes NULL for the text under it',
+    file: compiler,
+    find: '(${ok} ? ${verdict} : ${ofNull})',
+    replace: '${verdict}',
+    killedBy: byKernels,
+  },
+  {
+    name: 'planner: NOT IN with a NULL in the list is true',
+    file: compiler,
+    find: '(!${found} & !${set}.hasNull)',
+    replace: '(!${found})',
+    killedBy: byKernels,
+  },
+  {
+    name: 'planner: dividing by zero yields infinity',
+    file: compiler,
+    find: 'ok = both(ok, `(${divisor} !== 0)`);',
+    replace: '',
+    killedBy: byKernels,
+  },
+  {
+    name: 'planner: a block that needs bigints is skipped',
+    file: filter,
+    find: 'return this.#run(batch);\n    }',
+    replace: 'return 0;\n    }',
+    killedBy: byKernels,
+  },
+  {
+    name: 'planner: verdicts on one dictionary serve another',
+    file: context,
+    find: 'let table = tables.get(dictionary);',
+    replace: 'let table = [...tables.values()][0];',
+    killedBy: byKernels,
+  },
+  {
+    name: 'planner: texts of one hash are one text',
+    file: interner,
+    find: 'if (this.#hashes[code] === hash && this.#holds(code, source, start, end)) return slot;',
+    replace: 'if ((this.#hashes[code]! & 15) === (hash & 15)) return slot;',
+    killedBy: byAnswers,
+  },
+  {
+    name: 'planner: OR with an unknown side is false',
+    file: evaluate,
+    find: 'return unknown ? null : !deciding;',
+    replace: 'return !deciding;',
+    killedBy: byKernels,
+  },
+  {
+    name: 'planner: groups by two keys mix their values up',
+    file: groups,
+    find: 'if (this.#left[index] === left && this.#right[index] === right) return index;',
+    replace: 'if (this.#left[index] === left) return index;',
+    killedBy: byAnswers,
+  },
+  {
+    name: 'planner: one integer in two layouts makes two groups',
+    file: groups,
+    find: 'else out[j] = this.#ofWords(Math.floor(value / 4_294_967_296), value | 0);',
+    replace: 'else out[j] = this.#ofDouble(value);',
+    killedBy: byAnswers,
+  },
+  {
+    name: 'planner: the NULL group comes last',
+    file: groups,
+    find: 'if (value - 1 === this.#nullAfter) order[at++] = 0;',
+    replace: 'if (false) order[at++] = 0;',
+    killedBy: byAnswers,
+  },
+  {
+    name: 'planner: the low word of a 64-bit summand is signed',
+    file: sums,
+    find: "'A += values[2 * i] >>> 0; C += values[2 * i + 1];'",
+    replace: "'A += values[2 * i]; C += values[2 * i + 1];'",
+    killedBy: byAnswers,
+  },
+  {
+    name: 'planner: a sum beyond 64 bits wraps around',
+    file: sums,
+    find: 'if (sum > I64_MAX || sum < I64_MIN) throw integerOverflow();',
+    replace: '',
+    killedBy: byAnswers,
+  },
+  {
+    name: 'planner: NULL sorts first',
+    file: order,
+    find: 'return n${k}[a] - n${k}[b];',
+    replace: 'return n${k}[b] - n${k}[a];',
+    killedBy: byAnswers,
+  },
+  {
+    name: 'planner: merging prefers the later of equal rows',
+    file: order,
+    find: 'compare(order[left]!, order[right]!) <= 0',
+    replace: 'compare(order[left]!, order[right]!) < 0',
+    killedBy: byAnswers,
+  },
+  {
+    name: 'planner: rows equal to the last one kept are ruled out',
+    file: order,
+    find: 'stays = descending ? value >= (worst as number) : value <= (worst as number);',
+    replace: 'stays = descending ? value > (worst as number) : value < (worst as number);',
+    killedBy: byAnswers,
+  },
+  {
+    name: 'planner: codes of another dictionary are kept as they are',
+    file: sink,
+    find: 'this.#dictionary === null || this.#dictionary === vector.dictionary',
+    replace: 'true',
+    killedBy: byAnswers,
+  },
+  {
+    name: 'planner: LIMIT stops counting with its page',
+    file: limit,
+    find: 'return this.#counting && counters.hits < hitsMax',
+    replace: 'return counters.hits < 0',
+    killedBy: byAnswers,
+  },
+  {
+    name: 'planner: a pinned page sees later versions',
+    file: scan,
+    find: 'const count = this.#writtenBefore(block, this.#execution.pinned);',
+    replace: 'const count = block.count;',
+    killedBy: byAnswers,
+  },
+  {
+    name: 'planner: a pinned page sees later closings',
+    file: scan,
+    find: 'values[i] = value > pinned ? FOREVER : value;',
+    replace: 'values[i] = value;',
+    killedBy: byAnswers,
+  },
+  {
+    name: 'planner: the scanned-row cap is off',
+    file: scan,
+    find: 'if (counters.scanned > scannedRowsMax) {',
+    replace: 'if (counters.scanned < 0) {',
+    killedBy: byLimits,
+  },
+  {
+    name: 'planner: a query never gives way',
+    file: executor,
+    find: 'await scheduler.yield();',
+    replace: '',
+    killedBy: byLimits,
+  },
+  {
+    name: 'planner: nobody notices that the caller has gone',
+    file: executor,
+    find: 'await scheduler.yield();\n      checkSignal(signal);',
+    replace: 'await scheduler.yield();',
+    killedBy: byLimits,
+  },
+  {
+    name: 'planner: the store is not let go of',
+    file: executor,
+    find: 'root.close();',
+    replace: '',
+    killedBy: byLimits,
+  },
+  {
+    name: 'planner: the result cap counts batches',
+    file: executor,
+    find: 'this.#rowCount += batch.count;',
+    replace: 'this.#rowCount += 1;',
+    killedBy: byLimits,
+  },
+  {
+    name: 'planner: a plan outlives the types that it was made for',
+    file: planner,
+    find: '\\0${snapshot.catalog.ontologyVersion}',
+    replace: '',
+    killedBy: byAnswers,
+  },
+  {
+    name: 'planner: a plan serves literals that its guards exclude',
+    file: planner,
+    find: 'literals[a] === literals[b]',
+    replace: 'true',
+    killedBy: byAnswers,
+  },
+  {
+    name: 'planner: a key under OR becomes a lookup',
+    file: paths,
+    find: 'for (const conjunct of conjunctsOf(filter.predicate)) {',
+    replace:
+      "for (const conjunct of filter.predicate.kind === 'or' ? filter.predicate.operands : conjunctsOf(filter.predicate)) {",
+    killedBy: byPasses,
+  },
+  {
+    name: 'planner: a zone of a mirrored comparison looks the wrong way',
+    file: paths,
+    find: "'<': '>', '<=': '>='",
+    replace: "'<': '<', '<=': '<='",
+    killedBy: byPlans,
+  },
+  {
+    name: 'planner: HAVING on a result is tested on rows',
+    file: pushDown,
+    find: 'columns.every((index) => index < aggregate.groups)',
+    replace: 'columns.every((index) => index <= aggregate.groups)',
+    killedBy: [...byPlans, ...byPasses],
+  },
+  {
+    name: 'planner: constants of equal value share a parameter',
+    file: simplify,
+    find: '&& needed.length === 0',
+    replace: '',
+    killedBy: byAnswers,
+  },
+];
