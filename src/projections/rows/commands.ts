@@ -40,10 +40,8 @@ export function decidePut(
   const rowsAt = batch.definitionChanged ? { position: next.position + 1, time: next.time + 1n } : next;
   const table = rows.table(command.type);
   const path = rows.scopes.codeOf(context.entry.path);
-  const written =
-    isSimple(batch) && rejections.count === 0
-      ? putAll(batch, table, path, rowsAt)
-      : putSome(batch, table, path, rowsAt, rejections);
+  const whole = rejections.count === 0 ? putAll(batch, table, path, rowsAt) : null;
+  const written = whole ?? putSome(batch, table, path, rowsAt, rejections);
 
   if (command.atomic && rejections.count > 0) {
     const { index, code, detail } = rejections.first()!;
@@ -151,14 +149,12 @@ export function decideRemove(
 
 type Written = Omit<RowsBody, 'kind' | 'type' | 'provenance'>;
 
-/** No row brings bounds: nothing is left over from what it closes. */
-function isSimple(batch: CheckedBatch): boolean {
-  return batch.validFrom.kind === 'null' && batch.validTo.kind === 'null';
-}
-
-/** Every row is taken as it came: columns pass through, only closings are worked out. */
-function putAll(batch: CheckedBatch, table: Table | undefined, path: number, at: NextPlace): Written {
-  const { length, keys } = batch;
+/**
+ * Every row is taken as it came: columns pass through, only closings are worked out. Null when some row is not that
+ * simple: bounds that hold nothing, or bounds of a key that has open versions already.
+ */
+function putAll(batch: CheckedBatch, table: Table | undefined, path: number, at: NextPlace): Written | null {
+  const { length, keys, validFrom, validTo } = batch;
   const groups = new BatchKeys(keys, length, path);
   /** Version of each key within the batch so far: its row. */
   const latest = new Int32Array(length);
@@ -176,17 +172,26 @@ function putAll(batch: CheckedBatch, table: Table | undefined, path: number, at:
         const newest = table.index.find(keys.heap, start, keys.offsets[row + 1]! - start, path, groups.hashes[row]!);
         for (let open = newest; open !== NO_ROW; open = table.nextOpen(open)) closes.push(table.positionOf(open));
       }
+      const from = boundAt(validFrom, row);
+      const to = boundAt(validTo, row);
+      if (from !== null || to !== null) {
+        if (closes.length > closeOffsets[row]! || (from ?? at.time + BigInt(row)) >= (to ?? FOREVER)) return null;
+      }
       latest[group] = row;
       closeOffsets[row + 1] = closes.length;
     }
   }
   return {
     ops: new Uint8Array(length),
-    keys: keyColumns(length, keys, { kind: 'null' }, { kind: 'null' }),
+    keys: keyColumns(length, keys, validFrom, validTo),
     closeOffsets,
     closes: Float64Array.from(closes),
     cells: { length, columns: batch.cells.filter((column) => column.vector.kind !== 'null') },
   };
+}
+
+function boundAt(bounds: Vector, row: number): bigint | null {
+  return bounds.kind !== 'i64' || bounds.nulls?.[row] === 1 ? null : bounds.values[row]!;
 }
 
 function putSome(batch: CheckedBatch, table: Table | undefined, path: number, at: NextPlace, rejections: Rejections): Written {
@@ -197,8 +202,8 @@ function putSome(batch: CheckedBatch, table: Table | undefined, path: number, at
   const keyRows: number[] = [];
   for (let row = 0; row < length; row++) {
     if (rejections.has(row)) continue;
-    const from = cellAt(validFrom, 'timestamp', row) as bigint | null;
-    const to = cellAt(validTo, 'timestamp', row) as bigint | null;
+    const from = boundAt(validFrom, row);
+    const to = boundAt(validTo, row);
     if ((from ?? plan.nextTime) >= (to ?? FOREVER)) {
       rejections.add(row, 'REL_INVALID', 'valid_to must be after valid_from');
       continue;

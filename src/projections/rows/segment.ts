@@ -235,6 +235,7 @@ export class Segment {
 
   /** Bounds of rows that were just extended; null vectors and null cells mean own system_from and FOREVER. */
   setValid(from: Vector, to: Vector, source: number, first: number, count: number, timeline: Timeline): void {
+    assert((from.kind === 'i64' || from.kind === 'null') && (to.kind === 'i64' || to.kind === 'null'), 'bounds are 64 bits wide');
     const given = from.kind === 'i64' ? from : null;
     const ends = to.kind === 'i64' ? to : null;
     if (this.#validFrom || given) {
