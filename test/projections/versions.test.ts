@@ -136,6 +136,16 @@ describe('an update with bounds', () => {
   });
 });
 
+test('what is true is true from its begin until just before its end', () => {
+  const store = new Store();
+  store.put('T', columns, [
+    { id: 'a', n: 1n, valid_from: 0n, valid_to: 10n },
+    { id: 'b', n: 2n, valid_from: 5n, valid_to: 20n },
+  ]);
+  const trueAt = (valid: bigint): unknown[] => store.read('T', ['n'], { time: { system: 'all', valid } }).map(({ n }) => n);
+  expect([-1n, 0n, 4n, 5n, 9n, 10n, 19n, 20n].map(trueAt)).toEqual([[], [1n], [1n], [1n, 2n], [1n, 2n], [2n], [2n], []]);
+});
+
 describe('a soft delete', () => {
   test('ends the row now and leaves earlier beliefs as they were', () => {
     const store = new Store();

@@ -101,14 +101,14 @@ export const mutants: readonly Mutant[] = [
     file: 'src/projections/rows/visibility.ts',
     find: 'if (before < 0) {\n    for (let row = first; row < end; row++) if (from[row]! <= at)',
     replace: 'if (before < 0) {\n    for (let row = first; row < end; row++) if (from[row]! < at)',
-    killedBy: travel,
+    killedBy: versions,
   },
   {
     name: 'projections: valid_to is inclusive',
     file: 'src/projections/rows/visibility.ts',
     find: 'for (let row = first; row < end; row++) if (at < to[row]!)',
     replace: 'for (let row = first; row < end; row++) if (at <= to[row]!)',
-    killedBy: travel,
+    killedBy: versions,
   },
   {
     name: 'projections: the bitmap of now answers for a basis before now',
