@@ -285,6 +285,15 @@ describe('tokens', () => {
     }
   });
 
+  test('a PURPOSE clause agrees with the purpose of the request or stands alone', async () => {
+    const sql = "PURPOSE 'test' SELECT * FROM Fact LIMIT 1";
+    const who = await world.tokenFor({});
+    expect((await world.call('POST', '/query', { sql }, who)).status).toBe(200);
+    expect((await world.call('POST', '/query', { sql, purpose: 'test' }, who)).status).toBe(200);
+    expect((await world.call('POST', '/query', { sql, purpose: 'analytics' }, who)).status).toBe(400);
+    expect((await world.call('POST', '/query', { sql }, { ...who, 'x-service-purpose': 'analytics' })).status).toBe(400);
+  });
+
   test('a token restricted to purposes must state one of them', async () => {
     const bound = await world.tokenFor({ purposes: ['test'] });
     expect((await world.query('SELECT * FROM Fact', bound)).json['type']).toBe('urn:annals:errors/REL_PURPOSE');

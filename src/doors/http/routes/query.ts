@@ -7,6 +7,7 @@ import { writeRowChunks, writeRowsLatin1 } from '../../../planner/formats/json-r
 import type { Answer } from '../../../planner/planner-contract.ts';
 import type { App, FastifyReply, HttpContext } from '../context.ts';
 import { exactJson } from '../exact-json.ts';
+import { statedPurpose } from '../headers.ts';
 import { invoke, signalOf } from '../invoke.ts';
 import { problems } from '../schemas.ts';
 
@@ -65,7 +66,7 @@ export function registerQuery(app: App, context: HttpContext): void {
         if (branch !== undefined && branch !== invocation.caller.branch) {
           throw new ServiceError('REL_NOT_FOUND', `no branch ${JSON.stringify(branch.slice(0, 128))}`);
         }
-        return context.planner.query(invocation, { sql, purpose: stated, signal });
+        return context.planner.query(invocation, { sql, purpose: statedPurpose(request, purpose), signal });
       });
       if (answer.rowCount <= rowsInOnePiece) return sendWhole(reply, answer);
       reply.header('content-type', jsonType);
