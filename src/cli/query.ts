@@ -36,7 +36,9 @@ function askDirectory(sql: string, options: QueryOptions, version: string): Prom
   return withService(options, version, async (service) => {
     const caller = operator(options.organization ?? null);
     const invocation = { action: 'query', purpose: options.purpose ?? null, correlationId: service.ids.next() } as const;
-    const answer = await service.gate.invoke(caller, invocation, (open) => service.planner.query(open, { sql }));
+    const answer = await service.gate.invoke(caller, invocation, (open) =>
+      service.planner.query(open, { sql, purpose: invocation.purpose }),
+    );
     const lines = writeNdjson(answer).toString('utf8').split('\n').slice(0, -1);
     return {
       columns: answer.columns.map((column) => column.name),
