@@ -34,13 +34,10 @@ const { values: options } = parseArgs({
 const mutants = (await loadLists(options.list)).filter(({ name }) => options.only.some((part) => name.includes(part)));
 if (mutants.length === 0) fail('no mutant of that name or list');
 const workers = Array.from({ length: Math.min(Number(options.workers), mutants.length) }, copyTree);
-let exitCode = 1;
-try {
-  exitCode = await run(mutants, workers);
-} finally {
+process.once('exit', () => {
   for (const directory of workers) rmSync(directory, { recursive: true, force: true });
-}
-process.exit(exitCode);
+});
+process.exit(await run(mutants, workers));
 
 async function run(queue: readonly Mutant[], directories: readonly string[]): Promise<number> {
   const files = [...new Set(queue.flatMap(({ killedBy }) => killedBy))];
