@@ -35,6 +35,7 @@ export interface Column {
 const firstCapacity = 8;
 
 export class ColumnSet implements ColumnNames {
+  /** As JSON writes them, so that equal bytes are equal names whatever has to be escaped in them. */
   readonly names: Uint8Array[] = [];
   readonly columns: Column[] = [];
   readonly #slots = new Map<string, number>();
@@ -337,7 +338,7 @@ const encodedNamesMax = 10_000;
 function encodedName(name: string): Uint8Array {
   let bytes = encodedNames.get(name);
   if (bytes === undefined) {
-    bytes = encoder.encode(name);
+    bytes = encoder.encode(JSON.stringify(name).slice(1, -1));
     if (encodedNames.size >= encodedNamesMax) encodedNames.clear();
     encodedNames.set(name, bytes);
   }

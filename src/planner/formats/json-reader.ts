@@ -14,7 +14,7 @@ import { cellKind, type RowTape } from './row-tape.ts';
 
 /** Finds the column of a name. Negative: the name was refused, and the tape says why. */
 export interface ColumnNames {
-  /** Name of each slot as UTF-8. */
+  /** Name of each slot as the inside of a JSON string. */
   readonly names: readonly Uint8Array[];
   slotOf(name: string): number;
 }
@@ -510,7 +510,9 @@ export function unescapeInto(target: Uint8Array, bytes: Uint8Array, start: numbe
   return at;
 }
 
+/** Text of ASCII bytes. */
 export function latin1(bytes: Uint8Array, start: number, end: number): string {
+  if (end - start > 32) return Buffer.from(bytes.buffer, bytes.byteOffset + start, end - start).toString('latin1');
   let text = '';
   for (let i = start; i < end; i++) text += String.fromCharCode(bytes[i]!);
   return text;
@@ -526,7 +528,7 @@ function hex4(bytes: Uint8Array, at: number): number {
 }
 
 function nameText(name: Uint8Array): string {
-  return JSON.stringify(decoder.decode(name).slice(0, 64));
+  return `"${decoder.decode(name).slice(0, 64)}"`;
 }
 
 const hexDigits = new Uint8Array(256).fill(255);

@@ -48,6 +48,13 @@ export const mutants: readonly Mutant[] = [
     killedBy,
   },
   {
+    name: 'names compared without their escapes',
+    file: file('column-set'),
+    find: 'encoder.encode(JSON.stringify(name).slice(1, -1))',
+    replace: 'encoder.encode(name)',
+    killedBy,
+  },
+  {
     name: 'leading zeros that are dropped',
     file: file('json-reader'),
     find: 'if (digits > 1 && bytes[digitsAt] === 0x30)',

@@ -310,6 +310,20 @@ describe('an open type infers its columns', () => {
     expect({}).not.toHaveProperty('x');
   });
 
+  it('names with quotes and backslashes are told from what only looks like them', async () => {
+    const { batches } = await read(
+      '{"a\\"b":1,"a\\\\b":2}\n{"a"b":1,"a\\\\b":2}\n{"a\\"b":3,"a\\b":4}\n{"a\\"b":5,"a\\\\b":6}\n',
+    );
+    expect(batches[0]!.rejections).toMatchObject([
+      { index: 1, code: 'REL_PARSE' },
+      { index: 2, code: 'REL_INVALID' },
+    ]);
+    expect(cells(batches)).toEqual([
+      { 'a"b': 1n, 'a\\b': 2n },
+      { 'a"b': 5n, 'a\\b': 6n },
+    ]);
+  });
+
   it('an id may be text or an integer, a key is always text', async () => {
     const { batches } = await read('{"id":7,"_pk":9223372036854775807}\n{"id":8,"_pk":"x"}');
     expect(cells(batches)).toEqual([
