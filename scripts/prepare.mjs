@@ -1,7 +1,8 @@
 // Brings a checkout to a state that runs: installs what package-lock.json says if node_modules is not it, and
 // compiles src to dist if any source is newer. Quiet when there is nothing to do.
 import { spawnSync } from 'node:child_process';
-import { existsSync, readdirSync, statSync } from 'node:fs';
+import { createHash } from 'node:crypto';
+import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
@@ -25,10 +26,16 @@ function newest(path) {
   return readdirSync(path).reduce((latest, name) => Math.max(latest, newest(join(path, name))), 0);
 }
 
-const installed = join(root, 'node_modules/.package-lock.json');
-if (!existsSync(installed) || statSync(installed).mtimeMs < statSync(join(root, 'package-lock.json')).mtimeMs) {
+// By content, not by date: a checkout or a copy changes dates, and an install that is not needed would pull the
+// packages from under whoever is running.
+const lockHash = createHash('sha256')
+  .update(readFileSync(join(root, 'package-lock.json')))
+  .digest('hex');
+const installed = join(root, 'node_modules/.annals-lock');
+if (!existsSync(installed) || readFileSync(installed, 'utf8') !== lockHash) {
   console.error('installing dependencies …');
   run('npm', ['ci', '--no-audit', '--no-fund', '--loglevel=error']);
+  writeFileSync(installed, lockHash);
 }
 
 const stamp = join(root, 'dist/.tsbuildinfo');

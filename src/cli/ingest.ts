@@ -32,7 +32,6 @@ export async function ingestCommand(files: readonly string[], options: IngestOpt
   }
   if (options.key !== undefined && options.auto !== true) throw new ConfigError('--key needs --auto');
   const remote = remoteOf(options, process.env);
-  if (remote !== null && options.null !== undefined) throw new ConfigError('--null works on a data directory only');
   return remote === null
     ? withService(options, version, (service) => eachFile(files, (file) => loadHere(service, file, options)))
     : eachFile(files, (file) => send(remote, file, options));
@@ -91,17 +90,13 @@ async function send(remote: Remote, file: string, options: IngestOptions): Promi
   const query = new URLSearchParams({ object_type: options.type });
   if (options.purpose !== undefined) query.set('purpose', options.purpose);
   if (options.atomic) query.set('atomic', 'true');
+  if (options.columns !== undefined) query.set('columns', options.columns);
+  if (options.null !== undefined) query.set('null_text', options.null);
   if (options.key !== undefined) {
     await request(remote, 'POST', '/types', JSON.stringify({ name: options.type, primary_key: options.key }));
   }
-  const body = Readable.toWeb(Readable.from(withHeader(file, options.columns))) as ReadableStream;
+  const body = Readable.toWeb(Readable.from(bytesOf(file))) as ReadableStream;
   return (await request(remote, 'POST', `${route}?${query.toString()}`, body, 'application/octet-stream')) as IngestReply;
-}
-
-/** A file without a header row gets the one that was given. */
-async function* withHeader(file: string, columns: string | undefined): AsyncGenerator<Uint8Array, void> {
-  if (columns !== undefined) yield Buffer.from(`${columns}\n`);
-  yield* bytesOf(file);
 }
 
 async function* bytesOf(file: string): AsyncGenerator<Uint8Array, void> {
