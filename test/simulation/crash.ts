@@ -8,32 +8,20 @@
  * killed on a machine that lives on, and machines switched off for good.
  */
 import { createHash } from 'node:crypto';
+import { ServiceError } from '../../src/errors.ts';
 import type { CommittedEntry } from '../../src/log/entry.ts';
 import type { LogStore } from '../../src/log/log-store.ts';
 import { verifyDirectory } from '../../src/log/verify.ts';
 import { crashImage, isSettled, sameImage, type Survivors } from './crash-image.ts';
 import { rowsBody, contextOf } from './drafts.ts';
+import { faultsOf } from './faults.ts';
 import { FaultyDisk, type Fault, type Image, type Step } from './faulty-disk.ts';
 import { History, type Promises } from './history.ts';
 import { imageDisk } from './image-disk.ts';
+import { noMarks } from './marks.ts';
 import { Seeded } from './seeded.ts';
 import { type CrashPoint, drive, type Life, live, type OpenLog, type Scenario, scenarioOf } from './workload.ts';
 import { SimulatedClock } from './world.ts';
-
-/** Rare branches that a run must have gone through, or it has shown nothing. */
-export interface Marks {
-  tornTailCut: number;
-  rolled: number;
-  poisoned: number;
-  crashInsideRecovery: number;
-  faultInsideRecovery: number;
-  killed: number;
-  restartedAfterFailure: number;
-  poweredOff: number;
-  shortWrite: number;
-  haltOnCorruption: number;
-  closedCleanly: number;
-}
 
 export interface Failure {
   readonly seed: number;
@@ -53,19 +41,7 @@ export interface CrashOptions {
 }
 
 export class CrashSimulation {
-  readonly marks: Marks = {
-    tornTailCut: 0,
-    rolled: 0,
-    poisoned: 0,
-    crashInsideRecovery: 0,
-    faultInsideRecovery: 0,
-    killed: 0,
-    restartedAfterFailure: 0,
-    poweredOff: 0,
-    shortWrite: 0,
-    haltOnCorruption: 0,
-    closedCleanly: 0,
-  };
+  readonly marks = noMarks();
   readonly failures: Failure[] = [];
   states = 0;
   crashPoints = 0;
@@ -96,6 +72,7 @@ export class CrashSimulation {
       if (enough()) return;
       for (const [name, fault] of faultsOf(step, scenario.seed))
         await this.#fail(scenario, step, fault, `fault.${step.index}.${name}`);
+      if (step.kind === 'write') await this.#misdirect(scenario, step, `misdirected.${step.index}`);
     }
     const random = new Seeded(seed + 3);
     for (let i = 0; i < 3 && !enough(); i++) await this.#powerOff(scenario, random.below(life.steps.length), `off.${i}`);
@@ -216,6 +193,34 @@ export class CrashSimulation {
     } catch (error) {
       this.#report(path, messageOf(error));
     }
+  }
+
+  /**
+   * A write that landed elsewhere while the disk said that all was well. No log can have what never arrived; it must
+   * refuse to open, or hold nothing that was not written.
+   */
+  async #misdirect(scenario: Scenario, at: Step, path: string): Promise<void> {
+    if (!this.#wanted(path) || this.failures.length > 0) return;
+    const random = new Seeded(scenario.seed + at.index);
+    const fault: Fault = { kind: 'misdirected', offset: 512 * random.below(8) };
+    const life = await live(scenario, this.#options.openLog, {
+      fault: (step) => (step.index === at.index ? fault : undefined),
+      pointsFrom: at.index + 1,
+    });
+    this.#judgeLife(life, path);
+    const last = life.points.at(-1);
+    if (!last) return;
+    this.states++;
+    this.marks.misdirected++;
+    let entries: CommittedEntry[];
+    try {
+      entries = await collect(await this.#open(new FaultyDisk({}, crashImage(last.disk, 'all')), scenario));
+    } catch (error) {
+      if (!(error instanceof ServiceError)) this.#report(path, messageOf(error));
+      return;
+    }
+    const wrong = life.history.faultOf(entries, 0, last.promises);
+    if (wrong) this.#report(path, wrong);
   }
 
   /** The machine stops for good at one call: whatever the program still does, it is not acknowledged. */
@@ -371,39 +376,6 @@ export class CrashSimulation {
 
   #report(path: string, what: string): void {
     this.failures.push({ seed: this.#seed, path, what });
-  }
-}
-
-/** What can go wrong at a step, by name. */
-function faultsOf({ kind, bytes, index }: Step, seed: number): [string, Fault][] {
-  const error = (code: 'EIO' | 'ENOSPC', taken = 0): Fault => ({ kind: 'error', code, bytes: taken });
-  switch (kind) {
-    case 'write':
-      return [
-        ['full', error('ENOSPC')],
-        ['fullPart', error('ENOSPC', bytes >> 1)],
-        ['short', { kind: 'short', bytes: Math.max(1, bytes >> 2) }],
-      ];
-    case 'sync':
-      return [
-        ['eio', error('EIO')],
-        ['eioTorn', { kind: 'error', code: 'EIO', torn: new Seeded(seed + index) }],
-        ['full', error('ENOSPC')],
-      ];
-    case 'create':
-    case 'rename':
-    case 'truncate':
-    case 'syncDirectory':
-      return [['eio', error(kind === 'create' || kind === 'rename' ? 'ENOSPC' : 'EIO')]];
-    case 'read':
-    case 'unlink':
-    case 'open':
-    case 'makeDirectory':
-      return [['eio', error('EIO')]];
-    case 'list':
-    case 'size':
-    case 'lock':
-      return [];
   }
 }
 

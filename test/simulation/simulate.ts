@@ -9,7 +9,8 @@
 import { spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import { CrashSimulation, type Failure, type Marks } from './crash.ts';
+import { CrashSimulation, type Failure } from './crash.ts';
+import type { Marks } from './marks.ts';
 import { directory, openLocalLog } from './subject.ts';
 
 interface Figures {

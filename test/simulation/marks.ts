@@ -1,0 +1,32 @@
+/** Rare branches that a run must have gone through, or it has shown nothing. */
+export interface Marks {
+  tornTailCut: number;
+  rolled: number;
+  poisoned: number;
+  crashInsideRecovery: number;
+  faultInsideRecovery: number;
+  killed: number;
+  restartedAfterFailure: number;
+  poweredOff: number;
+  shortWrite: number;
+  misdirected: number;
+  haltOnCorruption: number;
+  closedCleanly: number;
+}
+
+export function noMarks(): Marks {
+  return {
+    tornTailCut: 0,
+    rolled: 0,
+    poisoned: 0,
+    crashInsideRecovery: 0,
+    faultInsideRecovery: 0,
+    killed: 0,
+    restartedAfterFailure: 0,
+    poweredOff: 0,
+    shortWrite: 0,
+    misdirected: 0,
+    haltOnCorruption: 0,
+    closedCleanly: 0,
+  };
+}
