@@ -62,6 +62,11 @@ export class TextInterner implements Dictionary {
     return own;
   }
 
+  /** The entry of `foreign(dictionary)` for a code, made if need be. */
+  numberOfForeign(dictionary: Dictionary, code: number): number {
+    return this.foreign(dictionary)[code] || this.ofForeign(dictionary, code) + 1;
+  }
+
   startOf(code: number): number {
     return this.#offsets[code]!;
   }

@@ -3,7 +3,7 @@
  * words, so that each is a plain loop over typed arrays. Doubles are added in the order of rows, one by one: the same
  * rows give the same bits. Sums of integers are exact: high and low words apart, put together at the end.
  */
-import { assert, ServiceError } from '../../errors.ts';
+import { AssertionError, assert, ServiceError } from '../../errors.ts';
 import type { Dictionary, Vector } from '../../log/columns.ts';
 import { type ColumnType, compareText, I64_MAX, I64_MIN } from '../../log/value.ts';
 import { integerOverflow, numberOverflow } from '../expressions/evaluate.ts';
@@ -14,107 +14,150 @@ import type { Batch } from './operator.ts';
 
 export interface Accumulator {
   readonly bytes: number;
-  /** Takes the rows of a batch; `groups` numbers them by place in it, all below `groupsMax`. */
+  /** Goes over the rows by itself. */
+  readonly byPlace: boolean;
+  /** Makes room for groups below `groupsMax` and says what the common loop does for a row; null: `update` sees to it. */
+  prepare(batch: Batch, groupsMax: number): Fragment | null;
+  /** Takes the rows of a batch by itself; `groups` numbers them by place in it. */
   update(batch: Batch, groups: Int32Array, groupsMax: number): void;
-  /** Results of these groups as a column. */
-  result(groups: Int32Array): Vector;
+  /** Results of these groups as a column; `rows` is how many rows each group has. */
+  result(groups: Int32Array, rows: Float64Array): Vector;
 }
 
-export function accumulator(call: AggregateCall, type: ColumnType | null, single: boolean): Accumulator {
+export function accumulator(call: AggregateCall, type: ColumnType | null): Accumulator {
   const { function: name, column } = call;
-  if (column === null) return new CountAccumulator(null, single);
+  if (column === null) return new CountAccumulator(null);
   assert(type !== null, 'a column has a type');
   switch (name) {
     case 'count':
-      return call.distinct ? new DistinctCount(column, type) : new CountAccumulator(column, single);
+      return call.distinct ? new DistinctCount(column, type) : new CountAccumulator(column);
     case 'sum':
     case 'avg':
-      return type === 'integer' ? new IntegerSum(column, name, single) : new NumberSum(column, name, single);
+      return type === 'integer' ? new IntegerSum(column, name) : new NumberSum(column, name);
     case 'min':
     case 'max':
       if (type === 'string') return new TextExtreme(column, name);
-      return type === 'number' ? new NumberExtreme(column, name, single) : new IntegerExtreme(column, type, name, single);
+      return type === 'number' ? new NumberExtreme(column, name) : new IntegerExtreme(column, type, name);
   }
 }
 
-type Loop = (
-  values: ArrayLike<number>,
-  nulls: Uint8Array | null,
-  selection: Int32Array | null,
-  first: number,
-  count: number,
-  groups: Int32Array,
-  a: Float64Array,
-  b: Float64Array,
-  c: Float64Array,
-) => void;
+/**
+ * A share of the loop that all functions have in common: `body` reads row `i` of `values` and updates A and C of its group.
+ * B counts the NULLs, which a body never sees.
+ */
+export interface Fragment {
+  readonly body: string;
+  readonly values: ArrayLike<number>;
+  readonly nulls: Uint8Array | null;
+  readonly a: Float64Array;
+  readonly b: Float64Array;
+  readonly c: Float64Array;
+}
+
+/** Where a row's group stands: by place in the batch, or by the code of its only key. */
+export type GroupSource =
+  | { readonly kind: 'single' }
+  | { readonly kind: 'groups'; readonly groups: Int32Array }
+  | { readonly kind: 'codes'; readonly table: Int32Array; readonly codes: Int32Array };
+
+type Loop = (batch: Batch, source: GroupSource, fragments: readonly Fragment[], rows: Float64Array) => void;
 
 const loops = new Map<string, Loop>();
 
-/** `body` reads the row as `i` and updates A, B and C of its group. */
-function loopOf(body: string, batch: Batch, nulls: Uint8Array | null, single: boolean): Loop {
-  const dense = batch.selection === null;
-  const key = `${body}${dense ? 'D' : ''}${nulls ? 'N' : ''}${single ? 'S' : ''}`;
+/** One pass over the rows for all fragments: the updates of a row overlap, and its group is looked up once. */
+export function accumulate(batch: Batch, source: GroupSource, fragments: readonly Fragment[], counts: RowCounts): void {
+  let key = batch.selection === null ? `D${source.kind}` : source.kind;
+  for (const { body, nulls } of fragments) key += `\n${body}${nulls ? '?' : ''}`;
   let loop = loops.get(key);
-  if (!loop) {
-    const update = single
-      ? body.replace(/\b[ABC]\b/g, (name) => `${name.toLowerCase()}0`)
-      : body.replace(/\b[ABC]\b/g, (name) => `${name.toLowerCase()}[g]`);
-    const source = [
-      '"use strict";',
-      single ? 'let a0 = a[0], b0 = b[0], c0 = c[0];' : '',
-      'for (let j = 0; j < count; j++) {',
-      dense ? 'const i = first + j;' : 'const i = selection[j];',
-      nulls ? 'if (nulls[i] === 1) continue;' : '',
-      single ? '' : 'const g = groups[j];',
-      update,
-      '}',
-      single ? 'a[0] = a0; b[0] = b0; c[0] = c0;' : '',
-    ].join('\n');
-    loop = generated<Loop>(['values', 'nulls', 'selection', 'first', 'count', 'groups', 'a', 'b', 'c'], source);
-    loops.set(key, loop);
-  }
-  return loop;
+  if (!loop) loops.set(key, (loop = loopOf(batch.selection === null, source.kind, fragments)));
+  loop(batch, source, fragments, counts.counts);
 }
 
-/** Three doubles per group, grown as groups appear. */
+function loopOf(dense: boolean, kind: GroupSource['kind'], fragments: readonly Fragment[]): Loop {
+  const single = kind === 'single';
+  const prologue: string[] = [];
+  const epilogue: string[] = [];
+  const updates: string[] = [];
+  fragments.forEach(({ body, nulls }, k) => {
+    prologue.push(`const v${k} = fragments[${k}].values, n${k} = fragments[${k}].nulls;`);
+    for (const name of ['a', 'b', 'c']) {
+      prologue.push(`const ${name}${k} = fragments[${k}].${name};`);
+      if (!single) continue;
+      prologue.push(`let ${name}s${k} = ${name}${k}[0];`);
+      epilogue.push(`${name}${k}[0] = ${name}s${k};`);
+    }
+    const place = (name: string): string => (single ? `${name}s${k}` : `${name}${k}[g]`);
+    const update = body.replace(/\bvalues\b/g, `v${k}`).replace(/\b[ABC]\b/g, (name) => place(name.toLowerCase()));
+    updates.push(nulls ? `if (n${k}[i] === 1) ${place('b')}++; else { ${update} }` : `{ ${update} }`);
+  });
+  const source = [
+    '"use strict"; const first = batch.first, count = batch.count, selection = batch.selection;',
+    kind === 'groups' ? 'const groups = source.groups;' : '',
+    kind === 'codes' ? 'const table = source.table, codes = source.codes;' : '',
+    ...prologue,
+    'for (let j = 0; j < count; j++) {',
+    dense ? 'const i = first + j;' : 'const i = selection[j];',
+    kind === 'groups' ? 'const g = groups[j];' : kind === 'codes' ? 'const g = table[codes[i]];' : '',
+    single ? '' : 'rows[g]++;',
+    ...updates,
+    '}',
+    single ? 'rows[0] += count;' : '',
+    ...epilogue,
+  ].join('\n');
+  return generated<Loop>(['batch', 'source', 'fragments', 'rows'], source);
+}
+
+/** How many rows each group has: what COUNT(*) yields, and what every other function reckons from. */
+export class RowCounts {
+  counts = new Float64Array(16);
+
+  reserve(groupsMax: number): void {
+    if (this.counts.length < groupsMax) this.counts = larger(this.counts, Math.max(this.counts.length * 2, groupsMax), 0);
+  }
+}
+
+/** Two doubles per group and the count of NULLs, grown as groups appear. */
 abstract class DoubleState {
+  readonly byPlace = false;
   protected a = new Float64Array(16);
   protected b = new Float64Array(16);
   protected c = new Float64Array(16);
-  protected readonly single: boolean;
+  readonly #initial: number;
 
-  constructor(single: boolean) {
-    this.single = single;
+  /** `initial` is what `a` starts from: below or above every value for an extreme. */
+  constructor(initial = 0) {
+    this.#initial = initial;
+    this.a.fill(initial);
   }
 
   get bytes(): number {
     return this.a.byteLength * 3;
   }
 
-  protected run(
-    body: string,
-    values: ArrayLike<number>,
-    nulls: Uint8Array | null,
-    batch: Batch,
-    groups: Int32Array,
-    groupsMax: number,
-  ): void {
-    if (this.a.length < groupsMax) {
-      const length = Math.max(this.a.length * 2, groupsMax);
-      this.a = larger(this.a, length);
-      this.b = larger(this.b, length);
-      this.c = larger(this.c, length);
-    }
-    const loop = loopOf(body, batch, nulls, this.single);
-    loop(values, nulls, batch.selection, batch.first, batch.count, groups, this.a, this.b, this.c);
+  update(): void {
+    throw new AssertionError('these share one loop');
   }
 
-  /** Groups for which `b`, the count of values, is 0 have no result. */
-  protected nulls(groups: Int32Array): Uint8Array | null {
+  protected fragment(body: string, values: ArrayLike<number>, nulls: Uint8Array | null, groupsMax: number): Fragment {
+    if (this.a.length < groupsMax) {
+      const length = Math.max(this.a.length * 2, groupsMax);
+      this.a = larger(this.a, length, this.#initial);
+      this.b = larger(this.b, length, 0);
+      this.c = larger(this.c, length, 0);
+    }
+    return { body, values, nulls, a: this.a, b: this.b, c: this.c };
+  }
+
+  /** All rows of a batch are NULL. */
+  protected skipped(groupsMax: number): Fragment {
+    return this.fragment('B++;', none, null, groupsMax);
+  }
+
+  /** Groups without a value have no result. */
+  protected nulls(groups: Int32Array, rows: Float64Array): Uint8Array | null {
     let nulls: Uint8Array | null = null;
     groups.forEach((group, j) => {
-      if (this.b[group] === 0) (nulls ??= new Uint8Array(groups.length))[j] = 1;
+      if (this.b[group] === rows[group]) (nulls ??= new Uint8Array(groups.length))[j] = 1;
     });
     return nulls;
   }
@@ -125,21 +168,19 @@ const none: readonly number[] = [];
 class CountAccumulator extends DoubleState implements Accumulator {
   readonly #column: number | null;
 
-  constructor(column: number | null, single: boolean) {
-    super(single);
+  constructor(column: number | null) {
+    super();
     this.#column = column;
   }
 
-  update(batch: Batch, groups: Int32Array, groupsMax: number): void {
+  prepare(batch: Batch, groupsMax: number): Fragment {
     const vector = this.#column === null ? null : batch.columns[this.#column]!;
-    if (vector?.kind === 'null') return this.run('', none, null, batch, groups, groupsMax);
-    const nulls = vector?.nulls ?? null;
-    if (this.single && nulls === null) this.b[0]! += batch.count;
-    else this.run('B++;', none, nulls, batch, groups, groupsMax);
+    if (vector?.kind === 'null') return this.skipped(groupsMax);
+    return this.fragment('', none, vector?.nulls ?? null, groupsMax);
   }
 
-  result(groups: Int32Array): Vector {
-    return { kind: 'f64', values: Float64Array.from(groups, (group) => this.b[group]!), nulls: null };
+  result(groups: Int32Array, rows: Float64Array): Vector {
+    return { kind: 'f64', values: Float64Array.from(groups, (group) => rows[group]! - (this.b[group] ?? 0)), nulls: null };
   }
 }
 
@@ -147,24 +188,25 @@ class NumberSum extends DoubleState implements Accumulator {
   readonly #column: number;
   readonly #average: boolean;
 
-  constructor(column: number, name: 'sum' | 'avg', single: boolean) {
-    super(single);
+  constructor(column: number, name: 'sum' | 'avg') {
+    super();
     this.#column = column;
     this.#average = name === 'avg';
   }
 
-  update(batch: Batch, groups: Int32Array, groupsMax: number): void {
+  prepare(batch: Batch, groupsMax: number): Fragment {
     const vector = batch.columns[this.#column]!;
-    if (vector.kind === 'null') return this.run('', none, null, batch, groups, groupsMax);
-    this.run('A += values[i]; B++;', doublesOf(vector, batch), vector.nulls, batch, groups, groupsMax);
+    if (vector.kind === 'null') return this.skipped(groupsMax);
+    return this.fragment('A += values[i];', doublesOf(vector, batch), vector.nulls, groupsMax);
   }
 
-  result(groups: Int32Array): Vector {
-    const values = Float64Array.from(groups, (group) =>
-      this.#average && this.b[group] ? this.a[group]! / this.b[group]! : this.a[group]!,
-    );
+  result(groups: Int32Array, rows: Float64Array): Vector {
+    const values = Float64Array.from(groups, (group) => {
+      const count = this.#average ? rows[group]! - this.b[group]! : 1;
+      return count === 0 ? 0 : this.a[group]! / count;
+    });
     if (!values.every(Number.isFinite)) throw numberOverflow();
-    return { kind: 'f64', values, nulls: this.nulls(groups) };
+    return { kind: 'f64', values, nulls: this.nulls(groups, rows) };
   }
 }
 
@@ -179,41 +221,36 @@ class IntegerSum extends DoubleState implements Accumulator {
   #rowsSinceCarry = 0;
   #rest: bigint[] | null = null;
 
-  constructor(column: number, name: 'sum' | 'avg', single: boolean) {
-    super(single);
+  constructor(column: number, name: 'sum' | 'avg') {
+    super();
     this.#column = column;
     this.#average = name === 'avg';
   }
 
-  update(batch: Batch, groups: Int32Array, groupsMax: number): void {
+  prepare(batch: Batch, groupsMax: number): Fragment {
     const vector = batch.columns[this.#column]!;
-    if (vector.kind === 'null') return this.run('', none, null, batch, groups, groupsMax);
+    if (vector.kind === 'null') return this.skipped(groupsMax);
     this.#rowsSinceCarry += batch.count;
     if (this.#rowsSinceCarry > rowsBetweenCarries) {
       this.#carry();
       this.#rowsSinceCarry = batch.count;
     }
-    if (vector.kind === 'i32') this.run('A += values[i]; B++;', vector.values, vector.nulls, batch, groups, groupsMax);
-    else if (vector.kind === 'f64') {
-      const body = `const x = values[i], h = Math.floor(x / ${word}); C += h; A += x - h * ${word}; B++;`;
-      this.run(body, vector.values, vector.nulls, batch, groups, groupsMax);
-    } else {
-      assert(vector.kind === 'i64', 'an integer column');
-      this.run(
-        'A += values[2 * i] >>> 0; C += values[2 * i + 1]; B++;',
-        wordsOf(vector.values),
-        vector.nulls,
-        batch,
-        groups,
-        groupsMax,
-      );
+    if (vector.kind === 'i32') return this.fragment('A += values[i];', vector.values, vector.nulls, groupsMax);
+    if (vector.kind === 'f64') {
+      const body = `const x = values[i], h = Math.floor(x / ${word}); C += h; A += x - h * ${word};`;
+      return this.fragment(body, vector.values, vector.nulls, groupsMax);
     }
+    assert(vector.kind === 'i64', 'an integer column');
+    return this.fragment('A += values[2 * i] >>> 0; C += values[2 * i + 1];', wordsOf(vector.values), vector.nulls, groupsMax);
   }
 
-  result(groups: Int32Array): Vector {
-    const nulls = this.nulls(groups);
+  result(groups: Int32Array, rows: Float64Array): Vector {
+    const nulls = this.nulls(groups, rows);
     if (this.#average) {
-      const values = Float64Array.from(groups, (group) => (this.b[group] ? Number(this.#sum(group)) / this.b[group]! : 0));
+      const values = Float64Array.from(groups, (group) => {
+        const count = rows[group]! - this.b[group]!;
+        return count === 0 ? 0 : Number(this.#sum(group)) / count;
+      });
       return { kind: 'f64', values, nulls };
     }
     const sums = new BigInt64Array(groups.length);
@@ -247,20 +284,20 @@ class NumberExtreme extends DoubleState implements Accumulator {
   readonly #column: number;
   readonly #body: string;
 
-  constructor(column: number, name: 'min' | 'max', single: boolean) {
-    super(single);
+  constructor(column: number, name: 'min' | 'max') {
+    super(name === 'min' ? Number.POSITIVE_INFINITY : Number.NEGATIVE_INFINITY);
     this.#column = column;
-    this.#body = `const x = values[i]; if (B === 0 || x ${name === 'min' ? '<' : '>'} A) A = x; B++;`;
+    this.#body = `const x = values[i]; if (x ${name === 'min' ? '<' : '>'} A) A = x;`;
   }
 
-  update(batch: Batch, groups: Int32Array, groupsMax: number): void {
+  prepare(batch: Batch, groupsMax: number): Fragment {
     const vector = batch.columns[this.#column]!;
-    if (vector.kind === 'null') return this.run('', none, null, batch, groups, groupsMax);
-    this.run(this.#body, doublesOf(vector, batch), vector.nulls, batch, groups, groupsMax);
+    if (vector.kind === 'null') return this.skipped(groupsMax);
+    return this.fragment(this.#body, doublesOf(vector, batch), vector.nulls, groupsMax);
   }
 
-  result(groups: Int32Array): Vector {
-    return { kind: 'f64', values: Float64Array.from(groups, (group) => this.a[group]!), nulls: this.nulls(groups) };
+  result(groups: Int32Array, rows: Float64Array): Vector {
+    return { kind: 'f64', values: Float64Array.from(groups, (group) => this.a[group]!), nulls: this.nulls(groups, rows) };
   }
 }
 
@@ -270,37 +307,40 @@ class IntegerExtreme extends DoubleState implements Accumulator {
   readonly #type: ColumnType;
   readonly #take: string;
 
-  constructor(column: number, type: ColumnType, name: 'min' | 'max', single: boolean) {
-    super(single);
+  constructor(column: number, type: ColumnType, name: 'min' | 'max') {
+    super(name === 'min' ? Number.POSITIVE_INFINITY : Number.NEGATIVE_INFINITY);
     this.#column = column;
     this.#type = type;
     const before = name === 'min' ? '<' : '>';
-    this.#take = `if (B === 0 || h ${before} A || (h === A && l ${before} C)) { A = h; C = l; } B++;`;
+    this.#take = `if (h ${before} A || (h === A && l ${before} C)) { A = h; C = l; }`;
   }
 
-  update(batch: Batch, groups: Int32Array, groupsMax: number): void {
+  prepare(batch: Batch, groupsMax: number): Fragment {
     const vector = batch.columns[this.#column]!;
-    if (vector.kind === 'null') return this.run('', none, null, batch, groups, groupsMax);
+    if (vector.kind === 'null') return this.skipped(groupsMax);
     if (vector.kind === 'i64') {
       const body = `const h = values[2 * i + 1], l = values[2 * i] >>> 0; ${this.#take}`;
-      return this.run(body, wordsOf(vector.values), vector.nulls, batch, groups, groupsMax);
+      return this.fragment(body, wordsOf(vector.values), vector.nulls, groupsMax);
     }
     assert(vector.kind === 'i32' || vector.kind === 'f64', `a ${this.#type} column`);
     const body = `const x = values[i], h = Math.floor(x / ${word}), l = x - h * ${word}; ${this.#take}`;
-    this.run(body, vector.values, vector.nulls, batch, groups, groupsMax);
+    return this.fragment(body, vector.values, vector.nulls, groupsMax);
   }
 
-  result(groups: Int32Array): Vector {
+  result(groups: Int32Array, rows: Float64Array): Vector {
+    const nulls = this.nulls(groups, rows);
     const values = new BigInt64Array(groups.length);
     groups.forEach((group, j) => {
+      if (nulls?.[j] === 1) return;
       values[j] = BigInt(this.a[group]!) * BigInt(word) + BigInt(this.c[group]!);
     });
-    return { kind: 'i64', values, nulls: this.nulls(groups) };
+    return { kind: 'i64', values, nulls };
   }
 }
 
 /** Codepoint order. A value is taken over rarely, so the best ones are kept as strings. */
 class TextExtreme implements Accumulator {
+  readonly byPlace = true;
   readonly #column: number;
   readonly #sign: number;
   readonly #best: (string | undefined)[] = [];
@@ -312,6 +352,10 @@ class TextExtreme implements Accumulator {
   constructor(column: number, name: 'min' | 'max') {
     this.#column = column;
     this.#sign = name === 'min' ? -1 : 1;
+  }
+
+  prepare(): null {
+    return null;
   }
 
   update(batch: Batch, groups: Int32Array, groupsMax: number): void {
@@ -377,6 +421,7 @@ class TextExtreme implements Accumulator {
 }
 
 class DistinctCount implements Accumulator {
+  readonly byPlace = true;
   readonly #column: number;
   readonly #values: ValueNumbers;
   readonly #pairs = new PairNumbers();
@@ -392,8 +437,12 @@ class DistinctCount implements Accumulator {
     return this.#values.bytes + this.#pairs.bytes + this.#counts.byteLength;
   }
 
+  prepare(): null {
+    return null;
+  }
+
   update(batch: Batch, groups: Int32Array, groupsMax: number): void {
-    if (this.#counts.length < groupsMax) this.#counts = larger(this.#counts, Math.max(this.#counts.length * 2, groupsMax));
+    if (this.#counts.length < groupsMax) this.#counts = larger(this.#counts, Math.max(this.#counts.length * 2, groupsMax), 0);
     if (this.#numbers.length < batch.count) this.#numbers = new Int32Array(batch.count);
     const numbers = this.#numbers;
     this.#values.assign(batch.columns[this.#column]!, batch, numbers);
@@ -428,9 +477,10 @@ function doublesOf(vector: Vector, batch: Batch): ArrayLike<number> {
   return values;
 }
 
-function larger(values: Float64Array<ArrayBuffer>, length: number): Float64Array<ArrayBuffer> {
+function larger(values: Float64Array<ArrayBuffer>, length: number, initial: number): Float64Array<ArrayBuffer> {
   const grown = new Float64Array(length);
   grown.set(values);
+  if (initial !== 0) grown.fill(initial, values.length);
   return grown;
 }
 

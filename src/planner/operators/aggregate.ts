@@ -1,6 +1,6 @@
 /** Groups and their results. Takes a block a call; once the input has ended, delivers groups in order of first appearance. */
 import type { AggregateNode } from '../logical-plan.ts';
-import { type Accumulator, accumulator } from './accumulators.ts';
+import { accumulate, type Accumulator, accumulator, type Fragment, type GroupSource, RowCounts } from './accumulators.ts';
 import { GroupTable } from './group-table.ts';
 import { type Batch, emptyBatch, type Execution, type Operator } from './operator.ts';
 
@@ -11,6 +11,9 @@ export class AggregateOperator implements Operator {
   readonly #execution: Execution;
   readonly #groups: GroupTable;
   readonly #accumulators: readonly Accumulator[];
+  readonly #rows = new RowCounts();
+  readonly #groupCount: number;
+  readonly #byPlace: boolean;
   #held = 0;
   #order: Int32Array | null = null;
   #at = 0;
@@ -20,9 +23,9 @@ export class AggregateOperator implements Operator {
     this.#execution = execution;
     const types = node.input.columns.map(({ type }) => type);
     this.#groups = new GroupTable(types.slice(0, node.groups));
-    this.#accumulators = node.calls.map((call) =>
-      accumulator(call, call.column === null ? null : types[call.column]!, node.groups === 0),
-    );
+    this.#groupCount = node.groups;
+    this.#accumulators = node.calls.map((call) => accumulator(call, call.column === null ? null : types[call.column]!));
+    this.#byPlace = this.#accumulators.some((each) => each.byPlace);
   }
 
   next(): Batch | null {
@@ -33,13 +36,18 @@ export class AggregateOperator implements Operator {
       return emptyBatch;
     }
     if (batch.count === 0) return emptyBatch;
-    const groups = this.#groups.assign(batch);
+    const source = this.#source(batch);
     const size = this.#groups.size;
-    let bytes = this.#groups.bytes;
+    this.#rows.reserve(size);
+    const fragments: Fragment[] = [];
+    let bytes = this.#groups.bytes + this.#rows.counts.byteLength;
     for (const each of this.#accumulators) {
-      each.update(batch, groups, size);
+      const fragment = each.prepare(batch, size);
+      if (fragment) fragments.push(fragment);
+      else if (source.kind === 'groups') each.update(batch, source.groups, size);
       bytes += each.bytes;
     }
+    accumulate(batch, source, fragments, this.#rows);
     this.#held = this.#execution.memory.change(this.#held, bytes);
     return emptyBatch;
   }
@@ -48,11 +56,19 @@ export class AggregateOperator implements Operator {
     this.#input.close();
   }
 
+  /** Functions that go over the rows by themselves need the groups by place. */
+  #source(batch: Batch): GroupSource {
+    if (this.#byPlace) return { kind: 'groups', groups: this.#groups.assign(batch) };
+    if (this.#groupCount === 0) return { kind: 'single' };
+    const codes = this.#groups.codes(batch);
+    return codes ? { kind: 'codes', ...codes } : { kind: 'groups', groups: this.#groups.assign(batch) };
+  }
+
   #deliver(order: Int32Array): Batch | null {
     if (this.#at >= order.length) return null;
     const groups = order.subarray(this.#at, this.#at + outputRows);
     this.#at += groups.length;
-    const results = this.#accumulators.map((each) => each.result(groups));
+    const results = this.#accumulators.map((each) => each.result(groups, this.#rows.counts));
     return { columns: [...this.#groups.keys(groups), ...results], selection: null, first: 0, count: groups.length };
   }
 }

@@ -47,7 +47,9 @@ export class GroupTable {
     const before = first.size;
     first.assign(batch.columns[0]!, batch, groups);
     if (this.#pairs.length === 0) {
-      if (this.#nullAfter < 0) this.#findNull(groups, batch.count, before);
+      const vector = batch.columns[0]!;
+      const mayBeNull = vector.kind === 'null' || vector.nulls !== null;
+      if (mayBeNull && this.#nullAfter < 0) this.#findNull(groups, batch.count, before);
       return groups;
     }
     for (let c = 1; c < this.#columns.length; c++) {
@@ -55,6 +57,17 @@ export class GroupTable {
       this.#pairs[c - 1]!.assign(groups, this.#values, batch.count);
     }
     return groups;
+  }
+
+  /**
+   * Where the only key is dictionary codes without NULL: the table from codes to groups, complete for this batch, so that
+   * whoever goes over the rows can look groups up on the way. null in any other case.
+   */
+  codes(batch: Batch): { readonly table: Int32Array; readonly codes: Int32Array } | null {
+    const vector = batch.columns[0];
+    if (this.#columns.length !== 1 || vector?.kind !== 'dict' || vector.nulls !== null) return null;
+    const [column] = this.#columns;
+    return column instanceof TextNumbers ? { table: column.complete(vector, batch), codes: vector.values } : null;
   }
 
   /** Every group, in order of first appearance. */
@@ -129,7 +142,7 @@ class TextNumbers implements ValueNumbers {
       for (let j = 0; j < count; j++) {
         const i = selection === null ? first + j : selection[j]!;
         if (nulls !== null && nulls[i] === 1) out[j] = 0;
-        else out[j] = table[values[i]!] || interner.ofForeign(dictionary, values[i]!) + 1;
+        else out[j] = table[values[i]!] || interner.numberOfForeign(dictionary, values[i]!);
       }
       return;
     }
@@ -139,6 +152,21 @@ class TextNumbers implements ValueNumbers {
       const i = selection === null ? first + j : selection[j]!;
       out[j] = nulls !== null && nulls[i] === 1 ? 0 : interner.ofBytes(heap, offsets[i]!, offsets[i + 1]!) + 1;
     }
+  }
+
+  /** The table from codes to numbers, with an entry for every code of the batch. */
+  complete({ values, dictionary }: Extract<Vector, { kind: 'dict' }>, { selection, first, count }: Batch): Int32Array {
+    const table = this.#interner.foreign(dictionary);
+    let missing = 0;
+    if (selection === null) for (let i = first; i < first + count; i++) missing |= table[values[i]!]! - 1;
+    else for (let j = 0; j < count; j++) missing |= table[values[selection[j]!]!]! - 1;
+    // Entries are above 0: only an absent one minus 1 is negative.
+    if (missing >= 0) return table;
+    for (let j = 0; j < count; j++) {
+      const code = values[selection === null ? first + j : selection[j]!]!;
+      if (table[code] === 0) this.#interner.ofForeign(dictionary, code);
+    }
+    return table;
   }
 
   vector(numbers: Int32Array): Vector {
