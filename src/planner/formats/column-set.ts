@@ -14,7 +14,7 @@ import { VectorBuilder } from '../../log/vector-builder.ts';
 import { exactInDouble, jsonFrom, numbersFrom, typedFromText, typeOfKind } from './inferred-column.ts';
 import { instantAt } from './instant-text.ts';
 import { type ColumnNames, integerAt, latin1, unescapeInto } from './json-reader.ts';
-import { type CellKind, cellKind, columnsMax, type RowTape } from './row-tape.ts';
+import { type CellKind, cellKind, type RowTape } from './row-tape.ts';
 
 export interface Column {
   readonly name: string;
@@ -26,6 +26,8 @@ export interface Column {
   dims: number;
   /** Integer tokens are taken as their decimal text (`_pk`, and an `id` declared as string). */
   readonly integersAsText: boolean;
+  /** A property that the type did not have before. */
+  readonly added: boolean;
   /** Of a column that waits for its whole batch to be typed: which cell kinds it has, one bit each. */
   kindsSeen: number;
   builder: VectorBuilder | null;
@@ -43,6 +45,8 @@ export class ColumnSet implements ColumnNames {
   readonly #tape: RowTape;
   /** Columns that existed before the row on the tape. */
   #settled = 0;
+  /** Properties that the type has once these columns are written. */
+  #properties: number;
   #rows = 0;
   #capacity = firstCapacity;
   readonly #instants: bigint[] = [];
@@ -54,6 +58,7 @@ export class ColumnSet implements ColumnNames {
 
   constructor(definition: TypeDefinition | null, tape: RowTape, plainText: boolean) {
     this.#definition = definition;
+    this.#properties = definition === null ? 0 : Object.keys(definition.properties).length;
     this.#tape = tape;
     this.#plainText = plainText;
   }
@@ -98,8 +103,10 @@ export class ColumnSet implements ColumnNames {
   /** Forgets columns that only an abandoned row has named. */
   abandon(): void {
     while (this.columns.length > this.#settled) {
-      this.#slots.delete(this.columns.pop()!.name);
+      const { name, added } = this.columns.pop()!;
+      this.#slots.delete(name);
       this.names.pop();
+      if (added) this.#properties--;
     }
   }
 
@@ -131,16 +138,13 @@ export class ColumnSet implements ColumnNames {
       tape.refuse('REL_INVALID', error.message);
       return null;
     }
-    if (this.columns.length >= columnsMax) {
-      tape.refuse('REL_INVALID', `a type has at most ${limits.columnsPerType} columns`);
-      return null;
-    }
     const make = (type: ColumnType | null, fixed: boolean, dims = 0, integersAsText = false): Column => ({
       name,
       type,
       fixed,
       dims,
       integersAsText,
+      added: false,
       kindsSeen: 0,
       builder: null,
     });
@@ -154,16 +158,21 @@ export class ColumnSet implements ColumnNames {
     if (name === '_pk') return make('string', true, 0, true);
     if (name === 'id') return definition && !definition.open ? make('string', true, 0, true) : make(null, false);
     if (name === 'valid_from' || name === 'valid_to') return make('timestamp', true);
-    if (name.startsWith('_emb_')) return make('vector', true);
-    if (name.startsWith('_') || Object.hasOwn(systemColumns, name)) {
+    const embedding = name.startsWith('_emb_');
+    if (!embedding && (name.startsWith('_') || Object.hasOwn(systemColumns, name))) {
       tape.refuse('REL_INVALID', `${JSON.stringify(name)} is kept by the store and can't be written`);
       return null;
     }
-    if (definition && !definition.open) {
+    if (!embedding && definition && !definition.open) {
       tape.refuse('REL_UNKNOWN_COLUMN', `type ${definition.name} has no property ${JSON.stringify(name)}`);
       return null;
     }
-    return make(null, false);
+    if (this.#properties >= limits.columnsPerType) {
+      tape.refuse('REL_INVALID', `a type has at most ${limits.columnsPerType} properties`);
+      return null;
+    }
+    this.#properties++;
+    return { ...(embedding ? make('vector', true) : make(null, false)), added: true };
   }
 
   /** Refuses the row when a declared column can't hold cell `i`; leaves parsed instants and vectors for `#append`. */

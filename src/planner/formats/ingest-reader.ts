@@ -258,6 +258,7 @@ export class BodyReader {
   }
 
   #stepLine(last: boolean): boolean {
+    if (this.#mustWait(last)) return false;
     this.#openJson(true);
     const window = this.#window;
     if (this.#skippingLine) return this.#skipLine(last);
@@ -267,7 +268,6 @@ export class BodyReader {
       if (window[this.#at] !== 0x0a) break;
       this.#at++;
     }
-    if (this.#mustWait(last)) return false;
     const from = this.#at;
     let status = this.#json.readRow(from);
     if (status === 'row') {
@@ -319,6 +319,7 @@ export class BodyReader {
   }
 
   #stepArray(last: boolean): boolean {
+    if (this.#mustWait(last)) return false;
     this.#openJson(false);
     this.#at = this.#json.skipSpace(this.#at);
     if (this.#at >= this.#end) return last ? this.#broken('the text ends inside the array', this.#at) : false;
@@ -330,7 +331,6 @@ export class BodyReader {
       this.#advance(this.#at + 1);
       return true;
     }
-    if (this.#mustWait(last)) return false;
     const status = this.#json.readRow(this.#at);
     if (status === 'incomplete' && !last) return this.#wait('array');
     if (status !== 'row') {
@@ -345,6 +345,7 @@ export class BodyReader {
 
   /** Other properties of a wrapper are read over. */
   #stepWrapper(last: boolean): boolean {
+    if (this.#mustWait(last)) return false;
     this.#openJson(false);
     const json = this.#json;
     let i = json.skipSpace(this.#at);
@@ -353,7 +354,6 @@ export class BodyReader {
       this.#form = 'done';
       return true;
     }
-    if (this.#mustWait(last)) return false;
     if (i < this.#end && this.#window[i] !== 0x2c) return this.#broken('a comma or } expected', i);
     i = json.skipSpace(i + 1);
     if (i < this.#end && this.#window[i] !== 0x22) return this.#broken('a property name expected', i);

@@ -4,7 +4,6 @@
  * row behind. Flat arrays that are reused for every row: nothing is allocated.
  */
 import type { ErrorCode } from '../../errors.ts';
-import { limits } from '../../log/value.ts';
 
 /**
  * What a token is. `wide` is an integer of up to i64 that a double may not hold, `huge` an integer beyond i64 or a number
@@ -29,9 +28,6 @@ export interface RowProblem {
   readonly code: ErrorCode;
   readonly detail: string;
 }
-
-/** Properties of a type plus `_pk`, `id`, the valid bounds and some embedding slots. */
-export const columnsMax: number = limits.columnsPerType + 64;
 
 /** Few: a body may be one small row. */
 const firstCells = 24;
