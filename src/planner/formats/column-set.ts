@@ -13,7 +13,8 @@ import { type ColumnType, checkIdentifier, limits, systemColumns } from '../../l
 import { VectorBuilder } from '../../log/vector-builder.ts';
 import { exactInDouble, jsonFrom, numbersFrom, typedFromText, typeOfKind } from './inferred-column.ts';
 import { instantAt } from './instant-text.ts';
-import { type ColumnNames, integerAt, latin1, unescapeInto } from './json-reader.ts';
+import type { ColumnNames } from './json-reader.ts';
+import { integerAt, latin1, unescapeInto } from './json-tokens.ts';
 import { type CellKind, cellKind, type RowTape } from './row-tape.ts';
 
 export interface Column {

@@ -6,7 +6,7 @@ import { AssertionError } from '../../errors.ts';
 import type { Vector } from '../../log/columns.ts';
 import type { ColumnType } from '../../log/value.ts';
 import { VectorBuilder } from '../../log/vector-builder.ts';
-import { integerAt, latin1 } from './json-reader.ts';
+import { integerAt, latin1 } from './json-tokens.ts';
 import { cellKind } from './row-tape.ts';
 
 /** By cell kind: what a column becomes at its first value. */

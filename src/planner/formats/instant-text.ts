@@ -1,6 +1,6 @@
 /** Instants in rows on their way in: the common ISO-8601 forms read from bytes, everything else through `parseInstant`. */
 import { parseInstant } from '../../log/timestamp.ts';
-import { latin1 } from './json-reader.ts';
+import { latin1 } from './json-tokens.ts';
 
 /** Nanoseconds of the UTC ISO-8601 text bytes[start..end). Throws REL_INVALID where `parseInstant` does. */
 export function instantAt(bytes: Uint8Array, start: number, end: number): bigint {

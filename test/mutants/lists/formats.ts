@@ -7,7 +7,7 @@ const file = (name: string): string => `src/planner/formats/${name}.ts`;
 export const mutants: readonly Mutant[] = [
   {
     name: 'integers that pass through a double',
-    file: file('json-reader'),
+    file: file('json-tokens'),
     find: 'const value = BigInt(high) * 1_000_000_000n + BigInt(low);',
     replace: 'const value = BigInt(high * 1_000_000_000 + low);',
     killedBy,
