@@ -1,0 +1,193 @@
+/** The verbs as a user types them, each in a process of its own: exit codes, the directory's lock, the first start, the end. */
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, afterEach, describe, expect, test } from 'vitest';
+
+const root = join(import.meta.dirname, '..');
+const home = mkdtempSync(join(tmpdir(), 'annals-cli-'));
+const servers: ChildProcess[] = [];
+let directories = 0;
+
+const freshDirectory = (): string => join(home, `data-${directories++}`);
+
+/** No setting of the machine reaches the test; ports are the system's choice. */
+const cleanEnv = {
+  PATH: process.env['PATH'],
+  HOME: home,
+  SERVICE_PORT: '0',
+  SERVICE_ADMIN_BIND: '127.0.0.1:0',
+};
+
+afterEach(() => {
+  for (const server of servers.splice(0)) server.kill('SIGKILL');
+});
+
+afterAll(() => rmSync(home, { recursive: true, force: true }));
+
+function annals(args: readonly string[], env: Readonly<Record<string, string>> = {}) {
+  const { status, stdout, stderr } = spawnSync(process.execPath, [join(root, 'bin/annals'), ...args], {
+    cwd: home,
+    env: { ...cleanEnv, ...env },
+    encoding: 'utf8',
+  });
+  return { status, stdout, stderr };
+}
+
+/** Resolves with what it said once it serves. */
+async function serve(
+  directory: string,
+  env: Readonly<Record<string, string>> = {},
+): Promise<{ server: ChildProcess; said: () => string }> {
+  const server = spawn(process.execPath, [join(root, 'bin/annals'), 'serve', '--data-dir', directory], {
+    cwd: home,
+    env: { ...cleanEnv, ...env },
+    stdio: ['ignore', 'ignore', 'pipe'],
+  });
+  servers.push(server);
+  let said = '';
+  await new Promise<void>((resolve, reject) => {
+    server.stderr.setEncoding('utf8').on('data', (text: string) => {
+      said += text;
+      if (/wal sync/.test(said)) setTimeout(resolve, 200);
+    });
+    server.once('exit', (code) => reject(new Error(`ended with ${code}: ${said}`)));
+  });
+  return { server, said: () => said };
+}
+
+async function stop(server: ChildProcess): Promise<number | null> {
+  const ended = new Promise<number | null>((resolve) => server.once('exit', resolve));
+  server.kill('SIGTERM');
+  return ended;
+}
+
+const urlIn = (said: string): string => /serves (http:\S+),/.exec(said)![1]!;
+
+describe('exit codes', () => {
+  test('2: a command or flag that does not exist, a file that is not there, a bad setting; one line each', () => {
+    for (const args of [
+      ['nope'],
+      ['serve', '--bogus'],
+      ['query'],
+      ['ingest', 'absent.csv', '--type', 'X'],
+      ['replay', '--projection', 'x'],
+    ]) {
+      expect(annals([...args, ...(args[0] === 'replay' ? ['--data-dir', freshDirectory()] : [])]).status, args.join(' ')).toBe(2);
+    }
+    const refused = annals(['serve'], { SERVICE_WALL_SYNC: 'off' });
+    expect(refused).toMatchObject({ status: 2, stdout: '' });
+    expect(refused.stderr).toMatch(/^annals: SERVICE_WALL_SYNC is not a setting[^\n]*\n$/);
+  });
+
+  test('1: what was looked for is there and bad; 3: the store refused', () => {
+    expect(annals(['verify', '--data-dir', freshDirectory()]).status).toBe(1);
+    const refused = annals(['query', '--data-dir', freshDirectory(), 'SELECT * FROM Nope']);
+    expect(refused.status).toBe(3);
+    expect(refused.stderr).toContain('REL_UNKNOWN_TYPE');
+  });
+
+  test('0 for --help of every verb', () => {
+    for (const verb of ['serve', 'ingest', 'query', 'replay', 'verify', 'token']) {
+      expect(annals([verb, '--help'])).toMatchObject({ status: 0, stderr: '' });
+    }
+  });
+});
+
+describe('boot refusals', () => {
+  test.each<[string, Record<string, string>, RegExp]>([
+    ['a legacy profile', { SERVICE_PROFILE: 'lite' }, /SERVICE_PROFILE/],
+    ['an address that others reach, without TLS', { SERVICE_HTTP_BIND: '0.0.0.0' }, /SERVICE_TLS_CERT/],
+    ['an admin listener beyond loopback', { SERVICE_ADMIN_BIND: '0.0.0.0:9091' }, /SERVICE_ADMIN_BIND.*loopback/],
+    ['a weak-security opt-out in strict mode', { SERVICE_KMS_LOCAL_DEV: 'true' }, /SERVICE_SECURITY_MODE=open/],
+    ['a server without its secrets', { SERVICE_PROFILE: 'server' }, /SERVICE_BEARER_TOKEN.*SERVICE_ERASURE_SIGNING_KEY/],
+    ['many tenants outside a cluster', { SERVICE_TENANCY_MODE: 'multi' }, /cluster/],
+    ['a door that is not there', { SERVICE_KV_ENABLE: 'true' }, /SERVICE_KV_ENABLE/],
+    ['strict purposes without one', { SERVICE_PURPOSES: ',' }, /SERVICE_PURPOSES/],
+  ])('%s', (_, env, message) => {
+    const directory = freshDirectory();
+    const refused = annals(['serve', '--data-dir', directory], env);
+    expect(refused.status).toBe(2);
+    expect(refused.stderr).toMatch(message);
+    expect(existsSync(directory), 'nothing was made').toBe(false);
+  });
+});
+
+test('the first start makes one token and says so once; server secrets and later starts make none', async () => {
+  const directory = freshDirectory();
+  const first = await serve(directory);
+  const token = /export TOKEN=(ann_\S+)/.exec(first.said())![1]!;
+  const asked = await fetch(`${urlIn(first.said())}/types`, { headers: { authorization: `Bearer ${token}` } });
+  expect(asked.status).toBe(200);
+  expect(await stop(first.server)).toBe(0);
+
+  const second = await serve(directory);
+  expect(second.said()).not.toContain('ann_');
+  expect((await fetch(`${urlIn(second.said())}/types`, { headers: { authorization: `Bearer ${token}` } })).status).toBe(200);
+  await stop(second.server);
+
+  const administered = await serve(freshDirectory(), { SERVICE_ADMIN_TOKEN: 'a'.repeat(32) });
+  expect(administered.said()).not.toContain('ann_');
+});
+
+test('a directory that a server holds is refused to a second process and free again after a kill', async () => {
+  const directory = freshDirectory();
+  const { server } = await serve(directory);
+  const refused = annals(['query', '--data-dir', directory, 'SELECT COUNT(*) FROM Nope']);
+  expect(refused.status).toBe(3);
+  expect(refused.stderr).toMatch(/^annals: .*\n$/);
+  const ended = new Promise((resolve) => server.once('exit', resolve));
+  server.kill('SIGKILL');
+  await ended;
+  expect(annals(['replay', '--check', '--data-dir', directory]).status).toBe(0);
+});
+
+test('a token minted on the directory opens the data routes; its secret is nowhere on disk', async () => {
+  const directory = freshDirectory();
+  const minted = annals(['token', 'mint', '--data-dir', directory, '--tenant', 'acme', '--principal', 'loader']);
+  expect(minted.status).toBe(0);
+  const token = minted.stdout.trim();
+  expect(token).toMatch(/^ann_/);
+  const { said, server } = await serve(directory);
+  const env = { ANNALS_URL: urlIn(said()), ANNALS_TOKEN: token };
+  const file = join(home, 'rows.csv');
+  writeFileSync(file, 'p1,Ada,\\N\np2,Grace,7\n');
+  const ingest = [
+    'ingest',
+    file,
+    '--type',
+    'Person',
+    '--auto',
+    '--columns',
+    'id,name,age',
+    '--null',
+    '\\N',
+    '--organization',
+    'acme/eu',
+  ];
+  expect(annals(ingest, env)).toMatchObject({ status: 0 });
+  const rows = annals(['query', '--format', 'ndjson', 'SELECT id, age, namespace_path FROM Person ORDER BY id'], env);
+  expect(rows.stdout).toBe('{"id":"p1","age":null,"namespace_path":"acme/eu"}\n{"id":"p2","age":7,"namespace_path":"acme/eu"}\n');
+  expect(annals(['ingest', file, '--type', 'Person', '--organization', 'globex'], env).status).toBe(3);
+  await stop(server);
+  const log = readFileSync(join(directory, 'log/00000000.log'));
+  const secret = token.split('_').at(-1)!;
+  expect(log.includes(secret)).toBe(false);
+  expect(statSync(join(directory, 'keys/kek')).mode & 0o777).toBe(0o600);
+});
+
+test('SIGTERM ends with 0 and leaves a sealed, intact log and saved projections', async () => {
+  const directory = freshDirectory();
+  const { server, said } = await serve(directory);
+  const token = /export TOKEN=(ann_\S+)/.exec(said())![1]!;
+  const auth = { authorization: `Bearer ${token}` };
+  const body = Array.from({ length: 50 }, (_, i) => `{"id":"n${i}"}`).join('\n');
+  const written = await fetch(`${urlIn(said())}/ingest/auto?object_type=N`, { method: 'POST', headers: auth, body });
+  expect(written.status).toBe(200);
+  expect(await stop(server)).toBe(0);
+  const verified = annals(['verify', '--projections', '--json', '--data-dir', directory]);
+  expect(verified.status).toBe(0);
+  expect(verified.stdout).toContain('"ok":true');
+  expect(verified.stdout).toMatch(/rows +[0-9a-f]{64} {2}same {2}\(saved at leaf \d+\)/);
+});
