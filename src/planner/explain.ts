@@ -104,13 +104,15 @@ function text(bound: Bound, columns: readonly PlanColumn[], execution: Execution
       return `-${of(bound.operand)}`;
     case 'is-null':
       return `(${of(bound.operand)} is null)`;
+    case 'between':
+      return `(${of(bound.operand)} between ${of(bound.low)} and ${of(bound.high)})`;
     case 'in':
       return `(${of(bound.operand)} in (${bound.items.map(of).join(', ')}))`;
     case 'like':
       return `(${of(bound.operand)} like ${of(bound.pattern)})`;
     case 'case': {
       const branches = bound.branches.map(({ when, result }) => `when ${of(when)} then ${of(result)}`);
-      return `case ${branches.join(' ')}${bound.otherwise ? ` else ${of(bound.otherwise)}` : ''} end`;
+      return `case ${bound.operand ? `${of(bound.operand)} ` : ''}${branches.join(' ')}${bound.otherwise ? ` else ${of(bound.otherwise)}` : ''} end`;
     }
   }
 }

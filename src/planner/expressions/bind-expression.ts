@@ -72,9 +72,8 @@ class ExpressionBinder {
         return expression.negated ? { kind: 'not', operand: test, type: 'boolean' } : test;
       }
       case 'between': {
-        const low = this.#compare('>=', expression.operand, expression.low, place);
-        const high = this.#compare('<=', expression.operand, expression.high, place);
-        return negatedIf(expression.negated, { kind: 'and', operands: [low, high], type: 'boolean' });
+        const [operand, [low, high]] = this.#alike(this.bind(expression.operand), [expression.low, expression.high], '>=', place);
+        return negatedIf(expression.negated, { kind: 'between', operand, low: low!, high: high!, type: 'boolean' });
       }
       case 'in-list':
         return negatedIf(expression.negated, this.#inList(expression));
@@ -129,16 +128,16 @@ class ExpressionBinder {
   }
 
   #inList(expression: Extract<Expression, { kind: 'in-list' }>): Bound {
-    const operand = this.bind(expression.operand);
-    const pairs = expression.items.map((item) => matched(operand, this.bind(item), '=', item.place));
-    const constant = pairs.every(([, item]) => columnsIn(item).size === 0);
-    // A literal operand reads as an instant beside one item and as text beside another only if items disagree.
-    const operands = new Set(pairs.map(([each]) => each.type));
-    if (constant && operands.size === 1) {
-      return { kind: 'in', operand: pairs[0]![0], items: pairs.map(([, item]) => item), type: 'boolean' };
-    }
-    const equal = pairs.map(([left, right]): Bound => ({ kind: 'compare', op: '=', left, right, type: 'boolean' }));
-    return { kind: 'or', operands: equal, type: 'boolean' };
+    const [operand, items] = this.#alike(this.bind(expression.operand), expression.items, '=', expression.place);
+    return { kind: 'in', operand, items, type: 'boolean' };
+  }
+
+  /** One operand beside several values: it must read the same beside each. */
+  #alike(operand: Bound, values: readonly Expression[], op: CompareOp, place: Place): [Bound, Bound[]] {
+    const pairs = values.map((value) => matched(operand, this.bind(value), op, value.place));
+    const types = new Set(pairs.map(([each]) => each.type));
+    if (types.size > 1) throw mismatch(`one value can't be compared as ${[...types].join(' and ')}`, place);
+    return [pairs[0]?.[0] ?? operand, pairs.map(([, value]) => value)];
   }
 
   #arithmetic(op: ArithmeticOp, left: Bound, right: Bound, place: Place): Bound {
@@ -160,10 +159,10 @@ class ExpressionBinder {
   }
 
   #case(expression: Extract<Expression, { kind: 'case' }>): Bound {
-    const operand = expression.operand;
-    const whens = expression.branches.map(({ when }) =>
-      operand ? this.#compare('=', operand, when, when.place) : this.#condition(when),
-    );
+    const values = expression.branches.map(({ when }) => when);
+    const [operand, whens] = expression.operand
+      ? this.#alike(this.bind(expression.operand), values, '=', expression.place)
+      : [null, values.map((when) => this.#condition(when))];
     const results = expression.branches.map(({ then }) => this.bind(then));
     const otherwise = expression.otherwise ? this.bind(expression.otherwise) : null;
     const types = new Set([...results, ...(otherwise ? [otherwise] : [])].map((each) => each.type));
@@ -183,6 +182,7 @@ class ExpressionBinder {
     };
     return {
       kind: 'case',
+      operand,
       branches: whens.map((when, i) => ({ when, result: fit(results[i]!) })),
       otherwise: otherwise && fit(otherwise),
       type,

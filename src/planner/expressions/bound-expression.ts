@@ -28,7 +28,8 @@ export type Bound =
   | { readonly kind: 'and' | 'or'; readonly operands: readonly Bound[]; readonly type: 'boolean' }
   | { readonly kind: 'not'; readonly operand: Bound; readonly type: 'boolean' }
   | { readonly kind: 'is-null'; readonly operand: Bound; readonly type: 'boolean' }
-  /** Every item is column-free; lists with columns in them are bound as `or` of `=`. */
+  /** Nodes that test one operand several times hold it once: nesting them must not multiply it. */
+  | { readonly kind: 'between'; readonly operand: Bound; readonly low: Bound; readonly high: Bound; readonly type: 'boolean' }
   | { readonly kind: 'in'; readonly operand: Bound; readonly items: readonly Bound[]; readonly type: 'boolean' }
   | { readonly kind: 'like'; readonly operand: Bound; readonly pattern: Bound; readonly type: 'boolean' }
   | {
@@ -41,6 +42,8 @@ export type Bound =
   | { readonly kind: 'negate'; readonly operand: Bound; readonly type: 'integer' | 'number' }
   | {
       readonly kind: 'case';
+      /** With an operand, each `when` is a value to equal it; without, a condition. */
+      readonly operand: Bound | null;
       readonly branches: readonly { readonly when: Bound; readonly result: Bound }[];
       readonly otherwise: Bound | null;
       readonly type: ValueType;
@@ -65,13 +68,15 @@ export function childrenOf(bound: Bound): readonly Bound[] {
     case 'negate':
     case 'is-null':
       return [bound.operand];
+    case 'between':
+      return [bound.operand, bound.low, bound.high];
     case 'in':
       return [bound.operand, ...bound.items];
     case 'like':
       return [bound.operand, bound.pattern];
     case 'case': {
-      const children = bound.branches.flatMap((branch) => [branch.when, branch.result]);
-      return bound.otherwise ? [...children, bound.otherwise] : children;
+      const branches = bound.branches.flatMap((branch) => [branch.when, branch.result]);
+      return [...(bound.operand ? [bound.operand] : []), ...branches, ...(bound.otherwise ? [bound.otherwise] : [])];
     }
   }
 }
@@ -94,6 +99,8 @@ export function mapChildren(bound: Bound, map: (child: Bound) => Bound): Bound {
     case 'negate':
     case 'is-null':
       return { ...bound, operand: map(bound.operand) };
+    case 'between':
+      return { ...bound, operand: map(bound.operand), low: map(bound.low), high: map(bound.high) };
     case 'in':
       return { ...bound, operand: map(bound.operand), items: bound.items.map(map) };
     case 'like':
@@ -101,6 +108,7 @@ export function mapChildren(bound: Bound, map: (child: Bound) => Bound): Bound {
     case 'case':
       return {
         ...bound,
+        operand: bound.operand && map(bound.operand),
         branches: bound.branches.map((branch) => ({ when: map(branch.when), result: map(branch.result) })),
         otherwise: bound.otherwise && map(bound.otherwise),
       };
@@ -136,7 +144,9 @@ export function sameExpression(a: Bound, b: Bound, literals: readonly Literal[],
     return true;
   }
   if ('op' in a && 'op' in b && a.op !== b.op) return false;
-  if (a.kind === 'case' && b.kind === 'case' && (a.otherwise === null) !== (b.otherwise === null)) return false;
+  if (a.kind === 'case' && b.kind === 'case') {
+    if ((a.otherwise === null) !== (b.otherwise === null) || (a.operand === null) !== (b.operand === null)) return false;
+  }
   const left = childrenOf(a);
   const right = childrenOf(b);
   return left.length === right.length && left.every((child, i) => sameExpression(child, right[i]!, literals, guards));

@@ -54,6 +54,14 @@ export function evaluate(bound: Bound, env: Environment): Cell {
     }
     case 'is-null':
       return evaluate(bound.operand, env) === null;
+    case 'between': {
+      const operand = evaluate(bound.operand, env);
+      const low = evaluate(bound.low, env);
+      const high = evaluate(bound.high, env);
+      const above = operand === null || low === null ? null : compareCells(operand, low) >= 0;
+      const below = operand === null || high === null ? null : compareCells(operand, high) <= 0;
+      return above === false || below === false ? false : above === null || below === null ? null : true;
+    }
     case 'in': {
       const operand = evaluate(bound.operand, env);
       if (operand === null) return null;
@@ -84,8 +92,11 @@ export function evaluate(bound: Bound, env: Environment): Cell {
       return bound.type === 'integer' ? exact('-', 0n, value) : numberArithmetic('-', 0, Number(value));
     }
     case 'case': {
+      const operand = bound.operand && evaluate(bound.operand, env);
       for (const branch of bound.branches) {
-        if (evaluate(branch.when, env) === true) return converted(evaluate(branch.result, env), bound.type);
+        const when = evaluate(branch.when, env);
+        const taken = bound.operand ? operand !== null && when !== null && compareCells(operand, when) === 0 : when === true;
+        if (taken) return converted(evaluate(branch.result, env), bound.type);
       }
       return bound.otherwise ? converted(evaluate(bound.otherwise, env), bound.type) : null;
     }

@@ -12,7 +12,7 @@
 import { AssertionError } from '../../errors.ts';
 import type { Vector } from '../../log/columns.ts';
 import { compareText } from '../../log/value.ts';
-import { type Bound, type BoundColumn, childrenOf, columnsIn, mayRaise } from './bound-expression.ts';
+import { type Bound, type BoundColumn, childrenOf, columnsIn, type CompareOp, mayRaise } from './bound-expression.ts';
 import { integerOverflow, numberOverflow } from './evaluate.ts';
 import { generated } from './generated.ts';
 import type { KernelContext } from './kernel-context.ts';
@@ -110,7 +110,7 @@ export function compileFilter(predicate: Bound, shape: Shape): FilterKernel {
   let mask = '';
   for (const { bound, cost } of ranked) {
     if (cost > 0 && mask !== '') code.emit(`if (!(${mask})) continue;`);
-    const test = code.truth(bound, 'true');
+    const test = code.truth(bound);
     mask = cost > 0 || mask === '' ? test : `${mask} & ${test}`;
   }
   return code.finish<FilterKernel>(
@@ -143,7 +143,22 @@ interface Value {
   readonly rep: Rep;
 }
 
-type Rail = 'true' | 'false';
+/** Code that is 1 (or true) exactly where a condition is true, and exactly where it is false. NULL is neither. */
+interface Rails {
+  readonly isTrue: string;
+  readonly isFalse: string;
+}
+
+const never: Rails = { isTrue: '0', isFalse: '0' };
+
+/** One side of a comparison: a number-like value, or text as bytes (heap, start, end) and as a string. */
+interface Operand {
+  readonly bound: Bound;
+  readonly ok: string | null;
+  readonly value: Value | null;
+  readonly bytes: string | null;
+  readonly string: string | null;
+}
 
 class KernelCode {
   readonly #shape: Shape;
@@ -196,35 +211,50 @@ class KernelCode {
     return touchesText(bound, this.#shape.columns) ? 2 : bound.kind === 'case' ? 1 : 0;
   }
 
-  /** Code that is 1 (or true) exactly where the condition is true, or exactly where it is false. */
-  truth(bound: Bound, rail: Rail): string {
+  truth(bound: Bound): string {
+    return this.rails(bound).isTrue;
+  }
+
+  /** Both rails at once: each operand is computed one time, however deep conditions nest. */
+  rails(bound: Bound): Rails {
     const dictionaryColumn = this.#tableColumn(bound);
-    if (dictionaryColumn !== null) return this.#lookup(bound, dictionaryColumn, rail);
+    if (dictionaryColumn !== null) return this.#lookup(bound, dictionaryColumn);
     switch (bound.kind) {
-      case 'not':
-        return this.truth(bound.operand, rail === 'true' ? 'false' : 'true');
+      case 'not': {
+        const { isTrue, isFalse } = this.rails(bound.operand);
+        return { isTrue: isFalse, isFalse: isTrue };
+      }
       case 'and':
       case 'or': {
-        const joint = (bound.kind === 'and') === (rail === 'true') ? ' & ' : ' | ';
-        return `(${bound.operands.map((operand) => this.truth(operand, rail)).join(joint)})`;
+        const operands = bound.operands.map((operand) => this.rails(operand));
+        const [whenTrue, whenFalse] = bound.kind === 'and' ? [' & ', ' | '] : [' | ', ' & '];
+        return {
+          isTrue: `(${operands.map(({ isTrue }) => isTrue).join(whenTrue)})`,
+          isFalse: `(${operands.map(({ isFalse }) => isFalse).join(whenFalse)})`,
+        };
       }
       case 'compare':
-        return this.#compare(bound, rail);
+        return this.#compare(bound.op, this.#operand(bound.left), this.#operand(bound.right));
+      case 'between': {
+        const operand = this.#operand(bound.operand);
+        const above = this.#compare('>=', operand, this.#operand(bound.low));
+        const below = this.#compare('<=', operand, this.#operand(bound.high));
+        return { isTrue: `(${above.isTrue} & ${below.isTrue})`, isFalse: `(${above.isFalse} | ${below.isFalse})` };
+      }
       case 'is-null': {
-        const ok = this.#notNull(bound.operand);
-        if (ok === null) return rail === 'true' ? '0' : '1';
-        return rail === 'true' ? `(${ok} ^ 1)` : ok;
+        const { ok } = this.#operand(bound.operand);
+        return ok === null ? { isTrue: '0', isFalse: '1' } : { isTrue: `(${ok} ^ 1)`, isFalse: ok };
       }
       case 'in':
-        return this.#in(bound, rail);
+        return this.#in(bound);
       case 'like':
-        return this.#like(bound, rail);
+        return this.#like(bound);
       case 'literal':
       case 'now':
         throw new AssertionError('constants are parameters by now');
       default: {
-        const value = this.value(bound);
-        return both(value.ok, rail === 'true' ? `(${value.code} === 1)` : `(${value.code} === 0)`);
+        const { code, ok } = this.value(bound);
+        return { isTrue: both(ok, `(${code} === 1)`), isFalse: both(ok, `(${code} === 0)`) };
       }
     }
   }
@@ -245,9 +275,9 @@ class KernelCode {
       case 'now':
         throw new AssertionError('constants are parameters by now');
       default: {
-        const isTrue = this.#temporary(this.truth(bound, 'true'));
-        const isFalse = this.#temporary(this.truth(bound, 'false'));
-        return { code: `(${isTrue} & 1)`, ok: `(${isTrue} | ${isFalse})`, rep: 'bool' };
+        const rails = this.rails(bound);
+        const isTrue = this.#temporary(rails.isTrue);
+        return { code: `(${isTrue} & 1)`, ok: this.#temporary(`${isTrue} | ${rails.isFalse}`), rep: 'bool' };
       }
     }
   }
@@ -342,10 +372,11 @@ class KernelCode {
       if (value.ok === '0') return;
       this.emit(`${held} = ${value.code}; ${ok} = ${value.ok === null ? '1' : `${value.ok} ? 1 : 0`};`);
     };
+    const operand = bound.operand && this.#operand(bound.operand);
     let open = 0;
     for (const { when, result } of bound.branches) {
       this.emit('{');
-      this.emit(`if (${this.truth(when, 'true')}) {`);
+      this.emit(`if (${operand ? this.#compare('=', operand, this.#operand(when)).isTrue : this.truth(when)}) {`);
       assign(result);
       this.emit('} else {');
       open += 2;
@@ -380,21 +411,82 @@ class KernelCode {
     throw new AssertionError(`${value.rep} does not convert to ${rep}`);
   }
 
-  #compare(bound: Extract<Bound, { kind: 'compare' }>, rail: Rail): string {
-    const op = rail === 'true' ? bound.op : opposite[bound.op];
-    if (isTextual(bound.left) || isTextual(bound.right)) return this.#compareText(bound.left, bound.right, op);
-    const left = this.value(bound.left);
-    const right = this.value(bound.right);
-    if (left.ok === '0' || right.ok === '0') return '0';
-    const leftWords = this.#words(bound.left, right);
-    const rightWords = this.#words(bound.right, left);
-    if (leftWords && rightWords) return both(both(left.ok, right.ok), compareWords(leftWords, rightWords, op));
-    const l = this.#beside(bound.left, left, right);
-    const r = this.#beside(bound.right, right, left);
+  /** An operand made ready to be used more than once. */
+  #operand(bound: Bound): Operand {
+    if (isTextual(bound)) return this.#textual(bound);
+    if (bound.kind === 'column') {
+      const { kind } = this.#shape.columns[bound.index]!;
+      if (kind === 'null') return { bound, ok: '0', value: null, bytes: null, string: null };
+      // Vectors, and text under another name, are there or not, and nothing else.
+      if (kind === 'vec' || kind === 'text' || kind === 'dict') {
+        this.#vector(bound.index);
+        return { bound, ok: this.#ok(bound.index), value: null, bytes: null, string: null };
+      }
+    }
+    if (bound.type === 'null') return { bound, ok: '0', value: null, bytes: null, string: null };
+    const value = this.value(bound);
+    return { bound, ok: value.ok, value, bytes: null, string: null };
+  }
+
+  #textual(bound: Bound): Operand {
+    if (bound.kind === 'parameter') {
+      const absent = this.#shape.context.parameters[bound.index]!.letter === 'z';
+      if (absent) return { bound, ok: '0', value: null, bytes: null, string: null };
+      const string = this.#once(`p${bound.index}`, `context.parameters[${bound.index}].narrow`);
+      return { bound, ok: null, value: null, bytes: null, string };
+    }
+    if (bound.kind === 'column') {
+      const vector = this.#shape.columns[bound.index]!;
+      if (vector.kind === 'null') return { bound, ok: '0', value: null, bytes: null, string: null };
+      const name = this.#vector(bound.index);
+      const ok = this.#ok(bound.index);
+      if (vector.kind === 'dict') return { bound, ok, value: null, bytes: null, string: `${name}d.text(${name}v[i])` };
+      const bytes = `${name}h, ${name}o[i], ${name}o[i + 1]`;
+      return { bound, ok, value: null, bytes, string: `help.decode(${bytes})` };
+    }
+    const interner = this.#internerOf(bound);
+    const value = this.#code(bound, interner);
+    return { bound, ok: value.ok, value: null, bytes: null, string: `${interner}.text(${value.code})` };
+  }
+
+  #compare(op: CompareOp, left: Operand, right: Operand): Rails {
+    const ok = both(left.ok, right.ok);
+    if (ok === '0') return never;
+    const test = (sign: CompareOp): string =>
+      left.value && right.value
+        ? this.#compareValues(sign, left, left.value, right, right.value)
+        : this.#compareTexts(sign, left, right, ok);
+    return { isTrue: both(ok, test(op)), isFalse: both(ok, test(opposite[op])) };
+  }
+
+  #compareValues(op: CompareOp, left: Operand, leftValue: Value, right: Operand, rightValue: Value): string {
+    const leftWords = this.#words(left.bound, rightValue);
+    const rightWords = this.#words(right.bound, leftValue);
+    if (leftWords && rightWords) return compareWords(leftWords, rightWords, op);
+    const l = this.#beside(left.bound, leftValue, rightValue);
+    const r = this.#beside(right.bound, rightValue, leftValue);
     // Comparing a bigint with a double is exact in this language, as long as nothing converts either.
-    const strict = (left.rep === 'big') === (right.rep === 'big') || l !== left.code || r !== right.code;
-    const sign = op === '=' ? (strict ? '===' : '==') : op === '!=' ? (strict ? '!==' : '!=') : op;
-    return both(both(left.ok, right.ok), `(${l} ${sign} ${r})`);
+    const strict = (leftValue.rep === 'big') === (rightValue.rep === 'big') || l !== leftValue.code || r !== rightValue.code;
+    return `(${l} ${signOf(op, strict)} ${r})`;
+  }
+
+  #compareTexts(op: CompareOp, left: Operand, right: Operand, ok: string | null): string {
+    const equality = op === '=' || op === '!=';
+    const sign = signOf(op, true);
+    const constant = right.bound.kind === 'parameter' ? right.bound : left.bound.kind === 'parameter' ? left.bound : null;
+    const range = constant === right.bound ? left.bytes : right.bytes;
+    if (constant && range) {
+      const bytes = this.#once(`p${constant.index}t`, `context.parameters[${constant.index}].bytes`);
+      if (equality) return `(help.equalBytes(${range}, ${bytes}) ${sign} true)`;
+      const order = `help.compareBytes(${range}, ${bytes})`;
+      return constant === right.bound ? `(${order} ${sign} 0)` : `(0 ${sign} ${order})`;
+    }
+    if (left.bytes && right.bytes) return `(help.compareHeaps(${left.bytes}, ${right.bytes}) ${sign} 0)`;
+    // Text under a NULL may not exist: both sides are looked at only where both are there.
+    const test = equality
+      ? `${left.string} ${sign} ${right.string}`
+      : `help.compareText(${left.string}, ${right.string}) ${sign} 0`;
+    return ok === null ? `(${test})` : `(${ok} ? ${test} : false)`;
   }
 
   /** High and low halves of a 64-bit column, or of an integer constant beside one: far cheaper to compare than bigints. */
@@ -415,40 +507,6 @@ class KernelCode {
   #beside(bound: Bound, value: Value, other: Value): string {
     if (bound.kind !== 'parameter' || value.rep !== 'int' || other.rep !== 'big') return value.code;
     return this.#once(`p${bound.index}b`, `context.parameters[${bound.index}].big`);
-  }
-
-  #compareText(left: Bound, right: Bound, op: string): string {
-    const ok = both(this.#notNull(left), this.#notNull(right));
-    if (ok === '0') return '0';
-    const sign = op === '=' ? '===' : op === '!=' ? '!==' : op;
-    const constant = right.kind === 'parameter' ? right : left.kind === 'parameter' ? left : null;
-    const other = constant === right ? left : right;
-    if (constant && other.kind === 'column' && this.#shape.columns[other.index]!.kind === 'text') {
-      const bytes = this.#once(`p${constant.index}t`, `context.parameters[${constant.index}].bytes`);
-      const name = this.#vector(other.index);
-      const range = `${name}h, ${name}o[i], ${name}o[i + 1], ${bytes}`;
-      if (op === '=' || op === '!=') return both(ok, `(help.equalBytes(${range}) ${sign} true)`);
-      return both(ok, constant === right ? `(help.compareBytes(${range}) ${sign} 0)` : `(0 ${sign} help.compareBytes(${range}))`);
-    }
-    const a = this.#text(left);
-    const b = this.#text(right);
-    // Text under a NULL may not exist: both sides are looked at only where both are there.
-    const test = op === '=' || op === '!=' ? `${a} ${sign} ${b}` : `help.compareText(${a}, ${b}) ${sign} 0`;
-    return ok === null ? `(${test})` : `(${ok} ? ${test} : false)`;
-  }
-
-  /** A JavaScript string: the slow way, for columns beside columns and for text that a CASE yields. */
-  #text(bound: Bound): string {
-    if (bound.kind === 'parameter') return this.#once(`p${bound.index}`, `context.parameters[${bound.index}].narrow`);
-    if (bound.kind === 'column') {
-      const vector = this.#shape.columns[bound.index]!;
-      if (vector.kind === 'null') return '""';
-      const name = this.#vector(bound.index);
-      return vector.kind === 'dict' ? `${name}d.text(${name}v[i])` : `help.decode(${name}h, ${name}o[i], ${name}o[i + 1])`;
-    }
-    const interner = this.#internerOf(bound);
-    const value = this.#code(bound, interner);
-    return `${interner}.text(${value.code})`;
   }
 
   /** A text as a code of `interner`. */
@@ -481,42 +539,36 @@ class KernelCode {
     return this.#interner;
   }
 
-  #in(bound: Extract<Bound, { kind: 'in' }>, rail: Rail): string {
-    if (bound.items.length <= 8 || bound.operand.type === 'boolean') {
-      const equal = bound.items.map(
-        (item): Bound => ({ kind: 'compare', op: '=', left: bound.operand, right: item, type: 'boolean' }),
-      );
-      return this.truth({ kind: 'or', operands: equal, type: 'boolean' }, rail);
+  /** Few items, and items that depend on the row, are compared one by one; many constants are a set. */
+  #in(bound: Extract<Bound, { kind: 'in' }>): Rails {
+    const operand = this.#operand(bound.operand);
+    if (operand.ok === '0') return never;
+    if (bound.items.length <= 8 || bound.operand.type === 'boolean' || bound.items.some(({ kind }) => kind !== 'parameter')) {
+      const equal = bound.items.map((item) => this.#compare('=', operand, this.#operand(item)));
+      return {
+        isTrue: `(${equal.map(({ isTrue }) => isTrue).join(' | ')})`,
+        isFalse: `(${equal.map(({ isFalse }) => isFalse).join(' & ')})`,
+      };
     }
     const site = this.#site(bound);
     const set = this.#once(`s${site}`, `context.constantSet(sites[${site}])`);
-    const textual = isTextual(bound.operand);
-    const value = textual ? null : this.value(bound.operand);
-    const ok = value ? value.ok : this.#notNull(bound.operand);
-    if (ok === '0') return '0';
-    const code = value ? value.code : this.#text(bound.operand);
-    const test = `${set}.${!value ? 'texts' : value.rep === 'big' ? 'bigs' : 'numbers'}.has(${code})`;
+    const { ok, value, bytes, string } = operand;
+    const member = value ? (value.rep === 'big' ? 'bigs.has' : 'numbers.has') : bytes ? 'texts.hasBytes' : 'texts.has';
+    const test = `${set}.${member}(${value ? value.code : (bytes ?? string)})`;
     const found = this.#temporary(ok === null ? test : `${ok} ? ${test} : false`);
-    return rail === 'true' ? both(ok, found) : both(ok, `(!${found} & !${set}.hasNull)`);
+    return { isTrue: both(ok, found), isFalse: both(ok, `(!${found} & !${set}.hasNull)`) };
   }
 
-  #like(bound: Extract<Bound, { kind: 'like' }>, rail: Rail): string {
-    const { operand, pattern } = bound;
+  #like(bound: Extract<Bound, { kind: 'like' }>): Rails {
+    const { pattern } = bound;
     if (pattern.kind !== 'parameter') throw new AssertionError('a LIKE pattern is a constant');
-    if (operand.type === 'null' || this.#shape.context.parameters[pattern.index]!.letter === 'z') return '0';
-    const ok = this.#notNull(operand);
-    if (ok === '0') return '0';
+    const { ok, bytes, string } = this.#operand(bound.operand);
+    if (ok === '0' || this.#shape.context.parameters[pattern.index]!.letter === 'z') return never;
     const text = this.#once(`p${pattern.index}`, `context.parameters[${pattern.index}].narrow`);
     const matcher = this.#once(`p${pattern.index}l`, `help.like(${text})`);
-    let test: string;
-    if (operand.kind === 'column' && this.#shape.columns[operand.index]!.kind === 'text') {
-      const name = this.#vector(operand.index);
-      test = `${matcher}.matches(${name}h, ${name}o[i], ${name}o[i + 1])`;
-    } else {
-      test = `help.likeText(${matcher}, ${this.#text(operand)})`;
-    }
+    const test = bytes ? `${matcher}.matches(${bytes})` : `help.likeText(${matcher}, ${string})`;
     const found = this.#temporary(ok === null ? test : `${ok} ? ${test} : false`);
-    return both(ok, rail === 'true' ? found : `!${found}`);
+    return { isTrue: both(ok, found), isFalse: both(ok, `!${found}`) };
   }
 
   /** The dictionary column that alone decides a condition, if there is one. */
@@ -528,27 +580,16 @@ class KernelCode {
     return this.#shape.columns[index!]!.kind === 'dict' ? index! : null;
   }
 
-  #lookup(bound: Bound, index: number, rail: Rail): string {
+  #lookup(bound: Bound, index: number): Rails {
     const site = this.#site(bound);
     const name = this.#vector(index);
     const table = this.#once(`t${site}`, `context.truthTable(sites[${site}], ${name}d, count)`);
     const bytes = this.#once(`t${site}y`, `${table}.bytes`);
     const verdict = `(${bytes}[${name}v[i]] || ${table}.fill(${name}v[i]))`;
     const ok = this.#ok(index);
-    const shift = rail === 'true' ? '' : ' >> 1';
-    if (ok === null) return `((${verdict}${shift}) & 1)`;
     // Under a NULL there may be a code that no dictionary has: it is not looked up.
-    const ofNull = this.#once(`t${site}n`, `${table}.ofNull`);
-    return `(((${ok} ? ${verdict} : ${ofNull})${shift}) & 1)`;
-  }
-
-  /** Code for "is not NULL" of any expression; null where it never is NULL. */
-  #notNull(bound: Bound): string | null {
-    if (bound.type === 'null') return '0';
-    if (bound.kind === 'column') return this.#shape.columns[bound.index]!.kind === 'null' ? '0' : this.#ok(bound.index);
-    if (bound.kind === 'parameter') return this.#shape.context.parameters[bound.index]!.letter === 'z' ? '0' : null;
-    if (isTextual(bound)) return this.#code(bound, this.#internerOf(bound)).ok;
-    return this.value(bound).ok;
+    const found = ok === null ? verdict : `(${ok} ? ${verdict} : ${this.#once(`t${site}n`, `${table}.ofNull`)})`;
+    return { isTrue: `(${found} & 1)`, isFalse: `((${found} >> 1) & 1)` };
   }
 
   #ok(index: number): string | null {
@@ -609,7 +650,7 @@ interface Words {
   readonly low: string;
 }
 
-function compareWords(left: Words, right: Words, op: string): string {
+function compareWords(left: Words, right: Words, op: CompareOp): string {
   const equal = `(${left.low} === ${right.low}) & (${left.high} === ${right.high})`;
   if (op === '=') return `(${equal})`;
   if (op === '!=') return `(1 - (${equal}))`;
@@ -620,7 +661,7 @@ function compareWords(left: Words, right: Words, op: string): string {
 const zero: Bound = { kind: 'parameter', index: -1, type: 'integer' };
 const zeroValue: Value = { code: '0', ok: null, rep: 'int' };
 
-const opposite = { '=': '!=', '!=': '=', '<': '>=', '<=': '>', '>': '<=', '>=': '<' } as const;
+const opposite: Readonly<Record<CompareOp, CompareOp>> = { '=': '!=', '!=': '=', '<': '>=', '<=': '>', '>': '<=', '>=': '<' };
 
 function both(left: string | null, right: string): string;
 function both(left: string | null, right: string | null): string | null;
@@ -628,6 +669,12 @@ function both(left: string | null, right: string | null): string | null {
   if (left === null || right === null) return left ?? right;
   if (left === '0' || right === '0') return '0';
   return `(${left} & ${right})`;
+}
+
+function signOf(op: CompareOp, strict: boolean): string {
+  if (op === '=') return strict ? '===' : '==';
+  if (op === '!=') return strict ? '!==' : '!=';
+  return op;
 }
 
 function isTextual(bound: Bound): boolean {
@@ -670,6 +717,14 @@ const helpers = {
     return true;
   },
   /** Bytewise order of UTF-8 is codepoint order. */
+  compareHeaps: (a: Uint8Array, aStart: number, aEnd: number, b: Uint8Array, bStart: number, bEnd: number): number => {
+    const shared = Math.min(aEnd - aStart, bEnd - bStart);
+    for (let j = 0; j < shared; j++) {
+      const difference = a[aStart + j]! - b[bStart + j]!;
+      if (difference !== 0) return difference;
+    }
+    return aEnd - aStart - (bEnd - bStart);
+  },
   compareBytes: (heap: Uint8Array, start: number, end: number, bytes: Uint8Array): number => {
     const shared = Math.min(end - start, bytes.length);
     for (let j = 0; j < shared; j++) {

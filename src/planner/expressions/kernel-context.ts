@@ -34,7 +34,7 @@ export interface TruthTable {
 export interface ConstantSet {
   readonly numbers: Set<number>;
   readonly bigs: Set<bigint>;
-  readonly texts: Set<string>;
+  readonly texts: TextInterner;
   readonly hasNull: boolean;
 }
 
@@ -140,9 +140,9 @@ function parameterOf(cell: Cell): Parameter {
 }
 
 function setOf(cells: readonly Cell[]): ConstantSet {
-  const set: ConstantSet = { numbers: new Set(), bigs: new Set(), texts: new Set(), hasNull: cells.includes(null) };
+  const set: ConstantSet = { numbers: new Set(), bigs: new Set(), texts: new TextInterner(), hasNull: cells.includes(null) };
   for (const cell of cells) {
-    if (typeof cell === 'string') set.texts.add(cell);
+    if (typeof cell === 'string') set.texts.ofText(cell);
     else if (typeof cell === 'bigint') {
       set.bigs.add(cell);
       if (BigInt(Number(cell)) === cell) set.numbers.add(Number(cell));

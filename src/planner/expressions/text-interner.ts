@@ -33,6 +33,15 @@ export class TextInterner implements Dictionary {
     return this.#slots[this.#find(bytes, 0, bytes.length, hashBytes(bytes, 0, bytes.length))]! - 1;
   }
 
+  /** Whether source[start..end) is known. */
+  hasBytes(source: Uint8Array, start: number, end: number): boolean {
+    return this.#slots[this.#find(source, start, end, hashBytes(source, start, end))] !== 0;
+  }
+
+  has(text: string): boolean {
+    return this.codeOf(text) >= 0;
+  }
+
   ofText(text: string): number {
     const bytes = encoder.encode(text);
     return this.ofBytes(bytes, 0, bytes.length);

@@ -23,8 +23,7 @@ function narrowed(scan: ScanNode, filter: FilterNode): ScanNode {
     const found = keysOf(conjunct, scan);
     // The shortest list of keys wins; the others are still tested by the filter.
     if (found && (keys === null || found.length < keys.length)) keys = found;
-    const zone = zoneOf(conjunct);
-    if (zone) zones.push(zone);
+    zones.push(...zonesOf(conjunct));
   }
   return { ...scan, keys, zones };
 }
@@ -48,14 +47,22 @@ function keysOf(conjunct: Bound, scan: ScanNode): readonly Bound[] | null {
 
 const mirrored = { '=': '=', '<': '>', '<=': '>=', '>': '<', '>=': '<=' } as const;
 
-function zoneOf(conjunct: Bound): Zone | null {
-  if (conjunct.kind !== 'compare' || conjunct.op === '!=') return null;
+function zonesOf(conjunct: Bound): Zone[] {
+  if (conjunct.kind === 'between') {
+    const { operand, low, high } = conjunct;
+    if (operand.kind !== 'column') return [];
+    return [
+      ...(low.kind === 'parameter' ? zone(operand, '>=', low) : []),
+      ...(high.kind === 'parameter' ? zone(operand, '<=', high) : []),
+    ];
+  }
+  if (conjunct.kind !== 'compare' || conjunct.op === '!=') return [];
   const { left, right, op } = conjunct;
   if (left.kind === 'column' && right.kind === 'parameter') return zone(left, op, right);
-  return right.kind === 'column' && left.kind === 'parameter' ? zone(right, mirrored[op], left) : null;
+  return right.kind === 'column' && left.kind === 'parameter' ? zone(right, mirrored[op], left) : [];
 }
 
-function zone(column: Extract<Bound, { kind: 'column' }>, op: Zone['op'], value: Bound): Zone | null {
-  if (value.type === 'null' || column.type === 'json' || column.type === 'vector') return null;
-  return { column: column.name, type: column.type, op, value };
+function zone(column: Extract<Bound, { kind: 'column' }>, op: Zone['op'], value: Bound): Zone[] {
+  if (value.type === 'null' || column.type === 'json' || column.type === 'vector') return [];
+  return [{ column: column.name, type: column.type, op, value }];
 }

@@ -28,8 +28,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'planner: NOT of a comparison is true for NULL',
     file: compiler,
-    find: 'return both(both(left.ok, right.ok), `(${l} ${sign} ${r})`);',
-    replace: 'return rail === "true" ? both(both(left.ok, right.ok), `(${l} ${sign} ${r})`) : `(${l} ${sign} ${r})`;',
+    find: 'isFalse: both(ok, test(opposite[op])) };',
+    replace: 'isFalse: test(opposite[op]) };',
     killedBy: byKernels,
   },
   {
@@ -56,8 +56,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'planner: a predicate on dictionary codes takes NULL for the text under it',
     file: compiler,
-    find: '(${ok} ? ${verdict} : ${ofNull})',
-    replace: '${verdict}',
+    find: 'const found = ok === null ? verdict :',
+    replace: 'const found = ok !== undefined ? verdict :',
     killedBy: byKernels,
   },
   {
