@@ -51,7 +51,7 @@ export const mutants: readonly Mutant[] = [
     file: compiler,
     find: '${left.low} >>> 0 ${op} ${right.low} >>> 0',
     replace: '${left.low} ${op} ${right.low}',
-    killedBy: byKernels,
+    killedBy: byAnswers,
   },
   {
     name: 'planner: a predicate on dictionary codes takes NULL for the text under it',

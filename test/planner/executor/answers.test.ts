@@ -193,6 +193,7 @@ describe('ORDER BY', () => {
         small: i % 11 === 0 ? null : BigInt((i * 7_919) % 1_000),
         label: `w${(i * 31) % 977}`,
         color: `c${i % 50}`,
+        ratio: i % 3,
         large: BigInt((i * 104_729) % 20_011) * 10n ** 12n,
       }),
     );
@@ -231,6 +232,26 @@ test('DISTINCT keeps the first of equal rows', async () => {
     ),
     { numRuns },
   );
+});
+
+test('64-bit integers compare by all their bits', async () => {
+  const base = 2n ** 60n;
+  const values = [base, base + 1n, base + 2n ** 31n, base + 2n ** 32n - 1n, base + 2n ** 32n, -base, -base + 2n ** 31n];
+  const store = storeOf(
+    values.map((large) => ({ large })),
+    { segmentRows: 20 },
+  );
+  for (const [op, holds] of [
+    ['<', (a: bigint, b: bigint) => a < b],
+    ['>=', (a: bigint, b: bigint) => a >= b],
+    ['=', (a: bigint, b: bigint) => a === b],
+    ['!=', (a: bigint, b: bigint) => a !== b],
+  ] as const) {
+    for (const bound of values) {
+      const expected = values.filter((value) => holds(value, bound)).map((value) => [value]);
+      expect(await ask(store, `SELECT large FROM T WHERE large ${op} ${bound}`)).toEqual(expected);
+    }
+  }
 });
 
 describe('pages', () => {
