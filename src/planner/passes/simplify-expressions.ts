@@ -2,25 +2,23 @@
  * What does not depend on a row is computed once: every column-free subtree becomes a parameter of the plan. Nested AND
  * and OR become flat lists, which the passes after this one take apart.
  */
-import { type Bound, columnsIn, type Guard, mapChildren, sameExpression } from '../expressions/bound-expression.ts';
+import { type Bound, columnsIn, mapChildren } from '../expressions/bound-expression.ts';
 import { type LogicalPlan, mapExpressions } from '../logical-plan.ts';
-import type { Literal } from '../statement.ts';
 
-export function simplifyExpressions(plan: LogicalPlan, literals: readonly Literal[]): LogicalPlan {
+export function simplifyExpressions(plan: LogicalPlan): LogicalPlan {
   const parameters: Bound[] = [...plan.parameters];
   const simplify = (bound: Bound): Bound => {
     if (columnsIn(bound).size === 0) return parameter(bound);
     const simplified = mapChildren(bound, simplify);
     return simplified.kind === 'and' || simplified.kind === 'or' ? flattened(simplified) : simplified;
   };
+  // The same literal, met twice, is one parameter; looked up by slot, for lists of many thousands.
+  const known = new Map<string, number>();
   const parameter = (bound: Bound): Bound => {
     if (bound.kind === 'parameter') return bound;
-    // Only what reads the same slots is shared: equal values today may differ in the next statement of the template.
-    let index = parameters.findIndex((each) => {
-      const needed: Guard[] = [];
-      return sameExpression(each, bound, literals, needed) && needed.length === 0;
-    });
-    if (index < 0) index = parameters.push(bound) - 1;
+    const key = bound.kind === 'literal' ? `${bound.as} ${bound.slot}` : null;
+    const index = (key === null ? undefined : known.get(key)) ?? parameters.push(bound) - 1;
+    if (key !== null) known.set(key, index);
     return { kind: 'parameter', index, type: bound.type };
   };
   return { ...plan, root: mapExpressions(plan.root, simplify), parameters };

@@ -258,10 +258,10 @@ export const mutants: readonly Mutant[] = [
     killedBy: [...byPlans, ...byPasses],
   },
   {
-    name: 'planner: constants of equal value share a parameter',
+    name: 'planner: constants of one type share a parameter',
     file: simplify,
-    find: '&& needed.length === 0',
-    replace: '',
+    find: '`${bound.as} ${bound.slot}`',
+    replace: '`${bound.as} ${JSON.stringify(bound.type)}`',
     killedBy: byAnswers,
   },
 ];
