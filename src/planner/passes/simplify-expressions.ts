@@ -2,14 +2,17 @@
  * What does not depend on a row is computed once: every column-free subtree becomes a parameter of the plan. Nested AND
  * and OR become flat lists, which the passes after this one take apart.
  */
-import { type Bound, columnsIn, mapChildren } from '../expressions/bound-expression.ts';
+import { type Bound, columnsIn, mapChildren, mayRaise } from '../expressions/bound-expression.ts';
 import { type LogicalPlan, mapExpressions } from '../logical-plan.ts';
 
 export function simplifyExpressions(plan: LogicalPlan): LogicalPlan {
   const parameters: Bound[] = [...plan.parameters];
-  const simplify = (bound: Bound): Bound => {
-    if (columnsIn(bound).size === 0) return parameter(bound);
-    const simplified = mapChildren(bound, simplify);
+  const simplify = (bound: Bound): Bound => simplifyIn(bound, false);
+  // A branch of a CASE that no row takes must not fail: what can, is left to the rows that take it.
+  const simplifyIn = (bound: Bound, inCase: boolean): Bound => {
+    const folds = !(inCase && mayRaise(bound));
+    if (folds && columnsIn(bound).size === 0) return parameter(bound);
+    const simplified = mapChildren(bound, (child) => simplifyIn(child, inCase || bound.kind === 'case'));
     return simplified.kind === 'and' || simplified.kind === 'or' ? flattened(simplified) : simplified;
   };
   // The same literal, met twice, is one parameter; looked up by slot, for lists of many thousands.
