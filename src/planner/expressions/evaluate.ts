@@ -1,6 +1,6 @@
 /**
  * Three-valued evaluation of one expression over single cells: for what is computed once per statement (constants) or
- * once per dictionary code. Rows go through `kernel-compiler.ts`, which must agree with this to the last bit.
+ * once per dictionary code. Rows go through `kernel-code.ts`, which must agree with this to the last bit.
  */
 import { assert, ServiceError } from '../../errors.ts';
 import { parseInstant } from '../../log/timestamp.ts';

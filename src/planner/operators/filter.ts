@@ -1,5 +1,6 @@
 /** Keeps the rows for which a condition is true: neither false nor NULL. */
-import { compileFilter, type FilterKernel, KernelCache, widen } from '../expressions/kernel-compiler.ts';
+import { compileFilter, type FilterKernel, KernelCache } from '../expressions/kernel-compiler.ts';
+import { widen } from '../expressions/kernel-runtime.ts';
 import type { FilterNode } from '../logical-plan.ts';
 import { type Batch, emptyBatch, type Execution, type Operator } from './operator.ts';
 

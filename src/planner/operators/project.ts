@@ -7,8 +7,8 @@ import {
   type ComputedLayout,
   KernelCache,
   type ProjectTarget,
-  widen,
 } from '../expressions/kernel-compiler.ts';
+import { widen } from '../expressions/kernel-runtime.ts';
 import type { ProjectNode } from '../logical-plan.ts';
 import { type Batch, emptyBatch, type Execution, type Operator } from './operator.ts';
 

@@ -1,7 +1,7 @@
 /** Mistakes in binding, passes, kernels, operators and the driver. */
 import type { Mutant } from '../mutant.ts';
 
-const compiler = 'src/planner/expressions/kernel-compiler.ts';
+const compiler = 'src/planner/expressions/kernel-code.ts';
 const context = 'src/planner/expressions/kernel-context.ts';
 const interner = 'src/planner/expressions/text-interner.ts';
 const evaluate = 'src/planner/expressions/evaluate.ts';

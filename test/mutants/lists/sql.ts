@@ -200,7 +200,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'answers: a long NOT IN list forgets its NULL',
-    file: 'src/planner/expressions/kernel-compiler.ts',
+    file: 'src/planner/expressions/kernel-code.ts',
     find: '(!${found} & !${set}.hasNull)',
     replace: '!${found}',
     killedBy: byDuckDb,

@@ -1,0 +1,575 @@
+/**
+ * The text of one kernel, built from an expression for one layout of its input. Code is made of column numbers,
+ * parameter numbers and fixed words only; what a caller wrote is an argument.
+ */
+import { AssertionError } from '../../errors.ts';
+import type { Vector } from '../../log/columns.ts';
+import { type Bound, type BoundColumn, columnsIn, type CompareOp, mayRaise } from './bound-expression.ts';
+import { generated } from './generated.ts';
+import type { KernelContext } from './kernel-context.ts';
+import { runtime } from './kernel-runtime.ts';
+
+/** What the generated code depends on besides the expression. */
+export interface Shape {
+  readonly columns: readonly Vector[];
+  readonly context: KernelContext;
+  /** Rows come as first .. first+count-1, not as a selection. */
+  readonly dense: boolean;
+  readonly wide: boolean;
+}
+
+/** `int`: an exact integer in a double. `code`: a code of the context's interner of the whole expression. */
+type Rep = 'int' | 'num' | 'big' | 'bool' | 'code';
+
+/** A value as code; `ok` is code that is 1 where the value is not NULL, or null where it never is. */
+interface Value {
+  readonly code: string;
+  readonly ok: string | null;
+  readonly rep: Rep;
+}
+
+/** Code that is 1 (or true) exactly where a condition is true, and exactly where it is false. NULL is neither. */
+interface Rails {
+  readonly isTrue: string;
+  readonly isFalse: string;
+}
+
+const never: Rails = { isTrue: '0', isFalse: '0' };
+
+/** One side of a comparison: a number-like value, or text as bytes (heap, start, end) and as a string. */
+interface Operand {
+  readonly bound: Bound;
+  readonly ok: string | null;
+  readonly value: Value | null;
+  readonly bytes: string | null;
+  readonly string: string | null;
+}
+
+export class KernelCode {
+  readonly #shape: Shape;
+  readonly #prologue: string[] = [];
+  readonly #body: string[] = [];
+  readonly #sites: unknown[] = [];
+  readonly #known = new Map<string, string>();
+  #names = 0;
+  #interner = '';
+
+  constructor(shape: Shape) {
+    this.#shape = shape;
+  }
+
+  emit(line: string): void {
+    this.#body.push(line);
+  }
+
+  finish<K>(parameters: string, last: string): K {
+    const counting = parameters.endsWith('out');
+    const loop = this.#shape.dense
+      ? 'for (let i = first, end = first + count; i < end; i++) {'
+      : 'for (let j = 0; j < count; j++) { const i = selection[j];';
+    const source = [
+      `"use strict"; return function (${parameters}) {`,
+      ...this.#prologue,
+      counting ? 'let kept = 0;' : '',
+      loop,
+      ...this.#body,
+      last,
+      '}',
+      counting ? 'return kept;' : '',
+      '};',
+    ].join('\n');
+    const make = generated<(sites: readonly unknown[], help: typeof runtime) => K>(['sites', 'help'], source);
+    return make(this.#sites, runtime);
+  }
+
+  /** The value of a whole expression in the representation that its type leaves in. */
+  result(bound: Bound): Value {
+    if (bound.type === 'string' || bound.type === 'json') return this.#code(bound, this.#internerOf(bound));
+    const value = this.value(bound);
+    if (bound.type === 'number') return this.#converted(value, 'num');
+    return bound.type === 'timestamp' ? this.#converted(value, 'big') : value;
+  }
+
+  cost(bound: Bound): number {
+    if (this.#tableColumn(bound) !== null) return 0;
+    if (mayRaise(bound)) return 1;
+    return touchesText(bound, this.#shape.columns) ? 2 : bound.kind === 'case' ? 1 : 0;
+  }
+
+  truth(bound: Bound): string {
+    return this.rails(bound).isTrue;
+  }
+
+  /** Both rails at once: each operand is computed one time, however deep conditions nest. */
+  rails(bound: Bound): Rails {
+    const dictionaryColumn = this.#tableColumn(bound);
+    if (dictionaryColumn !== null) return this.#lookup(bound, dictionaryColumn);
+    switch (bound.kind) {
+      case 'not': {
+        const { isTrue, isFalse } = this.rails(bound.operand);
+        return { isTrue: isFalse, isFalse: isTrue };
+      }
+      case 'and':
+      case 'or': {
+        const operands = bound.operands.map((operand) => this.rails(operand));
+        const [whenTrue, whenFalse] = bound.kind === 'and' ? [' & ', ' | '] : [' | ', ' & '];
+        return {
+          isTrue: `(${operands.map(({ isTrue }) => isTrue).join(whenTrue)})`,
+          isFalse: `(${operands.map(({ isFalse }) => isFalse).join(whenFalse)})`,
+        };
+      }
+      case 'compare':
+        return this.#compare(bound.op, this.#operand(bound.left), this.#operand(bound.right));
+      case 'between': {
+        const operand = this.#operand(bound.operand);
+        const above = this.#compare('>=', operand, this.#operand(bound.low));
+        const below = this.#compare('<=', operand, this.#operand(bound.high));
+        return { isTrue: `(${above.isTrue} & ${below.isTrue})`, isFalse: `(${above.isFalse} | ${below.isFalse})` };
+      }
+      case 'is-null': {
+        const { ok } = this.#operand(bound.operand);
+        return ok === null ? { isTrue: '0', isFalse: '1' } : { isTrue: `(${ok} ^ 1)`, isFalse: ok };
+      }
+      case 'in':
+        return this.#in(bound);
+      case 'like':
+        return this.#like(bound);
+      case 'literal':
+      case 'now':
+        throw new AssertionError('constants are parameters by now');
+      default: {
+        const { code, ok } = this.value(bound);
+        return { isTrue: both(ok, `(${code} === 1)`), isFalse: both(ok, `(${code} === 0)`) };
+      }
+    }
+  }
+
+  value(bound: Bound): Value {
+    switch (bound.kind) {
+      case 'column':
+        return this.#column(bound);
+      case 'parameter':
+        return this.#parameter(bound.index);
+      case 'arithmetic':
+        return this.#arithmetic(bound);
+      case 'negate':
+        return this.#arithmetic({ kind: 'arithmetic', op: '-', left: zero, right: bound.operand, type: bound.type });
+      case 'case':
+        return this.#case(bound, (result) => this.value(result), bound.type);
+      case 'literal':
+      case 'now':
+        throw new AssertionError('constants are parameters by now');
+      default: {
+        const rails = this.rails(bound);
+        const isTrue = this.#temporary(rails.isTrue);
+        return { code: `(${isTrue} & 1)`, ok: this.#temporary(`${isTrue} | ${rails.isFalse}`), rep: 'bool' };
+      }
+    }
+  }
+
+  #column(bound: BoundColumn): Value {
+    const vector = this.#shape.columns[bound.index]!;
+    if (vector.kind === 'null') return { code: '0', ok: '0', rep: bound.type === 'boolean' ? 'bool' : 'int' };
+    const name = this.#vector(bound.index);
+    const ok = this.#ok(bound.index);
+    const code = `${name}v[i]`;
+    if (vector.kind === 'bool') return { code, ok, rep: 'bool' };
+    if (vector.kind === 'i64')
+      return bound.type === 'number' ? { code: `Number(${code})`, ok, rep: 'num' } : { code, ok, rep: 'big' };
+    if (vector.kind === 'i32' || vector.kind === 'f64') return { code, ok, rep: bound.type === 'number' ? 'num' : 'int' };
+    throw new AssertionError(`a ${vector.kind} column is no scalar number`);
+  }
+
+  #parameter(index: number): Value {
+    const { letter } = this.#shape.context.parameters[index]!;
+    if (letter === 'z') return { code: '0', ok: '0', rep: 'int' };
+    const name = this.#once(`p${index}`, `context.parameters[${index}].narrow`);
+    return { code: name, ok: null, rep: letter === 'i' ? 'int' : letter === 'b' ? 'big' : letter === 'n' ? 'num' : 'bool' };
+  }
+
+  #arithmetic(bound: Extract<Bound, { kind: 'arithmetic' }>): Value {
+    let left = bound.left === zero ? zeroValue : this.value(bound.left);
+    let right = this.value(bound.right);
+    const { op, type } = bound;
+    let ok = both(left.ok, right.ok);
+    if (type === 'number') {
+      left = this.#converted(left, 'num');
+      right = this.#converted(right, 'num');
+      let divisor = right.code;
+      if (op === '/' || op === '%') {
+        divisor = this.#temporary(right.code);
+        ok = both(ok, `(${divisor} !== 0)`);
+      }
+      const result = this.#guarded(ok, `${left.code} ${op} ${divisor}`, '0');
+      // Infinity and NaN are the only values that differ from themselves once subtracted.
+      this.emit(`if (${result} - ${result} !== 0) throw help.numberOverflow();`);
+      return this.#held(result, ok, 'num');
+    }
+    const big = this.#shape.wide || left.rep === 'big' || right.rep === 'big';
+    if (big) {
+      left = this.#converted(left, 'big');
+      right = this.#converted(right, 'big');
+    }
+    let divisor = right.code;
+    if (op === '%') {
+      divisor = this.#temporary(right.code);
+      ok = both(ok, `(${divisor} !== ${big ? '0n' : '0'})`);
+    }
+    if (big) {
+      const result = this.#guarded(ok, `${left.code} ${op} ${divisor}`, '0n');
+      this.emit(`if (BigInt.asIntN(64, ${result}) !== ${result}) throw help.integerOverflow();`);
+      return this.#held(result, ok, 'big');
+    }
+    // Adding 0 turns -0, which no integer is, into 0.
+    const result = this.#guarded(
+      ok,
+      op === '*' || op === '%' ? `${left.code} ${op} ${divisor} + 0` : `${left.code} ${op} ${divisor}`,
+      '0',
+    );
+    this.emit(`if (${result} > 9007199254740991 || ${result} < -9007199254740991) throw help.widen;`);
+    return this.#held(result, ok, 'int');
+  }
+
+  /** What lies under a NULL is arbitrary: it must not take part in arithmetic that can fail. */
+  #guarded(ok: string | null, code: string, otherwise: string): string {
+    return this.#temporary(ok === null ? code : `${ok} ? ${code} : ${otherwise}`);
+  }
+
+  #held(code: string, ok: string | null, rep: Rep): Value {
+    return { code, ok: ok === null ? null : this.#temporary(ok), rep };
+  }
+
+  /** Branches are nested statements: a branch not taken computes nothing and can't fail. */
+  #case(bound: Extract<Bound, { kind: 'case' }>, yields: (result: Bound) => Value, type: Bound['type']): Value {
+    const rep: Rep =
+      type === 'number'
+        ? 'num'
+        : type === 'boolean'
+          ? 'bool'
+          : type === 'string' || type === 'json'
+            ? 'code'
+            : this.#integerRep(bound);
+    const held = this.#name();
+    const ok = this.#name();
+    this.emit(`let ${held} = ${rep === 'big' ? '0n' : '0'}, ${ok} = 0;`);
+    const assign = (each: Bound): void => {
+      const value = this.#converted(yields(each), rep);
+      if (value.ok === '0') return;
+      this.emit(`${held} = ${value.code}; ${ok} = ${value.ok === null ? '1' : `${value.ok} ? 1 : 0`};`);
+    };
+    const operand = bound.operand && this.#operand(bound.operand);
+    let open = 0;
+    for (const { when, result } of bound.branches) {
+      this.emit('{');
+      this.emit(`if (${operand ? this.#compare('=', operand, this.#operand(when)).isTrue : this.truth(when)}) {`);
+      assign(result);
+      this.emit('} else {');
+      open += 2;
+    }
+    if (bound.otherwise) assign(bound.otherwise);
+    this.emit('}'.repeat(open));
+    return { code: held, ok, rep };
+  }
+
+  /** Branches of one CASE share a representation: bigint as soon as one of them is. */
+  #integerRep(bound: Extract<Bound, { kind: 'case' }>): Rep {
+    const results = [...bound.branches.map(({ result }) => result), ...(bound.otherwise ? [bound.otherwise] : [])];
+    return this.#shape.wide || bound.type === 'timestamp' || results.some((each) => this.#isBig(each)) ? 'big' : 'int';
+  }
+
+  #isBig(bound: Bound): boolean {
+    if (bound.kind === 'column') return this.#shape.columns[bound.index]!.kind === 'i64';
+    if (bound.kind === 'parameter') return this.#shape.context.parameters[bound.index]!.letter === 'b';
+    if (bound.kind === 'arithmetic') return this.#isBig(bound.left) || this.#isBig(bound.right);
+    if (bound.kind === 'negate') return this.#isBig(bound.operand);
+    return bound.kind === 'case' && this.#integerRep(bound) === 'big';
+  }
+
+  #converted(value: Value, rep: Rep): Value {
+    if (value.rep === rep || value.ok === '0')
+      return value.ok === '0' ? { ...value, code: rep === 'big' ? '0n' : '0', rep } : value;
+    if (rep === 'big') {
+      // What lies under a NULL of an integer column may be anything, but is always an integer.
+      return { ...value, code: `BigInt(${value.code})`, rep };
+    }
+    if (rep === 'num') return value.rep === 'int' ? { ...value, rep } : { ...value, code: `Number(${value.code})`, rep };
+    throw new AssertionError(`${value.rep} does not convert to ${rep}`);
+  }
+
+  /** An operand made ready to be used more than once. */
+  #operand(bound: Bound): Operand {
+    if (isTextual(bound)) return this.#textual(bound);
+    if (bound.kind === 'column') {
+      const { kind } = this.#shape.columns[bound.index]!;
+      if (kind === 'null') return { bound, ok: '0', value: null, bytes: null, string: null };
+      // Vectors, and text under another name, are there or not, and nothing else.
+      if (kind === 'vec' || kind === 'text' || kind === 'dict') {
+        this.#vector(bound.index);
+        return { bound, ok: this.#ok(bound.index), value: null, bytes: null, string: null };
+      }
+    }
+    if (bound.type === 'null') return { bound, ok: '0', value: null, bytes: null, string: null };
+    const value = this.value(bound);
+    return { bound, ok: value.ok, value, bytes: null, string: null };
+  }
+
+  #textual(bound: Bound): Operand {
+    if (bound.kind === 'parameter') {
+      const absent = this.#shape.context.parameters[bound.index]!.letter === 'z';
+      if (absent) return { bound, ok: '0', value: null, bytes: null, string: null };
+      const string = this.#once(`p${bound.index}`, `context.parameters[${bound.index}].narrow`);
+      return { bound, ok: null, value: null, bytes: null, string };
+    }
+    if (bound.kind === 'column') {
+      const vector = this.#shape.columns[bound.index]!;
+      if (vector.kind === 'null') return { bound, ok: '0', value: null, bytes: null, string: null };
+      const name = this.#vector(bound.index);
+      const ok = this.#ok(bound.index);
+      if (vector.kind === 'dict') return { bound, ok, value: null, bytes: null, string: `${name}d.text(${name}v[i])` };
+      const bytes = `${name}h, ${name}o[i], ${name}o[i + 1]`;
+      return { bound, ok, value: null, bytes, string: `help.decode(${bytes})` };
+    }
+    const interner = this.#internerOf(bound);
+    const value = this.#code(bound, interner);
+    return { bound, ok: value.ok, value: null, bytes: null, string: `${interner}.text(${value.code})` };
+  }
+
+  #compare(op: CompareOp, left: Operand, right: Operand): Rails {
+    const ok = both(left.ok, right.ok);
+    if (ok === '0') return never;
+    const test = (sign: CompareOp): string =>
+      left.value && right.value
+        ? this.#compareValues(sign, left, left.value, right, right.value)
+        : this.#compareTexts(sign, left, right, ok);
+    return { isTrue: both(ok, test(op)), isFalse: both(ok, test(opposite[op])) };
+  }
+
+  #compareValues(op: CompareOp, left: Operand, leftValue: Value, right: Operand, rightValue: Value): string {
+    const leftWords = this.#words(left.bound, rightValue);
+    const rightWords = this.#words(right.bound, leftValue);
+    if (leftWords && rightWords) return compareWords(leftWords, rightWords, op);
+    const l = this.#beside(left.bound, leftValue, rightValue);
+    const r = this.#beside(right.bound, rightValue, leftValue);
+    // Comparing a bigint with a double is exact in this language, as long as nothing converts either.
+    const strict = (leftValue.rep === 'big') === (rightValue.rep === 'big') || l !== leftValue.code || r !== rightValue.code;
+    return `(${l} ${signOf(op, strict)} ${r})`;
+  }
+
+  #compareTexts(op: CompareOp, left: Operand, right: Operand, ok: string | null): string {
+    const equality = op === '=' || op === '!=';
+    const sign = signOf(op, true);
+    const constant = right.bound.kind === 'parameter' ? right.bound : left.bound.kind === 'parameter' ? left.bound : null;
+    const range = constant === right.bound ? left.bytes : right.bytes;
+    if (constant && range) {
+      const bytes = this.#once(`p${constant.index}t`, `context.parameters[${constant.index}].bytes`);
+      if (equality) return `(help.equalBytes(${range}, ${bytes}) ${sign} true)`;
+      const order = `help.compareBytes(${range}, ${bytes})`;
+      return constant === right.bound ? `(${order} ${sign} 0)` : `(0 ${sign} ${order})`;
+    }
+    if (left.bytes && right.bytes) return `(help.compareHeaps(${left.bytes}, ${right.bytes}) ${sign} 0)`;
+    // Text under a NULL may not exist: both sides are looked at only where both are there.
+    const test = equality
+      ? `${left.string} ${sign} ${right.string}`
+      : `help.compareText(${left.string}, ${right.string}) ${sign} 0`;
+    return ok === null ? `(${test})` : `(${ok} ? ${test} : false)`;
+  }
+
+  /** High and low halves of a 64-bit column, or of an integer constant beside one: far cheaper to compare than bigints. */
+  #words(bound: Bound, other: Value): Words | null {
+    if (bound.kind === 'column' && this.#shape.columns[bound.index]!.kind === 'i64' && bound.type !== 'number') {
+      const words = this.#once(`${this.#vector(bound.index)}w`, `help.words(c${bound.index}v)`);
+      return { high: `${words}[2 * i + 1]`, low: `${words}[2 * i]` };
+    }
+    if (bound.kind !== 'parameter' || other.rep !== 'big') return null;
+    const { letter } = this.#shape.context.parameters[bound.index]!;
+    if (letter !== 'i' && letter !== 'b') return null;
+    const high = this.#once(`p${bound.index}h`, `Number(context.parameters[${bound.index}].big >> 32n)`);
+    const low = this.#once(`p${bound.index}w`, `Number(BigInt.asIntN(32, context.parameters[${bound.index}].big))`);
+    return { high, low };
+  }
+
+  /** A small integer constant beside a bigint column is better a bigint too. */
+  #beside(bound: Bound, value: Value, other: Value): string {
+    if (bound.kind !== 'parameter' || value.rep !== 'int' || other.rep !== 'big') return value.code;
+    return this.#once(`p${bound.index}b`, `context.parameters[${bound.index}].big`);
+  }
+
+  /** A text as a code of `interner`. */
+  #code(bound: Bound, interner: string): Value {
+    if (bound.type === 'null') return { code: '0', ok: '0', rep: 'code' };
+    if (bound.kind === 'case') return this.#case(bound, (result) => this.#code(result, interner), bound.type);
+    if (bound.kind === 'parameter') {
+      if (this.#shape.context.parameters[bound.index]!.letter === 'z') return { code: '0', ok: '0', rep: 'code' };
+      const text = this.#once(`p${bound.index}`, `context.parameters[${bound.index}].narrow`);
+      return { code: this.#once(`p${bound.index}c${interner}`, `${interner}.ofText(${text})`), ok: null, rep: 'code' };
+    }
+    if (bound.kind !== 'column') throw new AssertionError(`${bound.kind} yields no text`);
+    const vector = this.#shape.columns[bound.index]!;
+    if (vector.kind === 'null') return { code: '0', ok: '0', rep: 'code' };
+    const name = this.#vector(bound.index);
+    const ok = this.#ok(bound.index);
+    let code: string;
+    if (vector.kind === 'text') code = `${interner}.ofBytes(${name}h, ${name}o[i], ${name}o[i + 1])`;
+    else {
+      const table = this.#once(`${name}f${interner}`, `${interner}.foreign(${name}d)`);
+      code = `(${table}[${name}v[i]] ? ${table}[${name}v[i]] - 1 : ${interner}.ofForeign(${name}d, ${name}v[i]))`;
+    }
+    // Under a NULL there may be a code that no dictionary has.
+    return { code: ok === null ? code : `(${ok} ? ${code} : 0)`, ok, rep: 'code' };
+  }
+
+  #internerOf(bound: Bound): string {
+    const site = this.#site(bound);
+    this.#interner = this.#once(`n${site}`, `context.interner(sites[${site}])`);
+    return this.#interner;
+  }
+
+  /** Few items, and items that depend on the row, are compared one by one; many constants are a set. */
+  #in(bound: Extract<Bound, { kind: 'in' }>): Rails {
+    const operand = this.#operand(bound.operand);
+    if (operand.ok === '0') return never;
+    if (bound.items.length <= 8 || bound.operand.type === 'boolean' || bound.items.some(({ kind }) => kind !== 'parameter')) {
+      const equal = bound.items.map((item) => this.#compare('=', operand, this.#operand(item)));
+      return {
+        isTrue: `(${equal.map(({ isTrue }) => isTrue).join(' | ')})`,
+        isFalse: `(${equal.map(({ isFalse }) => isFalse).join(' & ')})`,
+      };
+    }
+    const site = this.#site(bound);
+    const set = this.#once(`s${site}`, `context.constantSet(sites[${site}])`);
+    const { ok, value, bytes, string } = operand;
+    const member = value ? (value.rep === 'big' ? 'bigs.has' : 'numbers.has') : bytes ? 'texts.hasBytes' : 'texts.has';
+    const test = `${set}.${member}(${value ? value.code : (bytes ?? string)})`;
+    const found = this.#temporary(ok === null ? test : `${ok} ? ${test} : false`);
+    return { isTrue: both(ok, found), isFalse: both(ok, `(!${found} & !${set}.hasNull)`) };
+  }
+
+  #like(bound: Extract<Bound, { kind: 'like' }>): Rails {
+    const { pattern } = bound;
+    if (pattern.kind !== 'parameter') throw new AssertionError('a LIKE pattern is a constant');
+    const { ok, bytes, string } = this.#operand(bound.operand);
+    if (ok === '0' || this.#shape.context.parameters[pattern.index]!.letter === 'z') return never;
+    const text = this.#once(`p${pattern.index}`, `context.parameters[${pattern.index}].narrow`);
+    const matcher = this.#once(`p${pattern.index}l`, `help.like(${text})`);
+    const test = bytes ? `${matcher}.matches(${bytes})` : `help.likeText(${matcher}, ${string})`;
+    const found = this.#temporary(ok === null ? test : `${ok} ? ${test} : false`);
+    return { isTrue: both(ok, found), isFalse: both(ok, `!${found}`) };
+  }
+
+  /** The dictionary column that alone decides a condition, if there is one. */
+  #tableColumn(bound: Bound): number | null {
+    if (bound.type !== 'boolean' || bound.kind === 'parameter' || mayRaise(bound)) return null;
+    const columns = columnsIn(bound);
+    if (columns.size !== 1) return null;
+    const [index] = columns;
+    return this.#shape.columns[index!]!.kind === 'dict' ? index! : null;
+  }
+
+  #lookup(bound: Bound, index: number): Rails {
+    const site = this.#site(bound);
+    const name = this.#vector(index);
+    const table = this.#once(`t${site}`, `context.truthTable(sites[${site}], ${name}d, count)`);
+    const bytes = this.#once(`t${site}y`, `${table}.bytes`);
+    const verdict = `(${bytes}[${name}v[i]] || ${table}.fill(${name}v[i]))`;
+    const ok = this.#ok(index);
+    // Under a NULL there may be a code that no dictionary has: it is not looked up.
+    const found = ok === null ? verdict : `(${ok} ? ${verdict} : ${this.#once(`t${site}n`, `${table}.ofNull`)})`;
+    return { isTrue: `(${found} & 1)`, isFalse: `((${found} >> 1) & 1)` };
+  }
+
+  #ok(index: number): string | null {
+    const vector = this.#shape.columns[index]!;
+    return vector.kind !== 'null' && vector.nulls ? `(${this.#vector(index)}n[i] === 0)` : null;
+  }
+
+  /** Declares the arrays of a column ahead of the loop: `v` values, `n` nulls, `d` dictionary, `o` offsets, `h` heap. */
+  #vector(index: number): string {
+    const name = `c${index}`;
+    if (this.#known.has(name)) return name;
+    const vector = this.#shape.columns[index]!;
+    this.#known.set(name, name);
+    const parts: [string, string][] =
+      vector.kind === 'text'
+        ? [
+            ['o', 'offsets'],
+            ['h', 'heap'],
+          ]
+        : vector.kind === 'dict'
+          ? [
+              ['v', 'values'],
+              ['d', 'dictionary'],
+            ]
+          : [['v', 'values']];
+    if (vector.kind !== 'null' && vector.nulls) parts.push(['n', 'nulls']);
+    for (const [suffix, property] of parts) this.#prologue.push(`const ${name}${suffix} = columns[${index}].${property};`);
+    return name;
+  }
+
+  #once(name: string, code: string): string {
+    if (!this.#known.has(name)) {
+      this.#known.set(name, name);
+      this.#prologue.push(`const ${name} = ${code};`);
+    }
+    return name;
+  }
+
+  #site(bound: Bound): number {
+    const known = this.#sites.indexOf(bound);
+    return known >= 0 ? known : this.#sites.push(bound) - 1;
+  }
+
+  #name(): string {
+    return `x${this.#names++}`;
+  }
+
+  #temporary(code: string): string {
+    const name = this.#name();
+    this.emit(`const ${name} = ${code};`);
+    return name;
+  }
+}
+
+/** The low half is signed: an order between two of them takes `>>> 0`. */
+interface Words {
+  readonly high: string;
+  readonly low: string;
+}
+
+function compareWords(left: Words, right: Words, op: CompareOp): string {
+  const equal = `(${left.low} === ${right.low}) & (${left.high} === ${right.high})`;
+  if (op === '=') return `(${equal})`;
+  if (op === '!=') return `(1 - (${equal}))`;
+  const strict = op.slice(0, 1);
+  return `((${left.high} ${strict} ${right.high}) | ((${left.high} === ${right.high}) & (${left.low} >>> 0 ${op} ${right.low} >>> 0)))`;
+}
+
+const zero: Bound = { kind: 'parameter', index: -1, type: 'integer' };
+const zeroValue: Value = { code: '0', ok: null, rep: 'int' };
+
+const opposite: Readonly<Record<CompareOp, CompareOp>> = { '=': '!=', '!=': '=', '<': '>=', '<=': '>', '>': '<=', '>=': '<' };
+
+function both(left: string | null, right: string): string;
+function both(left: string | null, right: string | null): string | null;
+function both(left: string | null, right: string | null): string | null {
+  if (left === null || right === null) return left ?? right;
+  if (left === '0' || right === '0') return '0';
+  return `(${left} & ${right})`;
+}
+
+function signOf(op: CompareOp, strict: boolean): string {
+  if (op === '=') return strict ? '===' : '==';
+  if (op === '!=') return strict ? '!==' : '!=';
+  return op;
+}
+
+function isTextual(bound: Bound): boolean {
+  return bound.type === 'string' || bound.type === 'json';
+}
+
+function touchesText(bound: Bound, columns: readonly Vector[]): boolean {
+  for (const index of columnsIn(bound)) {
+    const kind = columns[index]!.kind;
+    if (kind === 'text' || kind === 'dict') return true;
+  }
+  return false;
+}

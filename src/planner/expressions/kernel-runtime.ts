@@ -1,0 +1,47 @@
+/** What a running kernel may call: the few things that are no loop over typed arrays. */
+import { compareText } from '../../log/value.ts';
+import { integerOverflow, numberOverflow } from './evaluate.ts';
+import { LikePattern } from './like.ts';
+
+/** Thrown by a narrow kernel: the block needs bigints. */
+export const widen = Symbol('widen');
+
+const encoder = new TextEncoder();
+const decoder = new TextDecoder();
+
+/** All that generated code may call. */
+export const runtime = {
+  widen,
+  integerOverflow,
+  numberOverflow,
+  compareText,
+  like: (pattern: string): LikePattern => new LikePattern(pattern),
+  likeText: (pattern: LikePattern, text: string): boolean => {
+    const bytes = encoder.encode(text);
+    return pattern.matches(bytes, 0, bytes.length);
+  },
+  words: (values: BigInt64Array): Int32Array => new Int32Array(values.buffer, values.byteOffset, values.length * 2),
+  decode: (heap: Uint8Array, start: number, end: number): string => decoder.decode(heap.subarray(start, end)),
+  equalBytes: (heap: Uint8Array, start: number, end: number, bytes: Uint8Array): boolean => {
+    if (end - start !== bytes.length) return false;
+    for (let i = start, j = 0; i < end; i++, j++) if (heap[i] !== bytes[j]) return false;
+    return true;
+  },
+  /** Bytewise order of UTF-8 is codepoint order. */
+  compareHeaps: (a: Uint8Array, aStart: number, aEnd: number, b: Uint8Array, bStart: number, bEnd: number): number => {
+    const shared = Math.min(aEnd - aStart, bEnd - bStart);
+    for (let j = 0; j < shared; j++) {
+      const difference = a[aStart + j]! - b[bStart + j]!;
+      if (difference !== 0) return difference;
+    }
+    return aEnd - aStart - (bEnd - bStart);
+  },
+  compareBytes: (heap: Uint8Array, start: number, end: number, bytes: Uint8Array): number => {
+    const shared = Math.min(end - start, bytes.length);
+    for (let j = 0; j < shared; j++) {
+      const difference = heap[start + j]! - bytes[j]!;
+      if (difference !== 0) return difference;
+    }
+    return end - start - bytes.length;
+  },
+};
