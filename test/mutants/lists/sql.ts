@@ -186,9 +186,9 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'answers: BETWEEN excludes its lower bound',
-    file: 'src/planner/expressions/bind-expression.ts',
-    find: "this.#compare('>=', expression.operand, expression.low, place)",
-    replace: "this.#compare('>', expression.operand, expression.low, place)",
+    file: 'src/planner/expressions/kernel-code.ts',
+    find: "this.#compare('>=', operand, this.#operand(bound.low))",
+    replace: "this.#compare('>', operand, this.#operand(bound.low))",
     killedBy: byAnswers,
   },
   {
@@ -235,9 +235,9 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'answers: equal literals of one statement are shared by the next',
-    file: 'src/planner/passes/simplify-expressions.ts',
-    find: 'literals, needed) && needed.length === 0;',
-    replace: 'literals, needed);',
+    file: 'src/planner/planner.ts',
+    find: 'if (cached?.plan.guards.every(([a, b]) => literals[a] === literals[b])) return cached;',
+    replace: 'if (cached) return cached;',
     killedBy: byAnswers,
   },
   {
