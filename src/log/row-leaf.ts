@@ -50,12 +50,12 @@ export function rowsRoot(
   const rows = body.ops.length;
   assert(salts.length >= rows * SALT_BYTES, 'every row has a salt');
   const hasher = new RowHasher(body, path);
-  const nodes: string[] = [];
+  const tree = new RowTree();
   for (let row = 0; row < rows; row++) {
     const kept = dropped?.get(row);
-    nodes.push(kept ? Buffer.from(kept).toString('binary') : hasher.hash(row, salts));
+    tree.append(kept ? Buffer.from(kept).toString('binary') : hasher.hash(row, salts));
   }
-  return rootOfNodes(nodes);
+  return tree.root();
 }
 
 /** Leaf hashes of all rows, 32 bytes each: for proofs of single rows and for dropping one. */
@@ -71,21 +71,34 @@ export function rowLeafHashes(body: RowsBody, path: string | null, salts: Uint8A
 const pair = Buffer.alloc(1 + 2 * HASH_BYTES, 1);
 
 /**
- * Over hashes as binary strings, which are overwritten. Pairing level by level, an odd last node moving up as it is, gives
- * the tree of RFC 9162 section 2.1.1.
+ * The tree of RFC 9162 section 2.1.1 over hashes as binary strings. It keeps one open subtree a level and no leaf: tens of
+ * thousands of hashes held until the end would all be copied by the garbage collector.
  */
-function rootOfNodes(nodes: string[]): Uint8Array {
-  if (nodes.length === 0) return sha256(new Uint8Array(0));
-  for (let width = nodes.length; width > 1; width = (width + 1) >> 1) {
-    for (let i = 0; i < width; i += 2) {
-      if (i + 1 < width) {
-        pair.write(nodes[i]!, 1, HASH_BYTES, 'binary');
-        pair.write(nodes[i + 1]!, 1 + HASH_BYTES, HASH_BYTES, 'binary');
-        nodes[i >> 1] = crypto.hash('sha256', pair, 'binary');
-      } else nodes[i >> 1] = nodes[i]!;
+class RowTree {
+  /** Root of the open subtree of 2^level leaves; empty where there is none. */
+  readonly #open: string[] = [];
+
+  append(leaf: string): void {
+    let node = leaf;
+    let level = 0;
+    for (let left = this.#open[level]; left; left = this.#open[level]) {
+      node = parent(left, node);
+      this.#open[level++] = '';
     }
+    this.#open[level] = node;
   }
-  return Uint8Array.from(Buffer.from(nodes[0]!, 'binary'));
+
+  root(): Uint8Array {
+    let right = '';
+    for (const left of this.#open) if (left) right = right ? parent(left, right) : left;
+    return right ? Uint8Array.from(Buffer.from(right, 'binary')) : sha256(new Uint8Array(0));
+  }
+}
+
+function parent(left: string, right: string): string {
+  pair.write(left, 1, HASH_BYTES, 'binary');
+  pair.write(right, 1 + HASH_BYTES, HASH_BYTES, 'binary');
+  return crypto.hash('sha256', pair, 'binary');
 }
 
 /** A column laid flat: one shape whatever the vector's kind, because a row loop over many shapes is several times slower. */
