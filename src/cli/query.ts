@@ -1,6 +1,7 @@
 /** `annals query`: one statement against a running server or a data directory, its rows as a table or as JSON. */
 import { systemClock } from '../clock.ts';
 import { ConfigError } from '../config.ts';
+import { exactJson } from '../doors/http/exact-json.ts';
 import { writeNdjson } from '../planner/formats/json-rows.ts';
 import { parseExactJson } from './exact-json.ts';
 import { exitCode } from './exit.ts';
@@ -51,18 +52,6 @@ function askDirectory(sql: string, options: QueryOptions, version: string): Prom
 function print(reply: Reply, format: string): void {
   if (reply.plan !== undefined) process.stdout.write(`${reply.plan.join('\n')}\n`);
   else if (format === 'table') process.stdout.write(renderTable(reply.columns, reply.rows));
-  else if (format === 'ndjson') for (const row of reply.rows) process.stdout.write(`${exact(row)}\n`);
-  else process.stdout.write(`${exact(reply.rows)}\n`);
-}
-
-/** JSON with bigints as bare integers. */
-function exact(value: unknown): string {
-  if (typeof value === 'bigint') return value.toString();
-  if (Array.isArray(value)) return `[${value.map(exact).join(',')}]`;
-  if (typeof value === 'object' && value !== null) {
-    return `{${Object.entries(value)
-      .map(([key, member]) => `${JSON.stringify(key)}:${exact(member)}`)
-      .join(',')}}`;
-  }
-  return JSON.stringify(value);
+  else if (format === 'ndjson') for (const row of reply.rows) process.stdout.write(`${exactJson(row)}\n`);
+  else process.stdout.write(`${exactJson(reply.rows)}\n`);
 }
