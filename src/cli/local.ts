@@ -1,7 +1,7 @@
 /** A data directory as the commands open it: the same service without doors, under the directory's lock. */
 import { systemClock, systemRandom } from '../clock.ts';
 import { loadSettings, type Settings } from '../config.ts';
-import type { Caller } from '../governance/caller.ts';
+import { type Caller, untenanted } from '../governance/caller.ts';
 import { checkOrganization } from '../governance/tenancy/organization.ts';
 import { nodeDisk } from '../log/node-disk.ts';
 import { checkBoot, Service } from '../service.ts';
@@ -54,16 +54,5 @@ export async function withService<T>(
 /** Whoever may open the directory: the one who runs the command. Named in every record that the command leaves. */
 export function operator(organization: string | null): Caller {
   if (organization !== null) checkOrganization(organization);
-  return {
-    principal: 'operator',
-    credential: 'operator',
-    tokenId: null,
-    tenant: null,
-    path: organization,
-    roles: [],
-    attributes: {},
-    purposes: [],
-    door: 'cli',
-    branch: 'main',
-  };
+  return { ...untenanted('operator', 'operator', 'cli'), path: organization };
 }

@@ -20,6 +20,22 @@ export interface Caller {
   readonly branch: string;
 }
 
+/** A caller that no tenant, role or purpose narrows: what the credentials that are not registry tokens start from. */
+export function untenanted(principal: string, credential: Exclude<Caller['credential'], 'token'>, door: string): Caller {
+  return {
+    principal,
+    credential,
+    tokenId: null,
+    tenant: null,
+    path: null,
+    roles: [],
+    attributes: {},
+    purposes: [],
+    door,
+    branch: 'main',
+  };
+}
+
 /** True when `path` is `parent` or lies below it, segment by segment: `acme` covers `acme/eu`, never `acme-evil`. */
 export function covers(parent: string, path: string): boolean {
   return path === parent || (path.length > parent.length && path.startsWith(parent) && path.charCodeAt(parent.length) === 0x2f);

@@ -26,8 +26,6 @@ export type Vector =
   | { readonly kind: 'vec'; readonly values: Float32Array; readonly dims: number; readonly nulls: Uint8Array | null }
   | { readonly kind: 'null' };
 
-export type VectorKind = Vector['kind'];
-
 /** Distinct strings of a column, in order of first appearance. Append-only: a code never changes its meaning. */
 export interface Dictionary {
   readonly size: number;

@@ -37,8 +37,6 @@ export const systemColumns = {
   system_to: 'timestamp',
 } as const satisfies Record<string, ColumnType>;
 
-export type SystemColumn = keyof typeof systemColumns;
-
 const loneSurrogate = /\p{Surrogate}/u;
 
 /** Throws REL_INVALID for text that UTF-8 cannot carry: two different keys would become one. */

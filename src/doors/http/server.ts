@@ -13,7 +13,7 @@ import { validatorCompiler } from 'fastify-type-provider-zod';
 import { parseBind } from '../../config.ts';
 import { assert, ServiceError } from '../../errors.ts';
 import { RateLimiter, type RateVerdict } from '../../governance/admission/rate-limit.ts';
-import type { Caller } from '../../governance/caller.ts';
+import { untenanted } from '../../governance/caller.ts';
 import type { Door } from '../door.ts';
 import { Bodies } from './bodies.ts';
 import type { App, FastifyReply, FastifyRequest, HttpContext, HttpDoorOptions } from './context.ts';
@@ -261,18 +261,7 @@ function refuseConnection(context: HttpContext, error: Error & { code?: string }
 
 const strangersPerSecond = 50;
 
-const stranger: Caller = {
-  principal: 'unauthenticated',
-  credential: 'none',
-  tokenId: null,
-  tenant: null,
-  path: null,
-  roles: [],
-  attributes: {},
-  purposes: [],
-  door: 'http',
-  branch: 'main',
-};
+const stranger = untenanted('unauthenticated', 'none', 'http');
 
 const asIs = (payload: unknown): string => payload as string;
 

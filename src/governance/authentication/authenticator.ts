@@ -5,7 +5,7 @@
 import type { Clock } from '../../clock.ts';
 import type { Settings } from '../../config.ts';
 import type { Directory } from '../../projections/directory/projection.ts';
-import type { Caller } from '../caller.ts';
+import { type Caller, untenanted } from '../caller.ts';
 import { parseOrganization, pathInForce } from '../tenancy/organization.ts';
 import { unauthenticated, verifyToken } from './bearer-tokens.ts';
 import { openDevelopment } from './open-development.ts';
@@ -43,7 +43,7 @@ export class Authenticator {
   /** A caller of the data listener. Throws REL_UNAUTHENTICATED, REL_XORG, or REL_INVALID for a malformed header. */
   dataCaller(credentials: Credentials): Caller {
     if (credentials.authorization === undefined && this.#isOpen()) {
-      return { ...nobody, path: parseOrganization(credentials.organization), door: credentials.door };
+      return { ...untenanted('development', 'none', credentials.door), path: parseOrganization(credentials.organization) };
     }
     const token = verifyToken(bearer(credentials.authorization), this.#registry, this.#parts.clock.now());
     return {
@@ -66,13 +66,13 @@ export class Authenticator {
     if (!open) {
       verifyAdmin(this.#parts.settings, credentials.authorization === undefined ? null : bearer(credentials.authorization));
     }
-    return { ...nobody, principal: 'admin', credential: 'admin', door: credentials.door };
+    return untenanted('admin', 'admin', credentials.door);
   }
 
   /** A caller of a compatibility door, which carries the bootstrap secret in a way of its own. */
   sharedSecretCaller(presented: string | null, organization: string | null, door: string): Caller {
     verifySharedSecret(this.#parts.settings, presented);
-    return { ...nobody, principal: 'shared-secret', credential: 'shared-secret', path: organization, door };
+    return { ...untenanted('shared-secret', 'shared-secret', door), path: organization };
   }
 
   #isOpen(): boolean {
@@ -80,19 +80,6 @@ export class Authenticator {
     return openDevelopment({ settings, registeredTokens: this.#registry.tokenCount, boundToLoopback });
   }
 }
-
-const nobody: Caller = {
-  principal: 'development',
-  credential: 'none',
-  tokenId: null,
-  tenant: null,
-  path: null,
-  roles: [],
-  attributes: {},
-  purposes: [],
-  door: '',
-  branch: 'main',
-};
 
 /** The scheme is case-insensitive, the token is one word (RFC 6750). */
 function bearer(authorization: string | undefined): string {
