@@ -12,9 +12,13 @@ export const unitsAtStart: Readonly<Record<Action, number>> = {
   remove: 0,
   schema: 0,
   administer: 0,
+  fork: 0,
+  export: 1,
+  watch: 1,
+  replay: 1,
 };
 
-export const touchesRows: ReadonlySet<Action> = new Set(['query', 'ingest', 'delete', 'remove']);
+export const touchesRows: ReadonlySet<Action> = new Set(['query', 'ingest', 'delete', 'remove', 'export', 'watch', 'replay']);
 
 /** What a command is called in policies, whatever the invocation that submits it is called. */
 export const actionOf: Readonly<Record<CommandKind, Action>> = {
@@ -26,6 +30,10 @@ export const actionOf: Readonly<Record<CommandKind, Action>> = {
   'mint-token': 'administer',
   'rotate-token': 'administer',
   'revoke-token': 'administer',
+  'fork-branch': 'fork',
+  'delete-branch': 'fork',
+  'create-view': 'schema',
+  'link-exhibit': 'replay',
 };
 
 /** The type that a command writes to or defines. */
@@ -37,10 +45,14 @@ export function typeNamed(command: Command): string | null {
       return command.type;
     case 'register-type':
     case 'evolve-type':
+    case 'create-view':
       return command.name;
     case 'mint-token':
     case 'rotate-token':
     case 'revoke-token':
+    case 'fork-branch':
+    case 'delete-branch':
+    case 'link-exhibit':
       return null;
   }
 }

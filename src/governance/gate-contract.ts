@@ -16,7 +16,19 @@ export interface GovernedSnapshot extends AccessPaths {
   readonly grantKey: string;
 }
 
-export type Action = 'query' | 'ingest' | 'delete' | 'remove' | 'schema' | 'administer' | 'audit' | 'inspect';
+export type Action =
+  | 'query'
+  | 'export'
+  | 'watch'
+  | 'replay'
+  | 'ingest'
+  | 'delete'
+  | 'remove'
+  | 'schema'
+  | 'fork'
+  | 'administer'
+  | 'audit'
+  | 'inspect';
 
 export interface InvocationRequest {
   readonly action: Action;

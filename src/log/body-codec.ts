@@ -11,8 +11,10 @@ import type { Vector } from './columns.ts';
 import type {
   AccessBody,
   AccessRecord,
+  BranchBody,
   EntryBody,
   EntryKind,
+  ExhibitBody,
   PropertyDefinition,
   RemovalBody,
   RowsBody,
@@ -25,7 +27,19 @@ import { columnTypes } from './value.ts';
 export const BODY_VERSION = 1;
 
 /** Numbers never change; a new kind takes the next one. */
-export const kindNumber: Record<EntryKind, number> = { genesis: 1, seal: 2, rows: 3, removal: 4, type: 5, token: 6, access: 7 };
+export const kindNumber: Record<EntryKind, number> = {
+  genesis: 1,
+  seal: 2,
+  rows: 3,
+  removal: 4,
+  type: 5,
+  token: 6,
+  access: 7,
+  branch: 8,
+  exhibit: 9,
+  view: 10,
+  receipt: 11,
+};
 
 export const kindOfNumber: ReadonlyMap<number, EntryKind> = new Map(
   (Object.entries(kindNumber) as [EntryKind, number][]).map(([kind, number]) => [number, kind]),
@@ -79,6 +93,19 @@ export function encodeBody(body: EntryBody, secrets: RowSecrets | null, target: 
       return encodeToken(body, target);
     case 'access':
       return encodeAccess(body, target);
+    case 'branch':
+      return encodeBranch(body, target);
+    case 'exhibit':
+      return encodeExhibit(body, target);
+    case 'view':
+      target.text(body.name);
+      target.text(body.sql);
+      return target.u64(body.refreshSecs);
+    case 'receipt':
+      target.text(body.key);
+      target.u32(body.batch);
+      target.text(body.request);
+      return target.text(body.outcome);
   }
 }
 
@@ -107,6 +134,14 @@ function decodeControl(kind: Exclude<EntryKind, 'rows'>, source: ByteReader): En
       return decodeToken(source);
     case 'access':
       return decodeAccess(source);
+    case 'branch':
+      return decodeBranch(source);
+    case 'exhibit':
+      return decodeExhibit(source);
+    case 'view':
+      return { kind, name: source.text(), sql: source.text(), refreshSecs: source.u64() };
+    case 'receipt':
+      return { kind, key: source.text(), batch: source.u32(), request: source.text(), outcome: source.text() };
   }
 }
 
@@ -405,4 +440,46 @@ function decisionOf(number: number): AccessRecord['decision'] {
   const decision = decisions[number];
   if (decision === undefined) throw malformed('an unknown decision');
   return decision;
+}
+
+const branchChanges = ['forked', 'deleted'] as const;
+const branchShares = ['everything', 'ontology'] as const;
+
+function encodeBranch(body: BranchBody, target: ByteWriter): void {
+  target.u8(branchChanges.indexOf(body.change));
+  target.text(body.name);
+  target.text(body.source);
+  target.u8(branchShares.indexOf(body.shares));
+}
+
+function decodeBranch(source: ByteReader): BranchBody {
+  const change = branchChanges[source.u8()];
+  const name = source.text();
+  const from = source.text();
+  const shares = branchShares[source.u8()];
+  if (change === undefined || shares === undefined) throw malformed('an unknown change of a branch');
+  return { kind: 'branch', change, name, source: from, shares };
+}
+
+function encodeExhibit(body: ExhibitBody, target: ByteWriter): void {
+  target.text(body.exhibit);
+  target.u64(body.link);
+  target.text(body.act);
+  target.text(body.recipe);
+  target.text(body.resultHash);
+  target.text(body.previousSeal);
+  target.text(body.seal);
+}
+
+function decodeExhibit(source: ByteReader): ExhibitBody {
+  return {
+    kind: 'exhibit',
+    exhibit: source.text(),
+    link: source.u64(),
+    act: source.text(),
+    recipe: source.text(),
+    resultHash: source.text(),
+    previousSeal: source.text(),
+    seal: source.text(),
+  };
 }

@@ -15,7 +15,8 @@
  *              flags: 1 = the body was LZ4-compressed before sealing; the first 12 bytes are authenticated
  *
  *   leaf hash = SHA-256(0x00 | leaf)          payload digest = SHA-256(payload)
- *   rows root = see row-leaf.ts; of any other kind the hash of no bytes
+ *   rows root = see row-leaf.ts; of a branch or an exhibit the hash of its statement, see statement-root.ts; of any other
+ *               kind the hash of no bytes
  *
  * The previous leaf hash inside the leaf makes the chain. Hashes cover the sealed payload, so forgetting a data key
  * changes none of them. A payload from which rows were dropped can't match its digest any more: its frame says so, and
@@ -31,6 +32,7 @@ import { ByteReader, ByteWriter, malformed } from './byte-stream.ts';
 import { type CommittedEntry, type EntryContext, type EntryDraft, type EntryKind, positionsOf, type RowsBody } from './entry.ts';
 import type { Keyring } from './keys.ts';
 import { rowsRoot, SALT_BYTES } from './row-leaf.ts';
+import { statementRoot } from './statement-root.ts';
 import { equalBytes, HASH_BYTES, sha256, sha256Into } from './sha256.ts';
 
 export const LEAF_FORMAT = 1;
@@ -81,8 +83,6 @@ export interface LeafFacts {
   readonly context: EntryContext;
 }
 
-export const noRowsRoot: Uint8Array = sha256(new Uint8Array(0));
-
 /** The hash that the first leaf links to. */
 export const noPreviousHash: Uint8Array = new Uint8Array(HASH_BYTES);
 
@@ -111,7 +111,7 @@ export class EntrySealer {
     this.#body.reset();
     encodeBody(body, secrets, this.#body);
     const payload = this.#seal(this.#body.view());
-    const root = secrets ? rowsRoot(body as RowsBody, context.path, saltsOfRows(secrets, positions)) : noRowsRoot;
+    const root = secrets ? rowsRoot(body as RowsBody, context.path, saltsOfRows(secrets, positions)) : statementRoot(body);
     const leaf = this.#encodeLeaf(context, body.kind, place, positions, previousHash, root, payload);
     const entry = { context, body, leaf: place.leaf, position: place.position, positions, time: place.time };
     return { entry, leaf: leaf.subarray(1), payload, leafHash: sha256(leaf) };
@@ -260,7 +260,8 @@ export function decodeEntry(
   if (positionsOf(body) !== facts.positions) throw malformed('a body of another length than its leaf says');
   if (check.redacted && !secrets) throw malformed('only rows can have been dropped');
   if (!check.redacted && body.kind === 'rows' && body.dropped) throw malformed('rows are missing from a whole payload');
-  if (body.kind !== 'rows' && !equalBytes(facts.rowsRoot, noRowsRoot)) throw malformed('a rows root without rows');
+  if (body.kind !== 'rows' && !equalBytes(facts.rowsRoot, statementRoot(body)))
+    throw malformed('a root that is not of what the entry states');
   if (body.kind === 'rows' && secrets && (check.rows || check.redacted)) {
     const dropped = secrets.salts === 'explicit' ? secrets.dropped : undefined;
     const root = rowsRoot(body, facts.context.path, saltsOfRows(secrets, facts.positions), dropped);

@@ -6,7 +6,18 @@ import type { RowBatch } from './columns.ts';
 import type { ColumnType } from './value.ts';
 
 /** Everything an entry says. Bodies are sealed at rest; the leaf holds only what `EntryContext` and hashes say. */
-export type EntryBody = GenesisBody | SealBody | RowsBody | RemovalBody | TypeBody | TokenBody | AccessBody;
+export type EntryBody =
+  | GenesisBody
+  | SealBody
+  | RowsBody
+  | RemovalBody
+  | TypeBody
+  | TokenBody
+  | AccessBody
+  | BranchBody
+  | ExhibitBody
+  | ViewBody
+  | ReceiptBody;
 
 export type EntryKind = EntryBody['kind'];
 
@@ -154,6 +165,62 @@ export interface AccessRecord {
   readonly durationMs: number;
 }
 
+/**
+ * A branch forked or deleted. Takes one position, and that position is the fork: the branch reads what its source held
+ * below it. The entry's own context names the branch it is about, so its leaf says so in the clear.
+ */
+export interface BranchBody {
+  readonly kind: 'branch';
+  readonly change: 'forked' | 'deleted';
+  readonly name: string;
+  /** The branch forked from; of a deletion, the one that the branch had been forked from. */
+  readonly source: string;
+  /** `ontology`: types only, no rows. */
+  readonly shares: 'everything' | 'ontology';
+}
+
+/**
+ * One link of an exhibit: how an answer came about (`recipe`) and what it came to (`resultHash`). Takes one position.
+ * Link 0 opens the exhibit and seals its title; links count from 1. All hashes are lower-case hex SHA-256.
+ */
+export interface ExhibitBody {
+  readonly kind: 'exhibit';
+  readonly exhibit: string;
+  readonly link: number;
+  /** What was put on it: `query`, `note`, … */
+  readonly act: string;
+  /** RFC 8785 JSON. */
+  readonly recipe: string;
+  readonly resultHash: string;
+  readonly previousSeal: string;
+  readonly seal: string;
+}
+
+/** A materialized view: a name for a query, and how often what is cached of it is brought up to date. Takes one position. */
+export interface ViewBody {
+  readonly kind: 'view';
+  readonly name: string;
+  /** The SELECT, as written. */
+  readonly sql: string;
+  readonly refreshSecs: number;
+}
+
+/**
+ * What one batch of an idempotent request came to, written with its effects in one append: the same request again gets
+ * the same reply and has no further effect. Takes a leaf and no position.
+ */
+export interface ReceiptBody {
+  readonly kind: 'receipt';
+  /** Lower-case hex SHA-256 over who asked and under which key. */
+  readonly key: string;
+  /** Number of the batch within the request, from 0. */
+  readonly batch: number;
+  /** Lower-case hex SHA-256 of what the batch asked for. */
+  readonly request: string;
+  /** The outcome, as JSON. */
+  readonly outcome: string;
+}
+
 /** Who did it, through what, why: the part of an entry that its leaf shows in the clear. */
 export interface EntryContext {
   readonly branch: string;
@@ -179,7 +246,7 @@ export interface CommittedEntry extends EntryDraft {
   readonly leaf: number;
   /** First position that the entry covers, dense over entries; where the next one would start if it covers none. */
   readonly position: number;
-  /** How many positions it covers: rows of a `rows` entry, 1 for control events, 0 for `access` and `seal`. */
+  /** How many positions it covers: rows of a `rows` entry, 1 for control events, 0 for `access`, `seal` and `receipt`. */
   readonly positions: number;
   /** Nanoseconds; row i has system_from = time + i. Strictly above every earlier entry's last instant. */
   readonly time: bigint;
@@ -192,11 +259,15 @@ export function positionsOf(body: EntryBody): number {
       return body.ops.length;
     case 'access':
     case 'seal':
+    case 'receipt':
       return 0;
     case 'genesis':
     case 'removal':
     case 'type':
     case 'token':
+    case 'branch':
+    case 'exhibit':
+    case 'view':
       return 1;
   }
 }

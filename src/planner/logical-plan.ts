@@ -101,6 +101,68 @@ export interface LimitNode {
   readonly columns: readonly PlanColumn[];
 }
 
+/** Output is the columns of left, then those of right. */
+export interface JoinNode {
+  readonly kind: 'join';
+  readonly type: 'inner' | 'left' | 'right' | 'full';
+  readonly left: PlanNode;
+  readonly right: PlanNode;
+  /** Pairs that must be equal: column leftKeys[i] of left and rightKeys[i] of right, of one type. NULL equals nothing. */
+  readonly leftKeys: readonly number[];
+  readonly rightKeys: readonly number[];
+  /** What else must be true of a pair, over the output columns. Outer joins apply it before they decide that a row has no partner. */
+  readonly residual: Bound | null;
+  readonly columns: readonly PlanColumn[];
+}
+
+/** Both sides have the same number and types of columns. NULLs count as equal; `union all` keeps left before right. */
+export interface SetOperationNode {
+  readonly kind: 'set-operation';
+  readonly op: 'union' | 'union all' | 'intersect' | 'except';
+  readonly left: PlanNode;
+  readonly right: PlanNode;
+  readonly columns: readonly PlanColumn[];
+}
+
+/**
+ * WITH RECURSIVE: the rows of `base`, then `step` over what the round before added, until a round adds nothing. `union`
+ * drops rows that were there before. Bounded by `recursionRoundsMax` and the row caps.
+ */
+export interface RecursiveNode {
+  readonly kind: 'recursive';
+  /** Shared with the `working` nodes inside `step`. */
+  readonly table: string;
+  readonly op: 'union' | 'union all';
+  readonly base: PlanNode;
+  readonly step: PlanNode;
+  readonly columns: readonly PlanColumn[];
+}
+
+/** What the round before added to the recursive table of this name. */
+export interface WorkingNode {
+  readonly kind: 'working';
+  readonly table: string;
+  readonly columns: readonly PlanColumn[];
+}
+
+/**
+ * Streaming windows over a timestamp or integer column of nanoseconds. Output is the input's columns, then window_start
+ * and window_end (timestamp). `tumble` and `hop` give a row once for each window [start, end) that holds it, windows
+ * aligned to the epoch; rows whose column is NULL are in none. `session` orders rows by partition and column: a gap of
+ * at least `gap` begins the next one, and window_end is the last row plus the gap.
+ */
+export interface WindowNode {
+  readonly kind: 'window';
+  readonly input: PlanNode;
+  readonly type: 'tumble' | 'hop' | 'session';
+  readonly column: number;
+  /** Interval slots: tumble [size], hop [slide, size], session [gap]. */
+  readonly intervals: readonly Slot[];
+  /** Columns that divide sessions: the other group keys. Empty for tumble and hop. */
+  readonly partition: readonly number[];
+  readonly columns: readonly PlanColumn[];
+}
+
 /** A plan of one template: literals are slots, so it serves every statement that differs in literals only. */
 export interface LogicalPlan {
   readonly root: PlanNode;

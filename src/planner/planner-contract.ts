@@ -31,6 +31,21 @@ export interface ProvenanceEntry {
   readonly derivedFrom: string | null;
 }
 
+export interface Facets {
+  /** Values as text, most frequent first, then by codepoint; NULL is not counted. */
+  readonly counts: ReadonlyMap<string, ReadonlyMap<string, number>>;
+  readonly stats: ReadonlyMap<string, FacetStats>;
+}
+
+/** min, max and sum of an integer column are exact. */
+export interface FacetStats {
+  readonly min: bigint | number;
+  readonly max: bigint | number;
+  readonly sum: bigint | number;
+  readonly avg: number;
+  readonly count: number;
+}
+
 export interface Answer {
   readonly columns: readonly OutputColumn[];
   readonly batches: readonly OutputBatch[];
@@ -45,6 +60,8 @@ export interface Answer {
   /** Opaque, pins the basis. */
   readonly nextCursor: string | null;
   readonly provenance: readonly ProvenanceEntry[] | null;
+  /** FACETS: attribute to value to count over the matching set, and figures of the numeric ones. */
+  readonly facets: Facets | null;
   /** Plan of EXPLAIN and EXPLAIN ANALYZE, one operator a line, children indented by two spaces. */
   readonly plan: string | null;
   readonly actualRows: number | null;

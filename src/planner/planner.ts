@@ -3,12 +3,12 @@ import { LRUCache } from 'lru-cache';
 import type { Clock } from '../clock.ts';
 import { ServiceError } from '../errors.ts';
 import type { GovernedSnapshot, Invocation } from '../governance/gate-contract.ts';
-import { VectorBuilder } from '../log/vector-builder.ts';
+import { smallAnswer } from './answers.ts';
 import { bindQuery } from './binder.ts';
+import { type ControlStatement, runControl } from './control.ts';
 import { type Cursor, opaqueCursor, readCursor } from './cursor.ts';
 import { type PlanKernels, run, type Scheduler } from './executor.ts';
 import { explain } from './explain.ts';
-import { notImplemented } from './expressions/bind-expression.ts';
 import { asInstant } from './expressions/evaluate.ts';
 import { KernelContext } from './expressions/kernel-context.ts';
 import { parseLexed } from './languages/sql-parser.ts';
@@ -21,7 +21,7 @@ import { pushDownFilters } from './passes/push-down-filters.ts';
 import { simplifyExpressions } from './passes/simplify-expressions.ts';
 import { at } from './places.ts';
 import type { Answer, OutputBatch, PlannerContract, ProvenanceEntry, QuestionRequest } from './planner-contract.ts';
-import type { ControlWhat, Literal, Query, Statement } from './statement.ts';
+import type { Literal, Query, Statement } from './statement.ts';
 
 export type Pass = (plan: LogicalPlan, literals: readonly Literal[]) => LogicalPlan;
 
@@ -98,7 +98,8 @@ export class Planner implements PlannerContract {
     const literals = lexed.parameters;
     invocation.describe({ template: lexed.guardedTemplate, literals: literals.map(String) });
     const question = this.#questions.get(lexed.template) ?? this.#parse(lexed);
-    invocation.describe({ ...statedPurpose(question, literals, request, lexed), ...objectType(question.query) });
+    if ('control' in question) return this.#control(invocation, request, lexed, question.control, startedMs);
+    invocation.describe({ ...statedPurpose(question.purposeSlot, literals, request, lexed), ...objectType(question.query) });
 
     if (question.mode === 'policy') return this.#policy(invocation, question.query, startedMs);
 
@@ -130,6 +131,7 @@ export class Planner implements PlannerContract {
       asOfSystem: execution.kernels.instant,
       ...cursors(plan, result.batches, result.rowCount, execution),
       provenance,
+      facets: null,
       plan: null,
       actualRows: null,
       processingTimeMs: this.#clock.monotonicMs() - startedMs,
@@ -146,10 +148,36 @@ export class Planner implements PlannerContract {
     return lexed;
   }
 
-  #parse(lexed: LexedStatement): Question {
-    const question = questionOf(parseLexed(lexed).statement);
+  #parse(lexed: LexedStatement): Question | { readonly control: ControlStatement } {
+    const { statement } = parseLexed(lexed);
+    // Names of a control statement may have been written as literals: it is never cached by template.
+    if (statement.kind === 'control') return { control: statement };
+    const question = questionOf(statement);
     this.#questions.set(lexed.template, question);
     return question;
+  }
+
+  #control(
+    invocation: Invocation,
+    request: QuestionRequest,
+    lexed: LexedStatement,
+    statement: ControlStatement,
+    startedMs: number,
+  ): Promise<Answer> {
+    const literals = lexed.parameters;
+    invocation.describe({
+      ...statedPurpose(statement.purpose?.slot ?? null, literals, request, lexed),
+      template: lexed.template,
+    });
+    return runControl({
+      statement,
+      literals,
+      invocation,
+      request,
+      clock: this.#clock,
+      startedMs,
+      placeOf: (slot) => lexed.placeOf(slot),
+    });
   }
 
   /** Everything that a plan depends on is in the key; literals are not, but for those that its guards compare. */
@@ -230,31 +258,19 @@ export class Planner implements PlannerContract {
   }
 
   #lines(lines: readonly string[], asOfSystem: bigint, actualRows: number | null, startedMs: number): Answer {
-    const column = new VectorBuilder('string', lines.length);
-    for (const line of lines) column.appendString(line);
-    return {
-      columns: [{ name: 'plan', type: 'string' }],
-      batches: [{ columns: [column.build()], selection: null, first: 0, count: lines.length }],
-      rowCount: lines.length,
-      costUnits,
-      estimatedTotalHits: lines.length,
-      asOfSystem,
-      cursor: null,
-      nextCursor: null,
-      provenance: null,
-      plan: lines.join('\n'),
-      actualRows,
-      processingTimeMs: this.#clock.monotonicMs() - startedMs,
-    };
+    return smallAnswer(
+      [{ name: 'plan', type: 'string' }],
+      lines.map((line) => [line]),
+      {
+        asOfSystem,
+        costUnits,
+        plan: lines.join('\n'),
+        actualRows,
+        processingTimeMs: this.#clock.monotonicMs() - startedMs,
+      },
+    );
   }
 }
-
-/** Statements that are not called as their kind is. */
-const controlNames: Partial<Record<ControlWhat, string>> = {
-  'explain-path': 'EXPLAIN_PATH',
-  'explain-replay': 'EXPLAIN_REPLAY',
-  pattern: 'MATCH',
-};
 
 /** Source: specification, "Tool protocol": a query costs 1. */
 const costUnits = 1;
@@ -274,7 +290,7 @@ function questionOf(statement: Statement): Question {
       return { ...question, mode: statement.mode };
     }
     case 'control':
-      throw notImplemented(controlNames[statement.what] ?? statement.what.replaceAll('-', ' ').toUpperCase(), statement.place);
+      throw at('REL_PARSE', 'EXPLAIN takes a query', statement.place);
     case 'write':
       throw at('REL_READ_ONLY', `${statement.verb}: /query is read-only, use ingest`, statement.place);
     case 'unimplemented':
@@ -287,15 +303,15 @@ function questionOf(statement: Statement): Question {
 }
 
 function statedPurpose(
-  question: Question,
+  purposeSlot: number | null,
   literals: readonly Literal[],
   request: QuestionRequest,
   lexed: LexedStatement,
 ): { purpose?: string } {
-  if (question.purposeSlot === null) return {};
-  const purpose = String(literals[question.purposeSlot]);
+  if (purposeSlot === null) return {};
+  const purpose = String(literals[purposeSlot]);
   if (request.purpose !== undefined && request.purpose !== null && request.purpose !== purpose) {
-    throw at('REL_INVALID', 'PURPOSE disagrees with the purpose of the request', lexed.placeOf(question.purposeSlot));
+    throw at('REL_INVALID', 'PURPOSE disagrees with the purpose of the request', lexed.placeOf(purposeSlot));
   }
   return { purpose };
 }

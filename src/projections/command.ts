@@ -5,7 +5,19 @@
 import type { RowBatch } from '../log/columns.ts';
 import type { GraphTrigger, PropertyDefinition, Provenance, TokenRecord } from '../log/entry.ts';
 
-export type Command = PutRows | DeleteRows | RemoveRows | RegisterType | EvolveType | MintToken | RotateToken | RevokeToken;
+export type Command =
+  | PutRows
+  | DeleteRows
+  | RemoveRows
+  | RegisterType
+  | EvolveType
+  | MintToken
+  | RotateToken
+  | RevokeToken
+  | ForkBranch
+  | DeleteBranch
+  | CreateView
+  | LinkExhibit;
 
 export type CommandKind = Command['kind'];
 
@@ -21,6 +33,8 @@ export interface PutRows {
   /** Registers the type, open, when it is unknown (`/ingest/auto`). */
   readonly createType: boolean;
   readonly provenance: Provenance;
+  /** Under an idempotency key: a receipt is written with the rows, and a batch that has one already is not written again. */
+  readonly receipt?: { readonly key: string; readonly batch: number; readonly request: string };
 }
 
 /** Soft delete: the rows stop being true now and stay in the store. */
@@ -69,6 +83,39 @@ export interface RotateToken {
 export interface RevokeToken {
   readonly kind: 'revoke-token';
   readonly id: string;
+}
+
+/** REL_NOT_FOUND without the source, REL_CONFLICT when the name is taken. */
+export interface ForkBranch {
+  readonly kind: 'fork-branch';
+  readonly name: string;
+  readonly source: string;
+  readonly shares: 'everything' | 'ontology';
+}
+
+export interface DeleteBranch {
+  readonly kind: 'delete-branch';
+  readonly name: string;
+}
+
+/** The same definition again is a no-op; another one under the name, or a type of that name, is REL_CONFLICT. */
+export interface CreateView {
+  readonly kind: 'create-view';
+  readonly name: string;
+  readonly sql: string;
+  readonly refreshSecs: number;
+}
+
+/** Puts the next link on an exhibit; link 0 opens it. Deciding numbers and seals it, so links of one turn follow each other. */
+export interface LinkExhibit {
+  readonly kind: 'link-exhibit';
+  readonly exhibit: string;
+  readonly open: boolean;
+  readonly act: string;
+  /** RFC 8785 JSON. */
+  readonly recipe: string;
+  /** Lower-case hex SHA-256. */
+  readonly resultHash: string;
 }
 
 export interface RowRejection {

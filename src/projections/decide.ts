@@ -1,4 +1,5 @@
 /** From command kind to the decide function of the projection that owns it: a new kind does not compile without one. */
+import { ServiceError } from '../errors.ts';
 import type { NextPlace } from '../log/log-store.ts';
 import { decideEvolve, decideRegister } from './catalog/commands.ts';
 import type { Catalog } from './catalog/projection.ts';
@@ -32,7 +33,15 @@ const deciders: { readonly [K in CommandKind]: Decide<K> } = {
   'mint-token': (command, { directory }, context, next) => decideMint(command, directory, context, next),
   'rotate-token': (command, { directory }, context, next) => decideRotate(command, directory, context, next),
   'revoke-token': (command, { directory }, context, next) => decideRevoke(command, directory, context, next),
+  'fork-branch': refuse,
+  'delete-branch': refuse,
+  'create-view': refuse,
+  'link-exhibit': refuse,
 };
+
+function refuse(command: Command): never {
+  throw new ServiceError('REL_NOT_IMPLEMENTED', `${command.kind} is not implemented`);
+}
 
 /** Pure: nothing changes until the drafts are appended and applied. Throws the ServiceError that refuses a command. */
 export function decide(command: Command, state: CurrentState, context: DecideContext, next: NextPlace): Decision {

@@ -56,7 +56,19 @@ const forbidClassified: Rule = {
   matches: ({ objectType }) => objectType !== null && isClassified(objectType),
 };
 
-const dataActions: ReadonlySet<Action> = new Set(['query', 'ingest', 'delete', 'remove', 'schema', 'audit', 'inspect']);
+const dataActions: ReadonlySet<Action> = new Set([
+  'query',
+  'export',
+  'watch',
+  'replay',
+  'ingest',
+  'delete',
+  'remove',
+  'schema',
+  'fork',
+  'audit',
+  'inspect',
+]);
 const administrators: ReadonlySet<Caller['credential']> = new Set(['admin', 'operator', 'none']);
 const adminActions: ReadonlySet<Action> = new Set(['administer', 'audit', 'inspect']);
 

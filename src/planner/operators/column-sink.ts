@@ -139,8 +139,10 @@ export class ColumnSink {
   #widened<T extends Float64Array | BigInt64Array>(held: Values | null, target: T, used: number): T {
     if (held === null) return target;
     if (held.constructor === target.constructor) return grown(held as T, this.#length);
-    if (target instanceof BigInt64Array) for (let i = 0; i < used; i++) target[i] = BigInt(held[i]!);
-    else for (let i = 0; i < used; i++) target[i] = Number(held[i]!);
+    // NULLs of a column that a segment has never seen take no room: the array may end before the rows do.
+    const filled = Math.min(used, held.length);
+    if (target instanceof BigInt64Array) for (let i = 0; i < filled; i++) target[i] = BigInt(held[i]!);
+    else for (let i = 0; i < filled; i++) target[i] = Number(held[i]!);
     return target;
   }
 

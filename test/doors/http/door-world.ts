@@ -44,6 +44,7 @@ export const emptyAnswer: Answer = {
   cursor: null,
   nextCursor: null,
   provenance: null,
+  facets: null,
   plan: null,
   actualRows: null,
   processingTimeMs: 0.5,

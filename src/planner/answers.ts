@@ -1,0 +1,39 @@
+/** Answers that no plan made: a plan's own lines, what a control statement did. */
+import { VectorBuilder } from '../log/vector-builder.ts';
+import type { Cell } from '../log/value.ts';
+import type { Answer, OutputColumn } from './planner-contract.ts';
+
+export interface SmallAnswerFacts {
+  readonly asOfSystem: bigint;
+  readonly costUnits: number;
+  readonly processingTimeMs: number;
+  readonly plan?: string;
+  readonly actualRows?: number | null;
+}
+
+export function smallAnswer(
+  columns: readonly OutputColumn[],
+  rows: readonly (readonly Cell[])[],
+  facts: SmallAnswerFacts,
+): Answer {
+  const vectors = columns.map(({ type }, i) => {
+    const builder = new VectorBuilder(type, Math.max(1, rows.length));
+    for (const row of rows) builder.append(row[i] ?? null);
+    return builder.build();
+  });
+  return {
+    columns,
+    batches: rows.length === 0 ? [] : [{ columns: vectors, selection: null, first: 0, count: rows.length }],
+    rowCount: rows.length,
+    costUnits: facts.costUnits,
+    estimatedTotalHits: rows.length,
+    asOfSystem: facts.asOfSystem,
+    cursor: null,
+    nextCursor: null,
+    provenance: null,
+    facets: null,
+    plan: facts.plan ?? null,
+    actualRows: facts.actualRows ?? null,
+    processingTimeMs: facts.processingTimeMs,
+  };
+}

@@ -1,0 +1,46 @@
+/** Statements that are no query: each has its own action at the gate, and answers with rows that say what it did. */
+import type { Clock } from '../clock.ts';
+import type { Invocation } from '../governance/gate-contract.ts';
+import { at } from './places.ts';
+import type { Answer, QuestionRequest } from './planner-contract.ts';
+import type { ControlWhat, Literal, Place, Statement } from './statement.ts';
+
+export type ControlStatement = Extract<Statement, { kind: 'control' }>;
+
+export interface ControlRequest {
+  readonly statement: ControlStatement;
+  readonly literals: readonly Literal[];
+  readonly invocation: Invocation;
+  readonly request: QuestionRequest;
+  readonly clock: Clock;
+  /** Monotonic milliseconds at which the statement began. */
+  readonly startedMs: number;
+  readonly placeOf: (slot: number) => Place;
+}
+
+type Control = (request: ControlRequest) => Promise<Answer>;
+
+export async function runControl(request: ControlRequest): Promise<Answer> {
+  return controls[request.statement.what](request);
+}
+
+const controls: { readonly [W in ControlWhat]: Control } = {
+  branch: needs('BRANCH', 'branches'),
+  'register-lookup': needs('REGISTER LOOKUP', 'lookup tables'),
+  'create-materialized-view': needs('CREATE MATERIALIZED VIEW', 'materialized views'),
+  watch: needs('WATCH', 'standing queries'),
+  'explain-replay': needs('EXPLAIN_REPLAY', 'exhibits'),
+  'erase-subject': needs('ERASE SUBJECT', 'keys per subject'),
+  'fuse-identities': needs('FUSE_IDENTITIES', 'the identity projection'),
+  'split-identities': needs('SPLIT_IDENTITIES', 'the identity projection'),
+  'explain-path': needs('EXPLAIN_PATH', 'the graph projection'),
+  call: needs('CALL', 'the graph projection'),
+  pattern: needs('MATCH', 'the graph projection'),
+};
+
+/** Recognised, and refused with what it would take. */
+function needs(name: string, what: string): Control {
+  return async ({ statement }) => {
+    throw at('REL_NOT_IMPLEMENTED', `${name} is not implemented: it needs ${what}`, statement.place);
+  };
+}
