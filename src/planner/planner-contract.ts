@@ -8,6 +8,8 @@ export interface QuestionRequest {
   /** Purpose from the door (body field, header); a PURPOSE clause must agree with it or stand alone. */
   readonly purpose?: string | null;
   readonly signal?: AbortSignal;
+  /** Refuses what is not a question (control statements) with REL_INVALID. */
+  readonly questionsOnly?: boolean;
 }
 
 export interface OutputColumn {

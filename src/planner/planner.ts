@@ -169,6 +169,9 @@ export class Planner implements PlannerContract {
       ...statedPurpose(statement.purpose?.slot ?? null, literals, request, lexed),
       template: lexed.template,
     });
+    if (request.questionsOnly === true) {
+      throw new ServiceError('REL_INVALID', 'this way of asking takes questions only; POST /query takes the statement');
+    }
     return runControl({
       statement,
       literals,

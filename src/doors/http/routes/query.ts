@@ -1,30 +1,15 @@
 /** POST /query: a question in, the governed answer out. Source: specification, "Query" and "Result envelopes". */
-import { Readable } from 'node:stream';
 import { z } from 'zod';
-import { ServiceError } from '../../../errors.ts';
-import { checkText } from '../../../log/value.ts';
 import { writeRowChunks, writeRowsLatin1 } from '../../../planner/formats/json-rows.ts';
 import type { Answer } from '../../../planner/planner-contract.ts';
+import { openBody } from '../answer-body.ts';
+import { envelopeMembers } from '../answer-envelope.ts';
 import type { App, FastifyReply, HttpContext } from '../context.ts';
-import { exactJson } from '../exact-json.ts';
-import { statedPurpose } from '../headers.ts';
-import { invoke, signalOf } from '../invoke.ts';
+import { ask, questionBody } from '../question.ts';
 import { problems } from '../schemas.ts';
 
 /** Answers of more rows leave in pieces, as fast as the client takes them. */
 const rowsInOnePiece = 2_000;
-
-const typoTolerance = z.record(z.string(), z.unknown());
-
-const queryBody = z
-  .object({
-    sql: z.string().describe('one read-only statement'),
-    purpose: z.string().optional().describe('why; recorded in the audit trail'),
-    branch: z.string().optional().describe('branch to read; main by default'),
-    typo_tolerance: typoTolerance.optional(),
-    typoTolerance: typoTolerance.optional(),
-  })
-  .meta({ id: 'Query' });
 
 const provenance = z.object({
   source: z.string(),
@@ -57,22 +42,12 @@ export function registerQuery(app: App, context: HttpContext): void {
     method: 'POST',
     url: '/query',
     config: { access: 'token', action: 'query', bucket: 'read' },
-    schema: { summary: 'Ask in SQL', tags: ['query'], body: queryBody, response: { 200: queryReply, ...problems } },
+    schema: { summary: 'Ask in SQL', tags: ['query'], body: questionBody, response: { 200: queryReply, ...problems } },
     handler: async (request, reply) => {
-      const { sql, purpose, branch } = request.body;
-      checkText(sql, 'the statement');
-      const signal = signalOf(request.raw.socket);
-      const answer = await invoke(context, request, 'query', purpose, (invocation) => {
-        if (branch !== undefined && branch !== invocation.caller.branch) {
-          throw new ServiceError('REL_NOT_FOUND', `no branch ${JSON.stringify(branch.slice(0, 128))}`);
-        }
-        return context.planner.query(invocation, { sql, purpose: statedPurpose(request, purpose), signal });
-      });
+      const answer = await ask(context, request, request.body, { action: 'query' });
       if (answer.rowCount <= rowsInOnePiece) return sendWhole(reply, answer);
-      reply.header('content-type', jsonType);
-      const body = Readable.from(pieces(answer), { objectMode: false });
-      body.on('error', (error) => context.log({ event: 'answer cut off', correlationId: request.id, route: '/query', error }));
-      return reply.send(body);
+      await openBody(context, request, reply, { 'content-type': jsonType })?.sendAll(pieces(answer));
+      return reply;
     },
   });
 }
@@ -83,7 +58,7 @@ export function registerQuery(app: App, context: HttpContext): void {
  */
 function sendWhole(reply: FastifyReply, answer: Answer): FastifyReply {
   let text = `{"rows":${writeRowsLatin1(answer)}`;
-  const rest = `${envelope(answer)}}`;
+  const rest = `${envelopeMembers(answer)}}`;
   text += isAscii(rest) ? rest : Buffer.from(rest, 'utf8').toString('latin1');
   reply.hijack();
   reply.raw.writeHead(200, ['content-type', jsonType, 'content-length', String(text.length)]);
@@ -101,35 +76,5 @@ function isAscii(text: string): boolean {
 function* pieces(answer: Answer): Generator<Buffer, void> {
   yield Buffer.from('{"rows":');
   yield* writeRowChunks(answer);
-  yield Buffer.from(`${envelope(answer)}}`);
-}
-
-const columnNames = new WeakMap<Answer['columns'], string>();
-
-/** Everything after the rows, starting with a comma. */
-function envelope(answer: Answer): string {
-  let columns = columnNames.get(answer.columns);
-  if (columns === undefined) {
-    columns = JSON.stringify(answer.columns.map((column) => column.name));
-    columnNames.set(answer.columns, columns);
-  }
-  const ms = Math.round(answer.processingTimeMs * 1000) / 1000;
-  let text =
-    `,"row_count":${answer.rowCount},"cost_units":${answer.costUnits},"columns":${columns},"processing_time_ms":${ms}` +
-    `,"elapsed_ms":${ms},"estimatedTotalHits":${answer.estimatedTotalHits},"as_of_system":${answer.asOfSystem}`;
-  if (answer.cursor !== null) text += `,"cursor":${JSON.stringify(answer.cursor)}`;
-  if (answer.nextCursor !== null) text += `,"next_cursor":${JSON.stringify(answer.nextCursor)}`;
-  if (answer.provenance !== null) {
-    const entries = answer.provenance.map((entry) => ({
-      source: entry.source,
-      method: entry.method,
-      confidence: entry.confidence,
-      recorded_at: entry.recordedAt,
-      derived_from: entry.derivedFrom,
-    }));
-    text += `,"provenance":${exactJson(entries)}`;
-  }
-  if (answer.plan !== null) text += `,"plan":${JSON.stringify(answer.plan.replace(/\n$/, '').split('\n'))}`;
-  if (answer.actualRows !== null) text += `,"actual_rows":${answer.actualRows}`;
-  return text;
+  yield Buffer.from(`${envelopeMembers(answer)}}`);
 }

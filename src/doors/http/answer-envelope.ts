@@ -1,0 +1,33 @@
+/** An answer's envelope: all that a reply says of the rows beside the rows. Source: specification, "Result envelopes". */
+import type { Answer } from '../../planner/planner-contract.ts';
+import { exactJson } from './exact-json.ts';
+
+const columnNames = new WeakMap<Answer['columns'], string>();
+
+/** Members of a JSON object, each after a comma: what follows the rows. */
+export function envelopeMembers(answer: Answer): string {
+  let columns = columnNames.get(answer.columns);
+  if (columns === undefined) {
+    columns = JSON.stringify(answer.columns.map((column) => column.name));
+    columnNames.set(answer.columns, columns);
+  }
+  const ms = Math.round(answer.processingTimeMs * 1000) / 1000;
+  let text =
+    `,"row_count":${answer.rowCount},"cost_units":${answer.costUnits},"columns":${columns},"processing_time_ms":${ms}` +
+    `,"elapsed_ms":${ms},"estimatedTotalHits":${answer.estimatedTotalHits},"as_of_system":${answer.asOfSystem}`;
+  if (answer.cursor !== null) text += `,"cursor":${JSON.stringify(answer.cursor)}`;
+  if (answer.nextCursor !== null) text += `,"next_cursor":${JSON.stringify(answer.nextCursor)}`;
+  if (answer.provenance !== null) {
+    const entries = answer.provenance.map((entry) => ({
+      source: entry.source,
+      method: entry.method,
+      confidence: entry.confidence,
+      recorded_at: entry.recordedAt,
+      derived_from: entry.derivedFrom,
+    }));
+    text += `,"provenance":${exactJson(entries)}`;
+  }
+  if (answer.plan !== null) text += `,"plan":${JSON.stringify(answer.plan.replace(/\n$/, '').split('\n'))}`;
+  if (answer.actualRows !== null) text += `,"actual_rows":${answer.actualRows}`;
+  return text;
+}

@@ -1,0 +1,72 @@
+/** What the routes that answer questions share: the body they take, and the one step from a question to its answer. */
+import { z } from 'zod';
+import { ServiceError } from '../../errors.ts';
+import type { Action } from '../../governance/gate-contract.ts';
+import { checkText } from '../../log/value.ts';
+import type { Answer } from '../../planner/planner-contract.ts';
+import type { FastifyRequest, HttpContext } from './context.ts';
+import { statedPurpose } from './headers.ts';
+import { invoke, signalOf } from './invoke.ts';
+
+/** Members in snake case, as the specification has them, or in camel case. Source: specification, "Search", shape A. */
+const typoTolerance = z.strictObject({
+  enabled: z.boolean().optional().describe('true by default'),
+  ...inBothCases('min_word_size', z.int().min(0).max(1_000).optional()),
+  ...inBothCases('disable_on_words', z.array(z.string()).optional()),
+  ...inBothCases('disable_on_attributes', z.array(z.string()).optional()),
+});
+
+export const questionBody = z
+  .object({
+    sql: z.string().describe('one read-only statement'),
+    purpose: z.string().optional().describe('why; recorded in the audit trail'),
+    branch: z.string().optional().describe('branch to read; main by default'),
+    ...inBothCases('typo_tolerance', typoTolerance.optional()),
+  })
+  .meta({ id: 'Query' });
+
+export interface Question {
+  readonly sql: string;
+  readonly purpose?: string | undefined;
+  readonly branch?: string | undefined;
+}
+
+export interface AskOptions {
+  readonly action: Action;
+  /** Refuses control statements: nothing may change by a request that proxies and browsers repeat at will. */
+  readonly questionsOnly?: boolean;
+  /** Sees the answer before its access record says that the question succeeded: what it throws is recorded. */
+  readonly prepare?: (answer: Answer) => void;
+}
+
+/** The governed answer. Its access record has been appended when this resolves, so its rows may leave. */
+export async function ask(
+  context: HttpContext,
+  request: FastifyRequest,
+  question: Question,
+  options: AskOptions,
+): Promise<Answer> {
+  const { sql, purpose, branch } = question;
+  checkText(sql, 'the statement');
+  const signal = signalOf(request.raw.socket);
+  return invoke(context, request, options.action, purpose, async (invocation) => {
+    if (branch !== undefined && branch !== invocation.caller.branch) {
+      throw new ServiceError('REL_NOT_FOUND', `no branch ${JSON.stringify(branch.slice(0, 128))}`);
+    }
+    const answer = await context.planner.query(invocation, {
+      sql,
+      purpose: statedPurpose(request, purpose),
+      signal,
+      ...(options.questionsOnly ? { questionsOnly: true } : {}),
+    });
+    options.prepare?.(answer);
+    return answer;
+  });
+}
+
+function inBothCases<Name extends string, T extends z.ZodType>(name: Name, type: T): Record<Name | CamelCase<Name>, T> {
+  const camel = name.replaceAll(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
+  return { [name]: type, [camel]: type } as Record<Name | CamelCase<Name>, T>;
+}
+
+type CamelCase<Name extends string> = Name extends `${infer Head}_${infer Tail}` ? `${Head}${Capitalize<CamelCase<Tail>>}` : Name;
