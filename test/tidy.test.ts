@@ -24,7 +24,9 @@ const vocabulary = new Set([
   'src/log/columns.ts',
   'src/log/vector-builder.ts',
   'src/log/entry.ts',
+  'src/log/canonical-json.ts',
   'src/projections/access-paths.ts',
+  'src/projections/exhibits/seal.ts',
   'src/projections/command.ts',
   'src/projections/catalog/builtin-types.ts',
 ]);

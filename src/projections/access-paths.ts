@@ -131,6 +131,31 @@ export interface AuditReader {
   entries(query: AuditQuery): Promise<AuditPage>;
 }
 
+/** One link of an exhibit as its entry says, without the recipe: that is read from the log, at `leaf`. */
+export interface ExhibitLink {
+  readonly link: number;
+  readonly act: string;
+  readonly principal: string;
+  /** Organisation path of whoever put it there: what the recipe ran under. */
+  readonly path: string | null;
+  /** Nanoseconds. */
+  readonly time: bigint;
+  /** Audit surfaces, and those who may replay. */
+  readonly leaf: number;
+  /** Lower-case hex SHA-256, like the seals. */
+  readonly resultHash: string;
+  readonly previousSeal: string;
+  readonly seal: string;
+}
+
+export interface ExhibitView {
+  readonly id: string;
+  /** Organisation path that it belongs to: its creator's. */
+  readonly path: string | null;
+  /** In order; link n at index n, link 0 being the one that opened it. */
+  readonly links: readonly ExhibitLink[];
+}
+
 /** Everything a snapshot offers, at one branch, position and instant. */
 export interface AccessPaths {
   readonly branch: string;

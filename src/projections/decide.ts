@@ -7,6 +7,8 @@ import type { Command, CommandKind } from './command.ts';
 import type { DecideContext, Decision } from './decision.ts';
 import { decideMint, decideRevoke, decideRotate } from './directory/commands.ts';
 import type { Directory } from './directory/projection.ts';
+import { decideLink } from './exhibits/commands.ts';
+import type { Exhibits } from './exhibits/projection.ts';
 import { decideDelete, decidePut, decideRemove } from './rows/commands.ts';
 import type { Rows } from './rows/projection.ts';
 
@@ -14,6 +16,7 @@ import type { Rows } from './rows/projection.ts';
 export interface CurrentState {
   readonly catalog: Catalog;
   readonly directory: Directory;
+  readonly exhibits: Exhibits;
   readonly rows: Rows;
 }
 
@@ -36,7 +39,7 @@ const deciders: { readonly [K in CommandKind]: Decide<K> } = {
   'fork-branch': refuse,
   'delete-branch': refuse,
   'create-view': refuse,
-  'link-exhibit': refuse,
+  'link-exhibit': (command, { exhibits }, context, next) => decideLink(command, exhibits, context, next),
 };
 
 function refuse(command: Command): never {

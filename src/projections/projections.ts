@@ -1,17 +1,22 @@
 /** The room's front: every projection of the store, fed in order, read through snapshots, asked to decide commands. */
+import { ServiceError } from '../errors.ts';
 import type { CommittedEntry, EntryContext } from '../log/entry.ts';
 import type { Basis, NextPlace } from '../log/log-store.ts';
 import type { AccessPaths } from './access-paths.ts';
+import { CatalogHistory } from './catalog/history.ts';
 import { Catalog } from './catalog/projection.ts';
 import type { Command } from './command.ts';
 import { decide } from './decide.ts';
 import type { Decision } from './decision.ts';
 import { Directory } from './directory/projection.ts';
+import { Exhibits } from './exhibits/projection.ts';
 import type { Projection } from './projection.ts';
 import { Projector } from './projector.ts';
-import { Rows } from './rows/projection.ts';
-import { takeSnapshot } from './snapshot.ts';
 import type { Timeline } from '../log/timeline.ts';
+import type { ColumnType } from '../log/value.ts';
+import { Rows } from './rows/projection.ts';
+import { RowsOfThen } from './rows/rows-of-then.ts';
+import { takeSnapshot } from './snapshot.ts';
 import { Temporal } from './temporal/projection.ts';
 
 export interface ProjectionsOptions {
@@ -26,7 +31,9 @@ export class Projections {
   readonly #temporal = new Temporal();
   readonly timeline: Timeline = this.#temporal.timeline;
   readonly catalog = new Catalog();
+  readonly catalogHistory = new CatalogHistory();
   readonly directory = new Directory();
+  readonly exhibits = new Exhibits();
   readonly rows = new Rows(this.timeline);
   readonly projector: Projector;
   readonly #options: ProjectionsOptions;
@@ -34,7 +41,15 @@ export class Projections {
   constructor(options: ProjectionsOptions) {
     this.#options = options;
     // Rows turn positions into times, so the timeline stands before them.
-    this.projector = new Projector([this.#temporal, this.catalog, this.directory, this.rows, ...(options.more ?? [])]);
+    this.projector = new Projector([
+      this.#temporal,
+      this.catalog,
+      this.catalogHistory,
+      this.directory,
+      this.exhibits,
+      this.rows,
+      ...(options.more ?? []),
+    ]);
   }
 
   apply(entry: CommittedEntry): void {
@@ -44,6 +59,17 @@ export class Projections {
   /** Throws REL_NOT_FOUND for an unknown branch. */
   snapshot(basis: Basis, branch: string): AccessPaths {
     return takeSnapshot(this.catalog, this.rows, basis, branch);
+  }
+
+  /** What was read at an instant that some snapshot had: its rows, under the column types of then. */
+  snapshotOf(instant: bigint, branch: string): AccessPaths {
+    const position = this.timeline.positionAfter(instant);
+    const paths = takeSnapshot(this.catalog, this.rows, { position, instant }, branch);
+    const then = this.catalogHistory.at(branch, position);
+    if (then === undefined) throw new ServiceError('REL_NOT_FOUND', `no branch ${JSON.stringify(branch)} at that instant`);
+    const stored = (type: string, column: string): ColumnType | undefined =>
+      this.rows.table(type)?.columnTypes().get(column)?.type;
+    return { ...paths, catalog: then, rows: new RowsOfThen(paths.rows, then, stored) };
   }
 
   /** Pure: nothing changes until the drafts are appended at `next` and applied. Throws what refuses the command. */

@@ -9,6 +9,6 @@ const committed = histories(12).map((history): readonly CommittedEntry[] => {
   return store.entries;
 });
 
-for (const name of ['temporal', 'catalog', 'directory', 'rows']) {
+for (const name of ['temporal', 'catalog', 'catalog-history', 'directory', 'exhibits', 'rows']) {
   projectionContract({ name, fresh: () => freshProjections().projector, histories: committed });
 }

@@ -147,6 +147,16 @@ const tokenCommands = fc.oneof(
   fc.constantFrom('t1', 't2', 't3').map((id): Command => ({ kind: 'revoke-token', id })),
 );
 
+const exhibitCommands = fc
+  .record({
+    exhibit: fc.constantFrom('e1', 'e2'),
+    open: fc.boolean(),
+    act: fc.constantFrom('query', 'note'),
+    recipe: fc.constantFrom('{}', '{"statement":"SELECT 1"}'),
+    resultHash: fc.constantFrom('0'.repeat(64), 'a'.repeat(64)),
+  })
+  .map((link): Command => ({ kind: 'link-exhibit', ...link }));
+
 const steps = (commands: fc.Arbitrary<Command>): fc.Arbitrary<Step> =>
   fc.record({ command: commands, path: fc.constantFrom(...paths) });
 
@@ -160,6 +170,7 @@ export const histories = (maxLength: number): fc.Arbitrary<Step[]> =>
         { weight: 10, arbitrary: rowCommands },
         { weight: 3, arbitrary: typeCommands },
         { weight: 3, arbitrary: tokenCommands },
+        { weight: 3, arbitrary: exhibitCommands },
       ),
     ),
     { minLength: 1, maxLength },

@@ -59,6 +59,9 @@ export function decideEvolve(
     checkProperty(name, property);
     const before = properties.get(name);
     if (before && sameProperty(before, property)) continue;
+    // Rows have an `id` from the first one on: text, where nobody said otherwise.
+    if (!before && name === 'id' && property.type !== 'string')
+      throw new ServiceError('REL_CONFLICT', 'id is text in a type that was registered without it');
     if (before) checkWidening(existing, name, before, property, stored);
     properties.set(name, property);
     changed = true;

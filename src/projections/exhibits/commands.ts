@@ -1,0 +1,24 @@
+/** The next link of an exhibit: numbered and sealed here, so that links of one turn follow each other. Pure. */
+import { ServiceError } from '../../errors.ts';
+import type { ExhibitBody } from '../../log/entry.ts';
+import type { NextPlace } from '../../log/log-store.ts';
+import { checkIdentifier } from '../../log/value.ts';
+import type { LinkExhibit } from '../command.ts';
+import { type DecideContext, type Decision, decideOne } from '../decision.ts';
+import type { Exhibits } from './projection.ts';
+import { noSeal, sealOf, textHash } from './seal.ts';
+
+export function decideLink(command: LinkExhibit, exhibits: Exhibits, context: DecideContext, next: NextPlace): Decision {
+  checkIdentifier(command.exhibit, 'an exhibit id');
+  const exhibit = exhibits.exhibit(command.exhibit);
+  if (command.open && exhibit !== undefined) throw new ServiceError('REL_CONFLICT', 'an exhibit with this id exists');
+  if (!command.open && exhibit === undefined) throw new ServiceError('REL_NOT_FOUND', 'no such exhibit');
+  const last = exhibit?.links.at(-1);
+  const link = last === undefined ? 0 : last.link + 1;
+  const previousSeal = last?.seal ?? noSeal;
+  const { act, recipe, resultHash } = command;
+  const seal = sealOf({ exhibit: command.exhibit, link, previousSeal, recipeHash: textHash(recipe), resultHash });
+  const body: ExhibitBody = { kind: 'exhibit', exhibit: command.exhibit, link, act, recipe, resultHash, previousSeal, seal };
+  // An exhibit belongs to the governance plane, which never forks: a recipe may name a branch, its link stands on main.
+  return decideOne('link-exhibit', command.exhibit, [{ context: { ...context.entry, branch: 'main' }, body }], next);
+}

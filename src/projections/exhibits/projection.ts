@@ -1,0 +1,82 @@
+/**
+ * Exhibits and their chains of links: seals and where each link's entry is. Recipes stay in the log and are read from
+ * there, so memory grows with links and not with what was asked or noted.
+ */
+import { deserialize, serialize } from 'node:v8';
+import { assert } from '../../errors.ts';
+import type { CommittedEntry } from '../../log/entry.ts';
+import { compareText } from '../../log/value.ts';
+import type { ExhibitLink, ExhibitView } from '../access-paths.ts';
+import { CanonicalHash } from '../canonical-hash.ts';
+import type { CheckpointReader, CheckpointWriter, Projection } from '../projection.ts';
+import { type RemovedFrom, Removals } from './removals.ts';
+
+interface Exhibit extends ExhibitView {
+  readonly links: ExhibitLink[];
+}
+
+export class Exhibits implements Projection {
+  readonly name = 'exhibits';
+  readonly formatVersion = 1;
+  readonly removals = new Removals();
+  readonly #exhibits = new Map<string, Exhibit>();
+
+  exhibit(id: string): ExhibitView | undefined {
+    return this.#exhibits.get(id);
+  }
+
+  apply(entry: CommittedEntry): void {
+    const { body, context } = entry;
+    if (body.kind === 'removal') {
+      const least = body.positions[0];
+      if (least !== undefined) this.removals.add(body.type, context.path, { position: entry.position, least });
+      return;
+    }
+    if (body.kind !== 'exhibit') return;
+    const link: ExhibitLink = {
+      link: body.link,
+      act: body.act,
+      principal: context.principal,
+      path: context.path,
+      time: entry.time,
+      leaf: entry.leaf,
+      resultHash: body.resultHash,
+      previousSeal: body.previousSeal,
+      seal: body.seal,
+    };
+    const exhibit = this.#exhibits.get(body.exhibit);
+    assert((exhibit?.links.length ?? 0) === body.link, 'links of an exhibit are dense from 0');
+    if (exhibit === undefined) this.#exhibits.set(body.exhibit, { id: body.exhibit, path: context.path, links: [link] });
+    else exhibit.links.push(link);
+  }
+
+  async checkpoint(target: CheckpointWriter): Promise<void> {
+    target.section('exhibits', serialize([...this.#exhibits.values()]));
+    target.section('removals', serialize(this.removals.list()));
+  }
+
+  async restore(source: CheckpointReader): Promise<void> {
+    const exhibits = source.section('exhibits');
+    const removals = source.section('removals');
+    assert(exhibits && removals, 'a checkpoint of exhibits has exhibits and removals');
+    this.reset();
+    for (const exhibit of deserialize(exhibits) as Exhibit[]) this.#exhibits.set(exhibit.id, exhibit);
+    for (const { type, path, removals: known } of deserialize(removals) as RemovedFrom[]) {
+      for (const removal of known) this.removals.add(type, path, removal);
+    }
+  }
+
+  reset(): void {
+    this.#exhibits.clear();
+    this.removals.clear();
+  }
+
+  digest(): string {
+    const hash = new CanonicalHash();
+    // Leaves are where entries happen to lie; what they say is the state.
+    const exhibits = [...this.#exhibits.values()].sort((a, b) => compareText(a.id, b.id));
+    for (const { id, path, links } of exhibits) hash.value({ id, path, links: links.map(({ leaf: _, ...link }) => link) });
+    hash.value(this.removals.list());
+    return hash.hex();
+  }
+}

@@ -1,0 +1,110 @@
+/**
+ * Rows under the column types of an earlier catalog. A column that was widened since rests as its wider type; what was
+ * stored before reads back as what it was, value for value: JSON text as the scalar that it was made from.
+ */
+import { assert } from '../../errors.ts';
+import type { Vector } from '../../log/columns.ts';
+import type { Cell, ColumnType } from '../../log/value.ts';
+import { cellAt, VectorBuilder } from '../../log/vector-builder.ts';
+import type { CatalogReader, PathCodes, RowBlock, RowProvenance, RowReader, ScanEstimate, ScanRequest } from '../access-paths.ts';
+import { columnTypeOf } from '../catalog/projection.ts';
+
+/** From what a column was to what it is at rest; null where the vectors are the same. */
+type Change = { readonly then: ColumnType; readonly now: ColumnType } | null;
+
+export class RowsOfThen implements RowReader {
+  readonly #rows: RowReader;
+  readonly #then: CatalogReader;
+  readonly #now: (type: string, column: string) => ColumnType | undefined;
+
+  constructor(rows: RowReader, then: CatalogReader, now: (type: string, column: string) => ColumnType | undefined) {
+    this.#rows = rows;
+    this.#then = then;
+    this.#now = now;
+  }
+
+  scan(request: ScanRequest): Iterator<RowBlock, void> {
+    const changes = request.columns.map((column) => this.#change(request.type, column));
+    const blocks = this.#rows.scan(this.#asked(request));
+    return changes.every((change) => change === null) ? blocks : changedBlocks(blocks, changes);
+  }
+
+  estimate(request: ScanRequest): ScanEstimate {
+    return this.#rows.estimate(this.#asked(request));
+  }
+
+  pathCodes(): PathCodes {
+    return this.#rows.pathCodes();
+  }
+
+  provenanceOf(type: string, systemFrom: bigint, paths?: readonly number[]): RowProvenance | undefined {
+    return this.#rows.provenanceOf(type, systemFrom, paths);
+  }
+
+  /** Zones of a column that changed its type say nothing about values of the old one. */
+  #asked(request: ScanRequest): ScanRequest {
+    const zones = request.zones?.filter(({ column }) => this.#types(request.type, column) === null);
+    return zones === undefined ? request : { ...request, zones };
+  }
+
+  #types(type: string, column: string): Change {
+    const definition = this.#then.type(type);
+    const then = definition && columnTypeOf(definition, column);
+    const now = this.#now(type, column);
+    return then === undefined || now === undefined || then === now ? null : { then, now };
+  }
+
+  #change(type: string, column: string): Change {
+    const change = this.#types(type, column);
+    // An integer that rests as a double is a form in which integers rest anyway.
+    return change !== null && change.then === 'integer' && change.now === 'number' ? null : change;
+  }
+}
+
+function* changedBlocks(blocks: Iterator<RowBlock, void>, changes: readonly Change[]): Generator<RowBlock, void> {
+  try {
+    for (let step = blocks.next(); step.done !== true; step = blocks.next()) {
+      const block = step.value;
+      const columns = block.columns.map((vector, i) => {
+        const change = changes[i] ?? null;
+        return change === null ? vector : changed(vector, change, block);
+      });
+      yield { ...block, columns };
+    }
+  } finally {
+    blocks.return?.();
+  }
+}
+
+/** In the row numbers of the block; rows that it does not select are NULL. */
+function changed(vector: Vector, { then, now }: Exclude<Change, null>, { selection, first, count }: RowBlock): Vector {
+  if (vector.kind === 'null' || count === 0) return vector;
+  const builder = new VectorBuilder(then, count);
+  let row = 0;
+  for (let k = 0; k < count; k++) {
+    const at = selection === null ? first + k : selection[k]!;
+    for (; row < at; row++) builder.appendNull();
+    const cell = cellAt(vector, now, at);
+    builder.append(cell === null ? null : cellOfThen(cell, then, now));
+    row++;
+  }
+  return builder.build();
+}
+
+function cellOfThen(cell: Exclude<Cell, null>, then: ColumnType, now: ColumnType): Cell {
+  assert(now === 'json', `${then} does not become ${now}`);
+  const text = String(cell);
+  switch (then) {
+    case 'integer':
+    case 'timestamp':
+      return BigInt(text);
+    case 'vector':
+      return Float32Array.from(JSON.parse(text) as number[]);
+    case 'string':
+    case 'number':
+    case 'boolean':
+      return JSON.parse(text) as string | number | boolean;
+    case 'json':
+      return text;
+  }
+}
