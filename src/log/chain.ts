@@ -5,7 +5,7 @@ import { decodeEntry, decodeLeaf, leafHashOf, noPreviousHash } from './entry-cod
 import type { CommittedEntry, SealBody } from './entry.ts';
 import type { Keyring } from './keys.ts';
 import type { FrameEntry } from './log-file.ts';
-import { Frontier } from './merkle-tree.ts';
+import { Frontier, type NodeSink } from './merkle-tree.ts';
 import { equalBytes, hexOf } from './sha256.ts';
 
 export interface ChainOptions {
@@ -13,6 +13,8 @@ export interface ChainOptions {
   readonly origin: string;
   /** Recompute the rows root of every entry as well. */
   readonly rows: boolean;
+  /** Keeps the tree's nodes. */
+  readonly nodes?: NodeSink;
 }
 
 /**
@@ -21,7 +23,7 @@ export interface ChainOptions {
  * the leaves before it give.
  */
 export class Chain {
-  readonly tree = new Frontier();
+  readonly tree: Frontier;
   #position = 0;
   #lastInstant: bigint | null = null;
   #previousHash: Uint8Array = noPreviousHash;
@@ -31,6 +33,7 @@ export class Chain {
 
   constructor(options: ChainOptions) {
     this.#options = options;
+    this.tree = new Frontier(0, [], options.nodes ?? null);
   }
 
   /** Entries so far: the number of the next leaf. */

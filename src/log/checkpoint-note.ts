@@ -36,6 +36,12 @@ export function keyHash(name: string, publicKey: Uint8Array): Uint8Array {
   return sha256(Buffer.from(`${name}\n`), Uint8Array.of(ED25519), publicKey).subarray(0, 4);
 }
 
+/** A key as C2SP signed notes write it for verifiers: `<name>+<hex key hash>+<base64 of 0x01 | public key>`. */
+export function verifierKey(name: string, publicKey: Uint8Array): string {
+  const hash = Buffer.from(keyHash(name, publicKey)).toString('hex');
+  return `${name}+${hash}+${Buffer.concat([Uint8Array.of(ED25519), publicKey]).toString('base64')}`;
+}
+
 /** Signed by the log itself: its key is named like its origin. */
 export function signCheckpoint(origin: string, head: TreeHead, signer: NoteSigner): string {
   const text = `${origin}\n${head.size}\n${Buffer.from(head.root).toString('base64')}\n`;

@@ -213,6 +213,12 @@ export function leafHashOf(leaf: Uint8Array): Uint8Array {
 
 const leafPrefix = new Uint8Array(1);
 
+/** Where a leaf stands, nothing else of it looked at: for a search over many. */
+export function leafSpan(leaf: Uint8Array): Pick<LeafFacts, 'leaf' | 'position' | 'positions'> {
+  const source = new ByteReader(leaf.subarray(2, LEAF_FIXED));
+  return { leaf: source.u64(), position: source.u64(), positions: source.u32() };
+}
+
 export function decodeLeaf(bytes: Uint8Array): LeafFacts {
   const source = new ByteReader(bytes);
   if (bytes.length > LEAF_BYTES_MAX) throw malformed('a leaf over 64 KiB');
@@ -253,6 +259,16 @@ export function decodeEntry(
   keyring: Keyring,
   check: { readonly redacted: boolean; readonly rows: boolean },
 ): CommittedEntry {
+  return decodeEntryWithSecrets(facts, payload, keyring, check).entry;
+}
+
+/** The same, with what the leaves of its rows hide behind: for proofs of single rows. Null for other kinds. */
+export function decodeEntryWithSecrets(
+  facts: LeafFacts,
+  payload: Uint8Array,
+  keyring: Keyring,
+  check: { readonly redacted: boolean; readonly rows: boolean },
+): { readonly entry: CommittedEntry; readonly secrets: RowSecrets | null } {
   if (!check.redacted && !equalBytes(sha256(payload), facts.payloadDigest))
     throw malformed('the payload does not match its digest');
   const { body, secrets } = decodeBody(openPayload(payload, keyring));
@@ -268,7 +284,7 @@ export function decodeEntry(
     if (!equalBytes(root, facts.rowsRoot)) throw malformed('the rows do not give the root that their leaf commits to');
   }
   const { context, leaf, position, positions, time } = facts;
-  return { context, body, leaf, position, positions, time };
+  return { entry: { context, body, leaf, position, positions, time }, secrets };
 }
 
 export function openPayload(payload: Uint8Array, keyring: Keyring): Uint8Array {

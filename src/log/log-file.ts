@@ -190,15 +190,18 @@ export class FrameScanner {
   readonly #disk: DiskFile;
   readonly #file: number;
   readonly #length: number;
+  readonly #chunkBytes: number;
   #buffer = new Uint8Array(0);
   #bufferAt = 0;
   /** Where the next frame is expected. */
   offset: number;
 
-  constructor(disk: DiskFile, file: number, length: number, offset = FILE_HEADER_BYTES) {
+  /** `chunkBytes` is how much is read ahead. */
+  constructor(disk: DiskFile, file: number, length: number, offset = FILE_HEADER_BYTES, chunkBytes = CHUNK_BYTES) {
     this.#disk = disk;
     this.#file = file;
     this.#length = length;
+    this.#chunkBytes = chunkBytes;
     this.offset = offset;
   }
 
@@ -271,7 +274,7 @@ export class FrameScanner {
   async #read(offset: number, size: number): Promise<Uint8Array> {
     const skip = offset - this.#bufferAt;
     if (skip >= 0 && skip + size <= this.#buffer.length) return this.#buffer.subarray(skip, skip + size);
-    const want = Math.min(Math.max(size, CHUNK_BYTES), this.#length - offset);
+    const want = Math.min(Math.max(size, this.#chunkBytes), this.#length - offset);
     const buffer = new Uint8Array(want);
     await readFully(this.#disk, buffer, offset);
     this.#buffer = buffer;

@@ -1,10 +1,11 @@
 /** Reading back while the log is open: what had been written when the call was made, verified frame by frame. */
 import { ServiceError } from '../errors.ts';
 import type { Disk } from './disk.ts';
-import { decodeEntry, decodeLeaf } from './entry-codec.ts';
+import { decodeEntry, decodeLeaf, leafSpan } from './entry-codec.ts';
 import type { CommittedEntry } from './entry.ts';
+import type { FrameIndex } from './frame-index.ts';
 import type { Keyring } from './keys.ts';
-import { FrameScanner, frameEntries } from './log-file.ts';
+import { FILE_HEADER_BYTES, type FrameEntry, FrameScanner, frameEntries } from './log-file.ts';
 import { type LogFileRecord, logFileName } from './manifest.ts';
 
 export interface ReadRange {
@@ -22,6 +23,51 @@ export async function* readEntries(range: ReadRange): AsyncGenerator<CommittedEn
     const end = record.state === 'sealed' ? record.firstLeaf + record.leaves : Number.POSITIVE_INFINITY;
     if (end > range.fromLeaf) yield* readFileEntries(range, record);
   }
+}
+
+/** Between two notes of the index lie about so many bytes. */
+const LOOKUP_BYTES = 128 << 10;
+
+export type EntryPlace = { readonly leaf: number } | { readonly position: number };
+
+/**
+ * One entry as it is stored, as views of what was read: the one with this leaf, or the one that covers this position.
+ * Undefined when none that was written does.
+ */
+export async function readStoredEntry(
+  range: Omit<ReadRange, 'fromLeaf' | 'keyring'>,
+  frames: FrameIndex,
+  place: EntryPlace,
+): Promise<FrameEntry | undefined> {
+  const start = 'leaf' in place ? frames.before(place.leaf) : frames.beforePosition(place.position);
+  if (start === undefined) return undefined;
+  let from = start.offset;
+  for (const record of range.files.slice(start.file)) {
+    const path = `${range.logDirectory}/${logFileName(record.number)}`;
+    const file = await range.disk.open(path, 'read');
+    try {
+      const length = record.state === 'sealed' ? record.length : range.openLength;
+      const scanner = new FrameScanner(file, record.number, length, from, LOOKUP_BYTES);
+      for (;;) {
+        const { offset } = scanner;
+        const scanned = await scanner.next();
+        if (scanned.found === 'end') break;
+        if (scanned.found === 'bad') throw new ServiceError('REL_STORAGE', `${path} offset ${offset}: ${scanned.reason}`);
+        const { header } = scanned;
+        if ('leaf' in place && header.firstLeaf + header.entries <= place.leaf) continue;
+        for (const stored of frameEntries(scanned.bytes, header)) {
+          const span = leafSpan(stored.leaf);
+          if ('leaf' in place) {
+            if (span.leaf === place.leaf) return stored;
+          } else if (span.position + span.positions > place.position) return stored;
+        }
+      }
+    } finally {
+      await file.close();
+    }
+    from = FILE_HEADER_BYTES;
+  }
+  return undefined;
 }
 
 async function* readFileEntries(range: ReadRange, record: LogFileRecord): AsyncGenerator<CommittedEntry> {

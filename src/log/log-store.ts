@@ -2,7 +2,10 @@
  * The log as the rooms above see it: an order of entries that is durable, hashed and provable. The embedded default
  * is `LocalLog` in `log.ts`; a replicated log can stand behind the same interface.
  */
+import type { RowSecrets } from './body-codec.ts';
 import type { CommittedEntry, EntryDraft } from './entry.ts';
+import type { LeafFacts } from './entry-codec.ts';
+import type { EntryPlace } from './log-reader.ts';
 
 /** Where the next append will land, and at which nanosecond: position p has time `time + (p - position)`. */
 export interface NextPlace {
@@ -52,6 +55,43 @@ export interface TreeHead {
   readonly root: Uint8Array;
 }
 
+/** A head as a C2SP signed note. */
+export interface SignedHead extends TreeHead {
+  readonly note: string;
+}
+
+/** An entry as it is stored: what is hashed into the tree, and the way to what it seals. */
+export interface StoredEntry {
+  readonly facts: LeafFacts;
+  readonly leaf: Uint8Array;
+  /** Opens the body. Throws REL_STORAGE when it is not what the leaf commits to. */
+  open(): { readonly entry: CommittedEntry; readonly secrets: RowSecrets | null };
+}
+
+/** What proofs over the log are made of. Hashes of entries not yet durable are in the tree too: a head says what counts. */
+export interface LogProofs {
+  /** Verifier key of the log in the form of C2SP signed notes: `<origin>+<key hash>+<key>`. */
+  readonly key: string;
+  /** Leaves that a head can be signed over by now. */
+  readonly durable: number;
+  /** Root and path of RFC 9162 over the first `size` leaves. */
+  root(size: number): Uint8Array;
+  leafHash(leaf: number): Uint8Array;
+  inclusion(leaf: number, size: number): readonly Uint8Array[];
+  consistency(first: number, second: number): readonly Uint8Array[];
+  /** `width` node hashes of a C2SP tile; null unless a tree of `size` leaves has them all. */
+  tile(level: number, index: number, width: number, size: number): Uint8Array | null;
+  /**
+   * The newest signed head that is stored; where it covers fewer than `leaves`, one is made: over what is durable, after
+   * an fsync where that is needed. Throws REL_UNAVAILABLE when the log has failed before it could be.
+   */
+  head(leaves: number): Promise<SignedHead>;
+  /** A head of an earlier size, which a stored one covers. */
+  headAt(size: number): Promise<SignedHead>;
+  /** Undefined when no entry that was written has this leaf, or covers this position. */
+  entry(place: EntryPlace): Promise<StoredEntry | undefined>;
+}
+
 export interface LogStatus {
   readonly state: 'open' | 'failed' | 'draining' | 'closed';
   readonly logId: string;
@@ -79,6 +119,7 @@ export interface LogStore {
   /** Calls back, in order and in the turn in which it becomes true, whenever more positions are visible. */
   onVisible(listener: (basis: Basis) => void): void;
   head(): TreeHead;
+  readonly proofs: LogProofs;
   /** Appends and fsyncs a signed head if anything was written since the last one. */
   seal(): Promise<void>;
   /** Drains, seals, closes. No append succeeds afterwards. */

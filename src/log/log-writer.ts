@@ -11,6 +11,7 @@
 import { assert } from '../errors.ts';
 import type { Disk, DiskFile } from './disk.ts';
 import type { EncodedEntry } from './entry-codec.ts';
+import type { FrameIndex } from './frame-index.ts';
 import { encodeFileHeader, encodeFrame, FILE_HEADER_BYTES, frameBytes, writeFully } from './log-file.ts';
 import { type LogFileRecord, logFileName, type Manifest, writeManifest } from './manifest.ts';
 import type { Frontier } from './merkle-tree.ts';
@@ -35,6 +36,8 @@ export interface LogEnd {
   readonly offset: number;
   readonly tree: Frontier;
   readonly position: number;
+  /** Knows the frames so far; the writer adds its own. */
+  readonly frames: FrameIndex;
 }
 
 export class LogWriter {
@@ -51,6 +54,7 @@ export class LogWriter {
   #durableLeaves: number;
   #sealedBytes: number;
   #abandoned = false;
+  readonly #frames: FrameIndex;
 
   constructor(disk: Disk, directory: string, end: LogEnd, limits: WriterLimits) {
     this.#disk = disk;
@@ -62,6 +66,7 @@ export class LogWriter {
     this.#allocated = end.offset;
     this.#tree = end.tree;
     this.#position = end.position;
+    this.#frames = end.frames;
     this.#durableLeaves = end.tree.size;
     this.#sealedBytes = end.manifest.files.reduce((sum, file) => sum + (file.state === 'sealed' ? file.length : 0), 0);
   }
@@ -77,6 +82,10 @@ export class LogWriter {
 
   get bytes(): number {
     return this.#sealedBytes + this.#offset;
+  }
+
+  get frames(): FrameIndex {
+    return this.#frames;
   }
 
   /** Leaves written, fsynced or not. */
@@ -96,6 +105,7 @@ export class LogWriter {
     const place = { file: this.#current().number, offset: this.#offset, durableThrough: this.#durableLeaves };
     const frame = encodeFrame(place, entries, this.#zerosAfter(size));
     await writeFully(this.#file, frame, this.#offset);
+    this.#frames.note({ file: place.file, offset: this.#offset, firstLeaf: this.leaves, firstPosition: this.#position });
     this.#allocated = Math.max(this.#allocated, this.#offset + frame.length);
     this.#offset += size;
     this.#tree = tree;

@@ -24,8 +24,20 @@ import type { CommittedEntry, EntryBody, EntryContext, EntryDraft } from './entr
 import { GroupCommit } from './group-commit.ts';
 import type { Keyring } from './keys.ts';
 import { FRAME_BYTES_MAX, frameBytes } from './log-file.ts';
-import { readEntries } from './log-reader.ts';
-import type { AppendOptions, Appended, Basis, LogStatus, LogStore, NextPlace, TreeHead, WalSync } from './log-store.ts';
+import { LocalProofs } from './local-proofs.ts';
+import { type ReadRange, readEntries, readStoredEntry } from './log-reader.ts';
+import type {
+  AppendOptions,
+  Appended,
+  Basis,
+  LogProofs,
+  LogStatus,
+  LogStore,
+  NextPlace,
+  SignedHead,
+  TreeHead,
+  WalSync,
+} from './log-store.ts';
 import { defaultWriterLimits, LogWriter, type WriterLimits } from './log-writer.ts';
 import type { Frontier } from './merkle-tree.ts';
 import { checkpointPath, type Recovered, recover } from './recovery.ts';
@@ -73,6 +85,7 @@ export class LocalLog implements LogStore {
   readonly #tree: Frontier;
   readonly #logId: string;
   readonly #recovery: LogStatus['recovery'];
+  readonly proofs: LogProofs;
   readonly #listeners: ((basis: Basis) => void)[] = [];
   readonly #closing = new AbortController();
   #state: State = { at: 'open' };
@@ -86,6 +99,8 @@ export class LocalLog implements LogStore {
   #handedOut: bigint;
   #promised: NextPlace | null = null;
   #sealedLeaves: number;
+  /** Newest head in the checkpoint file. */
+  #stored: SignedHead;
   #lastWriteMs = 0;
   #sealTimer = false;
   #sealing: Promise<void> = Promise.resolve();
@@ -97,12 +112,12 @@ export class LocalLog implements LogStore {
     const log = new LocalLog(options, logDirectory, recovered);
     if (log.#tree.size === 0) await log.#begin();
     // All that was replayed is durable, and from here on the signed head says so.
-    if (log.#tree.size > recovered.checkpointSize) await (log.#sealing = log.#writeCheckpoint(log.#signHead()));
+    if (log.#tree.size > recovered.checkpointSize) await (log.#sealing = log.#store(log.#signed(log.head())));
     if (log.#tree.size > log.#sealedLeaves) log.#sealWhenIdle();
     return log;
   }
 
-  private constructor(options: LocalLogOptions, logDirectory: string, { end, chain, report }: Recovered) {
+  private constructor(options: LocalLogOptions, logDirectory: string, { end, chain, nodes, report }: Recovered) {
     this.#options = options;
     this.#logDirectory = logDirectory;
     this.#writer = new LogWriter(options.disk, logDirectory, end, { ...defaultWriterLimits, ...options.limits });
@@ -114,6 +129,16 @@ export class LocalLog implements LogStore {
     this.#position = this.#visiblePosition = chain.position;
     this.#lastInstant = this.#visibleInstant = this.#handedOut = chain.lastInstant ?? 0n;
     this.#sealedLeaves = chain.sealed;
+    this.#stored = this.#signed(this.head());
+    this.proofs = new LocalProofs({
+      nodes,
+      origin: options.origin,
+      keyring: options.keyring,
+      durable: () => this.#writer.durableLeaves,
+      head: (leaves) => this.#headOver(leaves),
+      sign: (head) => this.#signed(head),
+      read: (place) => readStoredEntry(this.#readable(), this.#writer.frames, place),
+    });
     this.#commits = new GroupCommit(this.#writer, options.walSync, {
       committed: (last) => this.#makeVisible(last),
       failed: (cause) => this.#fail(cause),
@@ -162,15 +187,7 @@ export class LocalLog implements LogStore {
   }
 
   read(fromLeaf: number): AsyncIterable<CommittedEntry> {
-    const { disk, keyring } = this.#options;
-    return readEntries({
-      disk,
-      keyring,
-      logDirectory: this.#logDirectory,
-      files: this.#writer.files,
-      openLength: this.#writer.offset,
-      fromLeaf,
-    });
+    return readEntries({ ...this.#readable(), keyring: this.#options.keyring, fromLeaf });
   }
 
   onVisible(listener: (basis: Basis) => void): void {
@@ -207,6 +224,12 @@ export class LocalLog implements LogStore {
   /** Of the newest entry that was placed: after `close`, what all of the log comes down to. */
   get lastLeafHash(): Uint8Array {
     return this.#previousHash;
+  }
+
+  /** What had been written by now. */
+  #readable(): Pick<ReadRange, 'disk' | 'logDirectory' | 'files' | 'openLength'> {
+    const { files, offset } = this.#writer;
+    return { disk: this.#options.disk, logDirectory: this.#logDirectory, files, openLength: offset };
   }
 
   async #begin(): Promise<void> {
@@ -301,25 +324,47 @@ export class LocalLog implements LogStore {
   async #seal(): Promise<void> {
     if (this.#hasFailed()) throw this.#refusal();
     if (this.#tree.size === this.#sealedLeaves) return;
-    const { acknowledged } = this.#placeOwn({ kind: 'seal', treeSize: this.#tree.size, checkpoint: this.#signHead() });
+    const { acknowledged } = this.#placeOwn({
+      kind: 'seal',
+      treeSize: this.#tree.size,
+      checkpoint: this.#signed(this.head()).note,
+    });
     // The checkpoint beside the log covers the seal as well, so that no durable entry can be missed.
-    const covering = this.#signHead();
+    const covering = this.#signed(this.head());
     this.#sealedLeaves = this.#tree.size;
     await acknowledged;
-    await this.#writeCheckpoint(covering);
+    await this.#store(covering);
   }
 
-  #signHead(): string {
-    return signCheckpoint(this.#options.origin, this.head(), this.#options.keyring.signer);
+  /** A head that was handed out is in the checkpoint file first: no later recovery may cut what somebody holds it to. */
+  async #headOver(leaves: number): Promise<SignedHead> {
+    if (this.#stored.size >= leaves) return this.#stored;
+    assert(leaves <= this.#tree.size, 'a head covers entries that are there');
+    if (this.#writer.durableLeaves < leaves) await this.seal();
+    const before = this.#sealing;
+    const signing = before.then(async () => {
+      const size = this.#writer.durableLeaves;
+      if (this.#stored.size >= leaves) return;
+      if (this.#state.at !== 'open' && this.#state.at !== 'draining') throw this.#refusal();
+      await this.#store(this.#signed({ size, root: this.proofs.root(size) }));
+    });
+    this.#sealing = signing.catch(() => undefined);
+    await signing;
+    return this.#stored;
   }
 
-  async #writeCheckpoint(note: string): Promise<void> {
+  #signed(head: TreeHead): SignedHead {
+    return { ...head, note: signCheckpoint(this.#options.origin, head, this.#options.keyring.signer) };
+  }
+
+  async #store(head: SignedHead): Promise<void> {
     try {
-      await this.#options.disk.replaceFile(checkpointPath(this.#logDirectory), Buffer.from(note));
+      await this.#options.disk.replaceFile(checkpointPath(this.#logDirectory), Buffer.from(head.note));
     } catch (cause) {
       this.#commits.fail(cause);
       throw this.#refusal();
     }
+    this.#stored = head;
   }
 
   #fail(cause: unknown): void {

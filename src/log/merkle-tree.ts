@@ -9,6 +9,11 @@ import { equalBytes, HASH_BYTES, sha256 } from './sha256.ts';
 
 export type NodeHash = (level: number, index: number) => Uint8Array;
 
+/** Gets every complete node of a growing list, in order within its level, in the turn in which it is hashed. */
+export interface NodeSink {
+  keep(level: number, index: number, hash: Uint8Array): void;
+}
+
 const scratch = Buffer.alloc(1 + 2 * HASH_BYTES, 1);
 
 export function hashChildren(left: Uint8Array, right: Uint8Array): Uint8Array {
@@ -20,11 +25,13 @@ export function hashChildren(left: Uint8Array, right: Uint8Array): Uint8Array {
 /** The complete subtrees of a growing list, largest first: all that appending and the root need. */
 export class Frontier {
   readonly #nodes: Uint8Array[];
+  readonly #sink: NodeSink | null;
   #size: number;
 
-  constructor(size = 0, nodes: readonly Uint8Array[] = []) {
+  constructor(size = 0, nodes: readonly Uint8Array[] = [], sink: NodeSink | null = null) {
     this.#size = size;
     this.#nodes = [...nodes];
+    this.#sink = sink;
   }
 
   get size(): number {
@@ -32,9 +39,16 @@ export class Frontier {
   }
 
   append(leafHash: Uint8Array): void {
+    const sink = this.#sink;
     let node = leafHash;
+    let level = 0;
+    let index = this.#size;
+    sink?.keep(level, index, node);
     // A subtree merges with its left neighbour for every trailing one bit of the size before.
-    for (let rest = this.#size; rest % 2 === 1; rest = (rest - 1) / 2) node = hashChildren(this.#nodes.pop()!, node);
+    for (; index % 2 === 1; index = (index - 1) / 2) {
+      node = hashChildren(this.#nodes.pop()!, node);
+      sink?.keep(++level, (index - 1) / 2, node);
+    }
     this.#nodes.push(node);
     this.#size++;
   }
@@ -46,6 +60,7 @@ export class Frontier {
     return root;
   }
 
+  /** Goes on by itself: what is appended to the copy reaches no sink. */
   copy(): Frontier {
     return new Frontier(this.#size, this.#nodes);
   }

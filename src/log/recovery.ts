@@ -14,6 +14,7 @@ import { Chain } from './chain.ts';
 import { openCheckpoint } from './checkpoint-note.ts';
 import type { Disk, DiskFile } from './disk.ts';
 import type { CommittedEntry } from './entry.ts';
+import { FrameIndex } from './frame-index.ts';
 import type { Keyring } from './keys.ts';
 import {
   decodeFileHeader,
@@ -29,6 +30,7 @@ import type { LogStatus, TreeHead } from './log-store.ts';
 import { createLogFile, type LogEnd } from './log-writer.ts';
 import { type LogFileRecord, logFileName, type Manifest, readManifest, writeManifest } from './manifest.ts';
 import { equalBytes, hexOf } from './sha256.ts';
+import { TreeStore } from './tree-store.ts';
 
 export interface RecoveryOptions {
   readonly disk: Disk;
@@ -44,6 +46,8 @@ export interface RecoveryOptions {
 export interface Recovered {
   readonly end: LogEnd;
   readonly chain: Chain;
+  /** All complete nodes of the chain's tree, those of later leaves included. */
+  readonly nodes: TreeStore;
   /** Size that the checkpoint file covers; 0 without one. */
   readonly checkpointSize: number;
   readonly report: LogStatus['recovery'];
@@ -75,6 +79,8 @@ class Recovery {
   readonly #checkpoint: TreeHead | null;
   /** Leaves before a file that was begun and not listed: the open file was fsynced before that. */
   readonly #nextFileLeaf: number | null;
+  readonly #nodes = new TreeStore();
+  readonly #frames = new FrameIndex();
   readonly #chain: Chain;
   /** Leaves that some frame says were durable. */
   #claimed = 0;
@@ -87,7 +93,7 @@ class Recovery {
     this.#options = options;
     this.#checkpoint = checkpoint;
     this.#nextFileLeaf = nextFileLeaf;
-    this.#chain = new Chain({ keyring: options.keyring, origin: options.origin, rows: false });
+    this.#chain = new Chain({ keyring: options.keyring, origin: options.origin, rows: false, nodes: this.#nodes });
     this.#sliceStart = options.clock.monotonicMs();
   }
 
@@ -109,8 +115,16 @@ class Recovery {
     }
     const cutFrom = cutBytes > 0 ? `${logFileName(open.number)} offset ${end.offset} (leaf ${this.#chain.leaves})` : null;
     return {
-      end: { manifest, file, offset: end.offset, tree: this.#chain.tree.copy(), position: this.#chain.position },
+      end: {
+        manifest,
+        file,
+        offset: end.offset,
+        tree: this.#chain.tree.copy(),
+        position: this.#chain.position,
+        frames: this.#frames,
+      },
       chain: this.#chain,
+      nodes: this.#nodes,
       checkpointSize: this.#checkpoint?.size ?? 0,
       report: { cutBytes, cutFrom, replayedLeaves: this.#chain.leaves },
     };
@@ -181,6 +195,7 @@ class Recovery {
       try {
         this.#checkClaims(scanned.header);
         this.#noteDoubt(scanned.header);
+        this.#frames.note({ file: number, offset, firstLeaf: this.#chain.leaves, firstPosition: this.#chain.position });
         for (const stored of frameEntries(scanned.bytes, scanned.header)) {
           const entry = this.#chain.follow(stored);
           this.#checkHead();

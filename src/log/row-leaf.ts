@@ -58,13 +58,42 @@ export function rowsRoot(
   return tree.root();
 }
 
-/** Leaf hashes of all rows, 32 bytes each: for proofs of single rows and for dropping one. */
+/** Leaf hashes of all rows, 32 bytes each: for dropping one. */
 export function rowLeafHashes(body: RowsBody, path: string | null, salts: Uint8Array): Uint8Array {
-  const rows = body.ops.length;
-  const hasher = new RowHasher(body, path);
-  const hashes = Buffer.alloc(rows * HASH_BYTES);
-  for (let row = 0; row < rows; row++) hashes.write(hasher.hash(row, salts), row * HASH_BYTES, HASH_BYTES, 'binary');
-  return new Uint8Array(hashes.buffer, hashes.byteOffset, hashes.length);
+  return new RowLeaves(body, path, salts).hashes(0, body.ops.length);
+}
+
+/** The leaves of one entry, a few at a time: for proofs of single rows out of entries of many. */
+export class RowLeaves {
+  readonly #hasher: RowHasher;
+  readonly #path: string | null;
+  readonly #salts: Uint8Array;
+
+  constructor(body: RowsBody, path: string | null, salts: Uint8Array) {
+    this.#hasher = new RowHasher(body, path);
+    this.#path = path;
+    this.#salts = salts;
+  }
+
+  /** Of rows first .. end-1, 32 bytes each. */
+  hashes(first: number, end: number): Uint8Array {
+    this.#hasher.restart(this.#path);
+    const hashes = Buffer.alloc((end - first) * HASH_BYTES);
+    for (let row = first; row < end; row++) {
+      hashes.write(this.#hasher.hash(row, this.#salts), (row - first) * HASH_BYTES, HASH_BYTES, 'binary');
+    }
+    return new Uint8Array(hashes.buffer, hashes.byteOffset, hashes.length);
+  }
+
+  /** The canonical bytes of a row, its salt left out. */
+  row(row: number): Uint8Array {
+    this.#hasher.restart(this.#path);
+    return this.#hasher.bytes(row, this.#salts);
+  }
+
+  salt(row: number): Uint8Array {
+    return this.#salts.slice(row * SALT_BYTES, (row + 1) * SALT_BYTES);
+  }
 }
 
 /** 0x01, left, right: what every inner node is the hash of. */
@@ -172,15 +201,30 @@ class RowHasher {
     this.#rowBytesMax = this.#start + 64 + (this.#pk?.cellBytesMax ?? 4) + cells;
   }
 
+  /** Writes what rows share once more: another hasher has used the scratch bytes since. */
+  restart(path: string | null): void {
+    this.#writeShared(path);
+  }
+
   /** SHA-256 as a binary string. */
   hash(row: number, salts: Uint8Array): string {
+    const end = this.#write(row, salts);
+    const view = end < 4096 ? (views[end] ??= scratch.subarray(0, end)) : scratch.subarray(0, end);
+    return crypto.hash('sha256', view, 'binary');
+  }
+
+  /** A copy of what is hashed behind the salt. */
+  bytes(row: number, salts: Uint8Array): Uint8Array {
+    return scratch.slice(1 + SALT_BYTES, this.#write(row, salts));
+  }
+
+  /** 0x00, salt, row over the scratch bytes; where they end. */
+  #write(row: number, salts: Uint8Array): number {
     const closes = this.#body.closeOffsets[row + 1]! - this.#body.closeOffsets[row]!;
     reserve(this.#rowBytesMax + closes * 8);
     const salt = row * SALT_BYTES;
     for (let i = 0; i < SALT_BYTES; i++) scratch[1 + i] = salts[salt + i]!;
-    const end = this.#writeRow(row, scratch, scratchView);
-    const view = end < 4096 ? (views[end] ??= scratch.subarray(0, end)) : scratch.subarray(0, end);
-    return crypto.hash('sha256', view, 'binary');
+    return this.#writeRow(row, scratch, scratchView);
   }
 
   #writeShared(path: string | null): number {

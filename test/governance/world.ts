@@ -9,7 +9,16 @@ import type { Action, Invocation } from '../../src/governance/gate-contract.ts';
 import { Gate, type GateParts, type GateSettings, type GovernedState } from '../../src/governance/gate.ts';
 import type { AccessRecord, CommittedEntry, EntryDraft, TokenRecord, TypeDefinition } from '../../src/log/entry.ts';
 import { positionsOf } from '../../src/log/entry.ts';
-import type { Appended, AppendOptions, Basis, Durability, LogStatus, LogStore, NextPlace } from '../../src/log/log-store.ts';
+import type {
+  Appended,
+  AppendOptions,
+  Basis,
+  Durability,
+  LogProofs,
+  LogStatus,
+  LogStore,
+  NextPlace,
+} from '../../src/log/log-store.ts';
 import { FOREVER } from '../../src/log/timestamp.ts';
 import {
   pathColumn,
@@ -72,6 +81,10 @@ export class FakeLog implements LogStore {
     const last = this.entries.at(-1);
     const position = last === undefined ? 0 : last.position + last.positions;
     return { position, time: 1000n + BigInt(position) };
+  }
+
+  get proofs(): LogProofs {
+    throw new Error('this log proves nothing');
   }
 
   basis(): Basis {

@@ -1,0 +1,75 @@
+/** Proofs over a local log: paths from the nodes in memory, leaves from the frame that holds them. */
+import { assert } from '../errors.ts';
+import { verifierKey } from './checkpoint-note.ts';
+import { decodeEntryWithSecrets, decodeLeaf } from './entry-codec.ts';
+import type { Keyring } from './keys.ts';
+import type { FrameEntry } from './log-file.ts';
+import type { EntryPlace } from './log-reader.ts';
+import type { LogProofs, SignedHead, StoredEntry, TreeHead } from './log-store.ts';
+import type { TreeStore } from './tree-store.ts';
+
+export interface LocalProofsParts {
+  readonly nodes: TreeStore;
+  readonly origin: string;
+  readonly keyring: Keyring;
+  readonly durable: () => number;
+  /** The newest stored head, made anew where it covers too little. */
+  readonly head: (leaves: number) => Promise<SignedHead>;
+  readonly sign: (head: TreeHead) => SignedHead;
+  readonly read: (place: EntryPlace) => Promise<FrameEntry | undefined>;
+}
+
+export class LocalProofs implements LogProofs {
+  readonly key: string;
+  readonly #parts: LocalProofsParts;
+
+  constructor(parts: LocalProofsParts) {
+    this.key = verifierKey(parts.origin, parts.keyring.signer.publicKey);
+    this.#parts = parts;
+  }
+
+  get durable(): number {
+    return this.#parts.durable();
+  }
+
+  root(size: number): Uint8Array {
+    return this.#parts.nodes.root(size);
+  }
+
+  leafHash(leaf: number): Uint8Array {
+    return this.#parts.nodes.node(0, leaf);
+  }
+
+  inclusion(leaf: number, size: number): readonly Uint8Array[] {
+    return this.#parts.nodes.inclusion(leaf, size);
+  }
+
+  consistency(first: number, second: number): readonly Uint8Array[] {
+    return this.#parts.nodes.consistency(first, second);
+  }
+
+  tile(level: number, index: number, width: number, size: number): Uint8Array | null {
+    return this.#parts.nodes.tile(level, index, width, size);
+  }
+
+  head(leaves: number): Promise<SignedHead> {
+    return this.#parts.head(leaves);
+  }
+
+  async headAt(size: number): Promise<SignedHead> {
+    const newest = await this.#parts.head(size);
+    assert(size <= newest.size, 'an earlier head lies below a stored one');
+    return size === newest.size ? newest : this.#parts.sign({ size, root: this.root(size) });
+  }
+
+  async entry(place: EntryPlace): Promise<StoredEntry | undefined> {
+    const stored = await this.#parts.read(place);
+    if (!stored) return undefined;
+    const facts = decodeLeaf(stored.leaf);
+    return {
+      facts,
+      leaf: stored.leaf,
+      open: () => decodeEntryWithSecrets(facts, stored.payload, this.#parts.keyring, { redacted: stored.redacted, rows: false }),
+    };
+  }
+}
