@@ -1,0 +1,172 @@
+/** One statement put to the store and to SQLite. */
+import { ServiceError } from '../../../src/errors.ts';
+import type { Cell } from '../../../src/log/value.ts';
+import { Planner } from '../../../src/planner/planner.ts';
+import type { Answer } from '../../../src/planner/planner-contract.ts';
+import { analyst, rowsOf, type TestStore } from '../../harness.ts';
+import { featuresOf } from './features.ts';
+import { planShape } from './plan-shape.ts';
+import { ourText, sqliteText } from './render.ts';
+import { shrunk } from './shrink.ts';
+import { Sqlite } from './sqlite.ts';
+import { type Features, StatementGenerator } from './statements.ts';
+import { type QueryNode, totallyOrdered } from './tree.ts';
+import { openWorld, shownCell, smallWorld, type World, worldOf, type WorldShape } from './world.ts';
+
+export interface Mismatch {
+  readonly world: number;
+  readonly index: number;
+  /** What differs, in one line: equal lines are one bug. */
+  readonly what: string;
+  readonly ours: string;
+  readonly theirs: string;
+  readonly answers: string;
+}
+
+export interface DifferentialReport {
+  statements: number;
+  readonly shapes: Set<string>;
+  readonly features: Map<string, number>;
+  readonly mismatches: Mismatch[];
+  /** Statements that both engines refused alike; they compare nothing. */
+  rowsCompared: number;
+}
+
+export interface DifferentialOptions {
+  readonly seed: number;
+  readonly statements: number;
+  readonly features: Features;
+  /** Statements of one world: making one costs as much as some dozen statements. */
+  readonly perWorld?: number;
+  readonly stopAfter?: number;
+  readonly only?: number;
+}
+
+/** Rows that operators exchange at once: small ones put the seams of batches everywhere. */
+const blockSizes = [8_192, 8_192, 1, 3, 7];
+const shapes: readonly WorldShape[] = [smallWorld, smallWorld, smallWorld, { tables: [2, 3], rows: [40, 90] }];
+
+export async function differential(options: DifferentialOptions): Promise<DifferentialReport> {
+  const report: DifferentialReport = { statements: 0, shapes: new Set(), features: new Map(), mismatches: [], rowsCompared: 0 };
+  const perWorld = options.perWorld ?? 250;
+  for (let number = 0; report.statements < options.statements; number++) {
+    const seed = options.seed * 1_000_003 + number;
+    const bench = await Bench.open(worldOf(seed, shapes[number % shapes.length]!), blockSizes[number % blockSizes.length]!);
+    try {
+      for (let index = 0; index < perWorld && report.statements < options.statements; index++) {
+        report.statements++;
+        const query = new StatementGenerator(bench.world, index, options.features).statement();
+        for (const feature of featuresOf(query)) report.features.set(feature, (report.features.get(feature) ?? 0) + 1);
+        await bench.check(query, index, report);
+        if (report.mismatches.length >= (options.stopAfter ?? 10)) return report;
+      }
+    } finally {
+      await bench.close();
+    }
+  }
+  return report;
+}
+
+/** The statement that a mismatch named, put again. */
+export async function again(world: number, index: number, features: Features): Promise<DifferentialReport> {
+  const report: DifferentialReport = { statements: 1, shapes: new Set(), features: new Map(), mismatches: [], rowsCompared: 0 };
+  for (const [i, shape] of [...new Set(shapes)].entries()) {
+    const bench = await Bench.open(worldOf(world, shape), blockSizes[i]!);
+    await bench.check(new StatementGenerator(bench.world, index, features).statement(), index, report);
+    await bench.close();
+  }
+  return report;
+}
+
+/** Both engines over one world. */
+export class Bench {
+  readonly world: World;
+  readonly store: TestStore;
+  readonly #sqlite: Sqlite;
+  readonly #planner: Planner;
+
+  private constructor(world: World, store: TestStore, sqlite: Sqlite, planner: Planner) {
+    this.world = world;
+    this.store = store;
+    this.#sqlite = sqlite;
+    this.#planner = planner;
+  }
+
+  static async open(world: World, blockRows: number): Promise<Bench> {
+    const store = await openWorld(world);
+    const planner = new Planner({ clock: store.clock, limits: { blockRows } });
+    return new Bench(world, store, await Sqlite.of(world, store), planner);
+  }
+
+  async close(): Promise<void> {
+    this.#sqlite.close();
+    await this.store.close();
+  }
+
+  async check(query: QueryNode, index: number, report: DifferentialReport): Promise<void> {
+    const found = await this.#compare(query, report);
+    if (found === null) return;
+    const smallest = await shrunk(query, async (smaller) => (await this.#compare(smaller))?.what === found.what);
+    const { what, answers } = (await this.#compare(smallest)) ?? found;
+    report.mismatches.push({
+      world: this.world.seed,
+      index,
+      what,
+      ours: ourText(smallest),
+      theirs: sqliteText(smallest, this.store.clock.wallNs),
+      answers,
+    });
+  }
+
+  /** What differs; null where nothing does. A statement that SQLite refuses makes no sense and differs in nothing. */
+  async #compare(query: QueryNode, report?: DifferentialReport): Promise<{ what: string; answers: string } | null> {
+    let theirs: Cell[][];
+    try {
+      theirs = this.#sqlite.ask(sqliteText(query, this.store.clock.wallNs));
+    } catch (error) {
+      if (report) return { what: `the generator made no SQL: ${String(error)}`, answers: '' };
+      return null;
+    }
+    let answer: Answer;
+    try {
+      answer = await this.#ask(ourText(query));
+      if (report) report.shapes.add(planShape((await this.#ask(`EXPLAIN ${ourText(query)}`)).plan!));
+    } catch (error) {
+      if (error instanceof ServiceError)
+        return { what: `refused: ${error.code} ${generic(error.message)}`, answers: error.message };
+      return { what: `broke: ${generic(String(error))}`, answers: error instanceof Error ? (error.stack ?? '') : '' };
+    }
+    const types = answer.columns.map(({ type }) => type);
+    const line = (cells: readonly Cell[]): string => cells.map((cell, i) => shownCell(cell, types[i] ?? 'string')).join(' | ');
+    const our = rowsOf(answer).map((row) => line(Object.values(row)));
+    const their = theirs.map(line);
+    if (report) report.rowsCompared += our.length;
+    if (!totallyOrdered(query)) {
+      our.sort();
+      their.sort();
+    }
+    if (our.length === their.length && our.every((each, i) => each === their[i])) return null;
+    return { what: 'rows differ', answers: `ours   ${preview(our, their)}\ntheirs ${preview(their, our)}` };
+  }
+
+  #ask(sql: string): Promise<Answer> {
+    return this.store.invoke(analyst, 'query', (invocation) => this.#planner.query(invocation, { sql }));
+  }
+}
+
+/** Places and names taken out. */
+function generic(message: string): string {
+  return message.replaceAll(/\d+/g, '#').replaceAll(/"[^"]*"/g, '""');
+}
+
+/** The rows that the other side does not have, then those of both. */
+function preview(rows: readonly string[], others: readonly string[]): string {
+  const left = new Map<string, number>();
+  for (const row of others) left.set(row, (left.get(row) ?? 0) + 1);
+  const own = rows.filter((row) => {
+    const count = left.get(row) ?? 0;
+    left.set(row, count - 1);
+    return count <= 0;
+  });
+  return `${rows.length} rows, of which only here: ${own.slice(0, 5).join(' ; ') || 'none (other order)'}`;
+}
