@@ -108,7 +108,8 @@ function draftsOf(records: readonly AccessRecord[]): EntryDraft[] {
         principal: 'annals',
         door: 'gate',
         purpose: null,
-        correlationId: chunk[0]!.correlationId,
+        // Whoever is of the scope of one record may be shown the leaf: it names no request where there are several.
+        correlationId: chunk.length === 1 ? chunk[0]!.correlationId : '',
         policyDigest: '',
       },
       body: { kind: 'access', records: chunk },

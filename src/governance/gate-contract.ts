@@ -3,6 +3,8 @@
  * the invocation itself guarantees that exactly one access record is written on every way out.
  */
 import type { TokenRecord } from '../log/entry.ts';
+import type { SignedHead } from '../log/log-store.ts';
+import type { RowProof } from '../log/row-proof.ts';
 import type { AccessPaths, AuditReader } from '../projections/access-paths.ts';
 import type { Command, Outcome } from '../projections/command.ts';
 import type { Caller } from './caller.ts';
@@ -60,10 +62,73 @@ export interface Invocation {
   submit(command: Command, options?: { readonly sync?: boolean }): Promise<Outcome>;
   /** Access records of the caller's own scope; everybody's for the administrator. */
   audit(): AuditReader;
+  /** Proofs of entries and rows of the caller's own scope; of everybody's for the administrator. */
+  proofs(): ProofReader;
   /** Registered tokens that the caller may know of, by id, without their hashes. */
   tokens(): readonly TokenView[];
   /** The live decision about reading a type, and the rules that determine it. Refuses nothing. */
   explainPolicy(objectType: string | null): PolicyExplanation;
+}
+
+/** Which entry is to be proven: by a position that it covers, by its leaf, or the one that forked a branch. */
+export interface ProofRequest {
+  readonly position?: number;
+  /** Instead: the instant of that position in nanoseconds, as `system_from` of a row has it. */
+  readonly systemFrom?: bigint;
+  readonly leaf?: number;
+  readonly branch?: string;
+  /** Leaves of the tree that it is proven in; the newest signed one by default. */
+  readonly treeSize?: number;
+  /** Size of an earlier tree that is to be proven a prefix of this one. */
+  readonly from?: number;
+  /** `_pk` of a row of the entry. */
+  readonly row?: string;
+}
+
+/** Everything that a verifier needs besides the log's public key. Hashes are SHA-256, trees those of RFC 9162. */
+export interface EntryProof {
+  readonly origin: string;
+  /** As asked for, or the row's own; null for an entry that covers none. */
+  readonly position: number | null;
+  readonly leafIndex: number;
+  readonly leafHash: Uint8Array;
+  readonly leaf: Uint8Array;
+  readonly head: SignedHead;
+  readonly path: readonly Uint8Array[];
+  readonly consistency: PrefixProof | null;
+  readonly row: RowProof | null;
+  readonly branch: {
+    readonly name: string;
+    readonly source: string;
+    readonly shares: string;
+    /** What the leaf commits to beside the sealed body. */
+    readonly statement: string;
+    readonly position: number;
+    /** The log as it was before the branch. */
+    readonly fork: PrefixProof;
+  } | null;
+}
+
+export interface PrefixProof {
+  readonly first: number;
+  readonly second: number;
+  readonly firstRoot: Uint8Array;
+  readonly path: readonly Uint8Array[];
+}
+
+export interface ProofReader {
+  readonly origin: string;
+  /** The log's key, as verifiers take it. */
+  readonly key: string;
+  /** Leaves that are durable by now: no head covers more. */
+  readonly treeSize: number;
+  leafHash(leaf: number): Uint8Array;
+  /** The newest signed head. */
+  head(): Promise<SignedHead>;
+  /** Throws REL_NOT_FOUND for what does not exist and for what the caller may not see, alike. */
+  entry(request: ProofRequest): Promise<EntryProof>;
+  /** `width` node hashes of C2SP tile (level, index). */
+  tile(level: number, index: number, width: number): Promise<Uint8Array>;
 }
 
 export type TokenView = Omit<TokenRecord, 'secretHash'>;

@@ -17,6 +17,7 @@ import type { Settings } from '../config.ts';
 import { assert, ServiceError } from '../errors.ts';
 import type { AccessRecord, CommittedEntry, EntryContext, EntryDraft, TokenRecord } from '../log/entry.ts';
 import type { Appended, Basis, Durability, LogStore, NextPlace } from '../log/log-store.ts';
+import type { Timeline } from '../log/timeline.ts';
 import type { AccessPaths, AuditReader } from '../projections/access-paths.ts';
 import type { AuditProjection } from '../projections/audit/projection.ts';
 import { LogAuditReader } from '../projections/audit/reader.ts';
@@ -39,8 +40,10 @@ import type {
   InvocationFacts,
   InvocationRequest,
   PolicyExplanation,
+  ProofReader,
   TokenView,
 } from './gate-contract.ts';
+import { GovernedProofs } from './proofs.ts';
 import { governSnapshot, ScopeCache, sees } from './governed-snapshot.ts';
 import { StorageCap, type Licence } from './tenancy/licence.ts';
 import { tenantOf } from './tenancy/organization.ts';
@@ -54,6 +57,7 @@ export interface GovernedState {
   /** Feeds every projection, the audit projection included. */
   apply(entry: CommittedEntry): void;
   readonly directory: Pick<Directory, 'token' | 'tokens' | 'size'>;
+  readonly timeline: Pick<Timeline, 'positionAt'>;
 }
 
 export type GateSettings = Pick<
@@ -221,6 +225,32 @@ class GatedInvocation implements Invocation {
       (leaf) => log.read(leaf),
       (recordPath) => everything || sees(path, recordPath),
     );
+  }
+
+  proofs(): ProofReader {
+    this.#admit();
+    this.#authorise({ action: 'audit', objectType: null });
+    const { log, projections } = this.#core.parts;
+    const { credential, path } = this.caller;
+    const everything = credential === 'admin';
+    return new GovernedProofs({
+      proofs: log.proofs,
+      origin: log.status().origin,
+      visible: (entryPath) => everything || sees(path, entryPath),
+      readable: (context, type, systemFrom) => {
+        const { rows } = projections.snapshot(log.basis(), context.branch);
+        const code = rows.pathCodes().codeOf(context.path);
+        return rows.provenanceOf(type, systemFrom, [code]) !== undefined;
+      },
+      positionAt: (systemFrom) => projections.timeline.positionAt(systemFrom),
+      forkOf: async (branch) => {
+        let fork: number | undefined;
+        for await (const { body, position } of log.read(0)) {
+          if (body.kind === 'branch' && body.name === branch) fork = body.change === 'forked' ? position : undefined;
+        }
+        return fork;
+      },
+    });
   }
 
   tokens(): readonly TokenView[] {

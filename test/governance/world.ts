@@ -132,6 +132,7 @@ export class FakeState implements GovernedState {
   readonly types: TypeDefinition[] = [];
   readonly steps: string[];
   readonly audit: AuditProjection;
+  readonly timeline = { positionAt: (instant: bigint): number => Number(instant - 1000n) };
   /** A storage that forgets the scope: what leaves must be filtered all the same. */
   ignoresPaths = false;
   blockRows = 3;

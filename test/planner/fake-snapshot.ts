@@ -73,6 +73,9 @@ export class FakeStore {
       audit: () => {
         throw new Error('no audit here');
       },
+      proofs: () => {
+        throw new Error('nothing to prove here');
+      },
       tokens: () => [],
       explainPolicy: (objectType) => ({ decision: 'allow', because: [`everybody may read ${objectType}`], scope: 'all rows' }),
     };

@@ -92,6 +92,7 @@ function overriding(log: LogStore, methods: Partial<LogStore>): LogStore {
     read: (fromLeaf) => log.read(fromLeaf),
     onVisible: (listener) => log.onVisible(listener),
     head: () => log.head(),
+    proofs: log.proofs,
     seal: () => log.seal(),
     close: () => log.close(),
     ...methods,

@@ -25,8 +25,10 @@ export class RouteTable {
 }
 
 function fits(pattern: readonly string[], segments: readonly string[]): boolean {
+  const open = pattern[pattern.length - 1] === '*';
+  const fixed = open ? pattern.slice(0, -1) : pattern;
   return (
-    pattern.length === segments.length &&
-    pattern.every((part, i) => (part.startsWith(':') ? segments[i] !== '' : part === segments[i]))
+    (open ? segments.length >= pattern.length : segments.length === pattern.length) &&
+    fixed.every((part, i) => (part.startsWith(':') ? segments[i] !== '' : part === segments[i]))
   );
 }

@@ -27,6 +27,7 @@ import { RouteTable } from './route-table.ts';
 import { registerAudit } from './routes/audit.ts';
 import { registerIngest } from './routes/ingest.ts';
 import { registerLater } from './routes/later.ts';
+import { registerProof } from './routes/proof.ts';
 import { registerQuery } from './routes/query.ts';
 import { registerSchema } from './routes/schema.ts';
 import { registerSystem } from './routes/system.ts';
@@ -61,6 +62,7 @@ export async function createHttpDoor(options: HttpDoorOptions): Promise<HttpDoor
   await registerIngest(data, context);
   registerSchema(data, context);
   registerAudit(data, context);
+  registerProof(data, context);
   registerOwnTokens(data, context);
   registerSystem(data, context);
   registerLater(data, context, 'token');

@@ -165,6 +165,15 @@ export class DoorWorld {
         count: async () => ({ count: this.records.length, byAction: { query: this.records.length } }),
         entries: async () => ({ entries: [], next: null }),
       }),
+      proofs: () => ({
+        origin: 'annals.test/log/main',
+        key: 'annals.test/log/main+00000000+AQ==',
+        treeSize: 1,
+        leafHash: () => new Uint8Array(32),
+        head: async () => ({ size: 1, root: new Uint8Array(32), note: 'a note' }),
+        entry: () => Promise.reject(new ServiceError('REL_NOT_FOUND', 'no such entry')),
+        tile: async (_level, _index, width) => new Uint8Array(width * 32),
+      }),
       tokens: () => this.tokens,
       explainPolicy: () => ({ decision: 'allow', because: [], scope: '' }),
     };

@@ -3,6 +3,8 @@ import { z } from 'zod';
 import { ServiceError } from '../../../errors.ts';
 import { parseInstant } from '../../../log/timestamp.ts';
 import type { AuditEntry, AuditPage, AuditQuery } from '../../../projections/access-paths.ts';
+import type { ProofReader } from '../../../governance/gate-contract.ts';
+import { base64 } from '../../proof-document.ts';
 import type { App, HttpContext } from '../context.ts';
 import { invoke } from '../invoke.ts';
 import { nanoseconds, problems } from '../schemas.ts';
@@ -54,10 +56,16 @@ const entry = z
     cost_units: z.number(),
     duration_ms: z.number(),
     correlation_id: z.string(),
+    entry_hash: z.string().describe('leaf hash of the log entry that holds the record, base64'),
+    prev_hash: z.string().describe('leaf hash of the entry before it'),
   })
   .meta({ id: 'AuditEntry' });
 
-export const auditPage = z.object({ entries: z.array(entry), next: z.string().nullable() }).meta({ id: 'AuditPage' });
+const treeSize = z.int().describe('entries that are durable: what a proof can be asked over');
+
+export const auditPage = z
+  .object({ entries: z.array(entry), next: z.string().nullable(), tree_size: treeSize })
+  .meta({ id: 'AuditPage' });
 
 const config = { access: 'token', action: 'audit', bucket: 'read' } as const;
 
@@ -70,12 +78,15 @@ export function registerAudit(app: App, context: HttpContext): void {
       summary: 'Count audit entries',
       tags: ['audit'],
       querystring: countQuery,
-      response: { 200: z.object({ count: z.int(), by_kind: z.record(z.string(), z.int()) }), ...problems },
+      response: {
+        200: z.object({ count: z.int(), tree_size: treeSize, by_kind: z.record(z.string(), z.int()) }),
+        ...problems,
+      },
     },
     handler: (request) =>
       invoke(context, request, 'audit', undefined, async (invocation) => {
         const { count, byAction } = await invocation.audit().count(toFilters(request.query));
-        return { count, by_kind: byAction };
+        return { count, tree_size: invocation.proofs().treeSize, by_kind: byAction };
       }),
   });
 
@@ -93,7 +104,7 @@ export function registerAudit(app: App, context: HttpContext): void {
       invoke(context, request, 'audit', undefined, async (invocation) => {
         const page = await invocation.audit().entries(toAuditQuery(request.query));
         invocation.describe({ rowCount: page.entries.length });
-        return auditShown(page);
+        return auditShown(page, invocation.proofs());
       }),
   });
 }
@@ -104,11 +115,12 @@ export function toAuditQuery(query: z.infer<typeof auditQuery>): AuditQuery {
   return { ...toFilters(query), limit, ...(query.after === undefined ? {} : { after: query.after }) };
 }
 
-export function auditShown(page: AuditPage): { entries: unknown[]; next: string | null } {
-  return { entries: page.entries.map(shown), next: page.next };
+export function auditShown(page: AuditPage, proofs: ProofReader): Record<string, unknown> {
+  const { entries, next } = page;
+  return { entries: entries.map((record) => shown(record, proofs)), next, tree_size: proofs.treeSize };
 }
 
-function shown(record: AuditEntry): Record<string, unknown> {
+function shown(record: AuditEntry, proofs: ProofReader): Record<string, unknown> {
   return {
     leaf_index: record.leaf,
     index_in_entry: record.indexInEntry,
@@ -130,6 +142,8 @@ function shown(record: AuditEntry): Record<string, unknown> {
     cost_units: record.costUnits,
     duration_ms: Math.round(record.durationMs * 1000) / 1000,
     correlation_id: record.correlationId,
+    entry_hash: base64(proofs.leafHash(record.leaf)),
+    prev_hash: base64(record.leaf === 0 ? new Uint8Array(32) : proofs.leafHash(record.leaf - 1)),
   };
 }
 

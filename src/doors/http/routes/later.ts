@@ -34,7 +34,6 @@ const dataRoutes: readonly Row[] = [
   ['GET DELETE', '/tenants/:id/sharing/:aid', '/api/v1/tenants/:id'],
   ['POST', '/api/v1/tenants/:id/suspend', '/api/v1/tenants/:id/resume', '/api/v1/audit/export'],
   ['GET', '/api/v1/tenants/:id/usage', '/api/v1/tenants/usage/summary'],
-  ['GET', '/audit/proof', '/audit/log', '/audit/log/checkpoint'],
   ['GET', '/cluster/nodes', '/cluster/topology'],
   ['POST', '/cluster/rebalance', '/cluster/drain/:node'],
   ['POST', '/exhibits', '/exhibits/:id/links'],

@@ -109,7 +109,7 @@ export function registerAdminTokens(app: App, context: HttpContext): void {
     },
     handler: (request) =>
       invoke(context, request, 'audit', undefined, async (invocation) =>
-        auditShown(await invocation.audit().entries(toAuditQuery(request.query))),
+        auditShown(await invocation.audit().entries(toAuditQuery(request.query)), invocation.proofs()),
       ),
   });
 }
@@ -152,7 +152,7 @@ export function registerOwnTokens(app: App, context: HttpContext): void {
     handler: (request) =>
       invoke(context, request, 'audit', undefined, async (invocation) => {
         const query = { ...toAuditQuery(request.query), principal: callerOf(request).principal };
-        return auditShown(await invocation.audit().entries(query));
+        return auditShown(await invocation.audit().entries(query), invocation.proofs());
       }),
   });
 

@@ -1,0 +1,77 @@
+/** One row out of an entry, proven against the rows root in the entry's leaf: its neighbours appear as hashes of salted bytes. */
+import { assert } from '../errors.ts';
+import { type RowSecrets, saltsOfRows } from './body-codec.ts';
+import { malformed } from './byte-stream.ts';
+import type { Vector } from './columns.ts';
+import type { RowsBody } from './entry.ts';
+import type { LeafFacts } from './entry-codec.ts';
+import { Frontier } from './merkle-tree.ts';
+import { RowLeaves } from './row-leaf.ts';
+import { equalBytes, HASH_BYTES } from './sha256.ts';
+import { TreeStore } from './tree-store.ts';
+
+/** `SHA-256(0x00 | salt | row)` is `rowHash`, and the path of RFC 9162 leads from it to `rowsRoot`. */
+export interface RowProof {
+  readonly pk: string;
+  /** 0-based, among the rows of the entry. */
+  readonly index: number;
+  readonly rowHash: Uint8Array;
+  readonly rowsRoot: Uint8Array;
+  readonly path: readonly Uint8Array[];
+  readonly salt: Uint8Array;
+  /** Canonical bytes, drawn in `row-leaf.ts`. */
+  readonly row: Uint8Array;
+}
+
+/** Rows hashed between two turns of the event loop: a millisecond or two. */
+const SLICE_ROWS = 512;
+
+/** Null for a row of which only the hash is left. */
+export async function proveRow(facts: LeafFacts, body: RowsBody, secrets: RowSecrets, index: number): Promise<RowProof | null> {
+  const rows = body.ops.length;
+  assert(index >= 0 && index < rows, 'the entry has the row');
+  const dropped = secrets.salts === 'explicit' ? secrets.dropped : undefined;
+  if (dropped?.has(index)) return null;
+  const leaves = new RowLeaves(body, facts.context.path, saltsOfRows(secrets, rows));
+  const nodes = new TreeStore();
+  const tree = new Frontier(0, [], nodes);
+  for (let first = 0; first < rows; first += SLICE_ROWS) {
+    if (first > 0) await new Promise((resolve) => setImmediate(resolve));
+    const hashes = leaves.hashes(first, Math.min(rows, first + SLICE_ROWS));
+    for (let at = 0; at < hashes.length; at += HASH_BYTES) {
+      tree.append(dropped?.get(first + at / HASH_BYTES) ?? hashes.slice(at, at + HASH_BYTES));
+    }
+  }
+  if (!equalBytes(tree.root(), facts.rowsRoot)) throw malformed('the rows do not give the root that their leaf commits to');
+  return {
+    pk: pkOf(body.keys.columns[0]!.vector, index),
+    index,
+    rowHash: nodes.node(0, index),
+    rowsRoot: facts.rowsRoot,
+    path: nodes.inclusion(index, rows),
+    salt: leaves.salt(index),
+    row: leaves.row(index),
+  };
+}
+
+/** Rows of this key, in order; a row that was dropped has none. */
+export function rowsOfKey(body: RowsBody, pk: string): number[] {
+  const found: number[] = [];
+  const gone = new Set(body.dropped);
+  const cells = body.keys.columns[0]!.vector;
+  const wanted = Buffer.from(pk);
+  for (let row = 0; row < body.ops.length; row++) {
+    const same =
+      cells.kind === 'text'
+        ? wanted.equals(cells.heap.subarray(cells.offsets[row]!, cells.offsets[row + 1]!))
+        : pkOf(cells, row) === pk;
+    if (same && !gone.has(row)) found.push(row);
+  }
+  return found;
+}
+
+function pkOf(cells: Vector, row: number): string {
+  if (cells.kind === 'dict') return cells.dictionary.text(cells.values[row]!);
+  assert(cells.kind === 'text', 'rows have keys, and keys are text');
+  return Buffer.from(cells.heap.subarray(cells.offsets[row]!, cells.offsets[row + 1]!)).toString('utf8');
+}
