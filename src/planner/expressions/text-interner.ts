@@ -38,6 +38,11 @@ export class TextInterner implements Dictionary {
     return this.#slots[this.#find(source, start, end, hashBytes(source, start, end))] !== 0;
   }
 
+  /** Code of source[start..end), -1 when absent. */
+  codeOfBytes(source: Uint8Array, start: number, end: number): number {
+    return this.#slots[this.#find(source, start, end, hashBytes(source, start, end))]! - 1;
+  }
+
   has(text: string): boolean {
     return this.codeOf(text) >= 0;
   }

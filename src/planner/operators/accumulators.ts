@@ -9,8 +9,9 @@ import { type ColumnType, compareText, I64_MAX, I64_MIN } from '../../log/value.
 import { integerOverflow, numberOverflow } from '../expressions/evaluate.ts';
 import { generated } from '../expressions/generated.ts';
 import type { AggregateCall } from '../logical-plan.ts';
-import { PairNumbers, type ValueNumbers, valueNumbers } from './group-table.ts';
 import type { Batch } from './operator.ts';
+import { PairNumbers } from './pair-numbers.ts';
+import { type ValueNumbers, valueNumbers } from './value-numbers.ts';
 
 export interface Accumulator {
   readonly bytes: number;

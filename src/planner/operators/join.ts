@@ -1,0 +1,238 @@
+/**
+ * Rows of two sides that belong together. One side (`build`, best the one with fewer rows) is held and indexed by its keys, the other goes by. Whichever is held,
+ * the answer is the same to the last row: left rows in order, for each its partners in the order of the right side, and
+ * at the end, for right and full joins, the right rows that have no partner.
+ *
+ * Held on the right: left rows go by and look their partners up. Held on the left: right rows go by, those with a partner
+ * are kept and chained to it, then the left rows are gone through once more.
+ */
+import type { Vector } from '../../log/columns.ts';
+import type { ColumnType } from '../../log/value.ts';
+import { compileFilter, type FilterKernel, KernelCache } from '../expressions/kernel-compiler.ts';
+import type { JoinNode } from '../logical-plan.ts';
+import { RowSink } from './column-sink.ts';
+import { DenseIntegers } from './dense-integers.ts';
+import { EveryRow } from './every-row.ts';
+import { JoinMatches, type Partners } from './join-matches.ts';
+import { NumberedRows } from './numbered-rows.ts';
+import { type Batch, emptyBatch, type Execution, type Operator } from './operator.ts';
+import { Predicate } from './predicate.ts';
+import { type RowIndex, rowsPerStep } from './row-index.ts';
+
+export interface JoinParts {
+  readonly left: Operator;
+  readonly right: Operator;
+  readonly node: JoinNode;
+  readonly residual: KernelCache<FilterKernel> | null;
+  readonly execution: Execution;
+}
+
+/** Kernels of the residual condition of one join node; kept with the plan. */
+export function joinKernels(node: JoinNode): KernelCache<FilterKernel> | null {
+  return node.residual ? new KernelCache(node.residual, compileFilter) : null;
+}
+
+const blockRows = 8_192;
+
+type Pieces<T> = Generator<Batch, T, void>;
+
+export class JoinOperator implements Operator {
+  readonly #parts: JoinParts;
+  readonly #types: readonly ColumnType[];
+  readonly #residual: Predicate | null;
+  readonly #pieces: Pieces<void>;
+  #heads = new Int32Array(0);
+  #held = 0;
+
+  constructor(parts: JoinParts) {
+    const { node, residual, execution } = parts;
+    this.#parts = parts;
+    this.#types = node.leftKeys.map((left, k) =>
+      commonType(node.left.columns[left]!.type, node.right.columns[node.rightKeys[k]!]!.type),
+    );
+    this.#residual = residual && new Predicate(residual, execution);
+    this.#pieces = node.build === 'right' ? this.#holdRight() : this.#holdLeft();
+  }
+
+  next(): Batch | null {
+    const piece = this.#pieces.next();
+    return piece.done ? null : piece.value;
+  }
+
+  close(): void {
+    this.#parts.left.close();
+    this.#parts.right.close();
+  }
+
+  *#holdRight(): Pieces<void> {
+    const { left, right, node } = this.#parts;
+    const sink = new RowSink(node.right.columns.map(({ type }) => type));
+    for (let batch = right.next(); batch !== null; batch = right.next()) {
+      if (batch.count > 0) sink.append(batch);
+      this.#hold(sink.bytes);
+      yield emptyBatch;
+    }
+    if (sink.length === 0 && (node.type === 'inner' || node.type === 'right')) return;
+    const columns = sink.vectors();
+    const index = yield* this.#index(node.rightKeys, columns, sink.length);
+    const { following, unique } = index;
+    const matches = new JoinMatches(node, { columns, rows: sink.length, following, unique }, this.#residual);
+    this.#hold(sink.bytes + index.bytes + matches.bytes);
+    for (let batch = left.next(); batch !== null; batch = left.next()) {
+      if (batch.count === 0) yield emptyBatch;
+      else yield* matches.of(batch, this.#find(index, node.leftKeys, batch));
+    }
+    yield* matches.unmet();
+  }
+
+  *#holdLeft(): Pieces<void> {
+    const { left, right, node } = this.#parts;
+    const sink = new RowSink(node.left.columns.map(({ type }) => type));
+    for (let batch = left.next(); batch !== null; batch = left.next()) {
+      if (batch.count > 0) sink.append(batch);
+      this.#hold(sink.bytes);
+      yield emptyBatch;
+    }
+    if (sink.length === 0 && (node.type === 'inner' || node.type === 'left')) return;
+    const columns = sink.vectors();
+    const index = yield* this.#index(node.leftKeys, columns, sink.length);
+    const held = sink.bytes + index.bytes;
+    const partners = new RowSink(node.right.columns.map(({ type }) => type));
+    const owners = new Owners();
+    const keepsAll = node.type === 'right' || node.type === 'full';
+    for (let batch = right.next(); batch !== null; batch = right.next()) {
+      if (batch.count > 0) {
+        const heads = this.#find(index, node.rightKeys, batch);
+        if (keepsAll) owners.append(heads, batch.count);
+        const kept = keepsAll ? batch : owners.appendOwned(heads, batch);
+        if (kept.count > 0) partners.append(kept);
+        this.#hold(held + partners.bytes + owners.bytes);
+      }
+      yield emptyBatch;
+    }
+    const chains = new Chains(sink.length, owners.values, partners.length);
+    yield* chains.build();
+    const { firsts, following, unique } = chains;
+    const found: Partners = { columns: partners.vectors(), rows: partners.length, following, unique };
+    const matches = new JoinMatches(node, found, this.#residual);
+    this.#hold(held + partners.bytes + owners.bytes + chains.bytes + matches.bytes);
+    for (let first = 0; first < sink.length; first += blockRows) {
+      const batch: Batch = { columns, selection: null, first, count: Math.min(blockRows, sink.length - first) };
+      if (index.unique) yield* matches.of(batch, firsts.subarray(first));
+      else {
+        const heads = this.#find(index, node.leftKeys, batch);
+        for (let j = 0; j < batch.count; j++) heads[j] = heads[j] === 0 ? 0 : firsts[heads[j]! - 1]!;
+        yield* matches.of(batch, heads);
+      }
+    }
+    yield* matches.unmet();
+  }
+
+  /** Makes the index that suits the keys of the held side. */
+  *#index(keys: readonly number[], columns: readonly Vector[], rows: number): Pieces<RowIndex> {
+    const types = this.#types;
+    const vectors = keys.map((key) => columns[key]!);
+    if (keys.length === 0) return yield* paced(EveryRow.build(rows));
+    const dense = keys.length === 1 && types[0] !== 'number' ? yield* paced(DenseIntegers.build(vectors[0]!, rows)) : null;
+    return dense ?? (yield* paced(NumberedRows.build(types, vectors, rows)));
+  }
+
+  #find(index: RowIndex, keys: readonly number[], batch: Batch): Int32Array {
+    if (this.#heads.length < batch.count) this.#heads = new Int32Array(batch.count);
+    const vectors = keys.map((key) => batch.columns[key]!);
+    index.find(vectors, batch, this.#heads);
+    return this.#heads;
+  }
+
+  #hold(bytes: number): void {
+    this.#held = this.#parts.execution.memory.change(this.#held, bytes);
+  }
+}
+
+/** Integers and numbers meet as numbers, text and json as text, instants and integers by their 64 bits. */
+function commonType(left: ColumnType, right: ColumnType): ColumnType {
+  return right === 'number' ? right : left;
+}
+
+function* paced<T>(work: Generator<undefined, T, void>): Pieces<T> {
+  for (;;) {
+    const step = work.next();
+    if (step.done) return step.value;
+    yield emptyBatch;
+  }
+}
+
+/** For each right row that was kept, the first left row + 1 of its key. */
+class Owners {
+  values = new Int32Array(1024);
+  #length = 0;
+  #kept = new Int32Array(0);
+
+  get bytes(): number {
+    return this.values.byteLength;
+  }
+
+  append(heads: Int32Array, count: number): void {
+    this.#reserve(count);
+    this.values.set(heads.subarray(0, count), this.#length);
+    this.#length += count;
+  }
+
+  /** Keeps the rows that have a left row. */
+  appendOwned(heads: Int32Array, batch: Batch): Batch {
+    const { columns, selection, first, count } = batch;
+    this.#reserve(count);
+    if (this.#kept.length < count) this.#kept = new Int32Array(count);
+    let n = 0;
+    for (let j = 0; j < count; j++) {
+      if (heads[j] === 0) continue;
+      this.values[this.#length + n] = heads[j]!;
+      this.#kept[n++] = selection === null ? first + j : selection[j]!;
+    }
+    this.#length += n;
+    return { columns, selection: this.#kept, first: 0, count: n };
+  }
+
+  #reserve(count: number): void {
+    if (this.#length + count <= this.values.length) return;
+    const values = new Int32Array(Math.max(this.values.length * 2, this.#length + count));
+    values.set(this.values);
+    this.values = values;
+  }
+}
+
+/** Right rows chained to the left row that owns them, made from the last to the first. */
+class Chains {
+  /** First right row + 1 by left row. */
+  readonly firsts: Int32Array;
+  readonly following: Int32Array;
+  readonly #owners: Int32Array;
+  unique = true;
+
+  constructor(leftRows: number, owners: Int32Array, rightRows: number) {
+    this.firsts = new Int32Array(leftRows);
+    this.following = new Int32Array(rightRows);
+    this.#owners = owners;
+  }
+
+  get bytes(): number {
+    return this.firsts.byteLength + this.following.byteLength;
+  }
+
+  *build(): Pieces<void> {
+    const { firsts, following } = this;
+    const owners = this.#owners;
+    let shared = 0;
+    for (let row = following.length - 1; row >= 0; row--) {
+      const owner = owners[row]!;
+      if (owner !== 0) {
+        const next = firsts[owner - 1]!;
+        shared |= next;
+        following[row] = next;
+        firsts[owner - 1] = row + 1;
+      }
+      if (row % rowsPerStep === 0) yield emptyBatch;
+    }
+    this.unique = shared === 0;
+  }
+}

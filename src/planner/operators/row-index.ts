@@ -1,0 +1,22 @@
+/** What a join asks of the side that it holds: the rows of a key. */
+import type { Vector } from '../../log/columns.ts';
+import type { Batch } from './operator.ts';
+
+/**
+ * Rows with one key are a chain in the order of rows: `find` gives its first row, `following` the next. A chain costs four
+ * bytes a row and is made back to front in one pass, without counting first.
+ */
+export interface RowIndex {
+  readonly bytes: number;
+  /** Next row with the same key, + 1; 0 ends the chain. */
+  readonly following: Int32Array;
+  /** No two rows share a key. */
+  readonly unique: boolean;
+  /** First row + 1 with the key of each row of a batch into `out`, by place in it; 0 for NULL and where there is none. */
+  find(keys: readonly Vector[], batch: Batch, out: Int32Array): void;
+}
+
+/** Making an index hands control back after every so many rows. */
+export type Building = Generator<undefined, RowIndex, void>;
+
+export const rowsPerStep = 16_384;

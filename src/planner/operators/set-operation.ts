@@ -1,0 +1,91 @@
+/**
+ * UNION, UNION ALL, INTERSECT and EXCEPT. Rows are the same when every column is, NULLs included. Rows come in order of
+ * first appearance, those of left before those of right; intersect and except read right first and keep its rows' groups.
+ */
+import type { SetOperationNode } from '../logical-plan.ts';
+import { GroupTable } from './group-table.ts';
+import { type Batch, emptyBatch, type Execution, type Operator } from './operator.ts';
+
+export class SetOperationOperator implements Operator {
+  readonly #left: Operator;
+  readonly #right: Operator;
+  readonly #op: SetOperationNode['op'];
+  readonly #execution: Execution;
+  readonly #groups: GroupTable;
+  /** By group: `inRight`, and `taken` once it came out. */
+  #marks = new Uint8Array(1024);
+  #kept = new Int32Array(0);
+  #held = 0;
+  #stage: 'left' | 'right' | 'ended';
+
+  constructor(left: Operator, right: Operator, node: SetOperationNode, execution: Execution) {
+    this.#left = left;
+    this.#right = right;
+    this.#op = node.op;
+    this.#execution = execution;
+    this.#groups = new GroupTable(node.columns.map(({ type }) => type));
+    this.#stage = this.#readsRightFirst ? 'right' : 'left';
+  }
+
+  next(): Batch | null {
+    if (this.#stage === 'ended') return null;
+    const batch = (this.#stage === 'left' ? this.#left : this.#right).next();
+    if (batch === null) {
+      this.#stage =
+        this.#stage === (this.#readsRightFirst ? 'left' : 'right') ? 'ended' : this.#stage === 'left' ? 'right' : 'left';
+      return emptyBatch;
+    }
+    if (batch.count === 0) return emptyBatch;
+    if (this.#op === 'union all') return batch;
+    if (this.#stage === 'right' && this.#readsRightFirst) {
+      this.#mark(batch);
+      return emptyBatch;
+    }
+    return this.#keep(batch);
+  }
+
+  close(): void {
+    this.#left.close();
+    this.#right.close();
+  }
+
+  get #readsRightFirst(): boolean {
+    return this.#op === 'intersect' || this.#op === 'except';
+  }
+
+  #mark(batch: Batch): void {
+    const groups = this.#assign(batch);
+    for (let j = 0; j < batch.count; j++) this.#marks[groups[j]!] = inRight;
+  }
+
+  /** Rows of groups that come out and did not yet. */
+  #keep(batch: Batch): Batch {
+    const { columns, selection, first, count } = batch;
+    const groups = this.#assign(batch);
+    const wanted = this.#op === 'intersect' ? inRight : 0;
+    if (this.#kept.length < count) this.#kept = new Int32Array(count);
+    let n = 0;
+    for (let j = 0; j < count; j++) {
+      const group = groups[j]!;
+      if (this.#marks[group] !== wanted) continue;
+      this.#marks[group] = wanted | taken;
+      this.#kept[n++] = selection === null ? first + j : selection[j]!;
+    }
+    return { columns, selection: this.#kept, first: 0, count: n };
+  }
+
+  #assign(batch: Batch): Int32Array {
+    const groups = this.#groups.assign(batch);
+    const size = this.#groups.size;
+    if (this.#marks.length < size) {
+      const marks = new Uint8Array(Math.max(this.#marks.length * 2, size));
+      marks.set(this.#marks);
+      this.#marks = marks;
+    }
+    this.#held = this.#execution.memory.change(this.#held, this.#groups.bytes + this.#marks.length);
+    return groups;
+  }
+}
+
+const inRight = 1;
+const taken = 2;

@@ -1,0 +1,70 @@
+/** Set operations against lists of rows: any columns, layouts and block sizes. */
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import type { Cell, ColumnType } from '../../../src/log/value.ts';
+import type { SetOperationNode } from '../../../src/planner/logical-plan.ts';
+import { SetOperationOperator } from '../../../src/planner/operators/set-operation.ts';
+import { ArraySource, arrayExecution, type CellRow, drain, type Layout } from './array-source.ts';
+
+const cells = {
+  integer: fc.constantFrom<Cell>(0n, 1n, 2n ** 53n, 2n ** 53n + 1n, -(2n ** 63n), null),
+  number: fc.constantFrom<Cell>(0, -0, 1.5, null),
+  string: fc.constantFrom<Cell>('', 'a', 'ä', null),
+  boolean: fc.constantFrom<Cell>(true, false, null),
+} as const;
+const layout: fc.Arbitrary<Layout> = fc.record({
+  blockRows: fc.integer({ min: 1, max: 7 }),
+  sparse: fc.boolean(),
+  text: fc.constantFrom('shared', 'per block', 'plain'),
+  wide: fc.boolean(),
+});
+
+const text = (row: CellRow): string => row.map((cell) => `${typeof cell} ${String(cell === 0 ? 0 : cell)}`).join('|');
+
+function expected(op: SetOperationNode['op'], left: readonly CellRow[], right: readonly CellRow[]): CellRow[] {
+  if (op === 'union all') return [...left, ...right];
+  const inRight = new Set(right.map(text));
+  const from = op === 'union' ? [...left, ...right] : left.filter((row) => inRight.has(text(row)) === (op === 'intersect'));
+  const seen = new Set<string>();
+  return from.filter((row) => !seen.has(text(row)) && seen.add(text(row)));
+}
+
+const operations: readonly SetOperationNode['op'][] = ['union', 'union all', 'intersect', 'except'];
+
+describe.each(operations)('%s', (op) => {
+  test('is what lists of rows say, in order of first appearance, NULLs being the same', () => {
+    const types = fc.array(fc.constantFrom('integer', 'number', 'string', 'boolean'), { minLength: 1, maxLength: 3 });
+    const subject = (types as fc.Arbitrary<(keyof typeof cells)[]>).chain((own) => {
+      const side = fc.array(fc.tuple(...own.map((type) => cells[type])), { maxLength: 16 });
+      return fc.tuple(fc.constant(own as readonly ColumnType[]), side, side, layout, layout);
+    });
+    fc.assert(
+      fc.property(subject, ([own, left, right, leftLayout, rightLayout]) => {
+        const columns = own.map((type, i) => ({ name: `c${i}`, type }));
+        const node = { kind: 'set-operation', op, columns } as unknown as SetOperationNode;
+        const sources = [new ArraySource(own, left, leftLayout), new ArraySource(own, right, rightLayout)] as const;
+        const { rows } = drain(new SetOperationOperator(...sources, node, arrayExecution()), own);
+        expect(rows.map(text)).toEqual(expected(op, left, right).map(text));
+        expect(sources.map(({ closed }) => closed)).toEqual([1, 1]);
+      }),
+      { numRuns: 500 },
+    );
+  });
+
+  test('holds what it remembers of rows under the meter', () => {
+    const rows: CellRow[] = Array.from({ length: 20_000 }, (_, i) => [BigInt(i) * 1_000_003n]);
+    const node = { kind: 'set-operation', op, columns: [{ name: 'n', type: 'integer' }] } as unknown as SetOperationNode;
+    const run = () =>
+      drain(
+        new SetOperationOperator(
+          new ArraySource(['integer'], rows),
+          new ArraySource(['integer'], rows),
+          node,
+          arrayExecution({ bytesMax: 400_000 }),
+        ),
+        ['integer'],
+      );
+    if (op === 'union all') expect(run().rows.length).toBe(40_000);
+    else expect(run).toThrow('bytes of memory');
+  });
+});
