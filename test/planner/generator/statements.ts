@@ -84,6 +84,19 @@ export class StatementGenerator {
     return this.#choices;
   }
 
+  get features(): Features {
+    return this.#features;
+  }
+
+  get world(): World {
+    return this.#world;
+  }
+
+  /** The same generator with other features. */
+  with(features: Features): StatementGenerator {
+    return new StatementGenerator(this.#world, this.#choices.below(1 << 30), features);
+  }
+
   statement(): QueryNode {
     const query = this.#query(2, null);
     const asOf = this.#features.asOf && this.#choices.chance(30) ? this.asOf() : null;

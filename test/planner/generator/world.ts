@@ -163,6 +163,34 @@ export async function openWorld(world: World): Promise<TestStore> {
   return store;
 }
 
+/**
+ * A store in which the tenant `acme` wrote the world's history between the writes of others, who used the same keys, and
+ * one in which nobody else wrote.
+ */
+export async function openGovernedPair(world: World): Promise<{ mixed: TestStore; alone: TestStore }> {
+  const acme: Caller = { ...analyst, principal: 'acme', path: 'acme' };
+  const others: Caller[] = [
+    { ...analyst, principal: 'evil', path: 'acme-evil' },
+    { ...analyst, principal: 'nobody', path: null },
+    { ...analyst, principal: 'ac', path: 'ac' },
+  ];
+  const alone = await TestStore.open('2024-01-01');
+  await loadWorld(world, alone, acme);
+  const mixed = await TestStore.open('2024-01-01');
+  const choices = new Choices(world.seed, 0x60);
+  await loadWorld({ ...world, batches: [] }, mixed, acme);
+  const puts = world.batches.flatMap((batch) => (batch.kind === 'put' ? [batch] : []));
+  for (const batch of world.batches) {
+    mixed.clock.wallNs = batch.at;
+    const foreign = puts.filter(({ table }) => table === batch.table);
+    if (foreign.length > 0) await mixed.put(batch.table, choices.of(foreign).rows, choices.of(others));
+    if (batch.kind === 'put') await mixed.put(batch.table, batch.rows, acme);
+    else await mixed.delete(batch.table, batch.keys, acme);
+  }
+  mixed.clock.wallNs = alone.clock.wallNs;
+  return { mixed, alone };
+}
+
 export function columnOf(column: WorldColumn, table: string | null): ColumnNode {
   const { name, type, size, grain } = column;
   return { kind: 'column', table, name, type, size, grain };
