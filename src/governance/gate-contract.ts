@@ -2,10 +2,10 @@
  * What doors and planner hold of the gate. Two verbs inside one invocation: `snapshot` to read, `submit` to write;
  * the invocation itself guarantees that exactly one access record is written on every way out.
  */
-import type { TokenRecord } from '../log/entry.ts';
+import type { BranchBody, ExhibitBody, TokenRecord } from '../log/entry.ts';
 import type { SignedHead } from '../log/log-store.ts';
 import type { RowProof } from '../log/row-proof.ts';
-import type { AccessPaths, AuditReader } from '../projections/access-paths.ts';
+import type { AccessPaths, AuditReader, ExhibitLink, ExhibitView } from '../projections/access-paths.ts';
 import type { Command, Outcome } from '../projections/command.ts';
 import type { Caller } from './caller.ts';
 
@@ -39,10 +39,17 @@ export interface InvocationRequest {
   readonly correlationId: string;
   /** Set by doors whose every call needs a purpose. */
   readonly purposeRequired?: boolean;
+  /**
+   * Goes on with what an earlier invocation was admitted and charged for, as each delivery of a standing query does: checked
+   * and recorded as any other, but it takes no units and no place among the running queries.
+   */
+  readonly continues?: boolean;
 }
 
 /** What is known of an invocation once it is understood, for its access record. Later calls override earlier ones. */
 export interface InvocationFacts {
+  /** What it turned out to be: a control statement comes in as a query. From here on it is decided as this. */
+  readonly action?: Action;
   readonly objectType?: string;
   readonly template?: string;
   /** Literals of the statement, in order: only their keyed digest is kept. */
@@ -64,6 +71,10 @@ export interface Invocation {
   audit(): AuditReader;
   /** Proofs of entries and rows of the caller's own scope; of everybody's for the administrator. */
   proofs(): ProofReader;
+  /** Exhibits that the caller may know of, and what re-deriving their links takes. */
+  exhibits(): ExhibitDesk;
+  /** Branches that stand, by name; main, which nobody forked, is none of them. Names are store-wide. */
+  branches(): readonly BranchView[];
   /** Registered tokens that the caller may know of, by id, without their hashes. */
   tokens(): readonly TokenView[];
   /** The live decision about reading a type, and the rules that determine it. Refuses nothing. */
@@ -131,6 +142,48 @@ export interface ProofReader {
   tile(level: number, index: number, width: number): Promise<Uint8Array>;
 }
 
+/** What a recipe ran under: the scope of then at the instant of then. */
+export interface PinnedGrant {
+  readonly branch: string;
+  readonly path: string | null;
+  readonly principal: string;
+  readonly roles: readonly string[];
+  readonly attributes: Caller['attributes'];
+  readonly purpose: string | null;
+  /** `as_of_system` of the snapshot that the recipe was run on. */
+  readonly instant: bigint;
+}
+
+export interface ExhibitDesk {
+  /** REL_NOT_FOUND for what does not exist and for what the caller's path does not cover. */
+  exhibit(id: string): ExhibitView;
+  /** True when the caller may be shown the link's recipe, and re-derive it. */
+  mayReplay(link: ExhibitLink): boolean;
+  /** The link as the log holds it, without the stored result. REL_ACL without the right to replay it. */
+  entry(exhibit: ExhibitView, link: ExhibitLink): Promise<Omit<ExhibitBody, 'resultHash'>>;
+  /** A snapshot at the instant and under the scope of a recipe. REL_ACL unless the caller's path covers that scope. */
+  pin(grant: PinnedGrant): GovernedSnapshot;
+  /** True when rows of these types that a pinned snapshot saw were removed for good since. */
+  rowsErasedSince(snapshot: GovernedSnapshot, types: ReadonlySet<string>): boolean;
+  /** Of the log's tree now. */
+  head(): { readonly size: number; readonly root: Uint8Array };
+}
+
+/** A branch as every caller may know it: whose it is, is its maker's own business. */
+export interface BranchView {
+  readonly name: string;
+  readonly source: string;
+  /** Position of the fork: the branch reads what its source held below it. Audit and admin surfaces only. */
+  readonly fork: number;
+  /** Leaf of the entry that forked it; audit and admin surfaces only. */
+  readonly leaf: number;
+  /** Nanosecond of the fork. */
+  readonly instant: bigint;
+  readonly shares: BranchBody['shares'];
+  /** True when this caller may delete it. */
+  readonly own: boolean;
+}
+
 export type TokenView = Omit<TokenRecord, 'secretHash'>;
 
 export interface PolicyExplanation {
@@ -147,4 +200,16 @@ export interface GateContract {
    * can't be, the promise rejects with REL_UNAVAILABLE and no data leaves.
    */
   invoke<T>(caller: Caller, request: InvocationRequest, run: (invocation: Invocation) => Promise<T>): Promise<T>;
+  /**
+   * Calls back, in a turn of its own, once rows of the type that a caller of this path may see were written or removed and
+   * are visible; several writes may be one call. Returns what ends the listening.
+   */
+  onVisible(scope: WriteScope, listener: () => void): () => void;
+}
+
+export interface WriteScope {
+  readonly branch: string;
+  readonly type: string;
+  /** Organisation path of the caller who listens. */
+  readonly path: string | null;
 }

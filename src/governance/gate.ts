@@ -23,7 +23,10 @@ import type { AuditProjection } from '../projections/audit/projection.ts';
 import { LogAuditReader } from '../projections/audit/reader.ts';
 import type { Command, Outcome } from '../projections/command.ts';
 import type { Decision } from '../projections/decision.ts';
+import { unknownBranch } from '../projections/branches/commands.ts';
+import type { BranchRecord, Branches } from '../projections/branches/projection.ts';
 import type { Directory } from '../projections/directory/projection.ts';
+import type { Exhibits } from '../projections/exhibits/projection.ts';
 import { accessRecord, type Ending } from './access-record.ts';
 import { actionOf, touchesRows, typeNamed, unitsAtStart } from './actions.ts';
 import { Quota } from './admission/quota.ts';
@@ -33,31 +36,42 @@ import { authorise, decide, defaultRules, type PolicyRequest, type Rule } from '
 import { checkPurpose, type PurposeRules } from './authorization/purpose.ts';
 import type { Caller } from './caller.ts';
 import { Committer } from './committer.ts';
+import { GovernedExhibits } from './exhibit-desk.ts';
 import type {
+  Action,
+  ExhibitDesk,
   GateContract,
   GovernedSnapshot,
+  BranchView,
   Invocation,
   InvocationFacts,
   InvocationRequest,
+  PinnedGrant,
   PolicyExplanation,
   ProofReader,
   TokenView,
+  WriteScope,
 } from './gate-contract.ts';
 import { GovernedProofs } from './proofs.ts';
 import { governSnapshot, ScopeCache, sees } from './governed-snapshot.ts';
 import { StorageCap, type Licence } from './tenancy/licence.ts';
 import { tenantOf } from './tenancy/organization.ts';
+import { VisibleWrites } from './visible-writes.ts';
 
 /** What the gate holds of the projections. */
 export interface GovernedState {
   /** All projections at one branch and basis, ungoverned. Throws REL_NOT_FOUND for an unknown branch. */
   snapshot(basis: Basis, branch: string): AccessPaths;
+  /** The same as of an instant that some snapshot had, under the column types of then. */
+  snapshotOf(instant: bigint, branch: string): AccessPaths;
   /** Pure: nothing changes until the drafts are appended and applied. Throws what refuses the command. */
   decide(command: Command, context: EntryContext, next: NextPlace): Decision;
   /** Feeds every projection, the audit projection included. */
   apply(entry: CommittedEntry): void;
   readonly directory: Pick<Directory, 'token' | 'tokens' | 'size'>;
+  readonly branches: Pick<Branches, 'branch' | 'idOf' | 'list'>;
   readonly timeline: Pick<Timeline, 'positionAt'>;
+  readonly exhibits: Pick<Exhibits, 'exhibit' | 'removals'>;
 }
 
 export type GateSettings = Pick<
@@ -96,10 +110,12 @@ export class Gate implements GateContract {
   constructor(parts: GateParts) {
     const { log, projections, settings } = parts;
     const committer = new Committer(log, (entry) => projections.apply(entry));
-    this.#trail = new AuditTrail((drafts) => committer.commit(drafts), parts.defer ?? ((task) => void setImmediate(task)));
+    const defer = parts.defer ?? ((task) => void setImmediate(task));
+    this.#trail = new AuditTrail((drafts) => committer.commit(drafts), defer);
     this.#core = {
       parts,
       committer,
+      writes: new VisibleWrites(defer),
       scopes: new ScopeCache(),
       digest: new LiteralDigest(parts.digestKey),
       storage: new StorageCap(parts.licence, () => log.status().bytes, parts.warn),
@@ -130,6 +146,10 @@ export class Gate implements GateContract {
     }
   }
 
+  onVisible(scope: WriteScope, listener: () => void): () => void {
+    return this.#core.writes.listen(scope, listener);
+  }
+
   /** Refuses new invocations and resolves when the running ones have ended, records included. */
   async drain(): Promise<void> {
     this.#draining = true;
@@ -153,6 +173,7 @@ export class Gate implements GateContract {
 interface Core {
   readonly parts: GateParts;
   readonly committer: Committer;
+  readonly writes: VisibleWrites;
   readonly scopes: ScopeCache;
   readonly digest: LiteralDigest;
   readonly storage: StorageCap;
@@ -180,6 +201,8 @@ class GatedInvocation implements Invocation {
   #charged = 0;
   /** The purpose that passed admission; undefined before. */
   #admittedFor: string | null | undefined = undefined;
+  /** Fork of the branch that was admitted: a name that is forked anew meanwhile is another branch. */
+  #branch: number | undefined = undefined;
   #running = false;
   #closed = false;
 
@@ -198,7 +221,7 @@ class GatedInvocation implements Invocation {
 
   snapshot(): GovernedSnapshot {
     this.#admit();
-    this.#authorise({ action: this.#request.action, objectType: null });
+    this.#authorise({ action: this.#action, objectType: null });
     const { parts, scopes, policyEpoch } = this.#core;
     const basis = parts.log.basis();
     this.#basis = basis.instant;
@@ -243,13 +266,31 @@ class GatedInvocation implements Invocation {
         return rows.provenanceOf(type, systemFrom, [code]) !== undefined;
       },
       positionAt: (systemFrom) => projections.timeline.positionAt(systemFrom),
-      forkOf: async (branch) => {
-        let fork: number | undefined;
-        for await (const { body, position } of log.read(0)) {
-          if (body.kind === 'branch' && body.name === branch) fork = body.change === 'forked' ? position : undefined;
-        }
-        return fork;
-      },
+      forkOf: async (branch) => projections.branches.branch(branch)?.fork,
+    });
+  }
+
+  exhibits(): ExhibitDesk {
+    this.#admit();
+    this.#authorise({ action: this.#action, objectType: null });
+    const { log, projections } = this.#core.parts;
+    return new GovernedExhibits({
+      caller: this.caller,
+      exhibits: projections.exhibits,
+      log,
+      mayReplay: () => decide(this.#core.rules, this.#policyRequest({ action: 'replay', objectType: null })).allowed,
+      snapshotOf: (instant, branch) => projections.snapshotOf(instant, branch),
+      govern: (paths, grant) => this.#pinned(paths, grant),
+    });
+  }
+
+  branches(): readonly BranchView[] {
+    this.#admit();
+    this.#authorise({ action: this.#action, objectType: null });
+    return this.#core.parts.projections.branches.list().map((branch) => {
+      const { owner: _, ...view } = branch;
+      const { allowed } = decide(this.#core.rules, this.#policyRequest({ action: 'fork', objectType: null, branch }));
+      return { ...view, own: allowed };
     });
   }
 
@@ -275,6 +316,16 @@ class GatedInvocation implements Invocation {
     };
   }
 
+  /** Under the scope of then; never cached with plans of now. */
+  #pinned(paths: AccessPaths, grant: PinnedGrant): GovernedSnapshot {
+    const { scopes, policyEpoch } = this.#core;
+    const { principal, path, branch, roles, attributes, purpose, instant } = grant;
+    this.#basis = instant;
+    const caller = { ...this.caller, principal, path, branch, roles, attributes };
+    const snapshot = governSnapshot(paths, { caller, purpose, policyEpoch }, scopes);
+    return { ...snapshot, grantKey: `${snapshot.grantKey}\u0000@${instant}` };
+  }
+
   /** Ends the invocation for its holder: nothing can be read or written through it any more. */
   async close(): Promise<void> {
     this.#closed = true;
@@ -291,7 +342,7 @@ class GatedInvocation implements Invocation {
     if (this.#charged > 0) quota.settle(this.caller.principal, costUnits - this.#charged, nowMs);
     return accessRecord({
       caller: this.caller,
-      action: this.#request.action,
+      action: this.#action,
       correlationId: this.correlationId,
       time: this.#time,
       purpose: this.#purpose,
@@ -311,9 +362,10 @@ class GatedInvocation implements Invocation {
     if (command.kind === 'put-rows') this.#core.storage.admitWrite();
     const objectType = typeNamed(command);
     if (objectType !== null) this.describe({ objectType });
-    this.#authorise({ action: actionOf[command.kind], objectType, ...this.#tokenNamed(command) });
+    this.#authorise({ action: actionOf[command.kind], objectType, ...this.#tokenNamed(command), ...this.#branchEnded(command) });
 
     const { log, projections, settings } = this.#core.parts;
+    if (command.kind === 'link-exhibit' && !command.open) this.exhibits().exhibit(command.exhibit);
     const next = log.next();
     const { drafts, outcome } = projections.decide(command, this.#context(), next);
     const acknowledged = drafts.length === 0 ? this.#core.lastAcknowledged : this.#append(drafts, next, options, settings);
@@ -330,6 +382,7 @@ class GatedInvocation implements Invocation {
   ): Promise<Durability> {
     const sync = options.sync === true || settings.SERVICE_DURABILITY === 'sync';
     const appended: Appended = this.#core.committer.commit(drafts, { at, sync });
+    this.#core.writes.placed(drafts, appended);
     // Only `acknowledged` is waited for.
     appended.written.catch(() => undefined);
     this.#core.lastAcknowledged = appended.acknowledged;
@@ -341,12 +394,19 @@ class GatedInvocation implements Invocation {
     assert(!this.#closed, 'an invocation is not used after it has ended');
     this.#core.committer.checkRunning();
     const purpose = this.#purpose;
+    this.#checkBranch();
     if (this.#admittedFor === purpose) return;
     const { caller } = this;
-    if (caller.branch !== 'main') throw new ServiceError('REL_NOT_FOUND', `there is no branch ${caller.branch}`);
     checkPurpose(this.#core.purposes, purpose, caller.purposes, this.#purposeRequired);
-    this.#takeUnits(unitsAtStart[this.#request.action]);
+    if (this.#request.continues !== true) this.#takeUnits(unitsAtStart[this.#action]);
     this.#admittedFor = purpose;
+  }
+
+  #checkBranch(): void {
+    const { branch } = this.caller;
+    const id = this.#core.parts.projections.branches.idOf(branch);
+    if (id === undefined || id !== (this.#branch ?? id)) throw unknownBranch(branch);
+    this.#branch = id;
   }
 
   #takeUnits(units: number): void {
@@ -358,11 +418,11 @@ class GatedInvocation implements Invocation {
     this.#charged = units;
   }
 
-  #authorise(about: Pick<PolicyRequest, 'action' | 'objectType' | 'token'>): void {
+  #authorise(about: Pick<PolicyRequest, 'action' | 'objectType' | 'token' | 'branch'>): void {
     authorise(this.#core.rules, this.#policyRequest(about));
   }
 
-  #policyRequest(about: Pick<PolicyRequest, 'action' | 'objectType' | 'token'>): PolicyRequest {
+  #policyRequest(about: Pick<PolicyRequest, 'action' | 'objectType' | 'token' | 'branch'>): PolicyRequest {
     return { caller: this.caller, purpose: this.#purpose, ...about };
   }
 
@@ -372,14 +432,24 @@ class GatedInvocation implements Invocation {
     return token === undefined ? {} : { token };
   }
 
+  #branchEnded(command: Command): { branch?: BranchRecord } {
+    if (command.kind !== 'delete-branch') return {};
+    const branch = this.#core.parts.projections.branches.branch(command.name);
+    return branch === undefined ? {} : { branch };
+  }
+
+  get #action(): Action {
+    return this.#facts.action ?? this.#request.action;
+  }
+
   get #purpose(): string | null {
     return (this.#facts.purpose ?? this.#request.purpose) || null;
   }
 
   /** A credential limited to purposes says for which of them it touches rows; its own upkeep needs none. */
   get #purposeRequired(): boolean {
-    const { action, purposeRequired } = this.#request;
-    return purposeRequired === true || (this.caller.purposes.length > 0 && touchesRows.has(action));
+    const { purposeRequired } = this.#request;
+    return purposeRequired === true || (this.caller.purposes.length > 0 && touchesRows.has(this.#action));
   }
 
   get #tenantKey(): string {

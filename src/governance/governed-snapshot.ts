@@ -10,6 +10,7 @@ import {
   type AccessPaths,
   type CatalogReader,
   type PathCodes,
+  type RemovalReader,
   type RowBlock,
   type RowProvenance,
   type RowReader,
@@ -34,12 +35,14 @@ export function governSnapshot(paths: AccessPaths, grant: Grant, scopes: ScopeCa
     caller: grant.caller,
     purpose: grant.purpose,
     // A control character can't occur in a path, so no path reads as the null one.
-    grantKey: `${grant.policyEpoch}\u0000${grant.caller.path ?? '\u0000'}`,
+    grantKey: `${grant.policyEpoch}\u0000${paths.branchId}\u0000${grant.caller.path ?? '\u0000'}`,
     branch: paths.branch,
+    branchId: paths.branchId,
     position: paths.position,
     instant: paths.instant,
     catalog: new GovernedCatalog(paths.catalog),
     rows: new GovernedRows(paths.rows, scope),
+    removals: governRemovals(paths.removals, grant.caller.path),
   };
 }
 
@@ -139,6 +142,15 @@ class GovernedRows implements RowReader {
   pathCodes(): PathCodes {
     return noPathCodes;
   }
+}
+
+function governRemovals(removals: RemovalReader, callerPath: string | null): RemovalReader {
+  return {
+    removedAfter: (type, instant) => {
+      refuseClassified(type);
+      return removals.removedAfter(type, instant).filter(({ path }) => sees(callerPath, path));
+    },
+  };
 }
 
 const noPathCodes: PathCodes = { size: 0, path: () => null, codeOf: () => -1 };

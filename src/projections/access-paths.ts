@@ -38,6 +38,12 @@ export interface ScanRequest {
 /** Internal column that carries the organisation path code of each row as `i32`; never offered to a caller. */
 export const pathColumn = '#path';
 
+/**
+ * Internal column that says how each version came about, as `i32` of `rowOp`; never offered to a caller. A DELETE is stored
+ * as a version like any other, and only this tells it from a row whose validity its writer ended.
+ */
+export const opColumn = '#op';
+
 /** Organisation paths by code, dense from 0 and append-only. Code 0 is the null path: rows without a tenant. */
 export interface PathCodes {
   readonly size: number;
@@ -88,6 +94,19 @@ export interface RowReader {
   pathCodes(): PathCodes;
   /** Of the visible version with this system_from in one of these paths (absent: any); undefined when there is none. */
   provenanceOf(type: string, systemFrom: bigint, paths?: readonly number[]): RowProvenance | undefined;
+}
+
+/** Keys that were removed for good at one instant. */
+export interface Removal {
+  /** system time, ns. */
+  readonly instant: bigint;
+  readonly path: string | null;
+  readonly keys: readonly string[];
+}
+
+export interface RemovalReader {
+  /** Removals of rows of the type after this instant, in order. */
+  removedAfter(type: string, instant: bigint): readonly Removal[];
 }
 
 export interface CatalogReader {
@@ -159,10 +178,13 @@ export interface ExhibitView {
 /** Everything a snapshot offers, at one branch, position and instant. */
 export interface AccessPaths {
   readonly branch: string;
+  /** Tells branches apart that had one name, one after the other: position of the fork, 0 for main. */
+  readonly branchId: number;
   /** Positions below this one are visible. Audit and admin surfaces only. */
   readonly position: number;
   /** `as_of_system`: the clock instant of the snapshot, what `now()` means in it. */
   readonly instant: bigint;
   readonly catalog: CatalogReader;
   readonly rows: RowReader;
+  readonly removals: RemovalReader;
 }

@@ -1,6 +1,10 @@
 /** From command kind to the decide function of the projection that owns it: a new kind does not compile without one. */
 import { ServiceError } from '../errors.ts';
 import type { NextPlace } from '../log/log-store.ts';
+import { mainBranch } from '../log/branches.ts';
+import type { CatalogReader } from './access-paths.ts';
+import { decideDeleteBranch, decideFork, unknownBranch } from './branches/commands.ts';
+import type { Branches } from './branches/projection.ts';
 import { decideEvolve, decideRegister } from './catalog/commands.ts';
 import type { Catalog } from './catalog/projection.ts';
 import type { Command, CommandKind } from './command.ts';
@@ -10,10 +14,12 @@ import type { Directory } from './directory/projection.ts';
 import { decideLink } from './exhibits/commands.ts';
 import type { Exhibits } from './exhibits/projection.ts';
 import { decideDelete, decidePut, decideRemove } from './rows/commands.ts';
+import type { BranchRows } from './rows/branch-rows.ts';
 import type { Rows } from './rows/projection.ts';
 
 /** What has been applied, acknowledged or not: two writes of one commit group see each other. */
 export interface CurrentState {
+  readonly branches: Branches;
   readonly catalog: Catalog;
   readonly directory: Directory;
   readonly exhibits: Exhibits;
@@ -28,19 +34,32 @@ type Decide<K extends CommandKind> = (
 ) => Decision;
 
 const deciders: { readonly [K in CommandKind]: Decide<K> } = {
-  'put-rows': (command, { catalog, rows }, context, next) => decidePut(command, catalog, rows, context, next),
-  'delete-rows': (command, { catalog, rows }, context, next) => decideDelete(command, catalog, rows, context, next),
-  'remove-rows': (command, { catalog, rows }, context, next) => decideRemove(command, catalog, rows, context, next),
-  'register-type': (command, { catalog }, context, next) => decideRegister(command, catalog, context, next),
-  'evolve-type': (command, { catalog, rows }, context, next) => decideEvolve(command, catalog, rows, context, next),
-  'mint-token': (command, { directory }, context, next) => decideMint(command, directory, context, next),
-  'rotate-token': (command, { directory }, context, next) => decideRotate(command, directory, context, next),
-  'revoke-token': (command, { directory }, context, next) => decideRevoke(command, directory, context, next),
-  'fork-branch': refuse,
-  'delete-branch': refuse,
+  'put-rows': (command, state, context, next) => decidePut(command, ...onBranch(state, context), context, next),
+  'delete-rows': (command, state, context, next) => decideDelete(command, ...onBranch(state, context), context, next),
+  'remove-rows': (command, state, context, next) => decideRemove(command, ...onBranch(state, context), context, next),
+  'register-type': (command, state, context, next) => decideRegister(command, onBranch(state, context)[0], context, next),
+  'evolve-type': (command, state, context, next) => decideEvolve(command, ...onBranch(state, context), context, next),
+  'mint-token': (command, { directory }, context, next) => decideMint(command, directory, onMain(context), next),
+  'rotate-token': (command, { directory }, context, next) => decideRotate(command, directory, onMain(context), next),
+  'revoke-token': (command, { directory }, context, next) => decideRevoke(command, directory, onMain(context), next),
+  'fork-branch': (command, { branches }, context, next) => decideFork(command, branches, context, next),
+  'delete-branch': (command, { branches }, context, next) => decideDeleteBranch(command, branches, context, next),
   'create-view': refuse,
   'link-exhibit': (command, { exhibits }, context, next) => decideLink(command, exhibits, context, next),
 };
+
+/** Types and rows of the branch that the command is on. Throws REL_NOT_FOUND when there is none of that name. */
+function onBranch({ branches, catalog, rows }: CurrentState, { entry }: DecideContext): [CatalogReader, BranchRows] {
+  const branch = branches.idOf(entry.branch);
+  if (branch === undefined) throw unknownBranch(entry.branch);
+  const types = catalog.on(branch);
+  return [types, rows.on(branch, types)];
+}
+
+/** The directory never forks: a branch can't keep a revoked token alive. */
+function onMain(context: DecideContext): DecideContext {
+  return { ...context, entry: { ...context.entry, branch: mainBranch } };
+}
 
 function refuse(command: Command): never {
   throw new ServiceError('REL_NOT_IMPLEMENTED', `${command.kind} is not implemented`);

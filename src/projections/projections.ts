@@ -3,6 +3,7 @@ import { ServiceError } from '../errors.ts';
 import type { CommittedEntry, EntryContext } from '../log/entry.ts';
 import type { Basis, NextPlace } from '../log/log-store.ts';
 import type { AccessPaths } from './access-paths.ts';
+import { Branches } from './branches/projection.ts';
 import { CatalogHistory } from './catalog/history.ts';
 import { Catalog } from './catalog/projection.ts';
 import type { Command } from './command.ts';
@@ -12,6 +13,7 @@ import { Directory } from './directory/projection.ts';
 import { Exhibits } from './exhibits/projection.ts';
 import type { Projection } from './projection.ts';
 import { Projector } from './projector.ts';
+import { RemovedKeys } from './removed-keys/projection.ts';
 import type { Timeline } from '../log/timeline.ts';
 import type { ColumnType } from '../log/value.ts';
 import { Rows } from './rows/projection.ts';
@@ -30,11 +32,13 @@ export interface ProjectionsOptions {
 export class Projections {
   readonly #temporal = new Temporal();
   readonly timeline: Timeline = this.#temporal.timeline;
+  readonly branches = new Branches();
   readonly catalog = new Catalog();
   readonly catalogHistory = new CatalogHistory();
   readonly directory = new Directory();
   readonly exhibits = new Exhibits();
   readonly rows = new Rows(this.timeline);
+  readonly removedKeys = new RemovedKeys();
   readonly projector: Projector;
   readonly #options: ProjectionsOptions;
 
@@ -43,11 +47,13 @@ export class Projections {
     // Rows turn positions into times, so the timeline stands before them.
     this.projector = new Projector([
       this.#temporal,
+      this.branches,
       this.catalog,
       this.catalogHistory,
       this.directory,
       this.exhibits,
       this.rows,
+      this.removedKeys,
       ...(options.more ?? []),
     ]);
   }
@@ -58,17 +64,20 @@ export class Projections {
 
   /** Throws REL_NOT_FOUND for an unknown branch. */
   snapshot(basis: Basis, branch: string): AccessPaths {
-    return takeSnapshot(this.catalog, this.rows, basis, branch);
+    return takeSnapshot(this.branches, this.catalog, this.rows, this.removedKeys.reader(branch, basis.position), basis, branch);
   }
 
   /** What was read at an instant that some snapshot had: its rows, under the column types of then. */
   snapshotOf(instant: bigint, branch: string): AccessPaths {
     const position = this.timeline.positionAfter(instant);
-    const paths = takeSnapshot(this.catalog, this.rows, { position, instant }, branch);
+    const paths = this.snapshot({ position, instant }, branch);
     const then = this.catalogHistory.at(branch, position);
     if (then === undefined) throw new ServiceError('REL_NOT_FOUND', `no branch ${JSON.stringify(branch)} at that instant`);
     const stored = (type: string, column: string): ColumnType | undefined =>
-      this.rows.table(type)?.columnTypes().get(column)?.type;
+      paths.branchId === 0
+        ? this.rows.table(type)?.columnTypes().get(column)?.type
+        : // On a branch columns read as it declares them now, whatever they rest as.
+          this.catalog.on(paths.branchId).type(type)?.properties[column]?.type;
     return { ...paths, catalog: then, rows: new RowsOfThen(paths.rows, then, stored) };
   }
 

@@ -1,16 +1,34 @@
 /** All projections at one branch, position and instant. */
-import { ServiceError } from '../errors.ts';
 import type { Basis } from '../log/log-store.ts';
-import type { AccessPaths, CatalogReader } from './access-paths.ts';
+import type { AccessPaths, RemovalReader } from './access-paths.ts';
+import { unknownBranch } from './branches/commands.ts';
+import type { Branches } from './branches/projection.ts';
+import type { Catalog } from './catalog/projection.ts';
 import type { Rows } from './rows/projection.ts';
-
-export const mainBranch = 'main';
 
 /**
  * The catalog is that of now: a definition only ever widens, so what a snapshot stored earlier still reads under it, and
- * a column whose entry is not visible yet reads as NULL. Rows are those below the basis.
+ * a column whose entry is not visible yet reads as NULL. Rows are those below the basis. Throws REL_NOT_FOUND for a branch
+ * that does not stand, or whose fork the basis does not cover.
  */
-export function takeSnapshot(catalog: CatalogReader, rows: Rows, basis: Basis, branch: string): AccessPaths {
-  if (branch !== mainBranch) throw new ServiceError('REL_NOT_FOUND', `no branch ${JSON.stringify(branch)}`);
-  return { branch, position: basis.position, instant: basis.instant, catalog, rows: rows.reader(basis.position) };
+export function takeSnapshot(
+  branches: Branches,
+  catalog: Catalog,
+  rows: Rows,
+  removals: RemovalReader,
+  basis: Basis,
+  branch: string,
+): AccessPaths {
+  const branchId = branches.idOf(branch);
+  if (branchId === undefined || (branchId > 0 && branchId >= basis.position)) throw unknownBranch(branch);
+  const types = catalog.on(branchId);
+  return {
+    branch,
+    branchId,
+    position: basis.position,
+    instant: basis.instant,
+    catalog: types,
+    rows: rows.branchReader(branchId, basis.position, types),
+    removals,
+  };
 }

@@ -31,6 +31,8 @@ import { AuditProjection } from '../../src/projections/audit/projection.ts';
 import type { Command, PutRows } from '../../src/projections/command.ts';
 import type { Decision } from '../../src/projections/decision.ts';
 import type { RegisteredToken } from '../../src/projections/directory/projection.ts';
+import { Branches } from '../../src/projections/branches/projection.ts';
+import { Exhibits } from '../../src/projections/exhibits/projection.ts';
 
 export interface Row {
   readonly path: string | null;
@@ -133,6 +135,8 @@ export class FakeState implements GovernedState {
   readonly steps: string[];
   readonly audit: AuditProjection;
   readonly timeline = { positionAt: (instant: bigint): number => Number(instant - 1000n) };
+  readonly exhibits = new Exhibits();
+  readonly branches = new Branches();
   /** A storage that forgets the scope: what leaves must be filtered all the same. */
   ignoresPaths = false;
   blockRows = 3;
@@ -166,9 +170,11 @@ export class FakeState implements GovernedState {
     };
     return {
       branch,
+      branchId: this.branches.idOf(branch) ?? 0,
       position: basis.position,
       instant: basis.instant,
       catalog: { type: (name) => this.types.find((type) => type.name === name), types: () => this.types, ontologyVersion: 1 },
+      removals: { removedAfter: () => [] },
       rows: {
         scan: (request) => this.#blocks(request),
         estimate: (request) => ({ access: 'live', rows: this.#visible(request).length, segments: 1 }),
@@ -180,6 +186,10 @@ export class FakeState implements GovernedState {
         },
       },
     };
+  }
+
+  snapshotOf(instant: bigint, branch: string): AccessPaths {
+    return this.snapshot({ position: Number(instant - 1000n), instant }, branch);
   }
 
   decide(command: Command): Decision {
@@ -216,6 +226,8 @@ export class FakeState implements GovernedState {
     if (this.applyFailure !== null) throw this.applyFailure;
     this.steps.push(`apply ${entry.body.kind}`);
     this.audit.apply(entry);
+    this.exhibits.apply(entry);
+    this.branches.apply(entry);
   }
 
   #visible(request: ScanRequest): readonly Row[] {

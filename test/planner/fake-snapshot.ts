@@ -52,6 +52,7 @@ export class FakeStore {
       purpose: null,
       grantKey: caller.path ?? '',
       branch: 'main',
+      branchId: 0,
       position: 0,
       instant: this.instant,
       catalog: {
@@ -60,6 +61,7 @@ export class FakeStore {
         ontologyVersion: this.ontologyVersion,
       },
       rows: this.#reader(),
+      removals: { removedAfter: () => [] },
     };
   }
 
@@ -75,6 +77,9 @@ export class FakeStore {
       },
       proofs: () => {
         throw new Error('nothing to prove here');
+      },
+      exhibits: () => {
+        throw new Error('no exhibits here');
       },
       tokens: () => [],
       explainPolicy: (objectType) => ({ decision: 'allow', because: [`everybody may read ${objectType}`], scope: 'all rows' }),

@@ -15,6 +15,8 @@ export interface PolicyRequest {
   readonly objectType: string | null;
   /** Token that the action is about (rotating, revoking): whose it is. */
   readonly token?: { readonly id: string; readonly principal: string; readonly tenant: string | null };
+  /** Branch that is to be deleted: the organisation path of whoever made it. */
+  readonly branch?: { readonly name: string; readonly owner: string | null };
 }
 
 export interface Rule {
@@ -82,6 +84,15 @@ export const defaultRules: readonly Rule[] = [
     matches: ({ caller }) => caller.tenant !== null && (caller.path === null || !covers(caller.tenant, caller.path)),
   },
   {
+    id: 'forbid-foreign-branch',
+    effect: 'forbid',
+    says: 'a branch is deleted by its maker’s organisation, or from above it',
+    matches: ({ caller, branch }) =>
+      branch !== undefined &&
+      !administrators.has(caller.credential) &&
+      !(branch.owner === null ? caller.path === null : caller.path !== null && covers(caller.path, branch.owner)),
+  },
+  {
     id: 'permit-own-tenant',
     effect: 'permit',
     says: 'whoever is known may work inside their own tenant',
@@ -91,7 +102,8 @@ export const defaultRules: readonly Rule[] = [
     id: 'permit-administrator',
     effect: 'permit',
     says: 'the administrator runs the store',
-    matches: ({ caller, action }) => administrators.has(caller.credential) && adminActions.has(action),
+    matches: ({ caller, action, branch }) =>
+      administrators.has(caller.credential) && (adminActions.has(action) || branch !== undefined),
   },
   {
     id: 'permit-own-tokens',

@@ -1,75 +1,109 @@
-/** Types as the log's `type` entries left them, over the built-in ones. The ontology version counts those entries. */
+/**
+ * Types as the log's `type` entries left them on each branch, over the built-in ones. A branch starts with its source's
+ * types and ontology version, and goes its own way from there.
+ */
 import { deserialize, serialize } from 'node:v8';
 import { assert } from '../../errors.ts';
+import { BranchTree, type SavedBranches } from '../../log/branches.ts';
 import type { CommittedEntry, PropertyDefinition, TypeDefinition } from '../../log/entry.ts';
-import { type ColumnType, compareText, systemColumns } from '../../log/value.ts';
+import { type ColumnType, systemColumns } from '../../log/value.ts';
 import type { CatalogReader, ReadableColumn } from '../access-paths.ts';
 import { CanonicalHash } from '../canonical-hash.ts';
 import type { CheckpointReader, CheckpointWriter, Projection } from '../projection.ts';
-import { builtinTypes } from './builtin-types.ts';
+import { BranchTypes } from './branch-types.ts';
 
+interface SavedTypes {
+  readonly branch: number;
+  readonly ontologyVersion: number;
+  readonly types: readonly (Omit<TypeDefinition, 'properties'> & { readonly properties: [string, PropertyDefinition][] })[];
+}
+
+/** Itself it reads as main's. */
 export class Catalog implements Projection, CatalogReader {
   readonly name = 'catalog';
-  readonly formatVersion = 1;
-  #types = new Map<string, TypeDefinition>(builtinTypes.map((type) => [type.name, type]));
-  #ontologyVersion = 0;
-  #sorted: readonly TypeDefinition[] | null = null;
+  readonly formatVersion = 2;
+  #tree = new BranchTree();
+  /** By fork; main's is 0. */
+  #branches = new Map<number, BranchTypes>([[0, BranchTypes.builtin()]]);
 
   get ontologyVersion(): number {
-    return this.#ontologyVersion;
+    return this.on(0).ontologyVersion;
   }
 
   type(name: string): TypeDefinition | undefined {
-    return this.#types.get(name);
+    return this.on(0).type(name);
   }
 
   types(): readonly TypeDefinition[] {
-    this.#sorted ??= [...this.#types.values()].sort((a, b) => compareText(a.name, b.name));
-    return this.#sorted;
+    return this.on(0).types();
+  }
+
+  /** Types of the branch with this fork. */
+  on(branch: number): BranchTypes {
+    const types = this.#branches.get(branch);
+    assert(types, 'a branch that is read has types');
+    return types;
   }
 
   apply(entry: CommittedEntry): void {
-    if (entry.body.kind !== 'type') return;
-    const { definition } = entry.body;
-    assert(definition.ontologyVersion === this.#ontologyVersion + 1, 'the ontology version rises by one');
-    this.#types.set(definition.name, { ...definition, properties: ownProperties(definition.properties) });
-    this.#ontologyVersion = definition.ontologyVersion;
-    this.#sorted = null;
+    const { body } = entry;
+    if (body.kind === 'type') {
+      const { definition } = body;
+      const types = this.on(this.#tree.of(entry).id);
+      types.define({ ...definition, properties: ownProperties(definition.properties) });
+    } else if (body.kind === 'branch') {
+      const ended = this.#tree.get(body.name);
+      const { forked } = this.#tree.apply(entry, body);
+      if (forked) this.#branches.set(forked.id, this.on(forked.source!.id).fork());
+      else this.#branches.delete(ended!.id);
+    }
   }
 
   async checkpoint(target: CheckpointWriter): Promise<void> {
-    const types = [...this.#types.values()].map((type) => ({ ...type, properties: Object.entries(type.properties) }));
-    target.section('types', serialize({ ontologyVersion: this.#ontologyVersion, types }));
+    const branches = this.#ordered().map(
+      ([branch, catalog]): SavedTypes => ({
+        branch,
+        ontologyVersion: catalog.ontologyVersion,
+        types: catalog.types().map((type) => ({ ...type, properties: Object.entries(type.properties) })),
+      }),
+    );
+    target.section('types', serialize({ tree: this.#tree.saved(), branches }));
   }
 
   async restore(source: CheckpointReader): Promise<void> {
     const bytes = source.section('types');
     assert(bytes, 'a catalog checkpoint has types');
-    const state = deserialize(bytes) as {
-      ontologyVersion: number;
-      types: (Omit<TypeDefinition, 'properties'> & { properties: [string, PropertyDefinition][] })[];
-    };
-    this.#types = new Map(
-      state.types.map((type) => [type.name, { ...type, properties: ownProperties(Object.fromEntries(type.properties)) }]),
+    const state = deserialize(bytes) as { tree: SavedBranches; branches: readonly SavedTypes[] };
+    this.#tree = BranchTree.restored(state.tree);
+    this.#branches = new Map(
+      state.branches.map(({ branch, ontologyVersion, types }) => {
+        const definitions = types.map((type) => ({ ...type, properties: ownProperties(Object.fromEntries(type.properties)) }));
+        return [branch, new BranchTypes(new Map(definitions.map((type) => [type.name, type])), ontologyVersion)];
+      }),
     );
-    this.#ontologyVersion = state.ontologyVersion;
-    this.#sorted = null;
   }
 
   reset(): void {
-    this.#types = new Map(builtinTypes.map((type) => [type.name, type]));
-    this.#ontologyVersion = 0;
-    this.#sorted = null;
+    this.#tree = new BranchTree();
+    this.#branches = new Map([[0, BranchTypes.builtin()]]);
   }
 
   digest(): string {
     const hash = new CanonicalHash();
-    hash.number(this.#ontologyVersion);
-    for (const type of this.types()) {
-      // Order of properties is state: it is the order in which readers see them.
-      hash.value({ ...type, properties: Object.entries(type.properties) });
+    for (const [branch, catalog] of this.#ordered()) {
+      if (branch > 0) hash.number(branch);
+      hash.number(catalog.ontologyVersion);
+      for (const type of catalog.types()) {
+        // Order of properties is state: it is the order in which readers see them.
+        hash.value({ ...type, properties: Object.entries(type.properties) });
+      }
     }
     return hash.hex();
+  }
+
+  /** By fork, main first. */
+  #ordered(): [number, BranchTypes][] {
+    return [...this.#branches].sort(([a], [b]) => a - b);
   }
 }
 

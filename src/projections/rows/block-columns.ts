@@ -6,12 +6,13 @@ import type { Vector } from '../../log/columns.ts';
 import { FOREVER } from '../../log/timestamp.ts';
 import type { ColumnType } from '../../log/value.ts';
 import { VectorBuilder, cellAt } from '../../log/vector-builder.ts';
-import { pathColumn } from '../access-paths.ts';
+import { opColumn, pathColumn } from '../access-paths.ts';
 import type { Timeline } from '../../log/timeline.ts';
 import { gather } from './gather.ts';
+import type { Inherited } from './overlay.ts';
 import type { Scopes } from './scopes.ts';
 import type { Segment } from './segment.ts';
-import { SEGMENT_ROWS } from './segment-column.ts';
+import { SEGMENT_ROWS, type SegmentColumn } from './segment-column.ts';
 
 /** Rows of one segment that leave together, ascending. */
 export interface ChosenRows {
@@ -43,6 +44,8 @@ export class BlockColumns {
   readonly #scopes: Scopes;
   readonly #basis: number;
   readonly #idType: ColumnType;
+  /** Of a table that a branch inherited; null where the segments' own columns say all. */
+  readonly #inherited: Inherited | null;
   /** Arrays of system columns in a segment's own row numbers: blocks of one segment fill different stretches of them. */
   #segment: Segment | null = null;
   /** system_from of the block at hand, which is valid_from too where no row was given one. */
@@ -50,7 +53,8 @@ export class BlockColumns {
   readonly #arrays = new Map<string, BigInt64Array>();
 
   /** `idType` is what `id` was declared as; text where it was not. */
-  constructor(timeline: Timeline, scopes: Scopes, basis: number, idType: ColumnType) {
+  constructor(timeline: Timeline, scopes: Scopes, basis: number, idType: ColumnType, inherited: Inherited | null) {
+    this.#inherited = inherited;
     this.#timeline = timeline;
     this.#scopes = scopes;
     this.#basis = basis;
@@ -90,8 +94,10 @@ export class BlockColumns {
         return this.#pathVector(chosen, compact, true);
       case pathColumn:
         return this.#pathCodes(chosen, compact);
+      case opColumn:
+        return this.#ops(chosen, compact);
       default: {
-        const column = segment.column(name);
+        const column = this.#column(segment, name);
         return column ? whole(column.vector(segment.length), chosen, compact) : { kind: 'null' };
       }
     }
@@ -104,23 +110,33 @@ export class BlockColumns {
     return (this.#ownTimes = { kind: 'i64', values, nulls: null });
   }
 
-  /** A closing at or after the basis has not happened for this reader. */
+  /** A closing at or after the basis has not happened for this reader, nor has one of the source's after the fork. */
   #systemTo(chosen: ChosenRows, compact: boolean): Vector {
     const { segment, rows, first, count } = chosen;
-    if (segment.closedLeast >= this.#basis) return openEnded;
+    const below = this.#inherited ? Math.min(this.#basis, this.#inherited.end) : this.#basis;
+    const inherited = this.#inherited?.touches(segment) ? this.#inherited : null;
+    if (segment.closedLeast >= below && !inherited) return openEnded;
     const values = this.#array('system_to', chosen, compact);
     for (let k = 0; k < count; k++) {
       const row = rows ? rows[k]! : first + k;
-      const closing = segment.closingOf(row);
-      values[compact ? k : row] = closing < this.#basis ? this.#timeline.timeOf(closing) : FOREVER;
+      let closing = segment.closingOf(row);
+      if (closing >= below) {
+        const onBranch = inherited ? inherited.closingOf(segment.firstRow + row) : Infinity;
+        closing = onBranch < this.#basis ? onBranch : Infinity;
+      }
+      values[compact ? k : row] = closing === Infinity ? FOREVER : this.#timeline.timeOf(closing);
     }
     return { kind: 'i64', values, nulls: null };
+  }
+
+  #column(segment: Segment, name: string): SegmentColumn | undefined {
+    return this.#inherited ? this.#inherited.column(segment, name) : segment.column(name);
   }
 
   /** The declared or sent `id`; where a row has none, its key, unless a key has another type than an id. */
   #id(chosen: ChosenRows, compact: boolean): Vector {
     const { segment, rows, first, count } = chosen;
-    const column = segment.column('id');
+    const column = this.#column(segment, 'id');
     const own: Vector = column ? column.vector(segment.length) : { kind: 'null' };
     if (this.#idType !== 'string' || (own.kind !== 'null' && !own.nulls)) return whole(own, chosen, compact);
     const keys = segment.keys.vector(segment.length);
@@ -139,6 +155,16 @@ export class BlockColumns {
     const { paths } = chosen.segment;
     if (paths.values === null) return onePath(paths.constant!);
     return whole({ kind: 'i32', values: paths.values, nulls: null }, chosen, compact);
+  }
+
+  #ops(chosen: ChosenRows, compact: boolean): Vector {
+    const { ops, length } = chosen.segment;
+    const { values, constant } = ops;
+    // Rows that nobody set since the array was made lie beyond its end, and are those of the constant.
+    if (values !== null && values.length >= length) return whole({ kind: 'i32', values, nulls: null }, chosen, compact);
+    const codes = new Int32Array(compact ? chosen.count : length).fill(constant ?? 0);
+    if (values !== null) for (let row = 0; row < codes.length; row++) codes[row] = ops.at(row);
+    return { kind: 'i32', values: codes, nulls: null };
   }
 
   #pathVector(chosen: ChosenRows, compact: boolean, tenant: boolean): Vector {

@@ -5,7 +5,7 @@ import type { EntryDraft, Provenance, RowsBody, TypeDefinition } from '../../log
 import { rowOp } from '../../log/entry.ts';
 import type { NextPlace } from '../../log/log-store.ts';
 import { FOREVER } from '../../log/timestamp.ts';
-import { checkIdentifier, type ColumnType, limits } from '../../log/value.ts';
+import { type Cell, checkIdentifier, type ColumnType, limits } from '../../log/value.ts';
 import { cellAt, VectorBuilder } from '../../log/vector-builder.ts';
 import type { CatalogReader } from '../access-paths.ts';
 import { classifiedTypes } from '../catalog/builtin-types.ts';
@@ -14,10 +14,10 @@ import { type DecideContext, type Decision, decideNothing, outcomeLimits } from 
 import { BatchKeys } from './batch-keys.ts';
 import { type CheckedBatch, checkBatch } from './batch-contract.ts';
 import { gather } from './gather.ts';
-import type { Rows } from './projection.ts';
+import type { BranchRows } from './branch-rows.ts';
 import { Rejections } from './rejections.ts';
 import { NO_ROW } from './segment.ts';
-import type { Table } from './table.ts';
+import type { StoredVersions } from './stored-versions.ts';
 import { type OpenVersion, VersionPlan } from './version-plan.ts';
 
 const decoder = new TextDecoder();
@@ -27,7 +27,7 @@ const deletion: Provenance = { source: 'annals', method: 'delete', confidence: 1
 export function decidePut(
   command: PutRows,
   catalog: CatalogReader,
-  rows: Rows,
+  rows: BranchRows,
   context: DecideContext,
   next: NextPlace,
 ): Decision {
@@ -38,7 +38,7 @@ export function decidePut(
   const rejections = new Rejections();
   const batch = checkBatch(command.rows, known, command.type, catalog, rows, rejections, context.newKey);
   const rowsAt = batch.definitionChanged ? { position: next.position + 1, time: next.time + 1n } : next;
-  const table = rows.table(command.type);
+  const table = rows.versions(command.type);
   const path = rows.scopes.codeOf(context.entry.path);
   const whole = rejections.count === 0 ? putAll(batch, table, path, rowsAt) : null;
   const written = whole ?? putSome(batch, table, path, rowsAt, rejections);
@@ -59,13 +59,13 @@ export function decidePut(
 export function decideDelete(
   command: DeleteRows,
   catalog: CatalogReader,
-  rows: Rows,
+  rows: BranchRows,
   context: DecideContext,
   next: NextPlace,
 ): Decision {
   refuseClassified(command.type);
   if (!catalog.type(command.type)) throw unknownType(command.type);
-  const table = rows.table(command.type);
+  const table = rows.versions(command.type);
   const path = rows.scopes.codeOf(context.entry.path);
   const plan = new VersionPlan(next.position, next.time);
   const keys: string[] = [];
@@ -76,7 +76,7 @@ export function decideDelete(
     seen.add(key);
     const newest = table ? newestOf(table, path, key) : NO_ROW;
     const standing =
-      newest === NO_ROW ? [] : openVersions(table!, newest).filter(({ cells }) => opOf(table!, cells) !== rowOp.delete);
+      newest === NO_ROW ? [] : openVersions(table!, newest).filter(({ cells }) => table!.opOf(cells) !== rowOp.delete);
     if (standing.length === 0) rejections.add(index, 'REL_NOT_FOUND', 'no such row');
     for (const version of standing) {
       plan.end(version);
@@ -104,13 +104,13 @@ export function decideDelete(
 export function decideRemove(
   command: RemoveRows,
   catalog: CatalogReader,
-  rows: Rows,
+  rows: BranchRows,
   context: DecideContext,
   next: NextPlace,
 ): Decision {
   refuseClassified(command.type);
   if (!catalog.type(command.type)) throw unknownType(command.type);
-  const table = rows.table(command.type);
+  const table = rows.versions(command.type);
   const path = rows.scopes.codeOf(context.entry.path);
   const rejections = new Rejections();
   const keys = new Set<string>();
@@ -153,7 +153,7 @@ type Written = Omit<RowsBody, 'kind' | 'type' | 'provenance'>;
  * Every row is taken as it came: columns pass through, only closings are worked out. Null when some row is not that
  * simple: bounds that hold nothing, or bounds of a key that has open versions already.
  */
-function putAll(batch: CheckedBatch, table: Table | undefined, path: number, at: NextPlace): Written | null {
+function putAll(batch: CheckedBatch, table: StoredVersions | undefined, path: number, at: NextPlace): Written | null {
   const { length, keys, validFrom, validTo } = batch;
   const groups = new BatchKeys(keys, length, path);
   /** Version of each key within the batch so far: its row. */
@@ -162,15 +162,13 @@ function putAll(batch: CheckedBatch, table: Table | undefined, path: number, at:
   const closeOffsets = new Uint32Array(length + 1);
   for (let block = 0; block < length; block += 1024) {
     const end = Math.min(length, block + 1024);
-    if (table) table.index.touch(groups.hashes.subarray(block, end), end - block);
+    if (table) table.touch(groups.hashes.subarray(block, end), end - block);
     for (let row = block; row < end; row++) {
       const known = groups.groups;
       const group = groups.groupOf(row);
       if (group < known) closes.push(at.position + latest[group]!);
       else if (table && path >= 0) {
-        const start = keys.offsets[row]!;
-        const newest = table.index.find(keys.heap, start, keys.offsets[row + 1]! - start, path, groups.hashes[row]!);
-        for (let open = newest; open !== NO_ROW; open = table.nextOpen(open)) closes.push(table.positionOf(open));
+        table.openPositions(path, keys.heap, keys.offsets[row]!, keys.offsets[row + 1]!, groups.hashes[row]!, closes);
       }
       const from = boundAt(validFrom, row);
       const to = boundAt(validTo, row);
@@ -194,7 +192,13 @@ function boundAt(bounds: Vector, row: number): bigint | null {
   return bounds.kind !== 'i64' || bounds.nulls?.[row] === 1 ? null : bounds.values[row]!;
 }
 
-function putSome(batch: CheckedBatch, table: Table | undefined, path: number, at: NextPlace, rejections: Rejections): Written {
+function putSome(
+  batch: CheckedBatch,
+  table: StoredVersions | undefined,
+  path: number,
+  at: NextPlace,
+  rejections: Rejections,
+): Written {
   const plan = new VersionPlan(at.position, at.time);
   const { length, keys, validFrom, validTo } = batch;
   const groups = new BatchKeys(keys, length, path);
@@ -235,7 +239,7 @@ function planned(plan: VersionPlan, keys: Vector, length: number, columns: reado
 }
 
 /** Cells of planned versions: gathered from the batch, or cell by cell where some come from stored versions. */
-function cellsOf(plan: VersionPlan, batch: CheckedBatch | null, table: Table | undefined): NamedColumn[] {
+function cellsOf(plan: VersionPlan, batch: CheckedBatch | null, table: StoredVersions | undefined): NamedColumn[] {
   const fromTable = plan.cells.some((cells) => cells >= 0);
   if (!fromTable) {
     assert(batch, 'cells come from a batch or a table');
@@ -263,7 +267,7 @@ function cellsOf(plan: VersionPlan, batch: CheckedBatch | null, table: Table | u
 }
 
 /** A stored cell under the column's type of now, which an earlier entry of the same append may just have widened. */
-function storedCell(table: Table, row: number, name: string, type: ColumnType): ReturnType<Table['cellOf']> {
+function storedCell(table: StoredVersions, row: number, name: string, type: ColumnType): Cell {
   const cell = table.cellOf(row, name);
   return type === 'number' && typeof cell === 'bigint' ? Number(cell) : cell;
 }
@@ -285,7 +289,7 @@ function keyColumns(length: number, keys: Vector, from: Vector, to: Vector): Row
   };
 }
 
-function openVersions(table: Table, newest: number): OpenVersion[] {
+function openVersions(table: StoredVersions, newest: number): OpenVersion[] {
   return table.openVersions(newest).map((row) => ({
     position: table.positionOf(row),
     from: table.validFromOf(row),
@@ -294,11 +298,7 @@ function openVersions(table: Table, newest: number): OpenVersion[] {
   }));
 }
 
-function opOf(table: Table, row: number): number {
-  return table.segmentOf(row).ops.at(row & 0xffff);
-}
-
-function newestOf(table: Table, path: number, key: string): number {
+function newestOf(table: StoredVersions, path: number, key: string): number {
   return path < 0 ? NO_ROW : table.newestOf(path, key);
 }
 

@@ -1,56 +1,67 @@
 /**
  * Row versions by type, key and organisation path, each with its bounds on both axes and its provenance. Nothing is
- * overwritten: an update closes a version and appends another, so any earlier basis still reads what it saw.
+ * overwritten: an update closes a version and appends another, so any earlier basis still reads what it saw. Each branch
+ * has a layer of its own over those that it descends from.
  */
 import { assert } from '../../errors.ts';
+import { type Branch, BranchTree, lineageOf } from '../../log/branches.ts';
 import type { CommittedEntry } from '../../log/entry.ts';
-import { compareText } from '../../log/value.ts';
-import type { PathCodes, RowBlock, RowProvenance, RowReader, ScanEstimate, ScanRequest } from '../access-paths.ts';
-import type { StoredColumns } from '../catalog/commands.ts';
+import type { CatalogReader, PathCodes, RowBlock, RowProvenance, RowReader, ScanEstimate, ScanRequest } from '../access-paths.ts';
 import type { CheckpointReader, CheckpointWriter, Projection } from '../projection.ts';
 import type { Timeline } from '../../log/timeline.ts';
+import { BranchRows } from './branch-rows.ts';
+import { declaredTypes, Layer } from './layer.ts';
 import { provenanceOf } from './lineage.ts';
 import { estimateRows, scanRows, type ScanSource } from './scan.ts';
 import { Scopes } from './scopes.ts';
-import { Table } from './table.ts';
+import type { Table } from './table.ts';
 import { CanonicalHash } from '../canonical-hash.ts';
-import { hashTable } from './table-digest.ts';
-import { restoreTables, saveTables } from './table-checkpoint.ts';
+import { hashOverlay, hashTable } from './table-digest.ts';
+import { restoreRows, saveRows } from './table-checkpoint.ts';
 
-export class Rows implements Projection, StoredColumns {
+export class Rows implements Projection {
   readonly name = 'rows';
-  readonly formatVersion = 1;
+  readonly formatVersion = 2;
   readonly timeline: Timeline;
   #scopes = new Scopes();
-  #tables = new Map<string, Table>();
+  #tree = new BranchTree();
+  /** By fork; main's is 0. */
+  #layers: Map<number, Layer>;
 
   /** The timeline must have applied an entry before this projection does. */
   constructor(timeline: Timeline) {
     this.timeline = timeline;
+    this.#layers = new Map([[0, new Layer(0, [], timeline)]]);
   }
 
   get scopes(): Scopes {
     return this.#scopes;
   }
 
+  /** A table of main. */
   table(type: string): Table | undefined {
-    return this.#tables.get(type);
+    return this.#layer(0).table(type);
   }
 
-  /** What a snapshot with this basis reads. */
+  /** What a snapshot of main with this basis reads. */
   reader(basis: number): RowReader {
-    return new RowsAt(this, basis);
+    return new RowsAt(this, this.#layer(0), basis, null);
   }
 
-  integersFitNumber(type: string, column: string): boolean {
-    const segments = this.#tables.get(type)?.segments ?? [];
-    return segments.every((segment) => segment.column(column)?.integersFitNumber() ?? true);
+  /** What a snapshot of a branch with this basis reads, under the branch's own catalog. */
+  branchReader(branch: number, basis: number, catalog: CatalogReader): RowReader {
+    return branch === 0 ? this.reader(basis) : new RowsAt(this, this.#layer(branch), basis, catalog);
   }
 
-  /** Heap that segments, indexes and dictionaries take. */
+  /** What deciding on a branch goes by. */
+  on(branch: number, catalog: CatalogReader): BranchRows {
+    return new BranchRows(this.#layer(branch), this.#scopes, catalog);
+  }
+
+  /** Heap that segments, indexes, dictionaries and overlays take. */
   get bytes(): number {
     let total = 0;
-    for (const table of this.#tables.values()) total += table.bytes;
+    for (const layer of this.#layers.values()) total += layer.bytes;
     return total;
   }
 
@@ -58,18 +69,24 @@ export class Rows implements Projection, StoredColumns {
     const { body } = entry;
     switch (body.kind) {
       case 'rows':
-        this.#tableFor(body.type).append(entry, body, this.#scopes.encode(entry.context.path));
+        this.#layerOf(entry).append(entry, body, this.#scopes.encode(entry.context.path));
         return;
-      case 'removal': {
-        const table = this.#tables.get(body.type);
-        assert(table, 'a removal follows the rows that it removes');
-        table.remove(body, this.#scopes.encode(entry.context.path));
+      case 'removal':
+        this.#layerOf(entry).remove(body, this.#scopes.encode(entry.context.path));
         return;
-      }
       case 'type': {
         const { name, properties } = body.definition;
-        const table = this.#tableFor(name);
-        for (const [column, { type }] of Object.entries(properties)) table.setColumnType(column, type);
+        const branch = this.#tree.of(entry);
+        const table = this.#layer(branch.id).tableFor(name);
+        const shared = this.#tree.isShared(branch);
+        for (const [column, { type }] of Object.entries(properties)) table.setColumnType(column, type, shared);
+        return;
+      }
+      case 'branch': {
+        const { forked, released } = this.#tree.apply(entry, body);
+        if (forked) this.#layers.set(forked.id, this.#newLayer(forked));
+        for (const { id } of released) this.#layers.delete(id);
+        if (released.length > 0) this.#forgetFormers();
         return;
       }
       default:
@@ -78,45 +95,79 @@ export class Rows implements Projection, StoredColumns {
   }
 
   async checkpoint(target: CheckpointWriter): Promise<void> {
-    saveTables(target, this.#scopes, [...this.#tables.values()]);
+    saveRows(target, { paths: this.#scopes.paths(), tree: this.#tree.saved(), layers: this.#ordered() });
   }
 
   async restore(source: CheckpointReader): Promise<void> {
-    const { scopes, tables } = restoreTables(source, this.timeline);
+    const saved = restoreRows(source);
+    const scopes = new Scopes();
+    for (const path of saved.paths) scopes.encode(path);
     this.#scopes = scopes;
-    this.#tables = new Map(tables.map((table) => [table.type, table]));
+    this.#tree = BranchTree.restored(saved.tree);
+    this.#layers = new Map();
+    for (const branch of this.#tree.kept()) this.#layers.set(branch.id, this.#newLayer(branch));
+    saved.fill(this.#ordered(), this.timeline);
   }
 
   reset(): void {
     this.#scopes = new Scopes();
-    this.#tables = new Map();
+    this.#tree = new BranchTree();
+    this.#layers = new Map([[0, new Layer(0, [], this.timeline)]]);
   }
 
   /** Over values, never over layouts: segment sizes, widths, dictionaries and codes leave no trace. */
   digest(): string {
     const hash = new CanonicalHash();
-    for (const type of this.#types()) hashTable(hash, this.#tables.get(type)!, this.#scopes, this.timeline);
+    for (const layer of this.#ordered()) {
+      if (layer.id > 0) hash.number(layer.id);
+      for (const table of layer.tables()) hashTable(hash, table, this.#scopes, this.timeline);
+      for (const { table, overlay } of layer.overlays()) hashOverlay(hash, table, overlay);
+    }
     return hash.hex();
   }
 
-  #types(): string[] {
-    return [...this.#tables.keys()].sort(compareText);
+  #layer(id: number): Layer {
+    const layer = this.#layers.get(id);
+    assert(layer, 'a branch that is read has a layer');
+    return layer;
   }
 
-  #tableFor(type: string): Table {
-    let table = this.#tables.get(type);
-    if (!table) this.#tables.set(type, (table = new Table(type, this.timeline)));
-    return table;
+  #layerOf(entry: CommittedEntry): Layer {
+    return this.#layer(this.#tree.of(entry).id);
+  }
+
+  #newLayer(branch: Branch): Layer {
+    const lower = lineageOf(branch)
+      .slice(0, -1)
+      .map((stretch) => ({ layer: this.#layer(stretch.branch.id), end: stretch.end }));
+    return new Layer(branch.id, lower, this.timeline);
+  }
+
+  /** By fork, main first. */
+  #ordered(): Layer[] {
+    return [...this.#layers.values()].sort((a, b) => a.id - b.id);
+  }
+
+  #forgetFormers(): void {
+    for (const branch of this.#tree.kept()) {
+      if (this.#tree.isShared(branch)) continue;
+      for (const table of this.#layer(branch.id).tables()) table.forgetFormers();
+    }
   }
 }
 
 class RowsAt implements RowReader {
   readonly #rows: Rows;
+  readonly #layer: Layer;
   readonly #basis: number;
+  /** Of a branch; main's tables know their own types. */
+  readonly #catalog: CatalogReader | null;
 
-  constructor(rows: Rows, basis: number) {
+  constructor(rows: Rows, layer: Layer, basis: number, catalog: CatalogReader | null) {
     this.#rows = rows;
+    this.#layer = layer;
     this.#basis = basis;
+    this.#catalog = catalog;
   }
 
   scan(request: ScanRequest): Iterator<RowBlock, void> {
@@ -137,6 +188,12 @@ class RowsAt implements RowReader {
 
   #source(type: string): ScanSource {
     const { timeline, scopes } = this.#rows;
-    return { timeline, scopes, table: this.#rows.table(type), basis: this.#basis };
+    const basis = this.#basis;
+    if (this.#catalog === null) {
+      const table = this.#layer.table(type);
+      return { timeline, scopes, layers: table ? [{ table, inherited: null }] : [], basis, types: null };
+    }
+    const types = declaredTypes(this.#catalog, type);
+    return { timeline, scopes, layers: this.#layer.layersOf(type, types), basis, types };
   }
 }

@@ -2,7 +2,10 @@
 import type { RowBlock, ScanEstimate, ScanRequest } from '../access-paths.ts';
 import type { Timeline } from '../../log/timeline.ts';
 import { BlockColumns, type ChosenRows } from './block-columns.ts';
+import type { TableLayer } from './branch-table.ts';
+import { inheritedCounts } from './inherited-counts.ts';
 import type { Scopes } from './scopes.ts';
+import { HIDDEN, type DeclaredTypes, type Inherited } from './overlay.ts';
 import { NO_ROW, type Segment } from './segment.ts';
 import type { Table } from './table.ts';
 import { filterOf, isCurrent, isVisible, type SegmentFilter, selectRows, type Visibility, visibilityOf } from './visibility.ts';
@@ -27,23 +30,38 @@ const madeColumns: ReadonlySet<string> = new Set([
 export interface ScanSource {
   readonly timeline: Timeline;
   readonly scopes: Scopes;
-  /** Undefined when no row of the type was ever written. */
-  readonly table: Table | undefined;
+  /** Oldest first: on a branch, what it inherited comes before its own. Empty when no row of the type was ever written. */
+  readonly layers: readonly TableLayer[];
   /** Positions below this one are visible. */
   readonly basis: number;
+  /** Types of columns as a branch declares them; null on main, whose tables know them. */
+  readonly types: DeclaredTypes | null;
 }
 
-export function* scanRows(source: ScanSource, request: ScanRequest): Generator<RowBlock, void> {
-  const { table, timeline, scopes, basis } = source;
-  if (!table) return;
-  const visibility = visibilityOf(request, basis, timeline);
-  const columns = new BlockColumns(timeline, scopes, basis, table.columnTypes().get('id')?.type ?? 'string');
+/** Positions of a layer lie below those of the next, so that layer after layer keeps the order of system_from. */
+export function scanRows(source: ScanSource, request: ScanRequest): Generator<RowBlock, void> {
+  const { layers } = source;
+  return layers.length === 1 ? scanLayer(source, layers[0]!, request) : scanLayers(source, request);
+}
+
+function* scanLayers(source: ScanSource, request: ScanRequest): Generator<RowBlock, void> {
+  for (const layer of source.layers) yield* scanLayer(source, layer, request);
+}
+
+function* scanLayer(source: ScanSource, layer: TableLayer, request: ScanRequest): Generator<RowBlock, void> {
+  const { timeline, scopes, basis } = source;
+  const { table, inherited } = layer;
+  const reader = readerOf(layer, source, request);
+  const { visibility } = reader;
+  const idType = (source.types ? source.types('id') : table.columnTypes().get('id')?.type) ?? 'string';
+  const columns = new BlockColumns(timeline, scopes, basis, idType, inherited);
   if (request.keys) {
-    yield* keyBlocks(table, request, visibility, columns, scopes);
+    yield* keyBlocks(table, request, reader, columns, scopes);
     return;
   }
   const allowed = request.paths ? allowedCodes(request.paths, scopes) : null;
   const blockRows = Math.max(1, Math.min(request.blockRows ?? BLOCK_ROWS, BLOCK_ROWS_MAX));
+  const zones = inherited ? request.zones?.filter(({ column }) => zoneHolds(column, table, inherited)) : request.zones;
   // By number, because segments may be added while the reader works on a block; none of theirs is visible to it.
   for (let number = 0; number < table.segments.length; number++) {
     const segment = table.segments[number]!;
@@ -52,30 +70,54 @@ export function* scanRows(source: ScanSource, request: ScanRequest): Generator<R
     const filter = filterOf(segment, visibility);
     if (!filter) continue;
     const sealed = number < table.segments.length - 1;
-    if (sealed && request.zones && prunes(segment, request.zones, timeline)) continue;
-    yield* segmentBlocks(segment, filter, visibility, allowed, request.columns, columns, blockRows);
+    if (sealed && zones && prunes(segment, zones, timeline)) continue;
+    yield* segmentBlocks(segment, filter, reader, allowed, request.columns, columns, blockRows);
   }
 }
 
+/** What one layer of a scan is judged by. */
+interface LayerReader {
+  readonly visibility: Visibility;
+  readonly inherited: Inherited | null;
+  /** On an inherited layer: versions that a branch closed below this position are superseded; null: they show too. */
+  readonly openAt: number | null;
+}
+
+function readerOf({ inherited }: TableLayer, { basis, timeline }: ScanSource, request: ScanRequest): LayerReader {
+  if (!inherited) return { visibility: visibilityOf(request, basis, timeline), inherited, openAt: null };
+  const { bound, openOnly } = visibilityOf(request, basis, timeline);
+  // The source as of the fork: that a version was closed later has not happened here.
+  const visibility = visibilityOf(request, Math.min(basis, inherited.end), timeline);
+  return { visibility, inherited, openAt: openOnly ? bound : null };
+}
+
+/** A segment's extremes are of what it stores: they say nothing where the branch reads a column in another type. */
+function zoneHolds(column: string, table: Table, inherited: Inherited): boolean {
+  if (column === 'system_from' || column === 'valid_from' || column === 'valid_to') return true;
+  return inherited.readsAsStored(column, table.columnTypes().get(column)?.type);
+}
+
 export function estimateRows(source: ScanSource, request: ScanRequest): ScanEstimate {
-  const { table, timeline, scopes, basis } = source;
-  const visibility = visibilityOf(request, basis, timeline);
+  const { layers, timeline, scopes, basis } = source;
   const access = request.keys
     ? 'primary key'
     : request.time.system === 'all'
       ? 'all versions'
-      : isCurrent(request, visibility)
+      : isCurrent(request, visibilityOf(request, basis, timeline))
         ? 'live'
         : 'as of';
-  if (!table) return { access, rows: 0, segments: 0 };
   if (request.keys) {
-    const rows = keyRows(table, request, visibility, scopes).length;
+    let rows = 0;
+    for (const layer of layers) rows += keyRows(layer.table, request, readerOf(layer, source, request), scopes).length;
     return { access, rows, segments: rows === 0 ? 0 : 1 };
   }
   const allowed = request.paths ? new Set(request.paths) : null;
   let rows = 0;
-  for (const [code, counts] of table.counts) {
-    if (!allowed || allowed.has(code)) rows += access === 'live' ? counts.live : counts.versions;
+  for (const { table, inherited } of layers) {
+    const counts = inherited ? inheritedCounts(table, inherited) : table.counts;
+    for (const [code, { versions, live }] of counts) {
+      if (!allowed || allowed.has(code)) rows += access === 'live' ? live : versions;
+    }
   }
   // Other tenants' segments must not show: at most as many as the visible rows alone would fill, and never fewer than one.
   const segments = rows === 0 ? 0 : Math.ceil(rows / 65_536);
@@ -85,7 +127,7 @@ export function estimateRows(source: ScanSource, request: ScanRequest): ScanEsti
 function* segmentBlocks(
   segment: Segment,
   filter: SegmentFilter,
-  visibility: Visibility,
+  { visibility, inherited, openAt }: LayerReader,
   allowed: Uint8Array | null,
   names: readonly string[],
   columns: BlockColumns,
@@ -101,7 +143,8 @@ function* segmentBlocks(
     const stale = segment.removals !== removals || (filter.live !== null && segment.closedMost >= visibility.bound);
     const current = stale ? filterOf(segment, visibility) : filter;
     if (!current) return;
-    const rows = selectRows(segment, current, visibility, allowed, first, end);
+    const selected = selectRows(segment, current, visibility, allowed, first, end);
+    const rows = inherited ? inherited.keep(segment, selected, first, end, openAt) : selected;
     const count = rows ? rows.length : end - first;
     if (count === 0) continue;
     const scanned = current.live && rows ? count : end - first;
@@ -112,11 +155,11 @@ function* segmentBlocks(
 function* keyBlocks(
   table: Table,
   request: ScanRequest,
-  visibility: Visibility,
+  reader: LayerReader,
   columns: BlockColumns,
   scopes: Scopes,
 ): Generator<RowBlock, void> {
-  const found = keyRows(table, request, visibility, scopes);
+  const found = keyRows(table, request, reader, scopes);
   const blockRows = Math.max(1, Math.min(request.blockRows ?? BLOCK_ROWS, BLOCK_ROWS_MAX));
   for (let at = 0; at < found.length; ) {
     const segment = table.segmentOf(found[at]!);
@@ -133,7 +176,8 @@ function* keyBlocks(
 }
 
 /** Row numbers of visible versions of the keys, ascending. */
-function keyRows(table: Table, request: ScanRequest, visibility: Visibility, scopes: Scopes): number[] {
+function keyRows(table: Table, request: ScanRequest, reader: LayerReader, scopes: Scopes): number[] {
+  const { visibility, inherited, openAt } = reader;
   const rows: number[] = [];
   const keys = request.keys!.length === 1 ? request.keys! : new Set(request.keys);
   const paths = request.paths ?? Array.from({ length: scopes.size }, (_, code) => code);
@@ -144,7 +188,9 @@ function keyRows(table: Table, request: ScanRequest, visibility: Visibility, sco
       // A key's versions are closed by younger ones only: with none younger than the bound, the open chain is the answer.
       const openOnly = visibility.openOnly && table.positionOf(newest) < visibility.bound;
       for (let row = newest; row !== NO_ROW; row = openOnly ? table.nextOpen(row) : table.previousOf(row)) {
-        if (isVisible(table.segmentOf(row), row & 0xffff, visibility)) rows.push(row);
+        if (!isVisible(table.segmentOf(row), row & 0xffff, visibility)) continue;
+        const closing = inherited ? inherited.closingOf(row) : Infinity;
+        if (closing !== HIDDEN && (openAt === null || closing >= openAt)) rows.push(row);
       }
     }
   }

@@ -103,6 +103,13 @@ export class SegmentColumn {
     }
   }
 
+  /** Its first `length` cells in arrays of their own, strings spelled out. */
+  copy(length: number): SegmentColumn {
+    const copy = SegmentColumn.restored(this.#type, this.saved(length), length, this.#dictionary);
+    copy.spellOut();
+    return copy;
+  }
+
   get type(): ColumnType {
     return this.#type;
   }
@@ -244,10 +251,10 @@ export class SegmentColumn {
     if (this.#layout === 'i32' || this.#layout === 'i64') this.#become('f64');
   }
 
-  /** True when every integer has an exact double. */
-  integersFitNumber(): boolean {
+  /** True when every integer, or each of the first `rows`, has an exact double. */
+  integersFitNumber(rows = this.#length): boolean {
     if (this.#layout !== 'i64') return true;
-    for (let row = 0; row < this.#length; row++) {
+    for (let row = 0; row < Math.min(rows, this.#length); row++) {
       const value = this.#i64[row]!;
       if ((value > 9_007_199_254_740_992n || value < -9_007_199_254_740_992n) && this.#nulls?.[row] !== 1) return false;
     }

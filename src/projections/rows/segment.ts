@@ -55,7 +55,21 @@ export interface SegmentState {
   readonly previous: SavedCodes;
   readonly nextLive: SavedCodes;
   readonly keys: SavedVector;
-  readonly columns: readonly { readonly name: string; readonly type: ColumnType; readonly vector: SavedVector }[];
+  readonly columns: readonly SavedColumn[];
+  /** What columns were before they were widened, for branches that read them as that; oldest first. */
+  readonly formers: readonly (SavedColumn & { readonly rows: number })[];
+}
+
+/** The first `rows` cells of a column in another type. */
+interface Copy {
+  readonly column: SegmentColumn;
+  readonly rows: number;
+}
+
+interface SavedColumn {
+  readonly name: string;
+  readonly type: ColumnType;
+  readonly vector: SavedVector;
 }
 
 export class Segment {
@@ -88,6 +102,10 @@ export class Segment {
   #keys: SegmentColumn;
   readonly #before: Segment | null;
   readonly #columns = new Map<string, SegmentColumn>();
+  /** Columns as they were before they were widened: for branches that were forked before that. */
+  readonly #formers = new Map<string, Copy[]>();
+  /** Copies in a type that a branch widened its inherited column to. */
+  readonly #derived = new Map<string, Copy[]>();
 
   /** `before` is the segment that this one follows: a full one tells how much room columns need. */
   constructor(firstRow: number, base: number, before: Segment | null = null) {
@@ -216,6 +234,40 @@ export class Segment {
     return column;
   }
 
+  /** Cells of a column under a wider type. What they were is kept when branches read them as that. */
+  widen(name: string, type: ColumnType, keepFormer: boolean): void {
+    const column = this.#columns.get(name);
+    if (!column || column.type === type) return;
+    if (keepFormer) pushTo(this.#formers, name, this.#copyOf(column, this.#length));
+    this.#derived.delete(name);
+    column.widen(type);
+  }
+
+  forgetFormers(): void {
+    this.#formers.clear();
+    this.#derived.clear();
+  }
+
+  /**
+   * The first `rows` cells of a column as `type`: the column itself, what it was before it was widened, or a widened
+   * copy, which is made once. Undefined when none of its first `rows` cells had such a type.
+   */
+  columnAs(name: string, type: ColumnType, rows: number): SegmentColumn | undefined {
+    const column = this.#columns.get(name);
+    if (!column || column.type === type) return column;
+    const formers = this.#formers.get(name) ?? [];
+    const known = [...formers, ...(this.#derived.get(name) ?? [])].find((copy) => copy.column.type === type && copy.rows >= rows);
+    if (known) return known.column;
+    // The oldest that holds all of the rows is what the branch was forked with.
+    const former = formers.find((copy) => copy.rows >= rows);
+    const origin = former ?? { column, rows: this.#length };
+    if (type !== 'json' && !(type === 'number' && origin.column.type === 'integer')) return undefined;
+    const copy = this.#copyOf(origin.column, origin.rows);
+    copy.column.widen(type);
+    pushTo(this.#derived, name, copy);
+    return copy.column;
+  }
+
   /** Takes `count` rows at `position`; cells and keys are appended to their columns by the caller. Returns the first. */
   extend(position: number, count: number, path: number, provenance: number): number {
     const first = this.#length;
@@ -295,6 +347,8 @@ export class Segment {
     this.#removals++;
     this.keys.clear(row);
     for (const column of this.#columns.values()) column.clear(row);
+    for (const copies of [...this.#formers.values(), ...this.#derived.values()])
+      for (const { column } of copies) column.clear(row);
   }
 
   /** First row at or after a position. */
@@ -321,6 +375,8 @@ export class Segment {
     total += (this.#validFrom?.byteLength ?? 0) + (this.#validTo?.byteLength ?? 0) + (this.#live?.byteLength ?? 0);
     for (const codes of Object.values(this.#codes)) total += codes.values?.byteLength ?? 0;
     for (const column of this.#columns.values()) total += column.bytes;
+    for (const copies of [...this.#formers.values(), ...this.#derived.values()])
+      for (const { column } of copies) total += column.bytes;
     return total;
   }
 
@@ -341,6 +397,9 @@ export class Segment {
       nextLive: this.nextLive.saved(length),
       keys: this.#keys.saved(length),
       columns: [...this.#columns].map(([name, column]) => ({ name, type: column.type, vector: column.saved(length) })),
+      formers: [...this.#formers].flatMap(([name, columns]) =>
+        columns.map(({ column, rows }) => ({ name, type: column.type, vector: column.saved(rows), rows })),
+      ),
     };
   }
 
@@ -363,6 +422,9 @@ export class Segment {
         SegmentColumn.restored(type, vector, length, vector.kind === 'dict' ? dictionaryOf(name) : null),
       );
     }
+    for (const { name, type, vector, rows } of state.formers) {
+      pushTo(segment.#formers, name, { column: SegmentColumn.restored(type, vector, rows, null), rows });
+    }
     segment.#summarise();
     return segment;
   }
@@ -382,6 +444,10 @@ export class Segment {
       this.#closedLeast = Math.min(this.#closedLeast, position);
       this.#closedMost = Math.max(this.#closedMost, position);
     }
+  }
+
+  #copyOf(column: SegmentColumn, rows: number): Copy {
+    return { column: column.copy(rows), rows };
   }
 
   #ownTimes(timeline: Timeline, count: number): BigInt64Array {
@@ -423,6 +489,12 @@ export class Segment {
     if (this.#validFrom) this.#validFrom = wider(this.#validFrom, capacity);
     if (this.#validTo) this.#validTo = wider(this.#validTo, capacity);
   }
+}
+
+function pushTo<T>(lists: Map<string, T[]>, key: string, item: T): void {
+  const list = lists.get(key);
+  if (list) list.push(item);
+  else lists.set(key, [item]);
 }
 
 function wider(from: BigInt64Array, capacity: number): BigInt64Array {

@@ -6,6 +6,7 @@ import type { Timeline } from '../../log/timeline.ts';
 import { type ColumnType, compareText } from '../../log/value.ts';
 import type { CanonicalHash } from '../canonical-hash.ts';
 import { ByteDictionary } from './byte-dictionary.ts';
+import type { Overlay } from './overlay.ts';
 import type { Scopes } from './scopes.ts';
 import type { Segment } from './segment.ts';
 import type { Table } from './table.ts';
@@ -25,6 +26,16 @@ export function hashTable(hash: CanonicalHash, table: Table, scopes: Scopes, tim
     );
   hash.text(table.type);
   for (const segment of table.segments) hashSegment(hash, segment, names, paths, provenances, timeline);
+}
+
+/** What a branch changed about an inherited table, by position. Rows that were removed since leave nothing. */
+export function hashOverlay(hash: CanonicalHash, table: Table, overlay: Overlay): void {
+  hash.text(table.type);
+  for (const [row, closing] of overlay.entries()) {
+    if (table.segmentOf(row).isRemoved(row & 0xffff)) continue;
+    hash.number(table.positionOf(row));
+    hash.number(closing);
+  }
 }
 
 function hashSegment(

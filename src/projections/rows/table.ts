@@ -15,6 +15,7 @@ import { hashBytes } from './byte-hash.ts';
 import { PrimaryKeyIndex, type StoredKeys } from './primary-key-index.ts';
 import { NO_ROW, Segment, type SegmentState } from './segment.ts';
 import { SEGMENT_ROWS } from './segment-column.ts';
+import type { StoredVersions } from './stored-versions.ts';
 
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();
@@ -50,13 +51,30 @@ export interface TableState {
   readonly provenances: readonly Provenance[];
 }
 
+/** UTF-8 of a key in `keyScratch`; how long it is, or -1 when it can't be anybody's. */
+function encodeKey(key: string): number {
+  // A key has at most so many bytes; what is longer is nobody's.
+  if (key.length > limits.keyBytes) return -1;
+  const { written } = encoder.encodeInto(key, keyScratch);
+  // The encoder would turn half a character into another one, which may be somebody's key.
+  return written !== key.length && loneSurrogate.test(key) ? -1 : written;
+}
+
+/** UTF-8 of a key until the next one is asked for; null when it can't be anybody's. */
+export function keyBytes(key: string): Uint8Array | null {
+  const size = encodeKey(key);
+  return size < 0 ? null : keyScratch.subarray(0, size);
+}
+
 export interface PathCounts {
   versions: number;
   live: number;
 }
 
-export class Table implements StoredKeys {
+export class Table implements StoredKeys, StoredVersions {
   readonly type: string;
+  /** Fork of the branch that the table belongs to: what its entries close below that, they close elsewhere. */
+  readonly #fork: number;
   readonly segments: Segment[] = [];
   readonly index = new PrimaryKeyIndex(this);
   readonly #timeline: Timeline;
@@ -66,9 +84,10 @@ export class Table implements StoredKeys {
   readonly #counts = new Map<number, PathCounts>();
   #hashes = new Int32Array(1024);
 
-  constructor(type: string, timeline: Timeline) {
+  constructor(type: string, timeline: Timeline, fork = 0) {
     this.type = type;
     this.#timeline = timeline;
+    this.#fork = fork;
   }
 
   /** Versions that are not removed, by path code. */
@@ -84,8 +103,8 @@ export class Table implements StoredKeys {
     return this.#provenances;
   }
 
-  /** Declares a column, or widens one that exists. */
-  setColumnType(name: string, type: ColumnType): void {
+  /** Declares a column, or widens one that exists. What it was is kept where branches read it as that. */
+  setColumnType(name: string, type: ColumnType, keepFormer = false): void {
     const column = this.#columns.get(name);
     if (!column) {
       this.#columns.set(name, {
@@ -100,7 +119,12 @@ export class Table implements StoredKeys {
     column.type = type;
     column.dictionary = null;
     column.coding = false;
-    for (const segment of this.segments) segment.column(name)?.widen(type);
+    for (const segment of this.segments) segment.widen(name, type, keepFormer);
+  }
+
+  /** No branch reads the table any more: what its columns were is of no use. */
+  forgetFormers(): void {
+    for (const segment of this.segments) segment.forgetFormers();
   }
 
   append(entry: CommittedEntry, body: RowsBody, path: number): void {
@@ -138,6 +162,7 @@ export class Table implements StoredKeys {
       const bytes = encoder.encode(key);
       const hash = hashBytes(bytes, 0, bytes.length, path);
       const newest = this.index.find(bytes, 0, bytes.length, path, hash);
+      if (this.#fork > 0 && newest === NO_ROW) continue;
       assert(newest !== NO_ROW, 'a removed key exists');
       this.index.remove(bytes, 0, bytes.length, path, hash);
       for (let row = newest; row !== NO_ROW; row = this.previousOf(row)) {
@@ -154,7 +179,8 @@ export class Table implements StoredKeys {
       }
     }
     counts.versions -= removed;
-    assert(removed === body.positions.length, 'a removal names every version of its keys');
+    const own = this.#ownPositions(body.positions, 0, body.positions.length);
+    assert(removed === own, 'a removal names every version of its keys');
     for (const [name, gone] of codes) this.#forgetUnused(name, gone);
   }
 
@@ -174,12 +200,17 @@ export class Table implements StoredKeys {
   }
 
   newestOf(path: number, key: string): number {
-    // A key has at most so many bytes; what is longer is nobody's.
-    if (key.length > limits.keyBytes) return NO_ROW;
-    const { written } = encoder.encodeInto(key, keyScratch);
-    // The encoder would turn half a character into another one, which may be somebody's key.
-    if (written !== key.length && loneSurrogate.test(key)) return NO_ROW;
-    return this.newest(path, keyScratch, 0, written);
+    const size = encodeKey(key);
+    return size < 0 ? NO_ROW : this.newest(path, keyScratch, 0, size);
+  }
+
+  touch(hashes: Int32Array, count: number): void {
+    this.index.touch(hashes, count);
+  }
+
+  openPositions(path: number, key: Uint8Array, start: number, end: number, hash: number, into: number[]): void {
+    const newest = this.index.find(key, start, end - start, path, hash);
+    for (let row = newest; row !== NO_ROW; row = this.nextOpen(row)) into.push(this.positionOf(row));
   }
 
   /** The next older open version of the same key, or -1. */
@@ -209,6 +240,14 @@ export class Table implements StoredKeys {
 
   positionOf(row: number): number {
     return this.segmentOf(row).positionOf(row & 0xffff);
+  }
+
+  closingOf(row: number): number {
+    return this.segmentOf(row).closingOf(row & 0xffff);
+  }
+
+  opOf(row: number): number {
+    return this.segmentOf(row).ops.at(row & 0xffff);
   }
 
   validFromOf(row: number): bigint {
@@ -277,8 +316,8 @@ export class Table implements StoredKeys {
   }
 
   /** Index and counts are made again from the segments. */
-  static restored(state: TableState, segments: readonly SegmentState[], timeline: Timeline): Table {
-    const table = new Table(state.type, timeline);
+  static restored(state: TableState, segments: readonly SegmentState[], timeline: Timeline, fork: number): Table {
+    const table = new Table(state.type, timeline, fork);
     for (const { name, dictionary, ...column } of state.columns) {
       table.#columns.set(name, { ...column, dictionary: dictionary && ByteDictionary.restored(dictionary) });
     }
@@ -358,7 +397,7 @@ export class Table implements StoredKeys {
         const before = this.index.put(heap, start, offsets[source + i + 1]! - start, path, hashes[i - block]!, row);
         const closeFrom = body.closeOffsets[source + i]!;
         const closeTo = body.closeOffsets[source + i + 1]!;
-        if (before === NO_ROW) assert(closeFrom === closeTo, 'a new key closes nothing');
+        if (before === NO_ROW) assert(this.#ownPositions(body.closes, closeFrom, closeTo) === 0, 'a new key closes nothing');
         else closed += this.#chain(segment, first + i, before, body.closes, closeFrom, closeTo);
       }
     }
@@ -390,8 +429,16 @@ export class Table implements StoredKeys {
       row = next;
     }
     tailSegment.nextLive.set(tail, NO_ROW, tailSegment.capacity);
-    assert(closed === to - from, 'a version closes open versions of its own key');
+    assert(closed === this.#ownPositions(closes, from, to), 'a version closes open versions of its own key');
     return closed;
+  }
+
+  /** How many of positions[from..to) are of this table; on a branch the others are inherited. */
+  #ownPositions(positions: Float64Array, from: number, to: number): number {
+    if (this.#fork === 0) return to - from;
+    let own = 0;
+    for (let i = from; i < to; i++) if (positions[i]! >= this.#fork) own++;
+    return own;
   }
 
   #countsOf(path: number): PathCounts {

@@ -12,6 +12,7 @@ import { ServiceError } from '../../../src/errors.ts';
 import { RateLimiter } from '../../../src/governance/admission/rate-limit.ts';
 import type { Caller } from '../../../src/governance/caller.ts';
 import type {
+  BranchView,
   GateContract,
   GovernedSnapshot,
   Invocation,
@@ -66,6 +67,7 @@ export class DoorWorld {
   readonly lines: LogLine[] = [];
   readonly types = new Map<string, TypeDefinition>();
   tokens: TokenView[] = [];
+  branches: BranchView[] = [];
   state: 'starting' | 'ready' | 'draining' | 'failed' = 'ready';
   answer: (request: QuestionRequest, invocation: Invocation) => Promise<Answer> = async () => emptyAnswer;
   submit: (command: Command) => Promise<Partial<Outcome>> = async () => ({});
@@ -147,6 +149,7 @@ export class DoorWorld {
         if ('error' in ending) throw ending.error;
         return ending.value;
       },
+      onVisible: () => () => undefined,
     };
   }
 
@@ -174,6 +177,10 @@ export class DoorWorld {
         entry: () => Promise.reject(new ServiceError('REL_NOT_FOUND', 'no such entry')),
         tile: async (_level, _index, width) => new Uint8Array(width * 32),
       }),
+      exhibits: () => {
+        throw new ServiceError('REL_NOT_FOUND', 'no such exhibit');
+      },
+      branches: () => this.branches,
       tokens: () => this.tokens,
       explainPolicy: () => ({ decision: 'allow', because: [], scope: '' }),
     };

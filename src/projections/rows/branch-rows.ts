@@ -1,0 +1,41 @@
+/** The rows of one branch as deciding asks for them. */
+import type { CatalogReader } from '../access-paths.ts';
+import type { StoredColumns } from '../catalog/commands.ts';
+import { BranchTable } from './branch-table.ts';
+import { declaredTypes, type Layer } from './layer.ts';
+import type { Scopes } from './scopes.ts';
+import type { StoredVersions } from './stored-versions.ts';
+
+export class BranchRows implements StoredColumns {
+  readonly scopes: Scopes;
+  readonly #layer: Layer;
+  readonly #catalog: CatalogReader;
+
+  /** `catalog` is that of the branch. */
+  constructor(layer: Layer, scopes: Scopes, catalog: CatalogReader) {
+    this.#layer = layer;
+    this.scopes = scopes;
+    this.#catalog = catalog;
+  }
+
+  /** Undefined when no row of the type was ever written. */
+  versions(type: string): StoredVersions | undefined {
+    const layer = this.#layer;
+    if (layer.lower.length === 0) return layer.table(type);
+    const types = declaredTypes(this.#catalog, type);
+    const layers = layer.layersOf(type, types);
+    if (layers.length === 0) return undefined;
+    return new BranchTable(layers, types, Object.keys(this.#catalog.type(type)?.properties ?? {}));
+  }
+
+  integersFitNumber(type: string, name: string): boolean {
+    const layers = this.#layer.layersOf(type, declaredTypes(this.#catalog, type));
+    return layers.every(({ table, inherited }) =>
+      table.segments.every((segment) => {
+        if (!inherited) return segment.column(name)?.integersFitNumber() ?? true;
+        const rows = segment.rowAtOrAfter(inherited.end);
+        return segment.columnAs(name, 'integer', rows)?.integersFitNumber(rows) ?? true;
+      }),
+    );
+  }
+}

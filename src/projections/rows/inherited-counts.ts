@@ -1,0 +1,58 @@
+/**
+ * How many versions of each organisation path a branch inherited, and how many of them it still has open. Counted when
+ * somebody asks for the first time: a fork copies nothing, counts included.
+ */
+import { HIDDEN, type Inherited } from './overlay.ts';
+import type { Segment } from './segment.ts';
+import type { PathCounts, Table } from './table.ts';
+
+interface Counted {
+  readonly removals: number;
+  readonly counts: ReadonlyMap<number, PathCounts>;
+}
+
+/** By segment, then by how many of its rows were counted, as of a position. */
+const counted = new WeakMap<Segment, Map<number, Counted>>();
+
+export function inheritedCounts(table: Table, inherited: Inherited): ReadonlyMap<number, PathCounts> {
+  const total = new Map<number, PathCounts>();
+  for (const segment of table.segments) {
+    if (segment.base >= inherited.end) break;
+    for (const [path, counts] of countsBelow(segment, inherited.end)) add(total, path, counts.versions, counts.live);
+    if (inherited.touches(segment)) subtractChanged(total, segment, inherited);
+  }
+  return total;
+}
+
+/** Of the rows below a position, as of that position: it changes with removals only. */
+function countsBelow(segment: Segment, end: number): ReadonlyMap<number, PathCounts> {
+  let known = counted.get(segment);
+  if (!known) counted.set(segment, (known = new Map()));
+  const before = known.get(end);
+  if (before?.removals === segment.removals) return before.counts;
+  const counts = new Map<number, PathCounts>();
+  const rows = segment.rowAtOrAfter(end);
+  for (let row = 0; row < rows; row++) {
+    if (!segment.isRemoved(row)) add(counts, segment.paths.at(row), 1, segment.closingOf(row) >= end ? 1 : 0);
+  }
+  known.set(end, { removals: segment.removals, counts });
+  return counts;
+}
+
+function subtractChanged(total: Map<number, PathCounts>, segment: Segment, inherited: Inherited): void {
+  const rows = segment.rowAtOrAfter(inherited.end);
+  for (let row = 0; row < rows; row++) {
+    if (segment.isRemoved(row)) continue;
+    const closing = inherited.closingOf(segment.firstRow + row);
+    if (closing === Infinity) continue;
+    add(total, segment.paths.at(row), closing === HIDDEN ? -1 : 0, segment.closingOf(row) >= inherited.end ? -1 : 0);
+  }
+}
+
+function add(counts: Map<number, PathCounts>, path: number, versions: number, live: number): void {
+  const known = counts.get(path);
+  if (known) {
+    known.versions += versions;
+    known.live += live;
+  } else counts.set(path, { versions, live });
+}
