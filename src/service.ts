@@ -81,6 +81,7 @@ export class Service {
     });
     this.planner = new Planner({
       clock,
+      version: parts.version,
       limits: {
         timeoutMs: settings.SERVICE_QUERY_TIMEOUT_SECS * 1000,
         resultRowsMax: settings.SERVICE_MAX_RESULT_ROWS,

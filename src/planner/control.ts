@@ -1,22 +1,9 @@
 /** Statements that are no query: each has its own action at the gate, and answers with rows that say what it did. */
-import type { Clock } from '../clock.ts';
-import type { Invocation } from '../governance/gate-contract.ts';
+import type { ControlRequest } from './control-request.ts';
+import { explainReplay } from './exhibits/replay.ts';
 import { at } from './places.ts';
-import type { Answer, QuestionRequest } from './planner-contract.ts';
-import type { ControlWhat, Literal, Place, Statement } from './statement.ts';
-
-export type ControlStatement = Extract<Statement, { kind: 'control' }>;
-
-export interface ControlRequest {
-  readonly statement: ControlStatement;
-  readonly literals: readonly Literal[];
-  readonly invocation: Invocation;
-  readonly request: QuestionRequest;
-  readonly clock: Clock;
-  /** Monotonic milliseconds at which the statement began. */
-  readonly startedMs: number;
-  readonly placeOf: (slot: number) => Place;
-}
+import type { Answer } from './planner-contract.ts';
+import type { ControlWhat } from './statement.ts';
 
 type Control = (request: ControlRequest) => Promise<Answer>;
 
@@ -29,7 +16,7 @@ const controls: { readonly [W in ControlWhat]: Control } = {
   'register-lookup': needs('REGISTER LOOKUP', 'lookup tables'),
   'create-materialized-view': needs('CREATE MATERIALIZED VIEW', 'materialized views'),
   watch: needs('WATCH', 'standing queries'),
-  'explain-replay': needs('EXPLAIN_REPLAY', 'exhibits'),
+  'explain-replay': explainReplay,
   'erase-subject': needs('ERASE SUBJECT', 'keys per subject'),
   'fuse-identities': needs('FUSE_IDENTITIES', 'the identity projection'),
   'split-identities': needs('SPLIT_IDENTITIES', 'the identity projection'),

@@ -5,7 +5,8 @@ import { ServiceError } from '../errors.ts';
 import type { GovernedSnapshot, Invocation } from '../governance/gate-contract.ts';
 import { smallAnswer } from './answers.ts';
 import { bindQuery } from './binder.ts';
-import { type ControlStatement, runControl } from './control.ts';
+import { runControl } from './control.ts';
+import type { ControlStatement } from './control-request.ts';
 import { type Cursor, opaqueCursor, readCursor } from './cursor.ts';
 import { type PlanKernels, run, type Scheduler } from './executor.ts';
 import { explain } from './explain.ts';
@@ -43,6 +44,8 @@ export interface PlannerLimits {
 
 export interface PlannerOptions {
   readonly clock: Clock;
+  /** Version of this program, as recipes of exhibits name it. */
+  readonly version?: string;
   readonly limits?: Partial<PlannerLimits>;
   /** Gives other work a turn; `setImmediate` unless a simulation schedules. */
   readonly yieldTurn?: () => Promise<void>;
@@ -78,6 +81,7 @@ const shortText = 4_096;
 
 export class Planner implements PlannerContract {
   readonly #clock: Clock;
+  readonly #version: string;
   readonly #limits: Required<PlannerLimits>;
   readonly #scheduler: Scheduler;
   readonly #passes: readonly Pass[];
@@ -87,6 +91,7 @@ export class Planner implements PlannerContract {
 
   constructor(options: PlannerOptions) {
     this.#clock = options.clock;
+    this.#version = options.version ?? '';
     this.#limits = { ...defaultLimits, ...options.limits };
     this.#passes = options.passes ?? passes;
     this.#scheduler = { yield: options.yieldTurn ?? (() => new Promise((resolve) => setImmediate(resolve))) };
@@ -180,6 +185,9 @@ export class Planner implements PlannerContract {
       clock: this.#clock,
       startedMs,
       placeOf: (slot) => lexed.placeOf(slot),
+      query: (inner, question) => this.query(inner, question),
+      engine: this.#version,
+      yieldTurn: () => this.#scheduler.yield(),
     });
   }
 

@@ -25,6 +25,7 @@ import { describeRoutes } from './openapi.ts';
 import { problemOf, problemType, toServiceError } from './problem.ts';
 import { RouteTable } from './route-table.ts';
 import { registerAudit } from './routes/audit.ts';
+import { registerExhibits } from './routes/exhibits.ts';
 import { registerIngest } from './routes/ingest.ts';
 import { registerLater } from './routes/later.ts';
 import { registerProof } from './routes/proof.ts';
@@ -60,6 +61,7 @@ export async function createHttpDoor(options: HttpDoorOptions): Promise<HttpDoor
   await describeRoutes(data, context);
   registerQuery(data, context);
   await registerIngest(data, context);
+  registerExhibits(data, context);
   registerSchema(data, context);
   registerAudit(data, context);
   registerProof(data, context);

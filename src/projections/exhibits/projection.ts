@@ -75,7 +75,7 @@ export class Exhibits implements Projection {
     const hash = new CanonicalHash();
     // Leaves are where entries happen to lie; what they say is the state.
     const exhibits = [...this.#exhibits.values()].sort((a, b) => compareText(a.id, b.id));
-    for (const { id, path, links } of exhibits) hash.value({ id, path, links: links.map(({ leaf: _, ...link }) => link) });
+    for (const { id, path, links } of exhibits) hash.value({ id, path, links: links.map((link) => ({ ...link, leaf: null })) });
     hash.value(this.removals.list());
     return hash.hex();
   }

@@ -10,7 +10,7 @@ import type { CatalogReader, PathCodes, RowBlock, RowProvenance, RowReader, Scan
 import { columnTypeOf } from '../catalog/projection.ts';
 
 /** From what a column was to what it is at rest; null where the vectors are the same. */
-type Change = { readonly then: ColumnType; readonly now: ColumnType } | null;
+type Change = { readonly was: ColumnType; readonly is: ColumnType } | null;
 
 export class RowsOfThen implements RowReader {
   readonly #rows: RowReader;
@@ -49,15 +49,15 @@ export class RowsOfThen implements RowReader {
 
   #types(type: string, column: string): Change {
     const definition = this.#then.type(type);
-    const then = definition && columnTypeOf(definition, column);
-    const now = this.#now(type, column);
-    return then === undefined || now === undefined || then === now ? null : { then, now };
+    const was = definition && columnTypeOf(definition, column);
+    const is = this.#now(type, column);
+    return was === undefined || is === undefined || was === is ? null : { was, is };
   }
 
   #change(type: string, column: string): Change {
     const change = this.#types(type, column);
     // An integer that rests as a double is a form in which integers rest anyway.
-    return change !== null && change.then === 'integer' && change.now === 'number' ? null : change;
+    return change !== null && change.was === 'integer' && change.is === 'number' ? null : change;
   }
 }
 
@@ -77,24 +77,24 @@ function* changedBlocks(blocks: Iterator<RowBlock, void>, changes: readonly Chan
 }
 
 /** In the row numbers of the block; rows that it does not select are NULL. */
-function changed(vector: Vector, { then, now }: Exclude<Change, null>, { selection, first, count }: RowBlock): Vector {
+function changed(vector: Vector, { was, is }: Exclude<Change, null>, { selection, first, count }: RowBlock): Vector {
   if (vector.kind === 'null' || count === 0) return vector;
-  const builder = new VectorBuilder(then, count);
+  const builder = new VectorBuilder(was, count);
   let row = 0;
   for (let k = 0; k < count; k++) {
     const at = selection === null ? first + k : selection[k]!;
     for (; row < at; row++) builder.appendNull();
-    const cell = cellAt(vector, now, at);
-    builder.append(cell === null ? null : cellOfThen(cell, then, now));
+    const cell = cellAt(vector, is, at);
+    builder.append(cell === null ? null : cellOfThen(cell, was, is));
     row++;
   }
   return builder.build();
 }
 
-function cellOfThen(cell: Exclude<Cell, null>, then: ColumnType, now: ColumnType): Cell {
-  assert(now === 'json', `${then} does not become ${now}`);
+function cellOfThen(cell: Exclude<Cell, null>, was: ColumnType, is: ColumnType): Cell {
+  assert(is === 'json', `${was} does not become ${is}`);
   const text = String(cell);
-  switch (then) {
+  switch (was) {
     case 'integer':
     case 'timestamp':
       return BigInt(text);

@@ -36,8 +36,6 @@ const dataRoutes: readonly Row[] = [
   ['GET', '/api/v1/tenants/:id/usage', '/api/v1/tenants/usage/summary'],
   ['GET', '/cluster/nodes', '/cluster/topology'],
   ['POST', '/cluster/rebalance', '/cluster/drain/:node'],
-  ['POST', '/exhibits', '/exhibits/:id/links'],
-  ['GET', '/exhibits/:id'],
 ];
 
 const adminRoutes: readonly Row[] = [

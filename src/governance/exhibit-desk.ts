@@ -1,0 +1,69 @@
+/**
+ * Exhibits as one caller may use them. An exhibit is known to whoever's path covers its own; re-deriving a link needs the
+ * replay right and a path that covers the recipe's. What was read then is read again under the scope of then, never
+ * under a wider one, and leaves as seals only.
+ */
+import { assert, ServiceError } from '../errors.ts';
+import type { ExhibitBody } from '../log/entry.ts';
+import type { LogStore } from '../log/log-store.ts';
+import type { AccessPaths, ExhibitLink, ExhibitView } from '../projections/access-paths.ts';
+import type { Exhibits } from '../projections/exhibits/projection.ts';
+import type { Caller } from './caller.ts';
+import type { ExhibitDesk, GovernedSnapshot, PinnedGrant } from './gate-contract.ts';
+import { sees } from './governed-snapshot.ts';
+
+export interface ExhibitDeskParts {
+  readonly caller: Caller;
+  readonly exhibits: Pick<Exhibits, 'exhibit' | 'removals'>;
+  readonly log: Pick<LogStore, 'read' | 'head'>;
+  readonly mayReplay: () => boolean;
+  /** Projections at an instant that a snapshot had. */
+  readonly snapshotOf: (instant: bigint, branch: string) => AccessPaths;
+  readonly govern: (paths: AccessPaths, grant: PinnedGrant) => GovernedSnapshot;
+}
+
+export class GovernedExhibits implements ExhibitDesk {
+  readonly #parts: ExhibitDeskParts;
+
+  constructor(parts: ExhibitDeskParts) {
+    this.#parts = parts;
+  }
+
+  exhibit(id: string): ExhibitView {
+    const { exhibits, caller } = this.#parts;
+    const exhibit = exhibits.exhibit(id);
+    // One answer for what does not exist and for what is not the caller's to know.
+    if (exhibit === undefined || !sees(caller.path, exhibit.path)) throw new ServiceError('REL_NOT_FOUND', 'no such exhibit');
+    return exhibit;
+  }
+
+  mayReplay(link: ExhibitLink): boolean {
+    return sees(this.#parts.caller.path, link.path) && this.#parts.mayReplay();
+  }
+
+  async entry(exhibit: ExhibitView, link: ExhibitLink): Promise<Omit<ExhibitBody, 'resultHash'>> {
+    if (!this.mayReplay(link)) throw refused();
+    for await (const { body } of this.#parts.log.read(link.leaf)) {
+      assert(body.kind === 'exhibit' && body.exhibit === exhibit.id && body.link === link.link, 'a link lies where it was put');
+      const { resultHash: _, ...rest } = body;
+      return rest;
+    }
+    throw new ServiceError('REL_STORAGE', 'the entry of the link is not there');
+  }
+
+  pin(grant: PinnedGrant): GovernedSnapshot {
+    if (!sees(this.#parts.caller.path, grant.path) || !this.#parts.mayReplay()) throw refused();
+    return this.#parts.govern(this.#parts.snapshotOf(grant.instant, grant.branch), grant);
+  }
+
+  rowsErasedSince(snapshot: GovernedSnapshot, types: ReadonlySet<string>): boolean {
+    return this.#parts.exhibits.removals.since(snapshot.position, types, (path) => sees(snapshot.caller.path, path));
+  }
+
+  head(): { readonly size: number; readonly root: Uint8Array } {
+    return this.#parts.log.head();
+  }
+}
+
+const refused = (): ServiceError =>
+  new ServiceError('REL_ACL', 'replay is denied: the recipe ran under a path that yours does not cover, or no rule permits it');

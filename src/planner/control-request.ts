@@ -1,0 +1,23 @@
+/** What the handler of a control statement is given. */
+import type { Clock } from '../clock.ts';
+import type { Invocation } from '../governance/gate-contract.ts';
+import type { Answer, QuestionRequest } from './planner-contract.ts';
+import type { Literal, Place, Statement } from './statement.ts';
+
+export type ControlStatement = Extract<Statement, { kind: 'control' }>;
+
+export interface ControlRequest {
+  readonly statement: ControlStatement;
+  readonly literals: readonly Literal[];
+  readonly invocation: Invocation;
+  readonly request: QuestionRequest;
+  readonly clock: Clock;
+  /** Monotonic milliseconds at which the statement began. */
+  readonly startedMs: number;
+  readonly placeOf: (slot: number) => Place;
+  /** Runs a query, as the planner does. */
+  readonly query: (invocation: Invocation, request: QuestionRequest) => Promise<Answer>;
+  /** Version of this program, as recipes name it. */
+  readonly engine: string;
+  readonly yieldTurn: () => Promise<void>;
+}

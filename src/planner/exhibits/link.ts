@@ -1,0 +1,116 @@
+/** Putting an answer or words on an exhibit: runs the statement under the gate, seals what it came to, and appends. */
+import { ServiceError } from '../../errors.ts';
+import type { Invocation, PinnedGrant } from '../../governance/gate-contract.ts';
+import { checkText } from '../../log/value.ts';
+import type { ExhibitLink } from '../../projections/access-paths.ts';
+import { textHash } from '../../projections/exhibits/seal.ts';
+import type { PlannerContract } from '../planner-contract.ts';
+import { checkDerivable } from './derivable.ts';
+import { readingThrough } from './pinned-invocation.ts';
+import { type Act, acts, grantOf, type Recipe, recipeText, wordsResult } from './recipe.ts';
+import { resultDigest } from './result-digest.ts';
+
+const wordsBytesMax = 64 * 1024;
+
+export interface LinkRequest {
+  readonly exhibit: string;
+  /** As the caller named it. */
+  readonly act: string;
+  readonly sql?: string;
+  readonly text?: string;
+  readonly purpose: string | null;
+  readonly sync: boolean;
+  readonly signal?: AbortSignal;
+}
+
+export interface LinkParts {
+  readonly planner: PlannerContract;
+  readonly engine: string;
+  readonly yieldTurn: () => Promise<void>;
+}
+
+export interface Linked {
+  readonly exhibit: string;
+  readonly link: ExhibitLink;
+  /** Instant of what was read; of words, of when they were put there. */
+  readonly basis: bigint;
+  readonly rowCount: number | null;
+}
+
+/** Link 0: seals the title. */
+export async function openExhibit(
+  invocation: Invocation,
+  { engine }: Pick<LinkParts, 'engine'>,
+  { exhibit, sync, title }: Pick<LinkRequest, 'exhibit' | 'sync'> & { readonly title: string },
+): Promise<Linked> {
+  checkWords(title, 'the title of an exhibit');
+  return putWords(invocation, { exhibit, open: true, act: 'open', text: title, sync, engine });
+}
+
+export async function linkExhibit(invocation: Invocation, parts: LinkParts, request: LinkRequest): Promise<Linked> {
+  const { exhibit, sql, text, purpose, sync } = request;
+  const { engine } = parts;
+  const act = acts.find((known) => known === request.act) satisfies Act | undefined;
+  if (act === undefined) throw new ServiceError('REL_INVALID', `act is one of ${acts.join(', ')}`);
+  // Whether it exists comes before what is asked of it.
+  invocation.exhibits().exhibit(exhibit);
+  if (act !== 'query') {
+    if (text === undefined || sql !== undefined) throw new ServiceError('REL_INVALID', `a ${act} has a text and no sql`);
+    checkWords(text, `a ${act}`);
+    return putWords(invocation, { exhibit, open: false, act, text, sync, engine });
+  }
+  if (sql === undefined || text !== undefined) throw new ServiceError('REL_INVALID', 'a query has sql and no text');
+  checkText(sql, 'the statement');
+  checkDerivable(sql);
+  const { signal } = request;
+  // Read as a replay will read it: column types of the basis, not those that somebody is about to change.
+  const desk = invocation.exhibits();
+  let grant: PinnedGrant | undefined;
+  const reading = readingThrough(invocation, {
+    describe: (facts) => invocation.describe(facts),
+    snapshot: () => desk.pin((grant = grantOf(invocation.snapshot()))),
+  });
+  const answer = await parts.planner.query(reading, { sql, purpose, ...(signal ? { signal } : {}) });
+  if (grant === undefined) throw new ServiceError('REL_INTERNAL', 'a query takes a snapshot');
+  const recipe = recipeText({ act, statement: sql, grant, engine });
+  const resultHash = await resultDigest(answer, parts.yieldTurn);
+  return put(invocation, { exhibit, open: false, act, recipe, resultHash, sync }, grant.instant, answer.rowCount);
+}
+
+interface Words extends Pick<LinkRequest, 'exhibit' | 'sync'> {
+  readonly open: boolean;
+  readonly act: Recipe['act'];
+  readonly text: string;
+  readonly engine: string;
+}
+
+function putWords(invocation: Invocation, words: Words): Promise<Linked> {
+  const { exhibit, open, act, text, sync, engine } = words;
+  const grant = grantOf(invocation.snapshot());
+  const recipe = recipeText({ act, text, grant, engine });
+  return put(invocation, { exhibit, open, act, recipe, resultHash: textHash(wordsResult(text)), sync }, grant.instant, null);
+}
+
+async function put(
+  invocation: Invocation,
+  link: { exhibit: string; open: boolean; act: string; recipe: string; resultHash: string; sync: boolean },
+  basis: bigint,
+  rowCount: number | null,
+): Promise<Linked> {
+  const { sync, ...command } = link;
+  const { systemFrom } = await invocation.submit({ kind: 'link-exhibit', ...command }, { sync });
+  // Others may have linked since: the entry's own instant tells which one is ours.
+  const own = invocation
+    .exhibits()
+    .exhibit(command.exhibit)
+    .links.findLast(({ time }) => time === systemFrom);
+  if (own === undefined) throw new ServiceError('REL_INTERNAL', 'a link that was put is there');
+  return { exhibit: command.exhibit, link: own, basis, rowCount };
+}
+
+function checkWords(text: string, what: string): void {
+  checkText(text, what);
+  if (text.length === 0 || Buffer.byteLength(text) > wordsBytesMax) {
+    throw new ServiceError('REL_INVALID', `${what} has 1 to ${wordsBytesMax} bytes`);
+  }
+}

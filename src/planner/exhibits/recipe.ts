@@ -1,0 +1,105 @@
+/**
+ * What a link was made from: enough to make it again and nothing that it came to. Kept as RFC 8785 JSON, in which i64 are
+ * decimal strings. The names of the members are part of what seals cover.
+ */
+import { ServiceError } from '../../errors.ts';
+import type { Caller } from '../../governance/caller.ts';
+import type { GovernedSnapshot, PinnedGrant } from '../../governance/gate-contract.ts';
+import { tenantOf } from '../../governance/tenancy/organization.ts';
+import { canonicalJson, type Json } from '../../log/canonical-json.ts';
+
+/** Raised when the same statement may mean something else. */
+export const dialect = 'annals-sql/1';
+
+/** What can be put on an exhibit: an answer, or words. */
+export type Act = 'query' | 'note' | 'decision';
+
+export const acts: readonly Act[] = ['query', 'note', 'decision'];
+
+export interface Recipe {
+  readonly act: Act | 'open';
+  /** SQL of a query; null of words. */
+  readonly statement: string | null;
+  /** The words of a note or decision, the title of an exhibit. */
+  readonly text: string | null;
+  readonly engine: string;
+  readonly dialect: string;
+  readonly grant: PinnedGrant;
+}
+
+export interface RecipeFacts {
+  readonly act: Recipe['act'];
+  readonly statement?: string;
+  readonly text?: string;
+  readonly grant: PinnedGrant;
+  readonly engine: string;
+}
+
+/** What this caller may see at an instant of one of their own snapshots. */
+export function grantOf({ caller, purpose, instant }: GovernedSnapshot): PinnedGrant {
+  const { branch, path, principal, roles, attributes } = caller;
+  return { branch, path, principal, roles, attributes, purpose, instant };
+}
+
+export function recipeText(facts: RecipeFacts): string {
+  const { act, statement = null, text = null, grant, engine } = facts;
+  const { branch, path, principal, roles, attributes, purpose, instant } = grant;
+  return canonicalJson({
+    act,
+    basis: { as_of_system: instant.toString() },
+    branch,
+    clock: instant.toString(),
+    dialect,
+    engine,
+    organisation: path,
+    parameters: [],
+    policy_digest: '',
+    principal: { id: principal, roles, attributes },
+    purpose,
+    statement,
+    tenant: tenantOf(path),
+    text,
+  });
+}
+
+/** Throws REL_STORAGE for what no version of this program wrote. */
+export function readRecipe(text: string): Recipe {
+  const recipe = JSON.parse(text) as Record<string, Json>;
+  const { act, basis, branch, dialect: language, engine, organisation, principal, purpose, statement } = recipe;
+  const instant = member(basis, 'as_of_system');
+  const id = member(principal, 'id');
+  if (typeof instant !== 'string' || typeof branch !== 'string' || typeof id !== 'string') {
+    throw new ServiceError('REL_STORAGE', 'the recipe of the link is not one');
+  }
+  return {
+    act: act as Recipe['act'],
+    statement: textOf(statement),
+    text: textOf(recipe['text']),
+    engine: textOf(engine) ?? '',
+    dialect: textOf(language) ?? '',
+    grant: {
+      branch,
+      path: textOf(organisation),
+      principal: id,
+      roles: (member(principal, 'roles') ?? []) as readonly string[],
+      attributes: (member(principal, 'attributes') ?? {}) as Caller['attributes'],
+      purpose: textOf(purpose),
+      instant: BigInt(instant),
+    },
+  };
+}
+
+/** What words come to: themselves. */
+export function wordsResult(text: string): string {
+  return canonicalJson({ text });
+}
+
+function member(value: Json | undefined, name: string): Json | undefined {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+    ? (value as { readonly [name: string]: Json })[name]
+    : undefined;
+}
+
+function textOf(value: Json | undefined): string | null {
+  return typeof value === 'string' ? value : null;
+}

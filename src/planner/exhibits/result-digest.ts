@@ -1,0 +1,81 @@
+/**
+ * The hash of an answer: SHA-256 over RFC 8785 JSON of what the caller was given, governed and in order.
+ *
+ *   {"columns":[{"name":…,"type":…},…], "facets":…, "provenance":[…], "rows":[[cell,…],…]}
+ *
+ * Integers and instants are decimal strings, numbers ECMAScript's (null where JSON has none), vectors arrays, JSON
+ * columns strings of their own text. `facets` and `provenance` are there where the statement asked for them. Written
+ * piece by piece, so that an answer of a million rows holds up nobody.
+ */
+import { createHash } from 'node:crypto';
+import { canonicalJson, canonicalString, type Json } from '../../log/canonical-json.ts';
+import type { Cell } from '../../log/value.ts';
+import { cellAt } from '../../log/vector-builder.ts';
+import type { Answer, Facets } from '../planner-contract.ts';
+
+const pieceLength = 64 * 1024;
+const rowsPerTurn = 2_048;
+
+/** Lower-case hex. `yieldTurn` lets other work in between. */
+export async function resultDigest(
+  answer: Pick<Answer, 'columns' | 'batches' | 'facets' | 'provenance'>,
+  yieldTurn: () => Promise<void>,
+): Promise<string> {
+  const hash = createHash('sha256');
+  const { columns, batches, facets, provenance } = answer;
+  let piece = `{"columns":${canonicalJson(columns.map(({ name, type }) => ({ name, type })))}`;
+  let written = 0;
+  /** Commas go between, so the first of a list has none. */
+  const put = async (text: string): Promise<void> => {
+    piece += text;
+    if (piece.length >= pieceLength) {
+      hash.update(piece, 'utf8');
+      piece = '';
+    }
+    if (++written % rowsPerTurn === 0) await yieldTurn();
+  };
+  if (facets !== null) piece += `,"facets":${canonicalJson(facetsJson(facets))}`;
+  if (provenance !== null) {
+    piece += ',"provenance":[';
+    for (const [i, entry] of provenance.entries()) {
+      const { source, method, confidence, recordedAt, derivedFrom } = entry;
+      const json = { source, method, confidence, recorded_at: recordedAt.toString(), derived_from: derivedFrom };
+      await put(`${i === 0 ? '' : ','}${canonicalJson(json)}`);
+    }
+    piece += ']';
+  }
+  piece += ',"rows":[';
+  let first = true;
+  for (const { columns: vectors, selection, first: start, count } of batches) {
+    for (let k = 0; k < count; k++) {
+      const row = selection === null ? start + k : selection[k]!;
+      const cells = columns.map(({ type }, i) => cellText(cellAt(vectors[i]!, type, row)));
+      await put(`${first ? '' : ','}[${cells.join(',')}]`);
+      first = false;
+    }
+  }
+  hash.update(`${piece}]}`, 'utf8');
+  return hash.digest('hex');
+}
+
+function cellText(cell: Cell): string {
+  if (cell === null || typeof cell === 'boolean') return String(cell);
+  if (typeof cell === 'bigint') return `"${cell}"`;
+  if (typeof cell === 'string') return canonicalString(cell);
+  if (typeof cell === 'number') return Number.isFinite(cell) ? canonicalJson(cell) : 'null';
+  return canonicalJson([...cell]);
+}
+
+function facetsJson({ counts, stats }: Facets): Json {
+  const figure = (value: bigint | number): Json =>
+    typeof value === 'bigint' ? value.toString() : Number.isFinite(value) ? value : null;
+  return {
+    counts: Object.fromEntries([...counts].map(([attribute, values]) => [attribute, Object.fromEntries(values)])),
+    stats: Object.fromEntries(
+      [...stats].map(([attribute, { min, max, sum, avg, count }]) => [
+        attribute,
+        { min: figure(min), max: figure(max), sum: figure(sum), avg: figure(avg), count },
+      ]),
+    ),
+  };
+}
