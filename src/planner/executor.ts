@@ -3,21 +3,26 @@
  * never holds the event loop for long, ends when its time is over and stops when its caller has gone.
  */
 import type { Clock } from '../clock.ts';
-import { assert, ServiceError } from '../errors.ts';
+import { ServiceError } from '../errors.ts';
 import type { Vector } from '../log/columns.ts';
 import type { ColumnType } from '../log/value.ts';
 import type { CompiledProject, FilterKernel, KernelCache } from './expressions/kernel-compiler.ts';
+import { SubquerySet } from './expressions/subquery-set.ts';
 import type { LogicalPlan, PlanNode } from './logical-plan.ts';
 import { AggregateOperator } from './operators/aggregate.ts';
 import { RowSink } from './operators/column-sink.ts';
 import { DistinctOperator } from './operators/distinct.ts';
 import { FilterOperator, filterKernels } from './operators/filter.ts';
+import { joinKernels, JoinOperator } from './operators/join.ts';
 import { LimitOperator } from './operators/limit.ts';
 import type { Batch, Execution, Operator } from './operators/operator.ts';
 import { ProjectOperator, projectKernels } from './operators/project.ts';
+import { RecursiveOperator } from './operators/recursive.ts';
 import { ScanOperator } from './operators/scan.ts';
+import { SetOperationOperator } from './operators/set-operation.ts';
 import { SortOperator } from './operators/sort.ts';
-import type { OutputBatch } from './planner-contract.ts';
+import { WorkingOperator } from './operators/working.ts';
+import type { Facets, OutputBatch } from './planner-contract.ts';
 
 export interface Scheduler {
   /** Resolves once other work had its turn (setImmediate in production). */
@@ -34,6 +39,7 @@ export interface ExecutorOptions {
 export interface Result {
   readonly batches: readonly OutputBatch[];
   readonly rowCount: number;
+  readonly facets: Facets | null;
 }
 
 /** Longest stretch without a turn for others. */
@@ -41,8 +47,10 @@ const sliceMs = 1.5;
 const outputRows = 8_192;
 const countingBlockRows = 8_192;
 
+type NodeKernels = KernelCache<FilterKernel> | readonly (KernelCache<CompiledProject> | null)[] | null;
+
 /** Kernels by node: compiled once, kept with the plan. */
-export type PlanKernels = Map<PlanNode, KernelCache<FilterKernel> | readonly (KernelCache<CompiledProject> | null)[]>;
+export type PlanKernels = Map<PlanNode, NodeKernels>;
 
 export interface RunRequest {
   readonly plan: LogicalPlan;
@@ -53,61 +61,122 @@ export interface RunRequest {
   readonly startedMs: number;
 }
 
+/** Sets behind IN first, then the rows, then the facets: all under one clock and one account of memory. */
 export async function run(options: ExecutorOptions, request: RunRequest): Promise<Result> {
-  const { clock, scheduler } = options;
-  const { plan, signal, execution } = request;
-  const types = plan.root.columns.map(({ type }) => type);
-  const output = new Output(types, options.resultRowsMax, execution);
-  const root = buildOperator(plan.root, request.kernels, execution);
-  try {
-    checkSignal(signal);
-    let sliceStart = clock.monotonicMs();
-    checkTime(sliceStart, request, options);
-    for (let batch = root.next(); batch !== null; batch = root.next()) {
-      if (batch.count > 0) output.append(batch);
-      const now = clock.monotonicMs();
-      if (now - sliceStart < sliceMs) continue;
-      checkTime(now, request, options);
-      await scheduler.yield();
-      checkSignal(signal);
-      sliceStart = clock.monotonicMs();
-      checkTime(sliceStart, request, options);
+  const { plan, kernels, execution } = request;
+  const driver = new Driver(options, request);
+  // A page begins behind its cursor; sets and facets are of everything.
+  const whole = { ...execution, after: null };
+  for (const { root } of plan.subqueries) {
+    const set = new SubquerySet();
+    let held = 0;
+    await driver.drain(buildOperator(root, kernels, whole), (batch) => {
+      set.add(batch);
+      held = execution.memory.change(held, set.bytes);
+    });
+    execution.kernels.addSubquerySet(set);
+  }
+  const output = new Output(
+    plan.root.columns.map(({ type }) => type),
+    options.resultRowsMax,
+    execution,
+  );
+  await driver.drain(buildOperator(plan.root, kernels, execution), (batch) => output.append(batch));
+  if (plan.facets) throw new ServiceError('REL_NOT_IMPLEMENTED', 'FACETS is not implemented');
+  return { ...output.finish(), facets: null };
+}
+
+/** Pulls operators, gives others a turn in between, and looks whether anybody still waits. */
+class Driver {
+  readonly #options: ExecutorOptions;
+  readonly #request: RunRequest;
+  #sliceStart: number;
+
+  constructor(options: ExecutorOptions, request: RunRequest) {
+    this.#options = options;
+    this.#request = request;
+    checkSignal(request.signal);
+    this.#sliceStart = options.clock.monotonicMs();
+    checkTime(this.#sliceStart, request, options);
+  }
+
+  /** Takes batches until there are none, or until one is enough. */
+  async drain(root: Operator, take: (batch: Batch) => boolean | void): Promise<void> {
+    const { clock, scheduler } = this.#options;
+    try {
+      for (let batch = root.next(); batch !== null; batch = root.next()) {
+        if (batch.count > 0 && take(batch) === false) return;
+        const now = clock.monotonicMs();
+        if (now - this.#sliceStart < sliceMs) continue;
+        checkTime(now, this.#request, this.#options);
+        await scheduler.yield();
+        checkSignal(this.#request.signal);
+        this.#sliceStart = clock.monotonicMs();
+        checkTime(this.#sliceStart, this.#request, this.#options);
+      }
+    } finally {
+      root.close();
     }
-    return output.finish();
-  } finally {
-    root.close();
   }
 }
 
+/** Kernels of a node are compiled once, whatever number of executions and rounds of a recursion ask for them. */
+function kernelsOf<K extends NodeKernels>(kernels: PlanKernels, node: PlanNode, make: () => K): K {
+  let own = kernels.get(node);
+  if (own === undefined) kernels.set(node, (own = make()));
+  // A node has one kind, and each kind one sort of kernels.
+  return own as K;
+}
+
 function buildOperator(node: PlanNode, kernels: PlanKernels, execution: Execution): Operator {
+  const build = (input: PlanNode): Operator => buildOperator(input, kernels, execution);
   switch (node.kind) {
     case 'scan':
       return new ScanOperator(node, execution);
-    case 'filter': {
-      let own = kernels.get(node);
-      if (!own) kernels.set(node, (own = filterKernels(node)));
-      assert('get' in own, 'kernels of a filter');
-      return new FilterOperator(buildOperator(node.input, kernels, execution), own, execution);
-    }
-    case 'project': {
-      let own = kernels.get(node);
-      if (!own) kernels.set(node, (own = projectKernels(node)));
-      assert(!('get' in own), 'kernels of a projection');
-      return new ProjectOperator(buildOperator(node.input, kernels, execution), node, own, execution);
-    }
+    case 'working':
+      return new WorkingOperator(node, execution);
+    case 'filter':
+      return new FilterOperator(
+        build(node.input),
+        kernelsOf(kernels, node, () => filterKernels(node)),
+        execution,
+      );
+    case 'project':
+      return new ProjectOperator(
+        build(node.input),
+        node,
+        kernelsOf(kernels, node, () => projectKernels(node)),
+        execution,
+      );
     case 'aggregate':
-      return new AggregateOperator(buildOperator(node.input, kernels, execution), node, execution);
+      return new AggregateOperator(build(node.input), node, execution);
     case 'distinct':
-      return new DistinctOperator(buildOperator(node.input, kernels, execution), node, execution);
+      return new DistinctOperator(build(node.input), node, execution);
     case 'sort':
-      return new SortOperator(buildOperator(node.input, kernels, execution), node, execution);
+      return new SortOperator(build(node.input), node, execution);
     case 'limit':
       return new LimitOperator({
-        input: buildOperator(node.input, kernels, execution),
+        input: build(node.input),
         node,
         execution,
         countAfter: (after) =>
           buildOperator(node.counting ?? node.input, kernels, { ...execution, after, blockRows: countingBlockRows }),
+      });
+    case 'window':
+      throw new ServiceError('REL_NOT_IMPLEMENTED', `${node.type.toUpperCase()} is not implemented`);
+    case 'join': {
+      const residual = kernelsOf(kernels, node, () => joinKernels(node));
+      return new JoinOperator({ left: build(node.left), right: build(node.right), node, residual, execution });
+    }
+    case 'set-operation':
+      return new SetOperationOperator(build(node.left), build(node.right), node, execution);
+    case 'recursive':
+      return new RecursiveOperator({
+        base: build(node.base),
+        step: (rows) =>
+          buildOperator(node.step, kernels, { ...execution, working: new Map([...execution.working, [node.table, rows]]) }),
+        node,
+        execution,
       });
   }
 }
@@ -149,7 +218,7 @@ class Output {
     if (this.#sink.length >= outputRows) this.#flush();
   }
 
-  finish(): Result {
+  finish(): Omit<Result, 'facets'> {
     if (this.#sink.length > 0) this.#flush();
     return { batches: this.#batches, rowCount: this.#rowCount };
   }

@@ -1,21 +1,35 @@
-/** A plan as text: one operator a line, its input below it, two spaces deeper. The words are those of `logical-plan.ts`. */
+/** A plan as text: one operator a line, its inputs below it, two spaces deeper. The words are those of `logical-plan.ts`. */
 import { formatInstant } from '../log/timestamp.ts';
 import type { Cell } from '../log/value.ts';
 import type { Bound } from './expressions/bound-expression.ts';
-import type { AggregateCall, LogicalPlan, PlanColumn, PlanNode, ScanNode } from './logical-plan.ts';
+import {
+  type AggregateCall,
+  inputsOf,
+  type JoinNode,
+  type LogicalPlan,
+  type PlanColumn,
+  type PlanNode,
+  type ScanNode,
+} from './logical-plan.ts';
 import type { Execution } from './operators/operator.ts';
 import { scanRequest } from './operators/scan.ts';
 
 export function explain(plan: LogicalPlan, execution: Execution): string[] {
   const lines: string[] = [];
-  let indent = '';
-  let node = plan.root;
-  for (;;) {
+  const add = (node: PlanNode, indent: string): void => {
     lines.push(indent + describe(node, execution, plan));
-    if (node.kind === 'scan') return lines;
-    node = node.input;
-    indent += '  ';
+    for (const input of inputsOf(node)) add(input, `${indent}  `);
+  };
+  add(plan.root, '');
+  plan.subqueries.forEach(({ root }, i) => {
+    lines.push(`set ${i + 1}`);
+    add(root, '  ');
+  });
+  if (plan.facets) {
+    lines.push('facets');
+    add(plan.facets.root, '  ');
   }
+  return lines;
 }
 
 function describe(node: PlanNode, execution: Execution, plan: LogicalPlan): string {
@@ -41,16 +55,43 @@ function describe(node: PlanNode, execution: Execution, plan: LogicalPlan): stri
     }
     case 'distinct':
       return 'distinct';
+    case 'join':
+      return join(node, execution);
+    case 'set-operation':
+      return node.op;
+    case 'recursive':
+      return `recursive ${node.table} ${node.op}`;
+    case 'working':
+      return `working ${node.table}`;
+    case 'window': {
+      const over = columnText(node.column, node.input, execution);
+      const sizes = node.intervals.map(({ slot }) => cellText(execution.literals[slot] ?? null)).join(', ');
+      const partition = node.partition.map((column) => columnText(column, node.input, execution));
+      return `window ${node.type} ${over} ${sizes}${partition.length > 0 ? ` by ${partition.join(', ')}` : ''}`;
+    }
     case 'sort': {
       const keys = node.keys.map(({ column, descending, collate }) => {
         const name = columnText(column, node.input, execution);
         return `${name}${collate === 'unicode' ? ' collate unicode' : ''}${descending ? ' desc' : ''}`;
       });
-      return `sort ${keys.join(', ')}${node.limit ? ` first ${execution.limit}` : ''}`;
+      return `sort ${keys.join(', ')}${node.limit ? ` first ${execution.rowLimit(node.limit)}` : ''}`;
     }
     case 'limit':
-      return `limit ${execution.limit}`;
+      return `limit ${execution.rowLimit(node.limit)}`;
   }
+}
+
+function join(node: JoinNode, execution: Execution): string {
+  const { left, right } = node;
+  const keys = node.leftKeys.map((key, i) => {
+    return `${columnText(key, left, execution)} = ${columnText(node.rightKeys[i]!, right, execution)}`;
+  });
+  const parts = [
+    ...(keys.length > 0 ? [`on ${keys.join(' and ')}`] : []),
+    ...(node.residual ? [`where ${text(node.residual, node.columns, execution)}`] : []),
+    `holding ${node.build}`,
+  ];
+  return `join ${node.type} ${parts.join('; ')}`;
 }
 
 function callText(call: AggregateCall, input: PlanNode, execution: Execution): string {
@@ -108,6 +149,10 @@ function text(bound: Bound, columns: readonly PlanColumn[], execution: Execution
       return `(${of(bound.operand)} between ${of(bound.low)} and ${of(bound.high)})`;
     case 'in':
       return `(${of(bound.operand)} in (${bound.items.map(of).join(', ')}))`;
+    case 'in-set':
+      return `(${of(bound.operand)} in set ${bound.set + 1})`;
+    case 'to-number':
+      return of(bound.operand);
     case 'like':
       return `(${of(bound.operand)} like ${of(bound.pattern)})`;
     case 'case': {

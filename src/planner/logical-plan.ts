@@ -3,15 +3,30 @@
  * EXPLAIN. Expressions and column numbers of a node refer to the columns of its input.
  */
 import type { ColumnType } from '../log/value.ts';
-import type { Bound, Guard } from './expressions/bound-expression.ts';
-import type { Slot } from './statement.ts';
+import type { Bound, Guard, ValueType } from './expressions/bound-expression.ts';
+import type { Literal, Slot } from './statement.ts';
 
 export interface PlanColumn {
   readonly name: string;
   readonly type: ColumnType;
 }
 
-export type PlanNode = ScanNode | FilterNode | ProjectNode | AggregateNode | DistinctNode | SortNode | LimitNode;
+export type PlanNode =
+  | ScanNode
+  | WorkingNode
+  | FilterNode
+  | ProjectNode
+  | AggregateNode
+  | DistinctNode
+  | SortNode
+  | LimitNode
+  | WindowNode
+  | JoinNode
+  | SetOperationNode
+  | RecursiveNode;
+
+/** Nodes that read one other node. */
+export type UnaryNode = Extract<PlanNode, { readonly input: PlanNode }>;
 
 /** Instants are column-free expressions, so that AS OF, `now()` and zones are resolved the same way. */
 export type AxisBound = 'all' | 'now' | { readonly instant: Bound };
@@ -22,8 +37,6 @@ export interface ScanNode {
   /** Property that is the key of the type, when one is declared. */
   readonly primaryKey: string | null;
   readonly columns: readonly PlanColumn[];
-  readonly system: AxisBound;
-  readonly valid: AxisBound;
   /** Column-free values of the key column: the scan becomes a lookup. */
   readonly keys: readonly Bound[] | null;
   readonly zones: readonly Zone[];
@@ -89,6 +102,8 @@ export interface SortNode {
   readonly keys: readonly SortKey[];
   /** Only the first rows are wanted. */
   readonly limit: Slot | null;
+  /** Its input is the matching set of the answer, for `estimatedTotalHits`. */
+  readonly counted: boolean;
   readonly columns: readonly PlanColumn[];
 }
 
@@ -98,10 +113,15 @@ export interface LimitNode {
   readonly limit: Slot;
   /** The input again, reading only what its condition reads: to go on counting once the rows are there. */
   readonly counting: PlanNode | null;
+  /** The LIMIT of the statement itself: what it cuts off is counted for `estimatedTotalHits`. */
+  readonly counted: boolean;
   readonly columns: readonly PlanColumn[];
 }
 
-/** Output is the columns of left, then those of right. */
+/**
+ * Output is the columns of left, then those of right, in the order of left rows, then of right rows; rows of right
+ * without a partner (right, full) come last, in their order. `build` says which side is held in memory, and nothing else.
+ */
 export interface JoinNode {
   readonly kind: 'join';
   readonly type: 'inner' | 'left' | 'right' | 'full';
@@ -112,6 +132,7 @@ export interface JoinNode {
   readonly rightKeys: readonly number[];
   /** What else must be true of a pair, over the output columns. Outer joins apply it before they decide that a row has no partner. */
   readonly residual: Bound | null;
+  readonly build: 'left' | 'right';
   readonly columns: readonly PlanColumn[];
 }
 
@@ -163,11 +184,27 @@ export interface WindowNode {
   readonly columns: readonly PlanColumn[];
 }
 
+/** The one column of a query behind IN: run before the plan that tests against it, under the same snapshot and caps. */
+export interface Subquery {
+  readonly root: PlanNode;
+  readonly type: ValueType;
+}
+
+/** FACETS: the matching set once more, before grouping, order and LIMIT; its columns are the attributes to count. */
+export interface FacetPlan {
+  readonly root: PlanNode;
+}
+
 /** A plan of one template: literals are slots, so it serves every statement that differs in literals only. */
 export interface LogicalPlan {
   readonly root: PlanNode;
+  /** Sets that IN tests against, by number; each may use those before it. */
+  readonly subqueries: readonly Subquery[];
+  readonly facets: FacetPlan | null;
   /** Column-free subtrees, computed once per execution. */
   readonly parameters: readonly Bound[];
+  /** The one AS OF of the statement, as every scan has it. */
+  readonly time: { readonly system: AxisBound; readonly valid: AxisBound };
   /** Leading columns of the root that the caller asked for; the rest is for cursor and provenance. */
   readonly visible: number;
   /** Root column with the version's system_from, where rows of a type come out one by one. */
@@ -175,43 +212,87 @@ export interface LogicalPlan {
   /** The answer is in system_from order, so LIMIT may be continued by a cursor. */
   readonly paged: boolean;
   readonly withProvenance: boolean;
-  /** The type read. */
-  readonly objectType: string;
+  /** Types read, in order of appearance. */
+  readonly objectTypes: readonly string[];
+  /** Literals of views that the statement names: their slots come after those of the statement. */
+  readonly viewLiterals: readonly Literal[];
   readonly guards: readonly Guard[];
 }
 
-/** Replaces the input of a node; a scan has none. */
-export function withInput<N extends Exclude<PlanNode, ScanNode>>(node: N, input: PlanNode): N {
-  return input === node.input ? node : { ...node, input };
-}
-
-/** The scan below a node. */
-export function scanOf(node: PlanNode): ScanNode {
-  return node.kind === 'scan' ? node : scanOf(node.input);
-}
-
-export function mapExpressions(node: PlanNode, map: (bound: Bound) => Bound): PlanNode {
+/** What a node reads, in the order of its fields. */
+export function inputsOf(node: PlanNode): readonly PlanNode[] {
   switch (node.kind) {
     case 'scan':
-      return {
-        ...node,
-        system: mapAxis(node.system, map),
-        valid: mapAxis(node.valid, map),
-        keys: node.keys && node.keys.map(map),
-        zones: node.zones.map((zone) => ({ ...zone, value: map(zone.value) })),
-      };
-    case 'filter':
-      return { ...node, input: mapExpressions(node.input, map), predicate: map(node.predicate) };
-    case 'project':
-      return { ...node, input: mapExpressions(node.input, map), expressions: node.expressions.map(map) };
-    case 'aggregate':
-    case 'distinct':
-    case 'sort':
-    case 'limit':
-      return withInput(node, mapExpressions(node.input, map));
+    case 'working':
+      return [];
+    case 'join':
+    case 'set-operation':
+      return [node.left, node.right];
+    case 'recursive':
+      return [node.base, node.step];
+    default:
+      return [node.input];
   }
 }
 
-function mapAxis(axis: AxisBound, map: (bound: Bound) => Bound): AxisBound {
+/** The same node over other inputs; the node itself when none of them changed. */
+export function mapInputs(node: PlanNode, map: (input: PlanNode) => PlanNode): PlanNode {
+  switch (node.kind) {
+    case 'scan':
+    case 'working':
+      return node;
+    case 'join':
+    case 'set-operation': {
+      const left = map(node.left);
+      const right = map(node.right);
+      return left === node.left && right === node.right ? node : { ...node, left, right };
+    }
+    case 'recursive': {
+      const base = map(node.base);
+      const step = map(node.step);
+      return base === node.base && step === node.step ? node : { ...node, base, step };
+    }
+    default:
+      return withInput(node, map(node.input));
+  }
+}
+
+/** Replaces the input of a node that has one. */
+export function withInput<N extends UnaryNode>(node: N, input: PlanNode): N {
+  return input === node.input ? node : { ...node, input };
+}
+
+/** Every tree of a plan, each changed in the same way. */
+export function mapRoots(plan: LogicalPlan, map: (root: PlanNode) => PlanNode): LogicalPlan {
+  return {
+    ...plan,
+    root: map(plan.root),
+    subqueries: plan.subqueries.map((subquery) => ({ ...subquery, root: map(subquery.root) })),
+    facets: plan.facets && { root: map(plan.facets.root) },
+  };
+}
+
+/** Changes the expressions of a node and of all below it. */
+export function mapExpressions(node: PlanNode, map: (bound: Bound) => Bound): PlanNode {
+  const own = mapInputs(node, (input) => mapExpressions(input, map));
+  switch (own.kind) {
+    case 'scan':
+      return {
+        ...own,
+        keys: own.keys && own.keys.map(map),
+        zones: own.zones.map((zone) => ({ ...zone, value: map(zone.value) })),
+      };
+    case 'filter':
+      return { ...own, predicate: map(own.predicate) };
+    case 'project':
+      return { ...own, expressions: own.expressions.map(map) };
+    case 'join':
+      return { ...own, residual: own.residual && map(own.residual) };
+    default:
+      return own;
+  }
+}
+
+export function mapAxis(axis: AxisBound, map: (bound: Bound) => Bound): AxisBound {
   return typeof axis === 'string' ? axis : { instant: map(axis.instant) };
 }

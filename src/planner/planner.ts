@@ -8,28 +8,31 @@ import { bindQuery } from './binder.ts';
 import { runControl } from './control.ts';
 import type { ControlStatement } from './control-request.ts';
 import { type Cursor, opaqueCursor, readCursor } from './cursor.ts';
-import { type PlanKernels, run, type Scheduler } from './executor.ts';
+import { type PlanKernels, type Result, run, type Scheduler } from './executor.ts';
 import { explain } from './explain.ts';
 import { asInstant } from './expressions/evaluate.ts';
 import { KernelContext } from './expressions/kernel-context.ts';
 import { parseLexed } from './languages/sql-parser.ts';
 import { type LexedStatement, lexStatement } from './languages/sql-lexer.ts';
-import { type AxisBound, type LogicalPlan, scanOf } from './logical-plan.ts';
+import type { AxisBound, LogicalPlan, ScanNode } from './logical-plan.ts';
 import { type Execution, MemoryMeter } from './operators/operator.ts';
 import { chooseAccessPaths } from './passes/choose-access-paths.ts';
+import { findJoinKeys } from './passes/find-join-keys.ts';
+import { orderJoins } from './passes/order-joins.ts';
+import type { Pass } from './passes/pass.ts';
 import { pruneColumns } from './passes/prune-columns.ts';
 import { pushDownFilters } from './passes/push-down-filters.ts';
 import { simplifyExpressions } from './passes/simplify-expressions.ts';
 import { at } from './places.ts';
 import type { Answer, OutputBatch, PlannerContract, ProvenanceEntry, QuestionRequest } from './planner-contract.ts';
-import type { Literal, Query, Statement } from './statement.ts';
-
-export type Pass = (plan: LogicalPlan, literals: readonly Literal[]) => LogicalPlan;
+import type { Literal, Place, Query, QueryBody, Slot, Source, Statement } from './statement.ts';
 
 export const passes: readonly Pass[] = [
   simplifyExpressions, // first: the others look for conjuncts and constants
   pushDownFilters, // before access paths: what reaches the scan decides how it reads
+  findJoinKeys, // after push-down, which leaves to a join what is about both of its sides
   chooseAccessPaths, // needs the final predicates
+  orderJoins, // needs to know which scans are lookups
   pruneColumns, // last: it renumbers columns, and no pass after it may ask for another one
 ];
 
@@ -67,6 +70,8 @@ interface CachedPlan {
   /** What its answers show: one array for all of them, so that a door can keep what it made of it. */
   readonly columns: Answer['columns'];
   readonly kernels: PlanKernels;
+  /** Positions visible when it was made: its estimates are of then. */
+  readonly position: number;
 }
 
 /** The part of a statement that runs, and how. */
@@ -134,9 +139,9 @@ export class Planner implements PlannerContract {
       costUnits,
       estimatedTotalHits: Math.max(execution.counters.hits, result.rowCount),
       asOfSystem: execution.kernels.instant,
-      ...cursors(plan, result.batches, result.rowCount, execution),
+      ...cursors(plan, question.query, result, execution),
       provenance,
-      facets: null,
+      facets: result.facets,
       plan: null,
       actualRows: null,
       processingTimeMs: this.#clock.monotonicMs() - startedMs,
@@ -196,19 +201,23 @@ export class Planner implements PlannerContract {
     const literals = lexed.parameters;
     const key = `${lexed.template}\0${snapshot.branch}\0${snapshot.catalog.ontologyVersion}\0${snapshot.grantKey}`;
     const cached = this.#plans.get(key);
-    if (cached?.plan.guards.every(([a, b]) => literals[a] === literals[b])) return cached;
+    if (cached && !isOutgrown(cached, snapshot.position) && cached.plan.guards.every(([a, b]) => literals[a] === literals[b]))
+      return cached;
     // Parsed again where a tree was cached: errors must point into this text, not into the one that the tree came from.
     const { query, withProvenance } = questionOf(parseLexed(lexed).statement);
     let plan = bindQuery({ query, withProvenance, literals, catalog: snapshot.catalog });
-    for (const pass of this.#passes) plan = pass(plan, literals);
-    const made: CachedPlan = { plan, columns: plan.root.columns.slice(0, plan.visible), kernels: new Map() };
+    const estimate = (scan: ScanNode): number => scan.keys?.length ?? rowsOf(snapshot, scan.type);
+    for (const pass of this.#passes) plan = pass(plan, { estimate });
+    const { position } = snapshot;
+    const made: CachedPlan = { plan, columns: plan.root.columns.slice(0, plan.visible), kernels: new Map(), position };
     this.#plans.set(key, made);
     return made;
   }
 
   #execution(plan: LogicalPlan, query: Query, lexed: LexedStatement, snapshot: GovernedSnapshot): Execution {
-    const literals = lexed.parameters;
-    const placeOf = (slot: number) => lexed.placeOf(slot);
+    const stated = lexed.parameters.length;
+    const literals = plan.viewLiterals.length > 0 ? [...lexed.parameters, ...plan.viewLiterals] : lexed.parameters;
+    const placeOf = (slot: number): Place => (slot < stated ? lexed.placeOf(slot) : query.place);
     const cursor: Cursor | null = query.after && readCursor(literals[query.after.slot]!, placeOf(query.after.slot));
     const pinned = cursor?.pinned ?? null;
     if (pinned !== null && pinned > snapshot.instant)
@@ -217,21 +226,26 @@ export class Planner implements PlannerContract {
     const kernels = new KernelContext({ literals, placeOf, instant, parameters: plan.parameters });
     const axis = (bound: AxisBound): 'all' | bigint =>
       bound === 'all' ? 'all' : bound === 'now' ? instant : asInstant(kernels.constant(bound.instant));
-    const scan = scanOf(plan.root);
-    const system = axis(scan.system);
-    const limit = query.limit ? literals[query.limit.slot] : null;
-    if (query.limit && (typeof limit !== 'bigint' || limit < 0n)) {
-      throw at('REL_INVALID', 'LIMIT takes a whole number of at least 0', placeOf(query.limit.slot));
-    }
+    const system = axis(plan.time.system);
+    const rowLimit = ({ slot }: Slot): number => {
+      const limit = literals[slot];
+      if (typeof limit !== 'bigint' || limit < 0n) {
+        throw at('REL_INVALID', 'LIMIT takes a whole number of at least 0', placeOf(slot));
+      }
+      return Number(limit);
+    };
+    const pageRows = plan.paged && query.limit ? rowLimit(query.limit) : null;
     return {
       snapshot,
       kernels,
       // Beyond the pinned basis nothing was known yet: a later instant means the basis itself.
-      time: { system: system !== 'all' && pinned !== null && system > pinned ? pinned : system, valid: axis(scan.valid) },
+      time: { system: system !== 'all' && pinned !== null && system > pinned ? pinned : system, valid: axis(plan.time.valid) },
       after: cursor?.after ?? null,
       pinned,
-      limit: typeof limit === 'bigint' ? Number(limit) : Number.POSITIVE_INFINITY,
-      blockRows: plan.paged ? Math.min(this.#limits.blockRows, Math.max(1_024, 2 * Number(limit))) : this.#limits.blockRows,
+      literals,
+      rowLimit,
+      working: new Map(),
+      blockRows: pageRows === null ? this.#limits.blockRows : Math.min(this.#limits.blockRows, Math.max(1_024, 2 * pageRows)),
       scannedRowsMax: this.#limits.scannedRowsMax,
       memory: new MemoryMeter(this.#limits.memoryBytesMax),
       counters: { scanned: 0, hits: 0 },
@@ -243,7 +257,7 @@ export class Planner implements PlannerContract {
     let sliceStart = this.#clock.monotonicMs();
     for (const batch of batches) {
       for (let row = 0; row < batch.count; row++) {
-        const entry = execution.snapshot.rows.provenanceOf(plan.objectType, systemFromAt(plan, batch, row));
+        const entry = execution.snapshot.rows.provenanceOf(plan.objectTypes[0]!, systemFromAt(plan, batch, row));
         // A version removed for good between scan and lookup has no lineage left to tell.
         entries.push(
           entry ?? { source: '', method: '', confidence: 0, recordedAt: systemFromAt(plan, batch, row), derivedFrom: null },
@@ -327,20 +341,54 @@ function statedPurpose(
   return { purpose };
 }
 
+/** The types named in FROM, as they are written: the record has them whether or not they can be read. */
 function objectType(query: Query): { objectType?: string } {
-  return query.body.kind === 'select' && query.body.from.kind === 'table' ? { objectType: query.body.from.name } : {};
+  const names = new Set<string>();
+  const common = new Set<string>();
+  const source = (from: Source): void => {
+    if (from.kind === 'table') names.add(from.name);
+    else if (from.kind === 'subquery') whole(from.query);
+    else if (from.kind === 'join') {
+      source(from.left);
+      source(from.right);
+    }
+  };
+  const body = (each: QueryBody): void => {
+    if (each.kind === 'select') return source(each.from);
+    body(each.left);
+    body(each.right);
+  };
+  const whole = (each: Query): void => {
+    for (const table of each.with) {
+      common.add(table.name);
+      whole(table.query);
+    }
+    body(each.body);
+  };
+  whole(query);
+  const types = [...names].filter((name) => !common.has(name));
+  return types.length > 0 ? { objectType: types.join(',') } : {};
+}
+
+/** A plan whose estimates are of less than half of what there is now is made anew. */
+function isOutgrown(cached: CachedPlan, position: number): boolean {
+  return position > 2 * cached.position + 10_000;
+}
+
+function rowsOf(snapshot: GovernedSnapshot, type: string): number {
+  return snapshot.rows.estimate({ type, columns: [], time: { system: 'all', valid: 'all' } }).rows;
 }
 
 /** Only a page that was cut has a cursor: a full page at the very end has nothing after it. */
 function cursors(
   plan: LogicalPlan,
-  batches: readonly OutputBatch[],
-  rowCount: number,
+  query: Query,
+  { batches, rowCount }: Result,
   execution: Execution,
 ): { cursor: string | null; nextCursor: string | null } {
   const last = batches[batches.length - 1];
-  const cut = plan.paged && last !== undefined && rowCount === execution.limit && execution.counters.hits !== rowCount;
-  if (!cut) return { cursor: null, nextCursor: null };
+  const full = plan.paged && query.limit !== null && rowCount === execution.rowLimit(query.limit);
+  if (!full || last === undefined || execution.counters.hits === rowCount) return { cursor: null, nextCursor: null };
   const systemFrom = systemFromAt(plan, last, last.count - 1);
   return { cursor: systemFrom.toString(), nextCursor: opaqueCursor(execution.kernels.instant, systemFrom) };
 }

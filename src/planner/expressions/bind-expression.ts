@@ -5,19 +5,27 @@
 import type { ServiceError } from '../../errors.ts';
 import type { ColumnType } from '../../log/value.ts';
 import { at } from '../places.ts';
-import type { Expression, Literal, Place } from '../statement.ts';
+import type { Expression, Literal, Place, Query } from '../statement.ts';
 import { type ArithmeticOp, type Bound, type CompareOp, columnsIn, type ValueType } from './bound-expression.ts';
 
 /** Asked first at every node; undefined leaves the node to the general rules. */
 export type Leaf = (expression: Expression) => Bound | undefined;
 
-export function bindExpression(expression: Expression, literals: readonly Literal[], leaf: Leaf): Bound {
-  return new ExpressionBinder(literals, leaf).bind(expression);
+/** Where an expression stands. */
+export interface ExpressionContext {
+  readonly environment: { readonly literals: readonly Literal[] };
+  readonly leaf: Leaf;
+  /** Plans the query behind IN: number of the set, type of its one column. */
+  readonly subquery: (query: Query) => { readonly set: number; readonly type: ValueType };
+}
+
+export function bindExpression(expression: Expression, context: ExpressionContext): Bound {
+  return new ExpressionBinder(context).bind(expression);
 }
 
 /** A condition: boolean or NULL. */
-export function bindPredicate(expression: Expression, literals: readonly Literal[], leaf: Leaf): Bound {
-  const bound = bindExpression(expression, literals, leaf);
+export function bindPredicate(expression: Expression, context: ExpressionContext): Bound {
+  const bound = bindExpression(expression, context);
   if (bound.type !== 'boolean' && bound.type !== 'null') {
     throw at('REL_TYPE_MISMATCH', `a condition is boolean, this is ${bound.type}`, expression.place);
   }
@@ -29,16 +37,14 @@ export function notImplemented(what: string, place: Place): ServiceError {
 }
 
 class ExpressionBinder {
-  readonly #literals: readonly Literal[];
-  readonly #leaf: Leaf;
+  readonly #context: ExpressionContext;
 
-  constructor(literals: readonly Literal[], leaf: Leaf) {
-    this.#literals = literals;
-    this.#leaf = leaf;
+  constructor(context: ExpressionContext) {
+    this.#context = context;
   }
 
   bind(expression: Expression): Bound {
-    const known = this.#leaf(expression);
+    const known = this.#context.leaf(expression);
     if (known) return known;
     const place = expression.place;
     switch (expression.kind) {
@@ -49,7 +55,7 @@ class ExpressionBinder {
           kind: 'literal',
           slot: expression.slot,
           as: 'value',
-          type: literalType(this.#literals[expression.slot]!),
+          type: literalType(this.#context.environment.literals[expression.slot]!),
           place,
         };
       case 'now':
@@ -80,7 +86,7 @@ class ExpressionBinder {
       case 'case':
         return this.#case(expression);
       case 'in-query':
-        throw notImplemented('IN (subquery)', place);
+        return negatedIf(expression.negated, this.#inQuery(expression));
       case 'call':
         throw notImplemented(`${expression.name}()`, place);
       case 'aggregate':
@@ -93,7 +99,7 @@ class ExpressionBinder {
   }
 
   #condition(expression: Expression): Bound {
-    return bindPredicate(expression, this.#literals, this.#leaf);
+    return bindPredicate(expression, this.#context);
   }
 
   #binary(expression: Extract<Expression, { kind: 'binary' }>): Bound {
@@ -130,6 +136,16 @@ class ExpressionBinder {
   #inList(expression: Extract<Expression, { kind: 'in-list' }>): Bound {
     const [operand, items] = this.#alike(this.bind(expression.operand), expression.items, '=', expression.place);
     return { kind: 'in', operand, items, type: 'boolean' };
+  }
+
+  /** The subquery's column is one more value that the operand is compared with. */
+  #inQuery(expression: Extract<Expression, { kind: 'in-query' }>): Bound {
+    const { query, place } = expression;
+    const { set, type } = this.#context.subquery(query);
+    if (type === 'vector' || type === 'interval') throw mismatch(`IN can't compare ${type}`, query.place);
+    const values: Bound = { kind: 'parameter', index: -1, type };
+    const [operand] = matched(this.bind(expression.operand), values, '=', place);
+    return { kind: 'in-set', operand, set, type: 'boolean' };
   }
 
   /** One operand beside several values: it must read the same beside each. */

@@ -31,6 +31,8 @@ export type Bound =
   /** Nodes that test one operand several times hold it once: nesting them must not multiply it. */
   | { readonly kind: 'between'; readonly operand: Bound; readonly low: Bound; readonly high: Bound; readonly type: 'boolean' }
   | { readonly kind: 'in'; readonly operand: Bound; readonly items: readonly Bound[]; readonly type: 'boolean' }
+  /** Membership in the rows of a subquery: number in `LogicalPlan.subqueries`. Nothing is in an empty set, NULL included. */
+  | { readonly kind: 'in-set'; readonly operand: Bound; readonly set: number; readonly type: 'boolean' }
   | { readonly kind: 'like'; readonly operand: Bound; readonly pattern: Bound; readonly type: 'boolean' }
   | {
       readonly kind: 'arithmetic';
@@ -40,6 +42,8 @@ export type Bound =
       readonly type: 'integer' | 'number' | 'timestamp' | 'interval';
     }
   | { readonly kind: 'negate'; readonly operand: Bound; readonly type: 'integer' | 'number' }
+  /** An integer as a number: exact, or an error. */
+  | { readonly kind: 'to-number'; readonly operand: Bound; readonly type: 'number' }
   | {
       readonly kind: 'case';
       /** With an operand, each `when` is a value to equal it; without, a condition. */
@@ -67,6 +71,8 @@ export function childrenOf(bound: Bound): readonly Bound[] {
     case 'not':
     case 'negate':
     case 'is-null':
+    case 'in-set':
+    case 'to-number':
       return [bound.operand];
     case 'between':
       return [bound.operand, bound.low, bound.high];
@@ -98,6 +104,8 @@ export function mapChildren(bound: Bound, map: (child: Bound) => Bound): Bound {
     case 'not':
     case 'negate':
     case 'is-null':
+    case 'in-set':
+    case 'to-number':
       return { ...bound, operand: map(bound.operand) };
     case 'between':
       return { ...bound, operand: map(bound.operand), low: map(bound.low), high: map(bound.high) };
@@ -128,7 +136,13 @@ export function replaceColumns(bound: Bound, replace: (column: BoundColumn) => B
 
 /** True when evaluating can fail on some row (an overflow): such a conjunct runs after those that cannot. */
 export function mayRaise(bound: Bound): boolean {
-  return bound.kind === 'arithmetic' || bound.kind === 'negate' || childrenOf(bound).some(mayRaise);
+  const raises = bound.kind === 'arithmetic' || bound.kind === 'negate' || bound.kind === 'to-number';
+  return raises || childrenOf(bound).some(mayRaise);
+}
+
+/** True when it tests against a subquery's rows, which are not there before the statement runs. */
+export function usesSet(bound: Bound): boolean {
+  return bound.kind === 'in-set' || childrenOf(bound).some(usesSet);
 }
 
 /** Two literal slots that had to hold the same value for a plan to be right. */
@@ -143,6 +157,7 @@ export function sameExpression(a: Bound, b: Bound, literals: readonly Literal[],
     if (a.slot !== b.slot) guards.push([a.slot, b.slot]);
     return true;
   }
+  if (a.kind === 'in-set' && b.kind === 'in-set' && a.set !== b.set) return false;
   if ('op' in a && 'op' in b && a.op !== b.op) return false;
   if (a.kind === 'case' && b.kind === 'case') {
     if ((a.otherwise === null) !== (b.otherwise === null) || (a.operand === null) !== (b.operand === null)) return false;

@@ -18,8 +18,17 @@ export interface Environment {
   /** What `now()` means. */
   readonly instant: bigint;
   readonly parameters: readonly Cell[];
+  /** Rows of the subqueries behind IN, as far as they have run. */
+  readonly sets: readonly CellSet[];
   /** The one cell that column references read, when there are any. */
   readonly cell: Cell;
+}
+
+/** Cells of one comparable type. */
+export interface CellSet {
+  readonly isEmpty: boolean;
+  readonly hasNull: boolean;
+  has(cell: Cell): boolean;
 }
 
 export function evaluate(bound: Bound, env: Environment): Cell {
@@ -73,6 +82,13 @@ export function evaluate(bound: Bound, env: Environment): Cell {
       }
       return unknown ? null : false;
     }
+    case 'in-set': {
+      const operand = evaluate(bound.operand, env);
+      const set = env.sets[bound.set]!;
+      if (set.isEmpty) return false;
+      if (operand === null) return null;
+      return set.has(operand) ? true : set.hasNull ? null : false;
+    }
     case 'like': {
       const text = evaluate(bound.operand, env);
       const pattern = evaluate(bound.pattern, env);
@@ -90,6 +106,12 @@ export function evaluate(bound: Bound, env: Environment): Cell {
       const value = evaluate(bound.operand, env);
       if (value === null) return null;
       return bound.type === 'integer' ? exact('-', 0n, value) : numberArithmetic('-', 0, Number(value));
+    }
+    case 'to-number': {
+      const value = evaluate(bound.operand, env);
+      if (typeof value !== 'bigint') return value;
+      if (BigInt(Number(value)) !== value) throw inexactNumber();
+      return Number(value);
     }
     case 'case': {
       const operand = bound.operand && evaluate(bound.operand, env);
@@ -116,6 +138,13 @@ export function integerOverflow(): ServiceError {
 
 export function numberOverflow(): ServiceError {
   return new ServiceError('REL_INVALID', 'number overflow: a result is too large for a double');
+}
+
+export function inexactNumber(): ServiceError {
+  return new ServiceError(
+    'REL_INVALID',
+    'an integer beyond 2^53 is no exact number: both sides of a set operation need one type',
+  );
 }
 
 function holds(op: CompareOp, order: number): boolean {

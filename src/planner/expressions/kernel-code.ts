@@ -132,6 +132,8 @@ export class KernelCode {
       }
       case 'in':
         return this.#in(bound);
+      case 'in-set':
+        return this.#inSet(bound);
       case 'like':
         return this.#like(bound);
       case 'literal':
@@ -154,6 +156,8 @@ export class KernelCode {
         return this.#arithmetic(bound);
       case 'negate':
         return this.#arithmetic({ kind: 'arithmetic', op: '-', left: zero, right: bound.operand, type: bound.type });
+      case 'to-number':
+        return this.#toNumber(bound.operand);
       case 'case':
         return this.#case(bound, (result) => this.value(result), bound.type);
       case 'literal':
@@ -228,6 +232,15 @@ export class KernelCode {
     );
     this.emit(`if (${result} > 9007199254740991 || ${result} < -9007199254740991) throw help.widen;`);
     return this.#held(result, ok, 'int');
+  }
+
+  #toNumber(operand: Bound): Value {
+    const value = this.value(operand);
+    if (value.rep === 'big' && value.ok !== '0') {
+      const exact = `BigInt(Number(${value.code})) === ${value.code}`;
+      this.emit(`if (!(${value.ok === null ? exact : `!${value.ok} || ${exact}`})) throw help.inexactNumber();`);
+    }
+    return this.#converted(value, 'num');
   }
 
   /** What lies under a NULL is arbitrary: it must not take part in arithmetic that can fail. */
@@ -442,6 +455,18 @@ export class KernelCode {
     const test = `${set}.${member}(${value ? value.code : (bytes ?? string)})`;
     const found = this.#temporary(ok === null ? test : `${ok} ? ${test} : false`);
     return { isTrue: both(ok, found), isFalse: both(ok, `(!${found} & !${set}.hasNull)`) };
+  }
+
+  /** In an empty set there is nothing: not even NULL is undecided. */
+  #inSet(bound: Extract<Bound, { kind: 'in-set' }>): Rails {
+    const { ok, value, bytes, string } = this.#operand(bound.operand);
+    const set = this.#once(`q${bound.set}`, `context.subquerySet(${bound.set})`);
+    const empty = this.#once(`q${bound.set}e`, `${set}.isEmpty ? 1 : 0`);
+    if (ok === '0') return { isTrue: '0', isFalse: empty };
+    const member = value ? (value.rep === 'big' ? 'hasInteger' : 'hasNumber') : bytes ? 'hasBytes' : 'hasText';
+    const test = `${set}.${member}(${value ? value.code : (bytes ?? string)})`;
+    const found = this.#temporary(ok === null ? test : `${ok} ? ${test} : false`);
+    return { isTrue: both(ok, found), isFalse: `(${empty} | ${both(ok, `(!${found} & !${set}.hasNull)`)})` };
   }
 
   #like(bound: Extract<Bound, { kind: 'like' }>): Rails {

@@ -8,6 +8,7 @@ import type { Cell } from '../../log/value.ts';
 import type { Literal, Place } from '../statement.ts';
 import type { Bound } from './bound-expression.ts';
 import { evaluate } from './evaluate.ts';
+import type { SubquerySet } from './subquery-set.ts';
 import { TextInterner } from './text-interner.ts';
 
 const encoder = new TextEncoder();
@@ -54,6 +55,7 @@ export class KernelContext {
   readonly #tables = new Map<Bound, Map<Dictionary, TruthTable>>();
   readonly #sets = new Map<Bound, ConstantSet>();
   readonly #interners = new Map<Bound, TextInterner>();
+  readonly #subquerySets: SubquerySet[] = [];
 
   constructor(request: ContextRequest) {
     this.#request = request;
@@ -104,6 +106,15 @@ export class KernelContext {
     return set;
   }
 
+  /** The rows of a subquery behind IN; they are there before anything runs that asks for them. */
+  subquerySet(index: number): SubquerySet {
+    return this.#subquerySets[index]!;
+  }
+
+  addSubquerySet(set: SubquerySet): void {
+    this.#subquerySets.push(set);
+  }
+
   /** Texts that an expression of this execution yields, by code. */
   interner(site: Bound): TextInterner {
     let interner = this.#interners.get(site);
@@ -113,7 +124,7 @@ export class KernelContext {
 
   #evaluate(bound: Bound, cell: Cell, parameters: readonly Cell[]): Cell {
     const { literals, placeOf, instant } = this.#request;
-    return evaluate(bound, { literals, placeOf, instant, parameters, cell });
+    return evaluate(bound, { literals, placeOf, instant, parameters, sets: this.#subquerySets, cell });
   }
 }
 

@@ -1,6 +1,6 @@
 /** What a running kernel may call: the few things that are no loop over typed arrays. */
 import { compareText } from '../../log/value.ts';
-import { integerOverflow, numberOverflow } from './evaluate.ts';
+import { inexactNumber, integerOverflow, numberOverflow } from './evaluate.ts';
 import { LikePattern } from './like.ts';
 
 /** Thrown by a narrow kernel: the block needs bigints. */
@@ -14,6 +14,7 @@ export const runtime = {
   widen,
   integerOverflow,
   numberOverflow,
+  inexactNumber,
   compareText,
   like: (pattern: string): LikePattern => new LikePattern(pattern),
   likeText: (pattern: LikePattern, text: string): boolean => {

@@ -21,8 +21,9 @@ export interface LimitParts {
 
 export class LimitOperator implements Operator {
   readonly #parts: LimitParts;
-  /** False where the input counts its matches itself: a sort with a limit drops some of them. */
+  /** False where the input counts its matches itself (a sort with a limit drops some of them), and inside a statement. */
   readonly #counting: boolean;
+  readonly #limit: number;
   readonly #systemFrom: number;
   #input: Operator;
   #delivered = 0;
@@ -32,12 +33,14 @@ export class LimitOperator implements Operator {
   constructor(parts: LimitParts) {
     this.#parts = parts;
     this.#input = parts.input;
-    this.#counting = parts.node.input.kind !== 'sort';
+    this.#limit = parts.execution.rowLimit(parts.node.limit);
+    this.#counting = parts.node.counted && parts.node.input.kind !== 'sort';
     this.#systemFrom = parts.node.counting ? parts.node.columns.findIndex(({ name }) => name === 'system_from') : -1;
   }
 
   next(): Batch | null {
-    const { limit, counters } = this.#parts.execution;
+    const { counters } = this.#parts.execution;
+    const limit = this.#limit;
     if (this.#delivered >= limit && !this.#goOnCounting()) return null;
     if (this.#lastSystemFrom !== null) this.#startCounting(this.#lastSystemFrom);
     const batch = this.#input.next();

@@ -8,6 +8,7 @@ import type { Vector } from '../../log/columns.ts';
 import type { TimeBounds } from '../../projections/access-paths.ts';
 import type { GovernedSnapshot } from '../../governance/gate-contract.ts';
 import type { KernelContext } from '../expressions/kernel-context.ts';
+import type { Literal, Slot } from '../statement.ts';
 
 /** Row numbers in `selection[0..count)` index every vector; null means first .. first+count-1. */
 export interface Batch {
@@ -33,11 +34,21 @@ export interface Execution {
   readonly after: bigint | null;
   /** Basis of an earlier page: what was written or closed after it is not to be seen. */
   readonly pinned: bigint | null;
-  readonly limit: number;
+  /** Of the statement and its views, by slot. */
+  readonly literals: readonly Literal[];
+  /** Number of rows that a LIMIT says. */
+  readonly rowLimit: (limit: Slot) => number;
+  /** Rows that the last round of a recursion added, by its name; there are some inside its step only. */
+  readonly working: ReadonlyMap<string, WorkingRows>;
   readonly blockRows: number;
   readonly scannedRowsMax: number;
   readonly memory: MemoryMeter;
   readonly counters: Counters;
+}
+
+export interface WorkingRows {
+  readonly columns: readonly Vector[];
+  readonly count: number;
 }
 
 export interface Counters {

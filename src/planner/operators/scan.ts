@@ -18,7 +18,8 @@ export class ScanOperator implements Operator {
   constructor(node: ScanNode, execution: Execution) {
     this.#execution = execution;
     this.#systemTo = execution.pinned === null ? -1 : node.columns.findIndex(({ name }) => name === 'system_to');
-    this.#systemFrom = node.columns.findIndex(({ name }) => name === 'system_from');
+    const systemFrom = node.columns.findIndex(({ name }) => name === 'system_from');
+    this.#systemFrom = systemFrom >= 0 ? systemFrom : node.columns.length;
     const request = scanRequest(node, execution);
     this.#blocks = request ? execution.snapshot.rows.scan(request) : [].values();
   }
@@ -83,13 +84,19 @@ export function scanRequest(node: ScanNode, execution: Execution): ScanRequest |
   if (execution.pinned !== null) zones.push({ column: 'system_from', op: '<=', value: execution.pinned });
   return {
     type: node.type,
-    columns: node.columns.map(({ name }) => name),
+    columns: columnNames(node, execution),
     time: execution.time,
     blockRows: execution.blockRows,
     ...(keys ? { keys } : {}),
     ...(zones.length > 0 ? { zones } : {}),
     ...(execution.after !== null ? { after: execution.after } : {}),
   };
+}
+
+/** Pages of an earlier basis tell by system_from what was written after it: it comes last where nothing else reads it. */
+function columnNames(node: ScanNode, execution: Execution): string[] {
+  const names = node.columns.map(({ name }) => name);
+  return execution.pinned === null || names.includes('system_from') ? names : [...names, 'system_from'];
 }
 
 function keyText(cell: Cell): string | null {

@@ -31,7 +31,7 @@ export class SortOperator implements Operator {
     this.#input = input;
     this.#node = node;
     this.#execution = execution;
-    this.#limit = node.limit ? execution.limit : Number.POSITIVE_INFINITY;
+    this.#limit = node.limit ? execution.rowLimit(node.limit) : Number.POSITIVE_INFINITY;
     this.#sink = this.#newSink();
   }
 
@@ -47,7 +47,7 @@ export class SortOperator implements Operator {
       this.#inputEnded = true;
       this.#startSorting();
     } else if (batch.count > 0) {
-      this.#execution.counters.hits += batch.count;
+      if (this.#node.counted) this.#execution.counters.hits += batch.count;
       const kept = this.#threshold ? this.#threshold.keep(batch) : batch;
       if (kept.count > 0) this.#sink.append(kept);
       this.#held = this.#execution.memory.change(this.#held, this.#sink.bytes);

@@ -3,17 +3,25 @@
  * storage may skip stretches of rows. Both are necessary conditions only, so the filter stays as it is.
  */
 import type { Bound } from '../expressions/bound-expression.ts';
-import { type FilterNode, type LogicalPlan, type PlanNode, type ScanNode, withInput, type Zone } from '../logical-plan.ts';
+import {
+  type FilterNode,
+  type LogicalPlan,
+  mapInputs,
+  mapRoots,
+  type PlanNode,
+  type ScanNode,
+  withInput,
+  type Zone,
+} from '../logical-plan.ts';
 import { conjunctsOf } from './simplify-expressions.ts';
 
 export function chooseAccessPaths(plan: LogicalPlan): LogicalPlan {
-  return { ...plan, root: chosen(plan.root) };
+  return mapRoots(plan, chosen);
 }
 
 function chosen(node: PlanNode): PlanNode {
-  if (node.kind === 'scan') return node;
   if (node.kind === 'filter' && node.input.kind === 'scan') return withInput(node, narrowed(node.input, node));
-  return withInput(node, chosen(node.input));
+  return mapInputs(node, chosen);
 }
 
 function narrowed(scan: ScanNode, filter: FilterNode): ScanNode {

@@ -1,11 +1,24 @@
 /** Reads only what is used: columns that nothing above asks for leave the plan, down to the scan. */
 import { assert } from '../../errors.ts';
 import { type Bound, columnsIn, replaceColumns } from '../expressions/bound-expression.ts';
-import type { LimitNode, LogicalPlan, PlanNode } from '../logical-plan.ts';
+import { type JoinNode, type LimitNode, type LogicalPlan, mapRoots, type PlanNode } from '../logical-plan.ts';
 
 export function pruneColumns(plan: LogicalPlan): LogicalPlan {
-  const all = new Set(plan.root.columns.keys());
-  return { ...plan, root: pruned(plan.root, all).node };
+  return mapRoots(plan, whole);
+}
+
+/** With all of its columns, at their places. */
+function whole(node: PlanNode): PlanNode {
+  return exactly(node, [...node.columns.keys()]);
+}
+
+/** With these columns and no others, in this order. */
+function exactly(node: PlanNode, wanted: readonly number[]): PlanNode {
+  const { node: own, moved } = pruned(node, new Set(wanted));
+  if (own.columns.length === wanted.length && wanted.every((index, i) => moved.get(index) === i)) return own;
+  const columns = wanted.map((index) => node.columns[index]!);
+  const expressions = columns.map(({ name, type }, i): Bound => ({ kind: 'column', index: moved.get(wanted[i]!)!, name, type }));
+  return { kind: 'project', input: own, expressions, columns };
 }
 
 interface Pruned {
@@ -33,11 +46,39 @@ function pruned(node: PlanNode, needed: ReadonlySet<number>): Pruned {
       return { node: { ...node, input, expressions, columns: kept.map((index) => node.columns[index]!) }, moved: numbered(kept) };
     }
     case 'aggregate':
-    case 'distinct': {
+    case 'distinct':
       // Every key tells groups apart and every argument feeds a result, wanted above or not.
-      const { node: input, moved } = pruned(node.input, new Set(node.input.columns.keys()));
-      assert(moved.size === node.input.columns.length, 'keys and arguments stay');
-      return { node: { ...node, input }, moved: new Map([...node.columns.keys()].map((index) => [index, index])) };
+      return { node: { ...node, input: whole(node.input) }, moved: unmoved(node) };
+    case 'set-operation': {
+      if (node.op !== 'union all') {
+        return { node: { ...node, left: whole(node.left), right: whole(node.right) }, moved: unmoved(node) };
+      }
+      const kept = ascending(needed);
+      const left = exactly(node.left, kept);
+      const right = exactly(node.right, kept);
+      return { node: { ...node, left, right, columns: left.columns }, moved: numbered(kept) };
+    }
+    case 'recursive':
+      return { node: { ...node, base: whole(node.base), step: whole(node.step) }, moved: unmoved(node) };
+    case 'working':
+      return { node, moved: unmoved(node) };
+    case 'join':
+      return prunedJoin(node, needed);
+    case 'window': {
+      const width = node.input.columns.length;
+      const used = new Set([...needed, node.column, ...node.partition].filter((index) => index < width));
+      const { node: input, moved } = pruned(node.input, used);
+      const bounds = [0, 1].map((i): [number, number] => [width + i, input.columns.length + i]);
+      return {
+        node: {
+          ...node,
+          input,
+          column: moved.get(node.column)!,
+          partition: node.partition.map((index) => moved.get(index)!),
+          columns: [...input.columns, ...node.columns.slice(width)],
+        },
+        moved: new Map([...moved, ...bounds]),
+      };
     }
     case 'sort': {
       const { node: input, moved } = pruned(node.input, new Set([...needed, ...node.keys.map(({ column }) => column)]));
@@ -46,9 +87,41 @@ function pruned(node: PlanNode, needed: ReadonlySet<number>): Pruned {
     }
     case 'limit': {
       const { node: input, moved } = pruned(node.input, needed);
-      return { node: { ...node, input, counting: counting(node), columns: input.columns }, moved };
+      return { node: { ...node, input, counting: node.counted ? counting(node) : null, columns: input.columns }, moved };
     }
   }
+}
+
+function prunedJoin(node: JoinNode, needed: ReadonlySet<number>): Pruned {
+  const width = node.left.columns.length;
+  const used = node.residual ? columnsIn(node.residual, new Set(needed)) : needed;
+  const onLeft = new Set(node.leftKeys);
+  const onRight = new Set(node.rightKeys);
+  for (const index of used) {
+    if (index < width) onLeft.add(index);
+    else onRight.add(index - width);
+  }
+  const left = pruned(node.left, onLeft);
+  const right = pruned(node.right, onRight);
+  const newWidth = left.node.columns.length;
+  const moved = new Map([
+    ...left.moved,
+    ...[...right.moved].map(([from, to]): [number, number] => [from + width, to + newWidth]),
+  ]);
+  const join: JoinNode = {
+    ...node,
+    left: left.node,
+    right: right.node,
+    leftKeys: node.leftKeys.map((index) => left.moved.get(index)!),
+    rightKeys: node.rightKeys.map((index) => right.moved.get(index)!),
+    residual: node.residual && rebased(node.residual, moved),
+    columns: [...left.node.columns, ...right.node.columns],
+  };
+  return { node: join, moved };
+}
+
+function unmoved(node: PlanNode): ReadonlyMap<number, number> {
+  return new Map([...node.columns.keys()].map((index) => [index, index]));
 }
 
 /** Rows of a type are counted without the columns that only the answer needs; what computes its rows has them anyway. */

@@ -1,42 +1,167 @@
 /**
- * Conditions go to where rows are fewest: a conjunct of HAVING that speaks of group keys only is tested on rows, before
- * they are grouped. Neighbouring filters become one, so that one kernel tests all of it.
+ * Conditions go to where rows are fewest: below projections, set operations and groups, and to the side of a join that
+ * they speak of. A condition on both sides of an inner join becomes part of the join. Neighbouring filters become one, so
+ * that one kernel tests all of it.
+ *
+ * What can fail on a row stays where it meets the rows that the statement meant it for.
  */
-import { type Bound, columnsIn, mayRaise, replaceColumns } from '../expressions/bound-expression.ts';
-import { type AggregateNode, type FilterNode, type LogicalPlan, type PlanNode, withInput } from '../logical-plan.ts';
+import { type Bound, childrenOf, columnsIn, mayRaise, replaceColumns } from '../expressions/bound-expression.ts';
+import {
+  type AggregateNode,
+  type JoinNode,
+  type LogicalPlan,
+  mapInputs,
+  mapRoots,
+  type PlanNode,
+  type ProjectNode,
+  type SetOperationNode,
+  withInput,
+} from '../logical-plan.ts';
 import { conjunction, conjunctsOf } from './simplify-expressions.ts';
 
 export function pushDownFilters(plan: LogicalPlan): LogicalPlan {
-  return { ...plan, root: pushed(plan.root) };
+  return mapRoots(plan, (root) => pushed(root, []));
 }
 
-function pushed(node: PlanNode): PlanNode {
-  if (node.kind === 'scan') return node;
-  const input = pushed(node.input);
-  if (node.kind !== 'filter') return withInput(node, input);
-  if (input.kind === 'filter') return filter(input.input, [...conjunctsOf(input.predicate), ...conjunctsOf(node.predicate)]);
-  if (input.kind === 'aggregate' && input.groups > 0) return belowAggregate(node, input);
-  return withInput(node, input);
+/** The node with these conditions on its rows, each as far down as it goes. */
+function pushed(node: PlanNode, conditions: readonly Bound[]): PlanNode {
+  switch (node.kind) {
+    case 'filter': {
+      // What can fail is asked of the rows that this filter leaves.
+      const [below, above] = divided(conditions, (each) => !mayRaise(each));
+      return filtered(pushed(node.input, [...conjunctsOf(node.predicate), ...below]), above);
+    }
+    case 'project':
+      return throughProject(node, conditions);
+    case 'sort':
+      // Rows that a limit cuts off are cut off before the condition is asked.
+      return node.limit === null ? withInput(node, pushed(node.input, conditions)) : stay(node, conditions);
+    case 'distinct': {
+      const [below, above] = divided(conditions, (each) => !mayRaise(each));
+      const input = pushed(node.input, below);
+      return filtered({ ...node, input, columns: input.columns }, above);
+    }
+    case 'aggregate':
+      return throughAggregate(node, conditions);
+    case 'join':
+      return throughJoin(node, conditions);
+    case 'set-operation':
+      return throughSetOperation(node, conditions);
+    case 'window': {
+      const width = node.input.columns.length;
+      const ofRows = (each: Bound): boolean => node.type !== 'session' && !mayRaise(each) && within(each, 0, width);
+      const [below, above] = divided(conditions, ofRows);
+      return filtered(withInput(node, pushed(node.input, below)), above);
+    }
+    default:
+      return stay(node, conditions);
+  }
 }
 
-function belowAggregate(node: FilterNode, aggregate: AggregateNode): PlanNode {
-  const project = aggregate.input;
-  if (project.kind !== 'project') return withInput(node, aggregate);
+function stay(node: PlanNode, conditions: readonly Bound[]): PlanNode {
+  return filtered(
+    mapInputs(node, (input) => pushed(input, [])),
+    conditions,
+  );
+}
+
+/** A condition that would grow beyond this by what its columns stand for is asked above. */
+const nodesMax = 64;
+
+function throughProject(node: ProjectNode, conditions: readonly Bound[]): PlanNode {
   const below: Bound[] = [];
   const above: Bound[] = [];
-  for (const conjunct of conjunctsOf(node.predicate)) {
-    const columns = [...columnsIn(conjunct)];
-    const keysOnly = columns.length > 0 && columns.every((index) => index < aggregate.groups);
-    const onRows = keysOnly ? replaceColumns(conjunct, (column) => project.expressions[column.index]!) : conjunct;
-    // What can fail is left above, where it meets groups that exist rather than every row.
-    if (keysOnly && !mayRaise(onRows)) below.push(onRows);
-    else above.push(conjunct);
+  for (const condition of conditions) {
+    const replaced = sizeWith(condition, node.expressions) <= nodesMax ? onInput(condition, node) : null;
+    if (replaced) below.push(replaced);
+    else above.push(condition);
   }
-  if (below.length === 0) return withInput(node, aggregate);
-  const pushedAggregate = withInput(aggregate, withInput(project, pushed(filter(project.input, below))));
-  return above.length === 0 ? pushedAggregate : filter(pushedAggregate, above);
+  return filtered(withInput(node, pushed(node.input, below)), above);
 }
 
-function filter(input: PlanNode, conjuncts: readonly Bound[]): PlanNode {
+function onInput(condition: Bound, project: ProjectNode): Bound | null {
+  const parts = [...columnsIn(condition)].map((index) => project.expressions[index]!);
+  const plain = parts.every(({ kind }) => kind === 'column');
+  // What is computed anyway may be computed twice, but not where it can fail on rows that another condition removes.
+  if (!plain && (parts.some(mayRaise) || parts.some(({ type }) => type === 'null'))) return null;
+  return replaceColumns(condition, (column) => project.expressions[column.index]!);
+}
+
+function sizeWith(bound: Bound, expressions: readonly Bound[] | null): number {
+  if (bound.kind === 'column' && expressions) return sizeWith(expressions[bound.index]!, null);
+  let size = 1;
+  if (bound.kind === 'in') return size + sizeWith(bound.operand, expressions);
+  for (const child of childrenOf(bound)) size += sizeWith(child, expressions);
+  return size;
+}
+
+/** A condition on group keys is asked of rows, before they are grouped. */
+function throughAggregate(node: AggregateNode, conditions: readonly Bound[]): PlanNode {
+  const keysOnly = (each: Bound): boolean =>
+    node.groups > 0 && columnsIn(each).size > 0 && !mayRaise(each) && within(each, 0, node.groups);
+  const [below, above] = divided(conditions, keysOnly);
+  const input = pushed(node.input, below);
+  return filtered(withInput(node, input), above);
+}
+
+/**
+ * A side whose rows come out without a partner keeps them: only conditions on that very side go into it, and what ON says
+ * of it stays with the join.
+ */
+function throughJoin(node: JoinNode, conditions: readonly Bound[]): PlanNode {
+  const width = node.left.columns.length;
+  const keepsLeft = node.type === 'left' || node.type === 'full';
+  const keepsRight = node.type === 'right' || node.type === 'full';
+  const toLeft: Bound[] = [];
+  const toRight: Bound[] = [];
+  const above: Bound[] = [];
+  const residual: Bound[] = [];
+  for (const each of conditions) {
+    const side = mayRaise(each) ? 'both' : sideOf(each, width);
+    if (side === 'left' && !keepsRight) toLeft.push(each);
+    else if (side === 'right' && !keepsLeft) toRight.push(onRight(each, width));
+    else if (node.type === 'inner' && !mayRaise(each)) residual.push(each);
+    else above.push(each);
+  }
+  for (const each of node.residual ? conjunctsOf(node.residual) : []) {
+    const side = mayRaise(each) ? 'both' : sideOf(each, width);
+    if (side === 'left' && !keepsLeft) toLeft.push(each);
+    else if (side === 'right' && !keepsRight) toRight.push(onRight(each, width));
+    else residual.unshift(each);
+  }
+  const left = pushed(node.left, toLeft);
+  const right = pushed(node.right, toRight);
+  return filtered({ ...node, left, right, residual: residual.length > 0 ? conjunction(residual) : null }, above);
+}
+
+function sideOf(bound: Bound, width: number): 'left' | 'right' | 'both' {
+  const columns = [...columnsIn(bound)];
+  if (columns.length === 0) return 'both';
+  return columns.every((index) => index < width) ? 'left' : columns.every((index) => index >= width) ? 'right' : 'both';
+}
+
+function onRight(bound: Bound, width: number): Bound {
+  return replaceColumns(bound, (column) => ({ ...column, index: column.index - width }));
+}
+
+/** Both arms have the same columns at the same numbers. */
+function throughSetOperation(node: SetOperationNode, conditions: readonly Bound[]): PlanNode {
+  const [below, above] = divided(conditions, (each) => !mayRaise(each));
+  return filtered({ ...node, left: pushed(node.left, below), right: pushed(node.right, below) }, above);
+}
+
+function within(bound: Bound, from: number, to: number): boolean {
+  return [...columnsIn(bound)].every((index) => index >= from && index < to);
+}
+
+function divided(conditions: readonly Bound[], test: (bound: Bound) => boolean): [Bound[], Bound[]] {
+  const yes: Bound[] = [];
+  const no: Bound[] = [];
+  for (const each of conditions) (test(each) ? yes : no).push(each);
+  return [yes, no];
+}
+
+function filtered(input: PlanNode, conjuncts: readonly Bound[]): PlanNode {
+  if (conjuncts.length === 0) return input;
   return { kind: 'filter', input, predicate: conjunction(conjuncts), columns: input.columns };
 }

@@ -2,16 +2,27 @@
  * What does not depend on a row is computed once: every column-free subtree becomes a parameter of the plan. Nested AND
  * and OR become flat lists, which the passes after this one take apart.
  */
-import { type Bound, columnsIn, mapChildren, mayRaise } from '../expressions/bound-expression.ts';
-import { type LogicalPlan, mapExpressions } from '../logical-plan.ts';
+import { type Bound, childrenOf, mapChildren } from '../expressions/bound-expression.ts';
+import { type LogicalPlan, mapExpressions, mapRoots } from '../logical-plan.ts';
 
 export function simplifyExpressions(plan: LogicalPlan): LogicalPlan {
   const parameters: Bound[] = [...plan.parameters];
   const simplify = (bound: Bound): Bound => simplifyIn(bound, false);
+  // Each node is looked at once, however deep it stands.
+  const seen = new Map<Bound, number>();
+  const factsOf = (bound: Bound): number => {
+    let facts = seen.get(bound);
+    if (facts === undefined) {
+      facts = ownFacts(bound);
+      for (const child of childrenOf(bound)) facts |= factsOf(child);
+      seen.set(bound, facts);
+    }
+    return facts;
+  };
   // A branch of a CASE that no row takes must not fail: what can, is left to the rows that take it.
   const simplifyIn = (bound: Bound, inCase: boolean): Bound => {
-    const folds = !(inCase && mayRaise(bound));
-    if (folds && columnsIn(bound).size === 0) return parameter(bound);
+    const facts = factsOf(bound);
+    if ((facts & (variable | (inCase ? raising : 0))) === 0) return parameter(bound);
     const simplified = mapChildren(bound, (child) => simplifyIn(child, inCase || bound.kind === 'case'));
     return simplified.kind === 'and' || simplified.kind === 'or' ? flattened(simplified) : simplified;
   };
@@ -24,7 +35,25 @@ export function simplifyExpressions(plan: LogicalPlan): LogicalPlan {
     if (key !== null) known.set(key, index);
     return { kind: 'parameter', index, type: bound.type };
   };
-  return { ...plan, root: mapExpressions(plan.root, simplify), parameters };
+  return { ...mapRoots(plan, (root) => mapExpressions(root, simplify)), parameters };
+}
+
+const variable = 1;
+const raising = 2;
+
+/** What a subquery yields is not known before the statement runs, no more than what a row holds. */
+function ownFacts(bound: Bound): number {
+  switch (bound.kind) {
+    case 'column':
+    case 'in-set':
+      return variable;
+    case 'arithmetic':
+    case 'negate':
+    case 'to-number':
+      return raising;
+    default:
+      return 0;
+  }
 }
 
 function flattened(bound: Extract<Bound, { kind: 'and' | 'or' }>): Bound {

@@ -2,7 +2,8 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { systemClock } from '../../../src/clock.ts';
-import { type Pass, passes, Planner } from '../../../src/planner/planner.ts';
+import type { Pass } from '../../../src/planner/passes/pass.ts';
+import { passes, Planner } from '../../../src/planner/planner.ts';
 import { columns, condition, integer, Overflow, randomRows, type Random } from '../executor/random-expressions.ts';
 import { FakeStore, type Row, tuplesOf } from '../fake-snapshot.ts';
 

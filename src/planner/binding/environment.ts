@@ -1,0 +1,103 @@
+/** What the parts of one binding share: the statement's literals, the catalog, and what they add to the plan. */
+import type { Cell, ColumnType } from '../../log/value.ts';
+import type { CatalogReader } from '../../projections/access-paths.ts';
+import type { Guard } from '../expressions/bound-expression.ts';
+import type { PlanNode, Subquery } from '../logical-plan.ts';
+import { at } from '../places.ts';
+import type { AsOf, Literal, Place, Query } from '../statement.ts';
+import type { OutputType } from './outputs.ts';
+
+/** A view: its query and the literals that its slots number. */
+export interface ViewDefinition {
+  readonly query: Query;
+  readonly literals: readonly Literal[];
+}
+
+/** A lookup table as projections use it: `LOOKUP name(column) -> field`. */
+export interface LookupTable {
+  /** Undefined where the table has no such field. */
+  readonly fieldType: (field: string) => ColumnType | undefined;
+  /** The field beside a key; NULL where the key is not known. */
+  readonly value: (field: string, key: Cell) => Cell;
+}
+
+export interface BindRequest {
+  readonly query: Query;
+  readonly withProvenance: boolean;
+  readonly literals: readonly Literal[];
+  readonly catalog: CatalogReader;
+  /** Views by name, where the caller sees any. A type of the same name comes first. */
+  readonly views?: (name: string) => ViewDefinition | undefined;
+  readonly lookups?: (name: string) => LookupTable | undefined;
+}
+
+/** What a query yields: its rows and the names and types of their columns. */
+export interface BoundQuery {
+  readonly node: PlanNode;
+  readonly columns: readonly OutputType[];
+}
+
+/** A common table within reach: bound anew wherever it is named, so that each place reads only what it needs. */
+export interface CommonName {
+  readonly name: string;
+  /** The rows of a recursion's round before: they are there while it runs, and nowhere else. */
+  readonly working: boolean;
+  bind(place: Place): BoundQuery;
+}
+
+/** A view or a common table named often, or by others that are, unfolds; this is where that ends. */
+const selectsMax = 500;
+
+export class Environment {
+  readonly request: BindRequest;
+  readonly catalog: CatalogReader;
+  readonly asOf: AsOf | null;
+  readonly guards: Guard[] = [];
+  readonly subqueries: Subquery[] = [];
+  readonly objectTypes = new Set<string>();
+  readonly viewLiterals: Literal[] = [];
+  #literals: readonly Literal[];
+  #selects = 0;
+  #recursions = 0;
+
+  constructor(request: BindRequest) {
+    this.request = request;
+    this.catalog = request.catalog;
+    this.asOf = request.query.asOf;
+    this.#literals = request.literals;
+  }
+
+  /** Those of the statement, then those of the views that it names. */
+  get literals(): readonly Literal[] {
+    return this.#literals;
+  }
+
+  /** Brings a view's literals in; its query comes back with slots that number them here. */
+  adopt(view: ViewDefinition): Query {
+    const offset = this.#literals.length;
+    this.viewLiterals.push(...view.literals);
+    this.#literals = [...this.#literals, ...view.literals];
+    return shifted(view.query, offset);
+  }
+
+  countSelect(place: Place): void {
+    if (++this.#selects > selectsMax) {
+      throw at('REL_PARSE', `views and common tables unfold to more than ${selectsMax} SELECTs`, place);
+    }
+  }
+
+  recursionName(name: string): string {
+    return `${name}#${++this.#recursions}`;
+  }
+}
+
+/** The same tree with every slot moved on. */
+function shifted<T>(tree: T, offset: number): T {
+  if (Array.isArray(tree)) return tree.map((each: unknown) => shifted(each, offset)) as T;
+  if (tree === null || typeof tree !== 'object') return tree;
+  const copy: Record<string, unknown> = {};
+  for (const [key, value] of Object.entries(tree)) {
+    copy[key] = key === 'slot' && typeof value === 'number' ? value + offset : shifted(value as unknown, offset);
+  }
+  return copy as T;
+}

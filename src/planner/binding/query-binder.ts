@@ -1,0 +1,202 @@
+/** A query with its common tables and set operations. Every SELECT in it is bound by `select-binder.ts`. */
+import { bindExpression, type ExpressionContext } from '../expressions/bind-expression.ts';
+import type { ValueType } from '../expressions/bound-expression.ts';
+import type { PlanNode, SortKey } from '../logical-plan.ts';
+import { at } from '../places.ts';
+import type { CommonTable, Place, Query, QueryBody } from '../statement.ts';
+import type { BoundQuery, CommonName, Environment } from './environment.ts';
+import { type Output, project, throughColumns, uniqueNames } from './outputs.ts';
+import { Scope } from './scope.ts';
+import { type BoundSelect, bindSelect, checkSortKey } from './select-binder.ts';
+import { asColumns, combined, unified } from './set-operations.ts';
+
+export class QueryBinder {
+  readonly #environment: Environment;
+  readonly #sets = new Map<Query, { readonly set: number; readonly type: ValueType }>();
+
+  constructor(environment: Environment) {
+    this.#environment = environment;
+  }
+
+  statement(query: Query, withProvenance: boolean): BoundSelect {
+    const names = this.#withNames(query, [], []);
+    this.#checkLimit(query);
+    const { body, orderBy, limit } = query;
+    if (body.kind === 'select') {
+      const statement = { query, withProvenance };
+      return bindSelect({ ...this.#selectParts(names, []), select: body, orderBy, limit, statement });
+    }
+    const excluded = query.after ? 'AFTER' : withProvenance ? 'WITH PROVENANCE' : query.facets.length > 0 ? 'FACETS' : null;
+    if (excluded) throw at('REL_INVALID', `${excluded} is of the rows of one SELECT: it excludes set operations`, query.place);
+    const bound = this.#ordered(this.#body(body, names, []), query, true);
+    return { ...bound, visible: bound.columns.length, systemFrom: null, paged: false, facets: null };
+  }
+
+  #query(query: Query, outerNames: readonly CommonName[], outer: readonly Scope[]): BoundQuery {
+    if (query.after) throw at('REL_INVALID', 'AFTER pages through the rows of a statement, not of a subquery', query.after.place);
+    const [facet] = query.facets;
+    if (facet) throw at('REL_INVALID', 'FACETS is of a statement, not of a subquery', facet.place);
+    const names = this.#withNames(query, outerNames, outer);
+    this.#checkLimit(query);
+    const { body, orderBy, limit } = query;
+    if (body.kind !== 'select') return this.#ordered(this.#body(body, names, outer), query, false);
+    return bindSelect({ ...this.#selectParts(names, outer), select: body, orderBy, limit, statement: null });
+  }
+
+  #body(body: QueryBody, names: readonly CommonName[], outer: readonly Scope[]): BoundQuery {
+    if (body.kind === 'select') {
+      return bindSelect({ ...this.#selectParts(names, outer), select: body, orderBy: [], limit: null, statement: null });
+    }
+    return combined(body.op, this.#body(body.left, names, outer), this.#body(body.right, names, outer), body.place);
+  }
+
+  #selectParts(names: readonly CommonName[], outer: readonly Scope[]) {
+    return {
+      environment: this.#environment,
+      names,
+      outer,
+      bindQuery: (query: Query, inner: readonly CommonName[], around: readonly Scope[]) => this.#query(query, inner, around),
+      subquery: (query: Query, scope: Scope) => this.#subquery(query, names, scope),
+    };
+  }
+
+  /** ORDER BY and LIMIT over what a set operation yields, by the names of its columns. */
+  #ordered(bound: BoundQuery, query: Query, counted: boolean): BoundQuery {
+    const { orderBy, limit } = query;
+    const names = uniqueNames(
+      bound.columns.map(({ name }, index): Output => ({ name, bound: throughColumns(bound.node)[index]!.bound })),
+    );
+    const columns = bound.columns.map(({ type }, i) => ({ name: names[i]!.name, type }));
+    let node = names.some(({ name }, i) => name !== bound.node.columns[i]!.name) ? project(bound.node, names) : bound.node;
+    const width = node.columns.length;
+    if (orderBy.length > 0) {
+      const scope = new Scope([{ name: null, type: null, columns, first: 0 }], []);
+      const context: ExpressionContext = {
+        environment: this.#environment,
+        leaf: (expression) => (expression.kind === 'column' ? scope.column(expression) : undefined),
+        subquery: (inner) => this.#subquery(inner, [], scope),
+      };
+      const computed: Output[] = [];
+      const keys = orderBy.map((item): SortKey => {
+        const key = bindExpression(item.expression, context);
+        checkSortKey(key, item);
+        const column = key.kind === 'column' ? key.index : width + computed.push({ name: '#key', bound: key }) - 1;
+        return { column, descending: item.descending, collate: item.collate };
+      });
+      const input = computed.length > 0 ? project(node, [...throughColumns(node), ...computed]) : node;
+      node = { kind: 'sort', input, keys, limit, counted, columns: input.columns };
+    }
+    if (limit) node = { kind: 'limit', input: node, limit, counting: null, counted, columns: node.columns };
+    return { node: node.columns.length > width ? project(node, throughColumns(node).slice(0, width)) : node, columns };
+  }
+
+  /** The set behind IN, once for each place in the text. */
+  #subquery(query: Query, names: readonly CommonName[], scope: Scope): { readonly set: number; readonly type: ValueType } {
+    const known = this.#sets.get(query);
+    if (known) return known;
+    const { node, columns } = this.#query(query, names.map(outsideRecursion), scope.chain);
+    const [only, ...others] = columns;
+    if (!only || others.length > 0) {
+      throw at('REL_INVALID', `IN takes a subquery of one column, not of ${columns.length}`, query.place);
+    }
+    const set = this.#environment.subqueries.push({ root: node, type: node.columns[0]!.type }) - 1;
+    const found = { set, type: only.type };
+    this.#sets.set(query, found);
+    return found;
+  }
+
+  #withNames(query: Query, names: readonly CommonName[], outer: readonly Scope[]): readonly CommonName[] {
+    let known = names;
+    const own = new Set<string>();
+    for (const table of query.with) {
+      if (own.has(table.name)) throw at('REL_INVALID', `WITH names ${JSON.stringify(table.name)} twice`, table.query.place);
+      own.add(table.name);
+      const before = known;
+      known = [...known, { name: table.name, bind: () => this.#common(table, before, outer), working: false }];
+    }
+    return known;
+  }
+
+  #common(table: CommonTable, names: readonly CommonName[], outer: readonly Scope[]): BoundQuery {
+    const recursive = table.recursive && table.query.body.kind === 'set-operation';
+    const bound = recursive ? this.#recursive(table, names, outer) : this.#query(table.query, names, outer);
+    return renamed(bound, table);
+  }
+
+  /** The base gives names and types; a step of wider types widens the base, and is bound again over it. */
+  #recursive(table: CommonTable, names: readonly CommonName[], outer: readonly Scope[]): BoundQuery {
+    const { query } = table;
+    const { body } = query;
+    if (body.kind !== 'set-operation') throw at('REL_INTERNAL', 'a recursion is a union', query.place);
+    const own = {
+      name: table.name,
+      working: false,
+      bind: (place: Place) => misplaced(table.name, 'the left side of its UNION', place),
+    };
+    const inside = this.#withNames(query, names, outer);
+    const base = renamed(this.#body(body.left, [...inside, own], outer), table);
+    const name = this.#environment.recursionName(table.name);
+    let columns = base.columns;
+    for (;;) {
+      let used = false;
+      const workingColumns = asColumns(base, columns).columns;
+      const working: CommonName = {
+        name: table.name,
+        working: true,
+        bind: () => {
+          used = true;
+          return { node: { kind: 'working', table: name, columns: workingColumns }, columns };
+        },
+      };
+      const step = this.#body(body.right, [...inside, working], outer);
+      if (!used) return this.#ordered(combined(body.op, base, step, body.place), query, false);
+      if (body.op !== 'union' && body.op !== 'union all') {
+        throw at(
+          'REL_INVALID',
+          `a recursive table is a UNION of its start and its step, not ${body.op.toUpperCase()}`,
+          body.place,
+        );
+      }
+      const common = unified(body.op, columns, step.columns, body.place);
+      const settled = common.every(({ type }, i) => type === columns[i]!.type);
+      columns = common;
+      if (!settled) continue;
+      const node: PlanNode = {
+        kind: 'recursive',
+        table: name,
+        op: body.op,
+        base: asColumns(base, columns),
+        step: asColumns(step, columns),
+        columns: workingColumns,
+      };
+      this.#checkLimit(query);
+      return this.#ordered({ node, columns }, query, false);
+    }
+  }
+
+  #checkLimit({ limit }: Query): void {
+    if (!limit) return;
+    const literal = this.#environment.literals[limit.slot];
+    if (typeof literal !== 'bigint' || literal < 0n)
+      throw at('REL_INVALID', 'LIMIT takes a whole number of at least 0', limit.place);
+  }
+}
+
+function renamed(bound: BoundQuery, table: CommonTable): BoundQuery {
+  if (table.columns.length === 0) return bound;
+  if (table.columns.length !== bound.columns.length) {
+    const text = `${JSON.stringify(table.name)} names ${table.columns.length} columns, its query has ${bound.columns.length}`;
+    throw at('REL_INVALID', text, table.query.place);
+  }
+  return { node: bound.node, columns: bound.columns.map(({ type }, i) => ({ name: table.columns[i]!, type })) };
+}
+
+/** A set behind IN is made once, before any round. */
+function outsideRecursion(common: CommonName): CommonName {
+  if (!common.working) return common;
+  return { ...common, bind: (place) => misplaced(common.name, 'IN (subquery)', place) };
+}
+
+function misplaced(name: string, where: string, place: Place): never {
+  throw at('REL_INVALID', `the recursive table ${JSON.stringify(name)} can't stand in ${where}`, place);
+}

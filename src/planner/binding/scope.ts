@@ -1,0 +1,104 @@
+/**
+ * What names mean in one SELECT: the tables of its FROM, each with its columns at their numbers in the input. A name that
+ * stands in two tables says nothing; a name of an outer query is told apart from one that nobody knows.
+ */
+import type { Bound, ValueType } from '../expressions/bound-expression.ts';
+import { at } from '../places.ts';
+import type { ColumnRef, Place } from '../statement.ts';
+import { columnType, type Output } from './outputs.ts';
+
+export interface ScopeTable {
+  /** Alias, else name of the type; null for a subquery without alias: its columns have no other name. */
+  readonly name: string | null;
+  /** The registered type whose rows these are; null for what a query yields. */
+  readonly type: string | null;
+  readonly columns: readonly { readonly name: string; readonly type: ValueType }[];
+  /** Number of its first column in the input. */
+  readonly first: number;
+}
+
+export class Scope {
+  readonly tables: readonly ScopeTable[];
+  /** Scopes around a subquery: what they know, a correlated reference would mean. */
+  readonly #outer: readonly Scope[];
+  readonly #places = new Map<string, { readonly table: ScopeTable; readonly position: number }[]>();
+
+  constructor(tables: readonly ScopeTable[], outer: readonly Scope[]) {
+    this.tables = tables;
+    this.#outer = outer;
+    for (const table of tables) {
+      table.columns.forEach(({ name }, position) => {
+        const found = this.#places.get(name);
+        if (found) found.push({ table, position });
+        else this.#places.set(name, [{ table, position }]);
+      });
+    }
+  }
+
+  /** This scope and those around it, for a subquery inside. */
+  get chain(): readonly Scope[] {
+    return [...this.#outer, this];
+  }
+
+  has(name: string): boolean {
+    return this.#places.has(name);
+  }
+
+  column(reference: ColumnRef): Bound {
+    const { table: qualifier, name, place } = reference;
+    const candidates = this.#candidates(qualifier, name);
+    const [found, another] = candidates;
+    if (found && another) {
+      const where = candidates.map(({ table }) => JSON.stringify(table.name ?? 'a subquery')).join(' and ');
+      throw at('REL_INVALID', `column ${JSON.stringify(name)} is ambiguous: ${where} have one`, place);
+    }
+    if (!found) throw this.#unknown(reference);
+    return columnOf(found.table, found.position);
+  }
+
+  /** `*` or `t.*`. */
+  star(qualifier: string | null, place: Place): Output[] {
+    const tables = qualifier === null ? this.tables : this.tables.filter(({ name }) => name === qualifier);
+    if (qualifier !== null && tables.length === 0) throw noTable(qualifier, place);
+    return tables.flatMap((table) =>
+      table.columns.map(({ name }, position): Output => ({ name, bound: columnOf(table, position) })),
+    );
+  }
+
+  knows(reference: ColumnRef): boolean {
+    return this.#candidates(reference.table, reference.name).length > 0;
+  }
+
+  #candidates(qualifier: string | null, name: string): readonly { readonly table: ScopeTable; readonly position: number }[] {
+    const all = this.#places.get(name) ?? [];
+    return qualifier === null ? all : all.filter(({ table }) => table.name === qualifier);
+  }
+
+  #unknown(reference: ColumnRef): Error {
+    const { table: qualifier, name, place } = reference;
+    if (this.#outer.some((scope) => scope.knows(reference))) {
+      const text = `column ${JSON.stringify(name)} is of the outer query: a subquery stands for itself, correlated ones are not implemented`;
+      return at('REL_UNKNOWN_COLUMN', text, place);
+    }
+    if (qualifier !== null && !this.tables.some((table) => table.name === qualifier)) return noTable(qualifier, place);
+    const [only, ...others] = qualifier === null ? this.tables : this.tables.filter((table) => table.name === qualifier);
+    const owner =
+      others.length > 0 || !only
+        ? 'no table in FROM has a column'
+        : only.type !== null
+          ? `type ${JSON.stringify(only.type)} has no column`
+          : only.name === null
+            ? 'there is no column'
+            : `${JSON.stringify(only.name)} has no column`;
+    return at('REL_UNKNOWN_COLUMN', `${owner} ${JSON.stringify(name)}`, place);
+  }
+}
+
+function columnOf(table: ScopeTable, position: number): Bound {
+  const { name, type } = table.columns[position]!;
+  return { kind: 'column', index: table.first + position, name, type: columnType(type) };
+}
+
+function noTable(name: string, place: Place): Error {
+  return at('REL_UNKNOWN_COLUMN', `there is no table ${JSON.stringify(name)} in FROM`, place);
+}

@@ -1,0 +1,342 @@
+/**
+ * One SELECT to a plan: FROM and WHERE, then groups or rows, then order and limit of the query that it is the body of.
+ */
+import type { ColumnType } from '../../log/value.ts';
+import { bindExpression, bindPredicate, type ExpressionContext, type Leaf } from '../expressions/bind-expression.ts';
+import { type Bound, sameExpression } from '../expressions/bound-expression.ts';
+import type { AggregateCall, FacetPlan, PlanColumn, PlanNode, SortKey } from '../logical-plan.ts';
+import { at } from '../places.ts';
+import type { Expression, OrderItem, ProjectionItem, Query, Select, Slot } from '../statement.ts';
+import { aggregateType, containsAggregate } from './aggregates.ts';
+import type { BoundQuery, CommonName, Environment } from './environment.ts';
+import { columnType, nameOf, type Output, project, throughColumns, uniqueNames } from './outputs.ts';
+import { bindCompute, bindScore } from './ranking.ts';
+import { Scope } from './scope.ts';
+import { bindSource, type BoundSource } from './source-binder.ts';
+import { windowed } from './windows.ts';
+
+export interface SelectRequest {
+  readonly environment: Environment;
+  readonly names: readonly CommonName[];
+  readonly outer: readonly Scope[];
+  readonly select: Select;
+  readonly orderBy: readonly OrderItem[];
+  readonly limit: Slot | null;
+  /** The statement itself: pages, provenance and facets are its own. */
+  readonly statement: { readonly query: Query; readonly withProvenance: boolean } | null;
+  readonly bindQuery: (query: Query, names: readonly CommonName[], outer: readonly Scope[]) => BoundQuery;
+  readonly subquery: (query: Query, scope: Scope) => { readonly set: number; readonly type: Bound['type'] };
+}
+
+export interface BoundSelect extends BoundQuery {
+  /** Columns that were asked for; behind them come those for cursor and provenance. */
+  readonly visible: number;
+  readonly systemFrom: number | null;
+  readonly paged: boolean;
+  readonly facets: FacetPlan | null;
+}
+
+export function bindSelect(request: SelectRequest): BoundSelect {
+  return new SelectBinder(request).bind();
+}
+
+class SelectBinder {
+  readonly #request: SelectRequest;
+  readonly #environment: Environment;
+  readonly #select: Select;
+  readonly #source: BoundSource;
+  readonly #scope: Scope;
+  readonly #rows: ExpressionContext;
+
+  constructor(request: SelectRequest) {
+    const { environment, select } = request;
+    this.#request = request;
+    this.#environment = environment;
+    this.#select = select;
+    environment.countSelect(select.place);
+    this.#source = bindSource(select.from, {
+      environment,
+      names: request.names,
+      outer: request.outer,
+      after: request.statement?.query.after ?? null,
+      bindQuery: (query, names) => request.bindQuery(query, names, request.outer),
+      contextOf: (scope) => this.#contextOf(scope),
+    });
+    this.#scope = new Scope(this.#source.tables, request.outer);
+    this.#rows = this.#contextOf(this.#scope);
+  }
+
+  bind(): BoundSelect {
+    const select = this.#select;
+    const { orderBy, limit, statement } = this.#request;
+    let source: PlanNode = this.#source.node;
+    if (select.where)
+      source = { kind: 'filter', input: source, predicate: bindPredicate(select.where, this.#rows), columns: source.columns };
+    const grouped = select.groupBy.length > 0 || select.window !== null || this.#aggregates();
+    const rowByRow = !grouped && !select.distinct;
+    const ranked = select.rankBy.length > 0;
+    if (!rowByRow && (ranked || select.compute.length > 0)) {
+      throw at('REL_INVALID', 'RANK BY and COMPUTE are of rows: they exclude DISTINCT and aggregates', select.place);
+    }
+    const ofType = rowByRow && this.#scope.tables.length === 1 && this.#scope.tables[0]!.type !== null;
+    if (statement) checkRowsOfType(statement, ofType, rowByRow);
+    const facets = statement && statement.query.facets.length > 0 ? this.#facets(source, statement.query) : null;
+
+    const { node, outputs, context } = grouped ? this.#grouped(source) : this.#plain(source);
+    const named = uniqueNames(outputs);
+    const columns = named.map(({ name, bound }) => ({ name, type: bound.type }));
+    const visible = named.length;
+    const paged = statement !== null && ofType && orderBy.length === 0 && !ranked && limit !== null;
+    const hidden = paged || statement?.withProvenance === true;
+    if (hidden) named.push({ name: 'system_from', bound: this.#systemColumn('system_from') });
+    const root = select.distinct
+      ? this.#limited(this.#sortedOutputs(distinct(project(node, named)), named, context))
+      : project(this.#limited(this.#sortedRows(node, named, context, grouped)), named);
+    return { node: root, columns, visible, systemFrom: hidden ? visible : null, paged, facets };
+  }
+
+  #contextOf(scope: Scope): ExpressionContext {
+    return {
+      environment: this.#environment,
+      leaf: (expression) => (expression.kind === 'column' ? scope.column(expression) : undefined),
+      subquery: (query) => this.#request.subquery(query, scope),
+    };
+  }
+
+  #plain(source: PlanNode): { node: PlanNode; outputs: Output[]; context: ExpressionContext } {
+    const outputs = this.#outputs(this.#rows);
+    if (this.#select.rankBy.length > 0) outputs.push({ name: '_score', bound: bindScore(this.#select, this.#rows) });
+    for (const { label, expression } of this.#select.compute)
+      outputs.push({ name: label, bound: bindCompute(expression, this.#select, this.#rows) });
+    return { node: source, outputs, context: this.#rows };
+  }
+
+  /** Keys and arguments are computed below the aggregate; what stands above sees keys and results only. */
+  #grouped(source: PlanNode): { node: PlanNode; outputs: Output[]; context: ExpressionContext } {
+    const select = this.#select;
+    const { environment } = this.#request;
+    const expressions: Expression[] = [...select.groupBy];
+    let input = source;
+    let rows = this.#rows;
+    let keys: Bound[] = expressions.map((expression) => this.#groupKey(expression, rows));
+    if (select.window) {
+      const window = windowed(source, keys, select.window, this.#rows);
+      const table = { name: null, type: null, columns: window.bounds, first: window.node.columns.length - 2 };
+      const scope = new Scope([...this.#scope.tables, table], this.#request.outer);
+      rows = this.#contextOf(scope);
+      keys = [...keys, ...window.keys];
+      for (const { name } of window.bounds) expressions.push({ kind: 'column', table: null, name, place: select.window.place });
+      input = window.node;
+    }
+    const arguments_: Bound[] = [];
+    const calls: { call: AggregateCall; type: ColumnType }[] = [];
+    const columnKeysOnly = keys.every(({ kind }) => kind === 'column');
+    const same = (a: Bound, b: Bound): boolean => sameExpression(a, b, environment.literals, environment.guards);
+    const leaf: Leaf = (expression) => {
+      if (expression.kind === 'aggregate') return this.#aggregate(expression, keys.length, arguments_, calls, rows);
+      if (expression.kind === 'literal' || containsAggregate(expression)) return undefined;
+      if (columnKeysOnly && expression.kind !== 'column') return undefined;
+      const bound = bindExpression(expression, rows);
+      const index = keys.findIndex((key) => same(key, bound));
+      if (index >= 0) return { kind: 'column', index, name: nameOf(expression, index), type: columnType(bound.type) };
+      if (expression.kind === 'column') {
+        const text = `${JSON.stringify(expression.name)} must stand in GROUP BY or inside an aggregate`;
+        throw at('REL_INVALID', text, expression.place);
+      }
+      return undefined;
+    };
+    const context: ExpressionContext = { ...rows, leaf };
+    const outputs = this.#outputs(context);
+    const having = select.having && bindPredicate(select.having, context);
+    // ORDER BY may bring aggregates of its own: they must be known before the aggregate node is made.
+    for (const item of this.#request.orderBy)
+      if (!this.#alias(item.expression, outputs)) bindExpression(item.expression, context);
+
+    const inner = [...keys, ...arguments_].map((bound, i): Output => ({ name: `#${i}`, bound }));
+    const keyColumns = keys.map((key, i): PlanColumn => ({ name: nameOf(expressions[i]!, i), type: columnType(key.type) }));
+    let node: PlanNode = {
+      kind: 'aggregate',
+      input: project(input, inner),
+      groups: keys.length,
+      calls: calls.map(({ call }) => call),
+      columns: [...keyColumns, ...calls.map(({ call, type }): PlanColumn => ({ name: call.function, type }))],
+    };
+    if (having) node = { kind: 'filter', input: node, predicate: having, columns: node.columns };
+    return { node, outputs, context };
+  }
+
+  /** A column, an alias of the projection where no column has that name, or any expression over columns. */
+  #groupKey(expression: Expression, context: ExpressionContext): Bound {
+    const isAlias = expression.kind === 'column' && expression.table === null && !this.#scope.has(expression.name);
+    const item = isAlias
+      ? this.#select.projection.find((each) => each.kind === 'expression' && each.alias === expression.name)
+      : undefined;
+    const target = item?.kind === 'expression' ? item.expression : expression;
+    const bound = bindExpression(target, context);
+    if (bound.type === 'vector' || bound.type === 'interval') {
+      throw at('REL_TYPE_MISMATCH', `GROUP BY can't group ${bound.type}`, expression.place);
+    }
+    return bound;
+  }
+
+  #aggregate(
+    expression: Extract<Expression, { kind: 'aggregate' }>,
+    groups: number,
+    arguments_: Bound[],
+    calls: { call: AggregateCall; type: ColumnType }[],
+    rows: ExpressionContext,
+  ): Bound {
+    const { operand, distinct: isDistinct, place } = expression;
+    const { literals, guards } = this.#environment;
+    const call = expression.function;
+    let column: number | null = null;
+    let type: ColumnType = 'integer';
+    if (operand) {
+      if (containsAggregate(operand)) throw at('REL_PARSE', "aggregates can't be nested", operand.place);
+      const bound = bindExpression(operand, rows);
+      type = aggregateType(call, bound, operand);
+      let index = arguments_.findIndex((each) => sameExpression(each, bound, literals, guards));
+      if (index < 0) index = arguments_.push(bound) - 1;
+      column = groups + index;
+    } else if (call !== 'count') {
+      throw at('REL_INVALID', `${call.toUpperCase()} needs a column`, place);
+    }
+    let index = calls.findIndex(
+      (each) => each.call.function === call && each.call.column === column && each.call.distinct === isDistinct,
+    );
+    if (index < 0) index = calls.push({ call: { function: call, column, distinct: isDistinct }, type }) - 1;
+    return { kind: 'column', index: groups + index, name: call, type };
+  }
+
+  #outputs(context: ExpressionContext): Output[] {
+    return this.#select.projection.flatMap((item, i) => this.#output(item, i, context));
+  }
+
+  #output(item: ProjectionItem, position: number, context: ExpressionContext): Output[] {
+    if (item.kind === 'expression') {
+      const bound = bindExpression(item.expression, context);
+      if (bound.type === 'interval') throw at('REL_TYPE_MISMATCH', 'an INTERVAL is no column', item.place);
+      return [{ name: item.alias ?? nameOf(item.expression, position), bound }];
+    }
+    const columns = this.#scope.star(item.table, item.place);
+    if (context !== this.#rows) throw at('REL_INVALID', "* can't stand beside GROUP BY or an aggregate", item.place);
+    return columns;
+  }
+
+  /** Sorts rows before they are projected, so that ORDER BY may use what the projection leaves out. */
+  #sortedRows(node: PlanNode, outputs: readonly Output[], context: ExpressionContext, grouped: boolean): PlanNode {
+    const { orderBy, limit, statement } = this.#request;
+    const ranked = orderBy.length === 0 && this.#select.rankBy.length > 0;
+    if (orderBy.length === 0 && !ranked) return node;
+    const computed: Output[] = [];
+    const columnOf = (bound: Bound): number =>
+      bound.kind === 'column' ? bound.index : node.columns.length + computed.push({ name: '#key', bound }) - 1;
+    const keys = orderBy.map((item): SortKey => {
+      const bound = this.#alias(item.expression, outputs) ?? bindExpression(item.expression, context);
+      checkSortKey(bound, item);
+      return { column: columnOf(bound), descending: item.descending, collate: item.collate };
+    });
+    if (ranked) {
+      const score = outputs.find(({ name }) => name === '_score')!;
+      keys.push({ column: columnOf(score.bound), descending: true, collate: 'codepoint' });
+    }
+    // Rows that the keys don't tell apart: `_pk` bytewise, then system_from, the order in which rows arrive. Of a join or
+    // a subquery, they stay in the order in which it yields them.
+    const [only, ...others] = this.#scope.tables;
+    if (!grouped && others.length === 0 && only!.type !== null) {
+      const key = this.#systemColumn('_pk');
+      keys.push({ column: columnOf(key), descending: false, collate: 'codepoint' });
+    }
+    const input = computed.length > 0 ? project(node, [...throughColumns(node), ...computed]) : node;
+    return { kind: 'sort', input, keys, limit, counted: statement !== null, columns: input.columns };
+  }
+
+  /** Above DISTINCT only output columns are left to sort by. */
+  #sortedOutputs(node: PlanNode, outputs: readonly Output[], context: ExpressionContext): PlanNode {
+    const { orderBy, limit, statement } = this.#request;
+    const { literals, guards } = this.#environment;
+    if (orderBy.length === 0) return node;
+    const keys = orderBy.map((item): SortKey => {
+      const bound = this.#alias(item.expression, outputs) ?? bindExpression(item.expression, context);
+      checkSortKey(bound, item);
+      const column = outputs.findIndex((output) => sameExpression(output.bound, bound, literals, guards));
+      if (column < 0)
+        throw at('REL_INVALID', 'with DISTINCT, ORDER BY takes columns of the projection only', item.expression.place);
+      return { column, descending: item.descending, collate: item.collate };
+    });
+    return { kind: 'sort', input: node, keys, limit, counted: statement !== null, columns: node.columns };
+  }
+
+  #alias(expression: Expression, outputs: readonly Output[]): Bound | undefined {
+    if (expression.kind !== 'column' || expression.table !== null) return undefined;
+    const { projection, rankBy, compute } = this.#select;
+    const named =
+      projection.some((item) => item.kind === 'expression' && item.alias === expression.name) ||
+      (rankBy.length > 0 && expression.name === '_score') ||
+      compute.some(({ label }) => label === expression.name);
+    return named ? outputs.find((output) => output.name === expression.name)?.bound : undefined;
+  }
+
+  #limited(node: PlanNode): PlanNode {
+    const { limit, statement } = this.#request;
+    return limit
+      ? { kind: 'limit', input: node, limit, counting: null, counted: statement !== null, columns: node.columns }
+      : node;
+  }
+
+  #facets(source: PlanNode, query: Query): FacetPlan {
+    const outputs = query.facets.map((reference): Output => {
+      const bound = this.#scope.column(reference);
+      if (bound.type === 'vector' || bound.type === 'json') {
+        throw at('REL_TYPE_MISMATCH', `FACETS can't count ${bound.type}`, reference.place);
+      }
+      return { name: reference.name, bound };
+    });
+    return { root: project(source, uniqueNames(outputs)) };
+  }
+
+  #systemColumn(name: string): Bound {
+    return this.#scope.column({ kind: 'column', table: null, name, place: this.#select.place });
+  }
+
+  #aggregates(): boolean {
+    const { projection, having } = this.#select;
+    return (
+      having !== null ||
+      projection.some((item) => item.kind === 'expression' && containsAggregate(item.expression)) ||
+      this.#request.orderBy.some((item) => containsAggregate(item.expression))
+    );
+  }
+}
+
+export function checkSortKey(bound: Bound, item: OrderItem): void {
+  const place = item.expression.place;
+  if (bound.kind === 'literal') throw at('REL_INVALID', 'ORDER BY takes columns and expressions, not a position', place);
+  if (bound.type === 'vector' || bound.type === 'json' || bound.type === 'interval') {
+    throw at('REL_TYPE_MISMATCH', `${bound.type} has no order`, place);
+  }
+  if (item.collate === 'unicode' && bound.type !== 'string' && bound.type !== 'null') {
+    throw at('REL_TYPE_MISMATCH', `COLLATE UNICODE sorts text, not ${bound.type}`, place);
+  }
+}
+
+/** Pages and lineage are of stored rows: one type, row by row. */
+function checkRowsOfType(
+  statement: { readonly query: Query; readonly withProvenance: boolean },
+  ofType: boolean,
+  rowByRow: boolean,
+): void {
+  const { query, withProvenance } = statement;
+  if (query.after && (!ofType || query.orderBy.length > 0)) {
+    const why = rowByRow && query.orderBy.length === 0 ? 'joins and subqueries' : 'ORDER BY, DISTINCT and aggregates';
+    throw at('REL_INVALID', `AFTER pages through rows of a type: it excludes ${why}`, query.after.place);
+  }
+  if (withProvenance && !ofType) {
+    const why = rowByRow ? 'joins and subqueries' : 'DISTINCT and aggregates';
+    throw at('REL_INVALID', `WITH PROVENANCE needs rows of a type: it excludes ${why}`, query.place);
+  }
+}
+
+function distinct(input: PlanNode): PlanNode {
+  return { kind: 'distinct', input, columns: input.columns };
+}

@@ -1,0 +1,138 @@
+/** FROM to a plan: scans, subqueries, views and common tables, and the joins between them. */
+import type { TypeDefinition } from '../../log/entry.ts';
+import { systemColumns } from '../../log/value.ts';
+import type { ReadableColumn } from '../../projections/access-paths.ts';
+import { bindPredicate, type ExpressionContext } from '../expressions/bind-expression.ts';
+import type { PlanNode } from '../logical-plan.ts';
+import { at } from '../places.ts';
+import type { Query, Slot, Source } from '../statement.ts';
+import type { BoundQuery, CommonName, Environment } from './environment.ts';
+import { Scope, type ScopeTable } from './scope.ts';
+import { refuseTableFunction } from './table-functions.ts';
+
+export interface BoundSource {
+  readonly node: PlanNode;
+  readonly tables: readonly ScopeTable[];
+}
+
+export interface SourceRequest {
+  readonly environment: Environment;
+  readonly names: readonly CommonName[];
+  readonly outer: readonly Scope[];
+  /** Where pages of a type's rows go on. */
+  readonly after: Slot | null;
+  readonly bindQuery: (query: Query, names: readonly CommonName[]) => BoundQuery;
+  /** What expressions over these tables may hold. */
+  readonly contextOf: (scope: Scope) => ExpressionContext;
+}
+
+/** Tables that one FROM may join. */
+const tablesMax = 64;
+
+export function bindSource(source: Source, request: SourceRequest): BoundSource {
+  const bound = new SourceBinder(request).bind(source);
+  const seen = new Set<string>();
+  for (const { name } of bound.tables) {
+    if (name !== null && seen.has(name)) {
+      throw at('REL_INVALID', `${JSON.stringify(name)} stands in FROM twice: give each an alias of its own`, source.place);
+    }
+    if (name !== null) seen.add(name);
+  }
+  return bound;
+}
+
+/** System columns first, then properties in order; a declared `id` keeps its declared type. */
+export function readableColumns(definition: TypeDefinition): ReadableColumn[] {
+  const columns: ReadableColumn[] = Object.entries(systemColumns).map(([name, type]) => ({
+    name,
+    type: (Object.hasOwn(definition.properties, name) && definition.properties[name]?.type) || type,
+    system: true,
+  }));
+  for (const [name, property] of Object.entries(definition.properties)) {
+    if (!Object.hasOwn(systemColumns, name)) columns.push({ name, type: property.type, system: false });
+  }
+  return columns;
+}
+
+class SourceBinder {
+  readonly #request: SourceRequest;
+  #tables = 0;
+
+  constructor(request: SourceRequest) {
+    this.#request = request;
+  }
+
+  bind(source: Source): BoundSource {
+    switch (source.kind) {
+      case 'table':
+        this.#count(source);
+        return this.#table(source);
+      case 'subquery': {
+        this.#count(source);
+        return derived(this.#request.bindQuery(source.query, this.#request.names), source.alias);
+      }
+      case 'join':
+        return this.#join(source);
+      case 'function':
+        throw refuseTableFunction(source.name, source.place);
+    }
+  }
+
+  #table(source: Extract<Source, { kind: 'table' }>): BoundSource {
+    const { environment, names } = this.#request;
+    const name = source.alias ?? source.name;
+    const common = names.findLast((each) => each.name === source.name);
+    if (common) return derived(common.bind(source.place), name);
+    const definition = environment.catalog.type(source.name);
+    if (definition) return this.#scan(definition, name);
+    const view = environment.request.views?.(source.name);
+    // A view stands for itself: it sees no common table of the statement that names it.
+    if (view) return derived(this.#request.bindQuery(environment.adopt(view), []), name);
+    throw at('REL_UNKNOWN_TYPE', `type ${JSON.stringify(source.name)} is not registered`, source.place);
+  }
+
+  #scan(definition: TypeDefinition, name: string): BoundSource {
+    this.#request.environment.objectTypes.add(definition.name);
+    const columns = readableColumns(definition).map(({ name: column, type }) => ({ name: column, type }));
+    const node: PlanNode = {
+      kind: 'scan',
+      type: definition.name,
+      primaryKey: definition.primaryKey,
+      columns,
+      keys: null,
+      zones: [],
+      after: this.#request.after,
+    };
+    return { node, tables: [{ name, type: definition.name, columns, first: 0 }] };
+  }
+
+  /** The whole condition is the join's residual: the passes take it apart. */
+  #join(source: Extract<Source, { kind: 'join' }>): BoundSource {
+    const left = this.bind(source.left);
+    const right = this.bind(source.right);
+    const width = left.node.columns.length;
+    const tables = [...left.tables, ...right.tables.map((table) => ({ ...table, first: table.first + width }))];
+    const context = this.#request.contextOf(new Scope(tables, this.#request.outer));
+    const node: PlanNode = {
+      kind: 'join',
+      type: source.type,
+      left: left.node,
+      right: right.node,
+      leftKeys: [],
+      rightKeys: [],
+      residual: bindPredicate(source.on, context),
+      build: 'right',
+      columns: [...left.node.columns, ...right.node.columns],
+    };
+    return { node, tables };
+  }
+
+  #count(source: Source): void {
+    if (++this.#tables > tablesMax) throw at('REL_PARSE', `FROM joins more than ${tablesMax} tables`, source.place);
+  }
+}
+
+/** A column of bare NULLs keeps that type, whatever it leaves as. */
+function derived({ node, columns }: BoundQuery, name: string | null): BoundSource {
+  return { node, tables: [{ name, type: null, columns, first: 0 }] };
+}

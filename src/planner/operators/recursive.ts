@@ -1,0 +1,78 @@
+/**
+ * WITH RECURSIVE: the rows of the base, then the step over what the round before added, until a round adds nothing. Rows
+ * leave as they are found. `union` drops rows that were there before.
+ */
+import { ServiceError } from '../../errors.ts';
+import type { RecursiveNode } from '../logical-plan.ts';
+import { RowSink } from './column-sink.ts';
+import { DistinctOperator } from './distinct.ts';
+import { type Batch, emptyBatch, type Execution, type Operator, type WorkingRows } from './operator.ts';
+
+const roundsMax = 10_000;
+
+export interface RecursiveParts {
+  readonly base: Operator;
+  /** The step over these rows. */
+  readonly step: (working: WorkingRows) => Operator;
+  readonly node: RecursiveNode;
+  readonly execution: Execution;
+}
+
+export class RecursiveOperator implements Operator {
+  readonly #parts: RecursiveParts;
+  readonly #rows: Operator;
+  #current: Operator;
+  #added: RowSink;
+  #rounds = 0;
+  #held = 0;
+  #heldBefore = 0;
+
+  constructor(parts: RecursiveParts) {
+    const { node, execution } = parts;
+    this.#parts = parts;
+    this.#current = parts.base;
+    // One operator over all rounds: what it has seen, it goes on knowing when its input is another.
+    const found: Operator = { next: () => this.#current.next(), close: () => this.#current.close() };
+    this.#rows =
+      node.op === 'union'
+        ? new DistinctOperator(found, { kind: 'distinct', input: node, columns: node.columns }, execution)
+        : found;
+    this.#added = this.#sink();
+  }
+
+  next(): Batch | null {
+    const batch = this.#rows.next();
+    if (batch === null) return this.#nextRound();
+    if (batch.count === 0) return emptyBatch;
+    this.#added.append(batch);
+    this.#held = this.#parts.execution.memory.change(this.#held, this.#heldBefore + this.#added.bytes);
+    return batch;
+  }
+
+  close(): void {
+    this.#rows.close();
+  }
+
+  #nextRound(): Batch | null {
+    this.#current.close();
+    const { length: count } = this.#added;
+    if (count === 0) {
+      this.#current = ended;
+      return null;
+    }
+    if (++this.#rounds > roundsMax) {
+      throw new ServiceError('REL_SCAN_CAP', `the recursion goes on for more than ${roundsMax} rounds`);
+    }
+    const working = { columns: this.#added.vectors(), count };
+    this.#heldBefore = this.#added.bytes;
+    this.#added = this.#sink();
+    this.#current = this.#parts.step(working);
+    return emptyBatch;
+  }
+
+  #sink(): RowSink {
+    return new RowSink(this.#parts.node.columns.map(({ type }) => type));
+  }
+}
+
+const ended: Operator = { next: () => null, close: () => undefined };

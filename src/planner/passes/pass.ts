@@ -1,0 +1,10 @@
+/** What a pass is given besides the plan. */
+import type { LogicalPlan, ScanNode } from '../logical-plan.ts';
+
+export interface PassContext {
+  /** Rows that a scan would yield before its filter, of those that the caller may see. */
+  readonly estimate: (scan: ScanNode) => number;
+}
+
+/** A plan of the same answer. Pure. */
+export type Pass = (plan: LogicalPlan, context: PassContext) => LogicalPlan;
