@@ -1,0 +1,156 @@
+/**
+ * SESSION: rows of a partition in the order of their instant; a gap of at least so long begins the next session, which
+ * ends with its last row plus the gap. Partitions come in order of first appearance, rows of one instant in that of the
+ * input. Everything is collected first: a later row may lie between two earlier ones.
+ */
+import type { Vector } from '../../log/columns.ts';
+import { I64_MAX } from '../../log/value.ts';
+import { integerOverflow } from '../expressions/evaluate.ts';
+import type { WindowNode } from '../logical-plan.ts';
+import { RowSink } from './column-sink.ts';
+import { GroupTable } from './group-table.ts';
+import { Instants } from './instants.ts';
+import { type Batch, emptyBatch, type Execution, type Operator } from './operator.ts';
+import { comparator, mergeSorted } from './row-order.ts';
+
+const outputRows = 4_096;
+const rowsPerStep = 16_384;
+
+export class SessionOperator implements Operator {
+  readonly #input: Operator;
+  readonly #node: WindowNode;
+  readonly #gap: bigint;
+  readonly #execution: Execution;
+  readonly #pieces: Generator<Batch, void, void>;
+  #held = 0;
+
+  constructor(input: Operator, node: WindowNode, gap: bigint, execution: Execution) {
+    this.#input = input;
+    this.#node = node;
+    this.#gap = gap;
+    this.#execution = execution;
+    this.#pieces = this.#run();
+  }
+
+  next(): Batch | null {
+    const piece = this.#pieces.next();
+    return piece.done ? null : piece.value;
+  }
+
+  close(): void {
+    this.#input.close();
+  }
+
+  *#run(): Generator<Batch, void, void> {
+    const { column, partition, input } = this.#node;
+    const types = input.columns.map(({ type }) => type);
+    const sink = new RowSink(types);
+    const groups = new GroupTable(partition.map((each) => types[each]!));
+    let groupOf = new Int32Array(1024);
+    for (let batch = this.#input.next(); batch !== null; batch = this.#input.next()) {
+      const kept = batch.count === 0 ? emptyBatch : withInstant(batch, batch.columns[column]!);
+      if (kept.count > 0) {
+        const own = groups.assign({ ...kept, columns: partition.map((each) => kept.columns[each]!) });
+        groupOf = appended(groupOf, sink.length, own, kept.count);
+        sink.append(kept);
+        this.#hold(sink.bytes + groups.bytes + groupOf.byteLength);
+      }
+      yield emptyBatch;
+    }
+    const count = sink.length;
+    if (count === 0) return;
+    const columns = sink.vectors();
+    const rows = new Int32Array(count);
+    for (let row = 0; row < count; row++) rows[row] = row;
+    const instants = new Instants().of(columns[column]!, rows, count);
+    const ranks = ranksOf(groups, groupOf, count);
+    this.#hold(sink.bytes + groups.bytes + groupOf.byteLength + count * 32);
+    const keys: Vector[] = [
+      { kind: 'i32', values: ranks, nulls: null },
+      { kind: 'i64', values: instants, nulls: null },
+    ];
+    const ascending = { descending: false, collate: 'codepoint' } as const;
+    const compare = comparator(
+      keys,
+      [0, 1].map((key) => ({ column: key, ...ascending })),
+      count,
+    );
+    const sorting = mergeSorted(count, compare);
+    let step = sorting.next();
+    for (; !step.done; step = sorting.next()) yield emptyBatch;
+    const order = step.value;
+    const starts = new BigInt64Array(count);
+    const ends = new BigInt64Array(count);
+    for (let at = 0, steps = 0; at < count; ) {
+      const end = sessionEnd(order, at, ranks, instants, this.#gap);
+      const windowEnd = instants[order[end - 1]!]! + this.#gap;
+      if (windowEnd > I64_MAX) throw integerOverflow();
+      for (const start = instants[order[at]!]!; at < end; at++) {
+        starts[order[at]!] = start;
+        ends[order[at]!] = windowEnd;
+        if (++steps % rowsPerStep === 0) yield emptyBatch;
+      }
+    }
+    const output: Vector[] = [
+      ...columns,
+      { kind: 'i64', values: starts, nulls: null },
+      { kind: 'i64', values: ends, nulls: null },
+    ];
+    for (let at = 0; at < count; at += outputRows) {
+      const selection = order.subarray(at, at + outputRows);
+      yield { columns: output, selection, first: 0, count: selection.length };
+    }
+  }
+
+  #hold(bytes: number): void {
+    this.#held = this.#execution.memory.change(this.#held, bytes);
+  }
+}
+
+/** The place behind the last row of the session that begins at `at`. */
+function sessionEnd(order: Int32Array, at: number, ranks: Int32Array, instants: BigInt64Array, gap: bigint): number {
+  const rank = ranks[order[at]!];
+  let last = instants[order[at]!]!;
+  for (let next = at + 1; next < order.length; next++) {
+    const row = order[next]!;
+    const instant = instants[row]!;
+    if (ranks[row] !== rank || instant - last >= gap) return next;
+    last = instant;
+  }
+  return order.length;
+}
+
+function withInstant(batch: Batch, vector: Vector): Batch {
+  if (vector.kind === 'null') return emptyBatch;
+  const { nulls } = vector;
+  if (nulls === null) return batch;
+  const { columns, selection, first } = batch;
+  const kept = new Int32Array(batch.count);
+  let count = 0;
+  for (let j = 0; j < batch.count; j++) {
+    const row = selection === null ? first + j : selection[j]!;
+    if (nulls[row] === 0) kept[count++] = row;
+  }
+  return { columns, selection: kept, first: 0, count };
+}
+
+/** Group numbers of rows by when the group first appeared: the NULL group of a single key is 0 whenever it came. */
+function ranksOf(groups: GroupTable, groupOf: Int32Array, count: number): Int32Array {
+  const rankOf = new Int32Array(groups.size);
+  groups.order().forEach((group, rank) => {
+    rankOf[group] = rank;
+  });
+  const ranks = new Int32Array(count);
+  for (let row = 0; row < count; row++) ranks[row] = rankOf[groupOf[row]!]!;
+  return ranks;
+}
+
+function appended(held: Int32Array<ArrayBuffer>, length: number, values: Int32Array, count: number): Int32Array<ArrayBuffer> {
+  let target = held;
+  if (target.length < length + count) {
+    target = new Int32Array(Math.max(held.length * 2, length + count));
+    target.set(held);
+  }
+  target.set(values.subarray(0, count), length);
+  return target;
+}
