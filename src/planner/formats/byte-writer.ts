@@ -1,4 +1,4 @@
-/** JSON tokens into one growing buffer, byte by byte: the short ASCII text that rows are made of never becomes a string. */
+/** JSON tokens and CSV fields into one growing buffer: the short ASCII text that rows are made of never becomes a string. */
 
 export class ByteWriter {
   length = 0;
@@ -76,6 +76,37 @@ export class ByteWriter {
           bytes[at++] = hexDigits.charCodeAt(byte & 15);
         }
       }
+    }
+    bytes[at++] = 0x22;
+    this.length = at;
+  }
+
+  /** UTF-8 bytes as a CSV field, quoted where it would end early or be taken for NULL, a number or a boolean. */
+  field(source: Uint8Array, start: number, end: number): void {
+    const size = end - start;
+    this.#reserve(size);
+    const bytes = this.#bytes;
+    let at = this.length;
+    if (size === 0 || numberStart[source[start]!] === 1) return this.quotedField(source, start, end);
+    for (let i = start; i < end; i++) {
+      const byte = source[i]!;
+      if (fieldEnd[byte] === 1) return this.quotedField(source, start, end);
+      bytes[at++] = byte;
+    }
+    if ((size === 4 || size === 5) && isBoolean(source, start, end)) return this.quotedField(source, start, end);
+    this.length = at;
+  }
+
+  /** UTF-8 bytes as a CSV field in quotes, quotes within doubled. */
+  quotedField(source: Uint8Array, start: number, end: number): void {
+    this.#reserve((end - start) * 2 + 2);
+    const bytes = this.#bytes;
+    let at = this.length;
+    bytes[at++] = 0x22;
+    for (let i = start; i < end; i++) {
+      const byte = source[i]!;
+      bytes[at++] = byte;
+      if (byte === 0x22) bytes[at++] = byte;
     }
     bytes[at++] = 0x22;
     this.length = at;
@@ -175,25 +206,36 @@ export class ByteWriter {
     this.length = start + text.length;
   }
 
+  /** A safe integer that is not negative, two digits at a time, zeros in front up to `atLeast` digits. */
   #digits(value: number, atLeast: number): void {
     let count = atLeast;
     while (count < 16 && value >= powersOfTen[count]!) count++;
     const bytes = this.#bytes;
-    let rest = value;
-    let at = this.length + count;
+    const stop = this.length;
+    let at = stop + count;
     this.length = at;
-    while (rest > 0x7fff_ffff) {
-      const next = Math.floor(rest / 10);
-      bytes[--at] = 0x30 + (rest - next * 10);
-      rest = next;
+    let rest = value;
+    if (rest >= 1e8) {
+      const high = Math.floor(rest / 1e8);
+      let low = (rest - high * 1e8) | 0;
+      rest = high;
+      for (let pair = 0; pair < 4; pair++) {
+        const next = (low / 100) | 0;
+        const digits = (low - next * 100) << 1;
+        bytes[--at] = digitPairs[digits + 1]!;
+        bytes[--at] = digitPairs[digits]!;
+        low = next;
+      }
     }
     let small = rest | 0;
-    const stop = this.length - count;
-    while (at > stop) {
-      const next = (small / 10) | 0;
-      bytes[--at] = 0x30 + (small - next * 10);
+    while (at - stop > 1) {
+      const next = (small / 100) | 0;
+      const digits = (small - next * 100) << 1;
+      bytes[--at] = digitPairs[digits + 1]!;
+      bytes[--at] = digitPairs[digits]!;
       small = next;
     }
+    if (at > stop) bytes[--at] = 0x30 + small;
   }
 
   #reserve(size: number): void {
@@ -210,6 +252,9 @@ export class ByteWriter {
 const hexDigits = '0123456789abcdef';
 const powersOfTen = Float64Array.from({ length: 17 }, (_, i) => 10 ** i);
 
+/** 00, 01 … 99. */
+const digitPairs = Uint8Array.from({ length: 200 }, (_, i) => 0x30 + ((i & 1) === 0 ? Math.floor(i / 20) : (i >> 1) % 10));
+
 /** What follows the backslash for a byte that JSON wants escaped (`u`: four hexadecimal digits); 0: written as it is. */
 const escapeOf = new Uint8Array(256);
 escapeOf.fill(0x75, 0, 0x20);
@@ -223,4 +268,18 @@ for (const [byte, letter] of [
   ['\t', 't'],
 ] as const) {
   escapeOf[byte.charCodeAt(0)] = letter.charCodeAt(0);
+}
+
+/** Bytes that a bare CSV field can't hold, and those that start what a reader may take for a number. */
+const fieldEnd = new Uint8Array(256);
+for (const byte of [0x0a, 0x0d, 0x22, 0x2c]) fieldEnd[byte] = 1;
+const numberStart = new Uint8Array(256);
+numberStart.fill(1, 0x30, 0x3a);
+for (const sign of '+-.') numberStart[sign.charCodeAt(0)] = 1;
+
+/** `true` or `false`, in letters of any case. */
+function isBoolean(source: Uint8Array, start: number, end: number): boolean {
+  const word = end - start === 4 ? 'true' : 'false';
+  for (let i = start; i < end; i++) if ((source[i]! | 0x20) !== word.charCodeAt(i - start)) return false;
+  return true;
 }

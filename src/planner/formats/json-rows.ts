@@ -59,6 +59,21 @@ export function* writeRowChunks(
   if (writer.length > 0) yield writer.take();
 }
 
+/** Arrays of at most `groupRows` rows each, without a line break in any. */
+export function* writeRowGroups(rows: Rows, groupRows: number): Generator<Buffer, void> {
+  const writer = new ByteWriter(65_536);
+  for (const batch of rows.batches) {
+    const columns = new BatchWriter(rows.columns, batch, false);
+    for (let i = 0; i < batch.count; i++) {
+      writer.byte(i % groupRows === 0 ? 0x5b : 0x2c);
+      columns.writeRow(writer, i);
+      if (i % groupRows !== groupRows - 1 && i !== batch.count - 1) continue;
+      writer.byte(0x5d);
+      yield writer.take();
+    }
+  }
+}
+
 /** What was written is read off before anybody else writes. */
 let shared = new ByteWriter(16_384);
 const sharedBytesMax = 1 << 20;

@@ -1,0 +1,324 @@
+/**
+ * Rows of an answer as an Arrow IPC stream, one record batch for each batch of the answer. What must hold:
+ *
+ * - The schema follows from the columns of the question alone, never from how the store keeps them: the same question
+ *   gives the same bytes after a compaction. So strings are plain utf8, also where the store has codes; its dictionaries
+ *   hold rows of others besides.
+ * - An instant is an int64 of nanoseconds with `annals.type: timestamp` on its field. As timestamp(ns) the open ends of
+ *   `valid_to` and `system_to`, the largest i64, would be infinity or an overflow to readers.
+ * - A NULL cell leaves as zeros: what its slot holds in the answer's arrays may be somebody's value.
+ */
+import {
+  AsyncByteQueue,
+  Bool,
+  type Data,
+  type DataType,
+  Field,
+  FixedSizeList,
+  Float32,
+  Float64,
+  Int64,
+  makeData,
+  RecordBatch,
+  RecordBatchStreamWriter,
+  Schema,
+  Struct,
+  Utf8,
+} from 'apache-arrow';
+import { assert, ServiceError } from '../../errors.ts';
+import type { Dictionary, Vector } from '../../log/columns.ts';
+import type { Answer, OutputBatch, OutputColumn } from '../planner-contract.ts';
+import { EncodedDictionary } from './encoded-dictionary.ts';
+
+type Rows = Pick<Answer, 'columns' | 'batches'>;
+type VectorOf<Kind extends Vector['kind']> = Extract<Vector, { kind: Kind }>;
+
+/** Smaller pieces leave in company: a write to a socket costs more than copying them. */
+const aloneBytes = 32 * 1024;
+
+/**
+ * The stream in pieces, each made when it is asked for; empty ones stand where only work was done. Pieces may share
+ * memory with the answer. `facts` go into the schema's metadata. Throws REL_TYPE_MISMATCH for vectors of several lengths.
+ */
+export function writeArrowPieces(rows: Rows, facts: ReadonlyMap<string, string>): Generator<Uint8Array, void> {
+  const columns = rows.columns.map((column, i) => new ArrowColumn(column, vectorDims(rows, i)));
+  const schema = new Schema(
+    columns.map(({ field }) => field),
+    new Map(facts),
+  );
+  return pieces(rows, columns, schema);
+}
+
+function* pieces(rows: Rows, columns: readonly ArrowColumn[], schema: Schema): Generator<Uint8Array, void> {
+  const struct = new Struct(schema.fields);
+  const writer = new RecordBatchStreamWriter({ autoDestroy: false });
+  const queue = new PieceQueue();
+  writer.reset(queue, schema);
+  for (const batch of rows.batches) {
+    if (batch.count === 0) continue;
+    const children: Data[] = [];
+    for (let i = 0; i < columns.length; i++) {
+      children.push(columns[i]!.data(batch.columns[i]!, batch));
+      yield nothing;
+    }
+    writer.write(new RecordBatch(schema, makeData({ type: struct, length: batch.count, nullCount: 0, children })));
+    yield* queue.take();
+  }
+  writer.finish();
+  yield* queue.take();
+}
+
+/** Where the library's writer puts its pieces. */
+class PieceQueue extends AsyncByteQueue {
+  #pieces: Uint8Array[] = [];
+
+  override write(piece: Uint8Array): void {
+    this.#pieces.push(piece);
+  }
+
+  /** What was written since the last call, small pieces joined. */
+  *take(): Generator<Uint8Array, void> {
+    const pieces = this.#pieces;
+    this.#pieces = [];
+    let small: Uint8Array[] = [];
+    for (const piece of pieces) {
+      if (piece.length < aloneBytes) {
+        small.push(piece);
+        continue;
+      }
+      if (small.length > 0) yield Buffer.concat(small);
+      small = [];
+      yield piece;
+    }
+    if (small.length > 0) yield Buffer.concat(small);
+  }
+}
+
+/** One column through the batches of an answer. */
+class ArrowColumn {
+  readonly field: Field;
+  readonly #column: OutputColumn;
+  readonly #type: DataType;
+  readonly #dictionaries = new Map<Dictionary, EncodedDictionary>();
+
+  constructor(column: OutputColumn, dims: number) {
+    this.#column = column;
+    this.#type = typeOf(column, dims);
+    const metadata = new Map<string, string>([['annals.type', column.type]]);
+    // The canonical extension for JSON in text: readers that know it give JSON, others text.
+    if (column.type === 'json') metadata.set('ARROW:extension:name', 'arrow.json').set('ARROW:extension:metadata', '');
+    this.field = new Field(column.name, this.#type, true, metadata);
+  }
+
+  data(vector: Vector, batch: OutputBatch): Data {
+    const type = this.#type;
+    const { count } = batch;
+    const { nullBitmap, nullCount } = validity(vector, batch);
+    const shape = { length: count, nullCount, nullBitmap };
+    const { type: columnType } = this.#column;
+    switch (columnType) {
+      case 'string':
+      case 'json':
+        return makeData({ type: type as Utf8, ...shape, ...this.#texts(vector, batch, nullCount > 0) });
+      case 'integer':
+      case 'timestamp':
+        return makeData({ type: type as Int64, ...shape, data: integers(vector, batch, nullCount > 0) });
+      case 'number':
+        return makeData({ type: type as Float64, ...shape, data: numbers(vector, batch, nullCount > 0) });
+      case 'boolean':
+        return makeData({ type: type as Bool, ...shape, data: bits(vector, batch) });
+      case 'vector': {
+        const { listSize } = type as FixedSizeList<Float32>;
+        const child = makeData({
+          type: new Float32(),
+          length: count * listSize,
+          nullCount: 0,
+          data: floats(vector, batch, listSize),
+        });
+        return makeData({ type: type as FixedSizeList<Float32>, ...shape, child });
+      }
+    }
+  }
+
+  #texts(vector: Vector, batch: OutputBatch, holes: boolean): { valueOffsets: Int32Array; data: Uint8Array } {
+    const { selection, first, count } = batch;
+    if (vector.kind === 'null') return { valueOffsets: new Int32Array(count + 1), data: noBytes };
+    if (vector.kind === 'dict') return this.#entries(vector, batch, holes);
+    assert(vector.kind === 'text', 'texts are text or codes');
+    const { offsets, heap, nulls } = vector;
+    if (selection === null && !holes) {
+      // The library takes the offsets from the first one on, and only the bytes between.
+      return { valueOffsets: new Int32Array(offsets.buffer, offsets.byteOffset + first * 4, count + 1), data: heap };
+    }
+    const valueOffsets = new Int32Array(count + 1);
+    let size = 0;
+    for (let i = 0; i < count; i++) {
+      const row = selection === null ? first + i : selection[i]!;
+      if (nulls === null || nulls[row] === 0) size += offsets[row + 1]! - offsets[row]!;
+      valueOffsets[i + 1] = size;
+    }
+    const data = new Uint8Array(size);
+    for (let i = 0; i < count; i++) {
+      const from = offsets[selection === null ? first + i : selection[i]!]!;
+      copyCell(data, valueOffsets[i]!, heap, from, valueOffsets[i + 1]! - valueOffsets[i]!);
+    }
+    return { valueOffsets, data };
+  }
+
+  #entries(vector: VectorOf<'dict'>, batch: OutputBatch, holes: boolean): { valueOffsets: Int32Array; data: Uint8Array } {
+    const { selection, first, count } = batch;
+    const { values, nulls, dictionary } = vector;
+    let entries = this.#dictionaries.get(dictionary);
+    if (entries === undefined) {
+      entries = new EncodedDictionary(dictionary, (text) => encoder.encode(text));
+      this.#dictionaries.set(dictionary, entries);
+    }
+    const valueOffsets = new Int32Array(count + 1);
+    let size = 0;
+    for (let i = 0; i < count; i++) {
+      const row = selection === null ? first + i : selection[i]!;
+      if (!holes || nulls![row] === 0) {
+        const code = values[row]!;
+        if (code >= entries.ends.length || entries.ends[code] === 0) entries.add(code);
+        size += entries.ends[code]! - entries.starts[code]!;
+      }
+      valueOffsets[i + 1] = size;
+    }
+    const data = new Uint8Array(size);
+    const { heap, starts } = entries;
+    for (let i = 0; i < count; i++) {
+      const from = starts[values[selection === null ? first + i : selection[i]!]!]!;
+      copyCell(data, valueOffsets[i]!, heap, from, valueOffsets[i + 1]! - valueOffsets[i]!);
+    }
+    return { valueOffsets, data };
+  }
+}
+
+/** Length of the column's vectors, 1 where it has none. */
+function vectorDims({ columns, batches }: Rows, index: number): number {
+  let dims = 0;
+  for (const batch of batches) {
+    const vector = batch.columns[index]!;
+    if (vector.kind !== 'vec' || vector.dims === dims) continue;
+    if (dims !== 0) {
+      const { name } = columns[index]!;
+      throw new ServiceError(
+        'REL_TYPE_MISMATCH',
+        `${JSON.stringify(name)} holds vectors of ${dims} and of ${vector.dims} dimensions`,
+      );
+    }
+    ({ dims } = vector);
+  }
+  return Math.max(1, dims);
+}
+
+function typeOf({ type }: OutputColumn, dims: number): DataType {
+  switch (type) {
+    case 'string':
+    case 'json':
+      return new Utf8();
+    case 'integer':
+    case 'timestamp':
+      return new Int64();
+    case 'number':
+      return new Float64();
+    case 'boolean':
+      return new Bool();
+    case 'vector':
+      return new FixedSizeList(dims, new Field('item', new Float32(), false));
+  }
+}
+
+/** One bit a row, set where there is a value; no bitmap where every row has one. */
+function validity(vector: Vector, batch: OutputBatch): { nullBitmap: Uint8Array | null; nullCount: number } {
+  const { selection, first, count } = batch;
+  if (vector.kind === 'null') return { nullBitmap: new Uint8Array((count + 7) >> 3), nullCount: count };
+  const { nulls } = vector;
+  if (nulls === null) return { nullBitmap: null, nullCount: 0 };
+  const nullBitmap = new Uint8Array((count + 7) >> 3);
+  let nullCount = 0;
+  for (let i = 0; i < count; i++) {
+    const hole = nulls[selection === null ? first + i : selection[i]!]!;
+    nullCount += hole;
+    nullBitmap[i >> 3]! |= (1 - hole) << (i & 7);
+  }
+  return nullCount === 0 ? { nullBitmap: null, nullCount } : { nullBitmap, nullCount };
+}
+
+function integers(vector: Vector, batch: OutputBatch, holes: boolean): BigInt64Array {
+  const { selection, first, count } = batch;
+  if (vector.kind === 'i64' && selection === null && !holes) return vector.values.subarray(first, first + count);
+  // 32-bit halves, low before high: going through bigints would make an object of every cell.
+  const halves = new Int32Array(count * 2);
+  const cells = new BigInt64Array(halves.buffer);
+  if (vector.kind === 'null') return cells;
+  assert(vector.kind === 'i64' || vector.kind === 'i32' || vector.kind === 'f64', 'integers are numbers');
+  const { nulls } = vector;
+  const source =
+    vector.kind === 'i64'
+      ? new Int32Array(vector.values.buffer, vector.values.byteOffset, vector.values.length * 2)
+      : vector.values;
+  for (let i = 0; i < count; i++) {
+    const row = selection === null ? first + i : selection[i]!;
+    if (holes && nulls![row] === 1) continue;
+    if (vector.kind === 'i64') {
+      halves[i * 2] = source[row * 2]!;
+      halves[i * 2 + 1] = source[row * 2 + 1]!;
+    } else {
+      const value = source[row]!;
+      const high = Math.floor(value / 0x1_0000_0000);
+      halves[i * 2] = value - high * 0x1_0000_0000;
+      halves[i * 2 + 1] = high;
+    }
+  }
+  return cells;
+}
+
+function numbers(vector: Vector, batch: OutputBatch, holes: boolean): Float64Array {
+  const { selection, first, count } = batch;
+  if (vector.kind === 'f64' && selection === null && !holes) return vector.values.subarray(first, first + count);
+  const cells = new Float64Array(count);
+  if (vector.kind === 'null') return cells;
+  assert(vector.kind === 'i64' || vector.kind === 'i32' || vector.kind === 'f64', 'numbers are numbers');
+  for (let i = 0; i < count; i++) {
+    const row = selection === null ? first + i : selection[i]!;
+    if (!holes || vector.nulls![row] === 0) cells[i] = Number(vector.values[row]!);
+  }
+  return cells;
+}
+
+function bits(vector: Vector, batch: OutputBatch): Uint8Array {
+  const { selection, first, count } = batch;
+  const cells = new Uint8Array((count + 7) >> 3);
+  if (vector.kind === 'null') return cells;
+  assert(vector.kind === 'bool', 'booleans are booleans');
+  const { values, nulls } = vector;
+  for (let i = 0; i < count; i++) {
+    const row = selection === null ? first + i : selection[i]!;
+    if (values[row] === 1 && (nulls === null || nulls[row] === 0)) cells[i >> 3]! |= 1 << (i & 7);
+  }
+  return cells;
+}
+
+function floats(vector: Vector, batch: OutputBatch, dims: number): Float32Array {
+  const { selection, first, count } = batch;
+  const cells = new Float32Array(count * dims);
+  if (vector.kind === 'null') return cells;
+  assert(vector.kind === 'vec', 'vectors are vectors');
+  for (let i = 0; i < count; i++) {
+    const row = selection === null ? first + i : selection[i]!;
+    if (vector.nulls === null || vector.nulls[row] === 0) {
+      cells.set(vector.values.subarray(row * dims, (row + 1) * dims), i * dims);
+    }
+  }
+  return cells;
+}
+
+function copyCell(target: Uint8Array, at: number, source: Uint8Array, from: number, size: number): void {
+  if (size > 32) target.set(source.subarray(from, from + size), at);
+  else for (let k = 0; k < size; k++) target[at + k] = source[from + k]!;
+}
+
+const nothing = new Uint8Array(0);
+const noBytes = new Uint8Array(0);
+const encoder = new TextEncoder();

@@ -1,0 +1,80 @@
+/** The forms in which the rows of an answer leave, by name. Their writers are loaded when first asked for: two are large. */
+import type { Answer } from '../planner-contract.ts';
+
+export type OutputFormat = 'csv' | 'json' | 'ndjson' | 'arrow' | 'parquet';
+
+/**
+ * The rows in pieces, each made when it is asked for; empty ones stand where only work was done. `facts` are kept in the
+ * file where the format has a place for them. Throws at once what makes these rows impossible to write.
+ */
+export type RowWriter = (
+  rows: Pick<Answer, 'columns' | 'batches'>,
+  facts: ReadonlyMap<string, string>,
+) => Generator<Uint8Array, void>;
+
+export interface OutputForm {
+  readonly mediaType: string;
+  readonly extension: string;
+  /** Holds facts beside the rows. */
+  readonly carriesFacts: boolean;
+  readonly writer: () => Promise<RowWriter>;
+}
+
+export const outputForms: Readonly<Record<OutputFormat, OutputForm>> = {
+  csv: {
+    mediaType: 'text/csv; charset=utf-8; header=present',
+    extension: 'csv',
+    carriesFacts: false,
+    writer: async () => {
+      const { writeCsvChunks } = await import('./csv-rows.ts');
+      return (rows) => writeCsvChunks(rows);
+    },
+  },
+  json: {
+    mediaType: 'application/json; charset=utf-8',
+    extension: 'json',
+    carriesFacts: false,
+    writer: async () => {
+      const { writeRowChunks } = await import('./json-rows.ts');
+      return (rows) => writeRowChunks(rows, 'array');
+    },
+  },
+  ndjson: {
+    mediaType: 'application/x-ndjson; charset=utf-8',
+    extension: 'ndjson',
+    carriesFacts: false,
+    writer: async () => {
+      const { writeRowChunks } = await import('./json-rows.ts');
+      return (rows) => writeRowChunks(rows, 'lines');
+    },
+  },
+  arrow: {
+    mediaType: 'application/vnd.apache.arrow.stream',
+    extension: 'arrows',
+    carriesFacts: true,
+    writer: async () => (await import('./arrow-rows.ts')).writeArrowPieces,
+  },
+  parquet: {
+    mediaType: 'application/vnd.apache.parquet',
+    extension: 'parquet',
+    carriesFacts: true,
+    writer: async () => (await import('./parquet-rows.ts')).writeParquetPieces,
+  },
+};
+
+export const outputFormats = Object.keys(outputForms) as readonly OutputFormat[];
+
+/** The format that an HTTP Accept header likes best; null when it names none of ours. */
+export function preferredFormat(accept: string): OutputFormat | null {
+  let best: OutputFormat | null = null;
+  let bestQuality = 0;
+  for (const part of accept.split(',')) {
+    const [type, ...parameters] = part.split(';').map((text) => text.trim().toLowerCase());
+    const quality = Number(parameters.find((text) => text.startsWith('q='))?.slice(2) ?? 1);
+    const format = outputFormats.find((name) => outputForms[name].mediaType.split(';')[0] === type);
+    if (format === undefined || !(quality > bestQuality)) continue;
+    best = format;
+    bestQuality = quality;
+  }
+  return best;
+}
