@@ -51,7 +51,7 @@ describe('FACETS', () => {
             expect(stats.size).toBe(0);
             return;
           }
-          const ordered = (present as number[]).sort((a, b) => (a < b ? -1 : a > b ? 1 : 0));
+          const ordered = [...(present as number[])].sort((a, b) => (a < b ? -1 : a > b ? 1 : 0));
           const sum = (present as number[]).reduce((total, each) => total + each, (type === 'integer' ? 0n : 0) as number);
           expect(stats.get('c0')).toEqual({
             min: ordered[0],
