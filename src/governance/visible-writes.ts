@@ -1,0 +1,71 @@
+/**
+ * Tells those who stand by that rows of a type which they may see have become visible: after durability, outside the turn
+ * that committed, and never for a write of an organisation path that theirs does not cover. So nothing that comes of it,
+ * an access record or a moment, can tell one tenant when another one writes. How many rows, and where, is not said.
+ */
+import type { EntryDraft } from '../log/entry.ts';
+import type { Appended } from '../log/log-store.ts';
+import type { WriteScope } from './gate-contract.ts';
+import { sees } from './governed-snapshot.ts';
+
+interface Listener extends WriteScope {
+  readonly call: () => void;
+}
+
+export class VisibleWrites {
+  /** By branch and type. */
+  readonly #listeners = new Map<string, Set<Listener>>();
+  /** Told, and not called yet: many writes of one turn are one call. */
+  readonly #due = new Set<Listener>();
+  readonly #defer: (task: () => void) => void;
+
+  constructor(defer: (task: () => void) => void) {
+    this.#defer = defer;
+  }
+
+  /** Returns what ends the listening. */
+  listen(scope: WriteScope, call: () => void): () => void {
+    const key = keyOf(scope.branch, scope.type);
+    const listener = { ...scope, call };
+    const listeners = this.#listeners.get(key) ?? new Set();
+    this.#listeners.set(key, listeners.add(listener));
+    return () => {
+      this.#due.delete(listener);
+      listeners.delete(listener);
+      if (listeners.size === 0 && this.#listeners.get(key) === listeners) this.#listeners.delete(key);
+    };
+  }
+
+  /** Of every append, in the turn in which it was placed. */
+  placed(drafts: readonly EntryDraft[], appended: Appended): void {
+    if (this.#listeners.size === 0) return;
+    const concerned = drafts.flatMap((draft) => this.#concernedBy(draft));
+    if (concerned.length === 0) return;
+    // What failed to become durable never becomes visible either.
+    appended.acknowledged.then(
+      () => this.#tell(concerned),
+      () => undefined,
+    );
+  }
+
+  #concernedBy({ context, body }: EntryDraft): readonly Listener[] {
+    if (body.kind !== 'rows' && body.kind !== 'removal') return [];
+    const listeners = this.#listeners.get(keyOf(context.branch, body.type));
+    return listeners === undefined ? [] : [...listeners].filter(({ path }) => sees(path, context.path));
+  }
+
+  #tell(concerned: readonly Listener[]): void {
+    if (this.#due.size === 0) this.#defer(() => this.#callAll());
+    for (const listener of concerned) {
+      if (this.#listeners.get(keyOf(listener.branch, listener.type))?.has(listener)) this.#due.add(listener);
+    }
+  }
+
+  #callAll(): void {
+    const due = [...this.#due];
+    this.#due.clear();
+    for (const { call } of due) call();
+  }
+}
+
+const keyOf = (branch: string, type: string): string => `${branch}\u0000${type}`;
