@@ -3,6 +3,13 @@ import { readFileSync } from 'node:fs';
 import { Command } from 'commander';
 import { finish } from './cli/exit.ts';
 import { ingestCommand } from './cli/ingest.ts';
+import {
+  makeProofCommand,
+  proofHeadCommand,
+  proofKeyCommand,
+  verifyProofCommand,
+  type VerifyProofOptions,
+} from './cli/proof.ts';
 import { queryCommand } from './cli/query.ts';
 import { replayCommand } from './cli/replay.ts';
 import { serveCommand } from './cli/serve.ts';
@@ -72,6 +79,34 @@ export async function main(args: readonly string[]): Promise<void> {
     .option('--projections', 'compare derived files with a rebuild as well')
     .option('--json', 'print the report as JSON')
     .action((options: object) => finish(() => verifyCommand(merged(options), version)));
+
+  const proof = program.command('proof').description('prove rows, entries and branches offline, to somebody who trusts nobody here');
+  const out = (command: Command): Command => remote(command).option('--out <file>', 'write there instead of standard output');
+  out(proof.command('make', { isDefault: true }))
+    .description('a proof file of an entry, a row or a branch (what `annals proof` does)')
+    .option('--position <n>', 'the entry that covers this position')
+    .option('--system-from <ns>', 'the entry that covers this instant: system_from of a row')
+    .option('--leaf <n>', 'the entry of this number')
+    .option('--branch <name>', 'the entry that forked this branch')
+    .option('--row <pk>', 'a row of the entry')
+    .option('--type <name>', 'with --row alone: the newest version of this row of the type')
+    .option('--tree-size <n>', 'in the tree of so many entries; the newest signed one by default')
+    .option('--from <n>', 'prove too that the tree of so many entries is its beginning')
+    .option('--head <file>', 'the same for a checkpoint kept from earlier')
+    .action((options: object) => finish(() => makeProofCommand(merged(options), version)));
+  out(proof.command('key'))
+    .description('print the key that signs the heads of this log, as verifiers take it')
+    .action((options: object) => finish(() => proofKeyCommand(merged(options), version)));
+  out(proof.command('head'))
+    .description('print the newest signed head: keep it, and later proofs can be held against it')
+    .action((options: object) => finish(() => proofHeadCommand(merged(options), version)));
+  proof
+    .command('verify')
+    .description('check a proof file with verify/annals-verify.mjs: exit 0 proven, 1 not proven')
+    .argument('<file>')
+    .requiredOption('--key <key>', 'key of the log, or a file that holds it')
+    .option('--head <file>', 'a checkpoint kept from earlier: the proof must contain it')
+    .action((file: string, options: VerifyProofOptions) => finish(async () => verifyProofCommand(file, options)));
 
   const token = program.command('token').description('credentials of the data doors');
   shared(token.command('mint'))

@@ -151,7 +151,15 @@ export function registerProof(app: App, context: HttpContext): void {
   });
 }
 
-export function toProofRequest(query: z.output<typeof proofQuery>): ProofRequest {
+/** The same words from elsewhere than a URL: flags of a command. */
+export function proofRequestOf(fields: Readonly<Record<string, string>>): ProofRequest {
+  const parsed = proofQuery.safeParse(fields);
+  if (parsed.success) return toProofRequest(parsed.data);
+  const [issue] = parsed.error.issues;
+  throw new ServiceError('REL_INVALID', `${issue?.path.join('.')}: ${issue?.message}`);
+}
+
+function toProofRequest(query: z.output<typeof proofQuery>): ProofRequest {
   const { position, leaf, branch, row, from, tree_size: treeSize, system_from: systemFrom } = query;
   if ([position, systemFrom, leaf, branch].filter((named) => named !== undefined).length !== 1) {
     throw new ServiceError('REL_INVALID', 'name one of position, system_from, leaf and branch');
@@ -175,7 +183,7 @@ function wantsText(accept: string | null): boolean {
 const fullTile = 256;
 
 /** `<L>/<N>[.p/<W>]`; N in groups of three digits, all but the last marked with an x. */
-export function parseTile(path: string): { readonly level: number; readonly index: number; readonly width: number } {
+function parseTile(path: string): { readonly level: number; readonly index: number; readonly width: number } {
   if (path.startsWith('entries/')) {
     throw new ServiceError('REL_NOT_IMPLEMENTED', 'entry bundles are not served: leaves name principals and organisation paths');
   }
