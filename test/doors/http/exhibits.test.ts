@@ -6,9 +6,9 @@ import type { Reply } from './door-world.ts';
 import { StoreWorld } from './store-world.ts';
 
 let world: StoreWorld;
-const acme = { 'x-organization-id': 'acme' };
-const berlin = { 'x-organization-id': 'acme/berlin' };
-const globex = { 'x-organization-id': 'globex' };
+const acme: Record<string, string> = { 'x-organization-id': 'acme' };
+const berlin: Record<string, string> = { 'x-organization-id': 'acme/berlin' };
+const globex: Record<string, string> = { 'x-organization-id': 'globex' };
 
 beforeAll(async () => {
   world = await StoreWorld.open();
