@@ -220,7 +220,7 @@ function grown<T extends Uint8Array | Int32Array | Uint32Array | Float32Array | 
   return to;
 }
 
-const decoder = new TextDecoder();
+const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
 
 /** One cell of a vector as a value: for single cells, never in a loop over rows. */
 export function cellAt(vector: Vector, type: ColumnType, row: number): Cell {

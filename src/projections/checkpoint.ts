@@ -40,7 +40,7 @@ interface Header extends CheckpointPlace {
 const MAGIC = new TextEncoder().encode('ANNALSC1');
 const HASH_BYTES = 32;
 const encoder = new TextEncoder();
-const decoder = new TextDecoder();
+const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
 
 /** Saves a projection as it stands at its watermark. The projection writes all sections in the turn in which it is asked. */
 export async function writeCheckpoint(

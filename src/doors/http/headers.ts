@@ -53,7 +53,7 @@ export function wantsSync(request: FastifyRequest): boolean {
   throw new ServiceError('REL_INVALID', 'the header x-service-durability knows one value: sync');
 }
 
-const utf8 = new TextDecoder('utf-8', { fatal: true });
+const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
 function fromUtf8(latin1: string, name: string): string {
   try {

@@ -7,7 +7,7 @@ import { LikePattern } from './like.ts';
 export const widen = Symbol('widen');
 
 const encoder = new TextEncoder();
-const decoder = new TextDecoder();
+const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
 
 /** All that generated code may call. */
 export const runtime = {

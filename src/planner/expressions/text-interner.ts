@@ -5,7 +5,7 @@
 import type { Dictionary } from '../../log/columns.ts';
 
 const encoder = new TextEncoder();
-const decoder = new TextDecoder();
+const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
 
 export class TextInterner implements Dictionary {
   size = 0;

@@ -356,7 +356,7 @@ function encodedName(name: string): Uint8Array {
 }
 
 const encoder = new TextEncoder();
-const decoder = new TextDecoder();
+const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
 const numberToken = /^-?\d+(\.\d+)?([eE][+-]?\d+)?$/;
 
 const kindWords: readonly string[] = [

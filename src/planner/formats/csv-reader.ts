@@ -223,7 +223,7 @@ export class CsvReader {
 }
 
 const encoder = new TextEncoder();
-const decoder = new TextDecoder();
+const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
 
 const startsToken = new Uint8Array(256);
 for (const byte of encoder.encode('-0123456789tfn"[{')) startsToken[byte] = 1;

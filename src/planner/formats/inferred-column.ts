@@ -131,6 +131,6 @@ function retyped(texts: VectorBuilder, type: ColumnType): VectorBuilder {
   return target;
 }
 
-const decoder = new TextDecoder();
+const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
 const integerToken = /^-?\d+$/;
 const scalarToken = /^(true|false|-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?)$/;

@@ -26,7 +26,7 @@ const INCOMPLETE = -1;
 const MALFORMED = -2;
 
 const powersOfTen = Float64Array.from({ length: 23 }, (_, i) => Number(`1e${i}`));
-const decoder = new TextDecoder();
+const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
 
 export class JsonReader {
   /** Just after the row that was read; where reading failed otherwise. */

@@ -25,16 +25,25 @@ export interface Accumulator {
   result(groups: Int32Array, rows: Float64Array): Vector;
 }
 
+/** One whose `prepare` always has a share of the common loop. */
+type SharesLoop = CountAccumulator | IntegerSum | NumberSum;
+
 export function accumulator(call: AggregateCall, type: ColumnType | null): Accumulator {
   const { function: name, column } = call;
   if (column === null) return new CountAccumulator(null);
   assert(type !== null, 'a column has a type');
   switch (name) {
     case 'count':
-      return call.distinct ? new DistinctCount(column, type) : new CountAccumulator(column);
     case 'sum':
-    case 'avg':
-      return type === 'integer' ? new IntegerSum(column, name) : new NumberSum(column, name);
+    case 'avg': {
+      const each =
+        name === 'count'
+          ? new CountAccumulator(column)
+          : type === 'integer'
+            ? new IntegerSum(column, name)
+            : new NumberSum(column, name);
+      return call.distinct ? new OfDistinct(each, column, type) : each;
+    }
     case 'min':
     case 'max':
       if (type === 'string') return new TextExtreme(column, name);
@@ -421,21 +430,24 @@ class TextExtreme implements Accumulator {
   }
 }
 
-class DistinctCount implements Accumulator {
+/** Passes on the first row of each value in each group: a function over distinct values. NULLs are no values. */
+class OfDistinct implements Accumulator {
   readonly byPlace = true;
+  readonly #inner: SharesLoop;
   readonly #column: number;
   readonly #values: ValueNumbers;
   readonly #pairs = new PairNumbers();
-  #counts = new Float64Array(16);
+  readonly #rows = new RowCounts();
   #numbers = new Int32Array(0);
 
-  constructor(column: number, type: ColumnType) {
+  constructor(inner: SharesLoop, column: number, type: ColumnType) {
+    this.#inner = inner;
     this.#column = column;
     this.#values = valueNumbers(type);
   }
 
   get bytes(): number {
-    return this.#values.bytes + this.#pairs.bytes + this.#counts.byteLength;
+    return this.#values.bytes + this.#pairs.bytes + this.#rows.counts.byteLength + this.#inner.bytes;
   }
 
   prepare(): null {
@@ -443,24 +455,31 @@ class DistinctCount implements Accumulator {
   }
 
   update(batch: Batch, groups: Int32Array, groupsMax: number): void {
-    if (this.#counts.length < groupsMax) this.#counts = larger(this.#counts, Math.max(this.#counts.length * 2, groupsMax), 0);
     if (this.#numbers.length < batch.count) this.#numbers = new Int32Array(batch.count);
     const numbers = this.#numbers;
     this.#values.assign(batch.columns[this.#column]!, batch, numbers);
+    const rows = new Int32Array(batch.count);
+    const groupOf = new Int32Array(batch.count);
+    let count = 0;
     for (let j = 0; j < batch.count; j++) {
       if (numbers[j] === 0) continue;
       const known = this.#pairs.size;
-      if (this.#pairs.numberOf(groups[j]!, numbers[j]!) === known) this.#counts[groups[j]!]!++;
+      if (this.#pairs.numberOf(groups[j]!, numbers[j]!) !== known) continue;
+      rows[count] = batch.selection === null ? batch.first + j : batch.selection[j]!;
+      groupOf[count++] = groups[j]!;
     }
+    const firsts: Batch = { columns: batch.columns, selection: rows.subarray(0, count), first: 0, count };
+    this.#rows.reserve(groupsMax);
+    accumulate(firsts, { kind: 'groups', groups: groupOf }, [this.#inner.prepare(firsts, groupsMax)], this.#rows);
   }
 
   result(groups: Int32Array): Vector {
-    return { kind: 'f64', values: Float64Array.from(groups, (group) => this.#counts[group] ?? 0), nulls: null };
+    return this.#inner.result(groups, this.#rows.counts);
   }
 }
 
 const encoder = new TextEncoder();
-const decoder = new TextDecoder();
+const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
 
 function wordsOf(values: BigInt64Array): Int32Array {
   return new Int32Array(values.buffer, values.byteOffset, values.length * 2);

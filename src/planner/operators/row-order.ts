@@ -210,7 +210,7 @@ function dictionaryRanks(dictionary: Dictionary, key: SortKey, rows: number): In
 }
 
 const encoder = new TextEncoder();
-const decoder = new TextDecoder();
+const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
 
 /** Root collation of the Unicode collation algorithm: the same order whatever the machine's language. */
 const collator = new Intl.Collator('und');

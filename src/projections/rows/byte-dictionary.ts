@@ -3,7 +3,7 @@ import type { Dictionary } from '../../log/columns.ts';
 import { hashBytes, sameBytes } from './byte-hash.ts';
 
 const encoder = new TextEncoder();
-const decoder = new TextDecoder();
+const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
 
 export interface SavedDictionary {
   readonly offsets: Uint32Array;

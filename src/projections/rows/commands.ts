@@ -20,7 +20,7 @@ import { NO_ROW } from './segment.ts';
 import type { StoredVersions } from './stored-versions.ts';
 import { type OpenVersion, VersionPlan } from './version-plan.ts';
 
-const decoder = new TextDecoder();
+const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
 /** Soft deletes are Annals' own doing: the caller brought no cells. */
 const deletion: Provenance = { source: 'annals', method: 'delete', confidence: 1, derivedFrom: null };
 

@@ -18,7 +18,7 @@ import { SEGMENT_ROWS } from './segment-column.ts';
 import type { StoredVersions } from './stored-versions.ts';
 
 const encoder = new TextEncoder();
-const decoder = new TextDecoder();
+const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
 const loneSurrogate = /\p{Surrogate}/u;
 const keyScratch = new Uint8Array(limits.keyBytes * 3);
 
