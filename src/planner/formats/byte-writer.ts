@@ -162,7 +162,9 @@ export class ByteWriter {
     // Prices and the like: a decimal of at most 15 digits that gives the double back is its shortest text.
     const hundredths = Math.round(value * 100);
     if (hundredths / 100 === value && hundredths < 1e15 && hundredths > -1e15) return this.#hundredths(hundredths);
-    this.#ascii(Number.isFinite(value) ? String(value) : 'null');
+    // Beyond 2^53 the shortest digits need not be those of the double: bare, a reader would take them for an integer's.
+    const wide = Math.abs(value) > Number.MAX_SAFE_INTEGER;
+    this.#ascii(Number.isFinite(value) ? (wide ? value.toExponential() : String(value)) : 'null');
   }
 
   #hundredths(value: number): void {

@@ -87,12 +87,20 @@ describe('cells as JSON', () => {
     });
   }
 
+  it('a number of digits that are not its own is no integer to a reader', () => {
+    for (const value of [18_212_517_589_954_392, 2 ** 53 + 2, -(2 ** 60), 1e20]) {
+      const text = textOf('number', value);
+      expect([Number(text), /[.e]/.test(text)]).toEqual([value, true]);
+    }
+    expect(textOf('number', 2 ** 53 - 1)).toBe('9007199254740991');
+  });
+
   it('numbers that JSON has no word for are null', () => {
     const vector: Vector = { kind: 'f64', values: Float64Array.of(Number.NaN, Infinity, -Infinity), nulls: null };
     expect(one('number', vector, 3)).toBe('[{"v":null},{"v":null},{"v":null}]');
   });
 
-  for (const text of ['', 'plain', '"\\\b\f\n\r\t\u0000\u001f', 'é€😀', '\u2028', 'x'.repeat(5000), '</script>']) {
+  for (const text of ['', 'plain', '\ufeffmark', '"\\\b\f\n\r\t\u0000\u001f', 'é€😀', '\u2028', 'x'.repeat(5000), '</script>']) {
     it(`the text ${JSON.stringify(text.slice(0, 20))}`, () => {
       expect(JSON.parse(textOf('string', text))).toBe(text);
     });
