@@ -2,6 +2,25 @@
 import type { Answer } from '../../planner/planner-contract.ts';
 import { exactJson } from './exact-json.ts';
 
+/** What formats with a place for facts keep of an answer: its basis and size, and the envelope that /query gives. */
+export function envelopeFacts(answer: Answer): ReadonlyMap<string, string> {
+  return new Map([
+    ['annals.as_of_system', String(answer.asOfSystem)],
+    ['annals.row_count', String(answer.rowCount)],
+    ['annals.envelope', `{${envelopeMembers(answer).slice(1)}}`],
+  ]);
+}
+
+/** The same facts as headers of a body that has no place for them. */
+export function envelopeHeaders(answer: Answer): Record<string, string> {
+  return {
+    'x-service-as-of-system': String(answer.asOfSystem),
+    'x-service-row-count': String(answer.rowCount),
+    ...(answer.cursor === null ? {} : { 'x-service-cursor': answer.cursor }),
+    ...(answer.nextCursor === null ? {} : { 'x-service-next-cursor': answer.nextCursor }),
+  };
+}
+
 const columnNames = new WeakMap<Answer['columns'], string>();
 
 /** Members of a JSON object, each after a comma: what follows the rows. */

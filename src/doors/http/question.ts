@@ -35,17 +35,19 @@ export interface AskOptions {
   readonly action: Action;
   /** Refuses control statements: nothing may change by a request that proxies and browsers repeat at will. */
   readonly questionsOnly?: boolean;
-  /** Sees the answer before its access record says that the question succeeded: what it throws is recorded. */
-  readonly prepare?: (answer: Answer) => void;
 }
 
-/** The governed answer. Its access record has been appended when this resolves, so its rows may leave. */
-export async function ask(
+/**
+ * What `use` makes of the governed answer; what it throws is in the access record. That record has been appended when
+ * this resolves, so rows may leave then, and not before.
+ */
+export async function ask<T>(
   context: HttpContext,
   request: FastifyRequest,
   question: Question,
   options: AskOptions,
-): Promise<Answer> {
+  use: (answer: Answer) => T,
+): Promise<T> {
   const { sql, purpose, branch } = question;
   checkText(sql, 'the statement');
   const signal = signalOf(request.raw.socket);
@@ -59,8 +61,7 @@ export async function ask(
       signal,
       ...(options.questionsOnly ? { questionsOnly: true } : {}),
     });
-    options.prepare?.(answer);
-    return answer;
+    return use(answer);
   });
 }
 

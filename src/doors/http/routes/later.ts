@@ -7,8 +7,7 @@ type Row = readonly [methods: string, ...urls: string[]];
 
 /** Source: specification, "Endpoints". Methods are separated by blanks. */
 const dataRoutes: readonly Row[] = [
-  ['POST', '/query/arrow', '/query/stream'],
-  ['GET', '/export', '/watch/stream'],
+  ['GET', '/watch/stream'],
   ['POST', '/search', '/multi-search', '/nl_query'],
   ['POST', '/rag/ingest', '/ingest/media'],
   ['GET', '/rag/ingest/:task_id'],

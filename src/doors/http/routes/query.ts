@@ -44,7 +44,7 @@ export function registerQuery(app: App, context: HttpContext): void {
     config: { access: 'token', action: 'query', bucket: 'read' },
     schema: { summary: 'Ask in SQL', tags: ['query'], body: questionBody, response: { 200: queryReply, ...problems } },
     handler: async (request, reply) => {
-      const answer = await ask(context, request, request.body, { action: 'query' });
+      const answer = await ask(context, request, request.body, { action: 'query' }, (given) => given);
       if (answer.rowCount <= rowsInOnePiece) return sendWhole(reply, answer);
       await openBody(context, request, reply, { 'content-type': jsonType })?.sendAll(pieces(answer));
       return reply;

@@ -1,0 +1,86 @@
+/** Answers as files and streams: POST /query/arrow and GET /export. Source: specification, "Query". */
+import { z } from 'zod';
+import { ServiceError } from '../../../errors.ts';
+import type { Answer } from '../../../planner/planner-contract.ts';
+import { type OutputForm, outputFormats, outputForms, preferredFormat } from '../../../planner/formats/output-format.ts';
+import { openBody } from '../answer-body.ts';
+import { envelopeFacts, envelopeHeaders } from '../answer-envelope.ts';
+import type { App, FastifyReply, FastifyRequest, HttpContext } from '../context.ts';
+import { headerText } from '../headers.ts';
+import { ask, type AskOptions, type Question, questionBody } from '../question.ts';
+import { problems } from '../schemas.ts';
+
+const exportQuery = z.object({
+  sql: z.string().optional().describe('one question'),
+  query: z.string().optional().describe('the same under its other name'),
+  format: z.enum(outputFormats).optional().describe('else what the Accept header likes best, else csv'),
+  purpose: z.string().optional().describe('why; recorded in the audit trail'),
+  branch: z.string().optional().describe('branch to read; main by default'),
+});
+
+export function registerExport(app: App, context: HttpContext): void {
+  app.route({
+    method: 'POST',
+    url: '/query/arrow',
+    config: { access: 'token', action: 'query', bucket: 'read' },
+    schema: {
+      summary: 'Ask in SQL, answered as an Arrow IPC stream; its schema carries the envelope',
+      tags: ['query'],
+      body: questionBody,
+      response: { 200: z.string().describe('application/vnd.apache.arrow.stream'), ...problems },
+    },
+    handler: (request, reply) => send(context, request, reply, request.body, { action: 'query' }, outputForms.arrow, {}),
+  });
+
+  app.route({
+    method: 'GET',
+    url: '/export',
+    config: { access: 'token', action: 'export', bucket: 'read' },
+    schema: {
+      summary: 'The rows of a question as a file: CSV, JSON, NDJSON, Arrow or Parquet',
+      tags: ['query'],
+      querystring: exportQuery,
+      response: { 200: z.string().describe('rows in the format asked for'), ...problems },
+    },
+    handler: (request, reply) => {
+      const { sql, query, format, purpose, branch } = request.query;
+      if ((sql === undefined) === (query === undefined)) {
+        throw new ServiceError('REL_INVALID', 'the question stands in one parameter: sql, or query');
+      }
+      const form = outputForms[format ?? preferredFormat(headerText(request, 'accept') ?? '') ?? 'csv'];
+      const question = { sql: (sql ?? query)!, purpose, branch };
+      return send(context, request, reply, question, { action: 'export', questionsOnly: true }, form, {
+        'content-disposition': `attachment; filename="export.${form.extension}"`,
+        'cache-control': 'no-store',
+      });
+    },
+  });
+}
+
+async function send(
+  context: HttpContext,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  question: Question,
+  options: AskOptions,
+  form: OutputForm,
+  headers: Readonly<Record<string, string>>,
+): Promise<FastifyReply> {
+  const write = await form.writer();
+  const { pieces, facts } = await ask(context, request, question, options, (answer) => {
+    if (!form.carriesFacts) refuseLoss(answer, form);
+    return { pieces: write(answer, envelopeFacts(answer)), facts: envelopeHeaders(answer) };
+  });
+  await openBody(context, request, reply, { 'content-type': form.mediaType, ...facts, ...headers })?.sendAll(pieces);
+  return reply;
+}
+
+/** What was asked for beside the rows must not be dropped without a word. */
+function refuseLoss({ provenance, facets }: Answer, { extension }: OutputForm): void {
+  if (provenance === null && facets === null) return;
+  const what = provenance === null ? 'facets' : 'provenance';
+  throw new ServiceError(
+    'REL_INVALID',
+    `${extension} holds rows only; ask POST /query, or for arrow or parquet, to have ${what}`,
+  );
+}

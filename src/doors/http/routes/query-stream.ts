@@ -1,0 +1,111 @@
+/**
+ * POST /query/stream: the answer as server-sent events, so that a reader can start before the last row is there.
+ *
+ *   : running                 now and then, while the question runs; no data leaves before its access record
+ *   event: schema             {"columns":[{"name":…,"type":…},…],"as_of_system":…}
+ *   event: rows               [{…},…]  some hundred rows of the same form as in /query
+ *   event: end                the envelope of /query without its rows
+ *   event: error              a problem record, in place of `end`
+ *
+ * A question that fails before the first comment was due is answered with an ordinary problem record.
+ */
+import { z } from 'zod';
+import { writeRowGroups } from '../../../planner/formats/json-rows.ts';
+import type { Answer } from '../../../planner/planner-contract.ts';
+import { type AnswerBody, openBody } from '../answer-body.ts';
+import { envelopeMembers } from '../answer-envelope.ts';
+import type { App, FastifyReply, FastifyRequest, HttpContext } from '../context.ts';
+import { exactJson } from '../exact-json.ts';
+import { problemOf, toServiceError } from '../problem.ts';
+import { ask, questionBody } from '../question.ts';
+import { problems } from '../schemas.ts';
+
+const rowsInAnEvent = 500;
+const heartbeatMs = 1_000;
+
+const headers = {
+  'content-type': 'text/event-stream; charset=utf-8',
+  'cache-control': 'no-store',
+  // Proxies that hold replies back would make one piece of it again.
+  'x-accel-buffering': 'no',
+};
+
+export function registerQueryStream(app: App, context: HttpContext): void {
+  app.route({
+    method: 'POST',
+    url: '/query/stream',
+    config: { access: 'token', action: 'query', bucket: 'read' },
+    schema: {
+      summary: 'Ask in SQL, answered as server-sent events: schema, rows, end or error',
+      tags: ['query'],
+      body: questionBody,
+      response: { 200: z.string().describe('text/event-stream'), ...problems },
+    },
+    handler: async (request, reply) => {
+      const answered = new AbortController();
+      const body = heartbeats(context, request, reply, answered.signal);
+      let answer: Answer;
+      try {
+        answer = await ask(context, request, request.body, { action: 'query' }, (given) => given);
+      } catch (error) {
+        answered.abort();
+        const open = await body;
+        if (open === null) throw error;
+        await open.sendAll(one(failure(context, request, error)));
+        return reply;
+      }
+      answered.abort();
+      const open = (await body) ?? openBody(context, request, reply, headers);
+      await open?.sendAll(events(context, request, answer));
+      return reply;
+    },
+  });
+}
+
+/** Keeps the connection alive until `answered`; the body, when it had to be opened for that. */
+async function heartbeats(
+  context: HttpContext,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  answered: AbortSignal,
+): Promise<AnswerBody | null> {
+  let body: AnswerBody | null = null;
+  for (;;) {
+    await context.clock.sleep(heartbeatMs, answered);
+    if (answered.aborted) return body;
+    body ??= openBody(context, request, reply, headers);
+    await body!.send(one(Buffer.from(': running\n\n')));
+  }
+}
+
+function* events(context: HttpContext, request: FastifyRequest, answer: Answer): Generator<Uint8Array, void> {
+  try {
+    yield event('schema', `{"columns":${JSON.stringify(answer.columns)},"as_of_system":${answer.asOfSystem}}`);
+    for (const rows of writeRowGroups(answer, rowsInAnEvent)) yield Buffer.concat([rowsStart, rows, eventEnd]);
+    yield event('end', `{${envelopeMembers(answer).slice(1)}}`);
+  } catch (error) {
+    yield failure(context, request, error);
+  }
+}
+
+function failure(context: HttpContext, request: FastifyRequest, thrown: unknown): Buffer {
+  const error = toServiceError(thrown);
+  const route = request.routeOptions.url ?? '/query/stream';
+  if (error.code === 'REL_INTERNAL') {
+    context.log({ event: 'internal error', correlationId: request.id, route, error: error.facts.cause ?? error });
+  }
+  const problem = problemOf(error, context.settings.SERVICE_ERRORS_BASE, route, request.id);
+  return event('error', exactJson({ ...problem, ...error.facts.extras }));
+}
+
+function* one(piece: Uint8Array): Generator<Uint8Array, void> {
+  yield piece;
+}
+
+/** `data` is JSON, which has no bare line break. */
+function event(name: string, data: string): Buffer {
+  return Buffer.from(`event: ${name}\ndata: ${data}\n\n`);
+}
+
+const rowsStart = Buffer.from('event: rows\ndata: ');
+const eventEnd = Buffer.from('\n\n');
