@@ -153,6 +153,8 @@ function text(bound: Bound, columns: readonly PlanColumn[], execution: Execution
       return `(${of(bound.operand)} in set ${bound.set + 1})`;
     case 'to-number':
       return of(bound.operand);
+    case 'phonetic':
+      return `${bound.function}(${of(bound.operand)})`;
     case 'like':
       return `(${of(bound.operand)} like ${of(bound.pattern)})`;
     case 'case': {

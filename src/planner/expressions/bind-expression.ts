@@ -7,6 +7,7 @@ import type { ColumnType } from '../../log/value.ts';
 import { at } from '../places.ts';
 import type { Expression, Literal, Place, Query } from '../statement.ts';
 import { type ArithmeticOp, type Bound, type CompareOp, columnsIn, type ValueType } from './bound-expression.ts';
+import type { PhoneticFunction } from './phonetic.ts';
 
 /** Asked first at every node; undefined leaves the node to the general rules. */
 export type Leaf = (expression: Expression) => Bound | undefined;
@@ -88,6 +89,8 @@ class ExpressionBinder {
       case 'in-query':
         return negatedIf(expression.negated, this.#inQuery(expression));
       case 'call':
+        if (phoneticFunctions.has(expression.name))
+          throw at('REL_INVALID', `${expression.name}(column) stands beside a text, with = or != between them`, place);
         throw notImplemented(`${expression.name}()`, place);
       case 'aggregate':
         throw at(
@@ -129,8 +132,31 @@ class ExpressionBinder {
   }
 
   #compare(op: CompareOp, leftExpression: Expression, rightExpression: Expression, place: Place): Bound {
+    const sounds = this.#phonetic(leftExpression, rightExpression) ?? this.#phonetic(rightExpression, leftExpression);
+    if (sounds) return { kind: 'compare', op, ...sounds, type: 'boolean' };
     const [left, right] = matched(this.bind(leftExpression), this.bind(rightExpression), op, place);
     return { kind: 'compare', op, left, right, type: 'boolean' };
+  }
+
+  /** Rule 6: how a column sounds, beside how a text sounds that is the same for every row, and so is encoded once. */
+  #phonetic(call: Expression, other: Expression): { readonly left: Bound; readonly right: Bound } | undefined {
+    const name = call.kind === 'call' ? phoneticFunctions.get(call.name) : undefined;
+    if (call.kind !== 'call' || name === undefined) return undefined;
+    const [argument, ...more] = call.arguments;
+    if (!argument || argument.name !== null || more.length > 0)
+      throw at('REL_INVALID', `${call.name} takes one column`, call.place);
+    const operand = this.bind(argument.value);
+    const text = this.bind(other);
+    for (const [side, place] of [
+      [operand, argument.value.place],
+      [text, other.place],
+    ] as const) {
+      if (side.type !== 'string' && side.type !== 'null') throw mismatch(`${call.name} is of text, not ${side.type}`, place);
+    }
+    if (operand.kind !== 'column') throw at('REL_INVALID', `${call.name} is of a column`, argument.value.place);
+    if (columnsIn(text).size > 0) throw at('REL_INVALID', `${call.name} is compared with a text, not with a column`, other.place);
+    const sound = (of: Bound): Bound => ({ kind: 'phonetic', function: name, operand: of, type: 'string' });
+    return { left: sound(operand), right: sound(text) };
   }
 
   #inList(expression: Extract<Expression, { kind: 'in-list' }>): Bound {
@@ -205,6 +231,12 @@ class ExpressionBinder {
     };
   }
 }
+
+const phoneticFunctions: ReadonlyMap<string, PhoneticFunction> = new Map([
+  ['SOUNDEX', 'soundex'],
+  ['METAPHONE', 'metaphone'],
+  ['COLOGNE', 'cologne'],
+]);
 
 /** Two operands of one comparison, literals beside a timestamp read as instants; refuses what can't be compared. */
 function matched(left: Bound, right: Bound, op: CompareOp, place: Place): [Bound, Bound] {

@@ -4,6 +4,7 @@
  */
 import type { ColumnType } from '../../log/value.ts';
 import type { Literal, Place } from '../statement.ts';
+import type { PhoneticFunction } from './phonetic.ts';
 
 /** `interval` is nanoseconds, an operand of timestamp arithmetic only; `null` is the type of a bare NULL. */
 export type ValueType = ColumnType | 'null' | 'interval';
@@ -42,6 +43,8 @@ export type Bound =
       readonly type: 'integer' | 'number' | 'timestamp' | 'interval';
     }
   | { readonly kind: 'negate'; readonly operand: Bound; readonly type: 'integer' | 'number' }
+  /** How a text sounds. */
+  | { readonly kind: 'phonetic'; readonly function: PhoneticFunction; readonly operand: Bound; readonly type: 'string' }
   /** An integer as a number: exact, or an error. */
   | { readonly kind: 'to-number'; readonly operand: Bound; readonly type: 'number' }
   | {
@@ -73,6 +76,7 @@ export function childrenOf(bound: Bound): readonly Bound[] {
     case 'is-null':
     case 'in-set':
     case 'to-number':
+    case 'phonetic':
       return [bound.operand];
     case 'between':
       return [bound.operand, bound.low, bound.high];
@@ -106,6 +110,7 @@ export function mapChildren(bound: Bound, map: (child: Bound) => Bound): Bound {
     case 'is-null':
     case 'in-set':
     case 'to-number':
+    case 'phonetic':
       return { ...bound, operand: map(bound.operand) };
     case 'between':
       return { ...bound, operand: map(bound.operand), low: map(bound.low), high: map(bound.high) };
@@ -159,6 +164,7 @@ export function sameExpression(a: Bound, b: Bound, literals: readonly Literal[],
   }
   if (a.kind === 'in-set' && b.kind === 'in-set' && a.set !== b.set) return false;
   if ('op' in a && 'op' in b && a.op !== b.op) return false;
+  if (a.kind === 'phonetic' && b.kind === 'phonetic' && a.function !== b.function) return false;
   if (a.kind === 'case' && b.kind === 'case') {
     if ((a.otherwise === null) !== (b.otherwise === null) || (a.operand === null) !== (b.operand === null)) return false;
   }

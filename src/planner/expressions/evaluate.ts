@@ -10,6 +10,7 @@ import { at } from '../places.ts';
 import type { Literal, Place } from '../statement.ts';
 import type { ArithmeticOp, Bound, CompareOp } from './bound-expression.ts';
 import { likeMatches } from './like.ts';
+import { phoneticCode } from './phonetic.ts';
 
 export interface Environment {
   readonly literals: readonly Literal[];
@@ -112,6 +113,12 @@ export function evaluate(bound: Bound, env: Environment): Cell {
       if (typeof value !== 'bigint') return value;
       if (BigInt(Number(value)) !== value) throw inexactNumber();
       return Number(value);
+    }
+    case 'phonetic': {
+      const text = evaluate(bound.operand, env);
+      if (text === null) return null;
+      assert(typeof text === 'string', 'a sound is bound to text');
+      return phoneticCode(bound.function, text);
     }
     case 'case': {
       const operand = bound.operand && evaluate(bound.operand, env);

@@ -342,6 +342,10 @@ export class KernelCode {
       const bytes = `${name}h, ${name}o[i], ${name}o[i + 1]`;
       return { bound, ok, value: null, bytes, string: `help.decode(${bytes})` };
     }
+    if (bound.kind === 'phonetic') {
+      const { ok, string } = this.#textual(bound.operand);
+      return { bound, ok, value: null, bytes: null, string: `help.phoneticCode('${bound.function}', ${string})` };
+    }
     const interner = this.#internerOf(bound);
     const value = this.#code(bound, interner);
     return { bound, ok: value.ok, value: null, bytes: null, string: `${interner}.text(${value.code})` };

@@ -2,6 +2,7 @@
 import { compareText } from '../../log/value.ts';
 import { inexactNumber, integerOverflow, numberOverflow } from './evaluate.ts';
 import { LikePattern } from './like.ts';
+import { phoneticCode } from './phonetic.ts';
 
 /** Thrown by a narrow kernel: the block needs bigints. */
 export const widen = Symbol('widen');
@@ -16,6 +17,7 @@ export const runtime = {
   numberOverflow,
   inexactNumber,
   compareText,
+  phoneticCode,
   like: (pattern: string): LikePattern => new LikePattern(pattern),
   likeText: (pattern: LikePattern, text: string): boolean => {
     const bytes = encoder.encode(text);
