@@ -14,6 +14,7 @@ import { openKeyring } from './log/keys.ts';
 import { LocalLog } from './log/log.ts';
 import { masterKeys } from './master-keys.ts';
 import { Planner } from './planner/planner.ts';
+import { StandingQueries } from './planner/standing/watch.ts';
 import { AuditProjection } from './projections/audit/projection.ts';
 import { writeCheckpoint } from './projections/checkpoint.ts';
 import { Projections } from './projections/projections.ts';
@@ -52,6 +53,7 @@ export class Service {
   readonly projections: Projections;
   readonly gate: Gate;
   readonly planner: Planner;
+  readonly watch: StandingQueries;
   readonly authenticator: Authenticator;
   #state: 'ready' | 'draining' | 'closed' = 'ready';
   readonly #unlock: () => Promise<void>;
@@ -79,6 +81,16 @@ export class Service {
       digestKey: opened.digestKey,
       warn: parts.say,
     });
+    const yieldTurn = parts.yieldTurn ?? (() => new Promise<void>((resolve) => setImmediate(resolve)));
+    this.watch = new StandingQueries({
+      gate: this.gate,
+      // Standing queries ask the planner, and the planner's WATCH asks them.
+      planner: { query: (invocation, request) => this.planner.query(invocation, request) },
+      clock,
+      ids,
+      subscriptionsMax: settings.SERVICE_MAX_WATCH_SUBSCRIPTIONS,
+      yieldTurn,
+    });
     this.planner = new Planner({
       clock,
       version: parts.version,
@@ -88,7 +100,8 @@ export class Service {
         scannedRowsMax: settings.SERVICE_MAX_SCANNED_ROWS,
         memoryBytesMax: settings.SERVICE_QUERY_MEMORY_MB * 1024 * 1024,
       },
-      ...(parts.yieldTurn ? { yieldTurn: parts.yieldTurn } : {}),
+      yieldTurn,
+      standing: { watch: this.watch },
     });
     this.authenticator = new Authenticator({
       directory: projections.directory,
@@ -148,6 +161,7 @@ export class Service {
   async close(drainMs = this.settings.SERVICE_DRAIN_TIMEOUT_SECS * 1000): Promise<boolean> {
     if (this.#state !== 'ready') return true;
     this.#state = 'draining';
+    this.watch.close();
     const late = new AbortController();
     const drained = await Promise.race([
       this.gate.drain().then(() => true),

@@ -75,6 +75,7 @@ export async function openHttpDoor(
     settings,
     gate: service.gate,
     planner: service.planner,
+    watch: service.watch,
     authenticator: service.authenticator,
     system: {
       version: service.version,

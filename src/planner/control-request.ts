@@ -2,9 +2,14 @@
 import type { Clock } from '../clock.ts';
 import type { Invocation } from '../governance/gate-contract.ts';
 import type { Answer, QuestionRequest } from './planner-contract.ts';
+import type { StandingQueries } from './standing/watch.ts';
 import type { Literal, Place, Statement } from './statement.ts';
 
 export type ControlStatement = Extract<Statement, { kind: 'control' }>;
+
+export interface Standing {
+  readonly watch: StandingQueries;
+}
 
 export interface ControlRequest {
   readonly statement: ControlStatement;
@@ -15,6 +20,8 @@ export interface ControlRequest {
   /** Monotonic milliseconds at which the statement began. */
   readonly startedMs: number;
   readonly placeOf: (slot: number) => Place;
+  /** What outlives its statement; null where a planner is used without it. */
+  readonly standing: Standing | null;
   /** Runs a query, as the planner does. */
   readonly query: (invocation: Invocation, request: QuestionRequest) => Promise<Answer>;
   /** Version of this program, as recipes name it. */

@@ -1,6 +1,7 @@
 /** Statements that are no query: each has its own action at the gate, and answers with rows that say what it did. */
 import type { ControlRequest } from './control-request.ts';
 import { explainReplay } from './exhibits/replay.ts';
+import { watch } from './standing/watch-control.ts';
 import { at } from './places.ts';
 import type { Answer } from './planner-contract.ts';
 import type { ControlWhat } from './statement.ts';
@@ -15,7 +16,7 @@ const controls: { readonly [W in ControlWhat]: Control } = {
   branch: needs('BRANCH', 'branches'),
   'register-lookup': needs('REGISTER LOOKUP', 'lookup tables'),
   'create-materialized-view': needs('CREATE MATERIALIZED VIEW', 'materialized views'),
-  watch: needs('WATCH', 'standing queries'),
+  watch,
   'explain-replay': explainReplay,
   'erase-subject': needs('ERASE SUBJECT', 'keys per subject'),
   'fuse-identities': needs('FUSE_IDENTITIES', 'the identity projection'),

@@ -6,7 +6,7 @@ import type { GovernedSnapshot, Invocation } from '../governance/gate-contract.t
 import { smallAnswer } from './answers.ts';
 import { bindQuery } from './binder.ts';
 import { runControl } from './control.ts';
-import type { ControlStatement } from './control-request.ts';
+import type { ControlStatement, Standing } from './control-request.ts';
 import { type Cursor, opaqueCursor, readCursor } from './cursor.ts';
 import { type PlanKernels, type Result, run, type Scheduler } from './executor.ts';
 import { explain } from './explain.ts';
@@ -52,6 +52,8 @@ export interface PlannerOptions {
   readonly limits?: Partial<PlannerLimits>;
   /** Gives other work a turn; `setImmediate` unless a simulation schedules. */
   readonly yieldTurn?: () => Promise<void>;
+  /** Standing queries and what else outlives its statement; without it these statements are refused. */
+  readonly standing?: Standing;
   /** Fewer passes give the same answers, only slower; the first one can't be left out. */
   readonly passes?: readonly Pass[];
 }
@@ -87,6 +89,7 @@ const shortText = 4_096;
 export class Planner implements PlannerContract {
   readonly #clock: Clock;
   readonly #version: string;
+  readonly #standing: Standing | null;
   readonly #limits: Required<PlannerLimits>;
   readonly #scheduler: Scheduler;
   readonly #passes: readonly Pass[];
@@ -97,6 +100,7 @@ export class Planner implements PlannerContract {
   constructor(options: PlannerOptions) {
     this.#clock = options.clock;
     this.#version = options.version ?? '';
+    this.#standing = options.standing ?? null;
     this.#limits = { ...defaultLimits, ...options.limits };
     this.#passes = options.passes ?? passes;
     this.#scheduler = { yield: options.yieldTurn ?? (() => new Promise((resolve) => setImmediate(resolve))) };
@@ -189,6 +193,7 @@ export class Planner implements PlannerContract {
       request,
       clock: this.#clock,
       startedMs,
+      standing: this.#standing,
       placeOf: (slot) => lexed.placeOf(slot),
       query: (inner, question) => this.query(inner, question),
       engine: this.#version,

@@ -16,6 +16,7 @@ import type { Authenticator } from '../../governance/authentication/authenticato
 import type { Caller } from '../../governance/caller.ts';
 import type { Action, GateContract } from '../../governance/gate-contract.ts';
 import type { PlannerContract } from '../../planner/planner-contract.ts';
+import type { StandingQueries } from '../../planner/standing/watch.ts';
 import type { Bodies } from './bodies.ts';
 import type { HttpMetrics } from './metrics.ts';
 import type { SystemDesk } from './system-desk.ts';
@@ -42,6 +43,7 @@ export interface HttpDoorOptions {
   readonly settings: HttpSettings;
   readonly gate: GateContract;
   readonly planner: PlannerContract;
+  readonly watch: StandingQueries;
   readonly authenticator: Pick<Authenticator, 'dataCaller' | 'adminCaller'>;
   readonly system: SystemDesk;
   readonly readLimit: RateLimiter;

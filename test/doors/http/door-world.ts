@@ -22,6 +22,7 @@ import type {
 } from '../../../src/governance/gate-contract.ts';
 import type { TypeDefinition } from '../../../src/log/entry.ts';
 import type { Answer, PlannerContract, QuestionRequest } from '../../../src/planner/planner-contract.ts';
+import { StandingQueries } from '../../../src/planner/standing/watch.ts';
 import type { Command, Outcome } from '../../../src/projections/command.ts';
 
 export const goodToken = 'good-token';
@@ -89,6 +90,14 @@ export class DoorWorld {
       },
       gate: this.#gate(),
       planner: this.#planner(),
+      watch: new StandingQueries({
+        gate: this.#gate(),
+        planner: this.#planner(),
+        clock,
+        ids: new Ids(clock, systemRandom),
+        subscriptionsMax: 10,
+        yieldTurn: async () => undefined,
+      }),
       authenticator: { dataCaller: (given) => dataCaller(given), adminCaller: (given) => adminCaller(given) },
       system: {
         version: '1.2.3',

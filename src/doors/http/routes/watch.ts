@@ -1,0 +1,151 @@
+/**
+ * GET /watch/stream: a standing query as server-sent events. Source: specification, "Events".
+ *
+ *   retry: 1000
+ *   event: insert | update | delete | leave     id: <system_from>   data: {subscription, system_from, row, before?}
+ *   event: heartbeat                            id: <instant up to which all was told>
+ *   event: error                                data: {code, status, detail}; the stream ends with it
+ */
+import type { ServerResponse } from 'node:http';
+import { z } from 'zod';
+import type { Clock } from '../../../clock.ts';
+import { ServiceError } from '../../../errors.ts';
+import { checkText } from '../../../log/value.ts';
+import type { Subscription, WatchClient } from '../../../planner/standing/subscription.ts';
+import type { App, FastifyReply, FastifyRequest, HttpContext } from '../context.ts';
+import { headerText, statedPurpose } from '../headers.ts';
+import { callerOf, invoke, signalOf } from '../invoke.ts';
+import { problems } from '../schemas.ts';
+
+const streamQuery = z.object({
+  subscription: z.string().optional().describe('as WATCH on /query answered it'),
+  sql: z.string().optional().describe('instead: the standing query itself, WATCH PURPOSE or its SELECT'),
+  purpose: z.string().optional().describe('with sql: why; recorded with every delivery'),
+  branch: z.string().optional().describe('branch to follow; main by default'),
+  last_event_id: z.string().optional().describe('the same as the header Last-Event-ID, for clients that cannot send it'),
+});
+
+/** A client that takes nothing for so long is cut off; it may resume after the last id that it has. */
+const stalledMs = 30_000;
+/** What a cut off client has to read the reason in. */
+const lastWordsMs = 2_000;
+
+export function registerWatch(app: App, context: HttpContext): void {
+  app.route({
+    method: 'GET',
+    url: '/watch/stream',
+    exposeHeadRoute: false,
+    config: { access: 'token', action: 'watch', bucket: 'read' },
+    schema: {
+      summary: 'Follow a standing query as server-sent events: insert, update, delete, leave, heartbeat, error',
+      tags: ['query'],
+      querystring: streamQuery,
+      response: { 200: z.string().describe('text/event-stream'), ...problems },
+    },
+    handler: async (request, reply) => {
+      const { subscription: id, sql, purpose, branch } = request.query;
+      if ((id === undefined) === (sql === undefined)) {
+        throw new ServiceError('REL_INVALID', 'give either subscription or sql');
+      }
+      const resumeAfter = lastEventId(request, request.query.last_event_id);
+      const { watch } = context;
+      const subscription = await invoke(context, request, 'watch', purpose, async (invocation) => {
+        if (branch !== undefined && branch !== invocation.caller.branch) {
+          throw new ServiceError('REL_NOT_FOUND', `no branch ${JSON.stringify(branch.slice(0, 128))}`);
+        }
+        if (sql !== undefined) checkText(sql, 'the statement');
+        const found =
+          sql === undefined
+            ? watch.waiting(id!, invocation.caller)
+            : await watch.register(invocation, sql, statedPurpose(request, purpose));
+        invocation.describe({ purpose: found.purpose, objectType: found.statement.type, template: found.statement.template });
+        watch.checkResumption(found, resumeAfter);
+        return found;
+      });
+      await follow(context, request, reply, subscription, { resumeAfter, keep: sql === undefined });
+      return reply;
+    },
+  });
+}
+
+async function follow(
+  context: HttpContext,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  subscription: Subscription,
+  options: { readonly resumeAfter: bigint | null; readonly keep: boolean },
+): Promise<void> {
+  reply.hijack();
+  reply.raw.writeHead(200, {
+    'content-type': 'text/event-stream; charset=utf-8',
+    'cache-control': 'no-store',
+    // Proxies that hold replies back would make batches of it.
+    'x-accel-buffering': 'no',
+  });
+  const client = new StreamClient(context, request, reply.raw);
+  try {
+    await context.watch.follow(subscription, client, options);
+  } catch (error) {
+    context.log({ event: 'internal error', correlationId: request.id, route: '/watch/stream', error });
+  }
+}
+
+class StreamClient implements WatchClient {
+  readonly gone: AbortSignal;
+  readonly #clock: Clock;
+  readonly #response: ServerResponse;
+  readonly #renew: WatchClient['renew'];
+  readonly #ended = new AbortController();
+
+  constructor({ clock, authenticator }: HttpContext, request: FastifyRequest, response: ServerResponse) {
+    this.#clock = clock;
+    this.#response = response;
+    this.gone = signalOf(request.raw.socket);
+    const { branch } = callerOf(request);
+    const credentials = {
+      authorization: request.headers.authorization,
+      organization: headerText(request, 'x-organization-id') ?? undefined,
+      door: 'http',
+    };
+    this.#renew = () => ({ ...authenticator.dataCaller(credentials), branch });
+  }
+
+  renew(): ReturnType<WatchClient['renew']> {
+    return this.#renew();
+  }
+
+  async write(text: string): Promise<boolean> {
+    if (this.#isOver()) return false;
+    if (this.#response.write(text)) return true;
+    const taken = new AbortController();
+    const finish = (): void => taken.abort();
+    this.#response.once('drain', finish).once('close', finish);
+    this.#ended.signal.addEventListener('abort', finish, { once: true });
+    await this.#clock.sleep(stalledMs, taken.signal);
+    this.#response.off('drain', finish).off('close', finish);
+    this.#ended.signal.removeEventListener('abort', finish);
+    if (this.#isOver()) return false;
+    if (taken.signal.aborted) return true;
+    this.end('event: error\ndata: {"code":"REL_TIMEOUT","status":408,"detail":"the events were not taken in time"}\n\n');
+    return false;
+  }
+
+  end(text: string | null): void {
+    if (this.#isOver()) return;
+    this.#ended.abort();
+    this.#response.end(text ?? '');
+    void this.#clock.sleep(lastWordsMs).then(() => this.#response.destroy());
+  }
+
+  #isOver(): boolean {
+    return this.#ended.signal.aborted || this.gone.aborted || this.#response.destroyed;
+  }
+}
+
+/** Of the header, which browsers send by themselves when they come back, or of the query. */
+function lastEventId(request: FastifyRequest, parameter: string | undefined): bigint | null {
+  const text = headerText(request, 'last-event-id') ?? parameter ?? null;
+  if (text === null || text === '') return null;
+  if (!/^\d{1,19}$/.test(text)) throw new ServiceError('REL_INVALID', 'Last-Event-ID is the id of an event: nanoseconds');
+  return BigInt(text);
+}

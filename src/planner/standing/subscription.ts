@@ -1,0 +1,113 @@
+/** One standing query and whoever is following it. */
+import type { Caller } from '../../governance/caller.ts';
+import type { GovernedSnapshot, Invocation } from '../../governance/gate-contract.ts';
+import type { RowReader } from '../../projections/access-paths.ts';
+import { writeNdjson } from '../formats/json-rows.ts';
+import type { OutputColumn, PlannerContract } from '../planner-contract.ts';
+import type { WatchStatement } from './watch-statement.ts';
+
+/** The end of a stream that the door holds. */
+export interface WatchClient {
+  /** The caller as its credential is now. Throws REL_UNAUTHENTICATED once that is no longer good. */
+  renew(): Caller;
+  /**
+   * Hands over a text whole. Resolves once the connection takes more: true, or false where the client took too long or
+   * has gone. Not called again before it has resolved.
+   */
+  write(text: string): Promise<boolean>;
+  /**
+   * Sends a last text, where there is one, and closes the connection; a write that still waits resolves to false. The
+   * first call counts.
+   */
+  end(text: string | null): void;
+  readonly gone: AbortSignal;
+}
+
+export class Subscription {
+  readonly id: string;
+  readonly caller: Caller;
+  readonly purpose: string;
+  readonly statement: WatchStatement;
+  /** What the subscription began at: rows as of here, events from here on. */
+  readonly basis: bigint;
+  /** What of the type's columns the query reads, under the ontology version it was learnt for. */
+  columns: ReadonlySet<string> = new Set();
+  ontologyVersion = -1;
+  grantKey: string;
+  state: 'waiting' | 'streaming' | 'ended' = 'waiting';
+  /** While waiting: when it ends unless somebody follows it. */
+  expiresAtMs: number;
+
+  constructor(about: {
+    readonly id: string;
+    readonly caller: Caller;
+    readonly purpose: string;
+    readonly statement: WatchStatement;
+    readonly snapshot: GovernedSnapshot;
+    readonly expiresAtMs: number;
+  }) {
+    this.id = about.id;
+    this.caller = about.caller;
+    this.purpose = about.purpose;
+    this.statement = about.statement;
+    this.basis = about.snapshot.instant;
+    this.grantKey = about.snapshot.grantKey;
+    this.expiresAtMs = about.expiresAtMs;
+  }
+
+  /** Runs the query over nothing: says what is wrong with it, and which columns it reads. */
+  async learn(planner: PlannerContract, snapshot: GovernedSnapshot): Promise<void> {
+    const columns = new Set<string>();
+    const { rows } = snapshot;
+    const nothing: RowReader = {
+      // oxlint-disable-next-line require-yield
+      *scan(request) {
+        for (const column of request.columns) columns.add(column);
+      },
+      estimate: (request) => rows.estimate(request),
+      pathCodes: () => rows.pathCodes(),
+      provenanceOf: () => undefined,
+    };
+    await planner.query(asking(this.caller, { ...snapshot, rows: nothing }), { sql: this.statement.sql });
+    this.columns = columns;
+    this.ontologyVersion = snapshot.catalog.ontologyVersion;
+  }
+
+  /** Rows that match among those that the snapshot serves: system_from and JSON text, in the order of the plan. */
+  async matching(planner: PlannerContract, snapshot: GovernedSnapshot): Promise<[bigint, string][]> {
+    const answer = await planner.query(asking(this.caller, snapshot), { sql: this.statement.sql });
+    const columns = this.#visible(answer.columns);
+    const found: [bigint, string][] = [];
+    for (const batch of answer.batches) {
+      const [times, ...rest] = batch.columns;
+      if (times?.kind !== 'i64') throw new Error('system_from is the first column of a standing query');
+      const lines = writeNdjson({ columns, batches: [{ ...batch, columns: rest }] })
+        .toString('utf8')
+        .split('\n');
+      for (let i = 0; i < batch.count; i++) {
+        const row = batch.selection === null ? batch.first + i : batch.selection[i]!;
+        found.push([times.values[row]!, lines[i]!]);
+      }
+    }
+    return found;
+  }
+
+  #shown: { readonly of: readonly OutputColumn[]; readonly columns: readonly OutputColumn[] } | null = null;
+
+  /** One array as long as the plan is one: writers keep what they made of it. */
+  #visible(columns: readonly OutputColumn[]): readonly OutputColumn[] {
+    if (this.#shown?.of !== columns) this.#shown = { of: columns, columns: columns.slice(1) };
+    return this.#shown.columns;
+  }
+}
+
+/** As much of an invocation as a question asks for, over rows that an invocation of the subscription's own has governed. */
+function asking(caller: Caller, snapshot: GovernedSnapshot): Invocation {
+  const asked: Pick<Invocation, 'caller' | 'correlationId' | 'describe' | 'snapshot'> = {
+    caller,
+    correlationId: '',
+    describe: () => undefined,
+    snapshot: () => snapshot,
+  };
+  return asked as Invocation;
+}

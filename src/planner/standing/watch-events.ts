@@ -1,0 +1,99 @@
+/**
+ * From what changed to the events of one subscription, as server-sent event text. Pure.
+ *
+ *   insert   a version matches, and none that matched was closed by it
+ *   update   a version matches and closed one that did: `row` takes the place of `before`
+ *   delete   a DELETE ended a row that matched; or a key was removed for good, of which no more than the key is left
+ *   leave    a version that does not match closed one that did
+ *
+ * Events come in order of system_from, and `id` is the system_from of the version. Where one version makes several events
+ * (it closed more than one that matched), only the last carries the id: who resumes after it has had all of them.
+ * Whoever applies them to the rows that matched at some instant has the rows that match at any later one.
+ */
+import type { ChangeSet } from './change-set.ts';
+
+export interface WatchEvents {
+  readonly text: string;
+  readonly count: number;
+}
+
+/** `rows` is JSON text by system_from of those versions, come or closed, that match. */
+export function eventsOf(
+  subscription: string,
+  changes: Pick<ChangeSet, 'versions' | 'removals'>,
+  after: bigint,
+  rows: ReadonlyMap<bigint, string>,
+): WatchEvents {
+  const writer = new EventWriter(subscription);
+  const removals = changes.removals.filter(({ instant }) => instant > after);
+  let removal = 0;
+  const removedBefore = (instant: bigint | null): void => {
+    for (; removal < removals.length && (instant === null || removals[removal]!.instant < instant); removal++) {
+      const { instant: system, keys } = removals[removal]!;
+      for (const key of keys) writer.add('delete', system, 'null', `{"_pk":${JSON.stringify(key)}}`, ',"removed":true');
+      writer.identify(system);
+    }
+  };
+  for (const { systemFrom, isDelete, closed } of changes.versions) {
+    if (systemFrom <= after) continue;
+    removedBefore(systemFrom);
+    const row = rows.get(systemFrom);
+    const left = closed.map((instant) => rows.get(instant)).filter((before) => before !== undefined);
+    const replaced = row === undefined ? undefined : left.shift();
+    for (const before of left) writer.add(isDelete ? 'delete' : 'leave', systemFrom, 'null', before);
+    if (row !== undefined) writer.add(replaced === undefined ? 'insert' : 'update', systemFrom, row, replaced);
+    writer.identify(systemFrom);
+  }
+  removedBefore(null);
+  return writer;
+}
+
+/** Rows that matched when the subscription began. They carry no id: a stream cut off among them is begun again. */
+export function initialEvents(subscription: string, rows: Iterable<readonly [bigint, string]>): WatchEvents {
+  const writer = new EventWriter(subscription);
+  for (const [systemFrom, row] of rows) writer.add('insert', systemFrom, row, undefined);
+  return writer;
+}
+
+/** Nothing happened up to this instant that was not told: a stream can be resumed after it. */
+export function heartbeat(subscription: string, instant: bigint): string {
+  return `id: ${instant}\nevent: heartbeat\ndata: {"subscription":${JSON.stringify(subscription)},"system_from":${instant}}\n\n`;
+}
+
+/** Why a stream ends. `text` is one line of JSON. */
+export function errorEvent(text: string): string {
+  return `event: error\ndata: ${text}\n\n`;
+}
+
+/** What stands first on a stream: how long clients wait before they connect again. */
+export const retryLine = 'retry: 1000\n\n';
+
+class EventWriter implements WatchEvents {
+  readonly #prefix: string;
+  readonly #events: string[] = [];
+  #identified = 0;
+
+  constructor(subscription: string) {
+    this.#prefix = `"subscription":${JSON.stringify(subscription)}`;
+  }
+
+  get count(): number {
+    return this.#events.length;
+  }
+
+  get text(): string {
+    return this.#events.join('');
+  }
+
+  add(event: string, systemFrom: bigint, row: string, before: string | undefined, rest = ''): void {
+    const previous = before === undefined ? '' : `,"before":${before}`;
+    this.#events.push(`event: ${event}\ndata: {${this.#prefix},"system_from":${systemFrom},"row":${row}${previous}${rest}}\n\n`);
+  }
+
+  /** The last event since this was called before, if there is one, gets the id. */
+  identify(systemFrom: bigint): void {
+    const last = this.#events.length - 1;
+    if (last >= this.#identified) this.#events[last] = `id: ${systemFrom}\n${this.#events[last]!}`;
+    this.#identified = this.#events.length;
+  }
+}

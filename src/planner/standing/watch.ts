@@ -1,0 +1,431 @@
+/**
+ * WATCH: queries that stand, and push what comes to match them. Source: specification, "Events".
+ *
+ *   register   an invocation of its own: purpose, policy, cap -> the rows at the instant n are fixed by n alone
+ *   follow     rows at n, then for each round of news: what changed since the cursor -> events -> invocation -> client
+ *
+ * What must hold:
+ * - Between the rows at n and the events after it nothing is missing and nothing is told twice; the same after a
+ *   resumption, because all of it is read from storage by system time and nothing from a queue.
+ * - Each delivery is an invocation under the caller as it is now, recorded before its text leaves. A caller whose credential
+ *   has ended is cut off within a second.
+ * - Nothing is done, and so nothing recorded, when rows change that the caller may not see.
+ * - Commits don't wait: rounds run outside the turn that commits, in slices, and take no more than a share of the time.
+ */
+import type { Clock, Ids } from '../../clock.ts';
+import { ServiceError } from '../../errors.ts';
+import type { Caller } from '../../governance/caller.ts';
+import type { GateContract, Invocation } from '../../governance/gate-contract.ts';
+import { tenantOf } from '../../governance/tenancy/organization.ts';
+import { at } from '../places.ts';
+import type { PlannerContract } from '../planner-contract.ts';
+import { believedRows, type ChangeSet, changesAfter } from './change-set.ts';
+import { Feed } from './feed.ts';
+import { Subscription, type WatchClient } from './subscription.ts';
+import { errorEvent, eventsOf, heartbeat, initialEvents, retryLine, type WatchEvents } from './watch-events.ts';
+import { readWatchStatement } from './watch-statement.ts';
+
+export interface StandingParts {
+  readonly gate: GateContract;
+  readonly planner: PlannerContract;
+  readonly clock: Clock;
+  readonly ids: Ids;
+  /** Per tenant. */
+  readonly subscriptionsMax: number;
+  /** Gives other work a turn. */
+  readonly yieldTurn: () => Promise<void>;
+}
+
+/** How long a subscription waits for somebody to follow it, and to come back. */
+const waitingMs = 60_000;
+const heartbeatMs = 15_000;
+/** How often credentials are looked at: an ended one must be noticed within a second. */
+const sweepMs = 400;
+const sliceMs = 1.5;
+/** Rounds of one feed are apart by this, and by so many times what the work of the last ones took. */
+const roundGapMs = 10;
+const idleShare = 4;
+const initialRowsAtOnce = 256;
+/** System time may run ahead of the clock for a while, when that is set back. */
+const clockSlackNs = 3_600_000_000_000n;
+/** How far back a resumption may reach, in versions. */
+const catchUpVersionsMax = 1_000_000;
+
+interface Stream {
+  readonly subscription: Subscription;
+  readonly client: WatchClient;
+  readonly ended: AbortController;
+  /** Everything up to here was told. */
+  cursor: bigint;
+  seenRound: number;
+  /** Settles when everything handed over so far was taken. */
+  written: Promise<void>;
+  lastWriteMs: number;
+}
+
+export class StandingQueries {
+  readonly #parts: StandingParts;
+  readonly #subscriptions = new Map<string, Subscription>();
+  readonly #streams = new Set<Stream>();
+  readonly #feeds = new Map<string, { readonly feed: Feed; readonly stop: () => void }>();
+  #sweeping = false;
+  #closed = false;
+  #lastTurn: Promise<void> = Promise.resolve();
+  #sliceStartMs = 0;
+  /** Work since a round was last put off. */
+  #busyMs = 0;
+
+  constructor(parts: StandingParts) {
+    this.#parts = parts;
+  }
+
+  /** In the invocation that asks for it. Throws REL_PURPOSE, REL_WATCH_LIMIT, or what is wrong with the statement. */
+  async register(invocation: Invocation, text: string, statedPurpose: string | null): Promise<Subscription> {
+    const statement = readWatchStatement(text);
+    const purpose = statement.purpose ?? statedPurpose;
+    if (purpose === null)
+      throw new ServiceError('REL_PURPOSE', "a standing query states its purpose: WATCH PURPOSE '<id>' SELECT …");
+    if (statedPurpose !== null && statedPurpose !== purpose) {
+      throw new ServiceError('REL_INVALID', 'PURPOSE disagrees with the purpose of the request');
+    }
+    const { template, literals, type } = statement;
+    invocation.describe({ action: 'watch', purpose, template, literals, objectType: type });
+    const snapshot = invocation.snapshot();
+    if (snapshot.catalog.type(type) === undefined) {
+      throw at('REL_UNKNOWN_TYPE', `type ${JSON.stringify(type)} is not registered; WATCH follows types`, statement.typePlace);
+    }
+    const { ids, clock, planner } = this.#parts;
+    const { caller } = invocation;
+    const subscription = new Subscription({
+      id: `w_${ids.next()}`,
+      caller,
+      purpose,
+      statement,
+      snapshot,
+      expiresAtMs: clock.monotonicMs() + waitingMs,
+    });
+    await subscription.learn(planner, snapshot);
+    this.#admit(caller);
+    this.#subscriptions.set(subscription.id, subscription);
+    if (!this.#sweeping) void this.#sweep();
+    return subscription;
+  }
+
+  /** A registered subscription of this caller that nobody follows. Another's is as if it were not there. */
+  waiting(id: string, caller: Caller): Subscription {
+    const found = this.#subscriptions.get(id);
+    const owns =
+      found !== undefined &&
+      found.caller.principal === caller.principal &&
+      found.caller.tokenId === caller.tokenId &&
+      found.caller.path === caller.path;
+    if (!owns) throw new ServiceError('REL_NOT_FOUND', 'no such subscription; unfollowed ones end after a minute');
+    if (found.state !== 'waiting') throw new ServiceError('REL_CONFLICT', 'the subscription is being followed already');
+    return found;
+  }
+
+  /** Of an instant that the client says it has had everything up to. Throws where that lies ahead. */
+  checkResumption(subscription: Subscription, after: bigint | null): void {
+    if (after !== null && after > subscription.basis && after > this.#parts.clock.now() + clockSlackNs)
+      throw new ServiceError('REL_INVALID', 'Last-Event-ID is of an instant still to come');
+  }
+
+  /**
+   * Streams until the client goes, its credential ends or the service closes. `resumeAfter` null: the rows that the
+   * subscription began with come first. A subscription that was only a stream (`keep` false) ends with it.
+   */
+  async follow(
+    subscription: Subscription,
+    client: WatchClient,
+    options: { readonly resumeAfter: bigint | null; readonly keep: boolean },
+  ): Promise<void> {
+    const stream: Stream = {
+      subscription,
+      client,
+      ended: new AbortController(),
+      cursor: options.resumeAfter ?? subscription.basis,
+      seenRound: -1,
+      written: Promise.resolve(),
+      lastWriteMs: this.#parts.clock.monotonicMs(),
+    };
+    const end = (): void => stream.ended.abort();
+    client.gone.addEventListener('abort', end, { once: true });
+    if (client.gone.aborted) end();
+    subscription.state = 'streaming';
+    this.#streams.add(stream);
+    const feed = this.#feedOf(subscription);
+    try {
+      await this.#write(stream, retryLine);
+      if (options.resumeAfter === null) await this.#initial(stream);
+      let caughtUp = 0;
+      while (!stream.ended.signal.aborted) {
+        const changes = await this.#deliver(stream, feed);
+        if (changes === null) {
+          caughtUp = 0;
+          await feed.after(stream.seenRound, stream.ended.signal);
+        } else if (!changes.complete && (caughtUp += changes.versions.length) > catchUpVersionsMax) {
+          throw new ServiceError(
+            'REL_SCAN_CAP',
+            `more than ${catchUpVersionsMax} versions to catch up with: begin again without an id`,
+          );
+        }
+      }
+      client.end(null);
+    } catch (error) {
+      client.end(errorEvent(problemText(error)));
+      if (!(error instanceof ServiceError)) throw error;
+    } finally {
+      client.gone.removeEventListener('abort', end);
+      this.#streams.delete(stream);
+      this.#leave(subscription, feed);
+      if (options.keep && client.gone.aborted && !this.#closed) {
+        subscription.state = 'waiting';
+        subscription.expiresAtMs = this.#parts.clock.monotonicMs() + waitingMs;
+      } else this.#end(subscription);
+    }
+  }
+
+  /** Ends a subscription that was never followed. */
+  cancel(subscription: Subscription): void {
+    if (subscription.state === 'waiting') this.#end(subscription);
+  }
+
+  /** Ends every stream; registrations are refused from here on. */
+  close(): void {
+    this.#closed = true;
+    for (const stream of this.#streams) this.#cut(stream, new ServiceError('REL_UNAVAILABLE', 'the service is draining'));
+    this.#subscriptions.clear();
+  }
+
+  /** From outside, whatever the stream is waiting for: a client that does not read is no reason to stay. */
+  #cut(stream: Stream, why: unknown): void {
+    if (stream.ended.signal.aborted) return;
+    stream.ended.abort();
+    stream.client.end(errorEvent(problemText(why)));
+  }
+
+  #admit(caller: Caller): void {
+    if (this.#closed) throw new ServiceError('REL_UNAVAILABLE', 'the service is draining');
+    const { subscriptionsMax } = this.#parts;
+    const tenant = tenantOf(caller.path);
+    let held = 0;
+    for (const each of this.#subscriptions.values()) if (tenantOf(each.caller.path) === tenant) held++;
+    if (held < subscriptionsMax) return;
+    const rule = `${subscriptionsMax} subscriptions of this tenant stand (SERVICE_MAX_WATCH_SUBSCRIPTIONS)`;
+    throw new ServiceError('REL_WATCH_LIMIT', rule, { retryAfterSecs: 1 });
+  }
+
+  #end(subscription: Subscription): void {
+    subscription.state = 'ended';
+    this.#subscriptions.delete(subscription.id);
+  }
+
+  #feedOf(subscription: Subscription): Feed {
+    const { caller, statement } = subscription;
+    const { branch, path } = caller;
+    const { type } = statement;
+    const key = feedKey(subscription);
+    let known = this.#feeds.get(key);
+    if (known === undefined) {
+      const feed = new Feed(this.#parts.clock, () => this.#gapMs());
+      known = { feed, stop: this.#parts.gate.onVisible({ branch, type, path }, () => feed.changed()) };
+      this.#feeds.set(key, known);
+    }
+    known.feed.subscriptions.add(subscription);
+    return known.feed;
+  }
+
+  #leave(subscription: Subscription, feed: Feed): void {
+    feed.subscriptions.delete(subscription);
+    if (feed.subscriptions.size > 0) return;
+    const key = feedKey(subscription);
+    this.#feeds.get(key)?.stop();
+    this.#feeds.delete(key);
+  }
+
+  /** The rows at the subscription's basis, then an id to resume from. */
+  async #initial(stream: Stream): Promise<void> {
+    const { subscription } = stream;
+    const rows = await this.#invoke(stream, async (invocation) => {
+      const snapshot = invocation.snapshot();
+      const then = { ...snapshot, rows: believedRows(snapshot.rows, subscription.basis) };
+      const found = await subscription.matching(this.#parts.planner, then);
+      invocation.describe({ rowCount: found.length });
+      return found;
+    });
+    for (let first = 0; first < rows.length; first += initialRowsAtOnce) {
+      const some = rows.slice(first, first + initialRowsAtOnce);
+      await this.#write(stream, initialEvents(subscription.id, some).text);
+      await this.#parts.yieldTurn();
+    }
+    await this.#write(stream, heartbeat(subscription.id, subscription.basis));
+  }
+
+  /** What changed after the stream's cursor and matches, told. Null: nothing did, up to the round that it has seen. */
+  async #deliver(stream: Stream, feed: Feed): Promise<ChangeSet | null> {
+    const { subscription } = stream;
+    if (feed.reading !== null) await feed.reading;
+    const shared = feed.latest;
+    const usable = shared !== null && shared.round > stream.seenRound && this.#serves(shared.changes, stream);
+    if (!usable) return this.#read(stream, feed);
+    const { changes, round } = shared;
+    const events = await this.#eventsOf(stream, changes);
+    if (events.count > 0) {
+      const same = await this.#invoke(stream, async (invocation) => {
+        const { grantKey } = invocation.snapshot();
+        if (grantKey === changes.grantKey) invocation.describe({ rowCount: events.count });
+        else subscription.grantKey = grantKey;
+        return grantKey === changes.grantKey;
+      });
+      // What was read under another grant is not for this one.
+      if (!same) return changes;
+      await this.#write(stream, events.text);
+    }
+    stream.cursor = changes.end;
+    stream.seenRound = round;
+    return null;
+  }
+
+  #serves(changes: ChangeSet, { subscription, cursor }: Stream): boolean {
+    return (
+      changes.from <= cursor &&
+      cursor < changes.end &&
+      changes.grantKey === subscription.grantKey &&
+      changes.ontologyVersion === subscription.ontologyVersion &&
+      [...subscription.columns].every((column) => changes.columns.has(column))
+    );
+  }
+
+  /** Reads the changes from storage, for itself and for those who wait. */
+  async #read(stream: Stream, feed: Feed): Promise<ChangeSet | null> {
+    const { subscription } = stream;
+    let read!: () => void;
+    const reading = new Promise<void>((resolve) => (read = resolve));
+    const finished = (): void => {
+      if (feed.reading === reading) feed.reading = null;
+      read();
+    };
+    feed.reading = reading;
+    try {
+      const { changes, events, round } = await this.#invoke(stream, async (invocation) => {
+        const snapshot = invocation.snapshot();
+        subscription.grantKey = snapshot.grantKey;
+        if (snapshot.catalog.ontologyVersion !== subscription.ontologyVersion) {
+          await subscription.learn(this.#parts.planner, snapshot);
+        }
+        const took = await this.#turn();
+        const current = feed.round;
+        const found = changesAfter(snapshot, {
+          type: subscription.statement.type,
+          from: stream.cursor,
+          columns: feed.columns(),
+        });
+        took();
+        if (found.complete) feed.latest = { round: current, changes: found };
+        finished();
+        const told = await this.#eventsOf(stream, found);
+        invocation.describe({ rowCount: told.count });
+        return { changes: found, events: told, round: current };
+      });
+      if (events.count > 0) await this.#write(stream, events.text);
+      if (changes.end > stream.cursor) stream.cursor = changes.end;
+      if (!changes.complete) return changes;
+      stream.seenRound = round;
+      return null;
+    } finally {
+      finished();
+    }
+  }
+
+  async #eventsOf({ subscription, cursor }: Stream, changes: ChangeSet): Promise<WatchEvents> {
+    if (changes.versions.length === 0) return eventsOf(subscription.id, changes, cursor, new Map());
+    const took = await this.#turn();
+    try {
+      const rows = new Map(await subscription.matching(this.#parts.planner, changes.snapshot));
+      return eventsOf(subscription.id, changes, cursor, rows);
+    } finally {
+      took();
+    }
+  }
+
+  /** One after the other, and others get a turn in between: a hundred queries are no longer stretch than one. */
+  async #turn(): Promise<() => void> {
+    const { clock, yieldTurn } = this.#parts;
+    const before = this.#lastTurn;
+    let leave!: () => void;
+    this.#lastTurn = new Promise((resolve) => (leave = resolve));
+    await before;
+    if (clock.monotonicMs() - this.#sliceStartMs > sliceMs) {
+      await yieldTurn();
+      this.#sliceStartMs = clock.monotonicMs();
+    }
+    const startedMs = clock.monotonicMs();
+    return () => {
+      this.#busyMs += clock.monotonicMs() - startedMs;
+      leave();
+    };
+  }
+
+  /** How long the next round has to wait: a multiple of what was done since the one before. */
+  #gapMs(): number {
+    const busyMs = this.#busyMs;
+    this.#busyMs = 0;
+    return Math.max(roundGapMs, busyMs * idleShare);
+  }
+
+  /** Goes on with the subscription under its caller as of now. */
+  #invoke<T>({ subscription, client }: Stream, run: (invocation: Invocation) => Promise<T>): Promise<T> {
+    const { gate, ids } = this.#parts;
+    const { purpose, statement } = subscription;
+    const caller = { ...client.renew(), branch: subscription.caller.branch };
+    const request = { action: 'watch', purpose, correlationId: ids.next(), purposeRequired: true, continues: true } as const;
+    return gate.invoke(caller, request, (invocation) => {
+      const { template, literals, type } = statement;
+      invocation.describe({ template, literals, objectType: type, costUnits: 0 });
+      return run(invocation);
+    });
+  }
+
+  /** After what was written before. */
+  #write(stream: Stream, text: string): Promise<void> {
+    const { client, ended } = stream;
+    stream.lastWriteMs = this.#parts.clock.monotonicMs();
+    stream.written = stream.written.then(async () => {
+      if (!ended.signal.aborted && !(await client.write(text))) ended.abort();
+      stream.lastWriteMs = this.#parts.clock.monotonicMs();
+    });
+    return stream.written;
+  }
+
+  /** While anything is registered: ends what nobody follows and what no credential stands behind, and shows signs of life. */
+  async #sweep(): Promise<void> {
+    this.#sweeping = true;
+    while (this.#subscriptions.size > 0 && !this.#closed) {
+      await this.#parts.clock.sleep(sweepMs);
+      const nowMs = this.#parts.clock.monotonicMs();
+      for (const subscription of this.#subscriptions.values()) {
+        if (subscription.state === 'waiting' && nowMs >= subscription.expiresAtMs) this.#end(subscription);
+      }
+      for (const stream of this.#streams) {
+        try {
+          stream.client.renew();
+          if (nowMs - stream.lastWriteMs >= heartbeatMs) {
+            void this.#write(stream, heartbeat(stream.subscription.id, stream.cursor));
+          }
+        } catch (error) {
+          this.#cut(stream, error);
+        }
+      }
+    }
+    this.#sweeping = false;
+  }
+}
+
+const feedKey = ({ caller, statement }: Subscription): string =>
+  `${caller.branch}\u0000${statement.type}\u0000${caller.path ?? '\u0000'}`;
+
+/** As the problem record of an answer would have it. */
+function problemText(error: unknown): string {
+  const known = error instanceof ServiceError ? error : new ServiceError('REL_INTERNAL', 'internal error');
+  return JSON.stringify({ code: known.code, status: known.status, detail: known.message });
+}
