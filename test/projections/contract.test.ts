@@ -3,12 +3,14 @@ import { projectionContract } from './contract.ts';
 import { histories, play } from './histories.ts';
 import { freshProjections, Store } from './store.ts';
 
-const committed = histories(12).map((history): readonly CommittedEntry[] => {
+const committed = histories(20).map((history): readonly CommittedEntry[] => {
   const store = new Store();
+  // As in every log: a position below it can't be forked.
+  store.append({ kind: 'genesis', logId: 'log-1', origin: 'test/log', engineVersion: 'test' });
   play(store, history);
   return store.entries;
 });
 
-for (const name of ['temporal', 'catalog', 'catalog-history', 'directory', 'exhibits', 'rows']) {
+for (const name of ['temporal', 'branches', 'catalog', 'catalog-history', 'directory', 'exhibits', 'rows']) {
   projectionContract({ name, fresh: () => freshProjections().projector, histories: committed });
 }

@@ -9,6 +9,7 @@ import { batchOf, START, type Store } from './store.ts';
 export interface Step {
   readonly command: Command;
   readonly path: string | null;
+  readonly branch: string;
 }
 
 export const plain: PropertyDefinition = {
@@ -157,8 +158,28 @@ const exhibitCommands = fc
   })
   .map((link): Command => ({ kind: 'link-exhibit', ...link }));
 
+/** Names that are forked, deleted and taken again. */
+export const branches = ['dev', 'trial', 'types only'];
+
+const branchCommands: fc.Arbitrary<Command> = fc.oneof(
+  {
+    weight: 3,
+    arbitrary: fc.record({
+      kind: fc.constant('fork-branch' as const),
+      name: fc.constantFrom(...branches),
+      source: fc.constantFrom('main', ...branches),
+      shares: fc.constantFrom('everything' as const, 'everything' as const, 'ontology' as const),
+    }),
+  },
+  { weight: 1, arbitrary: fc.record({ kind: fc.constant('delete-branch' as const), name: fc.constantFrom(...branches) }) },
+);
+
 const steps = (commands: fc.Arbitrary<Command>): fc.Arbitrary<Step> =>
-  fc.record({ command: commands, path: fc.constantFrom(...paths) });
+  fc.record({
+    command: commands,
+    path: fc.constantFrom(...paths),
+    branch: fc.oneof({ weight: 1, arbitrary: fc.constant('main') }, { weight: 1, arbitrary: fc.constantFrom(...branches) }),
+  });
 
 export const rowHistories = (maxLength: number): fc.Arbitrary<Step[]> =>
   fc.array(steps(rowCommands), { minLength: 1, maxLength });
@@ -170,6 +191,7 @@ export const histories = (maxLength: number): fc.Arbitrary<Step[]> =>
         { weight: 10, arbitrary: rowCommands },
         { weight: 3, arbitrary: typeCommands },
         { weight: 3, arbitrary: tokenCommands },
+        { weight: 4, arbitrary: branchCommands },
         { weight: 3, arbitrary: exhibitCommands },
       ),
     ),
@@ -178,9 +200,9 @@ export const histories = (maxLength: number): fc.Arbitrary<Step[]> =>
 
 /** Plays a history; a refused command leaves no entry, as in the store itself. */
 export function play(store: Store, history: readonly Step[]): void {
-  for (const { command, path } of history) {
+  for (const { command, path, branch } of history) {
     try {
-      store.run(command, path);
+      store.run(command, path, branch);
     } catch (error) {
       if (!(error instanceof ServiceError)) throw error;
     }

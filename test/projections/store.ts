@@ -4,7 +4,7 @@ import { positionsOf } from '../../src/log/entry.ts';
 import type { NamedColumn, RowBatch } from '../../src/log/columns.ts';
 import type { Cell, ColumnType } from '../../src/log/value.ts';
 import { cellAt, VectorBuilder } from '../../src/log/vector-builder.ts';
-import type { RowBlock, ScanRequest, TimeBounds } from '../../src/projections/access-paths.ts';
+import type { AccessPaths, RowBlock, ScanRequest, TimeBounds } from '../../src/projections/access-paths.ts';
 import type { Command } from '../../src/projections/command.ts';
 import { columnTypeOf } from '../../src/projections/catalog/projection.ts';
 import type { Decision } from '../../src/projections/decision.ts';
@@ -17,9 +17,9 @@ export const START = 1_700_000_000_000_000_000n;
 export const everything: TimeBounds = { system: 'all', valid: 'all' };
 const written: Provenance = { source: 'test', method: 'ingest', confidence: 0.5, derivedFrom: null };
 
-export function contextOf(path: string | null): EntryContext {
+export function contextOf(path: string | null, branch = 'main'): EntryContext {
   return {
-    branch: 'main',
+    branch,
     tenant: path?.split('/')[0] ?? null,
     path,
     principal: 'tester',
@@ -57,21 +57,21 @@ export class Store {
     return this.#position;
   }
 
-  run(command: Command, path: string | null = null): Decision['outcome'] {
-    const { drafts, outcome } = this.decide(command, path);
+  run(command: Command, path: string | null = null, branch = 'main'): Decision['outcome'] {
+    const { drafts, outcome } = this.decide(command, path, branch);
     this.commit(drafts);
     return outcome;
   }
 
-  decide(command: Command, path: string | null = null): Decision {
-    return this.projections.decide(command, contextOf(path), { position: this.#position, time: this.time });
+  decide(command: Command, path: string | null = null, branch = 'main'): Decision {
+    return this.projections.decide(command, contextOf(path, branch), { position: this.#position, time: this.time });
   }
 
   put(
     type: string,
     columns: Columns,
     rows: readonly PlainRow[],
-    options: { path?: string | null; atomic?: boolean } = {},
+    options: { path?: string | null; atomic?: boolean; branch?: string } = {},
   ): Decision['outcome'] {
     return this.run(
       {
@@ -83,6 +83,7 @@ export class Store {
         provenance: written,
       },
       options.path ?? null,
+      options.branch,
     );
   }
 
@@ -103,21 +104,31 @@ export class Store {
     this.commit([{ context: contextOf(path), body }]);
   }
 
-  read(type: string, columns: readonly string[], request: Partial<ScanRequest> = {}, basis = this.#position): PlainRow[] {
-    const blocks = this.blocks({ type, columns, time: everything, ...request }, basis);
-    return blocks.flatMap((block) => this.rowsOf(type, columns, block));
+  read(
+    type: string,
+    columns: readonly string[],
+    request: Partial<ScanRequest> = {},
+    basis = this.#position,
+    branch = 'main',
+  ): PlainRow[] {
+    const blocks = this.blocks({ type, columns, time: everything, ...request }, basis, branch);
+    return blocks.flatMap((block) => this.rowsOf(type, columns, block, branch));
   }
 
-  blocks(request: ScanRequest, basis = this.#position): RowBlock[] {
-    const snapshot = this.projections.snapshot({ position: basis, instant: this.time }, 'main');
+  snapshot(basis = this.#position, branch = 'main'): AccessPaths {
+    return this.projections.snapshot({ position: basis, instant: this.time }, branch);
+  }
+
+  blocks(request: ScanRequest, basis = this.#position, branch = 'main'): RowBlock[] {
+    const snapshot = this.snapshot(basis, branch);
     const blocks: RowBlock[] = [];
     const scan = snapshot.rows.scan(request);
     for (let next = scan.next(); !next.done; next = scan.next()) blocks.push(next.value);
     return blocks;
   }
 
-  rowsOf(type: string, columns: readonly string[], block: RowBlock): PlainRow[] {
-    const definition = this.projections.catalog.type(type);
+  rowsOf(type: string, columns: readonly string[], block: RowBlock, branch = 'main'): PlainRow[] {
+    const definition = this.snapshot(this.#position, branch).catalog.type(type);
     return Array.from({ length: block.count }, (_, k) => {
       const row = block.selection ? block.selection[k]! : block.first + k;
       return Object.fromEntries(

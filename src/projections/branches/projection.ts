@@ -73,7 +73,10 @@ export class Branches implements Projection {
 
   digest(): string {
     const hash = new CanonicalHash();
-    for (const branch of this.list()) hash.value(branch);
+    // By positions: in which portions the log was appended is no state.
+    for (const { name, source, fork, instant, shares, owner } of this.list()) {
+      hash.value({ name, source, fork, instant, shares, owner });
+    }
     return hash.hex();
   }
 }

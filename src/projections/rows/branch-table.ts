@@ -116,20 +116,16 @@ export class BranchTable implements StoredVersions {
     const found: number[] = [];
     for (let version = newest; version !== NO_ROW; ) {
       const layer = Math.floor(version / LAYER);
-      this.#collect(layer, version % LAYER, openOnly, found);
+      const { table: own, inherited } = this.#layers[layer]!;
+      // What closes a version is younger than it: with none at or after the fork, the chain of open ones is the answer.
+      const chained = openOnly && (!inherited || own.positionOf(own.newest(path, heap, start, end)) < inherited.end);
+      for (let at = version % LAYER; at !== NO_ROW; at = chained ? own.nextOpen(at) : own.previousOf(at)) {
+        const each = layer * LAYER + at;
+        if (this.#stands(layer, at) && (!openOnly || this.closingOf(each) === Infinity)) found.push(each);
+      }
       version = this.#newestBelow(layer, path, heap, start, end);
     }
     return found;
-  }
-
-  #collect(layer: number, newest: number, openOnly: boolean, into: number[]): void {
-    const { table, inherited } = this.#layers[layer]!;
-    // What closes a version is younger than it: with none at or after the fork, the chain of open ones is the answer.
-    const chained = openOnly && (!inherited || table.positionOf(newest) < inherited.end);
-    for (let row = newest; row !== NO_ROW; row = chained ? table.nextOpen(row) : table.previousOf(row)) {
-      const version = layer * LAYER + row;
-      if (this.#stands(layer, row) && (!openOnly || this.closingOf(version) === Infinity)) into.push(version);
-    }
   }
 
   /** Newest version of a key in the layers before `layer`. */

@@ -97,8 +97,7 @@ export class Inherited {
     let least = Infinity;
     for (const { overlay, end } of this.#overlays) {
       const closing = overlay.closingOf(row);
-      // A removal takes the row from all that was ever forked from the branch, as one on main does.
-      if (closing === HIDDEN) return HIDDEN;
+      // HIDDEN is below every fork: a removal takes the row from all that was ever forked from the branch, as one on main does.
       if (closing < end && closing < least) least = closing;
     }
     return least;

@@ -1,0 +1,566 @@
+/** Branches: what each of them reads after any history, against lists of versions that are copied at a fork; then rule by rule. */
+import fc from 'fast-check';
+import { beforeEach, describe, expect, test } from 'vitest';
+import { ServiceError } from '../../src/errors.ts';
+import type { ColumnType } from '../../src/log/value.ts';
+import type { TimeBounds } from '../../src/projections/access-paths.ts';
+import { property } from './histories.ts';
+import { Model, type ModelVersion, systemTo } from './model.ts';
+import { type PlainRow, START, Store } from './store.ts';
+
+const paths = [null, 'acme', 'acme/eu'];
+const keys = ['a', 'b'];
+const names = ['main', 'dev', 'trial', 'try'];
+const columns = { _pk: 'string', value: 'integer', valid_from: 'timestamp', valid_to: 'timestamp' } as const;
+const shown = ['_pk', 'namespace_path', 'value', 'valid_from', 'valid_to', 'system_from', 'system_to'];
+const everything: TimeBounds = { system: 'all', valid: 'all' };
+
+/** A branch as a list of its own: copied from its source's when it was forked. */
+interface Life {
+  readonly model: Model;
+  readonly source: Life | null;
+  readonly fork: number;
+}
+
+class World {
+  readonly store = withGenesis(new Store());
+  readonly standing = new Map<string, Life>([['main', { model: new Model(), source: null, fork: 0 }]]);
+  readonly #lives: Life[] = [this.standing.get('main')!];
+  #value = 0n;
+
+  constructor() {
+    const properties = { value: property('integer') };
+    this.store.run({ kind: 'register-type', name: 'T', properties, primaryKey: null, graphTriggers: [] });
+  }
+
+  put(branch: string, path: string | null, rows: readonly { key: string; from: bigint | null; to: bigint | null }[]): void {
+    const { position, time } = this.store;
+    const valued = rows.map((row) => ({ ...row, value: this.#value++ }));
+    const sent = valued.map(({ key, value, from, to }) => ({ _pk: key, value, valid_from: from, valid_to: to }));
+    this.store.put('T', columns, sent, { path, branch });
+    this.standing.get(branch)!.model.put(path, valued, position, time);
+  }
+
+  end(branch: string, path: string | null, ended: readonly string[]): void {
+    const { position, time } = this.store;
+    this.store.run({ kind: 'delete-rows', type: 'T', keys: ended }, path, branch);
+    this.standing.get(branch)!.model.end(path, ended, position, time);
+  }
+
+  /** Reaches every branch that was ever forked from this one, by whatever they inherited of it. */
+  remove(branch: string, path: string | null, removed: readonly string[]): void {
+    this.store.run({ kind: 'remove-rows', type: 'T', keys: removed }, path, branch);
+    const life = this.standing.get(branch)!;
+    const gone = new Set(
+      life.model.versions
+        .filter((version) => version.path === path && removed.includes(version.key))
+        .map((each) => each.position),
+    );
+    for (const other of this.#lives) {
+      if (!descends(other, life)) continue;
+      const kept = other.model.versions.filter(({ position }) => !gone.has(position));
+      other.model.versions.splice(0, other.model.versions.length, ...kept);
+    }
+  }
+
+  fork(name: string, source: string, shares: 'everything' | 'ontology'): void {
+    const { position } = this.store;
+    this.store.run({ kind: 'fork-branch', name, source, shares });
+    const model = new Model();
+    const from = this.standing.get(source)!;
+    if (shares === 'everything') model.versions.push(...from.model.versions.map((version) => ({ ...version })));
+    const life = { model, source: shares === 'everything' ? from : null, fork: position };
+    this.standing.set(name, life);
+    this.#lives.push(life);
+  }
+
+  drop(name: string): void {
+    this.store.run({ kind: 'delete-branch', name });
+    this.standing.delete(name);
+  }
+}
+
+function withGenesis(store: Store): Store {
+  store.append({ kind: 'genesis', logId: 'log-1', origin: 'test/log', engineVersion: 'test' });
+  return store;
+}
+
+function descends(life: Life | null, from: Life): boolean {
+  return life !== null && (life === from || descends(life.source, from));
+}
+
+function plainOf(version: ModelVersion, basis: number): PlainRow {
+  return {
+    _pk: version.key,
+    namespace_path: version.path,
+    value: version.value,
+    valid_from: version.validFrom,
+    valid_to: version.validTo,
+    system_from: version.systemFrom,
+    system_to: systemTo(version, basis),
+  };
+}
+
+const instant = fc.integer({ min: -3, max: 40 }).map((step) => START + BigInt(step) * 500n);
+const row = fc.record({
+  key: fc.constantFrom(...keys),
+  from: fc.option(instant, { freq: 1 }),
+  to: fc.option(instant, { freq: 1 }),
+});
+/** One of the branches that stand by then. */
+const someBranch = fc.nat(11);
+const onSome = { branch: someBranch, path: fc.constantFrom(null, null, null, ...paths) };
+const action = fc.oneof(
+  {
+    weight: 8,
+    arbitrary: fc.record({ kind: fc.constant('put' as const), ...onSome, rows: fc.array(row, { minLength: 1, maxLength: 4 }) }),
+  },
+  {
+    weight: 3,
+    arbitrary: fc.record({ kind: fc.constant('end' as const), ...onSome, keys: fc.subarray(keys, { minLength: 1 }) }),
+  },
+  {
+    weight: 1,
+    arbitrary: fc.record({
+      kind: fc.constant('remove' as const),
+      ...onSome,
+      keys: fc.subarray(keys, { minLength: 1, maxLength: 2 }),
+    }),
+  },
+  {
+    weight: 4,
+    arbitrary: fc.record({
+      kind: fc.constant('fork' as const),
+      source: someBranch,
+      shares: fc.constantFrom('everything' as const, 'everything' as const, 'everything' as const, 'ontology' as const),
+    }),
+  },
+  { weight: 1, arbitrary: fc.record({ kind: fc.constant('drop' as const), branch: someBranch }) },
+);
+/** Long ones: a closing that only some of three generations see takes many steps. */
+const history = fc.array(action, { minLength: 6, maxLength: 24, size: 'max' });
+
+function play(actions: typeof history extends fc.Arbitrary<infer T> ? T : never): World {
+  const world = new World();
+  for (const each of actions) {
+    const standing = [...world.standing.keys()];
+    const pick = (index: number): string => standing[index % standing.length]!;
+    if (each.kind === 'fork') {
+      const free = names.find((name) => !standing.includes(name));
+      if (free !== undefined) world.fork(free, pick(each.source), each.shares);
+    } else if (each.kind === 'drop') {
+      if (pick(each.branch) !== 'main') world.drop(pick(each.branch));
+    } else if (each.kind === 'put') world.put(pick(each.branch), each.path, each.rows);
+    else if (each.kind === 'end') world.end(pick(each.branch), each.path, each.keys);
+    else world.remove(pick(each.branch), each.path, each.keys);
+  }
+  return world;
+}
+
+const share = fc.integer({ min: 0, max: 1000 }).map((n) => n / 1000);
+const probe = fc.oneof(fc.constant('all' as const), share);
+
+function timeOf(store: Store, part: number | 'all'): bigint | 'all' {
+  if (part === 'all') return part;
+  return store.projections.timeline.timeOf(Math.min(store.position - 1, Math.floor(part * store.position)));
+}
+
+describe('what branches read', () => {
+  test('any branch, by scan and by key, on both axes and at any basis, is a list that was copied at its fork', () => {
+    fc.assert(
+      fc.property(
+        history,
+        probe,
+        probe,
+        share,
+        fc.subarray(paths),
+        fc.subarray([...keys, 'nobody']),
+        fc.integer({ min: 1, max: 7 }),
+        (actions, system, valid, part, visible, asked, blockRows) => {
+          const { store, standing } = play(actions);
+          const time: TimeBounds = { system: timeOf(store, system), valid: timeOf(store, valid) };
+          const codes = visible.map((path) => store.projections.rows.scopes.codeOf(path)).filter((code) => code >= 0);
+          codes.sort((a, b) => a - b);
+          for (const [name, { model, fork }] of standing) {
+            const basis = Math.max(Math.ceil(part * store.position), fork + 1);
+            const plain = (versions: readonly ModelVersion[]): PlainRow[] => versions.map((version) => plainOf(version, basis));
+            const scanned = store.read('T', shown, { time, paths: codes, blockRows }, basis, name);
+            expect(scanned, name).toEqual(plain(model.read(time, basis, visible)));
+            const found = store.read('T', shown, { time, keys: asked }, basis, name);
+            expect(found, name).toEqual(plain(model.read(time, basis, paths, asked)));
+          }
+        },
+      ),
+      { numRuns: 600 },
+    );
+  });
+
+  test('paging after a system_from goes on across layers', () => {
+    fc.assert(
+      fc.property(history, share, (actions, part) => {
+        const { store, standing } = play(actions);
+        const after = timeOf(store, part) as bigint;
+        for (const [name, { model }] of standing) {
+          const expected = model.versions.filter((version) => version.systemFrom > after);
+          expect(store.read('T', shown, { after }, store.position, name)).toEqual(
+            expected.map((version) => plainOf(version, store.position)),
+          );
+        }
+      }),
+    );
+  });
+
+  test('estimates count what the branch has, of the paths that were asked for', () => {
+    fc.assert(
+      fc.property(history, (actions) => {
+        const { store, standing } = play(actions);
+        for (const [name, { model }] of standing) {
+          const { rows } = store.snapshot(store.position, name);
+          for (const path of paths) {
+            const code = store.projections.rows.scopes.codeOf(path);
+            const request = { type: 'T', columns: [], paths: code < 0 ? [] : [code] };
+            const own = model.versions.filter((version) => version.path === path);
+            expect(rows.estimate({ ...request, time: everything })).toMatchObject({ rows: own.length });
+            const live = rows.estimate({ ...request, time: { system: store.time, valid: 'all' } });
+            expect(live).toMatchObject({ access: 'live', rows: own.filter(({ closedAt }) => closedAt === null).length });
+          }
+        }
+      }),
+    );
+  });
+
+  test('every version of a branch has provenance there, and none of another branch has', () => {
+    fc.assert(
+      fc.property(history, (actions) => {
+        const { store, standing } = play(actions);
+        const all = new Set([...standing.values()].flatMap(({ model }) => model.versions.map(({ systemFrom }) => systemFrom)));
+        for (const [name, { model }] of standing) {
+          const { rows } = store.snapshot(store.position, name);
+          const own = new Map(model.versions.map((version) => [version.systemFrom, version]));
+          for (const systemFrom of all) {
+            expect(rows.provenanceOf('T', systemFrom) !== undefined).toBe(own.has(systemFrom));
+          }
+          for (const version of model.versions) {
+            if (version.deleted || version.closedAt === null) continue;
+            const successor = model.versions.find(({ position }) => position === version.closedAt!.position);
+            if (!successor || successor.validFrom !== successor.systemFrom) continue;
+            const closed = model.versions.filter(({ closedAt }) => closedAt?.position === successor.position);
+            if (closed.length !== 1) continue;
+            const hex = version.systemFrom.toString(16).padStart(16, '0');
+            expect(rows.provenanceOf('T', successor.systemFrom)!.derivedFrom).toBe(hex);
+          }
+        }
+      }),
+    );
+  });
+});
+
+let world: World;
+
+beforeEach(() => {
+  world = new World();
+});
+
+const put = (branch: string, ...wanted: readonly string[]): void =>
+  world.put(
+    branch,
+    null,
+    wanted.map((key) => ({ key, from: null, to: null })),
+  );
+const values = (branch: string, time: TimeBounds = everything): unknown[] =>
+  world.store.read('T', ['_pk', 'value'], { time }, world.store.position, branch).map((each) => `${each['_pk']}${each['value']}`);
+const live = (branch: string): unknown[] => values(branch, { system: world.store.time, valid: 'all' });
+const code = (work: () => unknown): string => {
+  try {
+    work();
+  } catch (error) {
+    if (error instanceof ServiceError) return error.code;
+    throw error;
+  }
+  return 'nothing was refused';
+};
+const fork = (name: string, source = 'main', shares: 'everything' | 'ontology' = 'everything'): unknown =>
+  world.store.run({ kind: 'fork-branch', name, source, shares }, 'acme');
+
+describe('forking', () => {
+  test('writes one entry that names the branch, at one position, whatever the store holds', () => {
+    put('main', 'a', 'b');
+    const entries = world.store.entries.length;
+    const { position } = world.store;
+    fork('dev');
+    expect(world.store.entries.slice(entries)).toMatchObject([
+      {
+        position,
+        positions: 1,
+        context: { branch: 'dev', path: 'acme' },
+        body: { kind: 'branch', change: 'forked', name: 'dev', source: 'main', shares: 'everything' },
+      },
+    ]);
+    const branch = world.store.projections.branches.branch('dev');
+    expect(branch).toMatchObject({ source: 'main', fork: position, owner: 'acme', shares: 'everything' });
+  });
+
+  test.each([
+    ['a name that is taken', 'dev', 'main', 'REL_CONFLICT'],
+    ['main', 'main', 'main', 'REL_CONFLICT'],
+    ['from nothing', 'new', 'nowhere', 'REL_NOT_FOUND'],
+    ['without a name', '', 'main', 'REL_INVALID'],
+    ['with 129 characters', 'x'.repeat(129), 'main', 'REL_INVALID'],
+    ['with a control character', 'a\nb', 'main', 'REL_INVALID'],
+    ['with half a character', 'a\ud800', 'main', 'REL_INVALID'],
+  ])('%s is refused', (_what, name, source, expected) => {
+    fork('dev');
+    expect(code(() => fork(name, source))).toBe(expected);
+  });
+
+  test.each(['x', 'x'.repeat(128), 'ünï / côde 😀', 'constructor', '__proto__'])('%s is a name', (name) => {
+    fork(name);
+    put('main', 'a');
+    world.standing.set(name, { model: new Model(), source: null, fork: 0 });
+    put(name, 'b');
+    expect(values(name)).toEqual(['b1']);
+  });
+
+  test('of types only shares no rows', () => {
+    put('main', 'a');
+    fork('types', 'main', 'ontology');
+    expect(values('types')).toEqual([]);
+    expect(world.store.snapshot(world.store.position, 'types').catalog.type('T')).toBeDefined();
+    fork('child', 'types');
+    expect(values('child')).toEqual([]);
+  });
+
+  test('is not seen by a reader whose basis does not cover it', () => {
+    const { position } = world.store;
+    fork('dev');
+    expect(code(() => world.store.snapshot(position, 'dev'))).toBe('REL_NOT_FOUND');
+    expect(world.store.snapshot(position + 1, 'dev').branchId).toBe(position);
+  });
+});
+
+describe('deleting a branch', () => {
+  test('takes the name away, and a new branch of that name has nothing of the old one', () => {
+    put('main', 'a');
+    world.fork('dev', 'main', 'everything');
+    put('dev', 'a');
+    const before = world.store.snapshot(world.store.position, 'dev').branchId;
+    world.drop('dev');
+    expect(code(() => world.store.snapshot(world.store.position, 'dev'))).toBe('REL_NOT_FOUND');
+    expect(code(() => put('dev', 'a'))).toBe('REL_NOT_FOUND');
+    world.fork('dev', 'main', 'everything');
+    expect(values('dev')).toEqual(['a0']);
+    expect(world.store.snapshot(world.store.position, 'dev').branchId).not.toBe(before);
+  });
+
+  test('frees its tables', () => {
+    const { rows } = world.store.projections;
+    const before = rows.bytes;
+    world.fork('dev', 'main', 'everything');
+    put('dev', ...Array.from({ length: 500 }, (_, i) => `k${i}`));
+    expect(rows.bytes).toBeGreaterThan(before);
+    world.drop('dev');
+    expect(rows.bytes).toBe(before);
+  });
+
+  test('leaves its children what they inherited, and goes when the last of them does', () => {
+    const { rows } = world.store.projections;
+    const before = rows.bytes;
+    world.fork('dev', 'main', 'everything');
+    put('dev', 'a');
+    world.fork('trial', 'dev', 'everything');
+    world.drop('dev');
+    put('trial', 'b');
+    expect(values('trial')).toEqual(['a0', 'b1']);
+    world.drop('trial');
+    expect(rows.bytes).toBe(before);
+  });
+
+  test('a reader that has begun reads on', () => {
+    world.fork('dev', 'main', 'everything');
+    put('dev', 'a');
+    const { rows } = world.store.snapshot(world.store.position, 'dev');
+    world.drop('dev');
+    const scan = rows.scan({ type: 'T', columns: ['_pk'], time: everything });
+    expect(scan.next().value).toMatchObject({ count: 1 });
+  });
+
+  test('main and what there is not are refused', () => {
+    expect(code(() => world.store.run({ kind: 'delete-branch', name: 'main' }))).toBe('REL_INVALID');
+    expect(code(() => world.store.run({ kind: 'delete-branch', name: 'dev' }))).toBe('REL_NOT_FOUND');
+  });
+});
+
+describe('hard deletes', () => {
+  const remove = (branch: string, ...gone: readonly string[]): void => world.remove(branch, null, gone);
+
+  test('on a branch take what it inherited out of it and of its children, never out of its source', () => {
+    put('main', 'a', 'b');
+    world.fork('dev', 'main', 'everything');
+    world.fork('trial', 'dev', 'everything');
+    put('dev', 'a');
+    remove('dev', 'a');
+    expect(values('dev')).toEqual(['b1']);
+    expect(values('trial')).toEqual(['b1']);
+    expect(values('main')).toEqual(['a0', 'b1']);
+  });
+
+  test('on the source destroy what branches inherited; what they wrote themselves stays', () => {
+    put('main', 'a', 'b');
+    world.fork('dev', 'main', 'everything');
+    put('dev', 'a');
+    remove('main', 'a');
+    expect(values('dev')).toEqual(['b1', 'a2']);
+  });
+
+  test('of a key that only the source has, or that is gone already, find nothing', () => {
+    put('main', 'b');
+    world.fork('dev', 'main', 'everything');
+    put('main', 'a');
+    const gone = (): unknown => world.store.run({ kind: 'remove-rows', type: 'T', keys: ['a'] }, null, 'dev').accepted;
+    expect(gone()).toBe(0);
+    put('dev', 'a');
+    expect(gone()).toBe(1);
+    expect(gone()).toBe(0);
+    expect(values('main')).toEqual(['b0', 'a1']);
+  });
+
+  test('free the key on the branch', () => {
+    put('main', 'a');
+    world.fork('dev', 'main', 'everything');
+    remove('dev', 'a');
+    put('dev', 'a');
+    expect(values('dev')).toEqual(['a1']);
+    expect(live('main')).toEqual(['a0']);
+  });
+});
+
+test('what the source closed after the fork is open on the branch, whatever it closed it with', () => {
+  const at = (hour: number): bigint => START + BigInt(hour) * 3_600_000_000_000n;
+  const row = (from: number, to: number) => ({ key: 'a', from: at(from), to: at(to) });
+  world.put('main', null, [row(0, 1), row(1, 2), row(2, 3)]);
+  world.fork('dev', 'main', 'everything');
+  // The middle one is closed while the youngest is open still, then all of them.
+  world.put('main', null, [row(1, 2)]);
+  put('main', 'a');
+  put('dev', 'a');
+  const { model } = world.standing.get('dev')!;
+  const own = model.versions.map((version) => plainOf(version, world.store.position));
+  expect(world.store.read('T', shown, {}, world.store.position, 'dev')).toEqual(own);
+  expect(own.map((version) => version['system_to'] === own[3]!['system_from'])).toEqual([true, true, true, false]);
+});
+
+describe('types of branches', () => {
+  const evolve = (branch: string, column: string, type: ColumnType): unknown =>
+    world.store.run({ kind: 'evolve-type', name: 'T', properties: { [column]: property(type) } }, null, branch);
+  const typeOf = (branch: string, column: string): string | undefined =>
+    world.store.snapshot(world.store.position, branch).catalog.type('T')!.properties[column]?.type;
+  const cells = (branch: string, column: string): unknown[] =>
+    world.store.read('T', [column], {}, world.store.position, branch).map((each) => each[column]);
+
+  test('go their own ways, each with an ontology version of its own', () => {
+    fork('dev');
+    evolve('dev', 'more', 'string');
+    evolve('dev', 'yet', 'string');
+    evolve('main', 'other', 'boolean');
+    expect([typeOf('dev', 'more'), typeOf('main', 'more'), typeOf('dev', 'other')]).toEqual(['string', undefined, undefined]);
+    const version = (branch: string): number => world.store.snapshot(world.store.position, branch).catalog.ontologyVersion;
+    expect([version('main'), version('dev')]).toEqual([2, 3]);
+  });
+
+  test.each<[ColumnType, unknown[]]>([
+    ['number', [0, 1, 2]],
+    ['json', ['0', '1', '2']],
+  ])('a column that a branch widened to %s reads so, inherited rows too, and the source as before', (type, expected) => {
+    put('main', 'a', 'b');
+    world.fork('dev', 'main', 'everything');
+    evolve('dev', 'value', type);
+    world.store.put('T', { _pk: 'string', value: type }, [{ _pk: 'c', value: type === 'json' ? '2' : 2 }], { branch: 'dev' });
+    expect(cells('dev', 'value')).toEqual(expected);
+    expect(cells('main', 'value')).toEqual([0n, 1n]);
+  });
+
+  test.each<ColumnType>(['number', 'json'])('a column that the source widened to %s reads on a branch as it was', (type) => {
+    put('main', 'a', 'b');
+    world.fork('dev', 'main', 'everything');
+    evolve('main', 'value', type);
+    put('dev', 'c');
+    expect(cells('dev', 'value')).toEqual([0n, 1n, 2n]);
+    world.fork('late', 'main', 'everything');
+    expect(cells('late', 'value')).toEqual(type === 'json' ? ['0', '1'] : [0, 1]);
+    // Hard deletes reach what a column was, too.
+    world.remove('main', null, ['a']);
+    expect(cells('dev', 'value')).toEqual([1n, 2n]);
+  });
+
+  test('strings that a source made JSON are strings on the branch still, by value and by key', () => {
+    world.store.put('T', { _pk: 'string', name: 'string' }, [{ _pk: 's', name: '"quoted"' }], {});
+    expect(typeOf('main', 'name')).toBeUndefined();
+    evolve('main', 'name', 'string');
+    world.store.put('T', { _pk: 'string', name: 'string' }, [{ _pk: 's', name: '"quoted"' }], {});
+    fork('dev');
+    evolve('main', 'name', 'json');
+    expect(cells('dev', 'name')).toEqual(['"quoted"']);
+    expect(cells('main', 'name')).toEqual(['"\\"quoted\\""']);
+  });
+
+  test('both may widen one column, each to what it likes, and a third be forked from either', () => {
+    put('main', 'a');
+    world.fork('dev', 'main', 'everything');
+    evolve('main', 'value', 'number');
+    evolve('dev', 'value', 'json');
+    world.fork('trial', 'main', 'everything');
+    evolve('trial', 'value', 'json');
+    evolve('main', 'value', 'json');
+    expect([cells('main', 'value'), cells('dev', 'value'), cells('trial', 'value')]).toEqual([['0'], ['0'], ['0']]);
+    expect(typeOf('trial', 'value')).toBe('json');
+  });
+
+  test('a column of one name that source and branch declare apart holds what each wrote', () => {
+    put('main', 'a');
+    world.fork('dev', 'main', 'everything');
+    evolve('main', 'tag', 'string');
+    evolve('dev', 'tag', 'integer');
+    world.store.put('T', { _pk: 'string', tag: 'string' }, [{ _pk: 'b', tag: 'x' }], { branch: 'main' });
+    world.store.put('T', { _pk: 'string', tag: 'integer' }, [{ _pk: 'b', tag: 7n }], { branch: 'dev' });
+    expect(cells('main', 'tag')).toEqual([null, 'x']);
+    expect(cells('dev', 'tag')).toEqual([null, 7n]);
+  });
+
+  test('an integer beyond 2^53 of the source’s own time does not keep a branch from widening', () => {
+    put('main', 'a');
+    world.fork('dev', 'main', 'everything');
+    world.store.put('T', { _pk: 'string', value: 'integer' }, [{ _pk: 'b', value: 2n ** 60n + 1n }], {});
+    expect(code(() => evolve('main', 'value', 'number'))).toBe('REL_CONFLICT');
+    evolve('dev', 'value', 'number');
+    expect(cells('dev', 'value')).toEqual([0]);
+    put('dev', 'z');
+    world.store.put('T', { _pk: 'string', extra: 'integer' }, [{ _pk: 'b', extra: 1n }], { branch: 'main' });
+    expect(code(() => evolve('main', 'value', 'number'))).toBe('REL_CONFLICT');
+  });
+
+  test('ending or bounding an inherited row carries its cells over, in the branch’s own types', () => {
+    put('main', 'a');
+    world.fork('dev', 'main', 'everything');
+    evolve('dev', 'value', 'number');
+    world.store.run({ kind: 'delete-rows', type: 'T', keys: ['a'] }, null, 'dev');
+    expect(cells('dev', 'value')).toEqual([0, 0]);
+    expect(live('main')).toEqual(['a0']);
+  });
+});
+
+test('tokens are main’s, whichever branch their holder is on', () => {
+  fork('dev');
+  const token = {
+    id: 't',
+    secretHash: 'h',
+    principal: 'p',
+    tenant: null,
+    organization: null,
+    roles: [],
+    attributes: {},
+    purposes: [],
+    expiresAt: START * 2n,
+  };
+  world.store.run({ kind: 'mint-token', token }, null, 'dev');
+  expect(world.store.entries.at(-1)!.context.branch).toBe('main');
+});
