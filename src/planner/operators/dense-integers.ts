@@ -31,8 +31,8 @@ export class DenseIntegers implements RowIndex {
       widen(range, key, first, Math.min(rows, first + rowsPerStep));
       yield;
     }
-    // Beyond 2^52 differences are no longer exact. Without any value the range is empty, and this false.
-    if (!(range.least >= -(2 ** 52) && range.most <= 2 ** 52)) return null;
+    // Beyond 2^52 differences are no longer exact. Without any value the range is empty.
+    if (range.least > range.most || range.least < -(2 ** 52) || range.most > 2 ** 52) return null;
     const places = range.most - range.least + 1;
     if (places > Math.min(placesMax, Math.max(placesMin, rows * placesPerRow))) return null;
     const index = new DenseIntegers(rows, range.least, places);

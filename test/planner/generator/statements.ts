@@ -2,7 +2,7 @@
  * Random statements over a world. `features` switches the parts of the dialect; what is on must be answered, so that every
  * unexpected error is a bug.
  */
-import { aggregateOf, anyType, expressionOf, predicateOf, type Scope } from './expressions.ts';
+import { aggregateOf, anyType, expressionOf, literal, predicateOf, type Scope } from './expressions.ts';
 import { Choices } from './random.ts';
 import {
   type AsOfNode,
@@ -209,8 +209,10 @@ export class StatementGenerator {
     return { kind: 'arithmetic', op, left: column, right: two, type: column.type, size: column.size + 2, grain: column.grain };
   }
 
+  /** A bare NULL would be a column of text, whatever type it was made for. */
   #item(expression: Expr): Item {
-    return { kind: 'item', expression, alias: `c${++this.#aliases}` };
+    const bare = expression.kind === 'literal' && expression.value === null;
+    return { kind: 'item', expression: bare ? literal(this.#choices, expression.type) : expression, alias: `c${++this.#aliases}` };
   }
 
   #relations(): Relation[] {

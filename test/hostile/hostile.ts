@@ -1,0 +1,74 @@
+/**
+ * Hostile statements against a started server, `/health` asked every 10 ms meanwhile from a process of its own:
+ *
+ *   npm run hostile -- [--scale 1] [--only <part of a name>] [--timeout 10] [--limit 50] [--json]
+ *
+ * A line a statement: how it ended, after how long, the slowest answer of /health, the longest absence of the event loop,
+ * memory. Exit code 1 where one ended wrongly, took more than its timeout and a tenth, or /health was slower than the limit.
+ */
+import { parseArgs } from 'node:util';
+import { bombs } from './bombs.ts';
+import { besiege, type Suffered, suffer, supply } from './siege.ts';
+
+const { values: options } = parseArgs({
+  options: {
+    scale: { type: 'string', default: '1' },
+    only: { type: 'string', default: '' },
+    timeout: { type: 'string', default: '10' },
+    limit: { type: 'string', default: '50' },
+    heap: { type: 'string', default: '3072' },
+    json: { type: 'boolean', default: false },
+  },
+});
+
+const scale = Number(options.scale);
+const sizes = { big: Math.round(1_000_000 * scale), middle: Math.round(200_000 * scale), sides: Math.round(100_000 * scale) };
+const limitMs = Number(options.limit);
+const timeoutMs = Number(options.timeout) * 1000;
+
+const siege = await besiege(
+  { SERVICE_QUERY_TIMEOUT_SECS: options.timeout, SERVICE_BODY_LIMIT_MB: '64', SERVICE_MAX_SCANNED_ROWS: '20000000' },
+  Number(options.heap),
+);
+const suffered: Suffered[] = [];
+const complaints: string[] = [];
+try {
+  await supply(siege, sizes);
+  const quiet = await rest();
+  for (const bomb of bombs(sizes).filter(({ name }) => name.includes(options.only))) {
+    const one = await suffer(siege, bomb);
+    suffered.push(one);
+    const { name, end, ms, health, loopDelayMs, rssMb, wrong } = one;
+    if (wrong !== null) complaints.push(`${name}: ${wrong}`);
+    if (health.worstMs > limitMs) complaints.push(`${name}: /health took ${health.worstMs.toFixed(0)} ms`);
+    if (health.failed > 0) complaints.push(`${name}: /health failed ${health.failed} times`);
+    if (end === 'REL_TIMEOUT' && ms > timeoutMs * 1.1 + 100) complaints.push(`${name}: timed out after ${ms.toFixed(0)} ms`);
+    console.error(
+      `${name.padEnd(38)} ${end.padEnd(16)} ${ms.toFixed(0).padStart(7)} ms  health p100 ${health.worstMs.toFixed(1).padStart(6)} p99 ${health.p99Ms.toFixed(1).padStart(6)} ms of ${String(health.polls).padStart(5)}  loop ${loopDelayMs.toFixed(1).padStart(6)} ms  ${rssMb.toFixed(0).padStart(5)} MiB`,
+    );
+  }
+  for (const complaint of complaints) console.error(complaint);
+  const worst = Math.max(...suffered.map(({ health }) => health.worstMs));
+  console.log(
+    JSON.stringify({
+      statements: suffered.length,
+      rows: sizes,
+      quietHealthMs: Number(quiet.worstMs.toFixed(1)),
+      worstHealthMs: Number(worst.toFixed(1)),
+      worstOf: suffered.find(({ health }) => health.worstMs === worst)?.name,
+      worstLoopDelayMs: Number(Math.max(...suffered.map(({ loopDelayMs }) => loopDelayMs)).toFixed(1)),
+      rssMb: Math.round(Math.max(...suffered.map(({ rssMb }) => rssMb))),
+      complaints: complaints.length,
+    }),
+  );
+} finally {
+  await siege.stop();
+}
+process.exitCode = complaints.length > 0 ? 1 : 0;
+
+/** What the machine itself does to /health, with nothing to do. */
+async function rest() {
+  await siege.health();
+  await new Promise((resolve) => setTimeout(resolve, 2_000));
+  return siege.health();
+}
