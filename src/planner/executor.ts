@@ -12,6 +12,7 @@ import type { LogicalPlan, PlanNode } from './logical-plan.ts';
 import { AggregateOperator } from './operators/aggregate.ts';
 import { RowSink } from './operators/column-sink.ts';
 import { DistinctOperator } from './operators/distinct.ts';
+import { FacetCounter } from './operators/facets.ts';
 import { FilterOperator, filterKernels } from './operators/filter.ts';
 import { joinKernels, JoinOperator } from './operators/join.ts';
 import { LimitOperator } from './operators/limit.ts';
@@ -21,6 +22,7 @@ import { RecursiveOperator } from './operators/recursive.ts';
 import { ScanOperator } from './operators/scan.ts';
 import { SetOperationOperator } from './operators/set-operation.ts';
 import { SortOperator } from './operators/sort.ts';
+import { windowOperator } from './operators/window.ts';
 import { WorkingOperator } from './operators/working.ts';
 import type { Facets, OutputBatch } from './planner-contract.ts';
 
@@ -82,8 +84,8 @@ export async function run(options: ExecutorOptions, request: RunRequest): Promis
     execution,
   );
   await driver.drain(buildOperator(plan.root, kernels, execution), (batch) => output.append(batch));
-  if (plan.facets) throw new ServiceError('REL_NOT_IMPLEMENTED', 'FACETS is not implemented');
-  return { ...output.finish(), facets: null };
+  const facets = plan.facets && (await countFacets(driver, plan.facets.root, { kernels, execution: whole }));
+  return { ...output.finish(), facets };
 }
 
 /** Pulls operators, gives others a turn in between, and looks whether anybody still waits. */
@@ -102,22 +104,52 @@ class Driver {
 
   /** Takes batches until there are none, or until one is enough. */
   async drain(root: Operator, take: (batch: Batch) => boolean | void): Promise<void> {
-    const { clock, scheduler } = this.#options;
     try {
       for (let batch = root.next(); batch !== null; batch = root.next()) {
         if (batch.count > 0 && take(batch) === false) return;
-        const now = clock.monotonicMs();
-        if (now - this.#sliceStart < sliceMs) continue;
-        checkTime(now, this.#request, this.#options);
-        await scheduler.yield();
-        checkSignal(this.#request.signal);
-        this.#sliceStart = clock.monotonicMs();
-        checkTime(this.#sliceStart, this.#request, this.#options);
+        const turn = this.#turn();
+        if (turn) await turn;
       }
     } finally {
       root.close();
     }
   }
+
+  /** Work in bounded steps, to its result. */
+  async finish<T>(work: Generator<undefined, T, void>): Promise<T> {
+    for (;;) {
+      const step = work.next();
+      if (step.done) return step.value;
+      const turn = this.#turn();
+      if (turn) await turn;
+    }
+  }
+
+  /** A promise where others are due; most of the time there is none to wait for. */
+  #turn(): Promise<void> | null {
+    const now = this.#options.clock.monotonicMs();
+    if (now - this.#sliceStart < sliceMs) return null;
+    checkTime(now, this.#request, this.#options);
+    return this.#yield();
+  }
+
+  async #yield(): Promise<void> {
+    await this.#options.scheduler.yield();
+    checkSignal(this.#request.signal);
+    this.#sliceStart = this.#options.clock.monotonicMs();
+    checkTime(this.#sliceStart, this.#request, this.#options);
+  }
+}
+
+/** Counts the first rows of the matching set, of a page like of the whole. */
+async function countFacets(
+  driver: Driver,
+  root: PlanNode,
+  { kernels, execution }: Pick<RunRequest, 'kernels' | 'execution'>,
+): Promise<Facets> {
+  const counter = new FacetCounter(root.columns, execution.memory);
+  await driver.drain(buildOperator(root, kernels, execution), (batch) => counter.add(batch));
+  return driver.finish(counter.finish());
 }
 
 /** Kernels of a node are compiled once, whatever number of executions and rounds of a recursion ask for them. */
@@ -163,7 +195,7 @@ function buildOperator(node: PlanNode, kernels: PlanKernels, execution: Executio
           buildOperator(node.counting ?? node.input, kernels, { ...execution, after, blockRows: countingBlockRows }),
       });
     case 'window':
-      throw new ServiceError('REL_NOT_IMPLEMENTED', `${node.type.toUpperCase()} is not implemented`);
+      return windowOperator(build(node.input), node, execution);
     case 'join': {
       const residual = kernelsOf(kernels, node, () => joinKernels(node));
       return new JoinOperator({ left: build(node.left), right: build(node.right), node, residual, execution });

@@ -131,6 +131,7 @@ function text(bound: Bound, columns: readonly PlanColumn[], execution: Execution
     case 'parameter':
       return cellText(execution.kernels.parameters[bound.index]!.cell);
     case 'literal':
+    case 'constant':
     case 'now':
       return cellText(execution.kernels.constant(bound));
     case 'compare':
@@ -151,6 +152,10 @@ function text(bound: Bound, columns: readonly PlanColumn[], execution: Execution
       return `(${of(bound.operand)} in (${bound.items.map(of).join(', ')}))`;
     case 'in-set':
       return `(${of(bound.operand)} in set ${bound.set + 1})`;
+    case 'same-folded':
+      return `(${of(bound.operand)} = ${of(bound.text)} whatever the case)`;
+    case 'function':
+      return `${bound.name}(${bound.operands.map(of).join(', ')})`;
     case 'to-number':
       return of(bound.operand);
     case 'phonetic':

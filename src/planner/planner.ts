@@ -24,6 +24,7 @@ import { pruneColumns } from './passes/prune-columns.ts';
 import { pushDownFilters } from './passes/push-down-filters.ts';
 import { simplifyExpressions } from './passes/simplify-expressions.ts';
 import { at } from './places.ts';
+import { PlanCache } from './plan-cache.ts';
 import type { Answer, OutputBatch, PlannerContract, ProvenanceEntry, QuestionRequest } from './planner-contract.ts';
 import type { Literal, Place, Query, QueryBody, Slot, Source, Statement } from './statement.ts';
 
@@ -54,6 +55,8 @@ export interface PlannerOptions {
   readonly yieldTurn?: () => Promise<void>;
   /** Standing queries and what else outlives its statement; without it these statements are refused. */
   readonly standing?: Standing;
+  /** Names of branches whose plans no other branch's may push out. */
+  readonly pinnedBranches?: readonly string[];
   /** Fewer passes give the same answers, only slower; the first one can't be left out. */
   readonly passes?: readonly Pass[];
 }
@@ -95,7 +98,7 @@ export class Planner implements PlannerContract {
   readonly #passes: readonly Pass[];
   readonly #lexed = new LRUCache<string, LexedStatement>({ max: 512 });
   readonly #questions = new LRUCache<string, Question>({ max: 1_024 });
-  readonly #plans = new LRUCache<string, CachedPlan>({ max: 1_024 });
+  readonly #plans: PlanCache<CachedPlan>;
 
   constructor(options: PlannerOptions) {
     this.#clock = options.clock;
@@ -103,6 +106,7 @@ export class Planner implements PlannerContract {
     this.#standing = options.standing ?? null;
     this.#limits = { ...defaultLimits, ...options.limits };
     this.#passes = options.passes ?? passes;
+    this.#plans = new PlanCache({ plansMax: 1_024, pinned: new Set(options.pinnedBranches) });
     this.#scheduler = { yield: options.yieldTurn ?? (() => new Promise((resolve) => setImmediate(resolve))) };
   }
 
@@ -205,7 +209,7 @@ export class Planner implements PlannerContract {
   #plan(lexed: LexedStatement, snapshot: GovernedSnapshot): CachedPlan {
     const literals = lexed.parameters;
     const key = `${lexed.template}\0${snapshot.branch}\0${snapshot.catalog.ontologyVersion}\0${snapshot.grantKey}`;
-    const cached = this.#plans.get(key);
+    const cached = this.#plans.get(snapshot.branch, key);
     if (cached && !isOutgrown(cached, snapshot.position) && cached.plan.guards.every(([a, b]) => literals[a] === literals[b]))
       return cached;
     // Parsed again where a tree was cached: errors must point into this text, not into the one that the tree came from.
@@ -215,7 +219,7 @@ export class Planner implements PlannerContract {
     for (const pass of this.#passes) plan = pass(plan, { estimate });
     const { position } = snapshot;
     const made: CachedPlan = { plan, columns: plan.root.columns.slice(0, plan.visible), kernels: new Map(), position };
-    this.#plans.set(key, made);
+    this.#plans.set(snapshot.branch, key, made);
     return made;
   }
 

@@ -82,6 +82,7 @@ export class FakeStore {
         throw new Error('no exhibits here');
       },
       tokens: () => [],
+      branches: () => [],
       explainPolicy: (objectType) => ({ decision: 'allow', because: [`everybody may read ${objectType}`], scope: 'all rows' }),
     };
   }

@@ -4,6 +4,7 @@
  */
 import type { ColumnType } from '../../log/value.ts';
 import type { Literal, Place } from '../statement.ts';
+import type { ScalarFunction } from './scalar-functions.ts';
 import type { PhoneticFunction } from './phonetic.ts';
 
 /** `interval` is nanoseconds, an operand of timestamp arithmetic only; `null` is the type of a bare NULL. */
@@ -22,6 +23,8 @@ export type Bound =
       readonly type: ValueType;
       readonly place: Place;
     }
+  /** What no literal of the statement says. */
+  | { readonly kind: 'constant'; readonly cell: bigint; readonly type: 'integer' }
   | { readonly kind: 'now'; readonly type: 'timestamp' }
   /** A column-free subtree, computed once per execution: number in `LogicalPlan.parameters`. */
   | { readonly kind: 'parameter'; readonly index: number; readonly type: ValueType }
@@ -34,6 +37,9 @@ export type Bound =
   | { readonly kind: 'in'; readonly operand: Bound; readonly items: readonly Bound[]; readonly type: 'boolean' }
   /** Membership in the rows of a subquery: number in `LogicalPlan.subqueries`. Nothing is in an empty set, NULL included. */
   | { readonly kind: 'in-set'; readonly operand: Bound; readonly set: number; readonly type: 'boolean' }
+  /** The same text, whatever the case of its letters. */
+  | { readonly kind: 'same-folded'; readonly operand: Bound; readonly text: Bound; readonly type: 'boolean' }
+  | { readonly kind: 'function'; readonly name: ScalarFunction; readonly operands: readonly Bound[]; readonly type: 'number' }
   | { readonly kind: 'like'; readonly operand: Bound; readonly pattern: Bound; readonly type: 'boolean' }
   | {
       readonly kind: 'arithmetic';
@@ -62,6 +68,7 @@ export function childrenOf(bound: Bound): readonly Bound[] {
   switch (bound.kind) {
     case 'column':
     case 'literal':
+    case 'constant':
     case 'now':
     case 'parameter':
       return [];
@@ -70,7 +77,10 @@ export function childrenOf(bound: Bound): readonly Bound[] {
       return [bound.left, bound.right];
     case 'and':
     case 'or':
+    case 'function':
       return bound.operands;
+    case 'same-folded':
+      return [bound.operand, bound.text];
     case 'not':
     case 'negate':
     case 'is-null':
@@ -96,6 +106,7 @@ export function mapChildren(bound: Bound, map: (child: Bound) => Bound): Bound {
   switch (bound.kind) {
     case 'column':
     case 'literal':
+    case 'constant':
     case 'now':
     case 'parameter':
       return bound;
@@ -104,7 +115,10 @@ export function mapChildren(bound: Bound, map: (child: Bound) => Bound): Bound {
       return { ...bound, left: map(bound.left), right: map(bound.right) };
     case 'and':
     case 'or':
+    case 'function':
       return { ...bound, operands: bound.operands.map(map) };
+    case 'same-folded':
+      return { ...bound, operand: map(bound.operand), text: map(bound.text) };
     case 'not':
     case 'negate':
     case 'is-null':
@@ -141,7 +155,8 @@ export function replaceColumns(bound: Bound, replace: (column: BoundColumn) => B
 
 /** True when evaluating can fail on some row (an overflow): such a conjunct runs after those that cannot. */
 export function mayRaise(bound: Bound): boolean {
-  const raises = bound.kind === 'arithmetic' || bound.kind === 'negate' || bound.kind === 'to-number';
+  const raises =
+    bound.kind === 'arithmetic' || bound.kind === 'negate' || bound.kind === 'to-number' || bound.kind === 'function';
   return raises || childrenOf(bound).some(mayRaise);
 }
 
@@ -163,6 +178,8 @@ export function sameExpression(a: Bound, b: Bound, literals: readonly Literal[],
     return true;
   }
   if (a.kind === 'in-set' && b.kind === 'in-set' && a.set !== b.set) return false;
+  if (a.kind === 'constant' && b.kind === 'constant') return a.cell === b.cell;
+  if (a.kind === 'function' && b.kind === 'function' && a.name !== b.name) return false;
   if ('op' in a && 'op' in b && a.op !== b.op) return false;
   if (a.kind === 'phonetic' && b.kind === 'phonetic' && a.function !== b.function) return false;
   if (a.kind === 'case' && b.kind === 'case') {

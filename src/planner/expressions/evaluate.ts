@@ -10,6 +10,7 @@ import { at } from '../places.ts';
 import type { Literal, Place } from '../statement.ts';
 import type { ArithmeticOp, Bound, CompareOp } from './bound-expression.ts';
 import { likeMatches } from './like.ts';
+import { distance, elapsed, folded, nanoseconds, type ScalarFunction } from './scalar-functions.ts';
 import { phoneticCode } from './phonetic.ts';
 
 export interface Environment {
@@ -38,6 +39,8 @@ export function evaluate(bound: Bound, env: Environment): Cell {
       return env.cell;
     case 'literal':
       return literalValue(bound, env);
+    case 'constant':
+      return bound.cell;
     case 'now':
       return env.instant;
     case 'parameter':
@@ -108,6 +111,16 @@ export function evaluate(bound: Bound, env: Environment): Cell {
       if (value === null) return null;
       return bound.type === 'integer' ? exact('-', 0n, value) : numberArithmetic('-', 0, Number(value));
     }
+    case 'same-folded': {
+      const operand = evaluate(bound.operand, env);
+      const text = evaluate(bound.text, env);
+      return operand === null || text === null ? null : folded(String(operand)) === folded(String(text));
+    }
+    case 'function':
+      return scalar(
+        bound.name,
+        bound.operands.map((operand) => evaluate(operand, env)),
+      );
     case 'to-number': {
       const value = evaluate(bound.operand, env);
       if (typeof value !== 'bigint') return value;
@@ -171,12 +184,37 @@ function holds(op: CompareOp, order: number): boolean {
   }
 }
 
+function scalar(name: ScalarFunction, cells: readonly Cell[]): number | null {
+  const known = cells.filter((cell) => cell !== null);
+  if (name === 'greatest') return known.length === 0 ? null : Math.max(...known.map(Number));
+  if (name === 'known') return known.length === 0 ? 0 : Number(known[0]);
+  if (known.length < cells.length) return null;
+  const [first, second] = cells;
+  switch (name) {
+    case 'exp':
+      return finite(Math.exp(Number(first)));
+    case 'abs':
+      return Math.abs(Number(first));
+    case 'nanoseconds':
+      return finite(nanoseconds(Number(first)));
+    case 'elapsed':
+      return elapsed(first as bigint, second as bigint);
+    case 'distance':
+      assert(first instanceof Float32Array, 'a distance is from a vector');
+      return distance(first, 0, first.length, cells.slice(1).map(Number));
+  }
+}
+
+function finite(result: number): number {
+  if (!Number.isFinite(result)) throw numberOverflow();
+  return result;
+}
+
 function numberArithmetic(op: ArithmeticOp, left: number, right: number): number | null {
   if ((op === '/' || op === '%') && right === 0) return null;
   const result =
     op === '+' ? left + right : op === '-' ? left - right : op === '*' ? left * right : op === '/' ? left / right : left % right;
-  if (!Number.isFinite(result)) throw numberOverflow();
-  return result;
+  return finite(result);
 }
 
 function exact(op: ArithmeticOp, left: Cell, right: Cell): bigint | null {

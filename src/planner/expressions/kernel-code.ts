@@ -8,6 +8,19 @@ import { type Bound, type BoundColumn, columnsIn, type CompareOp, mayRaise } fro
 import { generated } from './generated.ts';
 import type { KernelContext } from './kernel-context.ts';
 import { runtime } from './kernel-runtime.ts';
+import {
+  both,
+  compareWords,
+  isTextual,
+  opposite,
+  signOf,
+  touchesText,
+  type Words,
+  never,
+  type Rails,
+  type Rep,
+  type Value,
+} from './kernel-text.ts';
 
 /** What the generated code depends on besides the expression. */
 export interface Shape {
@@ -17,24 +30,6 @@ export interface Shape {
   readonly dense: boolean;
   readonly wide: boolean;
 }
-
-/** `int`: an exact integer in a double. `code`: a code of the context's interner of the whole expression. */
-type Rep = 'int' | 'num' | 'big' | 'bool' | 'code';
-
-/** A value as code; `ok` is code that is 1 where the value is not NULL, or null where it never is. */
-interface Value {
-  readonly code: string;
-  readonly ok: string | null;
-  readonly rep: Rep;
-}
-
-/** Code that is 1 (or true) exactly where a condition is true, and exactly where it is false. NULL is neither. */
-interface Rails {
-  readonly isTrue: string;
-  readonly isFalse: string;
-}
-
-const never: Rails = { isTrue: '0', isFalse: '0' };
 
 /** One side of a comparison: a number-like value, or text as bytes (heap, start, end) and as a string. */
 interface Operand {
@@ -134,9 +129,19 @@ export class KernelCode {
         return this.#in(bound);
       case 'in-set':
         return this.#inSet(bound);
+      case 'same-folded': {
+        const { ok, string } = this.#operand(bound.operand);
+        const text = this.#operand(bound.text);
+        const known = both(ok, text.ok);
+        if (known === '0') return never;
+        const wanted = this.#once(`p${this.#site(bound)}u`, `help.folded(${text.string})`);
+        const same = this.#temporary(`${ok === null ? '' : `${ok} && `}help.folded(${string}) === ${wanted}`);
+        return { isTrue: both(known, same), isFalse: both(known, `!${same}`) };
+      }
       case 'like':
         return this.#like(bound);
       case 'literal':
+      case 'constant':
       case 'now':
         throw new AssertionError('constants are parameters by now');
       default: {
@@ -156,11 +161,14 @@ export class KernelCode {
         return this.#arithmetic(bound);
       case 'negate':
         return this.#arithmetic({ kind: 'arithmetic', op: '-', left: zero, right: bound.operand, type: bound.type });
+      case 'function':
+        return this.#function(bound);
       case 'to-number':
         return this.#toNumber(bound.operand);
       case 'case':
         return this.#case(bound, (result) => this.value(result), bound.type);
       case 'literal':
+      case 'constant':
       case 'now':
         throw new AssertionError('constants are parameters by now');
       default: {
@@ -232,6 +240,36 @@ export class KernelCode {
     );
     this.emit(`if (${result} > 9007199254740991 || ${result} < -9007199254740991) throw help.widen;`);
     return this.#held(result, ok, 'int');
+  }
+
+  #function({ name, operands }: Extract<Bound, { kind: 'function' }>): Value {
+    if (name === 'distance') return this.#distance(operands[0]!, operands.slice(1));
+    const values = operands.map((operand) => this.#converted(this.value(operand), name === 'elapsed' ? 'big' : 'num'));
+    if (name === 'known') {
+      const [{ code, ok }] = values as [Value];
+      return this.#held(this.#temporary(ok === null ? code : `${ok} ? ${code} : 0`), null, 'num');
+    }
+    if (name === 'greatest') {
+      const items = values.map(({ code, ok }) => (ok === null ? code : `(${ok} ? ${code} : -Infinity)`));
+      const most = this.#temporary(`Math.max(${items.join(', ')})`);
+      return this.#held(most, values.some(({ ok }) => ok === null) ? null : `(${most} !== -Infinity)`, 'num');
+    }
+    const ok = values.reduce<string | null>((all, value) => both(all, value.ok), null);
+    const result = this.#guarded(ok, `help.${name}(${values.map(({ code }) => code).join(', ')})`, '0');
+    this.emit(`if (${result} - ${result} !== 0) throw help.numberOverflow();`);
+    return this.#held(result, ok, 'num');
+  }
+
+  #distance(from: Bound, to: readonly Bound[]): Value {
+    if (from.kind !== 'column') throw new AssertionError('a distance is from a column');
+    const vector = this.#shape.columns[from.index]!;
+    if (vector.kind !== 'vec') return { code: '0', ok: '0', rep: 'num' };
+    const name = this.#vector(from.index);
+    const point = to.map((bound) => this.#converted(this.value(bound), 'num'));
+    const ok = point.reduce<string | null>((all, value) => both(all, value.ok), this.#ok(from.index));
+    const dims = this.#once(`${name}k`, `columns[${from.index}].dims`);
+    const code = `help.distance(${name}v, i * ${dims}, ${dims}, [${point.map((value) => value.code).join(', ')}])`;
+    return this.#held(this.#guarded(ok, code, '0'), ok, 'num');
   }
 
   #toNumber(operand: Bound): Value {
@@ -558,47 +596,5 @@ export class KernelCode {
   }
 }
 
-/** The low half is signed: an order between two of them takes `>>> 0`. */
-interface Words {
-  readonly high: string;
-  readonly low: string;
-}
-
-function compareWords(left: Words, right: Words, op: CompareOp): string {
-  const equal = `(${left.low} === ${right.low}) & (${left.high} === ${right.high})`;
-  if (op === '=') return `(${equal})`;
-  if (op === '!=') return `(1 - (${equal}))`;
-  const strict = op.slice(0, 1);
-  return `((${left.high} ${strict} ${right.high}) | ((${left.high} === ${right.high}) & (${left.low} >>> 0 ${op} ${right.low} >>> 0)))`;
-}
-
 const zero: Bound = { kind: 'parameter', index: -1, type: 'integer' };
 const zeroValue: Value = { code: '0', ok: null, rep: 'int' };
-
-const opposite: Readonly<Record<CompareOp, CompareOp>> = { '=': '!=', '!=': '=', '<': '>=', '<=': '>', '>': '<=', '>=': '<' };
-
-function both(left: string | null, right: string): string;
-function both(left: string | null, right: string | null): string | null;
-function both(left: string | null, right: string | null): string | null {
-  if (left === null || right === null) return left ?? right;
-  if (left === '0' || right === '0') return '0';
-  return `(${left} & ${right})`;
-}
-
-function signOf(op: CompareOp, strict: boolean): string {
-  if (op === '=') return strict ? '===' : '==';
-  if (op === '!=') return strict ? '!==' : '!=';
-  return op;
-}
-
-function isTextual(bound: Bound): boolean {
-  return bound.type === 'string' || bound.type === 'json';
-}
-
-function touchesText(bound: Bound, columns: readonly Vector[]): boolean {
-  for (const index of columnsIn(bound)) {
-    const kind = columns[index]!.kind;
-    if (kind === 'text' || kind === 'dict') return true;
-  }
-  return false;
-}

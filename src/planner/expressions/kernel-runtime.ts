@@ -2,6 +2,7 @@
 import { compareText } from '../../log/value.ts';
 import { inexactNumber, integerOverflow, numberOverflow } from './evaluate.ts';
 import { LikePattern } from './like.ts';
+import { distance, elapsed, folded, nanoseconds } from './scalar-functions.ts';
 import { phoneticCode } from './phonetic.ts';
 
 /** Thrown by a narrow kernel: the block needs bigints. */
@@ -17,6 +18,12 @@ export const runtime = {
   numberOverflow,
   inexactNumber,
   compareText,
+  exp: Math.exp,
+  abs: Math.abs,
+  elapsed,
+  nanoseconds,
+  distance,
+  folded,
   phoneticCode,
   like: (pattern: string): LikePattern => new LikePattern(pattern),
   likeText: (pattern: LikePattern, text: string): boolean => {

@@ -13,13 +13,15 @@ export class ScanOperator implements Operator {
   /** Number of the column whose later closings a pinned page must not see, or -1. */
   readonly #systemTo: number;
   readonly #systemFrom: number;
+  readonly #width: number;
   #ended = false;
 
   constructor(node: ScanNode, execution: Execution) {
     this.#execution = execution;
     this.#systemTo = execution.pinned === null ? -1 : node.columns.findIndex(({ name }) => name === 'system_to');
     const systemFrom = node.columns.findIndex(({ name }) => name === 'system_from');
-    this.#systemFrom = systemFrom >= 0 ? systemFrom : node.columns.length;
+    this.#width = node.columns.length;
+    this.#systemFrom = systemFrom >= 0 ? systemFrom : this.#width;
     const request = scanRequest(node, execution);
     this.#blocks = request ? execution.snapshot.rows.scan(request) : [].values();
   }
@@ -36,8 +38,8 @@ export class ScanOperator implements Operator {
     if (this.#execution.pinned === null || block.count === 0) return block;
     const count = this.#writtenBefore(block, this.#execution.pinned);
     this.#ended = count < block.count;
-    if (this.#systemTo < 0) return { ...block, count };
-    return { ...block, count, columns: block.columns.with(this.#systemTo, this.#closedBefore(block)) };
+    const columns = this.#systemTo < 0 ? block.columns : block.columns.with(this.#systemTo, this.#closedBefore(block));
+    return { ...block, count, columns: columns.slice(0, this.#width) };
   }
 
   close(): void {

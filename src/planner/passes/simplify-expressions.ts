@@ -50,6 +50,7 @@ function ownFacts(bound: Bound): number {
     case 'arithmetic':
     case 'negate':
     case 'to-number':
+    case 'function':
       return raising;
     default:
       return 0;

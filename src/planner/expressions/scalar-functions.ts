@@ -1,0 +1,31 @@
+/** Functions of numbers that ranking is made of. NULL in, NULL out, but for `greatest` and `known`; infinity is an overflow. */
+import { ServiceError } from '../../errors.ts';
+
+export type ScalarFunction = 'exp' | 'abs' | 'elapsed' | 'nanoseconds' | 'greatest' | 'known' | 'distance';
+
+/** Nanoseconds from an instant to now, 0 for one that is still to come. */
+export function elapsed(now: bigint, instant: bigint): number {
+  return instant >= now ? 0 : Number(now - instant);
+}
+
+export function nanoseconds(seconds: number): number {
+  return seconds * 1e9;
+}
+
+/** Between the vector at `start` and a point. */
+export function distance(values: Float32Array, start: number, dims: number, point: readonly number[]): number {
+  if (point.length !== dims) {
+    throw new ServiceError('REL_INVALID', `DIST has ${point.length} coordinates, the vectors have ${dims}`);
+  }
+  let sum = 0;
+  for (let k = 0; k < dims; k++) {
+    const difference = values[start + k]! - point[k]!;
+    sum += difference * difference;
+  }
+  return Math.sqrt(sum);
+}
+
+/** Text without its case, for comparisons that ignore it. */
+export function folded(text: string): string {
+  return text.toLowerCase();
+}
