@@ -9,12 +9,14 @@ import { statedPurpose } from './headers.ts';
 import { invoke, signalOf } from './invoke.ts';
 
 /** Members in snake case, as the specification has them, or in camel case. Source: specification, "Search", shape A. */
-const typoTolerance = z.strictObject({
-  enabled: z.boolean().optional().describe('true by default'),
-  ...inBothCases('min_word_size', z.int().min(0).max(1_000).optional()),
-  ...inBothCases('disable_on_words', z.array(z.string()).optional()),
-  ...inBothCases('disable_on_attributes', z.array(z.string()).optional()),
-});
+const typoTolerance = z
+  .strictObject({
+    enabled: z.boolean().optional().describe('true by default'),
+    ...inBothCases('min_word_size', z.int().min(0).max(1_000).optional()),
+    ...inBothCases('disable_on_words', z.array(z.string()).optional()),
+    ...inBothCases('disable_on_attributes', z.array(z.string()).optional()),
+  })
+  .refine(...oneSpelling('min_word_size', 'disable_on_words', 'disable_on_attributes'));
 
 export const questionBody = z
   .object({
@@ -23,6 +25,7 @@ export const questionBody = z
     branch: z.string().optional().describe('branch to read; main by default'),
     ...inBothCases('typo_tolerance', typoTolerance.optional()),
   })
+  .refine(...oneSpelling('typo_tolerance'))
   .meta({ id: 'Query' });
 
 export interface Question {
@@ -48,13 +51,10 @@ export async function ask<T>(
   options: AskOptions,
   use: (answer: Answer) => T,
 ): Promise<T> {
-  const { sql, purpose, branch } = question;
+  const { sql, purpose } = question;
   checkText(sql, 'the statement');
   const signal = signalOf(request.raw.socket);
   return invoke(context, request, options.action, purpose, async (invocation) => {
-    if (branch !== undefined && branch !== invocation.caller.branch) {
-      throw new ServiceError('REL_NOT_FOUND', `no branch ${JSON.stringify(branch.slice(0, 128))}`);
-    }
     const answer = await context.planner.query(invocation, {
       sql,
       purpose: statedPurpose(request, purpose),
@@ -66,8 +66,19 @@ export async function ask<T>(
 }
 
 function inBothCases<Name extends string, T extends z.ZodType>(name: Name, type: T): Record<Name | CamelCase<Name>, T> {
-  const camel = name.replaceAll(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
-  return { [name]: type, [camel]: type } as Record<Name | CamelCase<Name>, T>;
+  return { [name]: type, [camelCase(name)]: type } as Record<Name | CamelCase<Name>, T>;
+}
+
+/** A check and what it says: of a member in two spellings neither would be the one that counts. */
+function oneSpelling(...names: readonly string[]): [(value: object) => boolean, string] {
+  return [
+    (value) => !names.some((name) => Object.hasOwn(value, name) && Object.hasOwn(value, camelCase(name))),
+    `${names.join(', ')}: in one spelling each, snake case or camel case`,
+  ];
+}
+
+function camelCase(name: string): string {
+  return name.replaceAll(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
 }
 
 type CamelCase<Name extends string> = Name extends `${infer Head}_${infer Tail}` ? `${Head}${Capitalize<CamelCase<Tail>>}` : Name;
