@@ -55,6 +55,7 @@ import type {
 import { GovernedProofs } from './proofs.ts';
 import { governSnapshot, ScopeCache, sees } from './governed-snapshot.ts';
 import { StorageCap, type Licence } from './tenancy/licence.ts';
+import { receiptedOutcome } from './receipted-outcome.ts';
 import { tenantOf } from './tenancy/organization.ts';
 import { VisibleWrites } from './visible-writes.ts';
 
@@ -266,7 +267,7 @@ class GatedInvocation implements Invocation {
         return rows.provenanceOf(type, systemFrom, [code]) !== undefined;
       },
       positionAt: (systemFrom) => projections.timeline.positionAt(systemFrom),
-      forkOf: async (branch) => projections.branches.branch(branch)?.fork,
+      forkOf: (branch) => projections.branches.branch(branch)?.fork,
     });
   }
 
@@ -367,11 +368,12 @@ class GatedInvocation implements Invocation {
     const { log, projections, settings } = this.#core.parts;
     if (command.kind === 'link-exhibit' && !command.open) this.exhibits().exhibit(command.exhibit);
     const next = log.next();
-    const { drafts, outcome } = projections.decide(command, this.#context(), next);
+    const { drafts, outcome, receiptLeaf } = projections.decide(command, this.#context(), next);
     const acknowledged = drafts.length === 0 ? this.#core.lastAcknowledged : this.#append(drafts, next, options, settings);
     const durability = await acknowledged;
     this.#rowsWritten += outcome.accepted;
-    return { ...outcome, durability };
+    if (receiptLeaf === undefined) return { ...outcome, durability };
+    return { ...outcome, ...(await receiptedOutcome(log, receiptLeaf)), durability, replayed: true };
   }
 
   #append(

@@ -34,7 +34,24 @@ export interface PutRows {
   readonly createType: boolean;
   readonly provenance: Provenance;
   /** Under an idempotency key: a receipt is written with the rows, and a batch that has one already is not written again. */
-  readonly receipt?: { readonly key: string; readonly batch: number; readonly request: string };
+  readonly receipt?: BatchReceipt;
+}
+
+/** One batch of a request under an idempotency key. Batches of a request are put in order, each once. */
+export interface BatchReceipt {
+  /** Lower-case hex SHA-256 over who asked and under which key. */
+  readonly key: string;
+  /** From 0. */
+  readonly batch: number;
+  /** Lower-case hex SHA-256 over all that was asked for up to the end of this batch. */
+  readonly request: string;
+  /** Nothing follows in the request. */
+  readonly last: boolean;
+  /** Index in the request of the batch's first row, and of each of its rows; null: firstIndex, firstIndex + 1, … */
+  readonly firstIndex: number;
+  readonly indexes: Float64Array | null;
+  /** Rows of this stretch of the request that were refused before, by index in the request. */
+  readonly refused: readonly RowRejection[];
 }
 
 /** Soft delete: the rows stop being true now and stay in the store. */
@@ -139,4 +156,6 @@ export interface Outcome {
   /** False when the command changed nothing (a type registered again). */
   readonly changed: boolean;
   readonly durability: 'synced' | 'buffered';
+  /** What an earlier command under the same receipt came to: this one wrote nothing. */
+  readonly replayed?: true;
 }

@@ -13,6 +13,8 @@ import { decideMint, decideRevoke, decideRotate } from './directory/commands.ts'
 import type { Directory } from './directory/projection.ts';
 import { decideLink } from './exhibits/commands.ts';
 import type { Exhibits } from './exhibits/projection.ts';
+import { decideOnce } from './receipts/commands.ts';
+import type { Receipts } from './receipts/projection.ts';
 import { decideDelete, decidePut, decideRemove } from './rows/commands.ts';
 import type { BranchRows } from './rows/branch-rows.ts';
 import type { Rows } from './rows/projection.ts';
@@ -23,6 +25,7 @@ export interface CurrentState {
   readonly catalog: Catalog;
   readonly directory: Directory;
   readonly exhibits: Exhibits;
+  readonly receipts: Receipts;
   readonly rows: Rows;
 }
 
@@ -34,7 +37,11 @@ type Decide<K extends CommandKind> = (
 ) => Decision;
 
 const deciders: { readonly [K in CommandKind]: Decide<K> } = {
-  'put-rows': (command, state, context, next) => decidePut(command, ...onBranch(state, context), context, next),
+  'put-rows': (command, state, context, next) => {
+    const decideRows = (): Decision => decidePut(command, ...onBranch(state, context), context, next);
+    const { receipt } = command;
+    return receipt === undefined ? decideRows() : decideOnce(receipt, state.receipts, decideRows, context, next);
+  },
   'delete-rows': (command, state, context, next) => decideDelete(command, ...onBranch(state, context), context, next),
   'remove-rows': (command, state, context, next) => decideRemove(command, ...onBranch(state, context), context, next),
   'register-type': (command, state, context, next) => decideRegister(command, onBranch(state, context)[0], context, next),

@@ -15,7 +15,9 @@ export interface DecideContext {
 /** `drafts` belong at `next`, in this order, in one append of the same turn. */
 export interface Decision {
   readonly drafts: readonly EntryDraft[];
-  readonly outcome: Omit<Outcome, 'durability'>;
+  readonly outcome: Omit<Outcome, 'durability' | 'replayed'>;
+  /** The command was done before, and this entry holds what it came to. */
+  readonly receiptLeaf?: number;
 }
 
 /** How much of a long reply is listed. */

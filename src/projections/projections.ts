@@ -13,6 +13,7 @@ import { Directory } from './directory/projection.ts';
 import { Exhibits } from './exhibits/projection.ts';
 import type { Projection } from './projection.ts';
 import { Projector } from './projector.ts';
+import { Receipts } from './receipts/projection.ts';
 import { RemovedKeys } from './removed-keys/projection.ts';
 import type { Timeline } from '../log/timeline.ts';
 import type { ColumnType } from '../log/value.ts';
@@ -37,6 +38,7 @@ export class Projections {
   readonly catalogHistory = new CatalogHistory();
   readonly directory = new Directory();
   readonly exhibits = new Exhibits();
+  readonly receipts = new Receipts();
   readonly rows = new Rows(this.timeline);
   readonly removedKeys = new RemovedKeys();
   readonly projector: Projector;
@@ -52,6 +54,7 @@ export class Projections {
       this.catalogHistory,
       this.directory,
       this.exhibits,
+      this.receipts,
       this.rows,
       this.removedKeys,
       ...(options.more ?? []),

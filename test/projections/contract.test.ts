@@ -11,6 +11,6 @@ const committed = histories(20).map((history): readonly CommittedEntry[] => {
   return store.entries;
 });
 
-for (const name of ['temporal', 'branches', 'catalog', 'catalog-history', 'directory', 'exhibits', 'rows']) {
+for (const name of ['temporal', 'branches', 'catalog', 'catalog-history', 'directory', 'exhibits', 'receipts', 'rows']) {
   projectionContract({ name, fresh: () => freshProjections().projector, histories: committed });
 }

@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { ServiceError } from '../../src/errors.ts';
 import type { PropertyDefinition, TokenRecord } from '../../src/log/entry.ts';
 import type { ColumnType } from '../../src/log/value.ts';
-import type { Command } from '../../src/projections/command.ts';
+import type { Command, PutRows } from '../../src/projections/command.ts';
 import { batchOf, START, type Store } from './store.ts';
 
 export interface Step {
@@ -103,8 +103,25 @@ const puts = fc
     };
   });
 
+/** The same puts under a few keys: most follow the batch before, some come again, some are of another request. */
+const receiptedPuts = fc
+  .record({
+    put: puts,
+    key: fc.constantFrom('1'.repeat(64), '2'.repeat(64)),
+    batch: fc.constantFrom(0, 0, 1, 2),
+    request: fc.constantFrom('a'.repeat(64), 'b'.repeat(64)),
+    last: fc.boolean(),
+  })
+  .map(
+    ({ put, ...receipt }): Command => ({
+      ...(put as PutRows),
+      receipt: { ...receipt, firstIndex: 10, indexes: null, refused: [] },
+    }),
+  );
+
 const rowCommands = fc.oneof(
   { weight: 8, arbitrary: puts },
+  { weight: 2, arbitrary: receiptedPuts },
   {
     weight: 2,
     arbitrary: fc.record({

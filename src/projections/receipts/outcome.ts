@@ -1,0 +1,49 @@
+/** What a receipt keeps of an outcome, as JSON: everything that the reply to the request is made of. i64 as strings. */
+import { ServiceError } from '../../errors.ts';
+import type { Outcome, RowRejection } from '../command.ts';
+
+type Kept = Pick<
+  Outcome,
+  'accepted' | 'rejected' | 'errors' | 'ids' | 'idsTruncated' | 'systemFrom' | 'systemFromLast' | 'changed'
+>;
+
+interface Text extends Omit<Kept, 'systemFrom' | 'systemFromLast'> {
+  readonly last: boolean;
+  readonly systemFrom: string;
+  readonly systemFromLast: string;
+}
+
+export function outcomeText(outcome: Kept, last: boolean): string {
+  const { accepted, rejected, errors, ids, idsTruncated, systemFrom, systemFromLast, changed } = outcome;
+  const text: Text = {
+    last,
+    accepted,
+    rejected,
+    errors: errors.map(({ index, code, detail }): RowRejection => ({ index, code, detail })),
+    ids,
+    idsTruncated,
+    systemFrom: systemFrom.toString(),
+    systemFromLast: systemFromLast.toString(),
+    changed,
+  };
+  return JSON.stringify(text);
+}
+
+/** Throws REL_STORAGE for what no receipt holds. */
+export function readOutcome(text: string): Kept {
+  try {
+    const { last: _last, systemFrom, systemFromLast, ...rest } = JSON.parse(text) as Text;
+    return { ...rest, systemFrom: BigInt(systemFrom), systemFromLast: BigInt(systemFromLast) };
+  } catch (cause) {
+    throw new ServiceError('REL_STORAGE', 'the outcome in a receipt is malformed', { cause });
+  }
+}
+
+/** Total: an outcome that is not JSON ends nothing. */
+export function isLast(text: string): boolean {
+  try {
+    return (JSON.parse(text) as Partial<Text> | null)?.last === true;
+  } catch {
+    return false;
+  }
+}
