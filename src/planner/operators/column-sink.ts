@@ -98,8 +98,10 @@ export class ColumnSink {
       this.#growOffsets();
       return { kind: 'text', offsets: this.#offsets, heap: this.#heap, nulls: this.#nulls };
     }
-    const values = this.#values;
-    if (values === null) return { kind: 'null' };
+    if (this.#values === null) return { kind: 'null' };
+    // NULLs at the end have taken no room yet, and whoever reads rows in any order reads what lies below them too.
+    const values = grown(this.#values, this.#length * (this.#values instanceof Float32Array ? this.#dims : 1));
+    this.#values = values;
     if (values instanceof BigInt64Array) return { kind: 'i64', values, nulls: this.#nulls };
     if (values instanceof Float64Array) return { kind: 'f64', values, nulls: this.#nulls };
     if (values instanceof Uint8Array) return { kind: 'bool', values, nulls: this.#nulls };
