@@ -14,6 +14,7 @@ import { bulkIngest } from './measures/bulk-ingest.ts';
 import { commits } from './measures/commits.ts';
 import { pointRead } from './measures/point-read.ts';
 import { replayVerify } from './measures/replay-verify.ts';
+import { tpch } from './measures/tpch.ts';
 import { Postgres } from './peers/postgres.ts';
 import { Sqlite } from './peers/sqlite.ts';
 import { clientCore, serverCore } from './processes.ts';
@@ -25,6 +26,7 @@ const measures: Readonly<Record<string, Measure>> = {
   'point-read': pointRead,
   'as-of-aggregate': asOfAggregate,
   'replay-verify': replayVerify,
+  tpch,
 };
 
 const usage = `npm run bench -- [--quick] [--only ${Object.keys(measures).join(',')}] [--rows n] [--directory path] [--output file]`;

@@ -37,6 +37,18 @@ export class DuckDb {
     return { seconds, groups: rows.map(([category, sum, count]) => [String(category), Number(sum), Number(count)] as const) };
   }
 
+  /** Runs a statement that makes a table. */
+  async import(sql: string): Promise<void> {
+    await this.#connection.run(sql);
+    await this.#connection.run('CHECKPOINT');
+  }
+
+  /** Rows of an answer; 64-bit and decimal values as numbers. */
+  async rows(sql: string): Promise<(string | number | null)[][]> {
+    const rows = (await this.#connection.runAndReadAll(sql)).getRows();
+    return rows.map((row) => row.map((cell) => (cell === null || typeof cell === 'string' ? cell : Number(cell))));
+  }
+
   close(): void {
     this.#connection.closeSync();
   }

@@ -34,6 +34,27 @@ export class Sqlite {
     return count / (await this.#run(script));
   }
 
+  /** A database made by a script, and how to ask it: rows, and milliseconds by its own clock after one unmeasured run. */
+  async import(script: string): Promise<(sql: string, runs: number) => Promise<SqliteRun>> {
+    const file = join(this.#directory, 'tpch.sqlite');
+    rmSync(file, { force: true });
+    await mustRun(['sqlite3', file], { input: Buffer.from(`PRAGMA synchronous=OFF;\n${script}ANALYZE;\n`) });
+    return async (sql, runs) => {
+      const question = `${sql.replaceAll('\n', ' ')};\n`;
+      const command = pinned(serverCore, ['sqlite3', '-json', file]);
+      // Its page cache holds the whole database, as its competitors do.
+      const repeated =
+        '.output /dev/null\n' + `${question}.timer on\n` + question.repeat(runs) + `.timer off\n.output stdout\n${question}`;
+      const { stdout } = await mustRun(command, {
+        input: Buffer.from(`PRAGMA cache_size=-1000000;\n.output stdout\n${repeated}`),
+      });
+      const samples = [...stdout.matchAll(/Run Time: real ([\d.]+)/g)].map(([, seconds]) => Number(seconds) * 1000);
+      const json = stdout.slice(stdout.indexOf('[{'));
+      const rows = (JSON.parse(json) as Record<string, string | number | null>[]).map((row) => Object.values(row));
+      return { samples, rows };
+    };
+  }
+
   /** Seconds of a script, the time of an empty one taken off. */
   async #run(script: string): Promise<number> {
     const timed = async (text: string): Promise<number> => {
@@ -45,6 +66,11 @@ export class Sqlite {
     const empty = await timed('');
     return (await timed(script)) - empty;
   }
+}
+
+export interface SqliteRun {
+  readonly samples: readonly number[];
+  readonly rows: readonly (string | number | null)[][];
 }
 
 const columnsSql = orderColumns.map((name) => (name === 'id' ? 'id TEXT PRIMARY KEY' : name)).join(', ');

@@ -1,0 +1,88 @@
+/** A whole store in the bench's own process: log in memory, gate and planner as in production, no door. */
+import { systemClock, systemRandom } from '../src/clock.ts';
+import { loadSettings } from '../src/config.ts';
+import type { Caller } from '../src/governance/caller.ts';
+import type { Invocation } from '../src/governance/gate-contract.ts';
+import { MemoryDisk } from '../src/log/memory-disk.ts';
+import type { ColumnType } from '../src/log/value.ts';
+import { readIngest } from '../src/planner/formats/ingest-reader.ts';
+import type { Answer } from '../src/planner/planner-contract.ts';
+import { Service } from '../src/service.ts';
+import { raisedLimits } from './annals-server.ts';
+
+const analyst: Caller = {
+  principal: 'bench',
+  credential: 'token',
+  tokenId: null,
+  tenant: null,
+  path: null,
+  roles: [],
+  attributes: {},
+  purposes: [],
+  door: 'http',
+  branch: 'main',
+};
+
+export class AnnalsStore {
+  readonly #service: Service;
+
+  private constructor(service: Service) {
+    this.#service = service;
+  }
+
+  static async open(): Promise<AnnalsStore> {
+    const env = { SERVICE_IN_MEMORY: 'true', ...raisedLimits };
+    const service = await Service.open({
+      settings: loadSettings({ env, workingDirectory: '/nowhere', homeDirectory: '/nowhere' }),
+      disk: new MemoryDisk(),
+      clock: systemClock,
+      random: systemRandom,
+      version: 'bench',
+      say: () => undefined,
+    });
+    return new AnnalsStore(service);
+  }
+
+  async register(name: string, columns: Readonly<Record<string, ColumnType>>, primaryKey: string | null): Promise<void> {
+    const plain = { required: false, masked: false, indexed: false, subject: false, dims: 0 };
+    const properties = Object.fromEntries(Object.entries(columns).map(([column, type]) => [column, { ...plain, type }]));
+    await this.#invoke('schema', (invocation) =>
+      invocation.submit({ kind: 'register-type', name, properties, primaryKey, graphTriggers: [] }),
+    );
+  }
+
+  /** Rows accepted of NDJSON. */
+  async ingest(type: string, lines: Iterable<Buffer>): Promise<number> {
+    const chunks = async function* (): AsyncGenerator<Uint8Array> {
+      yield* lines;
+    };
+    return this.#invoke('ingest', async (invocation) => {
+      const definition = invocation.snapshot().catalog.type(type) ?? null;
+      let accepted = 0;
+      for await (const batch of readIngest(chunks(), { definition, batchRows: 5_000, batchBytes: 1 << 22 })) {
+        const outcome = await invocation.submit({
+          kind: 'put-rows',
+          type,
+          rows: batch.rows,
+          atomic: true,
+          createType: false,
+          provenance: { source: 'bench', method: 'ingest', confidence: 1, derivedFrom: null },
+        });
+        accepted += outcome.accepted;
+      }
+      return accepted;
+    });
+  }
+
+  query(sql: string): Promise<Answer> {
+    return this.#invoke('query', (invocation) => this.#service.planner.query(invocation, { sql }));
+  }
+
+  async close(): Promise<void> {
+    await this.#service.close();
+  }
+
+  #invoke<T>(action: 'query' | 'ingest' | 'schema', run: (invocation: Invocation) => Promise<T>): Promise<T> {
+    return this.#service.gate.invoke(analyst, { action, purpose: null, correlationId: 'bench' }, run);
+  }
+}
