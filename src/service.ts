@@ -102,6 +102,7 @@ export class Service {
       },
       yieldTurn,
       standing: { watch: this.watch },
+      pinnedBranches: settings.SERVICE_PINNED_NAMESPACES ?? [],
     });
     this.authenticator = new Authenticator({
       directory: projections.directory,

@@ -1,4 +1,5 @@
 /** Statements that are no query: each has its own action at the gate, and answers with rows that say what it did. */
+import { forkBranch } from './branch-control.ts';
 import type { ControlRequest } from './control-request.ts';
 import { explainReplay } from './exhibits/replay.ts';
 import { watch } from './standing/watch-control.ts';
@@ -13,7 +14,7 @@ export async function runControl(request: ControlRequest): Promise<Answer> {
 }
 
 const controls: { readonly [W in ControlWhat]: Control } = {
-  branch: needs('BRANCH', 'branches'),
+  branch: forkBranch,
   'register-lookup': needs('REGISTER LOOKUP', 'lookup tables'),
   'create-materialized-view': needs('CREATE MATERIALIZED VIEW', 'materialized views'),
   watch,

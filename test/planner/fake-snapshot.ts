@@ -62,6 +62,7 @@ export class FakeStore {
       },
       rows: this.#reader(),
       removals: { removedAfter: () => [] },
+      views: [],
     };
   }
 

@@ -30,6 +30,7 @@ export type HttpSettings = Pick<
   | 'SERVICE_ERRORS_BASE'
   | 'SERVICE_BODY_LIMIT_MB'
   | 'SERVICE_DRAIN_TIMEOUT_SECS'
+  | 'SERVICE_PINNED_NAMESPACES'
 >;
 
 export interface LogLine {

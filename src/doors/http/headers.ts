@@ -8,6 +8,7 @@ const single: ReadonlySet<string> = new Set([
   'x-organization-id',
   'x-service-purpose',
   'x-service-durability',
+  'x-service-branch',
   'content-type',
   'content-encoding',
 ]);
@@ -43,6 +44,27 @@ export function statedPurpose(request: FastifyRequest, field: string | undefined
     throw new ServiceError('REL_INVALID', 'the request and its x-service-purpose header state different purposes');
   }
   return field ?? header;
+}
+
+/**
+ * The branch that a request names: by a `branch` field of its body, by `?branch=`, or by the header; null when by none.
+ * Ways that differ are refused, not ranked.
+ */
+export function statedBranch(request: FastifyRequest): string | null {
+  const stated: string[] = [];
+  const header = headerText(request, 'x-service-branch');
+  if (header !== null) stated.push(header);
+  const url = request.raw.url ?? '';
+  const query = url.indexOf('?');
+  if (query >= 0) stated.push(...new URLSearchParams(url.slice(query + 1)).getAll('branch'));
+  const { body } = request;
+  if (typeof body === 'object' && body !== null && Object.hasOwn(body, 'branch')) {
+    const field = (body as { readonly branch: unknown }).branch;
+    if (typeof field === 'string') stated.push(field);
+  }
+  const [first, ...others] = stated;
+  if (others.some((other) => other !== first)) throw new ServiceError('REL_INVALID', 'the request names different branches');
+  return first ?? null;
 }
 
 /** True when this write asks for its own fsync. */

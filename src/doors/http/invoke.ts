@@ -4,7 +4,7 @@ import { assert } from '../../errors.ts';
 import type { Caller } from '../../governance/caller.ts';
 import type { Action, Invocation } from '../../governance/gate-contract.ts';
 import type { FastifyRequest, HttpContext } from './context.ts';
-import { statedPurpose } from './headers.ts';
+import { statedBranch, statedPurpose } from './headers.ts';
 
 /**
  * Runs one invocation under the request's caller. Every route passes here exactly once, so each leaves one access record.
@@ -17,11 +17,15 @@ export function invoke<T>(
   purposeField: string | undefined,
   run: (invocation: Invocation) => Promise<T>,
 ): Promise<T> {
-  const caller = callerOf(request);
+  const caller = onBranch(callerOf(request), statedBranch(request));
   assert(!request.recorded, 'a request enters the gate once');
   const purpose = statedPurpose(request, purposeField);
   request.recorded = true;
   return context.gate.invoke(caller, { action, purpose, correlationId: request.id }, run);
+}
+
+function onBranch(caller: Caller, branch: string | null): Caller {
+  return branch === null || branch === caller.branch ? caller : { ...caller, branch };
 }
 
 export function callerOf(request: FastifyRequest): Caller {

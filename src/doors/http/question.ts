@@ -1,6 +1,5 @@
 /** What the routes that answer questions share: the body they take, and the one step from a question to its answer. */
 import { z } from 'zod';
-import { ServiceError } from '../../errors.ts';
 import type { Action } from '../../governance/gate-contract.ts';
 import { checkText } from '../../log/value.ts';
 import type { Answer } from '../../planner/planner-contract.ts';

@@ -25,6 +25,7 @@ import { describeRoutes } from './openapi.ts';
 import { problemOf, problemType, toServiceError } from './problem.ts';
 import { RouteTable } from './route-table.ts';
 import { registerAudit } from './routes/audit.ts';
+import { registerBranches } from './routes/branches.ts';
 import { registerExhibits } from './routes/exhibits.ts';
 import { registerExport } from './routes/export.ts';
 import { registerIngest } from './routes/ingest.ts';
@@ -34,6 +35,7 @@ import { registerQuery } from './routes/query.ts';
 import { registerQueryStream } from './routes/query-stream.ts';
 import { registerSchema } from './routes/schema.ts';
 import { registerSystem } from './routes/system.ts';
+import { registerWatch } from './routes/watch.ts';
 import { registerAdminTokens, registerOwnTokens } from './routes/tokens.ts';
 
 /** How long a client may take: slow ones are cut off, slow queries are the planner's business. */
@@ -63,10 +65,12 @@ export async function createHttpDoor(options: HttpDoorOptions): Promise<HttpDoor
   await describeRoutes(data, context);
   registerQuery(data, context);
   registerQueryStream(data, context);
+  registerWatch(data, context);
   registerExport(data, context);
   await registerIngest(data, context);
   registerExhibits(data, context);
   registerSchema(data, context);
+  registerBranches(data, context);
   registerAudit(data, context);
   registerProof(data, context);
   registerOwnTokens(data, context);
@@ -115,6 +119,8 @@ export async function createHttpDoor(options: HttpDoorOptions): Promise<HttpDoor
 async function closeListeners(context: HttpContext, listeners: readonly App[]): Promise<void> {
   const closed = new AbortController();
   context.bodies.stopDiscarding();
+  // Streams have no end of their own.
+  context.watch.close();
   const closing = Promise.all(listeners.map((app) => app.close())).finally(() => closed.abort());
   await context.clock.sleep(context.settings.SERVICE_DRAIN_TIMEOUT_SECS * 1000, closed.signal);
   if (!closed.signal.aborted) for (const app of listeners) (app.server as Server).closeAllConnections();

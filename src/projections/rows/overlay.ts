@@ -107,6 +107,17 @@ export class Inherited {
     return this.#overlays.some(({ overlay }) => overlay.touched(segment.firstRow >>> 16) !== undefined);
   }
 
+  /** Rows of a segment that some overlay has an entry for, ascending. */
+  changed(segment: Segment): number[] {
+    const rows: number[] = [];
+    for (let word = 0; word < SEGMENT_ROWS >>> 5; word++) {
+      let bits = 0;
+      for (const { overlay } of this.#overlays) bits |= overlay.touched(segment.firstRow >>> 16)?.[word] ?? 0;
+      for (; bits !== 0; bits &= bits - 1) rows.push((word << 5) + 31 - Math.clz32(bits & -bits));
+    }
+    return rows;
+  }
+
   /** Of first .. end-1, or of `rows`, those that are not hidden and, given a bound, not closed below it; null: all of first .. end-1. */
   keep(segment: Segment, rows: Int32Array | null, first: number, end: number, openAt: number | null): Int32Array | null {
     const bits = this.#overlays.flatMap(({ overlay }) => overlay.touched(segment.firstRow >>> 16) ?? []);

@@ -87,6 +87,7 @@ export class DoorWorld {
         SERVICE_ERRORS_BASE: 'urn:test:errors',
         SERVICE_BODY_LIMIT_MB: 1,
         SERVICE_DRAIN_TIMEOUT_SECS: 5,
+        SERVICE_PINNED_NAMESPACES: ['pinned'],
       },
       gate: this.#gate(),
       planner: this.#planner(),

@@ -94,6 +94,7 @@ describe('draining', () => {
     SERVICE_ADMIN_BIND: '127.0.0.1:0',
     SERVICE_ERRORS_BASE: 'urn:test:errors',
     SERVICE_BODY_LIMIT_MB: 1,
+    SERVICE_PINNED_NAMESPACES: [],
   } as const;
 
   test('work in hand is answered, new connections are not taken', async () => {
@@ -154,6 +155,7 @@ test('a port that is taken fails the start and leaves nothing open', async () =>
     SERVICE_ERRORS_BASE: 'urn:test:errors',
     SERVICE_BODY_LIMIT_MB: 1,
     SERVICE_DRAIN_TIMEOUT_SECS: 1,
+    SERVICE_PINNED_NAMESPACES: [],
   } as const;
   await expect(second.open({ settings: taken })).rejects.toThrow(/EADDRINUSE/);
   await first.close();

@@ -121,14 +121,27 @@ describe('POST /query', () => {
     }
   });
 
-  test('main is the only branch', async () => {
-    expect((await ask({ sql: 'SELECT 1', branch: 'main' })).status).toBe(200);
-    const reply = await ask({ sql: 'SELECT 1', branch: 'draft' });
-    expect([reply.status, reply.json['type'], world.records.at(-1)?.code]).toEqual([
-      404,
-      'urn:test:errors/REL_NOT_FOUND',
-      'REL_NOT_FOUND',
-    ]);
+  test('a branch is named by field, parameter or header, and they agree', async () => {
+    const branchOf = async (path: string, field?: string, header?: string): Promise<unknown> => {
+      const body = { sql: 'SELECT 1', ...(field === undefined ? {} : { branch: field }) };
+      const reply = await world.call('POST', path, body, header === undefined ? {} : { 'x-service-branch': header });
+      return reply.status === 200 ? world.records.at(-1)!.caller.branch : reply.json['type'];
+    };
+    expect(await branchOf('/query')).toBe('main');
+    expect(await branchOf('/query', 'dev')).toBe('dev');
+    expect(await branchOf('/query?branch=dev')).toBe('dev');
+    expect(await branchOf('/query', undefined, 'dev')).toBe('dev');
+    expect(await branchOf('/query?branch=d%C3%A9v', 'dév', Buffer.from('dév').toString('latin1'))).toBe('dév');
+    for (const [path, field, header] of [
+      ['/query?branch=dev', 'other', undefined],
+      ['/query?branch=dev', undefined, 'other'],
+      ['/query', 'dev', 'other'],
+      ['/query?branch=dev&branch=other', undefined, undefined],
+      ['/query?branch=dev', 'dev', 'main'],
+    ] as const) {
+      expect(await branchOf(path, field, header)).toBe('urn:test:errors/REL_INVALID');
+      expect(world.records.at(-1)!.code).toBe('REL_INVALID');
+    }
   });
 });
 

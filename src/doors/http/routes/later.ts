@@ -7,7 +7,6 @@ type Row = readonly [methods: string, ...urls: string[]];
 
 /** Source: specification, "Endpoints". Methods are separated by blanks. */
 const dataRoutes: readonly Row[] = [
-  ['GET', '/watch/stream'],
   ['POST', '/search', '/multi-search', '/nl_query'],
   ['POST', '/rag/ingest', '/ingest/media'],
   ['GET', '/rag/ingest/:task_id'],
@@ -20,9 +19,7 @@ const dataRoutes: readonly Row[] = [
   ['GET', '/mcp/tools', '/mcp/sessions'],
   ['POST', '/graphql'],
   ['GET POST', '/sparql'],
-  ['POST', '/v1/namespaces/:name/branch', '/lookup/register'],
-  ['GET', '/schema/branches'],
-  ['POST DELETE', '/schema/branches/:name'],
+  ['POST', '/lookup/register'],
   ['GET POST', '/tenants', '/api/v1/tenants', '/rules'],
   ['GET', '/tenants/me', '/tenants/:id/usage', '/jobs'],
   ['GET PATCH DELETE', '/tenants/:id'],

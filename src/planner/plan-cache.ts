@@ -1,0 +1,36 @@
+/** Plans by key, least recently used out first. Pinned branches have a part of it to themselves, which no other can use up. */
+import { LRUCache } from 'lru-cache';
+
+export interface PlanCacheOptions {
+  readonly plansMax: number;
+  /** Branches by their exact names. */
+  readonly pinned: ReadonlySet<string>;
+}
+
+/** Of the whole, for all pinned branches together. */
+const pinnedShare = 1 / 4;
+
+export class PlanCache<Plan extends object> {
+  readonly #pinned: ReadonlySet<string>;
+  readonly #shared: LRUCache<string, Plan>;
+  readonly #reserved: LRUCache<string, Plan>;
+
+  constructor({ plansMax, pinned }: PlanCacheOptions) {
+    const reserved = pinned.size === 0 ? 0 : Math.ceil(plansMax * pinnedShare);
+    this.#pinned = pinned;
+    this.#shared = new LRUCache({ max: plansMax - reserved });
+    this.#reserved = new LRUCache({ max: Math.max(1, reserved) });
+  }
+
+  get(branch: string, key: string): Plan | undefined {
+    return this.#of(branch).get(key);
+  }
+
+  set(branch: string, key: string, plan: Plan): void {
+    this.#of(branch).set(key, plan);
+  }
+
+  #of(branch: string): LRUCache<string, Plan> {
+    return this.#pinned.has(branch) ? this.#reserved : this.#shared;
+  }
+}
