@@ -43,6 +43,8 @@ export function governSnapshot(paths: AccessPaths, grant: Grant, scopes: ScopeCa
     catalog: new GovernedCatalog(paths.catalog),
     rows: new GovernedRows(paths.rows, scope),
     removals: governRemovals(paths.removals, grant.caller.path),
+    // What is made for a path is made for those below it.
+    views: paths.views.filter(({ owner }) => sees(owner, grant.caller.path)),
   };
 }
 

@@ -109,6 +109,18 @@ export interface RemovalReader {
   removedAfter(type: string, instant: bigint): readonly Removal[];
 }
 
+/** A materialized view as it was made. */
+export interface ViewRecord {
+  readonly name: string;
+  /** The SELECT, as written. */
+  readonly sql: string;
+  readonly refreshSecs: number;
+  /** Organisation path of its maker. */
+  readonly owner: string | null;
+  /** Of its entry. */
+  readonly position: number;
+}
+
 export interface CatalogReader {
   type(name: string): TypeDefinition | undefined;
   /** By name, in codepoint order. */
@@ -187,4 +199,6 @@ export interface AccessPaths {
   readonly catalog: CatalogReader;
   readonly rows: RowReader;
   readonly removals: RemovalReader;
+  /** Views that can be named: of the caller's own path and of those above it. */
+  readonly views: readonly ViewRecord[];
 }

@@ -1,8 +1,7 @@
 /** From command kind to the decide function of the projection that owns it: a new kind does not compile without one. */
-import { ServiceError } from '../errors.ts';
 import type { NextPlace } from '../log/log-store.ts';
 import { mainBranch } from '../log/branches.ts';
-import type { CatalogReader } from './access-paths.ts';
+import type { CatalogReader, ViewRecord } from './access-paths.ts';
 import { decideDeleteBranch, decideFork, unknownBranch } from './branches/commands.ts';
 import type { Branches } from './branches/projection.ts';
 import { decideEvolve, decideRegister } from './catalog/commands.ts';
@@ -18,6 +17,8 @@ import type { Receipts } from './receipts/projection.ts';
 import { decideDelete, decidePut, decideRemove } from './rows/commands.ts';
 import type { BranchRows } from './rows/branch-rows.ts';
 import type { Rows } from './rows/projection.ts';
+import { decideCreateView } from './views/commands.ts';
+import type { Views } from './views/projection.ts';
 
 /** What has been applied, acknowledged or not: two writes of one commit group see each other. */
 export interface CurrentState {
@@ -27,6 +28,7 @@ export interface CurrentState {
   readonly exhibits: Exhibits;
   readonly receipts: Receipts;
   readonly rows: Rows;
+  readonly views: Views;
 }
 
 type Decide<K extends CommandKind> = (
@@ -51,7 +53,8 @@ const deciders: { readonly [K in CommandKind]: Decide<K> } = {
   'revoke-token': (command, { directory }, context, next) => decideRevoke(command, directory, onMain(context), next),
   'fork-branch': (command, { branches }, context, next) => decideFork(command, branches, context, next),
   'delete-branch': (command, { branches }, context, next) => decideDeleteBranch(command, branches, context, next),
-  'create-view': refuse,
+  'create-view': (command, state, context, next) =>
+    decideCreateView(command, ...viewsOn(state, context), context, next),
   'link-exhibit': (command, { exhibits }, context, next) => decideLink(command, exhibits, context, next),
 };
 
@@ -68,8 +71,10 @@ function onMain(context: DecideContext): DecideContext {
   return { ...context, entry: { ...context.entry, branch: mainBranch } };
 }
 
-function refuse(command: Command): never {
-  throw new ServiceError('REL_NOT_IMPLEMENTED', `${command.kind} is not implemented`);
+function viewsOn({ branches, catalog, views }: CurrentState, { entry }: DecideContext): [CatalogReader, readonly ViewRecord[]] {
+  const branch = branches.idOf(entry.branch);
+  if (branch === undefined) throw unknownBranch(entry.branch);
+  return [catalog.on(branch), views.on(branch)];
 }
 
 /** Pure: nothing changes until the drafts are appended and applied. Throws the ServiceError that refuses a command. */

@@ -21,6 +21,7 @@ import { Rows } from './rows/projection.ts';
 import { RowsOfThen } from './rows/rows-of-then.ts';
 import { takeSnapshot } from './snapshot.ts';
 import { Temporal } from './temporal/projection.ts';
+import { Views } from './views/projection.ts';
 
 export interface ProjectionsOptions {
   /** UUIDv7 text for a row that brings no key. */
@@ -41,6 +42,7 @@ export class Projections {
   readonly receipts = new Receipts();
   readonly rows = new Rows(this.timeline);
   readonly removedKeys = new RemovedKeys();
+  readonly views = new Views();
   readonly projector: Projector;
   readonly #options: ProjectionsOptions;
 
@@ -57,6 +59,7 @@ export class Projections {
       this.receipts,
       this.rows,
       this.removedKeys,
+      this.views,
       ...(options.more ?? []),
     ]);
   }
@@ -67,7 +70,7 @@ export class Projections {
 
   /** Throws REL_NOT_FOUND for an unknown branch. */
   snapshot(basis: Basis, branch: string): AccessPaths {
-    return takeSnapshot(this.branches, this.catalog, this.rows, this.removedKeys.reader(branch, basis.position), basis, branch);
+    return takeSnapshot(this.branches, this.catalog, this.rows, this.removedKeys.reader(branch, basis.position), this.views, basis, branch);
   }
 
   /** What was read at an instant that some snapshot had: its rows, under the column types of then. */

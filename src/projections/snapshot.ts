@@ -5,6 +5,7 @@ import { unknownBranch } from './branches/commands.ts';
 import type { Branches } from './branches/projection.ts';
 import type { Catalog } from './catalog/projection.ts';
 import type { Rows } from './rows/projection.ts';
+import type { Views } from './views/projection.ts';
 
 /**
  * The catalog is that of now: a definition only ever widens, so what a snapshot stored earlier still reads under it, and
@@ -16,6 +17,7 @@ export function takeSnapshot(
   catalog: Catalog,
   rows: Rows,
   removals: RemovalReader,
+  views: Views,
   basis: Basis,
   branch: string,
 ): AccessPaths {
@@ -30,5 +32,6 @@ export function takeSnapshot(
     catalog: types,
     rows: rows.branchReader(branchId, basis.position, types),
     removals,
+    views: views.on(branchId).filter(({ position }) => position < basis.position),
   };
 }

@@ -175,6 +175,7 @@ export class FakeState implements GovernedState {
       instant: basis.instant,
       catalog: { type: (name) => this.types.find((type) => type.name === name), types: () => this.types, ontologyVersion: 1 },
       removals: { removedAfter: () => [] },
+      views: [],
       rows: {
         scan: (request) => this.#blocks(request),
         estimate: (request) => ({ access: 'live', rows: this.#visible(request).length, segments: 1 }),

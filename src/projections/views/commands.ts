@@ -1,0 +1,35 @@
+/** CREATE MATERIALIZED VIEW to an entry. */
+import { ServiceError } from '../../errors.ts';
+import type { NextPlace } from '../../log/log-store.ts';
+import { checkIdentifier, checkText } from '../../log/value.ts';
+import type { CatalogReader, ViewRecord } from '../access-paths.ts';
+import type { CreateView } from '../command.ts';
+import { type DecideContext, type Decision, decideOne } from '../decision.ts';
+
+const refreshSecsMax = 31_536_000;
+const viewsMax = 1_000;
+
+/** `views` are those of the branch. Types are everybody's, so their names are taken; another path's views are not told of. */
+export function decideCreateView(
+  command: CreateView,
+  catalog: CatalogReader,
+  views: readonly ViewRecord[],
+  context: DecideContext,
+  next: NextPlace,
+): Decision {
+  const { name, sql, refreshSecs } = command;
+  checkIdentifier(name, 'the name of a view');
+  checkText(sql, 'the query of a view');
+  if (!Number.isInteger(refreshSecs) || refreshSecs < 1 || refreshSecs > refreshSecsMax) {
+    throw new ServiceError('REL_INVALID', `REFRESH INCREMENTAL EVERY takes 1 to ${refreshSecsMax} seconds`);
+  }
+  if (catalog.type(name) !== undefined) throw new ServiceError('REL_CONFLICT', `${JSON.stringify(name)} is a type`);
+  const own = views.filter(({ owner }) => owner === context.entry.path);
+  const existing = own.find((view) => view.name === name);
+  if (existing !== undefined) {
+    if (existing.sql === sql && existing.refreshSecs === refreshSecs) return decideOne('create-view', name, [], next);
+    throw new ServiceError('REL_CONFLICT', `the view ${JSON.stringify(name)} exists with another definition`);
+  }
+  if (own.length >= viewsMax) throw new ServiceError('REL_CONFLICT', `an organisation path has at most ${viewsMax} views`);
+  return decideOne('create-view', name, [{ context: context.entry, body: { kind: 'view', name, sql, refreshSecs } }], next);
+}
