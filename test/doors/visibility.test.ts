@@ -3,6 +3,9 @@
  * who may see it and by nobody else. Every pair of built doors gets every relation of reader to writer; a door that is
  * built without a driver here fails the first test.
  */
+import { tableFromIPC } from 'apache-arrow';
+import { parquetReadObjects } from 'hyparquet';
+import { compressors } from 'hyparquet-compressors';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { doors } from '../../src/doors/doors.ts';
 import { StoreWorld } from './http/store-world.ts';
@@ -21,6 +24,39 @@ const scoped = (path: string | null): Record<string, string> => (path === null ?
 const keysOf = async (world: StoreWorld, sql: string, path: string | null): Promise<string[]> =>
   (await world.rows(sql, scoped(path))).map((row) => row['_pk'] as string).sort();
 
+async function fetched(world: StoreWorld, route: string, path: string | null, body?: string): Promise<Buffer> {
+  const reply = await fetch(world.door.dataUrl + route, {
+    method: body === undefined ? 'GET' : 'POST',
+    headers: { authorization: `Bearer ${world.token}`, ...scoped(path) },
+    ...(body === undefined ? {} : { body }),
+  });
+  if (reply.status !== 200) throw new Error(await reply.text());
+  return Buffer.from(await reply.arrayBuffer());
+}
+
+async function exported(world: StoreWorld, type: string, path: string | null, format: string): Promise<string[]> {
+  const parameters = new URLSearchParams({ sql: `SELECT _pk FROM ${type}`, format });
+  const bytes = await fetched(world, `/export?${parameters.toString()}`, path);
+  switch (format) {
+    case 'csv':
+      return bytes.toString().split('\r\n').slice(1, -1);
+    case 'json':
+      return (JSON.parse(bytes.toString()) as { _pk: string }[]).map((row) => row._pk);
+    case 'ndjson':
+      return bytes
+        .toString()
+        .split('\n')
+        .slice(0, -1)
+        .map((line) => (JSON.parse(line) as { _pk: string })._pk);
+    case 'arrow':
+      return [...tableFromIPC(bytes).getChild('_pk')!] as string[];
+    default: {
+      const file = Uint8Array.from(bytes).buffer;
+      return (await parquetReadObjects({ file, compressors })).map((row) => row['_pk'] as string);
+    }
+  }
+}
+
 const drivers: Readonly<Record<string, Driver>> = {
   http: {
     async write(world, type, key, path) {
@@ -35,6 +71,22 @@ const drivers: Readonly<Record<string, Driver>> = {
         keysOf(world, `SELECT _pk FROM ${type} WHERE note LIKE 'of%'`, path),
       group: (world, type, _key, path) => keysOf(world, `SELECT _pk, COUNT(*) AS n FROM ${type} GROUP BY _pk`, path),
       sort: (world, type, _key, path) => keysOf(world, `SELECT _pk FROM ${type} ORDER BY note`, path),
+      export: async (world, type, _key, path) => {
+        const keys = await Promise.all(
+          ['csv', 'json', 'ndjson', 'arrow', 'parquet'].map((format) => exported(world, type, path, format)),
+        );
+        expect(new Set(keys.map(String)).size).toBe(1);
+        return keys[0]!;
+      },
+      arrow: async (world, type, _key, path) => {
+        const bytes = await fetched(world, '/query/arrow', path, JSON.stringify({ sql: `SELECT _pk FROM ${type}` }));
+        return [...tableFromIPC(bytes).getChild('_pk')!] as string[];
+      },
+      stream: async (world, type, _key, path) => {
+        const bytes = await fetched(world, '/query/stream', path, JSON.stringify({ sql: `SELECT _pk FROM ${type}` }));
+        const rows = bytes.toString().match(/(?<=^event: rows\ndata: ).*$/gm) ?? [];
+        return rows.flatMap((data) => JSON.parse(data) as { _pk: string }[]).map((row) => row._pk);
+      },
     },
   },
 };
@@ -184,6 +236,8 @@ test('two worlds that differ in what a caller may not see give that caller the s
       ['GET', '/audit/count', undefined],
       ['GET', '/audit/entries', undefined],
       ['GET', '/status', undefined],
+      ['GET', '/export?sql=SELECT+key,n,text+FROM+Ware', undefined],
+      ['GET', '/export?format=ndjson&sql=SELECT+*+FROM+Ware+ORDER+BY+text', undefined],
       ['DELETE', '/types/Ware/k300', undefined],
       ['DELETE', '/types/Ware/k300?hard=true', undefined],
       ['POST', '/ingest?object_type=Ware', { key: 'k300', n: 1 }],

@@ -41,7 +41,7 @@ const aloneBytes = 32 * 1024;
  * memory with the answer. `facts` go into the schema's metadata. Throws REL_TYPE_MISMATCH for vectors of several lengths.
  */
 export function writeArrowPieces(rows: Rows, facts: ReadonlyMap<string, string>): Generator<Uint8Array, void> {
-  const columns = rows.columns.map((column, i) => new ArrowColumn(column, vectorDims(rows, i)));
+  const columns = rows.columns.map((column, i) => new ArrowColumn(column, column.type === 'vector' ? vectorDims(rows, i) : 0));
   const schema = new Schema(
     columns.map(({ field }) => field),
     new Map(facts),
