@@ -134,7 +134,8 @@ export class QueryBinder {
       bind: (place: Place) => misplaced(table.name, 'the left side of its UNION', place),
     };
     const inside = this.#withNames(query, names, outer);
-    const base = renamed(this.#body(body.left, [...inside, own], outer), table);
+    const start = this.#body(body.left, [...inside, own], outer);
+    const base = renamed(start, table);
     const name = this.#environment.recursionName(table.name);
     let columns = base.columns;
     for (;;) {
@@ -149,7 +150,8 @@ export class QueryBinder {
         },
       };
       const step = this.#body(body.right, [...inside, working], outer);
-      if (!used) return this.#ordered(combined(body.op, base, step, body.place), query, false);
+      // No recursion after all: ORDER BY knows the columns by their own names, as in any other union.
+      if (!used) return this.#ordered(combined(body.op, start, step, body.place), query, false);
       if (body.op !== 'union' && body.op !== 'union all') {
         throw at(
           'REL_INVALID',

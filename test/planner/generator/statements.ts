@@ -13,6 +13,7 @@ import {
   type Facts,
   type Item,
   type OrderNode,
+  outputFacts,
   outputsOf,
   type QueryNode,
   type SelectNode,
@@ -264,7 +265,8 @@ export class StatementGenerator {
     if (this.#features.subqueries && depth > 0 && choices.chance(18)) {
       const query = this.#query(depth - 1, null);
       const alias = `q${++this.#aliases}`;
-      const columns = outputsOf(query.body).map(({ alias: name, expression }) => columnFrom(alias, name, expression));
+      const facts = outputFacts(query.body);
+      const columns = outputsOf(query.body).map(({ alias: name }, i) => columnFrom(alias, name, facts[i]!));
       return { source: { kind: 'subquery', query, alias }, columns, rows: this.#rowsOf(query) };
     }
     const { name, columns, rows } = choices.of(this.#relations());
@@ -309,7 +311,8 @@ export class StatementGenerator {
     const query = this.#query(depth - 1, null);
     const outputs = outputsOf(query.body);
     const columns = this.#choices.chance(40) ? outputs.map(() => `d${++this.#aliases}`) : [];
-    const shown = outputs.map(({ alias, expression }, i) => ({ ...factsOf(expression), name: columns[i] ?? alias }));
+    const facts = outputFacts(query.body);
+    const shown = outputs.map(({ alias }, i) => ({ ...facts[i]!, name: columns[i] ?? alias }));
     const common: CommonNode = { kind: 'common', name, columns, recursive: false, query };
     return { common, relation: { name, columns: shown, rows: this.#rowsOf(query) } };
   }

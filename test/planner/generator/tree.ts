@@ -160,6 +160,17 @@ export function outputsOf(body: BodyNode): readonly Item[] {
   return body.kind === 'select' ? body.items : outputsOf(body.left);
 }
 
+/** What is known of the columns of an answer, whichever arm a row came from. */
+export function outputFacts(body: BodyNode): Facts[] {
+  if (body.kind === 'select') return body.items.map(({ expression: { type, size, grain } }) => ({ type, size, grain }));
+  const right = outputFacts(body.right);
+  return outputFacts(body.left).map(({ type, size, grain }, i) => ({
+    type,
+    size: Math.max(size, right[i]!.size),
+    grain: Math.max(grain, right[i]!.grain),
+  }));
+}
+
 /** Ordered by everything that is shown: rows that tie are equal, so the sequence is decided. */
 export function totallyOrdered(query: QueryNode): boolean {
   const ordered = new Set(query.orderBy.map(({ column }) => column));
