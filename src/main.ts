@@ -1,15 +1,10 @@
 /** Process entry: verbs and flags to commands. Each command is a file of `cli/` that returns an exit code. */
 import { readFileSync } from 'node:fs';
 import { Command } from 'commander';
+import { branchCommand } from './cli/branch.ts';
 import { finish } from './cli/exit.ts';
 import { ingestCommand } from './cli/ingest.ts';
-import {
-  makeProofCommand,
-  proofHeadCommand,
-  proofKeyCommand,
-  verifyProofCommand,
-  type VerifyProofOptions,
-} from './cli/proof.ts';
+import { makeProofCommand, proofHeadCommand, proofKeyCommand, verifyProofCommand, type VerifyProofOptions } from './cli/proof.ts';
 import { queryCommand } from './cli/query.ts';
 import { replayCommand } from './cli/replay.ts';
 import { serveCommand } from './cli/serve.ts';
@@ -41,12 +36,14 @@ export async function main(args: readonly string[]): Promise<void> {
       .option('--organization <path>', 'organisation path: what is written belongs to it, what is read lies in or below it')
       .option('--purpose <purpose>', 'purpose, recorded with the access');
 
+  const onBranch = (command: Command): Command => remote(command).option('--branch <name>', 'the branch to read or write');
+
   shared(program.command('serve'))
     .description('open the store and serve its doors until SIGINT or SIGTERM')
     .addHelpText('after', settingsHelp)
     .action((options: object) => finish(() => serveCommand(merged(options), version)));
 
-  remote(program.command('ingest'))
+  onBranch(program.command('ingest'))
     .description('load NDJSON, JSON or CSV files; - is standard input')
     .argument('<files...>')
     .requiredOption('--type <name>', 'type of the rows')
@@ -57,11 +54,20 @@ export async function main(args: readonly string[]): Promise<void> {
     .option('--atomic', 'all rows or none')
     .action((files: string[], options: object) => finish(() => ingestCommand(files, merged(options), version)));
 
-  remote(program.command('query'))
+  onBranch(program.command('query'))
     .description('run one statement and print its rows')
     .argument('<sql>')
     .option('--format <format>', 'table, json or ndjson', 'table')
     .action((sql: string, options: object) => finish(() => queryCommand(sql, merged(options), version)));
+
+  remote(program.command('branch'))
+    .description('fork a branch, list branches or delete one')
+    .argument('[name]', '1 to 128 characters')
+    .option('--from <source>', 'fork it from this branch')
+    .option('--ontology', 'with --from: types only, no rows')
+    .option('--list', 'list branches')
+    .option('--delete', 'delete it, and free what only it holds')
+    .action((name: string | undefined, options: object) => finish(() => branchCommand(name, merged(options), version)));
 
   shared(program.command('replay'))
     .description('rebuild projections from the log and print their digests')
@@ -80,7 +86,9 @@ export async function main(args: readonly string[]): Promise<void> {
     .option('--json', 'print the report as JSON')
     .action((options: object) => finish(() => verifyCommand(merged(options), version)));
 
-  const proof = program.command('proof').description('prove rows, entries and branches offline, to somebody who trusts nobody here');
+  const proof = program
+    .command('proof')
+    .description('prove rows, entries and branches offline, to somebody who trusts nobody here');
   const out = (command: Command): Command => remote(command).option('--out <file>', 'write there instead of standard output');
   out(proof.command('make', { isDefault: true }))
     .description('a proof file of an entry, a row or a branch (what `annals proof` does)')

@@ -15,6 +15,7 @@ import { remoteOf, request, type Remote, type RemoteOptions } from './remote.ts'
 export interface IngestOptions extends DirectoryOptions, RemoteOptions {
   readonly type: string;
   readonly purpose?: string;
+  readonly branch?: string;
   readonly auto?: boolean;
   readonly key?: string;
   readonly columns?: string;
@@ -55,7 +56,7 @@ async function eachFile(files: readonly string[], load: (file: string) => Promis
 }
 
 async function loadHere(service: Service, file: string, options: IngestOptions): Promise<IngestReply> {
-  const caller = operator(options.organization ?? null);
+  const caller = operator(options.organization ?? null, options.branch);
   const asking = { action: 'ingest', purpose: options.purpose ?? null, correlationId: service.ids.next() } as const;
   return service.gate.invoke(caller, asking, async (invocation) => {
     invocation.describe({ objectType: options.type, rowCount: 0 });
@@ -73,7 +74,7 @@ async function loadHere(service: Service, file: string, options: IngestOptions):
       atomic: options.atomic === true,
       sync: false,
       createType: options.auto === true,
-      source: file === '-' ? 'standard input' : file,
+      provenance: { source: file === '-' ? 'standard input' : file, method: 'ingest', confidence: 1, derivedFrom: null },
     });
     const batches = readIngest(bytesOf(file), {
       definition: ingest.definition(),
@@ -89,11 +90,13 @@ async function send(remote: Remote, file: string, options: IngestOptions): Promi
   const route = options.auto ? '/ingest/auto' : '/ingest';
   const query = new URLSearchParams({ object_type: options.type });
   if (options.purpose !== undefined) query.set('purpose', options.purpose);
+  if (options.branch !== undefined) query.set('branch', options.branch);
   if (options.atomic) query.set('atomic', 'true');
   if (options.columns !== undefined) query.set('columns', options.columns);
   if (options.null !== undefined) query.set('null_text', options.null);
   if (options.key !== undefined) {
-    await request(remote, 'POST', '/types', JSON.stringify({ name: options.type, primary_key: options.key }));
+    const on = options.branch === undefined ? '' : `?${new URLSearchParams({ branch: options.branch }).toString()}`;
+    await request(remote, 'POST', `/types${on}`, JSON.stringify({ name: options.type, primary_key: options.key }));
   }
   const body = Readable.toWeb(Readable.from(bytesOf(file))) as ReadableStream;
   return (await request(remote, 'POST', `${route}?${query.toString()}`, body, 'application/octet-stream')) as IngestReply;

@@ -3,6 +3,7 @@ import { systemClock, systemRandom } from '../clock.ts';
 import { loadSettings, type Settings } from '../config.ts';
 import { type Caller, untenanted } from '../governance/caller.ts';
 import { checkOrganization } from '../governance/tenancy/organization.ts';
+import { mainBranch } from '../log/branches.ts';
 import { nodeDisk } from '../log/node-disk.ts';
 import { checkBoot, Service } from '../service.ts';
 import { Progress } from './progress.ts';
@@ -52,7 +53,7 @@ export async function withService<T>(
 }
 
 /** Whoever may open the directory: the one who runs the command. Named in every record that the command leaves. */
-export function operator(organization: string | null): Caller {
+export function operator(organization: string | null, branch = mainBranch): Caller {
   if (organization !== null) checkOrganization(organization);
-  return { ...untenanted('operator', 'operator', 'cli'), path: organization };
+  return { ...untenanted('operator', 'operator', 'cli'), path: organization, branch };
 }

@@ -11,6 +11,7 @@ import { renderTable } from './table.ts';
 
 export interface QueryOptions extends DirectoryOptions, RemoteOptions {
   readonly purpose?: string;
+  readonly branch?: string;
   readonly format: string;
 }
 
@@ -25,7 +26,12 @@ export async function queryCommand(sql: string, options: QueryOptions, version: 
   const startedMs = systemClock.monotonicMs();
   const remote = remoteOf(options, process.env);
   const reply = remote
-    ? ((await request(remote, 'POST', '/query', JSON.stringify({ sql, purpose: options.purpose }))) as Reply)
+    ? ((await request(
+        remote,
+        'POST',
+        '/query',
+        JSON.stringify({ sql, purpose: options.purpose, branch: options.branch }),
+      )) as Reply)
     : await askDirectory(sql, options, version);
   print(reply, options.format);
   const ms = Math.round(systemClock.monotonicMs() - startedMs);
@@ -35,7 +41,7 @@ export async function queryCommand(sql: string, options: QueryOptions, version: 
 
 function askDirectory(sql: string, options: QueryOptions, version: string): Promise<Reply> {
   return withService(options, version, async (service) => {
-    const caller = operator(options.organization ?? null);
+    const caller = operator(options.organization ?? null, options.branch);
     const invocation = { action: 'query', purpose: options.purpose ?? null, correlationId: service.ids.next() } as const;
     const answer = await service.gate.invoke(caller, invocation, (open) =>
       service.planner.query(open, { sql, purpose: invocation.purpose }),
