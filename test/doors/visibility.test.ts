@@ -237,7 +237,7 @@ test('two worlds that differ in what a caller may not see give that caller the s
       ['GET', '/audit/entries', undefined],
       ['GET', '/status', undefined],
       ['GET', '/export?sql=SELECT+key,n,text+FROM+Ware', undefined],
-      ['GET', '/export?format=ndjson&sql=SELECT+*+FROM+Ware+ORDER+BY+text', undefined],
+      ['GET', '/export?format=json&sql=SELECT+*+FROM+Ware+ORDER+BY+text', undefined],
       ['DELETE', '/types/Ware/k300', undefined],
       ['DELETE', '/types/Ware/k300?hard=true', undefined],
       ['POST', '/ingest?object_type=Ware', { key: 'k300', n: 1 }],
