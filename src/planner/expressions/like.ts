@@ -4,12 +4,13 @@
  * has one unless ESCAPE names it, and the dialect has no ESCAPE.
  *
  * The pattern is cut at `%` into segments, the first bound to the start, the last to the end, those between taken at
- * their first occurrence. Segments without `_` are searched by Knuth-Morris-Pratt, others by trial at each character, so
- * the length of those in between is limited: the time stays linear in the text whatever the pattern.
+ * their first occurrence. Segments without `_` are searched by Knuth-Morris-Pratt, others by Shift-And over code points,
+ * whose state is one bit per code point of the segment, so the length of those in between is limited: the time is linear in
+ * the text whatever the pattern.
  */
 import { ServiceError } from '../../errors.ts';
 
-const trialSegmentMax = 64;
+const wildSegmentMax = 64;
 const anyCharacter = -1;
 
 interface Segment {
@@ -17,6 +18,18 @@ interface Segment {
   readonly codes: Int16Array;
   /** Longest border of each prefix; null where the segment has `_`. */
   readonly borders: Int32Array | null;
+  /** Where `_` has to be searched for. */
+  readonly places: CodePointPlaces | null;
+}
+
+/** At which code points of a segment a code point may stand: bit i of 64, in two words. */
+interface CodePointPlaces {
+  readonly ascii: Int32Array;
+  readonly others: ReadonlyMap<number, readonly [low: number, high: number]>;
+  /** Those of `_`: what stands where the segment has none of the text's own. */
+  readonly anywhere: readonly [low: number, high: number];
+  readonly lastLow: number;
+  readonly lastHigh: number;
 }
 
 export class LikePattern {
@@ -25,8 +38,8 @@ export class LikePattern {
   constructor(pattern: string) {
     this.#segments = pattern.split('%').map(segmentOf);
     for (const { codes, borders } of this.#segments.slice(1, -1)) {
-      if (borders !== null || codes.length <= trialSegmentMax) continue;
-      throw new ServiceError('REL_INVALID', `a LIKE pattern with _ has at most ${trialSegmentMax} bytes between two %`);
+      if (borders !== null || codes.length <= wildSegmentMax) continue;
+      throw new ServiceError('REL_INVALID', `a LIKE pattern with _ has at most ${wildSegmentMax} bytes between two %`);
     }
   }
 
@@ -41,9 +54,9 @@ export class LikePattern {
     if (end < 0) return false;
     let at = start;
     for (let index = 1; index < segments.length - 1; index++) {
-      const { codes, borders } = segments[index]!;
+      const { codes, borders, places } = segments[index]!;
       if (codes.length === 0) continue;
-      at = borders ? search(codes, borders, bytes, at, end) : searchByTrial(codes, bytes, at, end);
+      at = borders ? search(codes, borders, bytes, at, end) : searchWild(places!, bytes, at, end);
       if (at < 0) return false;
     }
     return true;
@@ -73,7 +86,33 @@ function segmentOf(text: string): Segment {
     codes[i] = anyCharacter;
     wild = true;
   }
-  return { codes, borders: wild ? null : bordersOf(codes) };
+  return {
+    codes,
+    borders: wild ? null : bordersOf(codes),
+    places: wild && codes.length <= wildSegmentMax ? placesOf(text) : null,
+  };
+}
+
+function placesOf(text: string): CodePointPlaces {
+  const points = Array.from(text, (character) => (character === '_' ? anyCharacter : character.codePointAt(0)!));
+  const bits = (of: (point: number) => boolean): [number, number] => {
+    const words: [number, number] = [0, 0];
+    points.forEach((point, i) => {
+      if (of(point)) words[i >>> 5]! |= 1 << (i & 31);
+    });
+    return words;
+  };
+  const anywhere = bits((point) => point === anyCharacter);
+  const ascii = new Int32Array(256);
+  const others = new Map<number, [number, number]>();
+  for (let point = 0; point < 128; point++) ascii.set(anywhere, 2 * point);
+  for (const point of new Set(points)) {
+    const words = bits((each) => each === point || each === anyCharacter);
+    if (point >= 128) others.set(point, words);
+    else if (point >= 0) ascii.set(words, 2 * point);
+  }
+  const last = points.length - 1;
+  return { ascii, others, anywhere, lastLow: last < 32 ? 1 << last : 0, lastHigh: last < 32 ? 0 : 1 << (last - 32) };
 }
 
 function bordersOf(codes: Int16Array): Int32Array {
@@ -128,13 +167,34 @@ function search(codes: Int16Array, borders: Int32Array, bytes: Uint8Array, from:
   return -1;
 }
 
-function searchByTrial(codes: Int16Array, bytes: Uint8Array, from: number, to: number): number {
-  for (let at = from; at < to; at++) {
-    if (isContinuation(bytes[at]!)) continue;
-    const end = matchAt(codes, bytes, at, to);
-    if (end >= 0) return end;
+/** The end of the first occurrence in bytes[from .. to], or -1: all occurrences are equally long, so the first to end is it. */
+function searchWild(places: CodePointPlaces, bytes: Uint8Array, from: number, to: number): number {
+  const { ascii, others, anywhere, lastLow, lastHigh } = places;
+  let low = 0;
+  let high = 0;
+  for (let at = from; at < to; ) {
+    const byte = bytes[at]!;
+    const size = byte < 0x80 ? 1 : byte < 0xe0 ? 2 : byte < 0xf0 ? 3 : 4;
+    high = (high << 1) | (low >>> 31);
+    low = (low << 1) | 1;
+    if (size === 1) {
+      low &= ascii[2 * byte]!;
+      high &= ascii[2 * byte + 1]!;
+    } else {
+      const [lowHere, highHere] = others.get(codePointAt(bytes, at, size)) ?? anywhere;
+      low &= lowHere;
+      high &= highHere;
+    }
+    at += size;
+    if ((low & lastLow) !== 0 || (high & lastHigh) !== 0) return at;
   }
   return -1;
+}
+
+function codePointAt(bytes: Uint8Array, at: number, size: number): number {
+  let point = bytes[at]! & (0x7f >> size);
+  for (let i = 1; i < size; i++) point = (point << 6) | (bytes[at + i]! & 0x3f);
+  return point;
 }
 
 function isContinuation(byte: number): boolean {

@@ -47,6 +47,35 @@ describe('LIKE', () => {
     );
   });
 
+  test('finds a segment with _ of any length up to its limit', () => {
+    const character = fc.constantFrom('a', 'b', 'ü', '€', '\u{1F600}');
+    const segment = fc.array(fc.oneof(character, fc.constant('_')), { minLength: 1, maxLength: 16 });
+    fc.assert(
+      fc.property(
+        segment,
+        fc.array(character, { maxLength: 4 }),
+        fc.infiniteStream(character),
+        fc.boolean(),
+        (p, before, filler, spoilt) => {
+          const long = ['_', ...p, ...p.filter((each) => each.length === 1 && each < '\u0080')].slice(0, 16);
+          const inside = long.map((each) => (each === '_' ? filler.next().value : each));
+          if (spoilt) inside[inside.length - 1] = 'z';
+          const text = [...before, ...inside, 'end'].join('');
+          const pattern = ['%', ...long, '%', 'end'].join('');
+          expect(likeMatches(pattern, text)).toBe(byDefinition(Array.from(pattern), Array.from(text)));
+        },
+      ),
+      { numRuns: 2000 },
+    );
+    for (const length of [31, 32, 33, 63, 64]) {
+      const pattern = `%_${'a'.repeat(length - 2)}b%`;
+      expect(likeMatches(pattern, `xx${'a'.repeat(length)}b!`)).toBe(true);
+      expect(likeMatches(pattern, `${'a'.repeat(length - 2)}b!`)).toBe(false);
+      expect(likeMatches(pattern, `ü${'a'.repeat(length - 2)}b`)).toBe(true);
+      expect(likeMatches(pattern, `x${'a'.repeat(length - 3)}bb`)).toBe(length < 4);
+    }
+  });
+
   test('reads only its part of the heap', () => {
     const heap = new TextEncoder().encode('xxabcxx');
     expect(new LikePattern('abc').matches(heap, 2, 5)).toBe(true);
