@@ -296,27 +296,26 @@ function bytes(value, what) {
   return checked(decoded.toString('base64') === value, decoded, `${what} is not base64`);
 }
 
-const prefix = { first: whole, second: whole, first_root_hash: hash, path: hashes };
+const prefix = (value, what) => record(value, what, { first: whole, second: whole, first_root_hash: hash, path: hashes });
 const row = { pk: string, row_hash: hash, rows_root: hash, path: hashes, salt: bytes, row: bytes };
-const fork = (value, what) => record(value, what, prefix);
-const branch = { name: string, source: string, shares: string, statement: string, fork_position: whole, fork };
-const entry = { leaf_index: whole, leaf_hash: hash, leaf: bytes, inclusion_path: hashes };
-const signed = { origin: string, tree_size: whole, root_hash: hash, checkpoint: string };
+const branch = { name: string, source: string, shares: string, statement: string, fork_position: whole, fork: prefix };
+const entry = { position: (value, what) => (value === null ? null : whole(value, what)), leaf_index: whole, leaf_hash: hash, leaf: bytes };
+const tree = { origin: string, hash_alg: string, tree_alg: string, tree_size: whole, root_hash: hash, checkpoint: string };
+const claims = { consistency: prefix, row: (value, what) => record(value, what, row), branch: (value, what) => record(value, what, branch) };
 
-/** An object's members as `shape` reads them; others are ignored, and nothing is said about them. */
-function record(value, what, shape) {
+/** An object with these members and no others: what could not be checked here must not look as if it had been. */
+function record(value, what, members, optional = {}) {
   demand(typeof value === 'object' && value !== null && !Array.isArray(value), `${what} is not an object`);
-  return Object.fromEntries(Object.entries(shape).map(([name, read]) => [name, read(value[name], `${what}: ${name}`)]));
+  const known = { ...members, ...optional };
+  for (const name of Object.keys(value)) demand(Object.hasOwn(known, name), `${what} claims what can't be checked here: ${shown(name)}`);
+  const read = Object.entries(known).filter(([name]) => name in members || value[name] !== undefined);
+  return Object.fromEntries(read.map(([name, as]) => [name, as(value[name], `${what}: ${name}`)]));
 }
 
 function parseProof(text) {
-  const json = parseJson(text);
-  const proof = record(json, 'the proof', { ...entry, ...signed });
-  demand(json.hash_alg === 'sha-256' && json.tree_alg === 'RFC9162', 'the proof is of another kind of tree');
-  proof.position = json.position === null ? null : whole(json.position, 'position');
-  for (const [name, shape] of Object.entries({ consistency: prefix, row, branch })) {
-    if (json[name] !== undefined) proof[name] = record(json[name], name, shape);
-  }
+  const members = { ...entry, ...tree, inclusion_path: hashes, minimum_index: whole };
+  const proof = record(parseJson(text), 'the proof', members, claims);
+  demand(proof.hash_alg === 'sha-256' && proof.tree_alg === 'RFC9162', 'the proof is of another kind of tree');
   return proof;
 }
 

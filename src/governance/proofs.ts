@@ -29,7 +29,7 @@ export interface ProofSources {
   /** The position whose instant this is; -1 when none has it. */
   readonly positionAt: (systemFrom: bigint) => number;
   /** Position of the entry that forked the branch of this name which stands now. */
-  readonly forkOf: (branch: string) => Promise<number | undefined>;
+  readonly forkOf: (branch: string) => number | undefined;
 }
 
 export class GovernedProofs implements ProofReader {
@@ -96,14 +96,14 @@ export class GovernedProofs implements ProofReader {
   }
 
   async #find(request: ProofRequest): Promise<StoredEntry> {
-    const stored = await this.#sources.proofs.entry(await this.#place(request));
+    const stored = await this.#sources.proofs.entry(this.#place(request));
     if (stored === undefined || !this.#sees(stored)) throw notFound();
     return stored;
   }
 
-  async #place({ position, leaf, branch }: ProofRequest): Promise<EntryPlace> {
+  #place({ position, leaf, branch }: ProofRequest): EntryPlace {
     if (branch !== undefined) {
-      const fork = await this.#sources.forkOf(branch);
+      const fork = this.#sources.forkOf(branch);
       if (fork === undefined) throw notFound();
       return { position: fork };
     }
