@@ -37,6 +37,7 @@ export interface Times {
 export const mistakes = [
   'closed-interval',
   'delete-is-forgotten',
+  'fork-is-no-copy',
   'prefix-is-parent',
   'remainder-is-lost',
   'update-leaves-open',
@@ -145,8 +146,15 @@ export class Bitemporal {
 
   copy(): Bitemporal {
     const copy = new Bitemporal(this.#mistake);
-    for (const version of this.#versions) copy.#versions.push({ ...version });
+    for (const version of this.#versions) copy.#versions.push(this.#mistake === 'fork-is-no-copy' ? version : { ...version });
     return copy;
+  }
+
+  /** As if what was believed from these nanoseconds on had never been written. */
+  forget(instants: ReadonlySet<bigint>): void {
+    for (let i = this.#versions.length - 1; i >= 0; i--) {
+      if (instants.has(this.#versions[i]!.systemFrom)) this.#versions.splice(i, 1);
+    }
   }
 
   #live(path: string | null, key: string): Version[] {
@@ -167,5 +175,58 @@ export class Bitemporal {
   #covers(from: bigint, to: bigint, at: 'all' | bigint): boolean {
     if (at === 'all') return true;
     return from <= at && (at < to || (this.#mistake === 'closed-interval' && at === to));
+  }
+}
+
+interface Life {
+  readonly model: Bitemporal;
+  /** Whose versions it was made of; null for main, and where only types were forked. */
+  readonly source: Life | null;
+}
+
+/** Branches as array copies: a fork is all that its source believed, and from then on they have nothing to do with each other. */
+export class Branched {
+  readonly #standing = new Map<string, Life>();
+  readonly #lives: Life[] = [];
+  readonly #mistake: Mistake | null;
+
+  constructor(mistake: Mistake | null = null) {
+    this.#mistake = mistake;
+    this.#add('main', { model: new Bitemporal(mistake), source: null });
+  }
+
+  /** Main first, then in the order in which they were forked. */
+  names(): string[] {
+    return [...this.#standing.keys()];
+  }
+
+  on(branch: string): Bitemporal {
+    return this.#standing.get(branch)!.model;
+  }
+
+  fork(name: string, source: string, shares: 'everything' | 'ontology'): void {
+    const from = this.#standing.get(source)!;
+    if (shares === 'everything') this.#add(name, { model: from.model.copy(), source: from });
+    else this.#add(name, { model: new Bitemporal(this.#mistake), source: null });
+  }
+
+  drop(name: string): void {
+    this.#standing.delete(name);
+  }
+
+  /** A hard delete reaches what was copied to every branch below this one, deleted ones in between or not. */
+  remove(branch: string, path: string | null, keys: readonly string[]): number[] {
+    const life = this.#standing.get(branch)!;
+    const all = life.model.read(path, { system: 'all', valid: 'all' });
+    const gone = new Set(all.filter((each) => each.path === path && keys.includes(each.key)).map((each) => each.systemFrom));
+    const missing = life.model.remove(path, keys);
+    const below = (each: Life | null): boolean => each !== null && (each === life || below(each.source));
+    for (const each of this.#lives) if (below(each)) each.model.forget(gone);
+    return missing;
+  }
+
+  #add(name: string, life: Life): void {
+    this.#standing.set(name, life);
+    this.#lives.push(life);
   }
 }

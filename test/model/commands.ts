@@ -3,12 +3,12 @@ import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { formatInstant, parseInstant } from '../../src/log/timestamp.ts';
 import type { Outcome } from '../../src/projections/command.ts';
-import type { Bitemporal, Cells, ModelCell, Sent, Version } from './bitemporal.ts';
+import type { Bitemporal, Branched, Cells, ModelCell, Sent, Version } from './bitemporal.ts';
 import { type RealRow, type RealStore, type as factType, type Write } from './store.ts';
 
 /** The model may be replaced by what a crash turned out to have left. */
 export interface Believed {
-  model: Bitemporal;
+  model: Branched;
   /** Last nanosecond at which a write was placed. */
   last: bigint;
   commands: number;
@@ -45,13 +45,18 @@ const bounded: fc.Arbitrary<Sent> = fc.record({
   cells: someCells,
 });
 
+/** One of the branches that stand by then; 0 is main. */
+const someBranch = fc.oneof(fc.constant(0), fc.nat(5));
+
 const somePut: fc.Arbitrary<Write> = fc.record({
   kind: fc.constant('put' as const),
+  branch: someBranch,
   path: somePath,
   rows: fc.array(fc.oneof(unbounded, bounded), { minLength: 1, maxLength: 4 }),
 });
 const someEnd: fc.Arbitrary<Write> = fc.record({
   kind: fc.constantFrom('delete' as const, 'delete' as const, 'remove' as const),
+  branch: someBranch,
   path: somePath,
   keys: fc.uniqueArray(someKey, { minLength: 1, maxLength: 2 }),
 });
@@ -79,6 +84,16 @@ export const someCommands = (): fc.Arbitrary<Command>[] => [
     2,
     fc.array(someWrite, { minLength: 2, maxLength: 4 }).map((writes) => new WriteTogether(writes)),
   ),
+  ...repeat(
+    2,
+    fc
+      .tuple(
+        someBranch,
+        fc.constantFrom('everything' as const, 'everything' as const, 'everything' as const, 'ontology' as const),
+      )
+      .map(([source, shares]) => new Fork(source, shares)),
+  ),
+  fc.nat(5).map((branch) => new Drop(branch)),
   fc.integer({ min: -5_000, max: 200_000 }).map((seconds) => new Advance(seconds)),
   fc.constant(new Restart()),
   fc.nat().map((seed) => new Crash(seed)),
@@ -88,11 +103,13 @@ export const someCommands = (): fc.Arbitrary<Command>[] => [
   ),
   ...repeat(
     3,
-    fc.tuple(somePath, someMoment, someMoment).map(([path, system, valid]) => new ReadAll(path, system, valid)),
+    fc
+      .tuple(someBranch, somePath, someMoment, someMoment)
+      .map(([branch, path, system, valid]) => new ReadAll(branch, path, system, valid)),
   ),
-  fc.tuple(somePath, someKey).map(([path, key]) => new ReadKey(path, key)),
-  fc.tuple(somePath, fc.integer({ min: 1, max: 4 })).map(([path, size]) => new ReadPages(path, size)),
-  fc.tuple(somePath, someMoment).map(([path, system]) => new ReadGroups(path, system)),
+  fc.tuple(someBranch, somePath, someKey).map(([branch, path, key]) => new ReadKey(branch, path, key)),
+  fc.tuple(someBranch, somePath, fc.integer({ min: 1, max: 4 })).map(([branch, path, size]) => new ReadPages(branch, path, size)),
+  fc.tuple(someBranch, somePath, someMoment).map(([branch, path, system]) => new ReadGroups(branch, path, system)),
 ];
 
 const columns = '_pk, valid_from, valid_to, system_from, system_to, namespace_path, name, n, x';
@@ -104,7 +121,7 @@ class DoWrite implements Command {
 
   async run(believed: Believed, real: RealStore): Promise<void> {
     believed.commands++;
-    const outcome = await real.write(this.write);
+    const outcome = await real.write(this.write, nameOf(believed, this.write.branch));
     assert.ok(!outcome.changed || outcome.systemFrom > real.readInstant, 'placed after every instant that a reader was given');
     apply(believed, this.write, outcome, real.clock.wallNs);
   }
@@ -118,12 +135,49 @@ class WriteTogether implements Command {
 
   async run(believed: Believed, real: RealStore): Promise<void> {
     believed.commands++;
-    const outcomes = await Promise.all(this.writes.map((write) => real.write(write)));
+    const outcomes = await Promise.all(this.writes.map((write) => real.write(write, nameOf(believed, write.branch))));
     const placed = outcomes
       .map((outcome, i) => ({ outcome, write: this.writes[i]! }))
       .filter(({ outcome }) => outcome.changed)
       .toSorted((a, b) => (a.outcome.systemFrom < b.outcome.systemFrom ? -1 : 1));
     for (const { outcome, write } of placed) apply(believed, write, outcome, real.clock.wallNs);
+  }
+}
+
+const branchNames = ['dev', 'trial', 'try'];
+
+class Fork implements Command {
+  constructor(
+    readonly source: number,
+    readonly shares: 'everything' | 'ontology',
+  ) {}
+  check = (): boolean => true;
+  toString = (): string => `fork ${this.shares} of branch ${this.source}`;
+
+  async run(believed: Believed, real: RealStore): Promise<void> {
+    believed.commands++;
+    const name = branchNames.find((each) => !believed.model.names().includes(each));
+    if (name === undefined) return;
+    const source = nameOf(believed, this.source);
+    const outcome = await real.fork(name, source, this.shares);
+    assert.ok(outcome.systemFrom > believed.last, 'system time rises');
+    believed.last = outcome.systemFrom;
+    believed.model.fork(name, source, this.shares);
+  }
+}
+
+class Drop implements Command {
+  constructor(readonly branch: number) {}
+  check = (): boolean => true;
+  toString = (): string => `drop branch ${this.branch}`;
+
+  async run(believed: Believed, real: RealStore): Promise<void> {
+    believed.commands++;
+    const name = nameOf(believed, this.branch);
+    if (name === 'main') return;
+    believed.last = (await real.drop(name)).systemFrom;
+    believed.model.drop(name);
+    await assert.rejects(real.query(null, `SELECT _pk FROM ${factType}`, name), { code: 'REL_NOT_FOUND' });
   }
 }
 
@@ -173,7 +227,7 @@ class CrashInWrite implements Command {
 
   async run(believed: Believed, real: RealStore): Promise<void> {
     believed.commands++;
-    const outcome = await real.crashDuring(this.write, this.steps, this.seed);
+    const outcome = await real.crashDuring(this.write, nameOf(believed, this.write.branch), this.steps, this.seed);
     if (outcome !== null) apply(believed, this.write, outcome, real.clock.wallNs);
     else await this.#learn(believed, real);
     await compareEverything(believed, real);
@@ -181,10 +235,11 @@ class CrashInWrite implements Command {
 
   async #learn(believed: Believed, real: RealStore): Promise<void> {
     const { write } = this;
-    const { rows } = await real.query(write.path, `SELECT ${columns} FROM ${factType}`);
-    const before = believed.model.read(write.path, { system: 'all', valid: 'all' });
+    const branch = nameOf(believed, write.branch);
+    const { rows } = await real.query(write.path, `SELECT ${columns} FROM ${factType}`, branch);
+    const before = believed.model.on(branch).read(write.path, { system: 'all', valid: 'all' });
     if (write.kind === 'remove') {
-      if (rows.length < before.length) believed.model.remove(write.path, write.keys);
+      if (rows.length < before.length) believed.model.remove(branch, write.path, write.keys);
       return;
     }
     const fresh = rows.map((row) => row['system_from'] as bigint).filter((instant) => instant > believed.last);
@@ -197,51 +252,59 @@ class CrashInWrite implements Command {
 /** Every stored version, and what was believed and true at two instants, by both AS OF forms and by predicates. */
 class ReadAll implements Command {
   constructor(
+    readonly branch: number,
     readonly path: string | null,
     readonly system: Moment,
     readonly valid: Moment,
   ) {}
   check = (): boolean => true;
-  toString = (): string => `read ${this.path}`;
+  toString = (): string => `read ${this.path} on branch ${this.branch}`;
 
   async run(believed: Believed, real: RealStore): Promise<void> {
     believed.commands++;
-    const instants = believed.model.instants();
+    const branch = nameOf(believed, this.branch);
+    const model = believed.model.on(branch);
+    const instants = model.instants();
     const system = this.system(instants);
     const valid = this.valid(instants);
     const [believedAt, trueAt] = [formatInstant(system), formatInstant(valid)];
-    await compare(believed, real, this.path, '', { system: 'all', valid: 'all' });
-    await compare(believed, real, this.path, `AS OF '${trueAt}'`, { system: 'all', valid });
-    await compare(believed, real, this.path, `AS OF SYSTEM TIME '${believedAt}'`, { system, valid: 'all' });
+    await compare(believed, real, branch, this.path, '', { system: 'all', valid: 'all' });
+    await compare(believed, real, branch, this.path, `AS OF '${trueAt}'`, { system: 'all', valid });
+    await compare(believed, real, branch, this.path, `AS OF SYSTEM TIME '${believedAt}'`, { system, valid: 'all' });
     await compare(
       believed,
       real,
+      branch,
       this.path,
       `AS OF SYSTEM TIME '${believedAt}' WHERE valid_from <= '${trueAt}' AND valid_to > '${trueAt}'`,
       { system, valid },
     );
-    const { rows, answer } = await real.query(this.path, `SELECT ${columns} FROM ${factType} AS OF CURRENT`);
+    const { rows, answer } = await real.query(this.path, `SELECT ${columns} FROM ${factType} AS OF CURRENT`, branch);
     const now = answer.asOfSystem;
-    assert.deepEqual(rows, believed.model.read(this.path, { system: now, valid: now }).map(asRow));
+    assert.deepEqual(rows, model.read(this.path, { system: now, valid: now }).map(asRow));
   }
 }
 
 class ReadKey implements Command {
   constructor(
+    readonly branch: number,
     readonly path: string | null,
     readonly key: string,
   ) {}
   check = (): boolean => true;
-  toString = (): string => `read ${this.path} ${this.key}`;
+  toString = (): string => `read ${this.path} ${this.key} on branch ${this.branch}`;
 
   async run(believed: Believed, real: RealStore): Promise<void> {
     believed.commands++;
-    const expected = believed.model.read(this.path, { system: 'all', valid: 'all' }).filter(({ key }) => key === this.key);
-    const { rows } = await real.query(this.path, `SELECT ${columns} FROM ${factType} WHERE _pk = '${this.key}'`);
+    const branch = nameOf(believed, this.branch);
+    const model = believed.model.on(branch);
+    const expected = model.read(this.path, { system: 'all', valid: 'all' }).filter(({ key }) => key === this.key);
+    const { rows } = await real.query(this.path, `SELECT ${columns} FROM ${factType} WHERE _pk = '${this.key}'`, branch);
     assert.deepEqual(rows, expected.map(asRow));
-    const current = await real.query(this.path, `SELECT ${columns} FROM ${factType} AS OF CURRENT WHERE _pk = '${this.key}'`);
+    const question = `SELECT ${columns} FROM ${factType} AS OF CURRENT WHERE _pk = '${this.key}'`;
+    const current = await real.query(this.path, question, branch);
     const now = current.answer.asOfSystem;
-    const live = believed.model.read(this.path, { system: now, valid: now }).filter(({ key }) => key === this.key);
+    const live = model.read(this.path, { system: now, valid: now }).filter(({ key }) => key === this.key);
     assert.deepEqual(current.rows, live.map(asRow));
   }
 }
@@ -249,43 +312,49 @@ class ReadKey implements Command {
 /** Pages to the end are the whole, in order. */
 class ReadPages implements Command {
   constructor(
+    readonly branch: number,
     readonly path: string | null,
     readonly size: number,
   ) {}
   check = (): boolean => true;
-  toString = (): string => `pages of ${this.size} of ${this.path}`;
+  toString = (): string => `pages of ${this.size} of ${this.path} on branch ${this.branch}`;
 
   async run(believed: Believed, real: RealStore): Promise<void> {
     believed.commands++;
+    const branch = nameOf(believed, this.branch);
     const all: RealRow[] = [];
     let after = '';
     for (;;) {
-      const { rows } = await real.query(this.path, `SELECT ${columns} FROM ${factType} LIMIT ${this.size}${after}`);
+      const { rows } = await real.query(this.path, `SELECT ${columns} FROM ${factType} LIMIT ${this.size}${after}`, branch);
       all.push(...rows);
       if (rows.length < this.size) break;
       after = ` AFTER '${String(rows.at(-1)!['system_from'])}'`;
     }
-    assert.deepEqual(all, believed.model.read(this.path, { system: 'all', valid: 'all' }).map(asRow));
+    assert.deepEqual(all, believed.model.on(branch).read(this.path, { system: 'all', valid: 'all' }).map(asRow));
   }
 }
 
 class ReadGroups implements Command {
   constructor(
+    readonly branch: number,
     readonly path: string | null,
     readonly system: Moment,
   ) {}
   check = (): boolean => true;
-  toString = (): string => `groups of ${this.path}`;
+  toString = (): string => `groups of ${this.path} on branch ${this.branch}`;
 
   async run(believed: Believed, real: RealStore): Promise<void> {
     believed.commands++;
-    const system = this.system(believed.model.instants());
+    const branch = nameOf(believed, this.branch);
+    const model = believed.model.on(branch);
+    const system = this.system(model.instants());
     const { rows } = await real.query(
       this.path,
       `SELECT name, COUNT(*) AS rows, COUNT(n) AS given, MIN(n) AS low, MAX(n) AS high FROM ${factType} AS OF SYSTEM TIME '${formatInstant(system)}' GROUP BY name`,
+      branch,
     );
     const groups = new Map<ModelCell, Version[]>();
-    for (const version of believed.model.read(this.path, { system, valid: 'all' })) {
+    for (const version of model.read(this.path, { system, valid: 'all' })) {
       const name = version.cells['name'] ?? null;
       groups.set(name, [...(groups.get(name) ?? []), version]);
     }
@@ -308,18 +377,26 @@ class ReadGroups implements Command {
 }
 
 export async function compareEverything(believed: Believed, real: RealStore): Promise<void> {
-  for (const path of paths) await compare(believed, real, path, '', { system: 'all', valid: 'all' });
+  for (const branch of believed.model.names()) {
+    for (const path of paths) await compare(believed, real, branch, path, '', { system: 'all', valid: 'all' });
+  }
 }
 
 async function compare(
   believed: Believed,
   real: RealStore,
+  branch: string,
   path: string | null,
   clause: string,
   times: Parameters<Bitemporal['read']>[1],
 ): Promise<void> {
-  const { rows } = await real.query(path, `SELECT ${columns} FROM ${factType} ${clause}`);
-  assert.deepEqual(rows, believed.model.read(path, times).map(asRow), `${path} ${clause}`);
+  const { rows } = await real.query(path, `SELECT ${columns} FROM ${factType} ${clause}`, branch);
+  assert.deepEqual(rows, believed.model.on(branch).read(path, times).map(asRow), `${branch} ${path} ${clause}`);
+}
+
+function nameOf(believed: Believed, branch: number): string {
+  const names = believed.model.names();
+  return names[branch % names.length]!;
 }
 
 /** Tells the model what was acknowledged, and holds the reply to what the model makes of it. */
@@ -338,9 +415,10 @@ function apply(believed: Believed, write: Write, outcome: Outcome, clock: bigint
 }
 
 function place(believed: Believed, write: Write, time: bigint): number[] {
-  if (write.kind === 'put') return believed.model.put(write.path, write.rows, time);
-  if (write.kind === 'delete') return believed.model.delete(write.path, write.keys, time);
-  return believed.model.remove(write.path, write.keys);
+  const branch = nameOf(believed, write.branch);
+  if (write.kind === 'put') return believed.model.on(branch).put(write.path, write.rows, time);
+  if (write.kind === 'delete') return believed.model.on(branch).delete(write.path, write.keys, time);
+  return believed.model.remove(branch, write.path, write.keys);
 }
 
 function asRow(version: Version): RealRow {

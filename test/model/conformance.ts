@@ -1,6 +1,6 @@
 /** Runs random histories against the model and the real stack side by side, until enough commands were done. */
 import fc from 'fast-check';
-import { Bitemporal, type Mistake } from './bitemporal.ts';
+import { Branched, type Mistake } from './bitemporal.ts';
 import { type Believed, compareEverything, someCommands } from './commands.ts';
 import { RealStore } from './store.ts';
 
@@ -32,7 +32,7 @@ export async function checkConformance(options: ConformanceOptions): Promise<Con
     }),
     async (history) => {
       if (done >= options.commands) return;
-      const believed: Believed = { model: new Bitemporal(options.mistake), last: 0n, commands: 0 };
+      const believed: Believed = { model: new Branched(options.mistake), last: 0n, commands: 0 };
       const real = await RealStore.open();
       await fc.asyncModelRun(() => ({ model: believed, real }), history);
       await compareEverything(believed, real);

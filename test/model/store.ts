@@ -19,8 +19,13 @@ import type { ModelCell, Sent } from './bitemporal.ts';
 export type RealRow = Readonly<Record<string, ModelCell>>;
 
 export type Write =
-  | { readonly kind: 'put'; readonly path: string | null; readonly rows: readonly Sent[] }
-  | { readonly kind: 'delete' | 'remove'; readonly path: string | null; readonly keys: readonly string[] };
+  | { readonly kind: 'put'; readonly branch: number; readonly path: string | null; readonly rows: readonly Sent[] }
+  | {
+      readonly kind: 'delete' | 'remove';
+      readonly branch: number;
+      readonly path: string | null;
+      readonly keys: readonly string[];
+    };
 
 export const type = 'Fact';
 
@@ -56,24 +61,32 @@ export class RealStore {
     return store;
   }
 
-  write(write: Write): Promise<Outcome> {
+  write(write: Write, branch: string): Promise<Outcome> {
     if (write.kind !== 'put') {
-      return this.#invoke(write.path, write.kind, (invocation) =>
-        invocation.submit({ kind: write.kind === 'delete' ? 'delete-rows' : 'remove-rows', type, keys: write.keys }),
-      );
+      const kind = write.kind === 'delete' ? 'delete-rows' : 'remove-rows';
+      return this.#invoke(write.path, write.kind, (invocation) => invocation.submit({ kind, type, keys: write.keys }), branch);
     }
-    return this.#invoke(write.path, 'ingest', async (invocation) => {
+    const put = async (invocation: Invocation): Promise<Outcome> => {
       const definition = invocation.snapshot().catalog.type(type)!;
       for await (const { rows } of readIngest(once(ndjson(write.rows)), { definition, batchRows: 1e6, batchBytes: 1e9 })) {
         const provenance = { source: 'model', method: 'put', confidence: 1, derivedFrom: null };
         return invocation.submit({ kind: 'put-rows', type, rows, atomic: false, createType: false, provenance });
       }
       throw new Error('a body with rows is a batch');
-    });
+    };
+    return this.#invoke(write.path, 'ingest', put, branch);
   }
 
-  async query(path: string | null, sql: string): Promise<{ rows: RealRow[]; answer: Answer }> {
-    const answer = await this.#invoke(path, 'query', (invocation) => this.#service.planner.query(invocation, { sql }));
+  async fork(name: string, source: string, shares: 'everything' | 'ontology'): Promise<Outcome> {
+    return this.#invoke(null, 'fork', (invocation) => invocation.submit({ kind: 'fork-branch', name, source, shares }));
+  }
+
+  async drop(name: string): Promise<Outcome> {
+    return this.#invoke(null, 'fork', (invocation) => invocation.submit({ kind: 'delete-branch', name }));
+  }
+
+  async query(path: string | null, sql: string, branch: string): Promise<{ rows: RealRow[]; answer: Answer }> {
+    const answer = await this.#invoke(path, 'query', (invocation) => this.#service.planner.query(invocation, { sql }), branch);
     if (answer.asOfSystem > this.readInstant) this.readInstant = answer.asOfSystem;
     return { rows: rowsOf(answer) as RealRow[], answer };
   }
@@ -91,10 +104,10 @@ export class RealStore {
   }
 
   /** The power goes at a disk call of this write, or right after it. Its outcome if it was acknowledged. */
-  async crashDuring(write: Write, steps: number, seed: number): Promise<Outcome | null> {
+  async crashDuring(write: Write, branch: string, steps: number, seed: number): Promise<Outcome | null> {
     this.#stepsLeft = steps;
     const gone = new Promise<null>((resolve) => (this.#powerGone = () => resolve(null)));
-    const outcome = await Promise.race([this.write(write).catch(() => null), gone]);
+    const outcome = await Promise.race([this.write(write, branch).catch(() => null), gone]);
     const state = this.#lost ?? this.#disk.state();
     this.#stepsLeft = Infinity;
     this.#disk.powerOff();
@@ -144,7 +157,7 @@ export class RealStore {
     return disk;
   }
 
-  #invoke<T>(path: string | null, action: Action, run: (invocation: Invocation) => Promise<T>): Promise<T> {
+  #invoke<T>(path: string | null, action: Action, run: (invocation: Invocation) => Promise<T>, branch = 'main'): Promise<T> {
     const caller: Caller = {
       principal: 'model',
       credential: 'token',
@@ -155,7 +168,7 @@ export class RealStore {
       attributes: {},
       purposes: [],
       door: 'model',
-      branch: 'main',
+      branch,
     };
     return this.#service.gate.invoke(caller, { action, purpose: 'test', correlationId: 'model' }, run);
   }
