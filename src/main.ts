@@ -57,7 +57,8 @@ export async function main(args: readonly string[]): Promise<void> {
   onBranch(program.command('query'))
     .description('run one statement and print its rows')
     .argument('<sql>')
-    .option('--format <format>', 'table, json or ndjson', 'table')
+    .option('--format <format>', 'table, csv, json, ndjson, arrow or parquet', 'table')
+    .option('--output <file>', 'write the rows to this file')
     .action((sql: string, options: object) => finish(() => queryCommand(sql, merged(options), version)));
 
   remote(program.command('branch'))

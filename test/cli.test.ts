@@ -3,6 +3,7 @@ import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { tableFromIPC } from 'apache-arrow';
 import { afterAll, afterEach, describe, expect, test } from 'vitest';
 
 const root = join(import.meta.dirname, '..');
@@ -175,6 +176,55 @@ test('a token minted on the directory opens the data routes; its secret is nowhe
   const secret = token.split('_').at(-1)!;
   expect(log.includes(secret)).toBe(false);
   expect(statSync(join(directory, 'keys/kek')).mode & 0o777).toBe(0o600);
+});
+
+test('query writes every format, to a file or standard output, from a server as from the directory itself', async () => {
+  const directory = freshDirectory();
+  const token = annals(['token', 'mint', '--data-dir', directory]).stdout.trim();
+  const { said, server } = await serve(directory);
+  const env = { ANNALS_URL: urlIn(said()), ANNALS_TOKEN: token };
+  const file = join(home, 'exported.ndjson');
+  writeFileSync(file, '{"id":"a","n":9223372036854775807,"t":""}\n{"id":"b","t":"x,\\"y\\""}\n');
+  expect(annals(['ingest', file, '--type', 'Thing', '--auto'], env)).toMatchObject({ status: 0 });
+  const sql = 'SELECT id, n, t FROM Thing ORDER BY id';
+  const csv = 'id,n,t\r\na,9223372036854775807,""\r\nb,,"x,""y"""\r\n';
+  const formats = ['csv', 'json', 'ndjson', 'arrow', 'parquet'];
+  const written = (by: string, format: string): string => join(home, `${by}.${format}`);
+  const query = (args: readonly string[], more: Readonly<Record<string, string>> = {}) => annals(['query', ...args], more);
+
+  expect(query(['--format', 'csv', sql], env)).toEqual({ status: 0, stdout: csv, stderr: '' });
+  for (const format of formats) {
+    expect(query(['--format', format, '--output', written('server', format), sql], env)).toEqual({
+      status: 0,
+      stdout: '',
+      stderr: '',
+    });
+  }
+  expect(query(['--format', 'csv', '--output', join(home, 'no/such/folder.csv'), sql], env).status).toBe(2);
+  const refused = query(['--format', 'csv', '--output', join(home, 'refused.csv'), 'SELECT * FROM Nope'], env);
+  expect(refused).toMatchObject({ status: 3, stderr: expect.stringContaining('REL_UNKNOWN_TYPE') as string });
+  expect([existsSync(join(home, 'refused.csv')), existsSync(join(home, 'refused.csv.part'))]).toEqual([false, false]);
+  await stop(server);
+
+  expect(query(['--data-dir', directory, '--format', 'csv', sql])).toMatchObject({ status: 0, stdout: csv });
+  for (const format of formats) {
+    const args = ['--data-dir', directory, '--format', format, '--output', written('directory', format), sql];
+    expect(query(args).status).toBe(0);
+    const [one, other] = ['server', 'directory'].map((by) => readFileSync(written(by, format)));
+    // Arrow and Parquet keep the instant and the cost of their own answer.
+    if (!['arrow', 'parquet'].includes(format)) expect(one!.equals(other!)).toBe(true);
+    else expect([one!.length > 200, other!.length > 200]).toEqual([true, true]);
+  }
+  const { n } = tableFromIPC(readFileSync(written('directory', 'arrow'))).get(0) as unknown as { n: bigint };
+  expect(n).toBe(9_223_372_036_854_775_807n);
+  expect(readFileSync(written('server', 'parquet')).subarray(-4).toString()).toBe('PAR1');
+
+  for (const args of [
+    ['--format', 'xlsx'],
+    ['--output', join(home, 'table.txt')],
+  ]) {
+    expect(query([...args, '--data-dir', directory, sql]).status).toBe(2);
+  }
 });
 
 test('SIGTERM ends with 0 and leaves a sealed, intact log and saved projections', async () => {

@@ -1,17 +1,17 @@
-/** `annals query`: one statement against a running server or a data directory, its rows as a table or as JSON. */
+/** `annals query`: one statement against a running server or a data directory, its rows as a table, as JSON or as a file. */
 import { systemClock } from '../clock.ts';
 import { ConfigError } from '../config.ts';
 import { exactJson } from '../doors/http/exact-json.ts';
 import { writeNdjson } from '../planner/formats/json-rows.ts';
+import { isOutputFormat, outputFormats } from '../planner/formats/output-format.ts';
 import { parseExactJson } from './exact-json.ts';
 import { exitCode } from './exit.ts';
-import { operator, withService, type DirectoryOptions } from './local.ts';
-import { remoteOf, request, type RemoteOptions } from './remote.ts';
+import { type ExportOptions, exportRows } from './export.ts';
+import { operator, withService } from './local.ts';
+import { remoteOf, request } from './remote.ts';
 import { renderTable } from './table.ts';
 
-export interface QueryOptions extends DirectoryOptions, RemoteOptions {
-  readonly purpose?: string;
-  readonly branch?: string;
+export interface QueryOptions extends ExportOptions {
   readonly format: string;
 }
 
@@ -22,7 +22,16 @@ interface Reply {
 }
 
 export async function queryCommand(sql: string, options: QueryOptions, version: string): Promise<number> {
-  if (!['table', 'json', 'ndjson'].includes(options.format)) throw new ConfigError('--format: expected table, json or ndjson');
+  const { format } = options;
+  if (format !== 'table' && !isOutputFormat(format)) {
+    throw new ConfigError(`--format: expected table, ${outputFormats.slice(0, -1).join(', ')} or ${outputFormats.at(-1)!}`);
+  }
+  if (format === 'table' && options.output !== undefined)
+    throw new ConfigError('--output: a table is for reading; name another --format');
+  if (format !== 'table' && (options.output !== undefined || (format !== 'json' && format !== 'ndjson'))) {
+    await exportRows(sql, format, options, version);
+    return exitCode.ok;
+  }
   const startedMs = systemClock.monotonicMs();
   const remote = remoteOf(options, process.env);
   const reply = remote

@@ -41,20 +41,35 @@ export async function request(
   body?: string | ReadableStream,
   contentType = 'application/json',
 ): Promise<unknown> {
+  const response = await send(remote, path, {
+    method,
+    headers: { ...remote.headers, ...(body === undefined ? {} : { 'content-type': contentType }) },
+    ...(body === undefined ? {} : { body, duplex: 'half' }),
+  } as RequestInit);
+  return parseExactJson(await response.text());
+}
+
+/** The reply to a GET as it comes. Throws a RemoteError, also when it breaks off in the middle. */
+export async function* download(remote: Remote, path: string): AsyncGenerator<Uint8Array, void> {
+  const { body } = await send(remote, path, { headers: remote.headers });
+  if (body === null) return;
+  try {
+    yield* body as unknown as AsyncIterable<Uint8Array>;
+  } catch (error) {
+    throw new RemoteError(`${remote.url} broke off in the middle of the answer: ${(error as Error).message}`);
+  }
+}
+
+async function send(remote: Remote, path: string, init: RequestInit): Promise<Response> {
   let response: Response;
   try {
-    response = await fetch(remote.url + path, {
-      method,
-      headers: { ...remote.headers, ...(body === undefined ? {} : { 'content-type': contentType }) },
-      ...(body === undefined ? {} : { body, duplex: 'half' }),
-    } as RequestInit);
+    response = await fetch(remote.url + path, init);
   } catch (error) {
     const cause = (error as Error).cause;
     throw new RemoteError(`${remote.url} does not answer: ${cause instanceof Error ? cause.message : (error as Error).message}`);
   }
-  const text = await response.text();
-  if (response.ok) return parseExactJson(text);
-  throw new RemoteError(problemLine(response.status, text));
+  if (!response.ok) throw new RemoteError(problemLine(response.status, await response.text()));
+  return response;
 }
 
 function problemLine(status: number, text: string): string {

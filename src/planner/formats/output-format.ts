@@ -1,4 +1,5 @@
 /** The forms in which the rows of an answer leave, by name. Their writers are loaded when first asked for: two are large. */
+import { ServiceError } from '../../errors.ts';
 import type { Answer } from '../planner-contract.ts';
 
 export type OutputFormat = 'csv' | 'json' | 'ndjson' | 'arrow' | 'parquet';
@@ -64,6 +65,10 @@ export const outputForms: Readonly<Record<OutputFormat, OutputForm>> = {
 
 export const outputFormats = Object.keys(outputForms) as readonly OutputFormat[];
 
+export function isOutputFormat(name: string): name is OutputFormat {
+  return Object.hasOwn(outputForms, name);
+}
+
 /** The format that an HTTP Accept header likes best; null when it names none of ours. */
 export function preferredFormat(accept: string): OutputFormat | null {
   let best: OutputFormat | null = null;
@@ -77,4 +82,14 @@ export function preferredFormat(accept: string): OutputFormat | null {
     bestQuality = quality;
   }
   return best;
+}
+
+/** Throws REL_INVALID for a form that would drop what was asked for beside the rows without a word. */
+export function refuseLoss({ provenance, facets }: Answer, { carriesFacts, extension }: OutputForm): void {
+  if (carriesFacts || (provenance === null && facets === null)) return;
+  const what = provenance === null ? 'facets' : 'provenance';
+  throw new ServiceError(
+    'REL_INVALID',
+    `${extension} holds rows only; ask POST /query, or for arrow or parquet, to have ${what}`,
+  );
 }

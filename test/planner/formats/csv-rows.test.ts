@@ -56,7 +56,7 @@ async function byDuckdb(columns: readonly OutputColumn[], csv: Buffer): Promise<
 }
 
 /** A vector is JSON text to those who have no such type; JavaScript's decoders drop a mark at the start of a text. */
-const asText = (row: readonly Cell[]): unknown[] =>
+const asText = (row: readonly Cell[]): Exclude<Cell, Float32Array>[] =>
   row.map((cell) =>
     cell instanceof Float32Array
       ? `[${[...cell].map((value) => (Object.is(value, -0) ? '-0' : shortest(value))).join(',')}]`
@@ -65,7 +65,7 @@ const asText = (row: readonly Cell[]): unknown[] =>
         : cell,
   );
 
-function spelled(cell: unknown, { type }: OutputColumn): string | null {
+function spelled(cell: Exclude<Cell, Float32Array>, { type }: OutputColumn): string | null {
   if (typeof cell !== 'number') return cell === null ? null : String(cell);
   if (Object.is(cell, -0)) return '-0';
   return type === 'number' && Math.abs(cell) > Number.MAX_SAFE_INTEGER ? cell.toExponential() : String(cell);
@@ -117,7 +117,7 @@ describe('CSV', () => {
     });
     expect(records[0]).toEqual(hardColumns.map(({ name }) => name));
     expect(records.slice(1)).toEqual(
-      rows.map((row) => row.map((cell, i) => (typeof cell === 'string' ? cell : spelled(asText([cell])[0], hardColumns[i]!)))),
+      rows.map((row) => row.map((cell, i) => (typeof cell === 'string' ? cell : spelled(asText([cell])[0]!, hardColumns[i]!)))),
     );
   });
 

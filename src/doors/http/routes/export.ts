@@ -1,8 +1,13 @@
 /** Answers as files and streams: POST /query/arrow and GET /export. Source: specification, "Query". */
 import { z } from 'zod';
 import { ServiceError } from '../../../errors.ts';
-import type { Answer } from '../../../planner/planner-contract.ts';
-import { type OutputForm, outputFormats, outputForms, preferredFormat } from '../../../planner/formats/output-format.ts';
+import {
+  type OutputForm,
+  outputFormats,
+  outputForms,
+  preferredFormat,
+  refuseLoss,
+} from '../../../planner/formats/output-format.ts';
 import { openBody } from '../answer-body.ts';
 import { envelopeFacts, envelopeHeaders } from '../answer-envelope.ts';
 import type { App, FastifyReply, FastifyRequest, HttpContext } from '../context.ts';
@@ -68,19 +73,9 @@ async function send(
 ): Promise<FastifyReply> {
   const write = await form.writer();
   const { pieces, facts } = await ask(context, request, question, options, (answer) => {
-    if (!form.carriesFacts) refuseLoss(answer, form);
+    refuseLoss(answer, form);
     return { pieces: write(answer, envelopeFacts(answer)), facts: envelopeHeaders(answer) };
   });
   await openBody(context, request, reply, { 'content-type': form.mediaType, ...facts, ...headers })?.sendAll(pieces);
   return reply;
-}
-
-/** What was asked for beside the rows must not be dropped without a word. */
-function refuseLoss({ provenance, facets }: Answer, { extension }: OutputForm): void {
-  if (provenance === null && facets === null) return;
-  const what = provenance === null ? 'facets' : 'provenance';
-  throw new ServiceError(
-    'REL_INVALID',
-    `${extension} holds rows only; ask POST /query, or for arrow or parquet, to have ${what}`,
-  );
 }
