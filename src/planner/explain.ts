@@ -152,6 +152,8 @@ function text(bound: Bound, columns: readonly PlanColumn[], execution: Execution
       return `(${of(bound.operand)} in (${bound.items.map(of).join(', ')}))`;
     case 'in-set':
       return `(${of(bound.operand)} in set ${bound.set + 1})`;
+    case 'lookup':
+      return `lookup(${of(bound.operand)}) -> ${bound.field}`;
     case 'same-folded':
       return `(${of(bound.operand)} = ${of(bound.text)} whatever the case)`;
     case 'function':

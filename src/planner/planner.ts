@@ -7,6 +7,7 @@ import { smallAnswer } from './answers.ts';
 import { bindQuery } from './binder.ts';
 import { runControl } from './control.ts';
 import type { ControlStatement, Standing } from './control-request.ts';
+import { viewNamed } from './binding/views.ts';
 import { type Cursor, opaqueCursor, readCursor } from './cursor.ts';
 import { type PlanKernels, type Result, run, type Scheduler } from './executor.ts';
 import { explain } from './explain.ts';
@@ -24,6 +25,7 @@ import { pruneColumns } from './passes/prune-columns.ts';
 import { pushDownFilters } from './passes/push-down-filters.ts';
 import { simplifyExpressions } from './passes/simplify-expressions.ts';
 import { at } from './places.ts';
+import type { ServedView } from './standing/materialized-views.ts';
 import { PlanCache } from './plan-cache.ts';
 import type { Answer, OutputBatch, PlannerContract, ProvenanceEntry, QuestionRequest } from './planner-contract.ts';
 import type { Literal, Place, Query, QueryBody, Slot, Source, Statement } from './statement.ts';
@@ -113,6 +115,8 @@ export class Planner implements PlannerContract {
   async query(invocation: Invocation, request: QuestionRequest): Promise<Answer> {
     const startedMs = this.#clock.monotonicMs();
     const lexed = this.#lex(request.sql);
+    const isLong = request.sql.length > shortText;
+    if (isLong) await this.#scheduler.yield();
     const literals = lexed.parameters;
     invocation.describe({ template: lexed.guardedTemplate, literals: literals.map(String) });
     const question = this.#questions.get(lexed.template) ?? this.#parse(lexed);
@@ -121,8 +125,11 @@ export class Planner implements PlannerContract {
 
     if (question.mode === 'policy') return this.#policy(invocation, question.query, startedMs);
 
-    const snapshot = invocation.snapshot();
-    const cached = this.#plan(lexed, snapshot);
+    if (isLong) await this.#scheduler.yield();
+    const now = invocation.snapshot();
+    const served = this.#standing?.views.serve(question.query, now) ?? null;
+    const snapshot = served?.snapshot ?? now;
+    const cached = this.#cached(lexed, snapshot, served) ?? (await this.#plan(lexed, snapshot, served, isLong));
     const { plan } = cached;
     if (lexed.guardedTemplate !== lexed.template) invocation.describe({ template: lexed.template });
     const execution = this.#execution(plan, question.query, lexed, snapshot);
@@ -205,21 +212,51 @@ export class Planner implements PlannerContract {
     });
   }
 
-  /** Everything that a plan depends on is in the key; literals are not, but for those that its guards compare. */
-  #plan(lexed: LexedStatement, snapshot: GovernedSnapshot): CachedPlan {
+  #cached(lexed: LexedStatement, snapshot: GovernedSnapshot, served: ServedView | null): CachedPlan | undefined {
     const literals = lexed.parameters;
-    const key = `${lexed.template}\0${snapshot.branch}\0${snapshot.catalog.ontologyVersion}\0${snapshot.grantKey}`;
-    const cached = this.#plans.get(snapshot.branch, key);
-    if (cached && !isOutgrown(cached, snapshot.position) && cached.plan.guards.every(([a, b]) => literals[a] === literals[b]))
-      return cached;
+    const cached = this.#plans.get(snapshot.branch, this.#planKey(lexed, snapshot, served));
+    const holds =
+      cached && !isOutgrown(cached, snapshot.position) && cached.plan.guards.every(([a, b]) => literals[a] === literals[b]);
+    return holds ? cached : undefined;
+  }
+
+  /** Everything that a plan depends on; literals are not, but for those that its guards compare. */
+  #planKey(
+    { template }: LexedStatement,
+    { branch, catalog, grantKey, views }: GovernedSnapshot,
+    served: ServedView | null,
+  ): string {
+    const names = `${catalog.ontologyVersion}\0${this.#standing?.lookups.epoch ?? 0}\0${views.length}\0${served === null ? '' : 'served'}`;
+    return `${template}\0${branch}\0${names}\0${grantKey}`;
+  }
+
+  /** A long statement gives others a turn between any two steps. */
+  async #plan(
+    lexed: LexedStatement,
+    snapshot: GovernedSnapshot,
+    served: ServedView | null,
+    isLong: boolean,
+  ): Promise<CachedPlan> {
+    const literals = lexed.parameters;
+    const turn = async (): Promise<void> => {
+      if (isLong) await this.#scheduler.yield();
+    };
     // Parsed again where a tree was cached: errors must point into this text, not into the one that the tree came from.
     const { query, withProvenance } = questionOf(parseLexed(lexed).statement);
-    let plan = bindQuery({ query, withProvenance, literals, catalog: snapshot.catalog });
+    await turn();
+    const views = (name: string) => viewNamed(snapshot.views, name);
+    const lookups = (name: string) => this.#standing?.lookups.table(snapshot.caller.path, name);
+    const servedView = (name: string) => (name === served?.name ? served.columns : undefined);
+    let plan = bindQuery({ query, withProvenance, literals, catalog: snapshot.catalog, views, lookups, servedView });
     const estimate = (scan: ScanNode): number => scan.keys?.length ?? rowsOf(snapshot, scan.type);
-    for (const pass of this.#passes) plan = pass(plan, { estimate });
+    for (const pass of this.#passes) {
+      await turn();
+      plan = pass(plan, { estimate });
+    }
+    await turn();
     const { position } = snapshot;
     const made: CachedPlan = { plan, columns: plan.root.columns.slice(0, plan.visible), kernels: new Map(), position };
-    this.#plans.set(snapshot.branch, key, made);
+    this.#plans.set(snapshot.branch, this.#planKey(lexed, snapshot, served), made);
     return made;
   }
 

@@ -1,5 +1,5 @@
 /** An answer's envelope: all that a reply says of the rows beside the rows. Source: specification, "Result envelopes". */
-import type { Answer } from '../../planner/planner-contract.ts';
+import type { Answer, Facets } from '../../planner/planner-contract.ts';
 import { exactJson } from './exact-json.ts';
 
 /** What formats with a place for facts keep of an answer: its basis and size, and the envelope that /query gives. */
@@ -22,6 +22,18 @@ export function envelopeHeaders(answer: Answer): Record<string, string> {
 }
 
 const columnNames = new WeakMap<Answer['columns'], string>();
+
+/** Written value by value: an object would put values that look like numbers before all others. */
+function facetMembers({ counts, stats }: Facets): string {
+  const members = (entries: readonly [string, string][]): string =>
+    `{${entries.map(([name, value]) => `${JSON.stringify(name)}:${value}`).join()}}`;
+  const attributes = [...counts].map(([attribute, values]): [string, string] => [
+    attribute,
+    members([...values].map(([value, count]): [string, string] => [value, String(count)])),
+  ]);
+  const figures = [...stats].map(([attribute, figure]): [string, string] => [attribute, exactJson({ ...figure })]);
+  return `,"facets":${members(attributes)},"facetStats":${members(figures)}`;
+}
 
 /** Members of a JSON object, each after a comma: what follows the rows. */
 export function envelopeMembers(answer: Answer): string {
@@ -46,6 +58,7 @@ export function envelopeMembers(answer: Answer): string {
     }));
     text += `,"provenance":${exactJson(entries)}`;
   }
+  if (answer.facets !== null) text += facetMembers(answer.facets);
   if (answer.plan !== null) text += `,"plan":${JSON.stringify(answer.plan.replace(/\n$/, '').split('\n'))}`;
   if (answer.actualRows !== null) text += `,"actual_rows":${answer.actualRows}`;
   return text;

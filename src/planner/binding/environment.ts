@@ -1,8 +1,8 @@
 /** What the parts of one binding share: the statement's literals, the catalog, and what they add to the plan. */
-import type { Cell, ColumnType } from '../../log/value.ts';
 import type { CatalogReader } from '../../projections/access-paths.ts';
 import type { Guard } from '../expressions/bound-expression.ts';
-import type { PlanNode, Subquery } from '../logical-plan.ts';
+import type { LookupTable } from '../expressions/lookup-table.ts';
+import type { PlanColumn, PlanNode, Subquery } from '../logical-plan.ts';
 import { at } from '../places.ts';
 import type { AsOf, Literal, Place, Query } from '../statement.ts';
 import type { OutputType } from './outputs.ts';
@@ -13,14 +13,6 @@ export interface ViewDefinition {
   readonly literals: readonly Literal[];
 }
 
-/** A lookup table as projections use it: `LOOKUP name(column) -> field`. */
-export interface LookupTable {
-  /** Undefined where the table has no such field. */
-  readonly fieldType: (field: string) => ColumnType | undefined;
-  /** The field beside a key; NULL where the key is not known. */
-  readonly value: (field: string, key: Cell) => Cell;
-}
-
 export interface BindRequest {
   readonly query: Query;
   readonly withProvenance: boolean;
@@ -29,6 +21,8 @@ export interface BindRequest {
   /** Views by name, where the caller sees any. A type of the same name comes first. */
   readonly views?: (name: string) => ViewDefinition | undefined;
   readonly lookups?: (name: string) => LookupTable | undefined;
+  /** Columns of a view whose rows the snapshot serves as those of a table by its name. */
+  readonly servedView?: (name: string) => readonly PlanColumn[] | undefined;
 }
 
 /** What a query yields: its rows and the names and types of their columns. */
@@ -78,6 +72,10 @@ export class Environment {
     this.viewLiterals.push(...view.literals);
     this.#literals = [...this.#literals, ...view.literals];
     return shifted(view.query, offset);
+  }
+
+  lookup(name: string): LookupTable | undefined {
+    return this.request.lookups?.(name);
   }
 
   countSelect(place: Place): void {

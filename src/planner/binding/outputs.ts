@@ -50,14 +50,12 @@ export function nameOf(expression: Expression, position: number): string {
 /** A reply row is an object: of two columns with one name, the later one gets `_2`. */
 export function uniqueNames(outputs: readonly Output[]): Output[] {
   const taken = new Set(outputs.map(({ name }) => name));
-  const used = new Set<string>();
-  return outputs.map((output) => {
-    let name = output.name;
-    for (let n = 2; used.has(name); n++) {
-      const candidate = `${output.name}_${n}`;
-      if (!taken.has(candidate)) name = candidate;
-    }
-    used.add(name);
-    return { name, bound: output.bound };
+  const counts = new Map<string, number>();
+  return outputs.map(({ name, bound }) => {
+    let count = (counts.get(name) ?? 0) + 1;
+    let unique = name;
+    if (count > 1) while (taken.has((unique = `${name}_${count}`))) count++;
+    counts.set(name, count);
+    return { name: unique, bound };
   });
 }

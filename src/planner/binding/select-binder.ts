@@ -36,6 +36,8 @@ export interface BoundSelect extends BoundQuery {
   readonly facets: FacetPlan | null;
 }
 
+const columnsMax = 4_096;
+
 export function bindSelect(request: SelectRequest): BoundSelect {
   return new SelectBinder(request).bind();
 }
@@ -83,6 +85,7 @@ class SelectBinder {
     const facets = statement && statement.query.facets.length > 0 ? this.#facets(source, statement.query) : null;
 
     const { node, outputs, context } = grouped ? this.#grouped(source) : this.#plain(source);
+    if (outputs.length > columnsMax) throw at('REL_PARSE', `a SELECT yields at most ${columnsMax} columns`, select.place);
     const named = uniqueNames(outputs);
     const columns = named.map(({ name, bound }) => ({ name, type: bound.type }));
     const visible = named.length;
@@ -209,7 +212,11 @@ class SelectBinder {
   }
 
   #outputs(context: ExpressionContext): Output[] {
-    return this.#select.projection.flatMap((item, i) => this.#output(item, i, context));
+    const outputs: Output[] = [];
+    this.#select.projection.forEach((item, i) => {
+      if (outputs.length <= columnsMax) outputs.push(...this.#output(item, i, context));
+    });
+    return outputs;
   }
 
   #output(item: ProjectionItem, position: number, context: ExpressionContext): Output[] {

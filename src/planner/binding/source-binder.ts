@@ -3,7 +3,7 @@ import type { TypeDefinition } from '../../log/entry.ts';
 import { systemColumns } from '../../log/value.ts';
 import type { ReadableColumn } from '../../projections/access-paths.ts';
 import { bindPredicate, type ExpressionContext } from '../expressions/bind-expression.ts';
-import type { PlanNode } from '../logical-plan.ts';
+import type { PlanColumn, PlanNode } from '../logical-plan.ts';
 import { at } from '../places.ts';
 import type { Query, Slot, Source } from '../statement.ts';
 import type { BoundQuery, CommonName, Environment } from './environment.ts';
@@ -85,10 +85,17 @@ class SourceBinder {
     if (common) return derived(common.bind(source.place), name);
     const definition = environment.catalog.type(source.name);
     if (definition) return this.#scan(definition, name);
+    const served = environment.request.servedView?.(source.name);
+    if (served) return this.#served(source.name, served, name);
     const view = environment.request.views?.(source.name);
     // A view stands for itself: it sees no common table of the statement that names it.
     if (view) return derived(this.#request.bindQuery(environment.adopt(view), []), name);
     throw at('REL_UNKNOWN_TYPE', `type ${JSON.stringify(source.name)} is not registered`, source.place);
+  }
+
+  #served(view: string, columns: readonly PlanColumn[], name: string): BoundSource {
+    const node: PlanNode = { kind: 'scan', type: view, primaryKey: null, columns, keys: null, zones: [], after: null };
+    return derived({ node, columns }, name);
   }
 
   #scan(definition: TypeDefinition, name: string): BoundSource {

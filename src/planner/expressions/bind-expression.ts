@@ -7,6 +7,7 @@ import type { ColumnType } from '../../log/value.ts';
 import { at } from '../places.ts';
 import type { Expression, Literal, Place, Query } from '../statement.ts';
 import { type ArithmeticOp, type Bound, type CompareOp, columnsIn, type ValueType } from './bound-expression.ts';
+import type { LookupTable } from './lookup-table.ts';
 import type { PhoneticFunction } from './phonetic.ts';
 
 /** Asked first at every node; undefined leaves the node to the general rules. */
@@ -14,7 +15,7 @@ export type Leaf = (expression: Expression) => Bound | undefined;
 
 /** Where an expression stands. */
 export interface ExpressionContext {
-  readonly environment: { readonly literals: readonly Literal[] };
+  readonly environment: { readonly literals: readonly Literal[]; lookup(name: string): LookupTable | undefined };
   readonly leaf: Leaf;
   /** Plans the query behind IN: number of the set, type of its one column. */
   readonly subquery: (query: Query) => { readonly set: number; readonly type: ValueType };
@@ -89,6 +90,7 @@ class ExpressionBinder {
       case 'in-query':
         return negatedIf(expression.negated, this.#inQuery(expression));
       case 'call':
+        if (expression.name === 'LOOKUP') return this.#lookup(expression);
         if (phoneticFunctions.has(expression.name))
           throw at('REL_INVALID', `${expression.name}(column) stands beside a text, with = or != between them`, place);
         throw notImplemented(`${expression.name}()`, place);
@@ -162,6 +164,27 @@ class ExpressionBinder {
   #inList(expression: Extract<Expression, { kind: 'in-list' }>): Bound {
     const [operand, items] = this.#alike(this.bind(expression.operand), expression.items, '=', expression.place);
     return { kind: 'in', operand, items, type: 'boolean' };
+  }
+
+  #lookup({ arguments: given, place }: Extract<Expression, { kind: 'call' }>): Bound {
+    const [table, key, field] = given.map(({ value }) => value);
+    if (table?.kind !== 'column' || field?.kind !== 'column' || !key) {
+      throw at('REL_PARSE', 'LOOKUP is written LOOKUP name(column) -> field', place);
+    }
+    const found = this.#context.environment.lookup(table.name);
+    if (!found) throw at('REL_NOT_FOUND', `there is no lookup table ${JSON.stringify(table.name)}`, table.place);
+    if (found.fieldType(field.name) === undefined) {
+      throw at(
+        'REL_UNKNOWN_COLUMN',
+        `lookup table ${JSON.stringify(table.name)} has no field ${JSON.stringify(field.name)}`,
+        field.place,
+      );
+    }
+    const operand = this.bind(key);
+    if (!isText(operand.type) && operand.type !== 'integer' && operand.type !== 'null') {
+      throw mismatch(`LOOKUP takes a key of text or integers, not ${operand.type}`, key.place);
+    }
+    return { kind: 'lookup', table: found, field: field.name, operand, type: 'string' };
   }
 
   /** The subquery's column is one more value that the operand is compared with. */

@@ -5,6 +5,7 @@
 import type { ColumnType } from '../../log/value.ts';
 import type { Literal, Place } from '../statement.ts';
 import type { ScalarFunction } from './scalar-functions.ts';
+import type { LookupTable } from './lookup-table.ts';
 import type { PhoneticFunction } from './phonetic.ts';
 
 /** `interval` is nanoseconds, an operand of timestamp arithmetic only; `null` is the type of a bare NULL. */
@@ -50,6 +51,13 @@ export type Bound =
     }
   | { readonly kind: 'negate'; readonly operand: Bound; readonly type: 'integer' | 'number' }
   /** How a text sounds. */
+  | {
+      readonly kind: 'lookup';
+      readonly table: LookupTable;
+      readonly field: string;
+      readonly operand: Bound;
+      readonly type: 'string';
+    }
   | { readonly kind: 'phonetic'; readonly function: PhoneticFunction; readonly operand: Bound; readonly type: 'string' }
   /** An integer as a number: exact, or an error. */
   | { readonly kind: 'to-number'; readonly operand: Bound; readonly type: 'number' }
@@ -86,6 +94,7 @@ export function childrenOf(bound: Bound): readonly Bound[] {
     case 'is-null':
     case 'in-set':
     case 'to-number':
+    case 'lookup':
     case 'phonetic':
       return [bound.operand];
     case 'between':
@@ -124,6 +133,7 @@ export function mapChildren(bound: Bound, map: (child: Bound) => Bound): Bound {
     case 'is-null':
     case 'in-set':
     case 'to-number':
+    case 'lookup':
     case 'phonetic':
       return { ...bound, operand: map(bound.operand) };
     case 'between':
@@ -181,6 +191,7 @@ export function sameExpression(a: Bound, b: Bound, literals: readonly Literal[],
   if (a.kind === 'constant' && b.kind === 'constant') return a.cell === b.cell;
   if (a.kind === 'function' && b.kind === 'function' && a.name !== b.name) return false;
   if ('op' in a && 'op' in b && a.op !== b.op) return false;
+  if (a.kind === 'lookup' && b.kind === 'lookup' && (a.table !== b.table || a.field !== b.field)) return false;
   if (a.kind === 'phonetic' && b.kind === 'phonetic' && a.function !== b.function) return false;
   if (a.kind === 'case' && b.kind === 'case') {
     if ((a.otherwise === null) !== (b.otherwise === null) || (a.operand === null) !== (b.operand === null)) return false;

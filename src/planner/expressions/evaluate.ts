@@ -127,6 +127,8 @@ export function evaluate(bound: Bound, env: Environment): Cell {
       if (BigInt(Number(value)) !== value) throw inexactNumber();
       return Number(value);
     }
+    case 'lookup':
+      return bound.table.value(bound.field, evaluate(bound.operand, env));
     case 'phonetic': {
       const text = evaluate(bound.operand, env);
       if (text === null) return null;

@@ -3,11 +3,7 @@
  * parameter numbers and fixed words only; what a caller wrote is an argument.
  */
 import { AssertionError } from '../../errors.ts';
-import type { Vector } from '../../log/columns.ts';
 import { type Bound, type BoundColumn, columnsIn, type CompareOp, mayRaise } from './bound-expression.ts';
-import { generated } from './generated.ts';
-import type { KernelContext } from './kernel-context.ts';
-import { runtime } from './kernel-runtime.ts';
 import {
   both,
   compareWords,
@@ -21,15 +17,7 @@ import {
   type Rep,
   type Value,
 } from './kernel-text.ts';
-
-/** What the generated code depends on besides the expression. */
-export interface Shape {
-  readonly columns: readonly Vector[];
-  readonly context: KernelContext;
-  /** Rows come as first .. first+count-1, not as a selection. */
-  readonly dense: boolean;
-  readonly wide: boolean;
-}
+import { KernelWriter } from './kernel-writer.ts';
 
 /** One side of a comparison: a number-like value, or text as bytes (heap, start, end) and as a string. */
 interface Operand {
@@ -40,42 +28,8 @@ interface Operand {
   readonly string: string | null;
 }
 
-export class KernelCode {
-  readonly #shape: Shape;
-  readonly #prologue: string[] = [];
-  readonly #body: string[] = [];
-  readonly #sites: unknown[] = [];
-  readonly #known = new Map<string, string>();
-  #names = 0;
+export class KernelCode extends KernelWriter {
   #interner = '';
-
-  constructor(shape: Shape) {
-    this.#shape = shape;
-  }
-
-  emit(line: string): void {
-    this.#body.push(line);
-  }
-
-  finish<K>(parameters: string, last: string): K {
-    const counting = parameters.endsWith('out');
-    const loop = this.#shape.dense
-      ? 'for (let i = first, end = first + count; i < end; i++) {'
-      : 'for (let j = 0; j < count; j++) { const i = selection[j];';
-    const source = [
-      `"use strict"; return function (${parameters}) {`,
-      ...this.#prologue,
-      counting ? 'let kept = 0;' : '',
-      loop,
-      ...this.#body,
-      last,
-      '}',
-      counting ? 'return kept;' : '',
-      '};',
-    ].join('\n');
-    const make = generated<(sites: readonly unknown[], help: typeof runtime) => K>(['sites', 'help'], source);
-    return make(this.#sites, runtime);
-  }
 
   /** The value of a whole expression in the representation that its type leaves in. */
   result(bound: Bound): Value {
@@ -88,7 +42,7 @@ export class KernelCode {
   cost(bound: Bound): number {
     if (this.#tableColumn(bound) !== null) return 0;
     if (mayRaise(bound)) return 1;
-    return touchesText(bound, this.#shape.columns) ? 2 : bound.kind === 'case' ? 1 : 0;
+    return touchesText(bound, this.shape.columns) ? 2 : bound.kind === 'case' ? 1 : 0;
   }
 
   truth(bound: Bound): string {
@@ -134,8 +88,8 @@ export class KernelCode {
         const text = this.#operand(bound.text);
         const known = both(ok, text.ok);
         if (known === '0') return never;
-        const wanted = this.#once(`p${this.#site(bound)}u`, `help.folded(${text.string})`);
-        const same = this.#temporary(`${ok === null ? '' : `${ok} && `}help.folded(${string}) === ${wanted}`);
+        const wanted = this.once(`p${this.site(bound)}u`, `help.folded(${text.string})`);
+        const same = this.temporary(`${ok === null ? '' : `${ok} && `}help.folded(${string}) === ${wanted}`);
         return { isTrue: both(known, same), isFalse: both(known, `!${same}`) };
       }
       case 'like':
@@ -173,17 +127,17 @@ export class KernelCode {
         throw new AssertionError('constants are parameters by now');
       default: {
         const rails = this.rails(bound);
-        const isTrue = this.#temporary(rails.isTrue);
-        return { code: `(${isTrue} & 1)`, ok: this.#temporary(`${isTrue} | ${rails.isFalse}`), rep: 'bool' };
+        const isTrue = this.temporary(rails.isTrue);
+        return { code: `(${isTrue} & 1)`, ok: this.temporary(`${isTrue} | ${rails.isFalse}`), rep: 'bool' };
       }
     }
   }
 
   #column(bound: BoundColumn): Value {
-    const vector = this.#shape.columns[bound.index]!;
+    const vector = this.shape.columns[bound.index]!;
     if (vector.kind === 'null') return { code: '0', ok: '0', rep: bound.type === 'boolean' ? 'bool' : 'int' };
-    const name = this.#vector(bound.index);
-    const ok = this.#ok(bound.index);
+    const name = this.vector(bound.index);
+    const ok = this.ok(bound.index);
     const code = `${name}v[i]`;
     if (vector.kind === 'bool') return { code, ok, rep: 'bool' };
     if (vector.kind === 'i64')
@@ -193,9 +147,9 @@ export class KernelCode {
   }
 
   #parameter(index: number): Value {
-    const { letter } = this.#shape.context.parameters[index]!;
+    const { letter } = this.shape.context.parameters[index]!;
     if (letter === 'z') return { code: '0', ok: '0', rep: 'int' };
-    const name = this.#once(`p${index}`, `context.parameters[${index}].narrow`);
+    const name = this.once(`p${index}`, `context.parameters[${index}].narrow`);
     return { code: name, ok: null, rep: letter === 'i' ? 'int' : letter === 'b' ? 'big' : letter === 'n' ? 'num' : 'bool' };
   }
 
@@ -209,7 +163,7 @@ export class KernelCode {
       right = this.#converted(right, 'num');
       let divisor = right.code;
       if (op === '/' || op === '%') {
-        divisor = this.#temporary(right.code);
+        divisor = this.temporary(right.code);
         ok = both(ok, `(${divisor} !== 0)`);
       }
       const result = this.#guarded(ok, `${left.code} ${op} ${divisor}`, '0');
@@ -217,14 +171,14 @@ export class KernelCode {
       this.emit(`if (${result} - ${result} !== 0) throw help.numberOverflow();`);
       return this.#held(result, ok, 'num');
     }
-    const big = this.#shape.wide || left.rep === 'big' || right.rep === 'big';
+    const big = this.shape.wide || left.rep === 'big' || right.rep === 'big';
     if (big) {
       left = this.#converted(left, 'big');
       right = this.#converted(right, 'big');
     }
     let divisor = right.code;
     if (op === '%') {
-      divisor = this.#temporary(right.code);
+      divisor = this.temporary(right.code);
       ok = both(ok, `(${divisor} !== ${big ? '0n' : '0'})`);
     }
     if (big) {
@@ -247,11 +201,11 @@ export class KernelCode {
     const values = operands.map((operand) => this.#converted(this.value(operand), name === 'elapsed' ? 'big' : 'num'));
     if (name === 'known') {
       const [{ code, ok }] = values as [Value];
-      return this.#held(this.#temporary(ok === null ? code : `${ok} ? ${code} : 0`), null, 'num');
+      return this.#held(this.temporary(ok === null ? code : `${ok} ? ${code} : 0`), null, 'num');
     }
     if (name === 'greatest') {
       const items = values.map(({ code, ok }) => (ok === null ? code : `(${ok} ? ${code} : -Infinity)`));
-      const most = this.#temporary(`Math.max(${items.join(', ')})`);
+      const most = this.temporary(`Math.max(${items.join(', ')})`);
       return this.#held(most, values.some(({ ok }) => ok === null) ? null : `(${most} !== -Infinity)`, 'num');
     }
     const ok = values.reduce<string | null>((all, value) => both(all, value.ok), null);
@@ -262,12 +216,12 @@ export class KernelCode {
 
   #distance(from: Bound, to: readonly Bound[]): Value {
     if (from.kind !== 'column') throw new AssertionError('a distance is from a column');
-    const vector = this.#shape.columns[from.index]!;
+    const vector = this.shape.columns[from.index]!;
     if (vector.kind !== 'vec') return { code: '0', ok: '0', rep: 'num' };
-    const name = this.#vector(from.index);
+    const name = this.vector(from.index);
     const point = to.map((bound) => this.#converted(this.value(bound), 'num'));
-    const ok = point.reduce<string | null>((all, value) => both(all, value.ok), this.#ok(from.index));
-    const dims = this.#once(`${name}k`, `columns[${from.index}].dims`);
+    const ok = point.reduce<string | null>((all, value) => both(all, value.ok), this.ok(from.index));
+    const dims = this.once(`${name}k`, `columns[${from.index}].dims`);
     const code = `help.distance(${name}v, i * ${dims}, ${dims}, [${point.map((value) => value.code).join(', ')}])`;
     return this.#held(this.#guarded(ok, code, '0'), ok, 'num');
   }
@@ -283,11 +237,11 @@ export class KernelCode {
 
   /** What lies under a NULL is arbitrary: it must not take part in arithmetic that can fail. */
   #guarded(ok: string | null, code: string, otherwise: string): string {
-    return this.#temporary(ok === null ? code : `${ok} ? ${code} : ${otherwise}`);
+    return this.temporary(ok === null ? code : `${ok} ? ${code} : ${otherwise}`);
   }
 
   #held(code: string, ok: string | null, rep: Rep): Value {
-    return { code, ok: ok === null ? null : this.#temporary(ok), rep };
+    return { code, ok: ok === null ? null : this.temporary(ok), rep };
   }
 
   /** Branches are nested statements: a branch not taken computes nothing and can't fail. */
@@ -300,8 +254,8 @@ export class KernelCode {
           : type === 'string' || type === 'json'
             ? 'code'
             : this.#integerRep(bound);
-    const held = this.#name();
-    const ok = this.#name();
+    const held = this.name();
+    const ok = this.name();
     this.emit(`let ${held} = ${rep === 'big' ? '0n' : '0'}, ${ok} = 0;`);
     const assign = (each: Bound): void => {
       const value = this.#converted(yields(each), rep);
@@ -325,12 +279,12 @@ export class KernelCode {
   /** Branches of one CASE share a representation: bigint as soon as one of them is. */
   #integerRep(bound: Extract<Bound, { kind: 'case' }>): Rep {
     const results = [...bound.branches.map(({ result }) => result), ...(bound.otherwise ? [bound.otherwise] : [])];
-    return this.#shape.wide || bound.type === 'timestamp' || results.some((each) => this.#isBig(each)) ? 'big' : 'int';
+    return this.shape.wide || bound.type === 'timestamp' || results.some((each) => this.#isBig(each)) ? 'big' : 'int';
   }
 
   #isBig(bound: Bound): boolean {
-    if (bound.kind === 'column') return this.#shape.columns[bound.index]!.kind === 'i64';
-    if (bound.kind === 'parameter') return this.#shape.context.parameters[bound.index]!.letter === 'b';
+    if (bound.kind === 'column') return this.shape.columns[bound.index]!.kind === 'i64';
+    if (bound.kind === 'parameter') return this.shape.context.parameters[bound.index]!.letter === 'b';
     if (bound.kind === 'arithmetic') return this.#isBig(bound.left) || this.#isBig(bound.right);
     if (bound.kind === 'negate') return this.#isBig(bound.operand);
     return bound.kind === 'case' && this.#integerRep(bound) === 'big';
@@ -351,12 +305,12 @@ export class KernelCode {
   #operand(bound: Bound): Operand {
     if (isTextual(bound)) return this.#textual(bound);
     if (bound.kind === 'column') {
-      const { kind } = this.#shape.columns[bound.index]!;
+      const { kind } = this.shape.columns[bound.index]!;
       if (kind === 'null') return { bound, ok: '0', value: null, bytes: null, string: null };
       // Vectors, and text under another name, are there or not, and nothing else.
       if (kind === 'vec' || kind === 'text' || kind === 'dict') {
-        this.#vector(bound.index);
-        return { bound, ok: this.#ok(bound.index), value: null, bytes: null, string: null };
+        this.vector(bound.index);
+        return { bound, ok: this.ok(bound.index), value: null, bytes: null, string: null };
       }
     }
     if (bound.type === 'null') return { bound, ok: '0', value: null, bytes: null, string: null };
@@ -366,16 +320,16 @@ export class KernelCode {
 
   #textual(bound: Bound): Operand {
     if (bound.kind === 'parameter') {
-      const absent = this.#shape.context.parameters[bound.index]!.letter === 'z';
+      const absent = this.shape.context.parameters[bound.index]!.letter === 'z';
       if (absent) return { bound, ok: '0', value: null, bytes: null, string: null };
-      const string = this.#once(`p${bound.index}`, `context.parameters[${bound.index}].narrow`);
+      const string = this.once(`p${bound.index}`, `context.parameters[${bound.index}].narrow`);
       return { bound, ok: null, value: null, bytes: null, string };
     }
     if (bound.kind === 'column') {
-      const vector = this.#shape.columns[bound.index]!;
+      const vector = this.shape.columns[bound.index]!;
       if (vector.kind === 'null') return { bound, ok: '0', value: null, bytes: null, string: null };
-      const name = this.#vector(bound.index);
-      const ok = this.#ok(bound.index);
+      const name = this.vector(bound.index);
+      const ok = this.ok(bound.index);
       if (vector.kind === 'dict') return { bound, ok, value: null, bytes: null, string: `${name}d.text(${name}v[i])` };
       const bytes = `${name}h, ${name}o[i], ${name}o[i + 1]`;
       return { bound, ok, value: null, bytes, string: `help.decode(${bytes})` };
@@ -416,7 +370,7 @@ export class KernelCode {
     const constant = right.bound.kind === 'parameter' ? right.bound : left.bound.kind === 'parameter' ? left.bound : null;
     const range = constant === right.bound ? left.bytes : right.bytes;
     if (constant && range) {
-      const bytes = this.#once(`p${constant.index}t`, `context.parameters[${constant.index}].bytes`);
+      const bytes = this.once(`p${constant.index}t`, `context.parameters[${constant.index}].bytes`);
       if (equality) return `(help.equalBytes(${range}, ${bytes}) ${sign} true)`;
       const order = `help.compareBytes(${range}, ${bytes})`;
       return constant === right.bound ? `(${order} ${sign} 0)` : `(0 ${sign} ${order})`;
@@ -431,22 +385,22 @@ export class KernelCode {
 
   /** High and low halves of a 64-bit column, or of an integer constant beside one: far cheaper to compare than bigints. */
   #words(bound: Bound, other: Value): Words | null {
-    if (bound.kind === 'column' && this.#shape.columns[bound.index]!.kind === 'i64' && bound.type !== 'number') {
-      const words = this.#once(`${this.#vector(bound.index)}w`, `help.words(c${bound.index}v)`);
+    if (bound.kind === 'column' && this.shape.columns[bound.index]!.kind === 'i64' && bound.type !== 'number') {
+      const words = this.once(`${this.vector(bound.index)}w`, `help.words(c${bound.index}v)`);
       return { high: `${words}[2 * i + 1]`, low: `${words}[2 * i]` };
     }
     if (bound.kind !== 'parameter' || other.rep !== 'big') return null;
-    const { letter } = this.#shape.context.parameters[bound.index]!;
+    const { letter } = this.shape.context.parameters[bound.index]!;
     if (letter !== 'i' && letter !== 'b') return null;
-    const high = this.#once(`p${bound.index}h`, `Number(context.parameters[${bound.index}].big >> 32n)`);
-    const low = this.#once(`p${bound.index}w`, `Number(BigInt.asIntN(32, context.parameters[${bound.index}].big))`);
+    const high = this.once(`p${bound.index}h`, `Number(context.parameters[${bound.index}].big >> 32n)`);
+    const low = this.once(`p${bound.index}w`, `Number(BigInt.asIntN(32, context.parameters[${bound.index}].big))`);
     return { high, low };
   }
 
   /** A small integer constant beside a bigint column is better a bigint too. */
   #beside(bound: Bound, value: Value, other: Value): string {
     if (bound.kind !== 'parameter' || value.rep !== 'int' || other.rep !== 'big') return value.code;
-    return this.#once(`p${bound.index}b`, `context.parameters[${bound.index}].big`);
+    return this.once(`p${bound.index}b`, `context.parameters[${bound.index}].big`);
   }
 
   /** A text as a code of `interner`. */
@@ -454,28 +408,43 @@ export class KernelCode {
     if (bound.type === 'null') return { code: '0', ok: '0', rep: 'code' };
     if (bound.kind === 'case') return this.#case(bound, (result) => this.#code(result, interner), bound.type);
     if (bound.kind === 'parameter') {
-      if (this.#shape.context.parameters[bound.index]!.letter === 'z') return { code: '0', ok: '0', rep: 'code' };
-      const text = this.#once(`p${bound.index}`, `context.parameters[${bound.index}].narrow`);
-      return { code: this.#once(`p${bound.index}c${interner}`, `${interner}.ofText(${text})`), ok: null, rep: 'code' };
+      if (this.shape.context.parameters[bound.index]!.letter === 'z') return { code: '0', ok: '0', rep: 'code' };
+      const text = this.once(`p${bound.index}`, `context.parameters[${bound.index}].narrow`);
+      return { code: this.once(`p${bound.index}c${interner}`, `${interner}.ofText(${text})`), ok: null, rep: 'code' };
     }
+    if (bound.kind === 'lookup') return this.#lookupCode(bound, interner);
     if (bound.kind !== 'column') throw new AssertionError(`${bound.kind} yields no text`);
-    const vector = this.#shape.columns[bound.index]!;
+    const vector = this.shape.columns[bound.index]!;
     if (vector.kind === 'null') return { code: '0', ok: '0', rep: 'code' };
-    const name = this.#vector(bound.index);
-    const ok = this.#ok(bound.index);
+    const name = this.vector(bound.index);
+    const ok = this.ok(bound.index);
     let code: string;
     if (vector.kind === 'text') code = `${interner}.ofBytes(${name}h, ${name}o[i], ${name}o[i + 1])`;
     else {
-      const table = this.#once(`${name}f${interner}`, `${interner}.foreign(${name}d)`);
+      const table = this.once(`${name}f${interner}`, `${interner}.foreign(${name}d)`);
       code = `(${table}[${name}v[i]] ? ${table}[${name}v[i]] - 1 : ${interner}.ofForeign(${name}d, ${name}v[i]))`;
     }
     // Under a NULL there may be a code that no dictionary has.
     return { code: ok === null ? code : `(${ok} ? ${code} : 0)`, ok, rep: 'code' };
   }
 
+  /** What a key of a dictionary stands for is asked once, whatever number of rows have it. */
+  #lookupCode(bound: Extract<Bound, { kind: 'lookup' }>, interner: string): Value {
+    const { operand } = bound;
+    const { ok, value, string } = this.#operand(operand);
+    if (ok === '0') return { code: '0', ok: '0', rep: 'code' };
+    const field = this.once(`l${this.site(bound)}${interner}`, `context.lookupField(sites[${this.site(bound)}])`);
+    const isCode = operand.kind === 'column' && this.shape.columns[operand.index]!.kind === 'dict';
+    const name = isCode ? this.vector(operand.index) : '';
+    const key = isCode ? `${name}d, ${name}v[i]` : (string ?? value!.code);
+    const found = `${field}.${isCode ? 'ofCode' : 'of'}(${interner}, ${key})`;
+    const code = this.temporary(ok === null ? found : `${ok} ? ${found} : -1`);
+    return { code: `(${code} < 0 ? 0 : ${code})`, ok: `(${code} >= 0)`, rep: 'code' };
+  }
+
   #internerOf(bound: Bound): string {
-    const site = this.#site(bound);
-    this.#interner = this.#once(`n${site}`, `context.interner(sites[${site}])`);
+    const site = this.site(bound);
+    this.#interner = this.once(`n${site}`, `context.interner(sites[${site}])`);
     return this.#interner;
   }
 
@@ -483,31 +452,31 @@ export class KernelCode {
   #in(bound: Extract<Bound, { kind: 'in' }>): Rails {
     const operand = this.#operand(bound.operand);
     if (operand.ok === '0') return never;
-    if (bound.items.length <= 8 || bound.operand.type === 'boolean' || bound.items.some(({ kind }) => kind !== 'parameter')) {
+    if (!isConstantSet(bound)) {
       const equal = bound.items.map((item) => this.#compare('=', operand, this.#operand(item)));
       return {
         isTrue: `(${equal.map(({ isTrue }) => isTrue).join(' | ')})`,
         isFalse: `(${equal.map(({ isFalse }) => isFalse).join(' & ')})`,
       };
     }
-    const site = this.#site(bound);
-    const set = this.#once(`s${site}`, `context.constantSet(sites[${site}])`);
+    const site = this.site(bound);
+    const set = this.once(`s${site}`, `context.constantSet(sites[${site}])`);
     const { ok, value, bytes, string } = operand;
     const member = value ? (value.rep === 'big' ? 'bigs.has' : 'numbers.has') : bytes ? 'texts.hasBytes' : 'texts.has';
     const test = `${set}.${member}(${value ? value.code : (bytes ?? string)})`;
-    const found = this.#temporary(ok === null ? test : `${ok} ? ${test} : false`);
+    const found = this.temporary(ok === null ? test : `${ok} ? ${test} : false`);
     return { isTrue: both(ok, found), isFalse: both(ok, `(!${found} & !${set}.hasNull)`) };
   }
 
   /** In an empty set there is nothing: not even NULL is undecided. */
   #inSet(bound: Extract<Bound, { kind: 'in-set' }>): Rails {
     const { ok, value, bytes, string } = this.#operand(bound.operand);
-    const set = this.#once(`q${bound.set}`, `context.subquerySet(${bound.set})`);
-    const empty = this.#once(`q${bound.set}e`, `${set}.isEmpty ? 1 : 0`);
+    const set = this.once(`q${bound.set}`, `context.subquerySet(${bound.set})`);
+    const empty = this.once(`q${bound.set}e`, `${set}.isEmpty ? 1 : 0`);
     if (ok === '0') return { isTrue: '0', isFalse: empty };
     const member = value ? (value.rep === 'big' ? 'hasInteger' : 'hasNumber') : bytes ? 'hasBytes' : 'hasText';
     const test = `${set}.${member}(${value ? value.code : (bytes ?? string)})`;
-    const found = this.#temporary(ok === null ? test : `${ok} ? ${test} : false`);
+    const found = this.temporary(ok === null ? test : `${ok} ? ${test} : false`);
     return { isTrue: both(ok, found), isFalse: `(${empty} | ${both(ok, `(!${found} & !${set}.hasNull)`)})` };
   }
 
@@ -515,11 +484,11 @@ export class KernelCode {
     const { pattern } = bound;
     if (pattern.kind !== 'parameter') throw new AssertionError('a LIKE pattern is a constant');
     const { ok, bytes, string } = this.#operand(bound.operand);
-    if (ok === '0' || this.#shape.context.parameters[pattern.index]!.letter === 'z') return never;
-    const text = this.#once(`p${pattern.index}`, `context.parameters[${pattern.index}].narrow`);
-    const matcher = this.#once(`p${pattern.index}l`, `help.like(${text})`);
+    if (ok === '0' || this.shape.context.parameters[pattern.index]!.letter === 'z') return never;
+    const text = this.once(`p${pattern.index}`, `context.parameters[${pattern.index}].narrow`);
+    const matcher = this.once(`p${pattern.index}l`, `help.like(${text})`);
     const test = bytes ? `${matcher}.matches(${bytes})` : `help.likeText(${matcher}, ${string})`;
-    const found = this.#temporary(ok === null ? test : `${ok} ? ${test} : false`);
+    const found = this.temporary(ok === null ? test : `${ok} ? ${test} : false`);
     return { isTrue: both(ok, found), isFalse: both(ok, `!${found}`) };
   }
 
@@ -529,71 +498,26 @@ export class KernelCode {
     const columns = columnsIn(bound);
     if (columns.size !== 1) return null;
     const [index] = columns;
-    return this.#shape.columns[index!]!.kind === 'dict' ? index! : null;
+    return this.shape.columns[index!]!.kind === 'dict' ? index! : null;
   }
 
   #lookup(bound: Bound, index: number): Rails {
-    const site = this.#site(bound);
-    const name = this.#vector(index);
-    const table = this.#once(`t${site}`, `context.truthTable(sites[${site}], ${name}d, count)`);
-    const bytes = this.#once(`t${site}y`, `${table}.bytes`);
+    const site = this.site(bound);
+    const name = this.vector(index);
+    const table = this.once(`t${site}`, `context.truthTable(sites[${site}], ${name}d, count)`);
+    const bytes = this.once(`t${site}y`, `${table}.bytes`);
     const verdict = `(${bytes}[${name}v[i]] || ${table}.fill(${name}v[i]))`;
-    const ok = this.#ok(index);
+    const ok = this.ok(index);
     // Under a NULL there may be a code that no dictionary has: it is not looked up.
-    const found = ok === null ? verdict : `(${ok} ? ${verdict} : ${this.#once(`t${site}n`, `${table}.ofNull`)})`;
+    const found = ok === null ? verdict : `(${ok} ? ${verdict} : ${this.once(`t${site}n`, `${table}.ofNull`)})`;
     return { isTrue: `(${found} & 1)`, isFalse: `((${found} >> 1) & 1)` };
   }
+}
 
-  #ok(index: number): string | null {
-    const vector = this.#shape.columns[index]!;
-    return vector.kind !== 'null' && vector.nulls ? `(${this.#vector(index)}n[i] === 0)` : null;
-  }
-
-  /** Declares the arrays of a column ahead of the loop: `v` values, `n` nulls, `d` dictionary, `o` offsets, `h` heap. */
-  #vector(index: number): string {
-    const name = `c${index}`;
-    if (this.#known.has(name)) return name;
-    const vector = this.#shape.columns[index]!;
-    this.#known.set(name, name);
-    const parts: [string, string][] =
-      vector.kind === 'text'
-        ? [
-            ['o', 'offsets'],
-            ['h', 'heap'],
-          ]
-        : vector.kind === 'dict'
-          ? [
-              ['v', 'values'],
-              ['d', 'dictionary'],
-            ]
-          : [['v', 'values']];
-    if (vector.kind !== 'null' && vector.nulls) parts.push(['n', 'nulls']);
-    for (const [suffix, property] of parts) this.#prologue.push(`const ${name}${suffix} = columns[${index}].${property};`);
-    return name;
-  }
-
-  #once(name: string, code: string): string {
-    if (!this.#known.has(name)) {
-      this.#known.set(name, name);
-      this.#prologue.push(`const ${name} = ${code};`);
-    }
-    return name;
-  }
-
-  #site(bound: Bound): number {
-    const known = this.#sites.indexOf(bound);
-    return known >= 0 ? known : this.#sites.push(bound) - 1;
-  }
-
-  #name(): string {
-    return `x${this.#names++}`;
-  }
-
-  #temporary(code: string): string {
-    const name = this.#name();
-    this.emit(`const ${name} = ${code};`);
-    return name;
-  }
+/** Few items, and items that depend on the row, are compared one by one. */
+export function isConstantSet(bound: Bound): boolean {
+  if (bound.kind !== 'in' || bound.items.length <= 8 || bound.operand.type === 'boolean') return false;
+  return bound.items.every(({ kind }) => kind === 'parameter');
 }
 
 const zero: Bound = { kind: 'parameter', index: -1, type: 'integer' };

@@ -11,7 +11,8 @@
  */
 import type { Vector } from '../../log/columns.ts';
 import { type Bound, childrenOf, columnsIn } from './bound-expression.ts';
-import { KernelCode, type Shape } from './kernel-code.ts';
+import { isConstantSet, KernelCode } from './kernel-code.ts';
+import type { Shape } from './kernel-writer.ts';
 import type { KernelContext } from './kernel-context.ts';
 
 /** Writes numbers of the rows kept to `out`, returns how many. */
@@ -119,6 +120,8 @@ export function compileProject(bound: Bound, shape: Shape): CompiledProject {
 
 function parametersIn(bound: Bound, into = new Set<number>()): Set<number> {
   if (bound.kind === 'parameter') into.add(bound.index);
+  // A kernel takes such a list as a set: it is the same for any.
+  if (bound.kind === 'in' && isConstantSet(bound)) return parametersIn(bound.operand, into);
   for (const child of childrenOf(bound)) parametersIn(child, into);
   return into;
 }

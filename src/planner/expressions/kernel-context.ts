@@ -9,6 +9,7 @@ import type { Literal, Place } from '../statement.ts';
 import type { Bound } from './bound-expression.ts';
 import { evaluate } from './evaluate.ts';
 import type { SubquerySet } from './subquery-set.ts';
+import { LookupField } from './lookup-table.ts';
 import { TextInterner } from './text-interner.ts';
 
 const encoder = new TextEncoder();
@@ -55,6 +56,7 @@ export class KernelContext {
   readonly #tables = new Map<Bound, Map<Dictionary, TruthTable>>();
   readonly #sets = new Map<Bound, ConstantSet>();
   readonly #interners = new Map<Bound, TextInterner>();
+  readonly #lookups = new Map<Bound, LookupField>();
   readonly #subquerySets: SubquerySet[] = [];
 
   constructor(request: ContextRequest) {
@@ -115,6 +117,16 @@ export class KernelContext {
     this.#subquerySets.push(set);
   }
 
+  /** A field of a lookup table, for one expression of this execution. */
+  lookupField(site: Bound): LookupField {
+    let field = this.#lookups.get(site);
+    if (!field) {
+      assert(site.kind === 'lookup', 'fields belong to lookups');
+      this.#lookups.set(site, (field = new LookupField(site.table, site.field)));
+    }
+    return field;
+  }
+
   /** Texts that an expression of this execution yields, by code. */
   interner(site: Bound): TextInterner {
     let interner = this.#interners.get(site);
@@ -132,19 +144,41 @@ function verdict(value: Cell): number {
   return value === null ? 4 : value === true ? 5 : 6;
 }
 
+class ParameterValue implements Parameter {
+  readonly cell: Cell;
+  readonly letter: Parameter['letter'];
+  readonly narrow: Cell;
+  #bytes: Uint8Array | null = null;
+
+  constructor(cell: Cell, letter: Parameter['letter'], narrow: Cell) {
+    this.cell = cell;
+    this.letter = letter;
+    this.narrow = narrow;
+  }
+
+  get big(): bigint {
+    return typeof this.cell === 'bigint' ? this.cell : 0n;
+  }
+
+  /** Made when asked for: of a list of many thousands, nothing asks. */
+  get bytes(): Uint8Array {
+    return (this.#bytes ??= typeof this.cell === 'string' ? encoder.encode(this.cell) : noBytes);
+  }
+}
+
 function parameterOf(cell: Cell): Parameter {
-  if (cell === null) return { cell, letter: 'z', narrow: null, big: 0n, bytes: noBytes };
+  if (cell === null) return new ParameterValue(cell, 'z', null);
   switch (typeof cell) {
     case 'bigint': {
       const safe = cell <= 9_007_199_254_740_991n && cell >= -9_007_199_254_740_991n;
-      return { cell, letter: safe ? 'i' : 'b', narrow: safe ? Number(cell) : cell, big: cell, bytes: noBytes };
+      return new ParameterValue(cell, safe ? 'i' : 'b', safe ? Number(cell) : cell);
     }
     case 'number':
-      return { cell, letter: 'n', narrow: cell, big: 0n, bytes: noBytes };
+      return new ParameterValue(cell, 'n', cell);
     case 'string':
-      return { cell, letter: 's', narrow: cell, big: 0n, bytes: encoder.encode(cell) };
+      return new ParameterValue(cell, 's', cell);
     case 'boolean':
-      return { cell, letter: 'o', narrow: cell ? 1 : 0, big: 0n, bytes: noBytes };
+      return new ParameterValue(cell, 'o', cell ? 1 : 0);
     default:
       assert(false, 'a constant is a scalar');
   }

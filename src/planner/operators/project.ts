@@ -20,6 +20,9 @@ export function projectKernels(node: ProjectNode): (KernelCache<CompiledProject>
 export class ProjectOperator implements Operator {
   readonly #input: Operator;
   readonly #columns: readonly (number | ComputedColumn)[];
+  /** Columns whose kernels for the first batch are compiled. */
+  #ready = 0;
+  #waiting: Batch | null = null;
 
   constructor(
     input: Operator,
@@ -34,9 +37,15 @@ export class ProjectOperator implements Operator {
   }
 
   next(): Batch | null {
-    const batch = this.#input.next();
+    const batch = this.#waiting ?? this.#input.next();
     if (batch === null) return null;
     if (batch.count === 0) return emptyBatch;
+    // The first batch waits until its kernels are there: compiling many takes longer than others should wait.
+    if (this.#ready < this.#columns.length) {
+      this.#prepare(batch);
+      this.#waiting = this.#ready < this.#columns.length ? batch : null;
+      if (this.#waiting) return emptyBatch;
+    }
     const columns = this.#columns.map((column) => (typeof column === 'number' ? batch.columns[column]! : column.compute(batch)));
     return { ...batch, columns };
   }
@@ -44,7 +53,18 @@ export class ProjectOperator implements Operator {
   close(): void {
     this.#input.close();
   }
+
+  #prepare(batch: Batch): void {
+    for (let compiled = 0; this.#ready < this.#columns.length && compiled < kernelsPerCall; this.#ready++) {
+      const column = this.#columns[this.#ready]!;
+      if (typeof column === 'number') continue;
+      column.prepare(batch);
+      compiled++;
+    }
+  }
 }
+
+const kernelsPerCall = 8;
 
 class ComputedColumn {
   readonly #bound: Bound;
@@ -60,10 +80,14 @@ class ComputedColumn {
     this.#execution = execution;
   }
 
+  prepare({ columns, selection }: Batch): CompiledProject {
+    return this.#kernels.get({ columns, context: this.#execution.kernels, dense: selection === null, wide: this.#wide });
+  }
+
   compute(batch: Batch): Vector {
     const { columns, selection, first, count } = batch;
     const context = this.#execution.kernels;
-    const compiled = this.#kernels.get({ columns, context, dense: selection === null, wide: this.#wide });
+    const compiled = this.prepare(batch);
     if (compiled.layout === 'null') return { kind: 'null' };
     const length = selection === null ? first + count : highest(selection, count) + 1;
     const target = this.#reserve(compiled.layout, length);

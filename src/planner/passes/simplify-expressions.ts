@@ -2,7 +2,7 @@
  * What does not depend on a row is computed once: every column-free subtree becomes a parameter of the plan. Nested AND
  * and OR become flat lists, which the passes after this one take apart.
  */
-import { type Bound, childrenOf, mapChildren } from '../expressions/bound-expression.ts';
+import { type Bound, type BoundColumn, childrenOf, mapChildren } from '../expressions/bound-expression.ts';
 import { type LogicalPlan, mapExpressions, mapRoots } from '../logical-plan.ts';
 
 export function simplifyExpressions(plan: LogicalPlan): LogicalPlan {
@@ -11,10 +11,12 @@ export function simplifyExpressions(plan: LogicalPlan): LogicalPlan {
   // Each node is looked at once, however deep it stands.
   const seen = new Map<Bound, number>();
   const factsOf = (bound: Bound): number => {
+    const children = childrenOf(bound);
+    if (children.length === 0) return ownFacts(bound);
     let facts = seen.get(bound);
     if (facts === undefined) {
       facts = ownFacts(bound);
-      for (const child of childrenOf(bound)) facts |= factsOf(child);
+      for (const child of children) facts |= factsOf(child);
       seen.set(bound, facts);
     }
     return facts;
@@ -27,12 +29,17 @@ export function simplifyExpressions(plan: LogicalPlan): LogicalPlan {
     return simplified.kind === 'and' || simplified.kind === 'or' ? flattened(simplified) : simplified;
   };
   // The same literal, met twice, is one parameter; looked up by slot, for lists of many thousands.
-  const known = new Map<string, number>();
+  const known = {
+    value: new Map<number, number>(),
+    instant: new Map<number, number>(),
+    basis: new Map<number, number>(),
+    interval: new Map<number, number>(),
+  };
   const parameter = (bound: Bound): Bound => {
     if (bound.kind === 'parameter') return bound;
-    const key = bound.kind === 'literal' ? `${bound.as} ${bound.slot}` : null;
-    const index = (key === null ? undefined : known.get(key)) ?? parameters.push(bound) - 1;
-    if (key !== null) known.set(key, index);
+    if (bound.kind !== 'literal') return { kind: 'parameter', index: parameters.push(bound) - 1, type: bound.type };
+    let index = known[bound.as].get(bound.slot);
+    if (index === undefined) known[bound.as].set(bound.slot, (index = parameters.push(bound) - 1));
     return { kind: 'parameter', index, type: bound.type };
   };
   return { ...mapRoots(plan, (root) => mapExpressions(root, simplify)), parameters };
@@ -59,7 +66,39 @@ function ownFacts(bound: Bound): number {
 
 function flattened(bound: Extract<Bound, { kind: 'and' | 'or' }>): Bound {
   const operands = bound.operands.flatMap((operand) => (operand.kind === bound.kind ? operand.operands : [operand]));
-  return { ...bound, operands };
+  return bound.kind === 'or' ? withLists(operands) : { ...bound, operands };
+}
+
+/** `a = 1 OR a = 2 OR …` is `a IN (1, 2, …)`: a list of many is one look into a set. */
+function withLists(operands: readonly Bound[]): Bound {
+  const lists = new Map<number, { readonly operand: Bound; readonly items: Bound[] }>();
+  const rest: Bound[] = [];
+  for (const each of operands) {
+    const test = listOf(each);
+    const known = test && lists.get(test.operand.index);
+    if (!test) rest.push(each);
+    else if (known) known.items.push(...test.items);
+    else lists.set(test.operand.index, { operand: test.operand, items: [...test.items] });
+  }
+  const tests = [...lists.values()].map(({ operand, items }): Bound => {
+    const [only, ...others] = items;
+    return others.length === 0
+      ? { kind: 'compare', op: '=', left: operand, right: only!, type: 'boolean' }
+      : { kind: 'in', operand, items, type: 'boolean' };
+  });
+  const all = [...tests, ...rest];
+  return all.length === 1 ? all[0]! : { kind: 'or', operands: all, type: 'boolean' };
+}
+
+/** A column that is tested for being one of some constants. */
+function listOf(bound: Bound): { readonly operand: BoundColumn; readonly items: readonly Bound[] } | null {
+  if (bound.kind === 'compare' && bound.op === '=') {
+    const { left, right } = bound;
+    if (left.kind === 'column' && right.kind === 'parameter') return { operand: left, items: [right] };
+    return left.kind === 'parameter' && right.kind === 'column' ? { operand: right, items: [left] } : null;
+  }
+  const isList = bound.kind === 'in' && bound.operand.kind === 'column' && bound.items.every(({ kind }) => kind === 'parameter');
+  return isList ? { operand: bound.operand, items: bound.items } : null;
 }
 
 /** Conjuncts of a condition: all must be true. */

@@ -32,6 +32,14 @@ const queryReply = z
     cursor: z.string().optional().describe('system_from of the last row, for LIMIT n AFTER'),
     next_cursor: z.string().optional().describe('opaque cursor that stays on this snapshot'),
     provenance: z.array(provenance).optional(),
+    facets: z
+      .record(z.string(), z.record(z.string(), z.int()))
+      .optional()
+      .describe('FACETS: attribute to value to count over the matching set, up to 100,000 rows'),
+    facetStats: z
+      .record(z.string(), z.object({ min: z.number(), max: z.number(), sum: z.number(), avg: z.number(), count: z.int() }))
+      .optional()
+      .describe('figures of the numeric attributes'),
     plan: z.array(z.string()).optional().describe('EXPLAIN: one operator a line'),
     actual_rows: z.int().optional().describe('EXPLAIN ANALYZE'),
   })

@@ -1,0 +1,22 @@
+/** Views as sources: the query that a name stands for. */
+import { lexStatement } from '../languages/sql-lexer.ts';
+import { parseLexed } from '../languages/sql-parser.ts';
+import type { ViewRecord } from '../../projections/access-paths.ts';
+import type { ViewDefinition } from './environment.ts';
+
+/** A view's own AS OF gives way to that of the statement. */
+export function viewNamed(views: readonly ViewRecord[], name: string): ViewDefinition | undefined {
+  const nearest = nearestView(views, name);
+  if (!nearest) return undefined;
+  const { statement, parameters } = parseLexed(lexStatement(nearest.sql));
+  return statement.kind === 'query' ? { query: statement.query, literals: parameters } : undefined;
+}
+
+/** Of two views by one name the one of the nearer path counts. */
+export function nearestView(views: readonly ViewRecord[], name: string): ViewRecord | undefined {
+  let nearest: ViewRecord | undefined;
+  for (const view of views) {
+    if (view.name === name && (!nearest || (view.owner ?? '').length > (nearest.owner ?? '').length)) nearest = view;
+  }
+  return nearest;
+}

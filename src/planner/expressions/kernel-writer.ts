@@ -1,0 +1,103 @@
+/** A kernel's text while it grows: what is declared ahead of the loop, the lines inside it, and the objects it refers to. */
+import type { Vector } from '../../log/columns.ts';
+import type { Bound } from './bound-expression.ts';
+import { generated } from './generated.ts';
+import type { KernelContext } from './kernel-context.ts';
+import { runtime } from './kernel-runtime.ts';
+
+/** What the generated code depends on besides the expression. */
+export interface Shape {
+  readonly columns: readonly Vector[];
+  readonly context: KernelContext;
+  /** Rows come as first .. first+count-1, not as a selection. */
+  readonly dense: boolean;
+  readonly wide: boolean;
+}
+
+export class KernelWriter {
+  readonly shape: Shape;
+  readonly #prologue: string[] = [];
+  readonly #body: string[] = [];
+  readonly #sites: unknown[] = [];
+  readonly #known = new Map<string, string>();
+  #names = 0;
+
+  constructor(shape: Shape) {
+    this.shape = shape;
+  }
+
+  emit(line: string): void {
+    this.#body.push(line);
+  }
+
+  finish<K>(parameters: string, last: string): K {
+    const counting = parameters.endsWith('out');
+    const loop = this.shape.dense
+      ? 'for (let i = first, end = first + count; i < end; i++) {'
+      : 'for (let j = 0; j < count; j++) { const i = selection[j];';
+    const source = [
+      `"use strict"; return function (${parameters}) {`,
+      ...this.#prologue,
+      counting ? 'let kept = 0;' : '',
+      loop,
+      ...this.#body,
+      last,
+      '}',
+      counting ? 'return kept;' : '',
+      '};',
+    ].join('\n');
+    const make = generated<(sites: readonly unknown[], help: typeof runtime) => K>(['sites', 'help'], source);
+    return make(this.#sites, runtime);
+  }
+
+  ok(index: number): string | null {
+    const vector = this.shape.columns[index]!;
+    return vector.kind !== 'null' && vector.nulls ? `(${this.vector(index)}n[i] === 0)` : null;
+  }
+
+  /** Declares the arrays of a column ahead of the loop: `v` values, `n` nulls, `d` dictionary, `o` offsets, `h` heap. */
+  vector(index: number): string {
+    const name = `c${index}`;
+    if (this.#known.has(name)) return name;
+    const vector = this.shape.columns[index]!;
+    this.#known.set(name, name);
+    const parts: [string, string][] =
+      vector.kind === 'text'
+        ? [
+            ['o', 'offsets'],
+            ['h', 'heap'],
+          ]
+        : vector.kind === 'dict'
+          ? [
+              ['v', 'values'],
+              ['d', 'dictionary'],
+            ]
+          : [['v', 'values']];
+    if (vector.kind !== 'null' && vector.nulls) parts.push(['n', 'nulls']);
+    for (const [suffix, property] of parts) this.#prologue.push(`const ${name}${suffix} = columns[${index}].${property};`);
+    return name;
+  }
+
+  once(name: string, code: string): string {
+    if (!this.#known.has(name)) {
+      this.#known.set(name, name);
+      this.#prologue.push(`const ${name} = ${code};`);
+    }
+    return name;
+  }
+
+  site(bound: Bound): number {
+    const known = this.#sites.indexOf(bound);
+    return known >= 0 ? known : this.#sites.push(bound) - 1;
+  }
+
+  name(): string {
+    return `x${this.#names++}`;
+  }
+
+  temporary(code: string): string {
+    const name = this.name();
+    this.emit(`const ${name} = ${code};`);
+    return name;
+  }
+}
