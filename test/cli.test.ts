@@ -188,18 +188,12 @@ test('query writes every format, to a file or standard output, from a server as 
   expect(annals(['ingest', file, '--type', 'Thing', '--auto'], env)).toMatchObject({ status: 0 });
   const sql = 'SELECT id, n, t FROM Thing ORDER BY id';
   const csv = 'id,n,t\r\na,9223372036854775807,""\r\nb,,"x,""y"""\r\n';
-  const formats = ['csv', 'json', 'ndjson', 'arrow', 'parquet'];
-  const written = (by: string, format: string): string => join(home, `${by}.${format}`);
   const query = (args: readonly string[], more: Readonly<Record<string, string>> = {}) => annals(['query', ...args], more);
 
   expect(query(['--format', 'csv', sql], env)).toEqual({ status: 0, stdout: csv, stderr: '' });
-  for (const format of formats) {
-    expect(query(['--format', format, '--output', written('server', format), sql], env)).toEqual({
-      status: 0,
-      stdout: '',
-      stderr: '',
-    });
-  }
+  const parquet = join(home, 'rows.parquet');
+  expect(query(['--format', 'parquet', '--output', parquet, sql], env)).toEqual({ status: 0, stdout: '', stderr: '' });
+  expect(readFileSync(parquet).subarray(-4).toString()).toBe('PAR1');
   expect(query(['--format', 'csv', '--output', join(home, 'no/such/folder.csv'), sql], env).status).toBe(2);
   const refused = query(['--format', 'csv', '--output', join(home, 'refused.csv'), 'SELECT * FROM Nope'], env);
   expect(refused).toMatchObject({ status: 3, stderr: expect.stringContaining('REL_UNKNOWN_TYPE') as string });
@@ -207,17 +201,9 @@ test('query writes every format, to a file or standard output, from a server as 
   await stop(server);
 
   expect(query(['--data-dir', directory, '--format', 'csv', sql])).toMatchObject({ status: 0, stdout: csv });
-  for (const format of formats) {
-    const args = ['--data-dir', directory, '--format', format, '--output', written('directory', format), sql];
-    expect(query(args).status).toBe(0);
-    const [one, other] = ['server', 'directory'].map((by) => readFileSync(written(by, format)));
-    // Arrow and Parquet keep the instant and the cost of their own answer.
-    if (!['arrow', 'parquet'].includes(format)) expect(one!.equals(other!)).toBe(true);
-    else expect([one!.length > 200, other!.length > 200]).toEqual([true, true]);
-  }
-  const { n } = tableFromIPC(readFileSync(written('directory', 'arrow'))).get(0) as unknown as { n: bigint };
-  expect(n).toBe(9_223_372_036_854_775_807n);
-  expect(readFileSync(written('server', 'parquet')).subarray(-4).toString()).toBe('PAR1');
+  const arrow = join(home, 'rows.arrows');
+  expect(query(['--data-dir', directory, '--format', 'arrow', '--output', arrow, sql]).status).toBe(0);
+  expect([...tableFromIPC(readFileSync(arrow)).getChild('n')!]).toEqual([9_223_372_036_854_775_807n, null]);
 
   for (const args of [
     ['--format', 'xlsx'],
