@@ -165,6 +165,7 @@ export const settingsTable = {
   SERVICE_READ_RATE_LIMIT_RPS: integer(2000, 1, 1e9, 'reads per second and address'),
   SERVICE_MEMORY_RATE_LIMIT_RPS: integer(500, 1, 1e9, 'memory calls per second and address'),
   SERVICE_MAX_WATCH_SUBSCRIPTIONS: integer(100, 0, 1_000_000, 'watch subscriptions per tenant'),
+  SERVICE_LOOKUP_ROOT: optionalText('directory that CSV files of lookup tables are read from'),
   SERVICE_MAX_VECTOR_K: integer(1000, 0, 1_000_000, 'largest vector k; 0 disables'),
   SERVICE_MV_MAX_ROWS: integer(1_000_000, 0, 1e12, 'cached rows of a materialized view'),
   SERVICE_SEARCH_PRESET: optionalText('default typo tolerance of searches'),

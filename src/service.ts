@@ -14,6 +14,8 @@ import { openKeyring } from './log/keys.ts';
 import { LocalLog } from './log/log.ts';
 import { masterKeys } from './master-keys.ts';
 import { Planner } from './planner/planner.ts';
+import { type LookupFiles, LookupTables } from './planner/standing/lookup-tables.ts';
+import { MaterializedViews } from './planner/standing/materialized-views.ts';
 import { StandingQueries } from './planner/standing/watch.ts';
 import { AuditProjection } from './projections/audit/projection.ts';
 import { writeCheckpoint } from './projections/checkpoint.ts';
@@ -33,6 +35,8 @@ export interface ServiceParts {
   readonly checkpointOnClose?: boolean;
   /** Seals the log after so long without writes; 0 only on close. */
   readonly sealIdleMs?: number;
+  /** Where lookup tables are read from; absent: registering one is refused. */
+  readonly lookupFiles?: LookupFiles;
   /** Yields to other work; `setImmediate` unless a simulation schedules. */
   readonly yieldTurn?: () => Promise<void>;
 }
@@ -54,6 +58,8 @@ export class Service {
   readonly gate: Gate;
   readonly planner: Planner;
   readonly watch: StandingQueries;
+  readonly lookups: LookupTables;
+  readonly views: MaterializedViews;
   readonly authenticator: Authenticator;
   #state: 'ready' | 'draining' | 'closed' = 'ready';
   readonly #unlock: () => Promise<void>;
@@ -82,10 +88,20 @@ export class Service {
       warn: parts.say,
     });
     const yieldTurn = parts.yieldTurn ?? (() => new Promise<void>((resolve) => setImmediate(resolve)));
+    // What stands asks the planner, and the planner's statements ask what stands.
+    const planner = { query: (...asked: Parameters<Planner['query']>) => this.planner.query(...asked) };
+    this.lookups = new LookupTables({ files: parts.lookupFiles ?? null, clock });
+    this.views = new MaterializedViews({
+      gate: this.gate,
+      planner,
+      clock,
+      ids,
+      rowsMax: settings.SERVICE_MV_MAX_ROWS,
+      renew: (caller) => this.authenticator.renewed(caller),
+    });
     this.watch = new StandingQueries({
       gate: this.gate,
-      // Standing queries ask the planner, and the planner's WATCH asks them.
-      planner: { query: (invocation, request) => this.planner.query(invocation, request) },
+      planner,
       clock,
       ids,
       subscriptionsMax: settings.SERVICE_MAX_WATCH_SUBSCRIPTIONS,
@@ -101,7 +117,7 @@ export class Service {
         memoryBytesMax: settings.SERVICE_QUERY_MEMORY_MB * 1024 * 1024,
       },
       yieldTurn,
-      standing: { watch: this.watch },
+      standing: { watch: this.watch, lookups: this.lookups, views: this.views },
       pinnedBranches: settings.SERVICE_PINNED_NAMESPACES ?? [],
     });
     this.authenticator = new Authenticator({
@@ -163,6 +179,8 @@ export class Service {
     if (this.#state !== 'ready') return true;
     this.#state = 'draining';
     this.watch.close();
+    this.lookups.close();
+    this.views.close();
     const late = new AbortController();
     const drained = await Promise.race([
       this.gate.drain().then(() => true),

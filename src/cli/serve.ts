@@ -8,6 +8,7 @@ import { MemoryDisk } from '../log/memory-disk.ts';
 import { nodeDisk } from '../log/node-disk.ts';
 import { checkBoot, Service } from '../service.ts';
 import { exitCode } from './exit.ts';
+import { lookupFiles } from './lookup-files.ts';
 import { Progress } from './progress.ts';
 import { mintToken } from './token.ts';
 
@@ -33,6 +34,7 @@ export async function serveCommand(options: ServeOptions, version: string): Prom
     random: systemRandom,
     version,
     say,
+    ...(settings.SERVICE_LOOKUP_ROOT === null ? {} : { lookupFiles: lookupFiles(settings.SERVICE_LOOKUP_ROOT) }),
     checkpointOnClose: !settings.SERVICE_IN_MEMORY,
     onReplay: (replayed) => progress.update((entries = replayed), 0, 'entries'),
   });
@@ -76,6 +78,7 @@ export async function openHttpDoor(
     gate: service.gate,
     planner: service.planner,
     watch: service.watch,
+    lookups: service.lookups,
     authenticator: service.authenticator,
     system: {
       version: service.version,

@@ -2,6 +2,8 @@
 import type { Clock } from '../clock.ts';
 import type { Invocation } from '../governance/gate-contract.ts';
 import type { Answer, QuestionRequest } from './planner-contract.ts';
+import type { LookupTables } from './standing/lookup-tables.ts';
+import type { MaterializedViews } from './standing/materialized-views.ts';
 import type { StandingQueries } from './standing/watch.ts';
 import type { Literal, Place, Statement } from './statement.ts';
 
@@ -9,6 +11,8 @@ export type ControlStatement = Extract<Statement, { kind: 'control' }>;
 
 export interface Standing {
   readonly watch: StandingQueries;
+  readonly lookups: LookupTables;
+  readonly views: MaterializedViews;
 }
 
 export interface ControlRequest {

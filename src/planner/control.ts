@@ -2,6 +2,8 @@
 import { forkBranch } from './branch-control.ts';
 import type { ControlRequest } from './control-request.ts';
 import { explainReplay } from './exhibits/replay.ts';
+import { registerLookup } from './standing/lookup-control.ts';
+import { createMaterializedView } from './standing/view-control.ts';
 import { watch } from './standing/watch-control.ts';
 import { at } from './places.ts';
 import type { Answer } from './planner-contract.ts';
@@ -15,8 +17,8 @@ export async function runControl(request: ControlRequest): Promise<Answer> {
 
 const controls: { readonly [W in ControlWhat]: Control } = {
   branch: forkBranch,
-  'register-lookup': needs('REGISTER LOOKUP', 'lookup tables'),
-  'create-materialized-view': needs('CREATE MATERIALIZED VIEW', 'materialized views'),
+  'register-lookup': registerLookup,
+  'create-materialized-view': createMaterializedView,
   watch,
   'explain-replay': explainReplay,
   'erase-subject': needs('ERASE SUBJECT', 'keys per subject'),

@@ -82,7 +82,7 @@ export interface RowProvenance {
 
 /** How a scan would go, for EXPLAIN: figures of what the caller may see only. */
 export interface ScanEstimate {
-  readonly access: 'primary key' | 'live' | 'as of' | 'all versions';
+  readonly access: 'primary key' | 'live' | 'as of' | 'all versions' | 'cached view';
   readonly rows: number;
   readonly segments: number;
 }

@@ -16,6 +16,7 @@ import type { Authenticator } from '../../governance/authentication/authenticato
 import type { Caller } from '../../governance/caller.ts';
 import type { Action, GateContract } from '../../governance/gate-contract.ts';
 import type { PlannerContract } from '../../planner/planner-contract.ts';
+import type { LookupTables } from '../../planner/standing/lookup-tables.ts';
 import type { StandingQueries } from '../../planner/standing/watch.ts';
 import type { Bodies } from './bodies.ts';
 import type { HttpMetrics } from './metrics.ts';
@@ -45,6 +46,7 @@ export interface HttpDoorOptions {
   readonly gate: GateContract;
   readonly planner: PlannerContract;
   readonly watch: StandingQueries;
+  readonly lookups: LookupTables;
   readonly authenticator: Pick<Authenticator, 'dataCaller' | 'adminCaller'>;
   readonly system: SystemDesk;
   readonly readLimit: RateLimiter;

@@ -30,6 +30,7 @@ import { registerExhibits } from './routes/exhibits.ts';
 import { registerExport } from './routes/export.ts';
 import { registerIngest } from './routes/ingest.ts';
 import { registerLater } from './routes/later.ts';
+import { registerLookupRoutes } from './routes/lookup.ts';
 import { registerProof } from './routes/proof.ts';
 import { registerQuery } from './routes/query.ts';
 import { registerQueryStream } from './routes/query-stream.ts';
@@ -66,6 +67,7 @@ export async function createHttpDoor(options: HttpDoorOptions): Promise<HttpDoor
   registerQuery(data, context);
   registerQueryStream(data, context);
   registerWatch(data, context);
+  registerLookupRoutes(data, context);
   registerExport(data, context);
   await registerIngest(data, context);
   registerExhibits(data, context);

@@ -60,6 +60,18 @@ export class Authenticator {
     };
   }
 
+  /**
+   * A caller that authenticated before, as its credential is now: roles, attributes and purposes are those of today. Throws
+   * REL_UNAUTHENTICATED once the token was revoked, was rotated or has expired.
+   */
+  renewed(caller: Caller): Caller {
+    if (caller.credential === 'none' && !this.#isOpen()) throw unauthenticated();
+    if (caller.credential !== 'token') return caller;
+    const token = caller.tokenId === null ? undefined : this.#registry.token(caller.tokenId);
+    if (token === undefined || this.#parts.clock.now() >= token.expiresAt) throw unauthenticated();
+    return { ...caller, roles: token.roles, attributes: token.attributes, purposes: token.purposes };
+  }
+
   /** The administrator, on the admin listener. */
   adminCaller(credentials: Credentials): Caller {
     const open = credentials.authorization === undefined && this.#isOpen();

@@ -62,6 +62,6 @@ export class Feed {
   #begin(): void {
     this.round++;
     this.#lastRoundMs = this.#clock.monotonicMs();
-    for (const wake of [...this.#waiting]) wake();
+    for (const wake of this.#waiting) wake();
   }
 }

@@ -1,9 +1,10 @@
 /** One standing query and whoever is following it. */
 import type { Caller } from '../../governance/caller.ts';
-import type { GovernedSnapshot, Invocation } from '../../governance/gate-contract.ts';
+import type { GovernedSnapshot } from '../../governance/gate-contract.ts';
 import type { RowReader } from '../../projections/access-paths.ts';
 import { writeNdjson } from '../formats/json-rows.ts';
 import type { OutputColumn, PlannerContract } from '../planner-contract.ts';
+import { asking } from './asking.ts';
 import type { WatchStatement } from './watch-statement.ts';
 
 /** The end of a stream that the door holds. */
@@ -99,15 +100,4 @@ export class Subscription {
     if (this.#shown?.of !== columns) this.#shown = { of: columns, columns: columns.slice(1) };
     return this.#shown.columns;
   }
-}
-
-/** As much of an invocation as a question asks for, over rows that an invocation of the subscription's own has governed. */
-function asking(caller: Caller, snapshot: GovernedSnapshot): Invocation {
-  const asked: Pick<Invocation, 'caller' | 'correlationId' | 'describe' | 'snapshot'> = {
-    caller,
-    correlationId: '',
-    describe: () => undefined,
-    snapshot: () => snapshot,
-  };
-  return asked as Invocation;
 }

@@ -22,6 +22,7 @@ import type {
 } from '../../../src/governance/gate-contract.ts';
 import type { TypeDefinition } from '../../../src/log/entry.ts';
 import type { Answer, PlannerContract, QuestionRequest } from '../../../src/planner/planner-contract.ts';
+import { LookupTables } from '../../../src/planner/standing/lookup-tables.ts';
 import { StandingQueries } from '../../../src/planner/standing/watch.ts';
 import type { Command, Outcome } from '../../../src/projections/command.ts';
 
@@ -91,6 +92,7 @@ export class DoorWorld {
       },
       gate: this.#gate(),
       planner: this.#planner(),
+      lookups: new LookupTables({ files: null, clock }),
       watch: new StandingQueries({
         gate: this.#gate(),
         planner: this.#planner(),

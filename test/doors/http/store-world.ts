@@ -5,7 +5,7 @@ import { loadSettings } from '../../../src/config.ts';
 import { doorStatuses } from '../../../src/doors/doors.ts';
 import type { HttpDoor } from '../../../src/doors/http/server.ts';
 import { MemoryDisk } from '../../../src/log/memory-disk.ts';
-import { Service } from '../../../src/service.ts';
+import { Service, type ServiceParts } from '../../../src/service.ts';
 import { type Reply, send } from './door-world.ts';
 
 export const adminSecret = 'admin-secret-for-tests';
@@ -25,7 +25,10 @@ export class StoreWorld {
   }
 
   /** With an admin credential, and a token for `call`; a setting of '' is left out. */
-  static async open(settings: Readonly<Record<string, string>> = {}): Promise<StoreWorld> {
+  static async open(
+    settings: Readonly<Record<string, string>> = {},
+    parts: Partial<Pick<ServiceParts, 'disk' | 'lookupFiles' | 'clock'>> = {},
+  ): Promise<StoreWorld> {
     const env: Record<string, string> = {
       SERVICE_IN_MEMORY: 'true',
       SERVICE_PORT: '0',
@@ -47,6 +50,7 @@ export class StoreWorld {
       random: systemRandom,
       version: '2.4.1',
       say: () => undefined,
+      ...parts,
     });
     const door = await openHttpDoor(service, loaded, () => doorStatuses(loaded));
     const { SERVICE_ADMIN_TOKEN: credential } = env;

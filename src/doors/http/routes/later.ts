@@ -19,7 +19,6 @@ const dataRoutes: readonly Row[] = [
   ['GET', '/mcp/tools', '/mcp/sessions'],
   ['POST', '/graphql'],
   ['GET POST', '/sparql'],
-  ['POST', '/lookup/register'],
   ['GET POST', '/tenants', '/api/v1/tenants', '/rules'],
   ['GET', '/tenants/me', '/tenants/:id/usage', '/jobs'],
   ['GET PATCH DELETE', '/tenants/:id'],

@@ -1,0 +1,51 @@
+/** CREATE MATERIALIZED VIEW as a statement. */
+import { smallAnswer } from '../answers.ts';
+import { bindQuery } from '../binder.ts';
+import { viewNamed } from '../binding/views.ts';
+import type { ControlRequest } from '../control-request.ts';
+import { type LexedStatement, lexStatement } from '../languages/sql-lexer.ts';
+import { at } from '../places.ts';
+import type { Answer } from '../planner-contract.ts';
+import { checkViewQuery } from './view-definition.ts';
+
+/** Source: specification, "Operator table": a background refresh every 60 s. */
+const refreshSecsDefault = 60;
+
+export async function createMaterializedView(request: ControlRequest): Promise<Answer> {
+  const { standing, statement, literals, invocation, clock, startedMs } = request;
+  if (standing === null) throw at('REL_NOT_IMPLEMENTED', 'CREATE MATERIALIZED VIEW is not served here', statement.place);
+  const { query, names, options } = statement;
+  const seconds = options.find(({ name }) => name === 'SECONDS');
+  const refreshSecs = seconds === undefined ? refreshSecsDefault : Number(literals[seconds.value.slot]);
+  checkViewQuery(query!);
+  invocation.describe({ action: 'schema', objectType: names[0]! });
+  const snapshot = invocation.snapshot();
+  // Says what is wrong with the query, in places of the statement as it was given.
+  bindQuery({
+    query: query!,
+    withProvenance: false,
+    literals,
+    catalog: snapshot.catalog,
+    views: (name) => viewNamed(snapshot.views, name),
+    lookups: (name) => standing.lookups.table(snapshot.caller.path, name),
+  });
+  const sql = querySource(lexStatement(request.request.sql), seconds !== undefined);
+  const outcome = await invocation.submit({ kind: 'create-view', name: names[0]!, sql, refreshSecs });
+  return smallAnswer(
+    [
+      { name: 'view', type: 'string' },
+      { name: 'refresh_secs', type: 'integer' },
+      { name: 'created', type: 'boolean' },
+    ],
+    [[names[0]!, BigInt(refreshSecs), outcome.changed]],
+    { asOfSystem: snapshot.instant, costUnits: 1, processingTimeMs: clock.monotonicMs() - startedMs },
+  );
+}
+
+/** The text between AS and REFRESH, as written. */
+function querySource({ text, tokens }: LexedStatement, refreshed: boolean): string {
+  const as = tokens.findIndex(({ key }) => key === 'AS');
+  const end = tokens.findLastIndex(({ key }) => key === (refreshed ? 'REFRESH' : ';'));
+  // What is not closed by either ends with the text.
+  return text.slice(tokens[as + 1]!.start, end < 0 ? text.length : tokens[end]!.start).trim();
+}
