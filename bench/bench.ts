@@ -10,6 +10,7 @@ import { parseArgs } from 'node:util';
 import { raisedLimits } from './annals-server.ts';
 import type { BenchContext, Measure } from './context.ts';
 import { asOfAggregate } from './measures/as-of-aggregate.ts';
+import { branchFork } from './measures/branch-fork.ts';
 import { bulkIngest } from './measures/bulk-ingest.ts';
 import { commits } from './measures/commits.ts';
 import { pointRead } from './measures/point-read.ts';
@@ -26,6 +27,7 @@ const measures: Readonly<Record<string, Measure>> = {
   'point-read': pointRead,
   'as-of-aggregate': asOfAggregate,
   'replay-verify': replayVerify,
+  'branch-fork': branchFork,
   tpch,
 };
 

@@ -1,0 +1,87 @@
+/**
+ * Durable forks through `gate.submit` in this process, for `measures/branch-fork.ts`, in a store that is filled to one size
+ * after the other. Arguments: data directory, sizes in rows. Prints one line of JSON: [[rows, ms of each fork, ms of the
+ * first key read on each], …].
+ */
+import { systemClock, systemRandom } from '../src/clock.ts';
+import { loadSettings } from '../src/config.ts';
+import { untenanted } from '../src/governance/caller.ts';
+import type { Action, Invocation } from '../src/governance/gate-contract.ts';
+import { nodeDisk } from '../src/log/node-disk.ts';
+import { VectorBuilder } from '../src/log/vector-builder.ts';
+import { Service } from '../src/service.ts';
+import { raisedLimits } from './annals-server.ts';
+
+const forks = 50;
+const batchRows = 65_536;
+const [directory, ...sizes] = process.argv.slice(2);
+
+const service = await Service.open({
+  settings: loadSettings({
+    env: { ...raisedLimits, SERVICE_WAL_SYNC: 'always' },
+    configPath: undefined,
+    overrides: { SERVICE_DATA_DIR: directory! },
+  }),
+  disk: nodeDisk,
+  clock: systemClock,
+  random: systemRandom,
+  version: 'bench',
+  say: () => undefined,
+});
+const caller = untenanted('bench', 'operator', 'bench');
+
+function invoke<T>(action: Action, run: (invocation: Invocation) => Promise<T>, branch = 'main'): Promise<T> {
+  return service.gate.invoke({ ...caller, branch }, { action, purpose: 'analytics', correlationId: service.ids.next() }, run);
+}
+
+let filled = 0;
+async function fillTo(rows: number): Promise<void> {
+  while (filled < rows) {
+    const length = Math.min(batchRows, rows - filled);
+    const id = new VectorBuilder('string', length);
+    const n = new VectorBuilder('integer', length);
+    for (let i = 0; i < length; i++) {
+      id.appendString(`k${filled + i}`);
+      n.appendInteger(i);
+    }
+    const columns = [
+      { name: 'id', type: 'string', vector: id.build() },
+      { name: 'n', type: 'integer', vector: n.build() },
+    ] as const;
+    const provenance = { source: 'bench', method: 'ingest', confidence: 1, derivedFrom: null };
+    await invoke('ingest', (invocation) =>
+      invocation.submit({
+        kind: 'put-rows',
+        type: 'Item',
+        rows: { length, columns },
+        atomic: true,
+        createType: true,
+        provenance,
+      }),
+    );
+    filled += length;
+  }
+}
+
+const found: [rows: number, forkMs: number[], readMs: number[]][] = [];
+for (const size of sizes.map(Number)) {
+  await fillTo(size);
+  const forkMs: number[] = [];
+  const readMs: number[] = [];
+  for (let i = 0; i < forks; i++) {
+    const name = `b${size}-${i}`;
+    let began = performance.now();
+    await invoke('fork', (invocation) => invocation.submit({ kind: 'fork-branch', name, source: 'main', shares: 'everything' }));
+    forkMs.push(performance.now() - began);
+    began = performance.now();
+    const sql = `SELECT n FROM Item WHERE _pk = 'k${size - 1}'`;
+    const { rowCount } = await invoke('query', (invocation) => service.planner.query(invocation, { sql }), name);
+    if (rowCount !== 1) throw new Error(`a branch of ${size} rows reads ${rowCount}`);
+    readMs.push(performance.now() - began);
+    await invoke('fork', (invocation) => invocation.submit({ kind: 'delete-branch', name }));
+  }
+  found.push([size, forkMs, readMs]);
+}
+await service.close();
+console.log(JSON.stringify(found));
+process.exit(0);
