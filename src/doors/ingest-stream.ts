@@ -1,13 +1,15 @@
 /**
  * A stream of row batches written through one invocation: what every door that takes rows in bulk does. What must
  * hold: batches are submitted in the order of the body, a few at once; every row is accepted, rejected by index, or
- * (in an atomic batch) none is; an error on the way says what had been accepted.
+ * (in an atomic batch) none is; an error on the way says what had been accepted. Under an idempotency key every batch
+ * has a receipt, and the reply is made of receipts alone, so that it is the same whenever it is given.
  */
 import { type ErrorCode, ServiceError } from '../errors.ts';
 import type { Invocation } from '../governance/gate-contract.ts';
-import type { TypeDefinition } from '../log/entry.ts';
+import type { Provenance, TypeDefinition } from '../log/entry.ts';
 import type { IngestBatch } from '../planner/formats/ingest-reader.ts';
-import type { Outcome } from '../projections/command.ts';
+import type { BatchReceipt, Outcome } from '../projections/command.ts';
+import type { BodyDigest } from './body-digest.ts';
 
 /** Batches that may wait for their acknowledgement while the next is being read. */
 const inFlightMax = 4;
@@ -39,8 +41,10 @@ export interface IngestRequest {
   readonly atomic: boolean;
   readonly sync: boolean;
   readonly createType: boolean;
-  /** What provenance names as where the rows came from. */
-  readonly source: string;
+  /** Of rows that bring none of their own. */
+  readonly provenance: Provenance;
+  /** Under an idempotency key: its digest, and that of the body. */
+  readonly once?: { readonly key: string; readonly body: BodyDigest };
 }
 
 export class Ingest {
@@ -54,6 +58,9 @@ export class Ingest {
   #systemFromLast: bigint | null = null;
   #truncated = false;
   #durability: 'synced' | 'buffered' = 'synced';
+  /** Batches submitted, and how many of them had been done before. */
+  #batches = 0;
+  #replayed = 0;
 
   constructor(invocation: Invocation, request: IngestRequest) {
     this.#invocation = invocation;
@@ -68,6 +75,19 @@ export class Ingest {
       throw new ServiceError('REL_UNKNOWN_TYPE', `the type ${JSON.stringify(type.slice(0, 128))} is not registered`);
     }
     return definition ?? null;
+  }
+
+  get accepted(): number {
+    return this.#accepted;
+  }
+
+  get rejected(): number {
+    return this.#rejected;
+  }
+
+  /** Every batch had been done before: nothing was written. */
+  get replayed(): boolean {
+    return this.#batches > 0 && this.#replayed === this.#batches;
   }
 
   async run(batches: AsyncIterable<IngestBatch>): Promise<IngestReply> {
@@ -88,17 +108,19 @@ export class Ingest {
       read.push(batch);
     }
     // Without a bound on its size a batch is the body.
-    for (const batch of read) this.#take(batch, await this.#submit(batch));
+    for await (const { batch, last } of this.#withLast(from(read))) this.#take(batch, await this.#submit(batch, last));
   }
 
   async #writeStreaming(batches: AsyncIterable<IngestBatch>): Promise<void> {
     const inFlight: Promise<void>[] = [];
     let failed: { readonly error: unknown } | null = null;
     try {
-      for await (const batch of batches) {
-        this.#reject(batch.rejections);
-        if (batch.rows.length === 0) continue;
-        const written = this.#submit(batch).then(
+      for await (const { batch, last } of this.#withLast(batches)) {
+        if (this.#request.once === undefined) {
+          this.#reject(batch.rejections);
+          if (batch.rows.length === 0) continue;
+        }
+        const written = this.#submit(batch, last).then(
           (outcome) => this.#take(batch, outcome),
           (error: unknown) => {
             failed ??= { error };
@@ -114,17 +136,55 @@ export class Ingest {
     if (failed !== null) throw (failed as { readonly error: unknown }).error;
   }
 
-  #submit(batch: IngestBatch): Promise<Outcome> {
-    const { type, atomic, createType, sync, source } = this.#request;
-    const provenance = { source, method: 'ingest', confidence: 1, derivedFrom: null };
-    return this.#invocation.submit({ kind: 'put-rows', type, rows: batch.rows, atomic, createType, provenance }, { sync });
+  /** Under a key the last batch is known as such, which takes reading one ahead, and a body without rows has one too. */
+  async *#withLast(batches: AsyncIterable<IngestBatch>): AsyncGenerator<{ batch: IngestBatch; last: boolean }, void> {
+    if (this.#request.once === undefined) {
+      for await (const batch of batches) yield { batch, last: false };
+      return;
+    }
+    let held: IngestBatch | null = null;
+    let failed: { readonly error: unknown } | null = null;
+    try {
+      for await (const batch of batches) {
+        if (held !== null) yield { batch: held, last: false };
+        held = batch;
+      }
+    } catch (error) {
+      failed = { error };
+    }
+    if (held !== null || failed === null) yield { batch: held ?? emptyBatch, last: failed === null };
+    if (failed !== null) throw failed.error;
+  }
+
+  #submit(batch: IngestBatch, last: boolean): Promise<Outcome> {
+    const { type, atomic, createType, sync, provenance } = this.#request;
+    const receipt = this.#receipt(batch, last);
+    const command = { kind: 'put-rows' as const, type, rows: batch.rows, atomic, createType, provenance };
+    return this.#invocation.submit(receipt === undefined ? command : { ...command, receipt }, { sync });
+  }
+
+  #receipt(batch: IngestBatch, last: boolean): BatchReceipt | undefined {
+    const { once } = this.#request;
+    if (once === undefined) return undefined;
+    return {
+      key: once.key,
+      batch: this.#batches++,
+      request: once.body.upTo(last ? Infinity : batch.endOffset),
+      last,
+      firstIndex: batch.firstIndex,
+      indexes: batch.indexes,
+      refused: batch.rejections,
+    };
   }
 
   #take(batch: IngestBatch, outcome: Outcome): void {
+    if (outcome.replayed) this.#replayed++;
     this.#accepted += outcome.accepted;
-    this.#reject(
-      outcome.errors.map((error) => ({ ...error, index: batch.indexes?.[error.index] ?? batch.firstIndex + error.index })),
-    );
+    const { indexes, firstIndex } = batch;
+    // Receipts speak of the whole stream already.
+    const inStream = (index: number): number =>
+      this.#request.once === undefined ? (indexes?.[index] ?? firstIndex + index) : index;
+    this.#reject(outcome.errors.map((error) => ({ ...error, index: inStream(error.index) })));
     this.#rejected += outcome.rejected - outcome.errors.length;
     if (outcome.idsTruncated) this.#truncated = true;
     for (const id of outcome.ids) {
@@ -168,4 +228,16 @@ export class Ingest {
     const extras = { type_name: type, accepted, rejected, system_from, system_from_last, durability };
     return new ServiceError(error.code, error.message, { ...error.facts, extras });
   }
+}
+
+const emptyBatch: IngestBatch = {
+  rows: { length: 0, columns: [] },
+  firstIndex: 0,
+  indexes: null,
+  rejections: [],
+  endOffset: 0,
+};
+
+async function* from<T>(items: readonly T[]): AsyncGenerator<T, void> {
+  yield* items;
 }

@@ -11,6 +11,7 @@ const single: ReadonlySet<string> = new Set([
   'x-service-branch',
   'content-type',
   'content-encoding',
+  'idempotency-key',
 ]);
 
 /** Throws REL_INVALID when a header that must be single was sent twice. `rawHeaders` alternates names and values. */
@@ -20,7 +21,7 @@ export function refuseRepeatedHeaders(rawHeaders: readonly string[]): void {
     const name = rawHeaders[i]!;
     // Names of other lengths are none of ours: most headers end here, without a lower-case copy.
     const length = name.length;
-    if (length !== 13 && length !== 17 && length !== 20 && length !== 12 && length !== 16) continue;
+    if (length !== 13 && length !== 17 && length !== 20 && length !== 12 && length !== 16 && length !== 15) continue;
     const lower = name.toLowerCase();
     if (!single.has(lower)) continue;
     if (seen.includes(`${lower};`)) throw new ServiceError('REL_INVALID', `the header ${lower} was sent more than once`);

@@ -159,6 +159,7 @@ export class ColumnSet implements ColumnNames {
     if (name === '_pk') return make('string', true, 0, true);
     if (name === 'id') return definition && !definition.open ? make('string', true, 0, true) : make(null, false);
     if (name === 'valid_from' || name === 'valid_to') return make('timestamp', true);
+    if (name === '_provenance') return make('json', true);
     const embedding = name.startsWith('_emb_');
     if (!embedding && (name.startsWith('_') || Object.hasOwn(systemColumns, name))) {
       tape.refuse('REL_INVALID', `${JSON.stringify(name)} is kept by the store and can't be written`);

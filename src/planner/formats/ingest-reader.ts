@@ -43,6 +43,8 @@ export interface IngestBatch {
   readonly indexes: Float64Array | null;
   /** By index in the stream. */
   readonly rejections: readonly RowRejection[];
+  /** Offset in the stream behind what this batch read: the same for the same bytes, however they arrived. */
+  readonly endOffset: number;
 }
 
 export async function* readIngest(source: AsyncIterable<Uint8Array>, options: IngestOptions): AsyncGenerator<IngestBatch, void> {
@@ -168,6 +170,7 @@ export class BodyReader {
       firstIndex: this.#batchIndex,
       indexes: this.#indexes === null ? null : Float64Array.from(this.#indexes),
       rejections: this.#rejections,
+      endOffset: this.#offset + this.#at,
     };
     this.#batchIndex = this.#index;
     this.#batchBytes = 0;

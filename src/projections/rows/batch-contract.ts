@@ -11,6 +11,7 @@ import type { CatalogReader } from '../access-paths.ts';
 import { canBeKey, embeddingPrefix, evolved, isReservedName, type StoredColumns } from '../catalog/commands.ts';
 import { fitColumn, keyText } from './fit-column.ts';
 import type { Rejections } from './rejections.ts';
+import { provenanceColumn } from './row-provenance.ts';
 
 export interface CheckedBatch {
   /** As it stands once the batch is written. */
@@ -74,10 +75,10 @@ export function checkBatch(
   };
 }
 
-/** Columns that are read apart: key, bounds, and an `id` that nobody declared, be it as primary key. */
+/** Columns that are read apart: key, bounds, provenance, and an `id` that nobody declared, be it as primary key. */
 function isOwn(name: string, properties: ReadonlyMap<string, PropertyDefinition>, primaryKey: string | null): boolean {
   if (name === 'id') return !properties.has('id') && primaryKey !== 'id';
-  return name === '_pk' || name === 'valid_from' || name === 'valid_to';
+  return name === '_pk' || name === 'valid_from' || name === 'valid_to' || name === provenanceColumn;
 }
 
 /** The definition of a column that nobody declared, or why it is refused. */

@@ -16,6 +16,7 @@ import { type CheckedBatch, checkBatch } from './batch-contract.ts';
 import { gather } from './gather.ts';
 import type { BranchRows } from './branch-rows.ts';
 import { Rejections } from './rejections.ts';
+import { byProvenance, checkProvenance, rowProvenances } from './row-provenance.ts';
 import { NO_ROW } from './segment.ts';
 import type { StoredVersions } from './stored-versions.ts';
 import { type OpenVersion, VersionPlan } from './version-plan.ts';
@@ -36,12 +37,15 @@ export function decidePut(
   if (!known && !command.createType) throw unknownType(command.type);
   if (!known) checkIdentifier(command.type, 'a type name');
   const rejections = new Rejections();
+  checkProvenance(command.provenance);
+  const provenances = rowProvenances(command.rows, command.provenance, rejections);
   const batch = checkBatch(command.rows, known, command.type, catalog, rows, rejections, context.newKey);
   const rowsAt = batch.definitionChanged ? { position: next.position + 1, time: next.time + 1n } : next;
   const table = rows.versions(command.type);
   const path = rows.scopes.codeOf(context.entry.path);
   const whole = rejections.count === 0 ? putAll(batch, table, path, rowsAt) : null;
-  const written = whole ?? putSome(batch, table, path, rowsAt, rejections);
+  const { written, origins } =
+    whole === null ? putSome(batch, table, path, rowsAt, rejections) : { written: whole, origins: null };
 
   if (command.atomic && rejections.count > 0) {
     const { index, code, detail } = rejections.first()!;
@@ -51,7 +55,8 @@ export function decidePut(
   const body: RowsBody = { kind: 'rows', type: command.type, ...written, provenance: command.provenance };
   const drafts: EntryDraft[] = [];
   if (batch.definitionChanged) drafts.push(typeDraft(batch.definition, context));
-  drafts.push({ context: context.entry, body });
+  const bodies = provenances === null ? [body] : byProvenance(body, origins, provenances);
+  for (const each of bodies) drafts.push({ context: context.entry, body: each });
   return { drafts, outcome: outcomeOf('put-rows', body, rowsAt, rejections.count, rejections.list(outcomeLimits.errorsListed)) };
 }
 
@@ -198,7 +203,7 @@ function putSome(
   path: number,
   at: NextPlace,
   rejections: Rejections,
-): Written {
+): { written: Written; origins: Int32Array } {
   const plan = new VersionPlan(at.position, at.time);
   const { length, keys, validFrom, validTo } = batch;
   const groups = new BatchKeys(keys, length, path);
@@ -223,7 +228,8 @@ function putSome(
   }
   const rows = Int32Array.from(keyRows);
   const whole = rows.length === length && plan.remainders === 0;
-  return planned(plan, whole ? keys : gather(keys, rows), plan.length, cellsOf(plan, batch, table));
+  const written = planned(plan, whole ? keys : gather(keys, rows), plan.length, cellsOf(plan, batch, table));
+  return { written, origins: rows };
 }
 
 function planned(plan: VersionPlan, keys: Vector, length: number, columns: readonly NamedColumn[]): Written {

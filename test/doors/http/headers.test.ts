@@ -102,14 +102,22 @@ describe('X-Service-Durability', () => {
   });
 });
 
-describe('what is not there yet', () => {
-  test('an Idempotency-Key is refused, not ignored', async () => {
-    const reply = await world.call('POST', '/ingest?object_type=T', '{"a":1}', { 'idempotency-key': 'k' });
-    expect([reply.status, world.commands.length]).toEqual([501, 0]);
-  });
+test('an Idempotency-Key becomes a receipt that names the caller and the body', async () => {
+  const post = (body: string, headers: Record<string, string> = {}) =>
+    world.call('POST', '/ingest?object_type=T', body, { 'idempotency-key': 'k', ...headers });
+  await post('{"a":1}');
+  await post('{"a":1}');
+  await post('{"a":2}');
+  await post('{"a":1}', { 'x-organization-id': 'acme' });
+  const receipts = world.commands.map(({ command }) => (command.kind === 'put-rows' ? command.receipt! : null)!);
+  expect(receipts.map(({ batch, last, firstIndex }) => [batch, last, firstIndex])).toEqual(Array(4).fill([0, true, 0]));
+  const [first, again, body, scope] = receipts;
+  expect(again).toEqual(first);
+  expect([body!.key === first!.key, body!.request === first!.request]).toEqual([true, false]);
+  expect([scope!.key === first!.key, scope!.request === first!.request]).toEqual([false, true]);
+});
 
-  test('a compressed body is refused, not taken for CSV', async () => {
-    const reply = await world.call('POST', '/ingest?object_type=T', '\x1f\x8b', { 'content-encoding': 'gzip' });
-    expect([reply.status, world.commands.length]).toEqual([501, 0]);
-  });
+test('a body compressed in a way that is not read is refused, not taken for CSV', async () => {
+  const reply = await world.call('POST', '/ingest?object_type=T', '\x1f\x8b', { 'content-encoding': 'br' });
+  expect([reply.status, world.commands.length]).toEqual([501, 0]);
 });

@@ -101,6 +101,24 @@ describe('replies', () => {
     check('post', '/ingest/auto', await world.call('POST', '/ingest/auto?object_type=Auto', '{"a":1}'));
     check('post', '/ingest/bulk', await world.call('POST', '/ingest/bulk?object_type=T', '{"a":3}'));
     check('get', '/ingest/tasks/{id}', await world.call('GET', '/ingest/tasks/x'));
+    for (const body of ['{"a":4}', '[{"a":5},']) {
+      const task = await world.call('POST', '/ingest?object_type=T&async=true', body);
+      check('post', '/ingest', task);
+      for (let state = ''; state !== 'done' && state !== 'failed'; ) {
+        const status = await world.call('GET', task.json['status_url'] as string);
+        check('get', '/ingest/tasks/{id}', status);
+        state = status.json['state'] as string;
+      }
+    }
+    const opened = await world.call('POST', '/exhibits', { title: 'case' });
+    check('post', '/exhibits', opened);
+    const exhibit = `/exhibits/${opened.json['exhibit_id'] as string}`;
+    for (const body of [{ sql: 'SELECT a FROM T' }, { act: 'note', text: 'n' }, { sql: 'x' }]) {
+      check('post', '/exhibits/{id}/links', await world.call('POST', `${exhibit}/links`, body));
+    }
+    check('get', '/exhibits/{id}', await world.call('GET', exhibit));
+    check('get', '/exhibits/{id}', await world.call('GET', `${exhibit}?limit=1`));
+    check('get', '/exhibits/{id}', await world.call('GET', '/exhibits/none'));
     for (const sql of [
       'SELECT * FROM T',
       'SELECT a FROM T LIMIT 1',

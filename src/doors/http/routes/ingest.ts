@@ -2,22 +2,39 @@
  * POST /ingest, /ingest/auto, /ingest/bulk: rows in any of four body forms, taken as they stream in. Source:
  * specification, "Ingest".
  */
+import { createHash } from 'node:crypto';
 import type { Readable } from 'node:stream';
 import { z } from 'zod';
 import { ServiceError } from '../../../errors.ts';
-import { readIngest } from '../../../planner/formats/ingest-reader.ts';
-import { batchSizes, Ingest, listedMax } from '../../ingest-stream.ts';
+import type { Invocation } from '../../../governance/gate-contract.ts';
+import { canonicalJson } from '../../../log/canonical-json.ts';
+import type { Provenance } from '../../../log/entry.ts';
+import { type IngestOptions, readIngest } from '../../../planner/formats/ingest-reader.ts';
+import { BodyDigest } from '../../body-digest.ts';
+import { batchSizes, Ingest, type IngestReply, listedMax } from '../../ingest-stream.ts';
+import { IngestTasks } from '../../ingest-tasks.ts';
+import { decoded, type Encoding, encodingOf } from '../content-encoding.ts';
 import type { App, FastifyRequest, HttpContext } from '../context.ts';
 import { headerText, wantsSync } from '../headers.ts';
 import { invoke } from '../invoke.ts';
 import { flag, nanoseconds, problems } from '../schemas.ts';
+import { registerTasks, statusUrl } from './tasks.ts';
 
 const ingestQuery = z.object({
   object_type: z.string().describe('type of the rows'),
   purpose: z.string().optional(),
   atomic: flag.describe('all rows or none; the body limit holds'),
+  async: flag.describe('answer 202 once the body is received; the body limit holds'),
   columns: z.string().optional().describe('CSV without a header: its column names, separated by commas'),
   null_text: z.string().optional().describe('CSV: unquoted text that means NULL'),
+  source: z.string().optional().describe('provenance of rows without a `_provenance` of their own; http by default'),
+  method: z.string().optional().describe('ingest by default'),
+  confidence: z
+    .string()
+    .regex(/^[0-9]*[.]?[0-9]+$/)
+    .optional()
+    .describe('0 to 1; 1 by default'),
+  derived_from: z.string().optional().describe('16 or 64 hex digits: the row that these were derived from'),
 });
 
 const ingestReply = z
@@ -34,6 +51,10 @@ const ingestReply = z
   })
   .meta({ id: 'IngestReply' });
 
+const acceptedReply = z
+  .object({ task_id: z.string(), status_url: z.string() })
+  .meta({ id: 'IngestAccepted', description: 'the body is received; ask status_url what becomes of it' });
+
 interface Plan {
   readonly url: string;
   readonly summary: string;
@@ -48,68 +69,171 @@ const routes: readonly Plan[] = [
 ];
 
 export async function registerIngest(app: App, context: HttpContext): Promise<void> {
+  const tasks = new IngestTasks(context.gate, () => context.clock.now());
   await app.register((scope, _options, done) => {
     scope.removeAllContentTypeParsers();
     scope.addContentTypeParser('*', (_request, payload, parsed) => parsed(null, payload));
-    for (const plan of routes) registerRoute(scope as App, context, plan);
+    for (const plan of routes) registerRoute(scope as App, context, plan, tasks);
     done();
   });
-
-  app.route({
-    method: 'GET',
-    url: '/ingest/tasks/:id',
-    config: { access: 'token', action: 'inspect', bucket: 'read' },
-    schema: { summary: 'Status of an ingest task', tags: ['ingest'], params: z.object({ id: z.string() }), response: problems },
-    handler: (request) =>
-      invoke(context, request, 'inspect', undefined, async () => {
-        throw new ServiceError('REL_NOT_FOUND', 'no such task: every ingest is answered when it is done');
-      }),
-  });
+  registerTasks(app, context, tasks, ingestReply);
 }
 
-function registerRoute(app: App, context: HttpContext, plan: Plan): void {
+function registerRoute(app: App, context: HttpContext, plan: Plan, tasks: IngestTasks): void {
   app.route({
     method: 'POST',
     url: plan.url,
     config: { access: 'token', action: 'ingest', bucket: 'write' },
     schema: {
       summary: plan.summary,
-      description: 'The body is NDJSON, a JSON array, {"rows": […]} or CSV, told apart by its first byte.',
+      description:
+        'The body is NDJSON, a JSON array, {"rows": […]} or CSV, told apart by its first byte; gzip and deflate are read. ' +
+        'With an Idempotency-Key the same request again gets the same reply and has no further effect.',
       tags: ['ingest'],
       consumes: ['application/x-ndjson', 'application/json', 'text/csv'],
       querystring: ingestQuery,
-      response: { 200: ingestReply, ...problems },
+      response: { 200: ingestReply, 202: acceptedReply, ...problems },
     },
-    handler: async (request) => {
-      refuseWhatIsLater(request);
-      const { object_type: type, purpose, atomic, columns, null_text: nullText } = request.query;
-      const sync = wantsSync(request);
-      const reply = await invoke(context, request, 'ingest', purpose, async (invocation) => {
-        invocation.describe({ objectType: type, rowCount: 0 });
-        const ingest = new Ingest(invocation, { type, atomic, sync, createType: plan.createType, source: 'http' });
-        const options = {
-          definition: ingest.definition(),
-          contentType: headerText(request, 'content-type') ?? '',
-          ...(columns === undefined ? {} : { columns: columns.split(',') }),
-          ...(nullText === undefined ? {} : { nullText }),
-          ...(atomic ? { batchRows: Infinity, batchBytes: Infinity, limitBytes: context.bodyLimitBytes } : batchSizes[plan.size]),
-        };
-        const source = context.bodies.stream((request.body as Readable | undefined) ?? request.raw);
-        return ingest.run(readIngest(source, options));
-      });
-      context.metrics.ingested(reply.accepted);
-      return reply;
+    handler: async (request, reply) => {
+      const asked = whatIsAsked(request, plan);
+      const source = (request.body as Readable | undefined) ?? request.raw;
+      const { purpose } = request.query;
+      if (request.query.async) {
+        const task = await invoke(context, request, 'ingest', purpose, async (invocation) => {
+          invocation.describe({ objectType: asked.type, rowCount: 0 });
+          const contentLength = request.headers['content-length'];
+          tasks.checkRoom(Number(contentLength ?? 0));
+          // What can be refused now is not promised.
+          ingestOf(invocation, asked, null).definition();
+          const body = await collected(context, source, contentLength);
+          const { caller } = invocation;
+          return tasks.accept({
+            id: context.ids.next(),
+            caller,
+            purpose: purpose ?? headerText(request, 'x-service-purpose'),
+            bytes: body.length,
+            run: async (later, progress) => {
+              const { ingested } = await write(context, later, asked, once(body), progress);
+              context.metrics.ingested(ingested.accepted);
+              return ingested;
+            },
+          });
+        });
+        const url = statusUrl(task);
+        return reply.code(202).header('location', url).send({ task_id: task.id, status_url: url });
+      }
+      const { ingested, replayed } = await invoke(context, request, 'ingest', purpose, (invocation) =>
+        write(context, invocation, asked, context.bodies.stream(source)),
+      );
+      if (replayed) reply.header('idempotency-replayed', 'true');
+      else context.metrics.ingested(ingested.accepted);
+      return ingested;
     },
   });
 }
 
-/** Asked for and not there yet: an answer as if it had been done would be wrong. */
-function refuseWhatIsLater(request: FastifyRequest): void {
-  if (request.headers['idempotency-key'] !== undefined) {
-    throw new ServiceError('REL_NOT_IMPLEMENTED', 'this version does not keep Idempotency-Key replies');
+/** One request, as far as its head says. */
+interface Asked {
+  readonly plan: Plan;
+  readonly type: string;
+  readonly atomic: boolean;
+  readonly sync: boolean;
+  readonly provenance: Provenance;
+  readonly encoding: Encoding;
+  readonly reader: Pick<IngestOptions, 'columns' | 'nullText' | 'contentType'>;
+  readonly idempotencyKey: string | null;
+}
+
+function whatIsAsked(request: FastifyRequest, plan: Plan): Asked {
+  const query = request.query as z.output<typeof ingestQuery>;
+  const { columns, null_text: nullText } = query;
+  return {
+    plan,
+    type: query.object_type,
+    atomic: query.atomic,
+    sync: wantsSync(request),
+    provenance: {
+      source: query.source ?? 'http',
+      method: query.method ?? 'ingest',
+      confidence: query.confidence === undefined ? 1 : Number(query.confidence),
+      derivedFrom: query.derived_from ?? null,
+    },
+    encoding: encodingOf(request),
+    reader: {
+      contentType: headerText(request, 'content-type') ?? '',
+      ...(columns === undefined ? {} : { columns: columns.split(',') }),
+      ...(nullText === undefined ? {} : { nullText }),
+    },
+    idempotencyKey: idempotencyKey(request),
+  };
+}
+
+const keyText = /^[\x21-\x7e]{1,255}$/;
+
+function idempotencyKey(request: FastifyRequest): string | null {
+  const key = headerText(request, 'idempotency-key');
+  if (key !== null && !keyText.test(key)) {
+    throw new ServiceError('REL_INVALID', 'an Idempotency-Key has 1 to 255 visible ASCII characters');
   }
-  const encoding = request.headers['content-encoding'];
-  if (encoding !== undefined && encoding.toLowerCase() !== 'identity') {
-    throw new ServiceError('REL_NOT_IMPLEMENTED', 'this version does not read compressed bodies');
-  }
+  return key;
+}
+
+async function write(
+  context: HttpContext,
+  invocation: Invocation,
+  asked: Asked,
+  source: AsyncIterable<Uint8Array>,
+  progress?: (ingest: Ingest) => void,
+): Promise<{ readonly ingested: IngestReply; readonly replayed: boolean }> {
+  const { type, atomic, plan, reader, encoding } = asked;
+  invocation.describe({ objectType: type, rowCount: 0 });
+  const digest = asked.idempotencyKey === null ? null : new BodyDigest(preface(invocation, asked));
+  const ingest = ingestOf(invocation, asked, digest);
+  progress?.(ingest);
+  const body = decoded(source, encoding, context.bodyLimitBytes);
+  const ingested = await ingest.run(
+    readIngest(digest === null ? body : digest.pass(body), {
+      ...reader,
+      definition: ingest.definition(),
+      ...(atomic ? { batchRows: Infinity, batchBytes: Infinity, limitBytes: context.bodyLimitBytes } : batchSizes[plan.size]),
+    }),
+  );
+  return { ingested, replayed: ingest.replayed };
+}
+
+function ingestOf(invocation: Invocation, asked: Asked, body: BodyDigest | null): Ingest {
+  const { type, atomic, sync, plan, provenance, idempotencyKey: key } = asked;
+  const request = { type, atomic, sync, createType: plan.createType, provenance };
+  if (key === null || body === null) return new Ingest(invocation, request);
+  // One key of one principal in one organisation: nobody meets another's.
+  const { principal, path } = invocation.caller;
+  const scoped = createHash('sha256')
+    .update(canonicalJson([principal, path, key]), 'utf8')
+    .digest('hex');
+  return new Ingest(invocation, { ...request, once: { key: scoped, body } });
+}
+
+/** What beside its body makes a request another one. */
+function preface(invocation: Invocation, { plan, type, atomic, provenance, encoding, reader }: Asked): string {
+  return canonicalJson({
+    url: plan.url,
+    branch: invocation.caller.branch,
+    type,
+    atomic,
+    encoding,
+    provenance: { ...provenance },
+    content_type: reader.contentType ?? '',
+    columns: reader.columns ?? null,
+    null_text: reader.nullText ?? null,
+  });
+}
+
+function collected(context: HttpContext, source: Readable, contentLength: string | undefined): Promise<Uint8Array> {
+  return new Promise((resolve, reject) => {
+    context.bodies.collect(source, contentLength, (error, body) => (error ? reject(error) : resolve(body ?? new Uint8Array(0))));
+  });
+}
+
+async function* once(bytes: Uint8Array): AsyncGenerator<Uint8Array, void> {
+  yield bytes;
 }

@@ -1,0 +1,51 @@
+/** Compressed request bodies, decoded as they stream in and bounded by what was sent: a bomb ends early and costs no memory. */
+import { pipeline, Readable } from 'node:stream';
+import { createGunzip, createInflate } from 'node:zlib';
+import { ServiceError } from '../../errors.ts';
+import type { FastifyRequest } from './context.ts';
+import { headerText } from './headers.ts';
+
+export type Encoding = 'identity' | 'gzip' | 'deflate';
+
+/** Text of rows rarely packs tighter than this. */
+const ratioMax = 200;
+
+/** REL_NOT_IMPLEMENTED for an encoding that is not read. */
+export function encodingOf(request: FastifyRequest): Encoding {
+  const name = (headerText(request, 'content-encoding') ?? 'identity').trim().toLowerCase();
+  if (name === 'x-gzip') return 'gzip';
+  if (name === 'identity' || name === 'gzip' || name === 'deflate') return name;
+  throw new ServiceError('REL_NOT_IMPLEMENTED', 'bodies are read as they are, or compressed by gzip or deflate');
+}
+
+/** `freeBytes` may come out of however little went in. */
+export async function* decoded(
+  source: AsyncIterable<Uint8Array>,
+  encoding: Encoding,
+  freeBytes: number,
+): AsyncGenerator<Uint8Array, void> {
+  if (encoding === 'identity') return yield* source;
+  let sent = 0;
+  async function* counted(): AsyncGenerator<Uint8Array, void> {
+    for await (const chunk of source) {
+      sent += chunk.length;
+      yield chunk;
+    }
+  }
+  const inflate = encoding === 'gzip' ? createGunzip() : createInflate();
+  // Errors of either end reach the loop below through the stream itself.
+  pipeline(Readable.from(counted(), { objectMode: false }), inflate, () => undefined);
+  let came = 0;
+  try {
+    for await (const chunk of inflate as AsyncIterable<Buffer>) {
+      came += chunk.length;
+      if (came > Math.max(freeBytes, sent * ratioMax)) {
+        throw new ServiceError('REL_TOO_LARGE', `the body unpacks to more than ${ratioMax} times its size`);
+      }
+      yield chunk;
+    }
+  } catch (error) {
+    if (error instanceof ServiceError) throw error;
+    throw new ServiceError('REL_INVALID', `the body is not valid ${encoding}`, { cause: error });
+  }
+}

@@ -1,0 +1,62 @@
+/** GET /ingest/tasks/:id: what became of a body that was answered with 202. Source: specification, "Ingest". */
+import { z } from 'zod';
+import type { IngestTask, IngestTasks } from '../../ingest-tasks.ts';
+import type { App, HttpContext } from '../context.ts';
+import { invoke } from '../invoke.ts';
+import { problemOf, toServiceError } from '../problem.ts';
+import { nanoseconds, problem, problems } from '../schemas.ts';
+
+export const statusUrl = ({ id }: Pick<IngestTask, 'id'>): string => `/ingest/tasks/${id}`;
+
+export function registerTasks(app: App, context: HttpContext, tasks: IngestTasks, ingestReply: z.ZodType): void {
+  const taskReply = z
+    .object({
+      task_id: z.string(),
+      state: z.enum(['queued', 'running', 'done', 'failed']),
+      accepted: z.int().describe('rows so far'),
+      rejected: z.int(),
+      queued_at: nanoseconds,
+      started_at: nanoseconds.nullable(),
+      finished_at: nanoseconds.nullable(),
+      reply: ingestReply.optional().describe('once it is done'),
+      problem: z.looseObject(problem.shape).optional().describe('once it has failed; what had been written before, too'),
+    })
+    .meta({ id: 'IngestTask' });
+
+  app.route({
+    method: 'GET',
+    url: '/ingest/tasks/:id',
+    config: { access: 'token', action: 'inspect', bucket: 'read' },
+    schema: {
+      summary: 'Status of an ingest task; kept until the next start',
+      tags: ['ingest'],
+      params: z.object({ id: z.string() }),
+      response: { 200: taskReply, ...problems },
+    },
+    handler: (request) =>
+      invoke(context, request, 'inspect', undefined, async ({ caller }) => shown(context, tasks.find(request.params.id, caller))),
+  });
+}
+
+function shown(context: HttpContext, task: IngestTask) {
+  const { id, state, progress, queuedAt, startedAt, finishedAt, reply, failure } = task;
+  const error = failure === null ? null : toServiceError(failure);
+  return {
+    task_id: id,
+    state,
+    accepted: progress?.accepted ?? 0,
+    rejected: progress?.rejected ?? 0,
+    queued_at: queuedAt,
+    started_at: startedAt,
+    finished_at: finishedAt,
+    ...(reply === null ? {} : { reply }),
+    ...(error === null
+      ? {}
+      : {
+          problem: {
+            ...problemOf(error, context.settings.SERVICE_ERRORS_BASE, '/ingest', id),
+            ...error.facts.extras,
+          },
+        }),
+  };
+}
