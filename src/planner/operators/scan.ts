@@ -7,6 +7,11 @@ import type { RowBlock, ScanRequest, ZonePredicate } from '../../projections/acc
 import type { ScanNode, Zone } from '../logical-plan.ts';
 import type { Batch, Execution, Operator } from './operator.ts';
 
+/** A batch is work for one turn: so many cells, and so many bytes of text, however many rows that is. */
+const cellsPerBatch = 65_536;
+const textBytesPerBatch = 1 << 17;
+const rowsSampled = 8;
+
 export class ScanOperator implements Operator {
   readonly #execution: Execution;
   readonly #blocks: Iterator<RowBlock, void>;
@@ -15,6 +20,9 @@ export class ScanOperator implements Operator {
   readonly #systemFrom: number;
   readonly #width: number;
   #ended = false;
+  /** What is left of a block of long texts, and how many of its rows go at once. */
+  #rest: Batch | null = null;
+  #step = 0;
 
   constructor(node: ScanNode, execution: Execution) {
     this.#execution = execution;
@@ -27,6 +35,28 @@ export class ScanOperator implements Operator {
   }
 
   next(): Batch | null {
+    if (this.#rest) return this.#slice(this.#rest);
+    const block = this.#block();
+    if (block === null || block.count < rowsSampled) return block;
+    this.#step = rowsPerBatch(block);
+    return this.#step < block.count ? this.#slice(block) : block;
+  }
+
+  /** Takes the next rows off a block. */
+  #slice(block: Batch): Batch {
+    const { columns, selection, first, count } = block;
+    const step = Math.min(this.#step, count);
+    const after = count - step;
+    this.#rest =
+      after === 0
+        ? null
+        : selection
+          ? { columns, selection: selection.subarray(step), first, count: after }
+          : { columns, selection, first: first + step, count: after };
+    return { columns, selection, first, count: step };
+  }
+
+  #block(): Batch | null {
     const next = this.#ended ? null : this.#blocks.next();
     if (!next || next.done) return null;
     const block = next.value;
@@ -70,6 +100,34 @@ export class ScanOperator implements Operator {
   }
 }
 
+/** Rows of a block that make up one batch, by how much text they hold. */
+function rowsPerBatch(block: Batch): number {
+  let bytes = 0;
+  for (const vector of block.columns) bytes += textBytes(vector, block);
+  return bytes <= textBytesPerBatch ? block.count : Math.max(1, Math.floor((block.count * textBytesPerBatch) / bytes));
+}
+
+function textBytes(vector: Vector, { selection, first, count }: Batch): number {
+  const at = (place: number): number => (selection ? selection[place]! : first + place);
+  if (vector.kind === 'text') {
+    const { offsets } = vector;
+    const most = offsets[at(count - 1) + 1]! - offsets[at(0)]!;
+    if (selection === null || most <= textBytesPerBatch) return most;
+    let bytes = 0;
+    for (let place = 0; place < count; place++) bytes += offsets[at(place) + 1]! - offsets[at(place)]!;
+    return bytes;
+  }
+  if (vector.kind !== 'dict') return 0;
+  // A dictionary does not tell how long its texts are: a few of the block's are looked at.
+  const { values, nulls, dictionary } = vector;
+  let sampled = 0;
+  for (let n = 0; n < rowsSampled; n++) {
+    const row = at(Math.floor((n * count) / rowsSampled));
+    if (nulls?.[row] !== 1) sampled += dictionary.text(values[row]!).length;
+  }
+  return (sampled * count) / rowsSampled;
+}
+
 /** What storage is asked; null when the keys leave nothing to read. */
 export function scanRequest(node: ScanNode, execution: Execution): ScanRequest | null {
   const keys = node.keys && [
@@ -88,7 +146,7 @@ export function scanRequest(node: ScanNode, execution: Execution): ScanRequest |
     type: node.type,
     columns: columnNames(node, execution),
     time: execution.time,
-    blockRows: execution.blockRows,
+    blockRows: Math.min(execution.blockRows, Math.ceil(cellsPerBatch / Math.max(1, node.columns.length))),
     ...(keys ? { keys } : {}),
     ...(zones.length > 0 ? { zones } : {}),
     ...(execution.after !== null ? { after: execution.after } : {}),
