@@ -166,9 +166,10 @@ abstract class DoubleState {
   /** Groups without a value have no result. */
   protected nulls(groups: Int32Array, rows: Float64Array): Uint8Array | null {
     let nulls: Uint8Array | null = null;
-    groups.forEach((group, j) => {
-      if (this.b[group] === rows[group]) (nulls ??= new Uint8Array(groups.length))[j] = 1;
-    });
+    const absent = this.b;
+    for (let j = 0; j < groups.length; j++) {
+      if (absent[groups[j]!] === rows[groups[j]!]) (nulls ??= new Uint8Array(groups.length))[j] = 1;
+    }
     return nulls;
   }
 }
@@ -190,7 +191,13 @@ class CountAccumulator extends DoubleState implements Accumulator {
   }
 
   result(groups: Int32Array, rows: Float64Array): Vector {
-    return { kind: 'f64', values: Float64Array.from(groups, (group) => rows[group]! - (this.b[group] ?? 0)), nulls: null };
+    const values = new Float64Array(groups.length);
+    const absent = this.b;
+    for (let j = 0; j < groups.length; j++) {
+      const group = groups[j]!;
+      values[j] = rows[group]! - (group < absent.length ? absent[group]! : 0);
+    }
+    return { kind: 'f64', values, nulls: null };
   }
 }
 
@@ -211,16 +218,21 @@ class NumberSum extends DoubleState implements Accumulator {
   }
 
   result(groups: Int32Array, rows: Float64Array): Vector {
-    const values = Float64Array.from(groups, (group) => {
-      const count = this.#average ? rows[group]! - this.b[group]! : 1;
-      return count === 0 ? 0 : this.a[group]! / count;
-    });
-    if (!values.every(Number.isFinite)) throw numberOverflow();
+    const values = new Float64Array(groups.length);
+    const { a, b } = this;
+    for (let j = 0; j < groups.length; j++) {
+      const group = groups[j]!;
+      const count = this.#average ? rows[group]! - b[group]! : 1;
+      const value = count === 0 ? 0 : a[group]! / count;
+      if (!Number.isFinite(value)) throw numberOverflow();
+      values[j] = value;
+    }
     return { kind: 'f64', values, nulls: this.nulls(groups, rows) };
   }
 }
 
 const word = 4_294_967_296;
+const exactMax = Number.MAX_SAFE_INTEGER;
 /** Each row adds less than 2^32 to a low word: after so many rows it is still exact. */
 const rowsBetweenCarries = 1 << 20;
 
@@ -256,13 +268,16 @@ class IntegerSum extends DoubleState implements Accumulator {
 
   result(groups: Int32Array, rows: Float64Array): Vector {
     const nulls = this.nulls(groups, rows);
+    const narrow = this.#narrowSums(groups);
     if (this.#average) {
-      const values = Float64Array.from(groups, (group) => {
-        const count = rows[group]! - this.b[group]!;
-        return count === 0 ? 0 : Number(this.#sum(group)) / count;
-      });
+      const values = new Float64Array(groups.length);
+      for (let j = 0; j < groups.length; j++) {
+        const count = rows[groups[j]!]! - this.b[groups[j]!]!;
+        if (count !== 0) values[j] = (narrow ? narrow[j]! : Number(this.#sum(groups[j]!))) / count;
+      }
       return { kind: 'f64', values, nulls };
     }
+    if (narrow) return { kind: 'f64', values: narrow, nulls };
     const sums = new BigInt64Array(groups.length);
     groups.forEach((group, j) => {
       const sum = this.#sum(group);
@@ -270,6 +285,22 @@ class IntegerSum extends DoubleState implements Accumulator {
       sums[j] = sum;
     });
     return { kind: 'i64', values: sums, nulls };
+  }
+
+  /** The sums as doubles; null where one of them is not exact in a double. */
+  #narrowSums(groups: Int32Array): Float64Array | null {
+    if (this.#rest !== null) return null;
+    const { a, c } = this;
+    const sums = new Float64Array(groups.length);
+    for (let j = 0; j < groups.length; j++) {
+      const high = c[groups[j]!]! * word;
+      const sum = high + a[groups[j]!]!;
+      // Both parts are integers; where they and their sum are within 2^53, nothing was rounded.
+      if (!(Math.abs(high) <= exactMax && Math.abs(sum) <= exactMax)) return null;
+      // An integer column has no minus zero.
+      sums[j] = sum + 0;
+    }
+    return sums;
   }
 
   #sum(group: number): bigint {
@@ -307,7 +338,9 @@ class NumberExtreme extends DoubleState implements Accumulator {
   }
 
   result(groups: Int32Array, rows: Float64Array): Vector {
-    return { kind: 'f64', values: Float64Array.from(groups, (group) => this.a[group]!), nulls: this.nulls(groups, rows) };
+    const values = new Float64Array(groups.length);
+    for (let j = 0; j < groups.length; j++) values[j] = this.a[groups[j]!]!;
+    return { kind: 'f64', values, nulls: this.nulls(groups, rows) };
   }
 }
 

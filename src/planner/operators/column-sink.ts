@@ -5,6 +5,7 @@
 import { assert } from '../../errors.ts';
 import type { Dictionary, Vector } from '../../log/columns.ts';
 import type { ColumnType } from '../../log/value.ts';
+import { generated } from '../expressions/generated.ts';
 import type { Batch } from './operator.ts';
 
 type Values = Int32Array | Float64Array | BigInt64Array | Uint8Array | Float32Array;
@@ -121,7 +122,7 @@ export class ColumnSink {
     const held = this.#values;
     const wantsBig = this.#type !== 'number' && (vector.kind === 'i64' || held instanceof BigInt64Array);
     if (wantsBig) {
-      const values = this.#widened(held, new BigInt64Array(room(this.#length)), start);
+      const values = held instanceof BigInt64Array ? grown(held, this.#length) : bigsOf(held, room(this.#length), start);
       this.#values = values;
       if (vector.kind === 'i64') return gather(vector.values, selection, first, count, values, start);
       for (let j = 0; j < count; j++) values[start + j] = BigInt(vector.values[selection ? selection[j]! : first + j]!);
@@ -132,20 +133,10 @@ export class ColumnSink {
       this.#values = values;
       return gather(vector.values, selection, first, count, values, start);
     }
-    const values = this.#widened(held, new Float64Array(room(this.#length)), start);
+    const values = held instanceof Float64Array ? grown(held, this.#length) : doublesOf(held, room(this.#length), start);
     this.#values = values;
     if (vector.kind !== 'i64') return gather(vector.values, selection, first, count, values, start);
     for (let j = 0; j < count; j++) values[start + j] = Number(vector.values[selection ? selection[j]! : first + j]!);
-  }
-
-  #widened<T extends Float64Array | BigInt64Array>(held: Values | null, target: T, used: number): T {
-    if (held === null) return target;
-    if (held.constructor === target.constructor) return grown(held as T, this.#length);
-    // NULLs of a column that a segment has never seen take no room: the array may end before the rows do.
-    const filled = Math.min(used, held.length);
-    if (target instanceof BigInt64Array) for (let i = 0; i < filled; i++) target[i] = BigInt(held[i]!);
-    else for (let i = 0; i < filled; i++) target[i] = Number(held[i]!);
-    return target;
   }
 
   #appendCodes(
@@ -265,6 +256,21 @@ function grown<T extends Values>(values: T, length: number): T {
   return larger;
 }
 
+/** Numbers held so far as bigints. NULLs of a column that a segment has never seen take no room: an array may end early. */
+function bigsOf(held: Values | null, length: number, used: number): BigInt64Array {
+  const values = new BigInt64Array(length);
+  const filled = Math.min(used, held?.length ?? 0);
+  for (let i = 0; i < filled; i++) values[i] = BigInt(held![i]!);
+  return values;
+}
+
+function doublesOf(held: Values | null, length: number, used: number): Float64Array {
+  const values = new Float64Array(length);
+  const filled = Math.min(used, held?.length ?? 0);
+  for (let i = 0; i < filled; i++) values[i] = Number(held![i]!);
+  return values;
+}
+
 function gather<T extends Int32Array | Float64Array | BigInt64Array | Uint8Array>(
   source: T | Int32Array,
   selection: Int32Array | null,
@@ -276,5 +282,41 @@ function gather<T extends Int32Array | Float64Array | BigInt64Array | Uint8Array
   // A view costs more than a few cells: point reads come here one row at a time.
   if (selection === null && count > 16) target.set(source.subarray(first, first + count) as never, start);
   else if (selection === null) for (let j = 0; j < count; j++) target[start + j] = source[first + j]!;
-  else for (let j = 0; j < count; j++) target[start + j] = source[selection[j]!]!;
+  else if (count <= 16) for (let j = 0; j < count; j++) target[start + j] = source[selection[j]!]!;
+  else if (target instanceof BigInt64Array) pick('l', wordsOf(source as BigInt64Array), selection, count, wordsOf(target), start);
+  else {
+    const letters =
+      (source instanceof Int32Array ? 'i' : '') +
+      (target instanceof Float64Array ? 'f' : target instanceof Int32Array ? 'i' : 'b');
+    pick(letters, source as Int32Array, selection, count, target as Int32Array, start);
+  }
+}
+
+type Pick = (source: Int32Array, selection: Int32Array, count: number, target: Int32Array, start: number) => void;
+
+const picks = new Map<string, Pick>();
+
+/** One loop per pair of array kinds, which the letters name: one for all of them would be slow for each. */
+function pick(
+  letters: string,
+  source: Int32Array,
+  selection: Int32Array,
+  count: number,
+  target: Int32Array,
+  start: number,
+): void {
+  let loop = picks.get(letters);
+  if (!loop) {
+    const body =
+      letters === 'l'
+        ? 'const r = 2 * selection[j], p = 2 * (start + j); target[p] = source[r]; target[p + 1] = source[r + 1];'
+        : 'target[start + j] = source[selection[j]];';
+    const text = `"use strict"; /* ${letters} */ for (let j = 0; j < count; j++) { ${body} }`;
+    picks.set(letters, (loop = generated<Pick>(['source', 'selection', 'count', 'target', 'start'], text)));
+  }
+  loop(source, selection, count, target, start);
+}
+
+function wordsOf(values: BigInt64Array): Int32Array {
+  return new Int32Array(values.buffer, values.byteOffset, values.length * 2);
 }

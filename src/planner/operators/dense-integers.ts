@@ -3,9 +3,9 @@ import type { Vector } from '../../log/columns.ts';
 import type { Batch } from './operator.ts';
 import { type RowIndex, rowsPerStep } from './row-index.ts';
 
-/** A table may have so many places per row, and so many in any case. */
-const placesPerRow = 4;
-const placesMin = 65_536;
+/** A table may have so many places per row, and so many in any case: pages that are never touched cost nothing. */
+const placesPerRow = 16;
+const placesMin = 1 << 20;
 const placesMax = 1 << 28;
 
 type Integers = Extract<Vector, { kind: 'i32' | 'f64' | 'i64' }>;

@@ -149,14 +149,16 @@ class Attribute {
       const numbers = new Int32Array(Math.min(valuesPerStep, this.#values.size - first));
       for (let i = 0; i < numbers.length; i++) numbers[i] = first + i + 1;
       const vector = this.#values.vector(numbers);
-      yield { cells: Array.from(numbers, (_, i) => cellOf(vector, i)), first };
+      yield { cells: Array.from(numbers, (_, i) => cellOf(vector, this.#type, i)), first };
     }
   }
 }
 
 /** A cell as JSON rows show it, quotes aside. */
-function cellOf(vector: Vector, row: number): string | bigint | number | boolean {
+function cellOf(vector: Vector, type: ColumnType, row: number): string | bigint | number | boolean {
   assert(vector.kind !== 'null' && vector.kind !== 'vec' && vector.kind !== 'text', 'distinct values rest in codes or numbers');
   if (vector.kind === 'dict') return vector.dictionary.text(vector.values[row]!);
-  return vector.kind === 'bool' ? vector.values[row] === 1 : vector.values[row]!;
+  if (vector.kind === 'bool') return vector.values[row] === 1;
+  const value = vector.values[row]!;
+  return type === 'number' ? value : BigInt(value);
 }

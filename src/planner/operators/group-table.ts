@@ -52,9 +52,12 @@ export class GroupTable {
       if (mayBeNull && this.#nullAfter < 0) this.#findNull(groups, batch.count, before);
       return groups;
     }
+    let size = first.size + 1;
     for (let c = 1; c < this.#columns.length; c++) {
-      this.#columns[c]!.assign(batch.columns[c]!, batch, this.#values);
-      this.#pairs[c - 1]!.assign(groups, this.#values, batch.count);
+      const column = this.#columns[c]!;
+      column.assign(batch.columns[c]!, batch, this.#values);
+      this.#pairs[c - 1]!.assign(groups, this.#values, batch.count, size, column.size + 1);
+      size = this.#pairs[c - 1]!.size;
     }
     return groups;
   }
@@ -73,7 +76,11 @@ export class GroupTable {
   /** Every group, in order of first appearance. */
   order(): Int32Array {
     const size = this.size;
-    if (this.#columns.length !== 1) return Int32Array.from({ length: size }, (_, i) => i);
+    if (this.#columns.length !== 1) {
+      const every = new Int32Array(size);
+      for (let group = 0; group < size; group++) every[group] = group;
+      return every;
+    }
     const order = new Int32Array(this.#nullAfter < 0 ? size - 1 : size);
     let at = 0;
     for (let value = 1; value < size; value++) {

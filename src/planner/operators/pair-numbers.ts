@@ -1,22 +1,43 @@
 /** Pairs of small numbers to numbers again, in order of first appearance: open addressing over typed arrays. */
 
+/** Places of the table that pairs of small numbers need no hashing for. */
+const placesMax = 1 << 20;
+
 /** Pairs of numbers to numbers from 0. Also counts distinct values per group. */
 export class PairNumbers {
   #slots = new Int32Array(256);
   #left = new Int32Array(128);
   #right = new Int32Array(128);
+  /** Numbers + 1 by left and right side by side, `#bits` for the right one; null once there would be too many places. */
+  #places: Int32Array<ArrayBuffer> | null = new Int32Array(0);
+  #bits = 0;
   size = 0;
 
   get bytes(): number {
-    return this.#slots.byteLength + this.#left.byteLength + this.#right.byteLength;
+    return this.#slots.byteLength + this.#left.byteLength + this.#right.byteLength + (this.#places?.byteLength ?? 0);
   }
 
-  /** Replaces left[j] by the number of (left[j], right[j]). */
-  assign(left: Int32Array, right: Int32Array, count: number): void {
-    for (let j = 0; j < count; j++) left[j] = this.numberOf(left[j]!, right[j]!);
+  /** Replaces left[j] by the number of (left[j], right[j]); lefts are below leftSize, rights below rightSize. */
+  assign(left: Int32Array, right: Int32Array, count: number, leftSize: number, rightSize: number): void {
+    const places = this.#placesFor(leftSize, rightSize);
+    if (places === null) {
+      for (let j = 0; j < count; j++) left[j] = this.numberOf(left[j]!, right[j]!);
+      return;
+    }
+    const bits = this.#bits;
+    for (let j = 0; j < count; j++) {
+      const place = (left[j]! << bits) | right[j]!;
+      const known = places[place]!;
+      if (known !== 0) left[j] = known - 1;
+      else {
+        places[place] = this.#append(left[j]!, right[j]!) + 1;
+        left[j] = this.size - 1;
+      }
+    }
   }
 
   numberOf(left: number, right: number): number {
+    if (this.#places !== null) this.#hash();
     const mask = this.#slots.length - 1;
     let slot = hashWords(left, right) & mask;
     for (;;) {
@@ -25,13 +46,7 @@ export class PairNumbers {
       if (this.#left[index] === left && this.#right[index] === right) return index;
       slot = (slot + 1) & mask;
     }
-    const index = this.size++;
-    if (index === this.#left.length) {
-      this.#left = doubled(this.#left);
-      this.#right = doubled(this.#right);
-    }
-    this.#left[index] = left;
-    this.#right[index] = right;
+    const index = this.#append(left, right);
     this.#slots[slot] = index + 1;
     if (this.size * 2 > this.#slots.length) this.#slots = rehashed(this.#slots.length * 2, this.size, this.#left, this.#right);
     return index;
@@ -49,11 +64,47 @@ export class PairNumbers {
   }
 
   lefts(numbers: Int32Array): Int32Array {
-    return numbers.map((number) => this.#left[number]!);
+    return picked(this.#left, numbers);
   }
 
   rights(numbers: Int32Array): Int32Array {
-    return numbers.map((number) => this.#right[number]!);
+    return picked(this.#right, numbers);
+  }
+
+  #append(left: number, right: number): number {
+    const index = this.size++;
+    if (index === this.#left.length) {
+      this.#left = doubled(this.#left);
+      this.#right = doubled(this.#right);
+    }
+    this.#left[index] = left;
+    this.#right[index] = right;
+    return index;
+  }
+
+  /** The table with room for these, grown if need be; null where hashing takes over. */
+  #placesFor(leftSize: number, rightSize: number): Int32Array | null {
+    if (this.#places === null) return null;
+    const bits = Math.max(this.#bits, 32 - Math.clz32(rightSize - 1));
+    const length = leftSize * 2 ** bits;
+    if (length > placesMax) {
+      this.#hash();
+      return null;
+    }
+    if (bits > this.#bits || length > this.#places.length) {
+      const places = new Int32Array(Math.min(placesMax, length * 2));
+      for (let index = 0; index < this.size; index++) places[(this.#left[index]! << bits) | this.#right[index]!] = index + 1;
+      this.#places = places;
+      this.#bits = bits;
+    }
+    return this.#places;
+  }
+
+  #hash(): void {
+    this.#places = null;
+    let length = this.#slots.length;
+    while (length < this.size * 2) length *= 2;
+    this.#slots = rehashed(length, this.size, this.#left, this.#right);
   }
 }
 
@@ -78,4 +129,10 @@ export function rehashed(length: number, size: number, left: Int32Array, right: 
     slots[slot] = index + 1;
   }
   return slots;
+}
+
+function picked(values: Int32Array, numbers: Int32Array): Int32Array {
+  const out = new Int32Array(numbers.length);
+  for (let j = 0; j < numbers.length; j++) out[j] = values[numbers[j]!]!;
+  return out;
 }

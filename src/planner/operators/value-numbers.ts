@@ -7,7 +7,7 @@ import type { Dictionary, Vector } from '../../log/columns.ts';
 import type { ColumnType } from '../../log/value.ts';
 import { TextInterner } from '../expressions/text-interner.ts';
 import type { Batch } from './operator.ts';
-import { doubled, hashWords, rehashed } from './pair-numbers.ts';
+import { doubled, hashWords } from './pair-numbers.ts';
 
 /** Numbers of one column. `exact` is for integers and numbers side by side under the type number. */
 export function valueNumbers(type: ColumnType, exact = false): ValueNumbers {
@@ -47,10 +47,16 @@ export class TextNumbers implements ValueNumbers {
     const nulls = vector.nulls;
     if (vector.kind === 'dict') {
       const { values, dictionary } = vector;
+      if (nulls === null) {
+        const table = this.complete(vector, { columns: [], selection, first, count });
+        if (selection === null) for (let j = 0; j < count; j++) out[j] = table[values[first + j]!]!;
+        else for (let j = 0; j < count; j++) out[j] = table[values[selection[j]!]!]!;
+        return;
+      }
       const table = interner.foreign(dictionary);
       for (let j = 0; j < count; j++) {
         const i = selection === null ? first + j : selection[j]!;
-        if (nulls !== null && nulls[i] === 1) out[j] = 0;
+        if (nulls[i] === 1) out[j] = 0;
         else out[j] = table[values[i]!] || interner.numberOfForeign(dictionary, values[i]!);
       }
       return;
@@ -121,15 +127,20 @@ export class TextNumbers implements ValueNumbers {
   }
 }
 
-const smallValues = 65_536;
+/** The table of small integers has at most so many places, and no more than so many for each value met. */
+const smallMax = 1 << 24;
+const smallPerValue = 16;
+const smallInAnyCase = 65_536;
 
 /** Integers, instants and booleans by their 64 bits, doubles by theirs: one number per value whatever the layout. */
 class ScalarNumbers implements ValueNumbers {
+  readonly #doubles: boolean;
   readonly #type: ColumnType;
   readonly #exact: boolean;
-  /** Numbers of the integers 0 .. 65,535, which most keys are. */
-  readonly #small = new Int32Array(smallValues);
+  /** Numbers of the integers from 0 to its length, which most keys are. All others are found by their hash. */
+  #small = new Int32Array(1_024);
   #slots = new Int32Array(256);
+  #hashed = 0;
   #high = new Int32Array(128);
   #low = new Int32Array(128);
   size = 0;
@@ -137,6 +148,7 @@ class ScalarNumbers implements ValueNumbers {
   /** `exact`: an integer that no double equals has no number among doubles; it is then 0, as NULL is. */
   constructor(type: ColumnType, exact: boolean) {
     this.#type = type;
+    this.#doubles = type === 'number';
     this.#exact = exact;
   }
 
@@ -152,34 +164,95 @@ class ScalarNumbers implements ValueNumbers {
     this.#each(vector, batch, out, false);
   }
 
-  #each(vector: Vector, { selection, first, count }: Batch, out: Int32Array, add: boolean): void {
-    if (vector.kind === 'null') {
-      out.fill(0, 0, count);
-      return;
+  #each(vector: Vector, batch: Batch, out: Int32Array, add: boolean): void {
+    switch (vector.kind) {
+      case 'null':
+        out.fill(0, 0, batch.count);
+        return;
+      case 'i32':
+        return this.#ofInts(vector.values, vector.nulls, batch, out, add);
+      case 'f64':
+        return this.#ofDoubles(vector.values, vector.nulls, batch, out, add);
+      case 'i64':
+        return this.#ofBigs(vector.values, vector.nulls, batch, out, add);
+      case 'bool':
+        return this.#ofBytes(vector.values, vector.nulls, batch, out, add);
+      default:
+        assert(false, 'a scalar key');
     }
-    const nulls = vector.nulls;
-    const doubles = this.#type === 'number';
-    if (vector.kind === 'i64') {
-      const words = new Int32Array(vector.values.buffer, vector.values.byteOffset, vector.values.length * 2);
-      for (let j = 0; j < count; j++) {
-        const i = selection === null ? first + j : selection[j]!;
-        if (nulls !== null && nulls[i] === 1) out[j] = 0;
-        else if (doubles) out[j] = this.#ofBig(vector.values[i]!, add);
-        else out[j] = this.#ofWords(words[2 * i + 1]!, words[2 * i]!, add);
-      }
-      return;
-    }
-    assert(vector.kind === 'i32' || vector.kind === 'f64' || vector.kind === 'bool', 'a scalar key');
-    const values = vector.values;
-    const small = this.#small;
+  }
+
+  // The same loop for each kind of array: one of them for all would be slow for each.
+
+  #ofInts(values: Int32Array, nulls: Uint8Array | null, { selection, first, count }: Batch, out: Int32Array, add: boolean): void {
+    let small = this.#small;
     for (let j = 0; j < count; j++) {
       const i = selection === null ? first + j : selection[j]!;
+      if (nulls !== null && nulls[i] === 1) {
+        out[j] = 0;
+        continue;
+      }
       const value = values[i]!;
+      const known = value >= 0 && value < small.length ? small[value]! : 0;
+      if (known !== 0) out[j] = known;
+      else {
+        out[j] = this.#ofInteger(value, add);
+        small = this.#small;
+      }
+    }
+  }
+
+  #ofDoubles(
+    values: Float64Array,
+    nulls: Uint8Array | null,
+    { selection, first, count }: Batch,
+    out: Int32Array,
+    add: boolean,
+  ): void {
+    let small = this.#small;
+    for (let j = 0; j < count; j++) {
+      const i = selection === null ? first + j : selection[j]!;
+      if (nulls !== null && nulls[i] === 1) {
+        out[j] = 0;
+        continue;
+      }
+      const value = values[i]!;
+      const known = value >= 0 && value < small.length && value === (value | 0) ? small[value | 0]! : 0;
+      if (known !== 0) out[j] = known;
+      else {
+        out[j] = Number.isInteger(value) ? this.#ofInteger(value, add) : this.#ofDouble(value, add);
+        small = this.#small;
+      }
+    }
+  }
+
+  #ofBigs(
+    values: BigInt64Array,
+    nulls: Uint8Array | null,
+    { selection, first, count }: Batch,
+    out: Int32Array,
+    add: boolean,
+  ): void {
+    const words = new Int32Array(values.buffer, values.byteOffset, values.length * 2);
+    for (let j = 0; j < count; j++) {
+      const i = selection === null ? first + j : selection[j]!;
       if (nulls !== null && nulls[i] === 1) out[j] = 0;
-      else if (value >= 0 && value < smallValues && value === (value | 0)) {
-        out[j] = small[value] || (small[value] = doubles ? this.#ofDouble(value, add) : this.#ofWords(0, value, add));
-      } else if (doubles) out[j] = this.#ofDouble(value, add);
-      else out[j] = this.#ofWords(Math.floor(value / 4_294_967_296), value | 0, add);
+      else if (words[2 * i + 1] === 0 && words[2 * i]! >= 0) out[j] = this.#ofInteger(words[2 * i]!, add);
+      else if (this.#doubles) out[j] = this.#ofBig(values[i]!, add);
+      else out[j] = this.#ofWords(words[2 * i + 1]!, words[2 * i]!, add);
+    }
+  }
+
+  #ofBytes(
+    values: Uint8Array,
+    nulls: Uint8Array | null,
+    { selection, first, count }: Batch,
+    out: Int32Array,
+    add: boolean,
+  ): void {
+    for (let j = 0; j < count; j++) {
+      const i = selection === null ? first + j : selection[j]!;
+      out[j] = nulls !== null && nulls[i] === 1 ? 0 : this.#ofInteger(values[i]!, add);
     }
   }
 
@@ -188,14 +261,65 @@ class ScalarNumbers implements ValueNumbers {
     const n = numbers.length;
     if (this.#type === 'boolean')
       return { kind: 'bool', values: Uint8Array.from(numbers, (number) => (number === 0 ? 0 : this.#low[number - 1]!)), nulls };
+    const integers = this.#type === 'integer' ? this.#narrow(numbers) : null;
+    if (integers) return { kind: 'i32', values: integers, nulls };
     const words = new Int32Array(n * 2);
     for (let j = 0; j < n; j++) {
       if (numbers[j] === 0) continue;
       words[2 * j] = this.#low[numbers[j]! - 1]!;
       words[2 * j + 1] = this.#high[numbers[j]! - 1]!;
     }
-    if (this.#type === 'number') return { kind: 'f64', values: new Float64Array(words.buffer), nulls };
+    if (this.#doubles) return { kind: 'f64', values: new Float64Array(words.buffer), nulls };
     return { kind: 'i64', values: new BigInt64Array(words.buffer), nulls };
+  }
+
+  /** The values in 32 bits; null where one needs more. */
+  #narrow(numbers: Int32Array): Int32Array | null {
+    const values = new Int32Array(numbers.length);
+    for (let j = 0; j < numbers.length; j++) {
+      if (numbers[j] === 0) continue;
+      const low = this.#low[numbers[j]! - 1]!;
+      if (this.#high[numbers[j]! - 1] !== low >> 31) return null;
+      values[j] = low;
+    }
+    return values;
+  }
+
+  /** An integer within 2^53. */
+  #ofInteger(value: number, add: boolean): number {
+    if (value >= 0 && value < smallMax && (value < this.#small.length || this.#reaches(value))) {
+      const known = this.#small[value]!;
+      if (known !== 0 || !add) return known;
+      if (this.#doubles) {
+        scratchDouble[0] = value + 0;
+        return (this.#small[value] = this.#append(scratchWords[1]!, scratchWords[0]!));
+      }
+      return (this.#small[value] = this.#append(0, value));
+    }
+    return this.#doubles ? this.#ofDouble(value, add) : this.#ofWords(Math.floor(value / word), value | 0, add);
+  }
+
+  /** Makes the table of small integers longer where that is worth it. */
+  #reaches(value: number): boolean {
+    if (value >= Math.max(smallInAnyCase, this.size * smallPerValue)) return false;
+    let length = this.#small.length;
+    while (length <= value) length *= 2;
+    const small = new Int32Array(length);
+    small.set(this.#small);
+    // What was found by its hash until now is found by its place from here on.
+    for (let index = 0; index < this.size; index++) {
+      const met = this.#valueOf(index);
+      if (met >= this.#small.length && met < length && Number.isInteger(met)) small[met] = index + 1;
+    }
+    this.#small = small;
+    return true;
+  }
+
+  #valueOf(index: number): number {
+    if (!this.#doubles) return this.#high[index]! * word + (this.#low[index]! >>> 0);
+    scratchWords[0] = this.#low[index]!;
+    scratchWords[1] = this.#high[index]!;
+    return scratchDouble[0]!;
   }
 
   #ofBig(value: bigint, add: boolean): number {
@@ -221,6 +345,12 @@ class ScalarNumbers implements ValueNumbers {
       slot = (slot + 1) & mask;
     }
     if (!add) return 0;
+    this.#slots[slot] = this.#append(high, low);
+    if (++this.#hashed * 2 > this.#slots.length) this.#rehash();
+    return this.size;
+  }
+
+  #append(high: number, low: number): number {
     const index = this.size++;
     if (index === this.#low.length) {
       this.#low = doubled(this.#low);
@@ -228,12 +358,23 @@ class ScalarNumbers implements ValueNumbers {
     }
     this.#low[index] = low;
     this.#high[index] = high;
-    this.#slots[slot] = index + 1;
-    if (this.size * 2 > this.#slots.length) this.#slots = rehashed(this.#slots.length * 2, this.size, this.#high, this.#low);
     return index + 1;
+  }
+
+  #rehash(): void {
+    const slots = new Int32Array(this.#slots.length * 2);
+    const mask = slots.length - 1;
+    for (const number of this.#slots) {
+      if (number === 0) continue;
+      let slot = hashWords(this.#high[number - 1]!, this.#low[number - 1]!) & mask;
+      while (slots[slot] !== 0) slot = (slot + 1) & mask;
+      slots[slot] = number;
+    }
+    this.#slots = slots;
   }
 }
 
+const word = 4_294_967_296;
 const scratchDouble = new Float64Array(1);
 const scratchWords = new Int32Array(scratchDouble.buffer);
 
