@@ -2,6 +2,8 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
 import { MemoryDisk } from '../../src/log/memory-disk.ts';
+import { Projections } from '../../src/projections/projections.ts';
+import { cellAt } from '../../src/log/vector-builder.ts';
 import { verifyDirectory } from '../../src/log/verify.ts';
 import { all, directory, keyringOf, openLog, plain, worldOn } from './world.ts';
 
@@ -46,4 +48,35 @@ test.each(readdirSync(fixtures))('log format %s verifies down to the rows', asyn
   const disk = await diskOf(version);
   const report = await verifyDirectory({ disk, directory, keyring: await keyringOf(worldOn(disk)) });
   expect(report).toMatchObject({ ok: true, findings: [] });
+});
+
+test('the branches of v1-branches hold what they were made of', async () => {
+  const { log, replayed } = await openLog(worldOn(await diskOf('v1-branches')));
+  const projections = new Projections({ newKey: () => 'unused', tokensMax: 1 });
+  for (const entry of replayed) projections.apply(entry);
+  const believed = (branch: string): string[] => {
+    const { rows } = projections.snapshot(log.basis(), branch);
+    const system = log.basis().instant;
+    const found: string[] = [];
+    const scan = rows.scan({ type: 'Person', columns: ['_pk', 'age'], time: { system, valid: 'all' } });
+    for (let step = scan.next(); step.done !== true; step = scan.next()) {
+      const { columns, selection, first, count } = step.value;
+      for (let k = 0; k < count; k++) {
+        const row = selection ? selection[k]! : first + k;
+        found.push(`${String(cellAt(columns[0]!, 'string', row))} ${String(cellAt(columns[1]!, 'integer', row))}`);
+      }
+    }
+    return found;
+  };
+  expect(projections.branches.list().map(({ name, source, fork }) => [name, source, fork])).toEqual([
+    ['dev', 'main', 16],
+    ['types only', 'main', 13],
+    ['ünï / cöde \u{1F600}', 'dev', 9],
+  ]);
+  expect(believed('main')).toEqual(['bob 1', 'cy 2', 'ada 20']);
+  expect(believed('dev')).toEqual(['bob 1', 'cy 2', 'ada 50']);
+  // Forked from the first `dev` before that ended `bob` and removed `cy`: of these two, only the removal reaches it.
+  expect(believed('ünï / cöde \u{1F600}')).toEqual(['bob 1', 'dee 11', 'ada 30']);
+  expect(believed('types only')).toEqual([]);
+  await log.close();
 });
