@@ -9,7 +9,7 @@
  */
 import * as crypto from 'node:crypto';
 import { malformed } from './byte-stream.ts';
-import type { TreeHead } from './log-store.ts';
+import type { TreeHead } from './merkle-tree.ts';
 import { sha256 } from './sha256.ts';
 
 const ED25519 = 0x01;

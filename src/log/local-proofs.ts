@@ -5,7 +5,8 @@ import { decodeEntryWithSecrets, decodeLeaf } from './entry-codec.ts';
 import type { Keyring } from './keys.ts';
 import type { FrameEntry } from './log-file.ts';
 import type { EntryPlace } from './log-reader.ts';
-import type { LogProofs, SignedHead, StoredEntry, TreeHead } from './log-store.ts';
+import type { LogProofs, SignedHead, StoredEntry } from './log-store.ts';
+import type { TreeHead } from './merkle-tree.ts';
 import type { TreeStore } from './tree-store.ts';
 
 export interface LocalProofsParts {

@@ -6,6 +6,7 @@ import type { RowSecrets } from './body-codec.ts';
 import type { CommittedEntry, EntryDraft } from './entry.ts';
 import type { LeafFacts } from './entry-codec.ts';
 import type { EntryPlace } from './log-reader.ts';
+import type { TreeHead } from './merkle-tree.ts';
 
 /** Where the next append will land, and at which nanosecond: position p has time `time + (p - position)`. */
 export interface NextPlace {
@@ -46,13 +47,6 @@ export interface AppendOptions {
   readonly at?: NextPlace;
   /** Per-write `X-Service-Durability: sync`: this group is fsynced before the acknowledgement even under `off`. */
   readonly sync?: boolean;
-}
-
-/** A commitment to the first `size` leaves. */
-export interface TreeHead {
-  readonly size: number;
-  /** RFC 9162 root over the leaves, 32 bytes. */
-  readonly root: Uint8Array;
 }
 
 /** A head as a C2SP signed note. */

@@ -35,11 +35,10 @@ import type {
   LogStore,
   NextPlace,
   SignedHead,
-  TreeHead,
   WalSync,
 } from './log-store.ts';
 import { defaultWriterLimits, LogWriter, type WriterLimits } from './log-writer.ts';
-import type { Frontier } from './merkle-tree.ts';
+import type { Frontier, TreeHead } from './merkle-tree.ts';
 import { checkpointPath, type Recovered, recover } from './recovery.ts';
 import { FOREVER } from './timestamp.ts';
 

@@ -9,6 +9,13 @@ import { equalBytes, HASH_BYTES, sha256 } from './sha256.ts';
 
 export type NodeHash = (level: number, index: number) => Uint8Array;
 
+/** A commitment to the first `size` leaves. */
+export interface TreeHead {
+  readonly size: number;
+  /** Root over the leaves, 32 bytes. */
+  readonly root: Uint8Array;
+}
+
 /** Gets every complete node of a growing list, in order within its level, in the turn in which it is hashed. */
 export interface NodeSink {
   keep(level: number, index: number, hash: Uint8Array): void;

@@ -26,7 +26,8 @@ import {
   readFully,
   writeFully,
 } from './log-file.ts';
-import type { LogStatus, TreeHead } from './log-store.ts';
+import type { LogStatus } from './log-store.ts';
+import type { TreeHead } from './merkle-tree.ts';
 import { createLogFile, type LogEnd } from './log-writer.ts';
 import { type LogFileRecord, logFileName, type Manifest, readManifest, writeManifest } from './manifest.ts';
 import { equalBytes, hexOf } from './sha256.ts';
