@@ -9,6 +9,7 @@
  * In all other cases, and above SERVICE_MV_MAX_ROWS, the question is answered from the rows themselves. An answer is kept
  * up to date in the background while somebody asks for it, under the grant and the credential of who did last.
  */
+import { setMaxListeners } from 'node:events';
 import type { Clock, Ids } from '../../clock.ts';
 import { ServiceError } from '../../errors.ts';
 import type { Caller } from '../../governance/caller.ts';
@@ -81,10 +82,13 @@ export class MaterializedViews {
 
   constructor(parts: MaterializedViewsParts) {
     this.#parts = parts;
+    // Every entry sleeps on it.
+    setMaxListeners(entriesMax * 2, this.#closing.signal);
   }
 
   /** The cached answer that a question may use. Where there is none yet, one is made for the next. */
   serve(query: Query, snapshot: GovernedSnapshot): ServedView | null {
+    if (snapshot.pinned === true) return null;
     const view = this.#only(query, snapshot);
     if (view === null) return null;
     const parsed = this.#parse(view);
@@ -117,7 +121,7 @@ export class MaterializedViews {
 
   /** The one view that a question is about; null where it names anything else, or an instant. */
   #only(query: Query, snapshot: GovernedSnapshot): ViewRecord | null {
-    if (snapshot.views.length === 0 || query.asOf !== null) return null;
+    if (snapshot.pinned === true || snapshot.views.length === 0 || query.asOf !== null) return null;
     const names = tablesOf(query);
     if (names === null || names.size !== 1) return null;
     const [name] = [...names];

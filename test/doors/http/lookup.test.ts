@@ -17,7 +17,11 @@ beforeAll(async () => {
   mkdirSync(root);
   mkdirSync(outside);
   world = await StoreWorld.open({}, { lookupFiles: lookupFiles(root) });
-  await world.call('POST', '/types', { name: 'Call', properties: { key: 'string', code: 'string', n: 'integer' }, primary_key: 'key' });
+  await world.call('POST', '/types', {
+    name: 'Call',
+    properties: { key: 'string', code: 'string', n: 'integer' },
+    primary_key: 'key',
+  });
 });
 afterAll(async () => {
   await world.close();
@@ -37,9 +41,16 @@ describe('a registered table', () => {
   });
 
   test('is read in projections and conditions; what is not there is NULL', async () => {
-    const registered = await world.query("REGISTER LOOKUP codes FROM 'codes.csv' KEY (code) FIELDS (country, \"full name\") REFRESH EVERY 5 MINUTES");
-    expect([registered.status, registered.json['rows']]).toEqual([200, [{ lookup: 'codes', rows: 3, loaded_at: expect.any(Number) }]]);
-    expect(await world.rows('SELECT key, LOOKUP codes(code) -> country AS c, LOOKUP codes(code) -> "full name" AS f FROM Call')).toEqual([
+    const registered = await world.query(
+      'REGISTER LOOKUP codes FROM \'codes.csv\' KEY (code) FIELDS (country, "full name") REFRESH EVERY 5 MINUTES',
+    );
+    expect([registered.status, registered.json['rows']]).toEqual([
+      200,
+      [{ lookup: 'codes', rows: 3, loaded_at: expect.any(Number) }],
+    ]);
+    expect(
+      await world.rows('SELECT key, LOOKUP codes(code) -> country AS c, LOOKUP codes(code) -> "full name" AS f FROM Call'),
+    ).toEqual([
       { key: 'a', c: 'DE', f: 'Germany, Federal' },
       { key: 'b', c: 'FR', f: null },
       { key: 'c', c: null, f: null },
@@ -58,7 +69,10 @@ describe('a registered table', () => {
     await register('acme/eu', 'eu.csv');
     const seen = async (path: string): Promise<unknown> => {
       await world.call('POST', '/ingest?object_type=Call', [{ key: 'k', code: '1' }], scoped(path));
-      const { json, status } = await world.query("SELECT LOOKUP who(code) -> v AS v FROM Call AS OF CURRENT WHERE key = 'k' LIMIT 1", scoped(path));
+      const { json, status } = await world.query(
+        "SELECT LOOKUP who(code) -> v AS v FROM Call AS OF CURRENT WHERE key = 'k' LIMIT 1",
+        scoped(path),
+      );
       return status === 200 ? (json['rows'] as { v: unknown }[])[0]!.v : status;
     };
     expect(await seen('acme/eu/berlin')).toBe('acme/eu');
@@ -66,21 +80,33 @@ describe('a registered table', () => {
     expect(await seen('globex')).toBe(404);
     expect(await seen('acme-evil')).toBe(404);
     const listed = async (path: string): Promise<unknown[]> =>
-      ((await world.call('GET', '/lookup', undefined, scoped(path))).json['lookups'] as { path: string }[]).map((each) => each.path);
-    expect([await listed('acme/eu'), await listed('acme'), await listed('globex')]).toEqual([['eu.csv', 'acme.csv'], ['acme.csv'], []]);
+      ((await world.call('GET', '/lookup', undefined, scoped(path))).json['lookups'] as { path: string }[]).map(
+        (each) => each.path,
+      );
+    expect([await listed('acme/eu'), await listed('acme'), await listed('globex')]).toEqual([
+      ['eu.csv', 'acme.csv'],
+      ['acme.csv'],
+      [],
+    ]);
   });
 
   test('replaces one of its name whole, and plans made before see the new one', async () => {
-    const ask = async (): Promise<unknown> => (await world.rows("SELECT LOOKUP swap(code) -> v AS v FROM Call WHERE key = 'a'"))[0];
+    const ask = async (): Promise<unknown> =>
+      (await world.rows("SELECT LOOKUP swap(code) -> v AS v FROM Call WHERE key = 'a'"))[0];
     writeFileSync(join(root, 'one.csv'), 'k,v\n49,one\n');
     writeFileSync(join(root, 'two.csv'), 'v,k\ntwo,49\n');
-    for (const [file, v] of [['one.csv', 'one'], ['two.csv', 'two']] as const) {
+    for (const [file, v] of [
+      ['one.csv', 'one'],
+      ['two.csv', 'two'],
+    ] as const) {
       const body = { name: 'swap', path: file, key: 'k', fields: ['v'] };
       expect((await world.call('POST', '/lookup/register', body)).status).toBe(201);
       expect(await ask()).toEqual({ v });
     }
     writeFileSync(join(root, 'bad.csv'), 'v,k\ntwo\n');
-    expect((await world.call('POST', '/lookup/register', { name: 'swap', path: 'bad.csv', key: 'k', fields: ['v'] })).status).toBe(400);
+    expect(
+      (await world.call('POST', '/lookup/register', { name: 'swap', path: 'bad.csv', key: 'k', fields: ['v'] })).status,
+    ).toBe(400);
     expect(await ask()).toEqual({ v: 'two' });
   });
 
