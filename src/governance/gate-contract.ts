@@ -16,6 +16,8 @@ export interface GovernedSnapshot extends AccessPaths {
   readonly purpose: string | null;
   /** Changes with anything that could change a decision or a plan: part of every plan-cache key. */
   readonly grantKey: string;
+  /** At an instant that a recipe names: answers come from the log, never from what was cached of it. */
+  readonly pinned?: true;
 }
 
 export type Action =

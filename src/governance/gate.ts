@@ -324,7 +324,7 @@ class GatedInvocation implements Invocation {
     this.#basis = instant;
     const caller = { ...this.caller, principal, path, branch, roles, attributes };
     const snapshot = governSnapshot(paths, { caller, purpose, policyEpoch }, scopes);
-    return { ...snapshot, grantKey: `${snapshot.grantKey}\u0000@${instant}` };
+    return { ...snapshot, grantKey: `${snapshot.grantKey}\u0000@${instant}`, pinned: true };
   }
 
   /** Ends the invocation for its holder: nothing can be read or written through it any more. */

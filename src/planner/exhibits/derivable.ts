@@ -1,5 +1,6 @@
 /** Which statements can be put on an exhibit: those whose answer follows from the log alone. */
 import { ServiceError } from '../../errors.ts';
+import type { ViewRecord } from '../../projections/access-paths.ts';
 import { lexStatement } from '../languages/sql-lexer.ts';
 import { parseLexed } from '../languages/sql-parser.ts';
 
@@ -13,30 +14,59 @@ export function checkDerivable(sql: string): void {
   if (Buffer.byteLength(sql) > statementBytesMax) {
     throw new ServiceError('REL_TOO_LARGE', `a statement on an exhibit has at most ${statementBytesMax} bytes`);
   }
-  const { statement } = parseLexed(lexStatement(sql));
-  if (statement.kind === 'control' || statement.kind === 'explain') {
+  const { kind } = parseLexed(lexStatement(sql)).statement;
+  if (kind === 'control' || kind === 'explain') {
     throw new ServiceError('REL_UNPROCESSABLE', 'only the answer of a query can be derived again from the log');
   }
-  if (statement.kind !== 'query') return;
-  for (const node of nodesOf(statement.query)) {
-    if (node['kind'] !== 'call' || node['name'] !== 'LOOKUP') continue;
-    throw new ServiceError(
-      'REL_UNPROCESSABLE',
-      'LOOKUP reads a table that is not in the log: its answer can not be derived again',
-    );
-  }
+  checkLookups(read(sql));
 }
 
-/** Names of the types, views and functions that a statement reads; empty for what is no query. */
-export function sourcesOf(sql: string): ReadonlySet<string> {
-  const { statement } = parseLexed(lexStatement(sql));
-  const names = new Set<string>();
-  if (statement.kind !== 'query') return names;
-  for (const node of nodesOf(statement.query)) {
-    const { kind, name } = node;
-    if ((kind === 'table' || kind === 'function') && typeof name === 'string') names.add(name);
+/** The same for the views that it reads, which a snapshot tells. */
+export function checkViewsDerivable(sql: string, views: readonly ViewRecord[]): void {
+  for (const reading of expanded(sql, views)) checkLookups(reading);
+}
+
+/** Names of the types, views and functions that a statement reads, those behind views included. */
+export function sourcesOf(sql: string, views: readonly ViewRecord[]): ReadonlySet<string> {
+  return new Set(expanded(sql, views).flatMap(({ sources }) => [...sources]));
+}
+
+interface Reading {
+  readonly sources: ReadonlySet<string>;
+  readonly lookups: boolean;
+}
+
+function checkLookups({ lookups }: Reading): void {
+  if (!lookups) return;
+  throw new ServiceError(
+    'REL_UNPROCESSABLE',
+    'LOOKUP reads a table that is not in the log: its answer can not be derived again',
+  );
+}
+
+/** The statement and every view that it or another of them names. */
+function expanded(sql: string, views: readonly ViewRecord[]): Reading[] {
+  const readings = [read(sql)];
+  const open = new Set(views);
+  for (let i = 0; i < readings.length; i++) {
+    for (const view of open) {
+      if (!readings[i]!.sources.has(view.name)) continue;
+      open.delete(view);
+      readings.push(read(view.sql));
+    }
   }
-  return names;
+  return readings;
+}
+
+function read(sql: string): Reading {
+  const { statement } = parseLexed(lexStatement(sql));
+  const sources = new Set<string>();
+  let lookups = false;
+  for (const { kind, name } of nodesOf(statement.kind === 'query' ? statement.query : null)) {
+    if ((kind === 'table' || kind === 'function') && typeof name === 'string') sources.add(name);
+    if (kind === 'call' && name === 'LOOKUP') lookups = true;
+  }
+  return { sources, lookups };
 }
 
 /** Every node of a tree, whatever holds it. */

@@ -5,7 +5,7 @@ import { checkText } from '../../log/value.ts';
 import type { ExhibitLink } from '../../projections/access-paths.ts';
 import { textHash } from '../../projections/exhibits/seal.ts';
 import type { PlannerContract } from '../planner-contract.ts';
-import { checkDerivable } from './derivable.ts';
+import { checkDerivable, checkViewsDerivable } from './derivable.ts';
 import { readingThrough } from './pinned-invocation.ts';
 import { type Act, acts, grantOf, type Recipe, recipeText, wordsResult } from './recipe.ts';
 import { resultDigest } from './result-digest.ts';
@@ -68,7 +68,11 @@ export async function linkExhibit(invocation: Invocation, parts: LinkParts, requ
   let grant: PinnedGrant | undefined;
   const reading = readingThrough(invocation, {
     describe: (facts) => invocation.describe(facts),
-    snapshot: () => desk.pin((grant = grantOf(invocation.snapshot()))),
+    snapshot: () => {
+      const pinned = desk.pin((grant = grantOf(invocation.snapshot())));
+      checkViewsDerivable(sql, pinned.views);
+      return pinned;
+    },
   });
   const answer = await parts.planner.query(reading, { sql, purpose, ...(signal ? { signal } : {}) });
   if (grant === undefined) throw new ServiceError('REL_INTERNAL', 'a query takes a snapshot');

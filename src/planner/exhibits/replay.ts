@@ -119,7 +119,7 @@ async function derive(
     // The record of the replay is the outer invocation's: what the recipe says of itself stays inside.
     const reading = readingThrough(invocation, { snapshot: () => snapshot, describe: () => undefined });
     const answer = await query(reading, { sql, ...(request.signal ? { signal: request.signal } : {}) });
-    const erased = desk.rowsErasedSince(snapshot, sourcesOf(sql));
+    const erased = desk.rowsErasedSince(snapshot, sourcesOf(sql, snapshot.views));
     const reason = erased ? 'erased_rows' : otherEngine ? 'engine_version_changed' : 'tampered';
     return { resultHash: await resultDigest(answer, yieldTurn), reason };
   } catch (error) {

@@ -11,7 +11,7 @@ import type { Rejections } from './rejections.ts';
 
 export const provenanceColumn = '_provenance';
 
-const textMax = 256;
+const textMax = 1_024;
 /** The source row's system_from as 16 hex digits, or a hash of 64. */
 const reference = /^[0-9a-f]{16}(?:[0-9a-f]{48})?$/;
 /** Entries that one batch may become. */
