@@ -92,7 +92,7 @@ export class RowLeaves {
   }
 
   salt(row: number): Uint8Array {
-    return this.#salts.slice(row * SALT_BYTES, (row + 1) * SALT_BYTES);
+    return Uint8Array.from(this.#salts.subarray(row * SALT_BYTES, (row + 1) * SALT_BYTES));
   }
 }
 
