@@ -17,8 +17,12 @@ describe('blocks of long texts', () => {
     let turns = 0;
     let ms = 0;
     // A clock on which every look is a turn apart: yields are counted, one a batch.
-    const clock = { ...store.clock, now: store.clock.now, sleep: store.clock.sleep, monotonicMs: () => (ms += 2) };
-    const planner = new Planner({ clock, limits: { timeoutMs: 1e9 }, yieldTurn: async () => void turns++ });
+    const clock = { now: store.clock.now, sleep: store.clock.sleep, monotonicMs: () => (ms += 2) };
+    const planner = new Planner({
+      clock,
+      limits: { timeoutMs: 1e9 },
+      yieldTurn: () => Promise.resolve(turns++).then(() => undefined),
+    });
     const sql = `SELECT n, few, many, none FROM Long${tail}`;
     const answer = await store.invoke(analyst, 'query', (invocation) => planner.query(invocation, { sql }));
     const wanted = rows.filter(({ n }) => !tail.includes('WHERE') || n % 3 === 0);

@@ -213,7 +213,11 @@ export class StatementGenerator {
   /** A bare NULL would be a column of text, whatever type it was made for. */
   #item(expression: Expr): Item {
     const bare = expression.kind === 'literal' && expression.value === null;
-    return { kind: 'item', expression: bare ? literal(this.#choices, expression.type) : expression, alias: `c${++this.#aliases}` };
+    return {
+      kind: 'item',
+      expression: bare ? literal(this.#choices, expression.type) : expression,
+      alias: `c${++this.#aliases}`,
+    };
   }
 
   #relations(): Relation[] {
