@@ -14,6 +14,7 @@ import { branchFork } from './measures/branch-fork.ts';
 import { bulkIngest } from './measures/bulk-ingest.ts';
 import { commits } from './measures/commits.ts';
 import { pointRead } from './measures/point-read.ts';
+import { proof } from './measures/proof.ts';
 import { replayVerify } from './measures/replay-verify.ts';
 import { tpch } from './measures/tpch.ts';
 import { Postgres } from './peers/postgres.ts';
@@ -27,6 +28,7 @@ const measures: Readonly<Record<string, Measure>> = {
   'point-read': pointRead,
   'as-of-aggregate': asOfAggregate,
   'replay-verify': replayVerify,
+  proof,
   'branch-fork': branchFork,
   tpch,
 };

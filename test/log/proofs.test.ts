@@ -112,6 +112,16 @@ describe('a head', () => {
     await log.close();
   });
 
+  test('leaves out what is written and not durable, unless it is asked to cover it', async () => {
+    const { log } = await openLog(worldOn(new MemoryDisk()), { walSync: 'interval', sealIdleMs: 0 });
+    await log.append([rowsDraft(['a'])]).acknowledged;
+    await log.append([accessDraft('ada')]).written;
+    expect([log.status().leaves, log.status().durableLeaves]).toEqual([3, 2]);
+    expect((await log.proofs.head(2)).size).toBe(2);
+    expect(log.status().durableLeaves).toBe(2);
+    await log.close();
+  });
+
   test('that was handed out is one that recovery holds the log to', async () => {
     const disk = new MemoryDisk();
     const world = worldOn(disk);

@@ -192,8 +192,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'seals without waiting for what it covers',
     file: log,
-    find: '    await acknowledged;\n    await this.#writeCheckpoint(covering);',
-    replace: '    await this.#writeCheckpoint(covering);\n    await acknowledged;',
+    find: '    await acknowledged;\n    await this.#store(covering);',
+    replace: '    await this.#store(covering);\n    await acknowledged;',
     killedBy: crash,
   },
   {

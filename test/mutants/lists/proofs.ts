@@ -1,0 +1,133 @@
+/** Mistakes that let a lie through a proof, or a proof through to somebody who may not have it. */
+import type { Mutant } from '../mutant.ts';
+
+const verifier = 'verify/annals-verify.mjs';
+const reader = 'src/governance/proofs.ts';
+const log = 'src/log/log.ts';
+const agreement = ['test/proofs/agreement.test.ts'];
+const liar = ['test/proofs/lying-server.test.ts'];
+const http = ['test/doors/http/proof.test.ts'];
+const tree = ['test/log/tree-store.test.ts'];
+const heads = ['test/log/proofs.test.ts'];
+
+export const mutants: readonly Mutant[] = [
+  {
+    name: 'proofs: any signature under a known key will do',
+    file: verifier,
+    find: "    demand(genuine, 'the signature is not genuine');\n",
+    replace: '',
+    killedBy: agreement,
+  },
+  {
+    name: 'proofs: a bad signature beside a good one is passed over',
+    file: verifier,
+    find: "    demand(genuine, 'the signature is not genuine');\n    verified = true;",
+    replace: '    verified ||= genuine;',
+    killedBy: agreement,
+  },
+  {
+    name: 'proofs: growth is believed for its first root alone',
+    file: verifier,
+    find: ' && newHash.equals(secondRoot);',
+    replace: ';',
+    killedBy: [...agreement, ...liar],
+  },
+  {
+    name: 'proofs: a salt may take bytes of the row',
+    file: verifier,
+    find: "  demand(claim.salt.length === 16, 'the salt is not of 16 bytes');\n",
+    replace: '',
+    killedBy: agreement,
+  },
+  {
+    name: 'proofs: the last of two members counts',
+    file: verifier,
+    find: "  demand(named === members, 'the JSON has a member twice');\n",
+    replace: '',
+    killedBy: agreement,
+  },
+  {
+    name: 'proofs: a held head is compared by size only',
+    file: verifier,
+    find: 'demand(held.root.equals(growth.first_root_hash), ',
+    replace: 'demand(true, ',
+    killedBy: liar,
+  },
+  {
+    name: 'proofs: two roots of one size are both believed',
+    file: verifier,
+    find: 'demand(held.root.equals(head.root), ',
+    replace: 'demand(true, ',
+    killedBy: [...agreement, ...liar],
+  },
+  {
+    name: 'proofs: a leaf may be taken for another place',
+    file: verifier,
+    find: "  demand(leaf.leaf === proof.leaf_index, 'the leaf gives itself another number than its place in the tree');\n",
+    replace: '',
+    killedBy: agreement,
+  },
+  {
+    name: 'proofs: entries of others are proven too',
+    file: reader,
+    find: "if (kind !== 'access') return this.#sources.visible(context.path);",
+    replace: "if (kind !== 'access') return true;",
+    killedBy: http,
+  },
+  {
+    name: 'proofs: any access record is proven',
+    file: reader,
+    find: 'body.records.some(({ path }) => this.#sources.visible(path))',
+    replace: 'body.records.length > 0',
+    killedBy: http,
+  },
+  {
+    name: 'proofs: rows removed for good are shown',
+    file: reader,
+    find: '.filter((row) => this.#readable(entry, body, row))',
+    replace: '',
+    killedBy: http,
+  },
+  {
+    name: 'proofs: a shared access entry names a request',
+    file: 'src/governance/audit-trail.ts',
+    find: "chunk.length === 1 ? chunk[0]!.correlationId : ''",
+    replace: 'chunk[0]!.correlationId',
+    killedBy: http,
+  },
+  {
+    name: 'proofs: a tile of what nobody has signed',
+    file: 'src/log/tree-store.ts',
+    find: 'if (first + width > complete || size > this.size) return null;',
+    replace: 'if (first + width > this.size) return null;',
+    killedBy: tree,
+  },
+  {
+    name: 'proofs: the frame before the one that begins at the position',
+    file: 'src/log/frame-index.ts',
+    find: 'place.firstPosition <= position',
+    replace: 'place.firstPosition < position',
+    killedBy: tree,
+  },
+  {
+    name: 'proofs: a head is given out and not stored',
+    file: log,
+    find: 'await this.#store(this.#signed({ size, root: this.proofs.root(size) }));',
+    replace: 'this.#stored = this.#signed({ size, root: this.proofs.root(size) });',
+    killedBy: heads,
+  },
+  {
+    name: 'proofs: a head covers what is not durable',
+    file: log,
+    find: '      const size = this.#writer.durableLeaves;\n',
+    replace: '      const size = this.#tree.size;\n',
+    killedBy: heads,
+  },
+  {
+    name: 'proofs: a dropped row counts by what is left of it',
+    file: 'src/log/row-proof.ts',
+    find: 'dropped?.get(first + at / HASH_BYTES) ?? hashes.slice(at, at + HASH_BYTES)',
+    replace: 'hashes.slice(at, at + HASH_BYTES)',
+    killedBy: heads,
+  },
+];
