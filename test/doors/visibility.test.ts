@@ -141,6 +141,50 @@ describe.each(built)('written through %s', (writer) => {
   });
 });
 
+/** Where a reader stands to a row that `acme/eu` wrote on the branch `written`, and whether that shows it to its owner. */
+const branchesRead: readonly (readonly [name: string, shows: boolean])[] = [
+  ['written', true],
+  ['main', false],
+  ['sibling', false],
+  ['child forked before', false],
+  ['child forked after', true],
+  ['types only', false],
+];
+
+describe('written on a branch', () => {
+  const on = (branch: string, path: string | null): Record<string, string> => ({ 'x-service-branch': branch, ...scoped(path) });
+  beforeAll(async () => {
+    const fork = async (name: string, from: string): Promise<void> => {
+      const at = `/v1/namespaces/${encodeURIComponent(name)}/branch`;
+      expect((await world.call('POST', at, { branch_from: from }, scoped('globex'))).status).toBe(201);
+    };
+    await drivers['http']!.write(world, 'Branched', 'seed', 'initech');
+    for (const name of ['written', 'sibling']) await fork(name, 'main');
+    await fork('child forked before', 'written');
+    const row = { id: 'k1', note: 'of acme/eu' };
+    const reply = await world.call('POST', '/ingest?object_type=Branched', row, on('written', 'acme/eu'));
+    expect(reply.json['accepted']).toBe(1);
+    await fork('child forked after', 'written');
+    expect((await world.call('POST', '/schema/branches/types%20only', { from: 'written' })).status).toBe(201);
+  });
+
+  describe.each(branchesRead)('read on %s', (branch, shows) => {
+    test.each(readers)('by %s', async (_name, path, sees) => {
+      for (const sql of [
+        'SELECT _pk FROM Branched',
+        "SELECT _pk FROM Branched WHERE _pk = 'k1'",
+        'SELECT _pk FROM Branched AS OF CURRENT',
+        "SELECT _pk FROM Branched WHERE note LIKE 'of acme%'",
+        'SELECT _pk, COUNT(*) AS n FROM Branched GROUP BY _pk',
+        'SELECT _pk FROM Branched WITH PROVENANCE',
+      ]) {
+        const rows = await world.rows(sql, on(branch, path));
+        expect([sql, ...rows.map((row) => row['_pk'])]).toEqual([sql, ...(sees && shows ? ['k1'] : [])]);
+      }
+    });
+  });
+});
+
 test('one key in three organisations is three rows, and a write of one touches no other', async () => {
   const { write } = drivers['http']!;
   for (const path of ['acme/eu', 'acme/us', null]) await write(world, 'Shared', 'same', path);

@@ -20,7 +20,7 @@ export function contextOf(writer: number, submission: number): EntryContext {
   };
 }
 
-/** One append: one to three entries, mostly rows, some with a type before them, some records of reads. */
+/** One append: one to four entries, mostly rows, some with a type before them, some branches, some records of reads. */
 export function draftsFor(random: Seeded, writer: number, submission: number): EntryDraft[] {
   const context = contextOf(writer, submission);
   const drafts: EntryDraft[] = [];
@@ -29,6 +29,15 @@ export function draftsFor(random: Seeded, writer: number, submission: number): E
   if (random.chance(0.1)) {
     drafts.push({ context, body: { kind: 'removal', type: 'Thing', keys: [`k${submission}`], positions: Float64Array.of(1) } });
   }
+  if (random.chance(0.1)) {
+    const name = `branch ${submission}`;
+    const change = random.chance(0.7) ? 'forked' : 'deleted';
+    const shares = random.chance(0.5) ? 'everything' : 'ontology';
+    drafts.push({ context: { ...context, branch: name }, body: { kind: 'branch', change, name, source: 'main', shares } });
+  }
+  if (random.chance(0.1)) drafts.push({ context, body: exhibitBody(random, submission) });
+  // As the gate does it: in the append of what it is about, after it.
+  if (random.chance(0.15)) drafts.push({ context, body: receiptBody(random, submission) });
   if (drafts.length === 0) drafts.push({ context, body: { kind: 'access', records: [accessRecord(random, submission)] } });
   return drafts;
 }
@@ -77,6 +86,26 @@ export function rowsBody(random: Seeded, submission: number): Extract<EntryDraft
     provenance: { source: 'test', method: 'import', confidence: 1, derivedFrom: null },
   };
 }
+
+function exhibitBody(random: Seeded, submission: number): EntryDraft['body'] {
+  return {
+    kind: 'exhibit',
+    exhibit: `exhibit-${submission % 3}`,
+    link: random.below(4),
+    act: random.chance(0.5) ? 'query' : 'note',
+    recipe: JSON.stringify({ act: 'note', text: 'x'.repeat(random.below(200)) }),
+    resultHash: hashText(submission),
+    previousSeal: hashText(submission + 1),
+    seal: hashText(submission + 2),
+  };
+}
+
+function receiptBody(random: Seeded, submission: number): EntryDraft['body'] {
+  const outcome = JSON.stringify({ last: random.chance(0.5), accepted: random.below(5) });
+  return { kind: 'receipt', key: hashText(submission), batch: random.below(3), request: hashText(-submission), outcome };
+}
+
+const hashText = (number: number): string => (number >>> 0).toString(16).padStart(64, '0');
 
 function typeBody(submission: number): EntryDraft['body'] {
   const property = { type: 'string', required: false, masked: false, indexed: false, subject: false, dims: 0 } as const;
