@@ -133,6 +133,8 @@ export interface JoinNode {
   /** What else must be true of a pair, over the output columns. Outer joins apply it before they decide that a row has no partner. */
   readonly residual: Bound | null;
   readonly build: 'left' | 'right';
+  /** Output columns that somebody above reads; the others come out as NULL. Absent: all of them. */
+  readonly read?: readonly number[];
   readonly columns: readonly PlanColumn[];
 }
 

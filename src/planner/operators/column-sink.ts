@@ -13,29 +13,29 @@ type Values = Int32Array | Float64Array | BigInt64Array | Uint8Array | Float32Ar
 const encoder = new TextEncoder();
 const noBytes = new Uint8Array(0);
 
-/** Copies of all columns of the batches given to it. */
+/** Copies of the columns of the batches given to it: all of them, or the wanted ones. */
 export class RowSink {
-  readonly #sinks: readonly ColumnSink[];
+  readonly #sinks: readonly (ColumnSink | null)[];
   length = 0;
 
-  constructor(types: readonly ColumnType[]) {
-    this.#sinks = types.map((type) => new ColumnSink(type));
+  constructor(types: readonly ColumnType[], wanted: ReadonlySet<number> | null = null) {
+    this.#sinks = types.map((type, i) => (wanted === null || wanted.has(i) ? new ColumnSink(type) : null));
   }
 
   get bytes(): number {
     let bytes = 0;
-    for (const sink of this.#sinks) bytes += sink.bytes;
+    for (const sink of this.#sinks) bytes += sink?.bytes ?? 0;
     return bytes;
   }
 
   append(batch: Batch): void {
     for (let i = 0; i < this.#sinks.length; i++)
-      this.#sinks[i]!.append(batch.columns[i]!, batch.selection, batch.first, batch.count);
+      this.#sinks[i]?.append(batch.columns[i]!, batch.selection, batch.first, batch.count);
     this.length += batch.count;
   }
 
   vectors(): Vector[] {
-    return this.#sinks.map((sink) => sink.vector());
+    return this.#sinks.map((sink) => sink?.vector() ?? { kind: 'null' });
   }
 }
 
@@ -172,6 +172,16 @@ export class ColumnSink {
     this.#toText(start);
     const target = this.#growOffsets();
     const { offsets, heap } = vector;
+    if (selection === null && vector.nulls === null) {
+      const from = offsets[first]!;
+      const size = offsets[first + count]! - from;
+      this.#reserveHeap(size);
+      const moved = this.#heapUsed - from;
+      this.#heap.set(heap.subarray(from, from + size), this.#heapUsed);
+      for (let j = 1; j <= count; j++) target[start + j] = offsets[first + j]! + moved;
+      this.#heapUsed += size;
+      return;
+    }
     for (let j = 0; j < count; j++) {
       const i = selection ? selection[j]! : first + j;
       const from = offsets[i]!;

@@ -23,14 +23,18 @@ export interface Partners {
   readonly unique: boolean;
 }
 
+const unread: Vector = { kind: 'null' };
+
 export class JoinMatches {
   readonly #partners: Partners;
   readonly #residual: Predicate | null;
   readonly #keepsLeft: boolean;
   readonly #leftCount: number;
-  readonly #gatherers: readonly Gatherer[];
+  /** By output column; null where nobody reads it. */
+  readonly #gatherers: readonly (Gatherer | null)[];
   /** Columns that the residual reads. */
   readonly #tested: readonly number[];
+  readonly #testers: readonly Gatherer[];
   /** By right row: 1 once it came out. null where nobody asks. */
   readonly #met: Uint8Array | null;
   /** Text can't be fetched to given places. */
@@ -49,10 +53,13 @@ export class JoinMatches {
     this.#residual = residual;
     this.#keepsLeft = node.type === 'left' || node.type === 'full';
     this.#leftCount = node.left.columns.length;
-    this.#gatherers = node.columns.map(() => new Gatherer());
+    const read = node.read && new Set(node.read);
+    this.#gatherers = node.columns.map((_, c) => (!read || read.has(c) ? new Gatherer() : null));
     this.#tested = node.residual ? [...columnsIn(node.residual)] : [];
+    this.#testers = this.#tested.map((c) => this.#gatherers[c] ?? new Gatherer());
     this.#met = node.type === 'right' || node.type === 'full' ? new Uint8Array(partners.rows) : null;
-    this.#passesLeft = partners.unique && !residual && !partners.columns.some(({ kind }) => kind === 'text');
+    const fetchesText = partners.columns.some(({ kind }, c) => kind === 'text' && this.#gatherers[this.#leftCount + c]);
+    this.#passesLeft = partners.unique && !residual && !fetchesText;
   }
 
   get bytes(): number {
@@ -112,7 +119,9 @@ export class JoinMatches {
     this.#meet(rights, n);
     const wanted: Fetch = { rows: rights, count: n, places: lefts, length, absent: signs < 0 };
     const columns = batch.columns.slice();
-    this.#partners.columns.forEach((source, c) => columns.push(this.#gatherers[this.#leftCount + c]!.fetch(source, wanted)));
+    this.#partners.columns.forEach((source, c) =>
+      columns.push(this.#gatherers[this.#leftCount + c]?.fetch(source, wanted) ?? unread),
+    );
     return n === count ? { columns, selection, first, count } : { columns, selection: lefts, first: 0, count: n };
   }
 
@@ -129,7 +138,7 @@ export class JoinMatches {
     this.#meet(this.#rights, count);
     const left: Fetch = { rows: lefts, count, places: null, length: count, absent: false };
     const right: Fetch = { rows: this.#rights, count, places: null, length: count, absent: this.#keepsLeft };
-    const columns = this.#gatherers.map((gatherer, c) => this.#fetch(gatherer, c, batch, left, right));
+    const columns = this.#gatherers.map((gatherer, c) => (gatherer ? this.#fetch(gatherer, c, batch, left, right) : unread));
     return { columns, selection: null, first: 0, count };
   }
 
@@ -163,8 +172,10 @@ export class JoinMatches {
     for (let n = 0; n < found; n++) lefts[n] = selection === null ? first + places[n]! : selection[places[n]!]!;
     const left: Fetch = { rows: lefts, count: found, places: null, length: found, absent: false };
     const right: Fetch = { rows: this.#candidates, count: found, places: null, length: found, absent: false };
-    const columns: Vector[] = this.#gatherers.map(() => ({ kind: 'null' }));
-    for (const c of this.#tested) columns[c] = this.#fetch(this.#gatherers[c]!, c, batch, left, right);
+    const columns: Vector[] = this.#gatherers.map(() => unread);
+    this.#tested.forEach((c, t) => {
+      columns[c] = this.#fetch(this.#testers[t]!, c, batch, left, right);
+    });
     const stay = residual.select({ columns, selection: null, first: 0, count: found });
     const { kept } = residual;
     for (let n = 0; n < stay; n++) {

@@ -8,6 +8,7 @@
  */
 import type { Vector } from '../../log/columns.ts';
 import type { ColumnType } from '../../log/value.ts';
+import { columnsIn } from '../expressions/bound-expression.ts';
 import { compileFilter, type FilterKernel, KernelCache } from '../expressions/kernel-compiler.ts';
 import type { JoinNode } from '../logical-plan.ts';
 import { RowSink } from './column-sink.ts';
@@ -66,7 +67,7 @@ export class JoinOperator implements Operator {
 
   *#holdRight(): Pieces<void> {
     const { left, right, node } = this.#parts;
-    const sink = new RowSink(node.right.columns.map(({ type }) => type));
+    const sink = this.#sink('right');
     for (let batch = right.next(); batch !== null; batch = right.next()) {
       if (batch.count > 0) sink.append(batch);
       this.#hold(sink.bytes);
@@ -87,7 +88,7 @@ export class JoinOperator implements Operator {
 
   *#holdLeft(): Pieces<void> {
     const { left, right, node } = this.#parts;
-    const sink = new RowSink(node.left.columns.map(({ type }) => type));
+    const sink = this.#sink('left');
     for (let batch = left.next(); batch !== null; batch = left.next()) {
       if (batch.count > 0) sink.append(batch);
       this.#hold(sink.bytes);
@@ -97,7 +98,7 @@ export class JoinOperator implements Operator {
     const columns = sink.vectors();
     const index = yield* this.#index(node.leftKeys, columns, sink.length);
     const held = sink.bytes + index.bytes;
-    const partners = new RowSink(node.right.columns.map(({ type }) => type));
+    const partners = this.#sink('right');
     const owners = new Owners();
     const keepsAll = node.type === 'right' || node.type === 'full';
     for (let batch = right.next(); batch !== null; batch = right.next()) {
@@ -126,6 +127,18 @@ export class JoinOperator implements Operator {
       }
     }
     yield* matches.unmet();
+  }
+
+  /** For the rows of one side: their keys, what the residual reads and what somebody above does. */
+  #sink(side: 'left' | 'right'): RowSink {
+    const { node } = this.#parts;
+    const types = node[side].columns.map(({ type }) => type);
+    if (node.read === undefined) return new RowSink(types);
+    const before = side === 'left' ? 0 : node.left.columns.length;
+    const wanted = new Set(side === 'left' ? node.leftKeys : node.rightKeys);
+    const used = node.residual ? columnsIn(node.residual, new Set(node.read)) : node.read;
+    for (const column of used) wanted.add(column - before);
+    return new RowSink(types, wanted);
   }
 
   /** Makes the index that suits the keys of the held side. */
@@ -184,10 +197,14 @@ class Owners {
     this.#reserve(count);
     if (this.#kept.length < count) this.#kept = new Int32Array(count);
     let n = 0;
+    const owners = this.values.subarray(this.#length, this.#length + count);
+    const kept = this.#kept;
+    // Each row is written, and the next one over it where it has no owner: nothing to guess for the processor.
     for (let j = 0; j < count; j++) {
-      if (heads[j] === 0) continue;
-      this.values[this.#length + n] = heads[j]!;
-      this.#kept[n++] = selection === null ? first + j : selection[j]!;
+      const head = heads[j]!;
+      owners[n] = head;
+      kept[n] = selection === null ? first + j : selection[j]!;
+      n = (n + (head === 0 ? 0 : 1)) | 0;
     }
     this.#length += n;
     return { columns, selection: this.#kept, first: 0, count: n };

@@ -115,6 +115,7 @@ function prunedJoin(node: JoinNode, needed: ReadonlySet<number>): Pruned {
     leftKeys: node.leftKeys.map((index) => left.moved.get(index)!),
     rightKeys: node.rightKeys.map((index) => right.moved.get(index)!),
     residual: node.residual && rebased(node.residual, moved),
+    read: ascending(needed).map((index) => moved.get(index)!),
     columns: [...left.node.columns, ...right.node.columns],
   };
   return { node: join, moved };

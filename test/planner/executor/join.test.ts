@@ -28,9 +28,11 @@ interface Case {
   readonly right: Side;
   readonly keys: number;
   readonly residual: Condition | null;
+  /** Output columns that are read; all where there is none. */
+  readonly read?: readonly number[] | undefined;
 }
 
-function nodeOf({ type, left, right, keys, residual }: Case, build: 'left' | 'right'): JoinNode {
+function nodeOf({ type, left, right, keys, residual, read }: Case, build: 'left' | 'right'): JoinNode {
   const columns = (side: Side, prefix: string) => side.types.map((each, i) => ({ name: `${prefix}${i}`, type: each }));
   const input = (side: Side, prefix: string) => ({ kind: 'scan', columns: columns(side, prefix) }) as unknown as PlanNode;
   const column = (index: number, of: ColumnType): Bound => ({ kind: 'column', index, name: 'c', type: of });
@@ -49,6 +51,7 @@ function nodeOf({ type, left, right, keys, residual }: Case, build: 'left' | 'ri
       type: 'boolean',
     },
     build,
+    ...(read ? { read } : {}),
     columns: [...columns(left, 'l'), ...columns(right, 'r')],
   };
 }
@@ -135,6 +138,7 @@ const randomCase: fc.Arbitrary<Case> = fc
     const leftTypes = [...keyTypes, 'integer', rest] as ColumnType[];
     const rightTypes = leftTypes.map((each, k) => (mixed && k < keyTypes.length && each === 'integer' ? 'number' : each));
     return fc.record({
+      read: fc.option(fc.subarray([...Array(leftTypes.length * 2).keys()]), { nil: undefined }),
       type: fc.constant(type),
       left: side(leftTypes, layouts[0]),
       right: side(rightTypes as ColumnType[], layouts[1]),
@@ -152,7 +156,10 @@ describe('join', () => {
   test('is what two nested loops say, in their order, whichever side is held', () => {
     fc.assert(
       fc.property(randomCase, fc.constantFrom('left', 'right'), (subject, build) => {
-        expect(shown(joined(subject, build).rows)).toEqual(shown(expected(subject)));
+        const { read } = subject;
+        const seen = (rows: readonly CellRow[]): string[] =>
+          shown(read ? rows.map((row) => read.map((column) => row[column]!)) : rows);
+        expect(seen(joined(subject, build).rows)).toEqual(seen(expected(subject)));
       }),
       { numRuns: 2_000 },
     );
