@@ -88,7 +88,6 @@ export class MaterializedViews {
 
   /** The cached answer that a question may use. Where there is none yet, one is made for the next. */
   serve(query: Query, snapshot: GovernedSnapshot): ServedView | null {
-    if (snapshot.pinned === true) return null;
     const view = this.#only(query, snapshot);
     if (view === null) return null;
     const parsed = this.#parse(view);

@@ -69,7 +69,10 @@ export class Subscription {
       pathCodes: () => rows.pathCodes(),
       provenanceOf: () => undefined,
     };
-    await planner.query(asking(this.caller, { ...snapshot, rows: nothing }), { sql: this.statement.sql });
+    const over = asking(this.caller, { ...snapshot, rows: nothing });
+    // As it was given first: what is wrong with it is told in its own places.
+    await planner.query(over, { sql: this.statement.asked });
+    await planner.query(over, { sql: this.statement.sql });
     this.columns = columns;
     this.ontologyVersion = snapshot.catalog.ontologyVersion;
   }

@@ -18,7 +18,9 @@ export interface WatchStatement {
   readonly purpose: string | null;
   readonly template: string;
   readonly literals: readonly string[];
-  /** The query with each version's system_from as its first column. Places in it are those of the text. */
+  /** The query as it was given; places in it are those of the text. */
+  readonly asked: string;
+  /** The same with each version's system_from as its first column. */
   readonly sql: string;
 }
 
@@ -38,7 +40,7 @@ export function readWatchStatement(text: string): WatchStatement {
     purpose: purposeOf(lexed, statement.purpose),
     template: lexed.template,
     literals: lexed.parameters.map(String),
-    sql: withSystemFrom(lexed),
+    ...textsOf(lexed),
   };
 }
 
@@ -89,13 +91,14 @@ function refuseWithin(tree: unknown, refuse: (what: string, place: Place) => nev
 const systemFromName = '#system_from';
 
 /** Everything before the query becomes blanks, so that errors point into the text as it was given. */
-function withSystemFrom({ text, tokens }: LexedStatement): string {
+function textsOf({ text, tokens }: LexedStatement): Pick<WatchStatement, 'asked' | 'sql'> {
   let first = 0;
   while (tokens[first]!.key === 'WATCH' || tokens[first]!.key === 'PURPOSE' || tokens[first]!.kind === 'literal') first++;
   const select = tokens.findIndex(({ key }) => key === 'SELECT');
   const start = tokens[first]!.start;
   const end = tokens[select]!.start + 'SELECT'.length;
-  return `${blank(text.slice(0, start))}${text.slice(start, end)} system_from AS "${systemFromName}",${text.slice(end)}`;
+  const asked = blank(text.slice(0, start)) + text.slice(start);
+  return { asked, sql: `${asked.slice(0, end)} system_from AS "${systemFromName}",${asked.slice(end)}` };
 }
 
 const blank = (text: string): string => text.replaceAll(/[^\n]/g, ' ');

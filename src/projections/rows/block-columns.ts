@@ -162,9 +162,11 @@ export class BlockColumns {
     const { values, constant } = ops;
     // Rows that nobody set since the array was made lie beyond its end, and are those of the constant.
     if (values !== null && values.length >= length) return whole({ kind: 'i32', values, nulls: null }, chosen, compact);
-    const codes = new Int32Array(compact ? chosen.count : length).fill(constant ?? 0);
-    if (values !== null) for (let row = 0; row < codes.length; row++) codes[row] = ops.at(row);
-    return { kind: 'i32', values: codes, nulls: null };
+    if (values === null) {
+      return { kind: 'i32', values: new Int32Array(compact ? chosen.count : length).fill(constant!), nulls: null };
+    }
+    const codes = Int32Array.from({ length }, (_, row) => ops.at(row));
+    return whole({ kind: 'i32', values: codes, nulls: null }, chosen, compact);
   }
 
   #pathVector(chosen: ChosenRows, compact: boolean, tenant: boolean): Vector {

@@ -14,7 +14,7 @@ import { checkText } from '../../../log/value.ts';
 import type { Subscription, WatchClient } from '../../../planner/standing/subscription.ts';
 import type { App, FastifyReply, FastifyRequest, HttpContext } from '../context.ts';
 import { headerText, statedPurpose } from '../headers.ts';
-import { callerOf, invoke, signalOf } from '../invoke.ts';
+import { invoke, signalOf } from '../invoke.ts';
 import { problems } from '../schemas.ts';
 
 const streamQuery = z.object({
@@ -43,16 +43,13 @@ export function registerWatch(app: App, context: HttpContext): void {
       response: { 200: z.string().describe('text/event-stream'), ...problems },
     },
     handler: async (request, reply) => {
-      const { subscription: id, sql, purpose, branch } = request.query;
+      const { subscription: id, sql, purpose } = request.query;
       if ((id === undefined) === (sql === undefined)) {
         throw new ServiceError('REL_INVALID', 'give either subscription or sql');
       }
       const resumeAfter = lastEventId(request, request.query.last_event_id);
       const { watch } = context;
       const subscription = await invoke(context, request, 'watch', purpose, async (invocation) => {
-        if (branch !== undefined && branch !== invocation.caller.branch) {
-          throw new ServiceError('REL_NOT_FOUND', `no branch ${JSON.stringify(branch.slice(0, 128))}`);
-        }
         if (sql !== undefined) checkText(sql, 'the statement');
         const found =
           sql === undefined
@@ -101,13 +98,12 @@ class StreamClient implements WatchClient {
     this.#clock = clock;
     this.#response = response;
     this.gone = signalOf(request.raw.socket);
-    const { branch } = callerOf(request);
     const credentials = {
       authorization: request.headers.authorization,
       organization: headerText(request, 'x-organization-id') ?? undefined,
       door: 'http',
     };
-    this.#renew = () => ({ ...authenticator.dataCaller(credentials), branch });
+    this.#renew = () => authenticator.dataCaller(credentials);
   }
 
   renew(): ReturnType<WatchClient['renew']> {
