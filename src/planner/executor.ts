@@ -8,13 +8,14 @@ import type { Vector } from '../log/columns.ts';
 import type { ColumnType } from '../log/value.ts';
 import type { CompiledProject, FilterKernel, KernelCache } from './expressions/kernel-compiler.ts';
 import { SubquerySet } from './expressions/subquery-set.ts';
-import type { LogicalPlan, PlanNode } from './logical-plan.ts';
+import { inputsOf, type LogicalPlan, type PlanNode } from './logical-plan.ts';
 import { AggregateOperator } from './operators/aggregate.ts';
 import { RowSink } from './operators/column-sink.ts';
 import { DistinctOperator } from './operators/distinct.ts';
 import { FacetCounter } from './operators/facets.ts';
 import { FilterOperator, filterKernels } from './operators/filter.ts';
 import { joinKernels, JoinOperator } from './operators/join.ts';
+import { KeptRows } from './operators/kept-rows.ts';
 import { LimitOperator } from './operators/limit.ts';
 import type { Batch, Execution, Operator } from './operators/operator.ts';
 import { ProjectOperator, projectKernels } from './operators/project.ts';
@@ -160,8 +161,19 @@ function kernelsOf<K extends NodeKernels>(kernels: PlanKernels, node: PlanNode, 
   return own as K;
 }
 
-function buildOperator(node: PlanNode, kernels: PlanKernels, execution: Execution): Operator {
-  const build = (input: PlanNode): Operator => buildOperator(input, kernels, execution);
+/** Inside the step of a recursion: what stays the same from round to round, by node. */
+interface Rounds {
+  readonly table: string;
+  readonly kept: Map<PlanNode, KeptRows>;
+}
+
+function buildOperator(node: PlanNode, kernels: PlanKernels, execution: Execution, rounds: Rounds | null = null): Operator {
+  if (rounds && !readsWorking(node, rounds.table)) {
+    let rows = rounds.kept.get(node);
+    if (!rows) rounds.kept.set(node, (rows = new KeptRows(node.columns, execution)));
+    return rows.reader(() => buildOperator(node, kernels, execution));
+  }
+  const build = (input: PlanNode): Operator => buildOperator(input, kernels, execution, rounds);
   switch (node.kind) {
     case 'scan':
       return new ScanOperator(node, execution);
@@ -202,15 +214,23 @@ function buildOperator(node: PlanNode, kernels: PlanKernels, execution: Executio
     }
     case 'set-operation':
       return new SetOperationOperator(build(node.left), build(node.right), node, execution);
-    case 'recursive':
+    case 'recursive': {
+      const own: Rounds = { table: node.table, kept: new Map() };
       return new RecursiveOperator({
         base: build(node.base),
-        step: (rows) =>
-          buildOperator(node.step, kernels, { ...execution, working: new Map([...execution.working, [node.table, rows]]) }),
+        step: (rows) => {
+          const working = new Map([...execution.working, [node.table, rows]]);
+          return buildOperator(node.step, kernels, { ...execution, working }, own);
+        },
         node,
         execution,
       });
+    }
   }
+}
+
+function readsWorking(node: PlanNode, table: string): boolean {
+  return node.kind === 'working' ? node.table === table : inputsOf(node).some((input) => readsWorking(input, table));
 }
 
 function checkSignal(signal: AbortSignal | undefined): void {

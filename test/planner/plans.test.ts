@@ -25,6 +25,12 @@ const store = new FakeStore(
       rows,
       segmentRows: 40,
     },
+    {
+      name: 'City',
+      properties: { name: 'string', country: 'string', founded: 'integer' },
+      primaryKey: 'name',
+      rows: ['Oslo', 'Rome', 'Lima'].map((name, i) => ({ name, country: 'NIP'[i]!, founded: BigInt(i) })),
+    },
   ],
   1_704_067_200_000_000_000n,
 );

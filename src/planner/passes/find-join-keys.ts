@@ -25,8 +25,11 @@ function joined(node: JoinNode, condition: Bound): PlanNode {
   const width = node.left.columns.length;
   const pairs: KeyPair[] = [];
   const residual: Bound[] = [];
-  for (const conjunct of conjunctsOf(condition)) {
-    const pair = pairOf(conjunct, width);
+  const conjuncts = conjunctsOf(condition);
+  // A key is computed for every row of its side: what can fail becomes one where nothing else could have spared it a row.
+  const spares = conjuncts.some((each) => pairOf(each, width) === null);
+  for (const conjunct of conjuncts) {
+    const pair = spares && mayRaise(conjunct) ? null : pairOf(conjunct, width);
     if (pair) pairs.push(pair);
     // Numbers meet integers as doubles in an index, which takes neighbours beyond 2^53 for one: the comparison decides.
     if (!pair || pair.left.type !== pair.right.type) residual.push(conjunct);
@@ -64,7 +67,7 @@ function joined(node: JoinNode, condition: Bound): PlanNode {
 
 /** What is equal on both sides, each computed from one of them. */
 function pairOf(conjunct: Bound, width: number): KeyPair | null {
-  if (conjunct.kind !== 'compare' || conjunct.op !== '=' || mayRaise(conjunct)) return null;
+  if (conjunct.kind !== 'compare' || conjunct.op !== '=') return null;
   const { left, right } = conjunct;
   if (!fitsAnIndex(left, right)) return null;
   const sides = [sideOf(left, width), sideOf(right, width)];
