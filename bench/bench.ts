@@ -13,6 +13,7 @@ import { asOfAggregate } from './measures/as-of-aggregate.ts';
 import { branchFork } from './measures/branch-fork.ts';
 import { bulkIngest } from './measures/bulk-ingest.ts';
 import { commits } from './measures/commits.ts';
+import { exportRows } from './measures/export.ts';
 import { pointRead } from './measures/point-read.ts';
 import { proof } from './measures/proof.ts';
 import { replayVerify } from './measures/replay-verify.ts';
@@ -29,6 +30,7 @@ const measures: Readonly<Record<string, Measure>> = {
   'as-of-aggregate': asOfAggregate,
   'replay-verify': replayVerify,
   proof,
+  export: exportRows,
   'branch-fork': branchFork,
   tpch,
 };
