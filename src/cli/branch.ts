@@ -1,7 +1,7 @@
 /** `annals branch`: forks, lists and deletes branches, of a running server or in a data directory. */
 import { ConfigError } from '../config.ts';
 import type { Action, Invocation } from '../governance/gate-contract.ts';
-import { mainBranch } from '../log/branches.ts';
+import { mainBranch } from '../log/entry.ts';
 import { formatInstant } from '../log/timestamp.ts';
 import type { Command } from '../projections/command.ts';
 import { exitCode } from './exit.ts';

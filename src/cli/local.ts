@@ -3,7 +3,7 @@ import { systemClock, systemRandom } from '../clock.ts';
 import { loadSettings, type Settings } from '../config.ts';
 import { type Caller, untenanted } from '../governance/caller.ts';
 import { checkOrganization } from '../governance/tenancy/organization.ts';
-import { mainBranch } from '../log/branches.ts';
+import { mainBranch } from '../log/entry.ts';
 import { nodeDisk } from '../log/node-disk.ts';
 import { checkBoot, Service } from '../service.ts';
 import { Progress } from './progress.ts';

@@ -8,9 +8,7 @@
  * Names are reused after a deletion: an entry belongs to the newest fork of its branch's name. Pure.
  */
 import { assert } from '../errors.ts';
-import type { BranchBody, CommittedEntry } from './entry.ts';
-
-export const mainBranch = 'main';
+import { mainBranch, type BranchBody, type CommittedEntry } from './entry.ts';
 
 export interface Branch {
   /** Position of its fork; 0 for main. Never given twice, as names are. */

@@ -221,6 +221,9 @@ export interface ReceiptBody {
   readonly outcome: string;
 }
 
+/** The branch that always exists: nobody forked it, and nobody can delete it. */
+export const mainBranch = 'main';
+
 /** Who did it, through what, why: the part of an entry that its leaf shows in the clear. */
 export interface EntryContext {
   readonly branch: string;

@@ -3,7 +3,6 @@ import { createHmac } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { AssertionError, ServiceError } from '../../src/errors.ts';
 import { LiteralDigest } from '../../src/governance/audit-trail.ts';
-import type { Caller } from '../../src/governance/caller.ts';
 import type { Invocation } from '../../src/governance/gate-contract.ts';
 import { caller, putRows, refusalOf, registered, tokenRecord, World } from './world.ts';
 
@@ -332,122 +331,6 @@ describe('bounds of an invocation', () => {
     const steps = world.steps.length;
     expect((await refusalOf(world.invoke(caller(), 'query', read))).code).toBe('REL_UNAVAILABLE');
     expect(world.steps.length).toBe(steps);
-  });
-
-  describe('a branch', () => {
-    const fork = (world: World, name: string, position: number, owner: string | null = null): void =>
-      world.state.branches.apply({
-        leaf: position,
-        position,
-        positions: 1,
-        time: BigInt(position),
-        context: {
-          branch: name,
-          tenant: null,
-          path: owner,
-          principal: 'maker',
-          door: 'test',
-          purpose: null,
-          correlationId: '',
-          policyDigest: '',
-        },
-        body: { kind: 'branch', change: 'forked', name, source: 'main', shares: 'everything' },
-      });
-    const drop = (world: World, name: string): void => {
-      const record = world.state.branches.branch(name)!;
-      world.state.branches.apply({
-        leaf: 99,
-        position: 99,
-        positions: 1,
-        time: 99n,
-        context: {
-          branch: name,
-          tenant: null,
-          path: null,
-          principal: 'maker',
-          door: 'test',
-          purpose: null,
-          correlationId: '',
-          policyDigest: '',
-        },
-        body: { kind: 'branch', change: 'deleted', name, source: record.source, shares: 'everything' },
-      });
-    };
-
-    test('that nobody forked is not found, by any verb', async () => {
-      const world = new World();
-      const lost = caller({ branch: 'dev' });
-      expect((await refusalOf(world.invoke(lost, 'query', read))).code).toBe('REL_NOT_FOUND');
-      expect((await refusalOf(world.invoke(lost, 'ingest', write))).code).toBe('REL_NOT_FOUND');
-      expect((await refusalOf(world.invoke(lost, 'audit', async (invocation) => invocation.audit()))).code).toBe('REL_NOT_FOUND');
-      expect((await refusalOf(world.invoke(lost, 'fork', async (invocation) => invocation.branches()))).code).toBe(
-        'REL_NOT_FOUND',
-      );
-    });
-
-    test('that is forked anew under its name is another one to an invocation that has begun', async () => {
-      const world = new World();
-      fork(world, 'dev', 3);
-      const answer = world.invoke(caller({ branch: 'dev' }), 'ingest', async (invocation) => {
-        expect(invocation.snapshot().branch).toBe('dev');
-        drop(world, 'dev');
-        expect(() => invocation.snapshot()).toThrow('no branch');
-        fork(world, 'dev', 4);
-        return invocation.submit(putRows());
-      });
-      expect((await refusalOf(answer)).code).toBe('REL_NOT_FOUND');
-    });
-
-    test('has a grant key of its own, which its successor of that name has not', async () => {
-      const world = new World();
-      const keyOf = (branch: string): Promise<string> =>
-        world.invoke(caller({ branch }), 'query', async (invocation) => invocation.snapshot().grantKey);
-      fork(world, 'dev', 3);
-      const [own, mains] = [await keyOf('dev'), await keyOf('main')];
-      drop(world, 'dev');
-      fork(world, 'dev', 4);
-      expect(new Set([own, mains, await keyOf('dev')]).size).toBe(3);
-    });
-
-    test('is listed without its maker’s organisation, and says whether the caller may delete it', async () => {
-      const world = new World();
-      fork(world, 'dev', 3, 'acme/eu');
-      const seen = (path: string | null): Promise<unknown> =>
-        world.invoke(caller({ path }), 'inspect', async (invocation) => invocation.branches());
-      const dev = { name: 'dev', source: 'main', fork: 3, leaf: 3, instant: 3n, shares: 'everything' };
-      expect(await seen('acme')).toEqual([{ ...dev, own: true }]);
-      expect(await seen('acme/eu')).toEqual([{ ...dev, own: true }]);
-      for (const path of ['acme/eu/berlin', 'acme/eu-west', 'globex', null])
-        expect(await seen(path)).toEqual([{ ...dev, own: false }]);
-    });
-
-    test('is deleted by its maker’s organisation, by what lies above it and by the administrator', async () => {
-      const attempt = async (owner: string | null, who: Partial<Caller>): Promise<string> => {
-        const world = new World();
-        fork(world, 'dev', 3, owner);
-        const submitted = world.invoke(caller(who), 'fork', (invocation) =>
-          invocation.submit({ kind: 'delete-branch', name: 'dev' }),
-        );
-        return submitted.then(
-          () => 'deleted',
-          (error: unknown) => (error as { code: string }).code,
-        );
-      };
-      for (const [owner, path, expected] of [
-        ['acme/eu', 'acme/eu', 'deleted'],
-        ['acme/eu', 'acme', 'deleted'],
-        ['acme/eu', 'acme/eu/berlin', 'REL_ACL'],
-        ['acme/eu', 'acme-evil', 'REL_ACL'],
-        ['acme/eu', null, 'REL_ACL'],
-        [null, null, 'deleted'],
-        [null, 'acme', 'REL_ACL'],
-      ] as const) {
-        expect([owner, path, await attempt(owner, { path })]).toEqual([owner, path, expected]);
-      }
-      for (const credential of ['admin', 'operator', 'none'] as const) {
-        expect(await attempt('acme/eu', { credential, path: null })).toBe('deleted');
-      }
-    });
   });
 
   test('draining lets running invocations end and refuses new ones', async () => {

@@ -1,7 +1,6 @@
 /** Forking and deleting branches: a command and the registry to a `branch` entry. Pure. */
 import { ServiceError } from '../../errors.ts';
-import { mainBranch } from '../../log/branches.ts';
-import type { BranchBody, EntryDraft } from '../../log/entry.ts';
+import { mainBranch, type BranchBody, type EntryDraft } from '../../log/entry.ts';
 import type { NextPlace } from '../../log/log-store.ts';
 import { checkIdentifier, limits } from '../../log/value.ts';
 import type { DeleteBranch, ForkBranch } from '../command.ts';

@@ -4,8 +4,7 @@
  */
 import { deserialize, serialize } from 'node:v8';
 import { assert } from '../../errors.ts';
-import { mainBranch } from '../../log/branches.ts';
-import type { BranchBody, CommittedEntry } from '../../log/entry.ts';
+import { mainBranch, type BranchBody, type CommittedEntry } from '../../log/entry.ts';
 import { compareText } from '../../log/value.ts';
 import { CanonicalHash } from '../canonical-hash.ts';
 import type { CheckpointReader, CheckpointWriter, Projection } from '../projection.ts';

@@ -4,7 +4,6 @@
  */
 import { z } from 'zod';
 import type { Invocation } from '../../../governance/gate-contract.ts';
-import { mainBranch } from '../../../log/branches.ts';
 import type { App, FastifyRequest, HttpContext } from '../context.ts';
 import { wantsSync } from '../headers.ts';
 import { invoke } from '../invoke.ts';
@@ -113,7 +112,7 @@ function fork(
 }
 
 function listed(invocation: Invocation, pinned: ReadonlySet<string>) {
-  const main = { name: mainBranch, source: null, instant: null, shares: 'everything' as const };
+  const main = { name: 'main', source: null, instant: null, shares: 'everything' as const };
   return [main, ...invocation.branches()].map(({ name, source, instant, shares }) => ({
     name,
     source,
