@@ -172,7 +172,7 @@ export class ColumnSink {
     this.#toText(start);
     const target = this.#growOffsets();
     const { offsets, heap } = vector;
-    if (selection === null && vector.nulls === null) {
+    if (selection === null && vector.nulls === null && count > 16) {
       const from = offsets[first]!;
       const size = offsets[first + count]! - from;
       this.#reserveHeap(size);
