@@ -90,7 +90,7 @@ describe('exit codes', () => {
   });
 
   test('0 for --help of every verb', () => {
-    for (const verb of ['serve', 'ingest', 'query', 'replay', 'verify', 'token']) {
+    for (const verb of ['serve', 'ingest', 'query', 'replay', 'verify', 'proof', 'token']) {
       expect(annals([verb, '--help'])).toMatchObject({ status: 0, stderr: '' });
     }
   });

@@ -1,6 +1,6 @@
 /** A log with entries of many kinds, and proofs of anything in it: the real log and the real proof reader, on a memory disk. */
 import { proofJson } from '../../src/doors/proof-document.ts';
-import type { ProofRequest } from '../../src/governance/gate-contract.ts';
+import type { EntryProof, ProofRequest } from '../../src/governance/gate-contract.ts';
 import { GovernedProofs } from '../../src/governance/proofs.ts';
 import type { NoteSigner } from '../../src/log/checkpoint-note.ts';
 import type { EntryDraft } from '../../src/log/entry.ts';
@@ -74,7 +74,11 @@ export class ProofWorld {
   }
 
   async prove(request: ProofRequest): Promise<Document> {
-    return proofJson(await this.#proofs.entry(request)) as Document;
+    return proofJson(await this.proof(request)) as Document;
+  }
+
+  proof(request: ProofRequest): Promise<EntryProof> {
+    return this.#proofs.entry(request);
   }
 
   async headAt(size: number): Promise<string> {

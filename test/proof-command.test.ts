@@ -1,0 +1,97 @@
+/** `annals proof` as a user types it: over a data directory and over a running server, checked by the one file. */
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, expect, test } from 'vitest';
+
+const root = join(import.meta.dirname, '..');
+const home = mkdtempSync(join(tmpdir(), 'annals-proof-'));
+const data = join(home, 'data');
+const at = (name: string): string => join(home, name);
+const env = { PATH: process.env['PATH'], HOME: home, SERVICE_PORT: '0', SERVICE_ADMIN_BIND: '127.0.0.1:0' };
+let server: ChildProcess | undefined;
+
+afterAll(() => {
+  server?.kill('SIGKILL');
+  rmSync(home, { recursive: true, force: true });
+});
+
+function annals(...args: readonly string[]): { status: number | null; stdout: string; stderr: string } {
+  return spawnSync(process.execPath, [join(root, 'bin/annals'), ...args], { cwd: home, env, encoding: 'utf8' });
+}
+
+/** The file alone, in a folder of its own: what somebody has who has nothing of ours. */
+function expert(...args: readonly string[]): { status: number | null; stdout: string; stderr: string } {
+  const alone = at('annals-verify.mjs');
+  writeFileSync(alone, readFileSync(join(root, 'verify/annals-verify.mjs')));
+  return spawnSync(process.execPath, [alone, ...args], { cwd: home, env: { PATH: env.PATH }, encoding: 'utf8' });
+}
+
+function ingest(row: object): void {
+  writeFileSync(at('rows.ndjson'), JSON.stringify(row));
+  expect(annals('ingest', at('rows.ndjson'), '--type', 'Deed', '--auto', '--data-dir', data)).toMatchObject({ status: 0 });
+}
+
+test('a row of a data directory: key and head kept first, proof made later, checked offline', () => {
+  const here = ['--data-dir', data];
+  ingest({ id: 'd1', owner: 'Ada' });
+  expect(annals('proof', 'key', ...here, '--out', at('log.key'))).toMatchObject({ status: 0, stdout: '' });
+  expect(annals('proof', 'head', ...here, '--out', at('old.checkpoint'))).toMatchObject({ status: 0 });
+  ingest({ id: 'd1', owner: 'Bob' });
+  const held = ['--head', at('old.checkpoint')];
+  expect(annals('proof', '--type', 'Deed', '--row', 'd1', ...held, ...here, '--out', at('deed.json'))).toMatchObject({
+    status: 0,
+  });
+
+  const verified = expert(at('deed.json'), '--key', at('log.key'), ...held);
+  expect(verified).toMatchObject({ status: 0, stderr: '' });
+  expect(verified.stdout).toMatch(/"owner": "Bob"[^]*of the checkpoint that you hold, unchanged/);
+  expect(annals('proof', 'verify', at('deed.json'), '--key', at('log.key'), ...held)).toEqual(
+    expect.objectContaining({ status: 0, stdout: verified.stdout }),
+  );
+
+  const forged = readFileSync(at('deed.json'), 'utf8').replace(/"salt": "../, '"salt": "AA');
+  writeFileSync(at('forged.json'), forged);
+  for (const judge of [expert, (...args: string[]) => annals('proof', 'verify', ...args)]) {
+    expect(judge(at('forged.json'), '--key', at('log.key'))).toMatchObject({ status: 1, stdout: '' });
+    expect(judge(at('deed.json'), '--key', 'nonsense')).toMatchObject({ status: 2, stdout: '' });
+  }
+  expect(annals('proof', '--leaf', '99999', ...here).stderr).toMatch(/no such entry[^]*REL_NOT_FOUND/);
+  expect(annals('proof', '--leaf', '1', '--position', '1', ...here).status).toBe(2);
+  expect(annals('proof', '--row', 'd1', ...here).status).toBe(2);
+});
+
+test('the same from a running server, on other credentials', async () => {
+  const token = annals('token', 'mint', '--data-dir', data).stdout.trim();
+  server = spawn(process.execPath, [join(root, 'bin/annals'), 'serve', '--data-dir', data], {
+    cwd: home,
+    env,
+    stdio: ['ignore', 'ignore', 'pipe'],
+  });
+  const said = await new Promise<string>((resolve, reject) => {
+    let text = '';
+    server!.stderr!.setEncoding('utf8').on('data', (more: string) => {
+      text += more;
+      if (/serves (http:\S+),/.test(text)) resolve(text);
+    });
+    server!.once('exit', (code) => reject(new Error(`ended with ${code}: ${text}`)));
+  });
+  const there = ['--url', /serves (http:\S+),/.exec(said)![1]!, '--token', token];
+  expect(annals('proof', 'key', ...there).stdout).toBe(readFileSync(at('log.key'), 'utf8'));
+  const made = annals(
+    'proof',
+    '--type',
+    'Deed',
+    '--row',
+    'd1',
+    '--head',
+    at('old.checkpoint'),
+    ...there,
+    '--out',
+    at('remote.json'),
+  );
+  expect(made).toMatchObject({ status: 0, stderr: '' });
+  expect(expert(at('remote.json'), '--key', at('log.key'), '--head', at('old.checkpoint'))).toMatchObject({ status: 0 });
+  expect(annals('proof', '--leaf', '99999', ...there).status).toBe(3);
+});
