@@ -7,7 +7,7 @@ import { ServiceError } from '../errors.ts';
 import type { Vector } from '../log/columns.ts';
 import type { ColumnType } from '../log/value.ts';
 import type { CompiledProject, FilterKernel, KernelCache } from './expressions/kernel-compiler.ts';
-import { SubquerySet } from './expressions/subquery-set.ts';
+import { SubquerySet } from './operators/subquery-set.ts';
 import { inputsOf, type LogicalPlan, type PlanNode } from './logical-plan.ts';
 import { AggregateOperator } from './operators/aggregate.ts';
 import { RowSink } from './operators/column-sink.ts';

@@ -7,8 +7,7 @@ import type { Dictionary } from '../../log/columns.ts';
 import type { Cell } from '../../log/value.ts';
 import type { Literal, Place } from '../statement.ts';
 import type { Bound } from './bound-expression.ts';
-import { evaluate } from './evaluate.ts';
-import type { SubquerySet } from './subquery-set.ts';
+import { type CellSet, evaluate } from './evaluate.ts';
 import { LookupField } from './lookup-table.ts';
 import { TextInterner } from './text-interner.ts';
 
@@ -57,7 +56,7 @@ export class KernelContext {
   readonly #sets = new Map<Bound, ConstantSet>();
   readonly #interners = new Map<Bound, TextInterner>();
   readonly #lookups = new Map<Bound, LookupField>();
-  readonly #subquerySets: SubquerySet[] = [];
+  readonly #subquerySets: CellSet[] = [];
 
   constructor(request: ContextRequest) {
     this.#request = request;
@@ -109,11 +108,11 @@ export class KernelContext {
   }
 
   /** The rows of a subquery behind IN; they are there before anything runs that asks for them. */
-  subquerySet(index: number): SubquerySet {
+  subquerySet(index: number): CellSet {
     return this.#subquerySets[index]!;
   }
 
-  addSubquerySet(set: SubquerySet): void {
+  addSubquerySet(set: CellSet): void {
     this.#subquerySets.push(set);
   }
 

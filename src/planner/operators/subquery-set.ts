@@ -4,9 +4,9 @@
  */
 import type { Vector } from '../../log/columns.ts';
 import type { Cell } from '../../log/value.ts';
-import type { Batch } from '../operators/operator.ts';
-import type { CellSet } from './evaluate.ts';
-import { TextInterner } from './text-interner.ts';
+import type { Batch } from './operator.ts';
+import type { CellSet } from '../expressions/evaluate.ts';
+import { TextInterner } from '../expressions/text-interner.ts';
 
 const bytesPerValue = 40;
 const smallMax = 1 << 26;
