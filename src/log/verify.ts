@@ -73,6 +73,8 @@ export function checkpointPath(logDirectory: string): string {
 }
 
 const findingsMax = 1000;
+/** Kinds that take a leaf and no position. */
+const placeless: ReadonlySet<string> = new Set(['access', 'seal', 'receipt']);
 
 interface ExpectedRoot {
   readonly size: number;
@@ -385,7 +387,7 @@ class Verification {
       this.#find(place, this.#leaf, `covers position ${position} where ${this.#position} comes next`);
     }
     if (this.#lastInstant !== null && time <= this.#lastInstant) this.#find(place, this.#leaf, 'its time does not rise');
-    const fits = kind === 'rows' ? positions > 0 : positions === (kind === 'access' || kind === 'seal' ? 0 : 1);
+    const fits = kind === 'rows' ? positions > 0 : positions === (placeless.has(kind) ? 0 : 1);
     if (!fits) this.#find(place, this.#leaf, `a ${kind} entry that covers ${positions} positions`);
     if ((kind === 'genesis') !== (this.#leaf === 0))
       this.#find(place, this.#leaf, 'the first entry, and no other, is the genesis');
