@@ -18,6 +18,7 @@ import { pointRead } from './measures/point-read.ts';
 import { proof } from './measures/proof.ts';
 import { replayVerify } from './measures/replay-verify.ts';
 import { tpch } from './measures/tpch.ts';
+import { watch } from './measures/watch.ts';
 import { Postgres } from './peers/postgres.ts';
 import { Sqlite } from './peers/sqlite.ts';
 import { clientCore, serverCore } from './processes.ts';
@@ -33,6 +34,7 @@ const measures: Readonly<Record<string, Measure>> = {
   export: exportRows,
   'branch-fork': branchFork,
   tpch,
+  watch,
 };
 
 const usage = `npm run bench -- [--quick] [--only ${Object.keys(measures).join(',')}] [--rows n] [--directory path] [--output file]`;

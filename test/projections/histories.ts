@@ -175,6 +175,14 @@ const exhibitCommands = fc
   })
   .map((link): Command => ({ kind: 'link-exhibit', ...link }));
 
+const viewCommands = fc
+  .record({
+    name: fc.constantFrom('v1', 'v2', 'Person'),
+    sql: fc.constantFrom('SELECT id FROM Person', 'SELECT COUNT(*) FROM Event'),
+    refreshSecs: fc.constantFrom(60, 5, 0),
+  })
+  .map((view): Command => ({ kind: 'create-view', ...view }));
+
 /** Names that are forked, deleted and taken again. */
 export const branches = ['dev', 'trial', 'types only'];
 
@@ -210,6 +218,7 @@ export const histories = (maxLength: number): fc.Arbitrary<Step[]> =>
         { weight: 3, arbitrary: tokenCommands },
         { weight: 4, arbitrary: branchCommands },
         { weight: 3, arbitrary: exhibitCommands },
+        { weight: 2, arbitrary: viewCommands },
       ),
     ),
     { minLength: 1, maxLength },

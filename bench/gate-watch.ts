@@ -1,0 +1,108 @@
+/**
+ * Durable one-row commits through `gate.submit` in this process while standing queries follow the type, for
+ * `measures/watch.ts`: writers who write one row, wait for it and then pause. Arguments: data directory, seconds of each
+ * loop, subscriptions. Prints one line of JSON: {commits, p50, p99, told}, milliseconds.
+ */
+import { systemClock, systemRandom } from '../src/clock.ts';
+import { loadSettings } from '../src/config.ts';
+import { untenanted } from '../src/governance/caller.ts';
+import { nodeDisk } from '../src/log/node-disk.ts';
+import type { RowBatch } from '../src/log/columns.ts';
+import { readIngest } from '../src/planner/formats/ingest-reader.ts';
+import type { WatchClient } from '../src/planner/standing/subscription.ts';
+import { Service } from '../src/service.ts';
+import { raisedLimits } from './annals-server.ts';
+import { orderJson } from './workload.ts';
+
+const [directory, seconds, subscriptions] = [process.argv[2]!, Number(process.argv[3]), Number(process.argv[4])];
+const writers = 8;
+const pauseMs = 5;
+
+const service = await Service.open({
+  settings: loadSettings({
+    env: { ...raisedLimits, SERVICE_WAL_SYNC: 'always' },
+    configPath: undefined,
+    overrides: { SERVICE_DATA_DIR: directory },
+  }),
+  disk: nodeDisk,
+  clock: systemClock,
+  random: systemRandom,
+  version: 'bench',
+  say: () => undefined,
+});
+const caller = untenanted('bench', 'operator', 'bench');
+const pool = await batches(20_000);
+let written = 0;
+
+await commit();
+let told = 0;
+// Each has a connection of its own.
+const connections = Array.from({ length: subscriptions }, () => new AbortController());
+for (let i = 0; i < subscriptions; i++) {
+  // Each commit matches a tenth of the queries.
+  const sql = `SELECT * FROM Purchase WHERE quantity % 10 = ${i % 10}`;
+  const request = { action: 'watch', purpose: 'analytics', correlationId: service.ids.next() } as const;
+  const subscription = await service.gate.invoke(caller, request, (invocation) =>
+    service.watch.register(invocation, sql, 'analytics'),
+  );
+  const client: WatchClient = {
+    renew: () => caller,
+    write: async (text) => {
+      told += text.split('event: ').length - 1;
+      return true;
+    },
+    end: () => undefined,
+    gone: connections[i]!.signal,
+  };
+  void service.watch.follow(subscription, client, { resumeAfter: null, keep: false });
+}
+await pause(500);
+
+told = 0;
+const samples: number[] = [];
+const until = performance.now() + seconds * 1000;
+await Promise.all(
+  Array.from({ length: writers }, async () => {
+    while (performance.now() < until) {
+      const began = performance.now();
+      await commit();
+      samples.push(performance.now() - began);
+      await pause(pauseMs);
+    }
+  }),
+);
+await pause(500);
+samples.sort((a, b) => a - b);
+const at = (share: number): number => samples[Math.min(samples.length - 1, Math.floor(samples.length * share))]!;
+console.log(JSON.stringify({ commits: samples.length, p50: at(0.5), p99: at(0.99), told }));
+for (const connection of connections) connection.abort();
+await service.close();
+process.exit(0);
+
+function pause(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms));
+}
+
+async function commit(): Promise<void> {
+  const rows = pool[written++ % pool.length]!;
+  const request = { action: 'ingest', purpose: 'analytics', correlationId: service.ids.next() } as const;
+  await service.gate.invoke(caller, request, (invocation) =>
+    invocation.submit({
+      kind: 'put-rows',
+      type: 'Purchase',
+      rows,
+      atomic: false,
+      createType: true,
+      provenance: { source: 'bench', method: 'ingest', confidence: 1, derivedFrom: null },
+    }),
+  );
+}
+
+async function batches(count: number): Promise<RowBatch[]> {
+  async function* source(): AsyncGenerator<Uint8Array> {
+    for (let i = 0; i < count; i++) yield Buffer.from(orderJson(i));
+  }
+  const made: RowBatch[] = [];
+  for await (const { rows } of readIngest(source(), { definition: null, batchRows: 1, batchBytes: 1 << 20 })) made.push(rows);
+  return made;
+}

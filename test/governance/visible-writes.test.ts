@@ -1,0 +1,74 @@
+/** Who is told that rows became visible, and when. */
+import { describe, expect, test } from 'vitest';
+import type { EntryDraft } from '../../src/log/entry.ts';
+import type { Appended } from '../../src/log/log-store.ts';
+import { VisibleWrites } from '../../src/governance/visible-writes.ts';
+
+function draft(type: string, path: string | null, branch = 'main', kind: 'rows' | 'removal' | 'type' = 'rows'): EntryDraft {
+  const context = { branch, tenant: null, path, principal: '', door: '', purpose: null, correlationId: '', policyDigest: '' };
+  const body = kind === 'type' ? { kind, definition: { name: type } } : { kind, type };
+  return { context, body } as unknown as EntryDraft;
+}
+
+const after = (acknowledged: Promise<unknown>): Appended =>
+  ({ entries: [], acknowledged, written: Promise.resolve() }) as unknown as Appended;
+
+async function told(
+  drafts: readonly EntryDraft[],
+  scope: { type?: string; path?: string | null; branch?: string } = {},
+): Promise<number> {
+  const tasks: (() => void)[] = [];
+  const writes = new VisibleWrites((task) => tasks.push(task));
+  let calls = 0;
+  writes.listen({ branch: 'main', type: 'T', path: 'acme', ...scope }, () => calls++);
+  writes.placed(drafts, after(Promise.resolve('synced')));
+  await Promise.resolve();
+  await Promise.resolve();
+  for (const task of tasks.splice(0)) task();
+  return calls;
+}
+
+describe('a listener is told', () => {
+  test.each<[string, EntryDraft, number]>([
+    ['its own path', draft('T', 'acme'), 1],
+    ['a path below', draft('T', 'acme/eu'), 1],
+    ['a removal', draft('T', 'acme', 'main', 'removal'), 1],
+    ['the path above', draft('T', null), 0],
+    ['a sibling that starts alike', draft('T', 'acme-evil'), 0],
+    ['another type', draft('U', 'acme'), 0],
+    ['another branch', draft('T', 'acme', 'dev'), 0],
+    ['a definition', draft('T', 'acme', 'main', 'type'), 0],
+  ])('of a write in %s: %#', async (_, written, calls) => {
+    expect(await told([written])).toBe(calls);
+  });
+
+  test('once of many writes', async () => {
+    expect(await told([draft('T', 'acme'), draft('T', 'acme/eu'), draft('T', 'acme')])).toBe(1);
+  });
+
+  test('without a path, of rows without a tenant only', async () => {
+    expect(await told([draft('T', null)], { path: null })).toBe(1);
+    expect(await told([draft('T', 'acme')], { path: null })).toBe(0);
+  });
+
+  test('after durability, in a turn of its own, never of what failed, and not after it left', async () => {
+    const tasks: (() => void)[] = [];
+    const writes = new VisibleWrites((task) => tasks.push(task));
+    const calls: string[] = [];
+    const leave = writes.listen({ branch: 'main', type: 'T', path: null }, () => calls.push('gone'));
+    writes.listen({ branch: 'main', type: 'T', path: null }, () => calls.push('stays'));
+    let acknowledge!: (value: unknown) => void;
+    writes.placed([draft('T', null)], after(new Promise((resolve) => (acknowledge = resolve))));
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(tasks.length).toBe(0);
+    acknowledge('synced');
+    await new Promise((resolve) => setImmediate(resolve));
+    expect([tasks.length, calls]).toEqual([1, []]);
+    leave();
+    for (const task of tasks.splice(0)) task();
+    expect(calls).toEqual(['stays']);
+    writes.placed([draft('T', null)], after(Promise.reject(new Error('failed'))));
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(tasks.length).toBe(0);
+  });
+});
