@@ -2,6 +2,7 @@
 import fc from 'fast-check';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { ServiceError } from '../../src/errors.ts';
+import { cellAt } from '../../src/log/vector-builder.ts';
 import type { ColumnType } from '../../src/log/value.ts';
 import type { TimeBounds } from '../../src/projections/access-paths.ts';
 import { property } from './histories.ts';
@@ -563,4 +564,38 @@ test('tokens are main’s, whichever branch their holder is on', () => {
   };
   world.store.run({ kind: 'mint-token', token }, null, 'dev');
   expect(world.store.entries.at(-1)!.context.branch).toBe('main');
+});
+
+describe('a snapshot of an earlier instant', () => {
+  const then = (branch: string, instant: bigint): unknown[] => {
+    const paths = world.store.projections.snapshotOf(instant, branch);
+    const found: unknown[] = [];
+    const scan = paths.rows.scan({ type: 'T', columns: ['value'], time: everything });
+    const type = paths.catalog.type('T')!.properties['value']!.type;
+    for (let step = scan.next(); step.done !== true; step = scan.next()) {
+      const { columns: vectors, selection, first, count } = step.value;
+      for (let k = 0; k < count; k++) found.push(cellAt(vectors[0]!, type, selection ? selection[k]! : first + k));
+    }
+    return found;
+  };
+
+  test('of a branch has its rows and its types of then, whatever either branch made of them since', () => {
+    put('main', 'a');
+    world.fork('dev', 'main', 'everything');
+    put('dev', 'b');
+    const time = world.store.time - 1n;
+    world.store.run({ kind: 'evolve-type', name: 'T', properties: { value: property('json') } }, null, 'dev');
+    world.store.run({ kind: 'evolve-type', name: 'T', properties: { value: property('number') } }, null, 'main');
+    world.store.put('T', { _pk: 'string', value: 'json' }, [{ _pk: 'a', value: '"x"' }], { branch: 'dev' });
+    expect(then('dev', time)).toEqual([0n, 1n]);
+    expect(then('main', time)).toEqual([0n]);
+  });
+
+  test('from before the fork is not the branch’s', () => {
+    put('main', 'a');
+    const time = world.store.time - 1n;
+    put('main', 'b');
+    world.fork('dev', 'main', 'everything');
+    expect(code(() => world.store.projections.snapshotOf(time, 'dev'))).toBe('REL_NOT_FOUND');
+  });
 });

@@ -131,6 +131,13 @@ describe('replies', () => {
     check('post', '/query', await world.query('SELECT a FROM T WITH PROVENANCE'));
     check('delete', '/types/{name}/{id}', await world.call('DELETE', '/types/T/1'));
     check('delete', '/types/{name}/{id}', await world.call('DELETE', '/types/T/1?hard=true'));
+    const namespace = '/v1/namespaces/{name}/branch';
+    check('post', namespace, await world.call('POST', '/v1/namespaces/dev/branch', { branch_from: 'main' }));
+    check('post', namespace, await world.call('POST', '/v1/namespaces/dev/branch', { branch_from: 'main' }));
+    check('post', '/schema/branches/{name}', await world.call('POST', '/schema/branches/types', { from: 'dev' }));
+    check('get', '/schema/branches', await world.call('GET', '/schema/branches'));
+    check('delete', '/schema/branches/{name}', await world.call('DELETE', '/schema/branches/dev'));
+    check('delete', '/schema/branches/{name}', await world.call('DELETE', '/schema/branches/dev'));
     check('get', '/audit/count', await world.call('GET', '/audit/count'));
     check('get', '/audit/entries', await world.call('GET', '/audit/entries?limit=1000'));
     for (const path of [
