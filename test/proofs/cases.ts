@@ -85,6 +85,7 @@ export class Cases {
       ['no position', { position: null, row: undefined }],
     ];
     for (const [name, change] of variants) yield { ...this.#case(name, { ...document, ...change }), head: held };
+    yield this.#case('a tree of one entry, made by hand', await this.#tiny(Buffer.alloc(16, 5), 0));
     yield this.#case('white space', document, { text: JSON.stringify(document, null, '\t') });
     yield this.#case('the key alone', document, {
       key: Buffer.from(this.#world.key.split('+').slice(2).join('+'), 'base64').subarray(1).toString('hex'),
@@ -134,6 +135,29 @@ export class Cases {
       key: given.key ?? this.#world.key,
       head: given.head === undefined || given.head === null ? null : Buffer.from(given.head),
       good: true,
+    };
+  }
+
+  /** A log of one entry of one row, with this salt, whose leaf gives itself this number: signed as if all were well. */
+  async #tiny(salt: Buffer, leafIndex: number): Promise<Document> {
+    const document = await this.#world.prove({ leaf: 13, row: this.#world.rows[13]![0]!, treeSize: 14 });
+    const { row } = document;
+    const rowHash = leafHash(Buffer.concat([salt, Buffer.from(row!['row'] as string, 'base64')]));
+    const leaf = Buffer.from(document['leaf'] as string, 'base64');
+    leaf.writeBigUInt64LE(BigInt(leafIndex), 2);
+    Buffer.from(rowHash, 'base64').copy(leaf, 62);
+    const root = leafHash(leaf);
+    const head = { size: 1, root: Buffer.from(root, 'base64') };
+    return {
+      ...document,
+      leaf_index: 0,
+      leaf: leaf.toString('base64'),
+      leaf_hash: root,
+      tree_size: 1,
+      root_hash: root,
+      inclusion_path: [],
+      checkpoint: signCheckpoint(origin, head, this.#world.signer),
+      row: { ...row, salt: salt.toString('base64'), row_hash: rowHash, rows_root: rowHash, path: [] },
     };
   }
 
@@ -265,6 +289,10 @@ export class Cases {
         if (document.branch) document.branch.fork = { ...document.consistency!, first: document.branch.fork.first - 1 };
         else document.consistency!.first += 1;
       }),
+      'a salt of another length, in a tree signed over it': async (dice) =>
+        changed(await this.#tiny(Buffer.alloc(dice.of([0, 8, 15, 17, 32]), 5), 0)),
+      'a leaf of another place, in a tree signed over it': async (dice) =>
+        changed(await this.#tiny(Buffer.alloc(16, 5), 1 + dice.below(9))),
       'growth to another size': edit((document) => void (document.consistency!.second -= 1)),
       'growth from another root': edit((document, dice) => void (document.consistency!.first_root_hash = junk(dice))),
       'a number that is none': edit((document, dice) => {

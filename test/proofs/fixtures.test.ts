@@ -11,7 +11,7 @@ const held = read('held.checkpoint');
 test.each([
   ['entry.json', null, 'entry 9 is in it: kind access, no position'],
   ['row.json', null, 'position'],
-  ['branch.json', null, 'descends from "main" below position'],
+  ['branch.json', null, 'descends from "bränch\\n" below position 159'],
   ['growth.json', held, 'it contains all 37 entries of the checkpoint that you hold, unchanged'],
 ])('%s', (name, head, says) => {
   const given = { name, proof: read(name), key, head, good: true };
