@@ -2,26 +2,37 @@
  * Distinct texts by code, in order of first appearance: a dictionary that grows while rows go by. Bytes are hashed and
  * compared where they lie, so meeting a known text allocates nothing.
  */
-import type { Dictionary } from '../../log/columns.ts';
+import type { Dictionary, Vector } from '../../log/columns.ts';
 
 const encoder = new TextEncoder();
 const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
+
+/** Rows of a block, as batches have them. */
+export interface RowRange {
+  readonly selection: Int32Array | null;
+  readonly first: number;
+  readonly count: number;
+}
+
+const rowsAtOnce = 1_024;
+const hashed = new Int32Array(rowsAtOnce);
+/** Means nothing: an outcome keeps the loads of `#touch` from being dropped. */
+export let touched = 0;
 
 export class TextInterner implements Dictionary {
   size = 0;
   #heap = new Uint8Array(1024);
   #used = 0;
   #offsets = new Uint32Array(64);
-  #hashes = new Int32Array(64);
-  /** Open addressing: code + 1, 0 is empty. */
-  #slots = new Int32Array(128);
+  /** Open addressing, four words a slot: code + 1 (0 is empty), hash, start and size in the heap: one line of the cache. */
+  #slots = new Int32Array(4 * 128);
   /** Codes of a foreign dictionary to codes of this one, + 1. */
   readonly #foreign = new Map<Dictionary, Int32Array>();
   readonly #texts: (string | undefined)[] = [];
 
   /** Memory held, for the query's ceiling. */
   get bytes(): number {
-    return this.#heap.length + this.#offsets.byteLength + this.#hashes.byteLength + this.#slots.byteLength;
+    return this.#heap.length + this.#offsets.byteLength + this.#slots.byteLength;
   }
 
   text(code: number): string {
@@ -59,6 +70,51 @@ export class TextInterner implements Dictionary {
     return this.#slots[slot] === 0 ? this.#add(source, start, end, hash, slot) : this.#slots[slot]! - 1;
   }
 
+  /**
+   * Numbers (code + 1) of the texts of a block into `out`; 0 for NULL. Hashes come first, then every place that they lead to
+   * is looked at once: those loads don't wait for each other, and what is compared afterwards is in the cache.
+   */
+  numbersOf(text: Extract<Vector, { kind: 'text' }>, rows: RowRange, out: Int32Array): void {
+    for (let from = 0; from < rows.count; from += rowsAtOnce)
+      this.#numbersOf(text, rows, from, Math.min(rows.count, from + rowsAtOnce), out);
+  }
+
+  #numbersOf(
+    { offsets, heap, nulls }: Extract<Vector, { kind: 'text' }>,
+    { selection, first }: RowRange,
+    from: number,
+    to: number,
+    out: Int32Array,
+  ): void {
+    for (let j = from; j < to; j++) {
+      const i = selection === null ? first + j : selection[j]!;
+      hashed[j - from] = hashBytes(heap, offsets[i]!, offsets[i + 1]!);
+    }
+    this.#touch(to - from);
+    for (let j = from; j < to; j++) {
+      const i = selection === null ? first + j : selection[j]!;
+      if (nulls !== null && nulls[i] === 1) {
+        out[j] = 0;
+        continue;
+      }
+      const start = offsets[i]!;
+      const end = offsets[i + 1]!;
+      const hash = hashed[j - from]!;
+      const slot = this.#find(heap, start, end, hash);
+      out[j] = this.#slots[slot] || this.#add(heap, start, end, hash, slot) + 1;
+    }
+  }
+
+  #touch(count: number): void {
+    const slots = this.#slots;
+    const heap = this.#heap;
+    const mask = slots.length - 1;
+    let met = 0;
+    for (let j = 0; j < count; j++) met ^= slots[((hashed[j]! << 2) & mask) + 2]!;
+    for (let j = 0; j < count; j++) met ^= heap[slots[((hashed[j]! << 2) & mask) + 2]!]!;
+    touched = met;
+  }
+
   /** Table from codes of `dictionary` to codes of this one, + 1; 0 where `ofForeign` was not asked yet. */
   foreign(dictionary: Dictionary): Int32Array {
     let table = this.#foreign.get(dictionary);
@@ -93,22 +149,23 @@ export class TextInterner implements Dictionary {
     return this.#heap;
   }
 
+  /** Place in `#slots` of the text, or of where it belongs. */
   #find(source: Uint8Array, start: number, end: number, hash: number): number {
-    const mask = this.#slots.length - 1;
-    let slot = hash & mask;
+    const slots = this.#slots;
+    const heap = this.#heap;
+    const mask = slots.length - 1;
+    const size = end - start;
+    let slot = (hash << 2) & mask;
     for (;;) {
-      const code = this.#slots[slot]! - 1;
-      if (code < 0) return slot;
-      if (this.#hashes[code] === hash && this.#holds(code, source, start, end)) return slot;
-      slot = (slot + 1) & mask;
+      if (slots[slot] === 0) return slot;
+      if (slots[slot + 1] === hash && slots[slot + 3] === size) {
+        const own = slots[slot + 2]!;
+        let same = 0;
+        while (same < size && heap[own + same] === source[start + same]) same++;
+        if (same === size) return slot;
+      }
+      slot = (slot + 4) & mask;
     }
-  }
-
-  #holds(code: number, source: Uint8Array, start: number, end: number): boolean {
-    const own = this.#offsets[code]!;
-    if (this.#offsets[code + 1]! - own !== end - start) return false;
-    for (let i = start; i < end; i++) if (this.#heap[own + i - start] !== source[i]) return false;
-    return true;
   }
 
   #add(source: Uint8Array, start: number, end: number, hash: number, slot: number): number {
@@ -125,33 +182,45 @@ export class TextInterner implements Dictionary {
       const offsets = new Uint32Array(this.#offsets.length * 2);
       offsets.set(this.#offsets);
       this.#offsets = offsets;
-      const hashes = new Int32Array(offsets.length);
-      hashes.set(this.#hashes);
-      this.#hashes = hashes;
     }
     this.#offsets[code + 1] = used;
-    this.#hashes[code] = hash;
     this.#slots[slot] = code + 1;
-    if (this.size * 2 > this.#slots.length) this.#rehash();
+    this.#slots[slot + 1] = hash;
+    this.#slots[slot + 2] = used - (end - start);
+    this.#slots[slot + 3] = end - start;
+    if (this.size * 8 > this.#slots.length) this.#rehash();
     return code;
   }
 
   #rehash(): void {
-    const slots = new Int32Array(this.#slots.length * 2);
+    const old = this.#slots;
+    const slots = new Int32Array(old.length * 2);
     const mask = slots.length - 1;
-    for (let code = 0; code < this.size; code++) {
-      let slot = this.#hashes[code]! & mask;
-      while (slots[slot] !== 0) slot = (slot + 1) & mask;
-      slots[slot] = code + 1;
+    for (let from = 0; from < old.length; from += 4) {
+      if (old[from] === 0) continue;
+      let slot = (old[from + 1]! << 2) & mask;
+      while (slots[slot] !== 0) slot = (slot + 4) & mask;
+      slots[slot] = old[from]!;
+      slots[slot + 1] = old[from + 1]!;
+      slots[slot + 2] = old[from + 2]!;
+      slots[slot + 3] = old[from + 3]!;
     }
     this.#slots = slots;
   }
 }
 
-/** FNV-1a with a final mix: short keys that differ in their last byte must not share low bits. */
+/** Four bytes a step, with a final mix: short keys that differ in their last byte must not share low bits. */
 export function hashBytes(source: Uint8Array, start: number, end: number): number {
-  let hash = 0x811c9dc5;
-  for (let i = start; i < end; i++) hash = Math.imul(hash ^ source[i]!, 0x01000193);
-  hash = Math.imul(hash ^ (hash >>> 15), 0x2c1b3c6d);
-  return hash ^ (hash >>> 13);
+  let hash = end - start;
+  let i = start;
+  for (; i + 4 <= end; i += 4) {
+    const word = source[i]! | (source[i + 1]! << 8) | (source[i + 2]! << 16) | (source[i + 3]! << 24);
+    hash = Math.imul(hash ^ word, 0x9e3779b1);
+    hash ^= hash >>> 15;
+  }
+  let rest = 0;
+  for (; i < end; i++) rest = (rest << 8) | source[i]!;
+  hash = Math.imul(hash ^ rest, 0x85ebca6b);
+  hash = Math.imul(hash ^ (hash >>> 13), 0x2c1b3c6d);
+  return hash ^ (hash >>> 15);
 }

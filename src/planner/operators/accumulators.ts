@@ -9,6 +9,7 @@ import { type ColumnType, compareText, I64_MAX, I64_MIN } from '../../log/value.
 import { integerOverflow, numberOverflow } from '../expressions/evaluate.ts';
 import { generated } from '../expressions/generated.ts';
 import type { AggregateCall } from '../logical-plan.ts';
+import type { CodePairs } from './group-table.ts';
 import type { Batch } from './operator.ts';
 import { PairNumbers } from './pair-numbers.ts';
 import { type ValueNumbers, valueNumbers } from './value-numbers.ts';
@@ -68,7 +69,8 @@ export interface Fragment {
 export type GroupSource =
   | { readonly kind: 'single' }
   | { readonly kind: 'groups'; readonly groups: Int32Array }
-  | { readonly kind: 'codes'; readonly table: Int32Array; readonly codes: Int32Array };
+  | { readonly kind: 'codes'; readonly table: Int32Array; readonly codes: Int32Array }
+  | ({ readonly kind: 'pairs' } & CodePairs);
 
 type Loop = (batch: Batch, source: GroupSource, fragments: readonly Fragment[], rows: Float64Array) => void;
 
@@ -82,6 +84,15 @@ export function accumulate(batch: Batch, source: GroupSource, fragments: readonl
   if (!loop) loops.set(key, (loop = loopOf(batch.selection === null, source.kind, fragments)));
   loop(batch, source, fragments, counts.counts);
 }
+
+const pairsPrologue = 'const { leftCodes, leftTable, rightCodes, rightTable, places, bits } = source;';
+
+const groupOf: Readonly<Record<GroupSource['kind'], string>> = {
+  single: '',
+  groups: 'const g = groups[j];',
+  codes: 'const g = table[codes[i]];',
+  pairs: 'const g = places[(leftTable[leftCodes[i]] << bits) | rightTable[rightCodes[i]]] - 1;',
+};
 
 function loopOf(dense: boolean, kind: GroupSource['kind'], fragments: readonly Fragment[]): Loop {
   const single = kind === 'single';
@@ -104,10 +115,11 @@ function loopOf(dense: boolean, kind: GroupSource['kind'], fragments: readonly F
     '"use strict"; const first = batch.first, count = batch.count, selection = batch.selection;',
     kind === 'groups' ? 'const groups = source.groups;' : '',
     kind === 'codes' ? 'const table = source.table, codes = source.codes;' : '',
+    kind === 'pairs' ? pairsPrologue : '',
     ...prologue,
     'for (let j = 0; j < count; j++) {',
     dense ? 'const i = first + j;' : 'const i = selection[j];',
-    kind === 'groups' ? 'const g = groups[j];' : kind === 'codes' ? 'const g = table[codes[i]];' : '',
+    groupOf[kind],
     single ? '' : 'rows[g]++;',
     ...updates,
     '}',

@@ -61,7 +61,9 @@ export class AggregateOperator implements Operator {
     if (this.#byPlace) return { kind: 'groups', groups: this.#groups.assign(batch) };
     if (this.#groupCount === 0) return { kind: 'single' };
     const codes = this.#groups.codes(batch);
-    return codes ? { kind: 'codes', ...codes } : { kind: 'groups', groups: this.#groups.assign(batch) };
+    if (codes) return { kind: 'codes', ...codes };
+    const pairs = this.#groups.codePairs(batch);
+    return pairs ? { kind: 'pairs', ...pairs } : { kind: 'groups', groups: this.#groups.assign(batch) };
   }
 
   #deliver(order: Int32Array): Batch | null {

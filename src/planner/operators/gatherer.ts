@@ -124,22 +124,24 @@ const moves: (Move | undefined)[] = [];
 /** One loop per layout; the letter is in its text, so that no two layouts share what the engine learns of a loop. */
 function move(letter: 'i' | 'f' | 'l' | 'b', nulls: boolean, absent: boolean, places: boolean): Move {
   const key = 'iflb'.indexOf(letter) * 8 + (nulls ? 4 : 0) + (absent ? 2 : 0) + (places ? 1 : 0);
-  const cell = (value: string): string =>
-    letter === 'l'
-      ? `target[2 * p] = ${value.replace('#', '2 * r')}; target[2 * p + 1] = ${value.replace('#', '2 * r + 1')};`
-      : `target[p] = ${value.replace('#', 'r')};`;
   return (moves[key] ??= generated<Move>(
     ['source', 'nulls', 'rows', 'places', 'count', 'target', 'targetNulls'],
     [
       `"use strict"; /* ${letter} */`,
       'for (let j = 0; j < count; j++) {',
       places ? 'const r = rows[j], p = places[j];' : 'const r = rows[j], p = j;',
-      absent ? `if (r < 0) { targetNulls[p] = 1; ${cell('0')} continue; }` : '',
+      absent ? `if (r < 0) { targetNulls[p] = 1; ${moveOf(letter, '0')} continue; }` : '',
       nulls ? 'targetNulls[p] = nulls[r];' : absent ? 'targetNulls[p] = 0;' : '',
-      cell('source[#]'),
+      moveOf(letter, 'source[#]'),
       '}',
     ].join('\n'),
   ));
+}
+
+/** `#` in the value is the row it comes from. */
+function moveOf(letter: string, value: string): string {
+  if (letter !== 'l') return `target[p] = ${value.replace('#', 'r')};`;
+  return `target[2 * p] = ${value.replace('#', '2 * r')}; target[2 * p + 1] = ${value.replace('#', '2 * r + 1')};`;
 }
 
 function wordsOf(values: BigInt64Array): Int32Array {

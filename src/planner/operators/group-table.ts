@@ -9,6 +9,15 @@ import type { Batch } from './operator.ts';
 import { PairNumbers } from './pair-numbers.ts';
 import { TextNumbers, type ValueNumbers, valueNumbers } from './value-numbers.ts';
 
+export interface CodePairs {
+  readonly leftCodes: Int32Array;
+  readonly leftTable: Int32Array;
+  readonly rightCodes: Int32Array;
+  readonly rightTable: Int32Array;
+  readonly places: Int32Array;
+  readonly bits: number;
+}
+
 export class GroupTable {
   readonly #columns: readonly ValueNumbers[];
   readonly #pairs: readonly PairNumbers[];
@@ -73,6 +82,28 @@ export class GroupTable {
     return column instanceof TextNumbers ? { table: column.complete(vector, batch), codes: vector.values } : null;
   }
 
+  /** The same for two such keys: their numbers side by side are a place in `places`, where the group + 1 stands. */
+  codePairs(batch: Batch): CodePairs | null {
+    const [left, right] = batch.columns;
+    const [first, second] = this.#columns;
+    if (this.#columns.length !== 2 || !(first instanceof TextNumbers) || !(second instanceof TextNumbers)) return null;
+    if (left?.kind !== 'dict' || right?.kind !== 'dict' || left.nulls !== null || right.nulls !== null) return null;
+    for (let attempt = 0; ; attempt++) {
+      const places = this.#pairs[0]!.placesFor(first.size + 1, second.size + 1);
+      if (places === null) return null;
+      const pairs: CodePairs = {
+        leftCodes: left.values,
+        leftTable: first.tableOf(left.dictionary),
+        rightCodes: right.values,
+        rightTable: second.tableOf(right.dictionary),
+        places,
+        bits: this.#pairs[0]!.bits,
+      };
+      if (attempt > 0 || isComplete(pairs, batch)) return pairs;
+      this.assign(batch);
+    }
+  }
+
   /** Every group, in order of first appearance. */
   order(): Int32Array {
     const size = this.size;
@@ -114,4 +145,17 @@ export class GroupTable {
       if (groups[j]! > most) most = groups[j]!;
     }
   }
+}
+
+/** Whether every row of the batch finds its group. Entries are above 0: only an absent one minus 1 is negative. */
+function isComplete({ leftCodes, leftTable, rightCodes, rightTable, places, bits }: CodePairs, batch: Batch): boolean {
+  const { selection, first, count } = batch;
+  let missing = 0;
+  for (let j = 0; j < count; j++) {
+    const i = selection === null ? first + j : selection[j]!;
+    const left = leftTable[leftCodes[i]!]!;
+    const right = rightTable[rightCodes[i]!]!;
+    missing |= (left - 1) | (right - 1) | (places[(left << bits) | right]! - 1);
+  }
+  return missing >= 0;
 }

@@ -8,9 +8,9 @@ export class PairNumbers {
   #slots = new Int32Array(256);
   #left = new Int32Array(128);
   #right = new Int32Array(128);
-  /** Numbers + 1 by left and right side by side, `#bits` for the right one; null once there would be too many places. */
+  /** Numbers + 1 by left and right side by side, `bits` for the right one; null once there would be too many places. */
   #places: Int32Array<ArrayBuffer> | null = new Int32Array(0);
-  #bits = 0;
+  bits = 0;
   size = 0;
 
   get bytes(): number {
@@ -19,12 +19,12 @@ export class PairNumbers {
 
   /** Replaces left[j] by the number of (left[j], right[j]); lefts are below leftSize, rights below rightSize. */
   assign(left: Int32Array, right: Int32Array, count: number, leftSize: number, rightSize: number): void {
-    const places = this.#placesFor(leftSize, rightSize);
+    const places = this.placesFor(leftSize, rightSize);
     if (places === null) {
       for (let j = 0; j < count; j++) left[j] = this.numberOf(left[j]!, right[j]!);
       return;
     }
-    const bits = this.#bits;
+    const bits = this.bits;
     for (let j = 0; j < count; j++) {
       const place = (left[j]! << bits) | right[j]!;
       const known = places[place]!;
@@ -83,19 +83,19 @@ export class PairNumbers {
   }
 
   /** The table with room for these, grown if need be; null where hashing takes over. */
-  #placesFor(leftSize: number, rightSize: number): Int32Array | null {
+  placesFor(leftSize: number, rightSize: number): Int32Array | null {
     if (this.#places === null) return null;
-    const bits = Math.max(this.#bits, 32 - Math.clz32(rightSize - 1));
+    const bits = Math.max(this.bits, 32 - Math.clz32(rightSize - 1));
     const length = leftSize * 2 ** bits;
     if (length > placesMax) {
       this.#hash();
       return null;
     }
-    if (bits > this.#bits || length > this.#places.length) {
+    if (bits > this.bits || length > this.#places.length) {
       const places = new Int32Array(Math.min(placesMax, length * 2));
       for (let index = 0; index < this.size; index++) places[(this.#left[index]! << bits) | this.#right[index]!] = index + 1;
       this.#places = places;
-      this.#bits = bits;
+      this.bits = bits;
     }
     return this.#places;
   }

@@ -62,11 +62,7 @@ export class TextNumbers implements ValueNumbers {
       return;
     }
     assert(vector.kind === 'text', 'text rests in text or dict');
-    const { offsets, heap } = vector;
-    for (let j = 0; j < count; j++) {
-      const i = selection === null ? first + j : selection[j]!;
-      out[j] = nulls !== null && nulls[i] === 1 ? 0 : interner.ofBytes(heap, offsets[i]!, offsets[i + 1]!) + 1;
-    }
+    interner.numbersOf(vector, { selection, first, count }, out);
   }
 
   find(vector: Vector, { selection, first, count }: Batch, out: Int32Array): void {
@@ -95,6 +91,11 @@ export class TextNumbers implements ValueNumbers {
       const i = selection === null ? first + j : selection[j]!;
       out[j] = nulls !== null && nulls[i] === 1 ? 0 : interner.codeOfBytes(heap, offsets[i]!, offsets[i + 1]!) + 1;
     }
+  }
+
+  /** The table from codes to numbers; 0 where the code has not come yet. */
+  tableOf(dictionary: Dictionary): Int32Array {
+    return this.#interner.foreign(dictionary);
   }
 
   /** The table from codes to numbers, with an entry for every code of the batch. */
