@@ -181,6 +181,9 @@ beforeEach(async () => {
     );
   }
   await store.submit({ kind: 'delete-rows', type: 'Person', keys: ['p3', 'p11'] });
+  const view =
+    'CREATE MATERIALIZED VIEW Totals AS SELECT person, SUM(cents) AS total FROM Purchase GROUP BY person REFRESH INCREMENTAL EVERY 60';
+  await store.run('schema', (invocation) => store.service.planner.query(invocation, { sql: view }));
   await store.run('replay', (invocation) => openExhibit(invocation, { engine: version }, { exhibit, title: 'all', sync: false }));
 });
 
@@ -238,6 +241,9 @@ const statements = [
   'SELECT p.*, o.* FROM Person p INNER JOIN Purchase o ON p.key = o.person AS OF CURRENT ORDER BY o.no, p.namespace_path LIMIT 30',
   "PURPOSE 'test' SELECT COUNT(*) AS c FROM Person",
   "SELECT * FROM Person WHERE key = 'nobody'",
+  'SELECT name, COUNT(*) AS c FROM Person GROUP BY name FACETS name, age',
+  'SELECT * FROM Totals',
+  'SELECT t.person, p.name FROM Totals t INNER JOIN Person p ON p.key = t.person AS OF CURRENT',
 ];
 
 async function linkAll(): Promise<Map<number, string>> {
@@ -342,6 +348,59 @@ test('a forged link is tampered with, or of another engine', async () => {
   // Another engine that comes to the same bytes is no difference; one that does not is named.
   expect(await store.replay(exhibit, 1)).toMatchObject({ match: true, reason: null });
   expect(await store.replay(exhibit, forged)).toMatchObject({ match: false, reason: 'engine_version_changed' });
+});
+
+test('a branch: what it read from its source, and what it wrote; once it is gone, that it can not be read', async () => {
+  const dev = { branch: 'dev' };
+  await store.run('fork', (invocation) =>
+    invocation.submit({ kind: 'fork-branch', name: 'dev', source: 'main', shares: 'everything' }),
+  );
+  await store.put(
+    'Person',
+    [
+      { key: 'p1', name: 'on the branch' },
+      { key: 'q1', name: 'new' },
+    ],
+    dev,
+  );
+  const sql = 'SELECT key, name, system_from FROM Person AS OF CURRENT';
+  const onDev = await store.link(exhibit, { sql }, dev);
+  const onMain = await store.link(exhibit, { sql });
+  expect(onDev.rowCount).toBe(onMain.rowCount! + 1);
+  await store.evolve('Person', { age: 'json', other: 'string' });
+  await store.put('Person', [{ key: 'p1', name: 'main again' }]);
+  await store.submit({ kind: 'evolve-type', name: 'Person', properties: { score: property('json') } }, dev);
+  await store.put('Person', [{ key: 'p1', name: 'branch again', score: { a: 1 } }], dev);
+  for (const { link } of [onDev, onMain]) expect(await store.replay(exhibit, link.link)).toMatchObject({ match: true });
+  await store.service.close();
+  await store.open();
+  for (const { link } of [onDev, onMain]) expect(await store.replay(exhibit, link.link)).toMatchObject({ match: true });
+  await store.run('fork', (invocation) => invocation.submit({ kind: 'delete-branch', name: 'dev' }));
+  expect(await store.replay(exhibit, onDev.link.link)).toMatchObject({
+    match: false,
+    reason: 'missing_segment',
+    derived_seal: null,
+  });
+  expect(await store.replay(exhibit, onMain.link.link)).toMatchObject({ match: true });
+  // A branch of the same name is another branch.
+  await store.run('fork', (invocation) =>
+    invocation.submit({ kind: 'fork-branch', name: 'dev', source: 'main', shares: 'everything' }),
+  );
+  expect(await store.replay(exhibit, onDev.link.link)).toMatchObject({ match: false, reason: 'missing_segment' });
+});
+
+test('what reads lookup tables is refused behind a view too', async () => {
+  const view =
+    'CREATE MATERIALIZED VIEW Named AS SELECT LOOKUP people(key) -> name AS n FROM Person REFRESH INCREMENTAL EVERY 60';
+  await store.run('schema', (invocation) =>
+    invocation.submit({
+      kind: 'create-view',
+      name: 'Named',
+      sql: view.slice(view.indexOf('SELECT'), view.indexOf(' REFRESH')),
+      refreshSecs: 60,
+    }),
+  );
+  await expect(store.link(exhibit, { sql: 'SELECT * FROM Named' })).rejects.toMatchObject({ code: 'REL_UNPROCESSABLE' });
 });
 
 test('now() is the clock of then', async () => {
