@@ -477,7 +477,7 @@ export class KernelCode extends KernelWriter {
     const member = value ? (value.rep === 'big' ? 'hasInteger' : 'hasNumber') : bytes ? 'hasBytes' : 'hasText';
     const test = `${set}.${member}(${value ? value.code : (bytes ?? string)})`;
     const found = this.temporary(ok === null ? test : `${ok} ? ${test} : false`);
-    return { isTrue: both(ok, found), isFalse: `(${empty} | ${both(ok, `(!${found} & !${set}.hasNull)`)})` };
+    return { isTrue: both(ok, found), isFalse: `(${empty} | ${both(ok, `(!${found} & (${set}.hasNull ? 0 : 1))`)})` };
   }
 
   #like(bound: Extract<Bound, { kind: 'like' }>): Rails {

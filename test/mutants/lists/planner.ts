@@ -48,7 +48,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'planner: low halves of 64-bit integers compare as signed',
-    file: compiler,
+    file: 'src/planner/expressions/kernel-text.ts',
     find: '${left.low} >>> 0 ${op} ${right.low} >>> 0',
     replace: '${left.low} ${op} ${right.low}',
     killedBy: byAnswers,
@@ -76,7 +76,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'planner: a block that needs bigints is skipped',
-    file: filter,
+    file: 'src/planner/operators/predicate.ts',
     find: 'return this.#run(batch);\n    }',
     replace: 'return 0;\n    }',
     killedBy: byKernels,
@@ -196,15 +196,15 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'planner: a query never gives way',
     file: executor,
-    find: 'await scheduler.yield();',
+    find: 'await this.#options.scheduler.yield();',
     replace: '',
     killedBy: byLimits,
   },
   {
     name: 'planner: nobody notices that the caller has gone',
     file: executor,
-    find: 'await scheduler.yield();\n      checkSignal(signal);',
-    replace: 'await scheduler.yield();',
+    find: 'await this.#options.scheduler.yield();\n    checkSignal(this.#request.signal);',
+    replace: 'await this.#options.scheduler.yield();',
     killedBy: byLimits,
   },
   {
@@ -224,7 +224,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'planner: a plan outlives the types that it was made for',
     file: planner,
-    find: '\\0${snapshot.catalog.ontologyVersion}',
+    find: '${catalog.ontologyVersion}\\0',
     replace: '',
     killedBy: byAnswers,
   },
@@ -253,15 +253,15 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'planner: HAVING on a result is tested on rows',
     file: pushDown,
-    find: 'columns.every((index) => index < aggregate.groups)',
-    replace: 'columns.every((index) => index <= aggregate.groups)',
+    find: 'within(each, 0, node.groups)',
+    replace: 'within(each, 0, node.groups + 1)',
     killedBy: [...byPlans, ...byPasses],
   },
   {
     name: 'planner: constants of one type share a parameter',
     file: simplify,
-    find: '`${bound.as} ${bound.slot}`',
-    replace: '`${bound.as} ${JSON.stringify(bound.type)}`',
+    find: 'let index = known[bound.as].get(bound.slot);',
+    replace: 'let index = [...known[bound.as].values()][0];',
     killedBy: byAnswers,
   },
 ];

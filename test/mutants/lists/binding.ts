@@ -1,0 +1,148 @@
+/** Mistakes in questions over several tables: names, joins, sets, recursion, and the passes over trees. */
+import type { Mutant } from '../mutant.ts';
+
+const pushDown = 'src/planner/passes/push-down-filters.ts';
+const keys = 'src/planner/passes/find-join-keys.ts';
+const prune = 'src/planner/passes/prune-columns.ts';
+const simplify = 'src/planner/passes/simplify-expressions.ts';
+const scope = 'src/planner/binding/scope.ts';
+const queries = 'src/planner/binding/query-binder.ts';
+const sets = 'src/planner/binding/set-operations.ts';
+const recursive = 'src/planner/operators/recursive.ts';
+const kept = 'src/planner/operators/kept-rows.ts';
+const executor = 'src/planner/executor.ts';
+const code = 'src/planner/expressions/kernel-code.ts';
+
+const byPasses = ['test/planner/passes/passes.test.ts'];
+const byQueries = ['test/planner/queries.test.ts'];
+const byPlans = ['test/planner/plans.test.ts'];
+const byTables = ['test/planner/sql-many-tables.test.ts'];
+
+export const mutants: readonly Mutant[] = [
+  {
+    name: 'binding: a condition on the unkept side of an outer join goes below it',
+    file: pushDown,
+    find: "if (side === 'left' && !keepsRight) toLeft.push(each);",
+    replace: "if (side === 'left') toLeft.push(each);",
+    killedBy: byPasses,
+  },
+  {
+    name: 'binding: what ON says of the kept side drops its rows',
+    file: pushDown,
+    find: "if (side === 'left' && !keepsLeft) toLeft.push(each);",
+    replace: "if (side === 'left') toLeft.push(each);",
+    killedBy: byPasses,
+  },
+  {
+    name: 'binding: a condition above LIMIT goes below it',
+    file: pushDown,
+    find: 'return node.limit === null ? withInput(node, pushed(node.input, conditions)) : stay(node, conditions);',
+    replace: 'return withInput(node, pushed(node.input, conditions));',
+    killedBy: [...byPlans, ...byPasses],
+  },
+  {
+    name: 'binding: the column of the right side is that of the left',
+    file: pushDown,
+    find: 'index: column.index - width }));',
+    replace: 'index: Math.max(0, column.index - width - 1) }));',
+    killedBy: byPasses,
+  },
+  {
+    name: 'binding: an index alone decides between integers and numbers',
+    file: keys,
+    find: 'if (!pair || pair.left.type !== pair.right.type) residual.push(conjunct);',
+    replace: 'if (!pair) residual.push(conjunct);',
+    killedBy: [...byTables, ...byPlans],
+  },
+  {
+    name: 'binding: an equality within one side becomes a key',
+    file: keys,
+    find: "if (sides[0] === 'left' && sides[1] === 'right') return { left, right };",
+    replace: "if (sides[0] === 'left') return { left, right };",
+    killedBy: byPasses,
+  },
+  {
+    name: 'binding: a join drops the columns that only its condition reads',
+    file: prune,
+    find: 'const used = node.residual ? columnsIn(node.residual, new Set(needed)) : needed;',
+    replace: 'const used = needed;',
+    killedBy: byPasses,
+  },
+  {
+    name: 'binding: AND of equalities becomes a list',
+    file: simplify,
+    find: "return bound.kind === 'or' ? withLists(operands) : { ...bound, operands };",
+    replace: 'return withLists(operands);',
+    killedBy: byPasses,
+  },
+  {
+    name: 'binding: of two columns of one name the first is taken',
+    file: scope,
+    find: 'if (found && another) {',
+    replace: 'if (found && another && qualifier !== null) {',
+    killedBy: byQueries,
+  },
+  {
+    name: 'binding: a recursion behind IN reads its own last round',
+    file: queries,
+    find: 'names.map(outsideRecursion)',
+    replace: 'names',
+    killedBy: byQueries,
+  },
+  {
+    name: 'binding: a union takes integers for numbers without a look',
+    file: sets,
+    find: "{ kind: 'to-number', operand: column, type: 'number' }",
+    replace: "{ ...column, type: 'number' }",
+    killedBy: [...byQueries, ...byTables],
+  },
+  {
+    name: 'binding: NULL is unknown even in an empty set',
+    file: code,
+    find: "if (ok === '0') return { isTrue: '0', isFalse: empty };",
+    replace: "if (ok === '0') return never;",
+    killedBy: byPasses,
+  },
+  {
+    name: 'binding: a NULL among the rows of a subquery is forgotten',
+    file: code,
+    find: '(${set}.hasNull ? 0 : 1)',
+    replace: '1',
+    killedBy: byQueries,
+  },
+  {
+    name: 'binding: a recursion has no end',
+    file: recursive,
+    find: 'if (++this.#rounds > roundsMax) {',
+    replace: 'if (++this.#rounds < 0) {',
+    killedBy: byQueries,
+  },
+  {
+    name: 'binding: the step of a recursion goes over all rows again',
+    file: recursive,
+    find: 'this.#added = this.#sink();\n    this.#current',
+    replace: 'this.#current',
+    killedBy: byQueries,
+  },
+  {
+    name: 'binding: the last round of a recursion is kept for the next',
+    file: executor,
+    find: 'if (rounds && !readsWorking(node, rounds.table)) {',
+    replace: 'if (rounds) {',
+    killedBy: byQueries,
+  },
+  {
+    name: 'binding: rows that are kept come once',
+    file: kept,
+    find: 'let first = 0;',
+    replace: 'let first = rows;',
+    killedBy: byQueries,
+  },
+  {
+    name: 'binding: a subquery begins behind the cursor of its statement',
+    file: executor,
+    find: 'const whole = { ...execution, after: null };',
+    replace: 'const whole = execution;',
+    killedBy: byTables,
+  },
+];
