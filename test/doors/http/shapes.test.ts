@@ -23,7 +23,7 @@ let world: StoreWorld;
 let components: Readonly<Record<string, Schema>>;
 let paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>;
 beforeAll(async () => {
-  world = await StoreWorld.open();
+  world = await StoreWorld.open({}, { lookupFiles: { read: async () => Buffer.from('k,v\n1,a\n') } });
   const { json } = await world.call('GET', '/openapi.json');
   components = (json['components'] as { schemas: Record<string, Schema> }).schemas;
   paths = json['paths'] as typeof paths;
@@ -131,6 +131,13 @@ describe('replies', () => {
     check('post', '/query', await world.query('SELECT a FROM T WITH PROVENANCE'));
     check('delete', '/types/{name}/{id}', await world.call('DELETE', '/types/T/1'));
     check('delete', '/types/{name}/{id}', await world.call('DELETE', '/types/T/1?hard=true'));
+    for (const key of ['k', 'none']) {
+      const body = { name: 'codes', path: 'codes.csv', key, fields: ['v'], refresh_minutes: 5 };
+      check('post', '/lookup/register', await world.call('POST', '/lookup/register', body));
+    }
+    check('get', '/lookup', await world.call('GET', '/lookup'));
+    // A stream has no shape; its refusals have.
+    check('get', '/watch/stream', await world.call('GET', '/watch/stream'));
     const namespace = '/v1/namespaces/{name}/branch';
     check('post', namespace, await world.call('POST', '/v1/namespaces/dev/branch', { branch_from: 'main' }));
     check('post', namespace, await world.call('POST', '/v1/namespaces/dev/branch', { branch_from: 'main' }));
