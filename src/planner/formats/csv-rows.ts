@@ -4,134 +4,239 @@
  * for what they look like gets every cell back. Integers and instants are their digits; json and vectors are JSON.
  */
 import type { Dictionary, Vector } from '../../log/columns.ts';
-import type { ColumnType } from '../../log/value.ts';
-import type { Answer, OutputBatch } from '../planner-contract.ts';
+import type { Answer, OutputBatch, OutputColumn } from '../planner-contract.ts';
 import { ByteWriter } from './byte-writer.ts';
+import { putField, putI64, putInteger, putNumber, putQuotedField } from './cell-text.ts';
 import { EncodedDictionary } from './encoded-dictionary.ts';
 
 type Rows = Pick<Answer, 'columns' | 'batches'>;
 
 /** Pieces of about `chunkBytes`, each made when it is asked for. */
-export function* writeCsvChunks(rows: Rows, chunkBytes = 128 * 1024): Generator<Buffer, void> {
-  const writer = new ByteWriter(chunkBytes + 16_384);
-  rows.columns.forEach(({ name }, i) => {
-    if (i > 0) writer.byte(comma);
-    // Bare at the start of a file it would be taken for a byte order mark.
-    const bytes = encoder.encode(name);
-    if (name.startsWith('\ufeff')) writer.quotedField(bytes, 0, bytes.length);
-    else writer.field(bytes, 0, bytes.length);
-  });
-  writer.raw(lineEnd);
-  const columns = rows.columns.map(({ type }) => new CsvColumn(type));
+export function* writeCsvChunks(rows: Rows, chunkBytes = 128 * 1024): Generator<Uint8Array, void> {
+  const columns = rows.columns.map((column) => new CsvColumn(column));
+  const piece = new CsvPiece(columns, chunkBytes);
+  piece.header(rows.columns.map(({ name }) => name));
   for (const batch of rows.batches) {
     columns.forEach((column, i) => column.open(batch.columns[i]!));
     for (let i = 0; i < batch.count; ) {
-      i = writeRows(writer, columns, batch, i, chunkBytes);
-      if (writer.length >= chunkBytes) yield writer.take();
+      i = piece.rows(batch, i);
+      if (piece.length >= chunkBytes) yield piece.take();
     }
   }
-  if (writer.length > 0) yield writer.take();
+  if (piece.length > 0) yield piece.take();
 }
 
-/** Writes rows from `from` on until the piece is full; the row to go on with. */
-function writeRows(
-  writer: ByteWriter,
-  columns: readonly CsvColumn[],
-  batch: OutputBatch,
-  from: number,
-  chunkBytes: number,
-): number {
-  const { selection, first, count } = batch;
-  let i = from;
-  for (; i < count && writer.length < chunkBytes; i++) {
-    const row = selection === null ? first + i : selection[i]!;
-    for (let c = 0; c < columns.length; c++) {
-      if (c > 0) writer.byte(comma);
-      columns[c]!.write(writer, row);
-    }
-    writer.raw(lineEnd);
+class CsvPiece {
+  length = 0;
+  readonly #columns: readonly CsvColumn[];
+  readonly #chunkBytes: number;
+  #bytes: Uint8Array;
+
+  constructor(columns: readonly CsvColumn[], chunkBytes: number) {
+    this.#columns = columns;
+    this.#chunkBytes = chunkBytes;
+    this.#bytes = new Uint8Array(chunkBytes + slackBytes);
   }
-  return i;
+
+  take(): Uint8Array {
+    const taken = this.#bytes.subarray(0, this.length);
+    this.#bytes = new Uint8Array(this.#chunkBytes + slackBytes);
+    this.length = 0;
+    return taken;
+  }
+
+  header(names: readonly string[]): void {
+    names.forEach((name, i) => {
+      const source = encoder.encode(name);
+      const bytes = this.#grown(this.#bytes, this.length, source.length * 2 + cellBytes);
+      let at = this.length;
+      if (i > 0) bytes[at++] = comma;
+      // Bare at the start of a file it would be taken for a byte order mark.
+      const put = name.startsWith('\ufeff') ? putQuotedField : putField;
+      this.length = put(bytes, at, source, 0, source.length);
+    });
+    const bytes = this.#grown(this.#bytes, this.length, cellBytes);
+    bytes[this.length++] = 0x0d;
+    bytes[this.length++] = 0x0a;
+  }
+
+  /** Writes rows from `from` on until the piece is full; the row to go on with. */
+  rows({ selection, first, count }: OutputBatch, from: number): number {
+    const columns = this.#columns;
+    const width = columns.length;
+    let bytes = this.#bytes;
+    let at = this.length;
+    let i = from;
+    for (; i < count && at < this.#chunkBytes; i++) {
+      const row = selection === null ? first + i : selection[i]!;
+      for (let c = 0; c < width; c++) {
+        const column = columns[c]!;
+        if (at + cellBytes > bytes.length) bytes = this.#grown(bytes, at, cellBytes);
+        if (c > 0) bytes[at++] = comma;
+        if (column.nulls !== null && column.nulls[row] === 1) continue;
+        switch (column.layout) {
+          case layout.null:
+            break;
+          case layout.i32:
+            at = putInteger(bytes, at, column.integers[row]!);
+            break;
+          case layout.whole:
+            // An integer column has no minus zero.
+            at = putInteger(bytes, at, column.numbers[row]! + 0);
+            break;
+          case layout.number: {
+            // No question gives infinities or NaN; CSV has no word for them.
+            const value = column.numbers[row]!;
+            if (Number.isFinite(value)) at = putNumber(bytes, at, value);
+            break;
+          }
+          case layout.i64: {
+            const { halves } = column;
+            at = putI64(bytes, at, halves[row * 2 + 1]!, halves[row * 2]! >>> 0);
+            break;
+          }
+          case layout.boolean: {
+            const word = column.flags[row] === 1 ? trueText : falseText;
+            for (let k = 0; k < word.length; k++) bytes[at++] = word[k]!;
+            break;
+          }
+          case layout.text: {
+            const start = column.offsets[row]!;
+            const end = column.offsets[row + 1]!;
+            const room = (end - start) * 2 + cellBytes;
+            if (at + room > bytes.length) bytes = this.#grown(bytes, at, room);
+            at = putField(bytes, at, column.heap, start, end);
+            break;
+          }
+          case layout.codes: {
+            const entries = column.entries!;
+            const code = column.codes[row]!;
+            if (code >= entries.ends.length || entries.ends[code] === 0) entries.add(code);
+            const start = entries.starts[code]!;
+            const size = entries.ends[code]! - start;
+            const { heap } = entries;
+            if (at + size + cellBytes > bytes.length) bytes = this.#grown(bytes, at, size + cellBytes);
+            if (size > 64) bytes.set(heap.subarray(start, start + size), at);
+            else for (let k = 0; k < size; k++) bytes[at + k] = heap[start + k]!;
+            at += size;
+            break;
+          }
+          case layout.floats: {
+            const text = column.vectorText(row);
+            if (at + text.length + cellBytes > bytes.length) bytes = this.#grown(bytes, at, text.length + cellBytes);
+            bytes.set(text, at);
+            at += text.length;
+          }
+        }
+      }
+      if (at + cellBytes > bytes.length) bytes = this.#grown(bytes, at, cellBytes);
+      bytes[at++] = 0x0d;
+      bytes[at++] = 0x0a;
+    }
+    this.length = at;
+    return i;
+  }
+
+  /** Bytes with room for `size` more behind `used`. */
+  #grown(bytes: Uint8Array, used: number, size: number): Uint8Array {
+    if (used + size <= bytes.length) return bytes;
+    const larger = new Uint8Array(Math.max(bytes.length * 2, used + size));
+    larger.set(bytes.subarray(0, used));
+    this.#bytes = larger;
+    return larger;
+  }
 }
 
-/** One column through the batches of an answer. */
+/** How the cells of a column lie in the batch at hand: a number, since every cell asks. */
+const layout = { null: 0, i32: 1, whole: 2, number: 3, i64: 4, boolean: 5, text: 6, codes: 7, floats: 8 } as const;
+
+/** One column through the batches of an answer; which arrays count follows from `layout`. */
 class CsvColumn {
-  readonly #type: ColumnType;
+  layout: number = layout.null;
+  nulls: Uint8Array | null = null;
+  integers: Int32Array = new Int32Array(0);
+  numbers: Float64Array = new Float64Array(0);
+  /** Of 64-bit integers, low before high: reading a bigint would make an object. */
+  halves: Int32Array = new Int32Array(0);
+  flags: Uint8Array = new Uint8Array(0);
+  offsets: Uint32Array = new Uint32Array(0);
+  heap: Uint8Array = new Uint8Array(0);
+  codes: Int32Array = new Int32Array(0);
+  entries: EncodedDictionary | null = null;
+  readonly #column: OutputColumn;
   readonly #dictionaries = new Map<Dictionary, EncodedDictionary>();
-  #vector: Vector = { kind: 'null' };
-  #entries: EncodedDictionary | null = null;
-  #halves: Int32Array = new Int32Array(0);
+  #floats: Extract<Vector, { kind: 'vec' }> | null = null;
 
-  constructor(type: ColumnType) {
-    this.#type = type;
+  constructor(column: OutputColumn) {
+    this.#column = column;
   }
 
   open(vector: Vector): void {
-    this.#vector = vector;
-    if (vector.kind === 'dict') {
-      this.#entries = this.#dictionaries.get(vector.dictionary) ?? new EncodedDictionary(vector.dictionary, encodeField);
-      this.#dictionaries.set(vector.dictionary, this.#entries);
-    } else if (vector.kind === 'i64') {
-      const { buffer, byteOffset, length } = vector.values;
-      this.#halves = new Int32Array(buffer, byteOffset, length * 2);
-    }
-  }
-
-  write(writer: ByteWriter, row: number): void {
-    const vector = this.#vector;
-    if (vector.kind === 'null' || (vector.nulls !== null && vector.nulls[row] === 1)) return;
+    this.nulls = vector.kind === 'null' ? null : vector.nulls;
+    const number = this.#column.type === 'number';
     switch (vector.kind) {
+      case 'null':
+        this.layout = layout.null;
+        return;
       case 'i32':
-        return writer.integer(vector.values[row]!);
-      case 'f64': {
-        const value = vector.values[row]!;
-        // An integer column has no minus zero.
-        if (this.#type !== 'number') return writer.integer(value + 0);
-        return writeNumber(writer, value);
-      }
+        this.layout = layout.i32;
+        this.integers = vector.values;
+        return;
+      case 'f64':
+        this.layout = number ? layout.number : layout.whole;
+        this.numbers = vector.values;
+        return;
       case 'i64':
-        // 32-bit halves, low before high: reading a bigint would make an object.
-        if (this.#type === 'number') return writeNumber(writer, Number(vector.values[row]!));
-        return writer.i64(this.#halves[row * 2 + 1]!, this.#halves[row * 2]! >>> 0);
+        this.layout = number ? layout.number : layout.i64;
+        if (number) this.numbers = Float64Array.from(vector.values, Number);
+        else this.halves = new Int32Array(vector.values.buffer, vector.values.byteOffset, vector.values.length * 2);
+        return;
       case 'bool':
-        return writer.raw(vector.values[row] === 1 ? trueText : falseText);
+        this.layout = layout.boolean;
+        this.flags = vector.values;
+        return;
       case 'text':
-        return writer.field(vector.heap, vector.offsets[row]!, vector.offsets[row + 1]!);
-      case 'dict': {
-        const entries = this.#entries!;
-        const code = vector.values[row]!;
-        if (code >= entries.ends.length || entries.ends[code] === 0) entries.add(code);
-        return writer.copy(entries.heap, entries.starts[code]!, entries.ends[code]!);
-      }
-      case 'vec': {
-        const { values, dims } = vector;
-        writer.raw(vectorStart);
-        for (let i = 0; i < dims; i++) {
-          if (i > 0) writer.byte(comma);
-          writer.float(values[row * dims + i]!);
-        }
-        return writer.raw(vectorEnd);
-      }
+        this.layout = layout.text;
+        ({ offsets: this.offsets, heap: this.heap } = vector);
+        return;
+      case 'dict':
+        this.layout = layout.codes;
+        this.codes = vector.values;
+        this.entries = this.#dictionaries.get(vector.dictionary) ?? new EncodedDictionary(vector.dictionary, encodeField);
+        this.#dictionaries.set(vector.dictionary, this.entries);
+        return;
+      case 'vec':
+        this.layout = layout.floats;
+        this.#floats = vector;
     }
   }
-}
 
-/** No question gives infinities or NaN; JSON and CSV have no word for them. */
-function writeNumber(writer: ByteWriter, value: number): void {
-  if (Number.isFinite(value)) writer.number(value);
+  /** A vector as a quoted field. */
+  vectorText(row: number): Uint8Array {
+    const { values, dims } = this.#floats!;
+    const writer = new ByteWriter(dims * 12 + 4);
+    writer.byte(0x22);
+    writer.byte(0x5b);
+    for (let i = 0; i < dims; i++) {
+      if (i > 0) writer.byte(comma);
+      writer.float(values[row * dims + i]!);
+    }
+    writer.byte(0x5d);
+    writer.byte(0x22);
+    return writer.take();
+  }
 }
 
 function encodeField(text: string): Uint8Array {
-  const bytes = encoder.encode(text);
-  const writer = new ByteWriter(bytes.length * 2 + 2);
-  writer.field(bytes, 0, bytes.length);
-  return writer.take();
+  const source = encoder.encode(text);
+  const bytes = new Uint8Array(source.length * 2 + 2);
+  return bytes.subarray(0, putField(bytes, 0, source, 0, source.length));
 }
 
+/** Room for a comma, the longest number and the end of a line. */
+const cellBytes = 40;
+const slackBytes = 8_192;
 const comma = 0x2c;
 const encoder = new TextEncoder();
-const lineEnd = encoder.encode('\r\n');
 const trueText = encoder.encode('true');
 const falseText = encoder.encode('false');
-const vectorStart = encoder.encode('"[');
-const vectorEnd = encoder.encode(']"');
