@@ -1,94 +1,15 @@
 /** Branches: what each of them reads after any history, against lists of versions that are copied at a fork; then rule by rule. */
 import fc from 'fast-check';
 import { beforeEach, describe, expect, test } from 'vitest';
-import { ServiceError } from '../../src/errors.ts';
-import { cellAt } from '../../src/log/vector-builder.ts';
-import type { ColumnType } from '../../src/log/value.ts';
 import type { TimeBounds } from '../../src/projections/access-paths.ts';
-import { property } from './histories.ts';
+import { code, everything, World } from './branch-world.ts';
 import { Model, type ModelVersion, systemTo } from './model.ts';
 import { type PlainRow, START, Store } from './store.ts';
 
 const paths = [null, 'acme', 'acme/eu'];
 const keys = ['a', 'b'];
 const names = ['main', 'dev', 'trial', 'try'];
-const columns = { _pk: 'string', value: 'integer', valid_from: 'timestamp', valid_to: 'timestamp' } as const;
 const shown = ['_pk', 'namespace_path', 'value', 'valid_from', 'valid_to', 'system_from', 'system_to'];
-const everything: TimeBounds = { system: 'all', valid: 'all' };
-
-/** A branch as a list of its own: copied from its source's when it was forked. */
-interface Life {
-  readonly model: Model;
-  readonly source: Life | null;
-  readonly fork: number;
-}
-
-class World {
-  readonly store = withGenesis(new Store());
-  readonly standing = new Map<string, Life>([['main', { model: new Model(), source: null, fork: 0 }]]);
-  readonly #lives: Life[] = [this.standing.get('main')!];
-  #value = 0n;
-
-  constructor() {
-    const properties = { value: property('integer') };
-    this.store.run({ kind: 'register-type', name: 'T', properties, primaryKey: null, graphTriggers: [] });
-  }
-
-  put(branch: string, path: string | null, rows: readonly { key: string; from: bigint | null; to: bigint | null }[]): void {
-    const { position, time } = this.store;
-    const valued = rows.map((row) => ({ ...row, value: this.#value++ }));
-    const sent = valued.map(({ key, value, from, to }) => ({ _pk: key, value, valid_from: from, valid_to: to }));
-    this.store.put('T', columns, sent, { path, branch });
-    this.standing.get(branch)!.model.put(path, valued, position, time);
-  }
-
-  end(branch: string, path: string | null, ended: readonly string[]): void {
-    const { position, time } = this.store;
-    this.store.run({ kind: 'delete-rows', type: 'T', keys: ended }, path, branch);
-    this.standing.get(branch)!.model.end(path, ended, position, time);
-  }
-
-  /** Reaches every branch that was ever forked from this one, by whatever they inherited of it. */
-  remove(branch: string, path: string | null, removed: readonly string[]): void {
-    this.store.run({ kind: 'remove-rows', type: 'T', keys: removed }, path, branch);
-    const life = this.standing.get(branch)!;
-    const gone = new Set(
-      life.model.versions
-        .filter((version) => version.path === path && removed.includes(version.key))
-        .map((each) => each.position),
-    );
-    for (const other of this.#lives) {
-      if (!descends(other, life)) continue;
-      const kept = other.model.versions.filter(({ position }) => !gone.has(position));
-      other.model.versions.splice(0, other.model.versions.length, ...kept);
-    }
-  }
-
-  fork(name: string, source: string, shares: 'everything' | 'ontology'): void {
-    const { position } = this.store;
-    this.store.run({ kind: 'fork-branch', name, source, shares });
-    const model = new Model();
-    const from = this.standing.get(source)!;
-    if (shares === 'everything') model.versions.push(...from.model.versions.map((version) => ({ ...version })));
-    const life = { model, source: shares === 'everything' ? from : null, fork: position };
-    this.standing.set(name, life);
-    this.#lives.push(life);
-  }
-
-  drop(name: string): void {
-    this.store.run({ kind: 'delete-branch', name });
-    this.standing.delete(name);
-  }
-}
-
-function withGenesis(store: Store): Store {
-  store.append({ kind: 'genesis', logId: 'log-1', origin: 'test/log', engineVersion: 'test' });
-  return store;
-}
-
-function descends(life: Life | null, from: Life): boolean {
-  return life !== null && (life === from || descends(life.source, from));
-}
 
 function plainOf(version: ModelVersion, basis: number): PlainRow {
   return {
@@ -262,24 +183,9 @@ beforeEach(() => {
   world = new World();
 });
 
-const put = (branch: string, ...wanted: readonly string[]): void =>
-  world.put(
-    branch,
-    null,
-    wanted.map((key) => ({ key, from: null, to: null })),
-  );
-const values = (branch: string, time: TimeBounds = everything): unknown[] =>
-  world.store.read('T', ['_pk', 'value'], { time }, world.store.position, branch).map((each) => `${each['_pk']}${each['value']}`);
-const live = (branch: string): unknown[] => values(branch, { system: world.store.time, valid: 'all' });
-const code = (work: () => unknown): string => {
-  try {
-    work();
-  } catch (error) {
-    if (error instanceof ServiceError) return error.code;
-    throw error;
-  }
-  return 'nothing was refused';
-};
+const put = (branch: string, ...wanted: readonly string[]): void => world.plainly(branch, ...wanted);
+const values = (branch: string): string[] => world.values(branch);
+const live = (branch: string): string[] => world.live(branch);
 const fork = (name: string, source = 'main', shares: 'everything' | 'ontology' = 'everything'): unknown =>
   world.store.run({ kind: 'fork-branch', name, source, shares }, 'acme');
 
@@ -450,105 +356,6 @@ test('what the source closed after the fork is open on the branch, whatever it c
   expect(own.map((version) => version['system_to'] === own[3]!['system_from'])).toEqual([true, true, true, false]);
 });
 
-describe('types of branches', () => {
-  const evolve = (branch: string, column: string, type: ColumnType): unknown =>
-    world.store.run({ kind: 'evolve-type', name: 'T', properties: { [column]: property(type) } }, null, branch);
-  const typeOf = (branch: string, column: string): string | undefined =>
-    world.store.snapshot(world.store.position, branch).catalog.type('T')!.properties[column]?.type;
-  const cells = (branch: string, column: string): unknown[] =>
-    world.store.read('T', [column], {}, world.store.position, branch).map((each) => each[column]);
-
-  test('go their own ways, each with an ontology version of its own', () => {
-    fork('dev');
-    evolve('dev', 'more', 'string');
-    evolve('dev', 'yet', 'string');
-    evolve('main', 'other', 'boolean');
-    expect([typeOf('dev', 'more'), typeOf('main', 'more'), typeOf('dev', 'other')]).toEqual(['string', undefined, undefined]);
-    const version = (branch: string): number => world.store.snapshot(world.store.position, branch).catalog.ontologyVersion;
-    expect([version('main'), version('dev')]).toEqual([2, 3]);
-  });
-
-  test.each<[ColumnType, unknown[]]>([
-    ['number', [0, 1, 2]],
-    ['json', ['0', '1', '2']],
-  ])('a column that a branch widened to %s reads so, inherited rows too, and the source as before', (type, expected) => {
-    put('main', 'a', 'b');
-    world.fork('dev', 'main', 'everything');
-    evolve('dev', 'value', type);
-    world.store.put('T', { _pk: 'string', value: type }, [{ _pk: 'c', value: type === 'json' ? '2' : 2 }], { branch: 'dev' });
-    expect(cells('dev', 'value')).toEqual(expected);
-    expect(cells('main', 'value')).toEqual([0n, 1n]);
-  });
-
-  test.each<ColumnType>(['number', 'json'])('a column that the source widened to %s reads on a branch as it was', (type) => {
-    put('main', 'a', 'b');
-    world.fork('dev', 'main', 'everything');
-    evolve('main', 'value', type);
-    put('dev', 'c');
-    expect(cells('dev', 'value')).toEqual([0n, 1n, 2n]);
-    world.fork('late', 'main', 'everything');
-    expect(cells('late', 'value')).toEqual(type === 'json' ? ['0', '1'] : [0, 1]);
-    // Hard deletes reach what a column was, too.
-    world.remove('main', null, ['a']);
-    expect(cells('dev', 'value')).toEqual([1n, 2n]);
-  });
-
-  test('strings that a source made JSON are strings on the branch still, by value and by key', () => {
-    world.store.put('T', { _pk: 'string', name: 'string' }, [{ _pk: 's', name: '"quoted"' }], {});
-    expect(typeOf('main', 'name')).toBeUndefined();
-    evolve('main', 'name', 'string');
-    world.store.put('T', { _pk: 'string', name: 'string' }, [{ _pk: 's', name: '"quoted"' }], {});
-    fork('dev');
-    evolve('main', 'name', 'json');
-    expect(cells('dev', 'name')).toEqual(['"quoted"']);
-    expect(cells('main', 'name')).toEqual(['"\\"quoted\\""']);
-  });
-
-  test('both may widen one column, each to what it likes, and a third be forked from either', () => {
-    put('main', 'a');
-    world.fork('dev', 'main', 'everything');
-    evolve('main', 'value', 'number');
-    evolve('dev', 'value', 'json');
-    world.fork('trial', 'main', 'everything');
-    evolve('trial', 'value', 'json');
-    evolve('main', 'value', 'json');
-    expect([cells('main', 'value'), cells('dev', 'value'), cells('trial', 'value')]).toEqual([['0'], ['0'], ['0']]);
-    expect(typeOf('trial', 'value')).toBe('json');
-  });
-
-  test('a column of one name that source and branch declare apart holds what each wrote', () => {
-    put('main', 'a');
-    world.fork('dev', 'main', 'everything');
-    evolve('main', 'tag', 'string');
-    evolve('dev', 'tag', 'integer');
-    world.store.put('T', { _pk: 'string', tag: 'string' }, [{ _pk: 'b', tag: 'x' }], { branch: 'main' });
-    world.store.put('T', { _pk: 'string', tag: 'integer' }, [{ _pk: 'b', tag: 7n }], { branch: 'dev' });
-    expect(cells('main', 'tag')).toEqual([null, 'x']);
-    expect(cells('dev', 'tag')).toEqual([null, 7n]);
-  });
-
-  test('an integer beyond 2^53 of the source’s own time does not keep a branch from widening', () => {
-    put('main', 'a');
-    world.fork('dev', 'main', 'everything');
-    world.store.put('T', { _pk: 'string', value: 'integer' }, [{ _pk: 'b', value: 2n ** 60n + 1n }], {});
-    expect(code(() => evolve('main', 'value', 'number'))).toBe('REL_CONFLICT');
-    evolve('dev', 'value', 'number');
-    expect(cells('dev', 'value')).toEqual([0]);
-    put('dev', 'z');
-    world.store.put('T', { _pk: 'string', extra: 'integer' }, [{ _pk: 'b', extra: 1n }], { branch: 'main' });
-    expect(code(() => evolve('main', 'value', 'number'))).toBe('REL_CONFLICT');
-  });
-
-  test('ending or bounding an inherited row carries its cells over, in the branch’s own types', () => {
-    put('main', 'a');
-    world.fork('dev', 'main', 'everything');
-    evolve('dev', 'value', 'number');
-    world.store.run({ kind: 'delete-rows', type: 'T', keys: ['a'] }, null, 'dev');
-    expect(cells('dev', 'value')).toEqual([0, 0]);
-    expect(live('main')).toEqual(['a0']);
-  });
-});
-
 test('tokens are main’s, whichever branch their holder is on', () => {
   fork('dev');
   const token = {
@@ -564,38 +371,4 @@ test('tokens are main’s, whichever branch their holder is on', () => {
   };
   world.store.run({ kind: 'mint-token', token }, null, 'dev');
   expect(world.store.entries.at(-1)!.context.branch).toBe('main');
-});
-
-describe('a snapshot of an earlier instant', () => {
-  const then = (branch: string, instant: bigint): unknown[] => {
-    const paths = world.store.projections.snapshotOf(instant, branch);
-    const found: unknown[] = [];
-    const scan = paths.rows.scan({ type: 'T', columns: ['value'], time: everything });
-    const type = paths.catalog.type('T')!.properties['value']!.type;
-    for (let step = scan.next(); step.done !== true; step = scan.next()) {
-      const { columns: vectors, selection, first, count } = step.value;
-      for (let k = 0; k < count; k++) found.push(cellAt(vectors[0]!, type, selection ? selection[k]! : first + k));
-    }
-    return found;
-  };
-
-  test('of a branch has its rows and its types of then, whatever either branch made of them since', () => {
-    put('main', 'a');
-    world.fork('dev', 'main', 'everything');
-    put('dev', 'b');
-    const time = world.store.time - 1n;
-    world.store.run({ kind: 'evolve-type', name: 'T', properties: { value: property('json') } }, null, 'dev');
-    world.store.run({ kind: 'evolve-type', name: 'T', properties: { value: property('number') } }, null, 'main');
-    world.store.put('T', { _pk: 'string', value: 'json' }, [{ _pk: 'a', value: '"x"' }], { branch: 'dev' });
-    expect(then('dev', time)).toEqual([0n, 1n]);
-    expect(then('main', time)).toEqual([0n]);
-  });
-
-  test('from before the fork is not the branch’s', () => {
-    put('main', 'a');
-    const time = world.store.time - 1n;
-    put('main', 'b');
-    world.fork('dev', 'main', 'everything');
-    expect(code(() => world.store.projections.snapshotOf(time, 'dev'))).toBe('REL_NOT_FOUND');
-  });
 });

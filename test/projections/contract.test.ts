@@ -11,6 +11,17 @@ const committed = histories(20).map((history): readonly CommittedEntry[] => {
   return store.entries;
 });
 
-for (const name of ['temporal', 'branches', 'catalog', 'catalog-history', 'directory', 'exhibits', 'receipts', 'rows', 'removed-keys', 'views']) {
+for (const name of [
+  'temporal',
+  'branches',
+  'catalog',
+  'catalog-history',
+  'directory',
+  'exhibits',
+  'receipts',
+  'rows',
+  'removed-keys',
+  'views',
+]) {
   projectionContract({ name, fresh: () => freshProjections().projector, histories: committed });
 }

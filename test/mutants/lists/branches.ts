@@ -1,7 +1,7 @@
 /** Mistakes by which a branch would show what is not its own, or lose what is. */
 import type { Mutant } from '../mutant.ts';
 
-const projections = ['test/projections/branches.test.ts'];
+const projections = ['test/projections/branches.test.ts', 'test/projections/branch-types.test.ts'];
 const gate = ['test/governance/branches.test.ts'];
 const http = ['test/doors/http/branches.test.ts'];
 const contract = ['test/projections/contract.test.ts'];
