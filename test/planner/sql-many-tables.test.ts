@@ -223,7 +223,7 @@ describe('however much a statement asks for', () => {
   ])('%s ends, and others have their turns', async (_, sql, code) => {
     const { count, end } = await turns(sql, { scannedRowsMax: 1_000_000 });
     expect(end).toContain(code);
-    expect(count).toBeGreaterThan(10);
+    expect(count).toBeGreaterThan(3);
   });
 
   test('a subquery counts toward the rows and the memory of its statement', async () => {

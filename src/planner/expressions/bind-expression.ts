@@ -34,9 +34,22 @@ export function bindPredicate(expression: Expression, context: ExpressionContext
   return bound;
 }
 
-export function notImplemented(what: string, place: Place): ServiceError {
-  return at('REL_NOT_IMPLEMENTED', `${what} is not implemented`, place);
+function notImplemented(what: string, place: Place, need?: string): ServiceError {
+  return at('REL_NOT_IMPLEMENTED', `${what} is not implemented${need === undefined ? '' : `: it needs ${need}`}`, place);
 }
+
+const functionNeeds: ReadonlyMap<string, string> = new Map([
+  ['MATCH', 'the text projection'],
+  ['HIGHLIGHT', 'the text projection'],
+  ['BM25', 'the text projection'],
+  ['DEGREE', 'the graph projection'],
+  ['VECTOR', 'the vector projection'],
+  ['SIMILAR', 'the vector projection'],
+  ['ARRAY', 'the vector projection'],
+  ['<=>', 'the vector projection'],
+  ['<->', 'the vector projection'],
+  ['<#>', 'the vector projection'],
+]);
 
 class ExpressionBinder {
   readonly #context: ExpressionContext;
@@ -93,7 +106,7 @@ class ExpressionBinder {
         if (expression.name === 'LOOKUP') return this.#lookup(expression);
         if (phoneticFunctions.has(expression.name))
           throw at('REL_INVALID', `${expression.name}(column) stands beside a text, with = or != between them`, place);
-        throw notImplemented(`${expression.name}()`, place);
+        throw notImplemented(`${expression.name}()`, place, functionNeeds.get(expression.name));
       case 'aggregate':
         throw at(
           'REL_INVALID',
