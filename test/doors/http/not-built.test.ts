@@ -1,0 +1,108 @@
+/**
+ * What the dialect knows and this version has no projection for (text, vectors, graph, identity) answers with one typed
+ * error that names what it needs, through every entrance that takes SQL.
+ */
+import { spawn } from 'node:child_process';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { StoreWorld } from './store-world.ts';
+
+const root = join(import.meta.dirname, '../../..');
+
+/** By what they need. */
+const constructs: Readonly<Record<string, readonly string[]>> = {
+  'the text projection': [
+    "SELECT name FROM Doc WHERE MATCH(name, 'ada')",
+    "SELECT name FROM Doc WHERE MATCH(name, 'ada', PHRASE) AND n > 3",
+    "SELECT name FROM Doc WHERE n = 1 OR NOT MATCH(name, 'ad*', SUFFIX)",
+    "SELECT name FROM Doc WHERE MATCH(name, 'a AND b', BOOLEAN) ORDER BY name LIMIT 3",
+    "SELECT d.name FROM Doc d JOIN Doc e ON d.id = e.id WHERE MATCH(d.name, 'ada', FUZZY)",
+    "SELECT name FROM Doc WHERE id IN (SELECT id FROM Doc WHERE MATCH(name, 'x'))",
+    'SELECT name FROM Doc RANK BY BM25()',
+    'SELECT name FROM Doc COMPUTE h AS HIGHLIGHT(name)',
+    "SANCTIONS_SCREEN('Ada')",
+  ],
+  'the vector projection': [
+    'SELECT name FROM Doc RANK BY VECTOR()',
+    'SELECT name FROM Doc ORDER BY emb <=> ARRAY[1, 0] LIMIT 3',
+    "SIMILAR_IMAGE('media-1')",
+  ],
+  'the text and vector projections': ["HYBRID_SEARCH FROM Doc QUERY 'ada' LIMIT 3", "SIMILAR TO Doc WHERE id = 'a' LIMIT 3"],
+  'the graph projection': [
+    'SELECT name, DEGREE(id) AS d FROM Doc',
+    'SELECT name FROM Doc WHERE DEGREE(id, out) > 2',
+    'SELECT DEGREE(id) AS d, COUNT(*) AS c FROM Doc GROUP BY DEGREE(id)',
+    "PATHS_BETWEEN('a', 'b', MAX_HOPS => 3)",
+    "SELECT * FROM PATHS_BETWEEN('a', 'b', 3)",
+    "SELECT * FROM GRAPH_PAGERANK('Doc', 'KNOWS', DAMPING => 0.85)",
+    "EXPLAIN_PATH('a', 'b')",
+    "CALL traverse.pageRank.stream('Doc', 'KNOWS')",
+    'MATCH (d:Doc) RETURN d',
+  ],
+  'the identity projection': [
+    "LOOKUP_IDENTITY('+49 30 1234')",
+    "SELECT * FROM RESOLVE_IDENTITY('a', MODE => 'canonical')",
+    "FUSE_IDENTITIES('a', 'b')",
+  ],
+};
+
+type Ask = (sql: string) => Promise<{ status: number; text: string }>;
+
+let world: StoreWorld;
+beforeAll(async () => {
+  world = await StoreWorld.open();
+  await world.call('POST', '/types', {
+    name: 'Doc',
+    properties: { id: 'string', name: 'string', n: 'integer', emb: { type: 'vector', dims: 2 } },
+  });
+  await world.call('POST', '/ingest?object_type=Doc', [{ id: 'a', name: 'Ada', n: 1 }]);
+});
+afterAll(() => world.close());
+
+const posted =
+  (route: string): Ask =>
+  (sql) =>
+    world.call('POST', route, { sql });
+
+const entrances: Readonly<Record<string, Ask>> = {
+  '/query': posted('/query'),
+  '/query/arrow': posted('/query/arrow'),
+  '/query/stream': posted('/query/stream'),
+  '/export': (sql) => world.call('GET', `/export?format=csv&sql=${encodeURIComponent(sql)}`),
+};
+
+/** Statements that are no questions; an export is of a question's rows. */
+const noQuestion = /^(EXPLAIN_PATH|CALL|MATCH|FUSE)/;
+
+const every = Object.entries(constructs).flatMap(([need, statements]) => statements.map((sql) => ({ need, sql })));
+
+describe.each(Object.entries(entrances))('%s', (entrance, ask) => {
+  test.each(every)('$sql', async ({ need, sql }) => {
+    const { status, text } = await ask(sql);
+    if (entrance === '/export' && noQuestion.test(sql)) {
+      expect([status, text]).toEqual([400, expect.stringContaining('takes questions only')]);
+      return;
+    }
+    expect([status, text]).toEqual([501, expect.stringContaining('REL_NOT_IMPLEMENTED')]);
+    const { detail } = JSON.parse(text) as { detail: string };
+    expect(detail).toMatch(/ is not implemented: it needs /);
+    expect(detail.endsWith(need)).toBe(true);
+  });
+});
+
+describe('annals query', () => {
+  test.each(Object.entries(constructs))('says that it needs %s', async (need, [sql]) => {
+    const { door, token } = world;
+    // The sources as they are, not what was built last.
+    const entry = `const { main } = await import(${JSON.stringify(pathToFileURL(join(root, 'src/main.ts')).href)}); await main(process.argv.slice(1));`;
+    const child = spawn(process.execPath, ['--import', 'tsx', '--input-type=module', '-e', entry, 'query', sql!], {
+      env: { PATH: process.env['PATH'], ANNALS_URL: door.dataUrl, ANNALS_TOKEN: token },
+    });
+    let said = '';
+    child.stderr.setEncoding('utf8').on('data', (text: string) => (said += text));
+    const code = await new Promise((resolve) => child.once('close', resolve));
+    expect([code, said]).toEqual([3, expect.stringContaining('REL_NOT_IMPLEMENTED')]);
+    expect(said).toContain(`it needs ${need}`);
+  });
+});
