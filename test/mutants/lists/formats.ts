@@ -133,9 +133,9 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'nanoseconds that lose their leading zeros',
-    file: file('byte-writer'),
-    find: 'this.#digits(last - digit * 1e9, 9);',
-    replace: 'this.#digits(last - digit * 1e9, 1);',
+    file: file('cell-text'),
+    find: 'putDigits(bytes, place, last - digit * 1e9, 9);',
+    replace: 'putDigits(bytes, place, last - digit * 1e9, 1);',
     killedBy,
   },
   {
