@@ -1,11 +1,14 @@
 /** One standing query and whoever is following it. */
+import { assert } from '../../errors.ts';
 import type { Caller } from '../../governance/caller.ts';
 import type { GovernedSnapshot } from '../../governance/gate-contract.ts';
 import type { RowReader } from '../../projections/access-paths.ts';
 import { writeNdjson } from '../formats/json-rows.ts';
-import type { OutputColumn, PlannerContract } from '../planner-contract.ts';
+import type { Answer, OutputColumn, PlannerContract } from '../planner-contract.ts';
 import { asking } from './asking.ts';
 import type { WatchStatement } from './watch-statement.ts';
+
+const rowsAtOnce = 256;
 
 /** The end of a stream that the door holds. */
 export interface WatchClient {
@@ -77,23 +80,29 @@ export class Subscription {
     this.ontologyVersion = snapshot.catalog.ontologyVersion;
   }
 
-  /** Rows that match among those that the snapshot serves: system_from and JSON text, in the order of the plan. */
-  async matching(planner: PlannerContract, snapshot: GovernedSnapshot): Promise<[bigint, string][]> {
-    const answer = await planner.query(asking(this.caller, snapshot), { sql: this.statement.sql });
-    const columns = this.#visible(answer.columns);
-    const found: [bigint, string][] = [];
-    for (const batch of answer.batches) {
-      const [times, ...rest] = batch.columns;
-      if (times?.kind !== 'i64') throw new Error('system_from is the first column of a standing query');
-      const lines = writeNdjson({ columns, batches: [{ ...batch, columns: rest }] })
-        .toString('utf8')
-        .split('\n');
-      for (let i = 0; i < batch.count; i++) {
-        const row = batch.selection === null ? batch.first + i : batch.selection[i]!;
-        found.push([times.values[row]!, lines[i]!]);
+  /** The rows that match among those that the snapshot serves, each behind its system_from. */
+  matching(planner: PlannerContract, snapshot: GovernedSnapshot): Promise<Answer> {
+    return planner.query(asking(this.caller, snapshot), { sql: this.statement.sql });
+  }
+
+  /** Such rows as JSON text, in the order of the answer and a few at once: writing them takes its time. */
+  *texts({ columns, batches }: Answer): Generator<readonly (readonly [bigint, string])[], void> {
+    const visible = this.#visible(columns);
+    for (const batch of batches) {
+      for (let from = 0; from < batch.count; from += rowsAtOnce) {
+        const count = Math.min(rowsAtOnce, batch.count - from);
+        const selection = batch.selection === null ? null : batch.selection.subarray(from, from + count);
+        const first = selection === null ? batch.first + from : 0;
+        const [times, ...rest] = batch.columns;
+        assert(times?.kind === 'i64', 'system_from is the first column of a standing query');
+        const text = writeNdjson({ columns: visible, batches: [{ columns: rest, selection, first, count }] }).toString('utf8');
+        const lines = text.split('\n');
+        yield Array.from(
+          { length: count },
+          (_, i) => [times.values[selection === null ? first + i : selection[i]!]!, lines[i]!] as const,
+        );
       }
     }
-    return found;
   }
 
   #shown: { readonly of: readonly OutputColumn[]; readonly columns: readonly OutputColumn[] } | null = null;

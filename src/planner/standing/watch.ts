@@ -45,7 +45,6 @@ const sliceMs = 1.5;
 /** Rounds of one feed are apart by this, and by so many times what the work of the last ones took. */
 const roundGapMs = 10;
 const idleShare = 4;
-const initialRowsAtOnce = 256;
 /** System time may run ahead of the clock for a while, when that is set back. */
 const clockSlackNs = 3_600_000_000_000n;
 /** How far back a resumption may reach, in versions. */
@@ -246,16 +245,16 @@ export class StandingQueries {
   /** The rows at the subscription's basis, then an id to resume from. */
   async #initial(stream: Stream): Promise<void> {
     const { subscription } = stream;
-    const rows = await this.#invoke(stream, async (invocation) => {
+    const answer = await this.#invoke(stream, async (invocation) => {
       const snapshot = invocation.snapshot();
       const then = { ...snapshot, rows: believedRows(snapshot.rows, subscription.basis) };
       const found = await subscription.matching(this.#parts.planner, then);
-      invocation.describe({ rowCount: found.length });
+      invocation.describe({ rowCount: found.rowCount });
       return found;
     });
-    for (let first = 0; first < rows.length; first += initialRowsAtOnce) {
-      const some = rows.slice(first, first + initialRowsAtOnce);
-      await this.#write(stream, initialEvents(subscription.id, some).text);
+    for (const rows of subscription.texts(answer)) {
+      if (stream.ended.signal.aborted) return;
+      await this.#write(stream, initialEvents(subscription.id, rows).text);
       await this.#parts.yieldTurn();
     }
     await this.#write(stream, heartbeat(subscription.id, subscription.basis));
@@ -341,7 +340,8 @@ export class StandingQueries {
     if (changes.versions.length === 0) return eventsOf(subscription.id, changes, cursor, new Map());
     const took = await this.#turn();
     try {
-      const rows = new Map(await subscription.matching(this.#parts.planner, changes.snapshot));
+      const answer = await subscription.matching(this.#parts.planner, changes.snapshot);
+      const rows = new Map([...subscription.texts(answer)].flat());
       return eventsOf(subscription.id, changes, cursor, rows);
     } finally {
       took();
