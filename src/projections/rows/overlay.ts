@@ -110,30 +110,37 @@ export class Inherited {
   /** Rows of a segment that some overlay has an entry for, ascending. */
   changed(segment: Segment): number[] {
     const rows: number[] = [];
-    for (let word = 0; word < SEGMENT_ROWS >>> 5; word++) {
-      let bits = 0;
-      for (const { overlay } of this.#overlays) bits |= overlay.touched(segment.firstRow >>> 16)?.[word] ?? 0;
-      for (; bits !== 0; bits &= bits - 1) rows.push((word << 5) + 31 - Math.clz32(bits & -bits));
-    }
+    this.#touched(segment)?.forEach((word, index) => {
+      for (let bits = word; bits !== 0; bits &= bits - 1) rows.push((index << 5) + 31 - Math.clz32(bits & -bits));
+    });
     return rows;
   }
 
   /** Of first .. end-1, or of `rows`, those that are not hidden and, given a bound, not closed below it; null: all of first .. end-1. */
   keep(segment: Segment, rows: Int32Array | null, first: number, end: number, openAt: number | null): Int32Array | null {
-    const bits = this.#overlays.flatMap(({ overlay }) => overlay.touched(segment.firstRow >>> 16) ?? []);
-    if (bits.length === 0) return rows;
+    const bits = this.#touched(segment);
+    if (!bits) return rows;
     const count = rows ? rows.length : end - first;
     const kept = new Int32Array(count);
     let used = 0;
     for (let k = 0; k < count; k++) {
       const row = rows ? rows[k]! : first + k;
-      if (bits.some((each) => (each[row >>> 5]! & (1 << (row & 31))) !== 0)) {
+      if ((bits[row >>> 5]! & (1 << (row & 31))) !== 0) {
         const closing = this.closingOf(segment.firstRow + row);
         if (closing === HIDDEN || (openAt !== null && closing < openAt)) continue;
       }
       kept[used++] = row;
     }
     return used === count ? rows : kept.slice(0, used);
+  }
+
+  /** Bits of the rows that some overlay has an entry for; null when none has. */
+  #touched(segment: Segment): Int32Array | null {
+    const each = this.#overlays.flatMap(({ overlay }) => overlay.touched(segment.firstRow >>> 16) ?? []);
+    if (each.length <= 1) return each[0] ?? null;
+    const merged = new Int32Array(SEGMENT_ROWS >>> 5);
+    for (const bits of each) for (let word = 0; word < merged.length; word++) merged[word]! |= bits[word]!;
+    return merged;
   }
 
   /** A column of a segment in the type that the branch declares, whatever became of it elsewhere since the fork. */
