@@ -5,6 +5,7 @@
 import type { Dictionary, Vector } from '../../log/columns.ts';
 import { compareText } from '../../log/value.ts';
 import { generated } from '../expressions/generated.ts';
+import { TextInterner } from '../expressions/text-interner.ts';
 import type { SortKey } from '../logical-plan.ts';
 import type { Batch } from './operator.ts';
 
@@ -177,6 +178,8 @@ function keyValues(vector: Exclude<Vector, { kind: 'null' }>, key: SortKey, rows
       const { values, dictionary } = vector;
       const ranks = dictionaryRanks(dictionary, key, rows);
       if (ranks) return Int32Array.from({ length: rows }, (_, row) => ranks[values[row]!] ?? 0);
+      if (dictionary instanceof TextInterner && key.collate === 'codepoint')
+        return (a, b) => dictionary.compare(values[a]!, values[b]!);
       const order = textOrder(key);
       return (a, b) => (values[a] === values[b] ? 0 : order(dictionary.text(values[a]!), dictionary.text(values[b]!)));
     }

@@ -6,12 +6,13 @@ const context = 'src/planner/expressions/kernel-context.ts';
 const interner = 'src/planner/expressions/text-interner.ts';
 const evaluate = 'src/planner/expressions/evaluate.ts';
 const groups = 'src/planner/operators/group-table.ts';
+const pairs = 'src/planner/operators/pair-numbers.ts';
+const values = 'src/planner/operators/value-numbers.ts';
 const sums = 'src/planner/operators/accumulators.ts';
 const order = 'src/planner/operators/row-order.ts';
 const sink = 'src/planner/operators/column-sink.ts';
 const limit = 'src/planner/operators/limit.ts';
 const scan = 'src/planner/operators/scan.ts';
-const filter = 'src/planner/operators/filter.ts';
 const executor = 'src/planner/executor.ts';
 const planner = 'src/planner/planner.ts';
 const paths = 'src/planner/passes/choose-access-paths.ts';
@@ -91,8 +92,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'planner: texts of one hash are one text',
     file: interner,
-    find: 'if (this.#hashes[code] === hash && this.#holds(code, source, start, end)) return slot;',
-    replace: 'if ((this.#hashes[code]! & 15) === (hash & 15)) return slot;',
+    find: 'if (slots[slot + 1] === hash && slots[slot + 3] === size) {',
+    replace: 'if ((slots[slot + 1]! & 15) === (hash & 15)) return slot; else if (size < 0) {',
     killedBy: byAnswers,
   },
   {
@@ -104,16 +105,16 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'planner: groups by two keys mix their values up',
-    file: groups,
-    find: 'if (this.#left[index] === left && this.#right[index] === right) return index;',
-    replace: 'if (this.#left[index] === left) return index;',
+    file: pairs,
+    find: 'const place = (left[j]! << bits) | right[j]!;',
+    replace: 'const place = left[j]! << bits;',
     killedBy: byAnswers,
   },
   {
     name: 'planner: one integer in two layouts makes two groups',
-    file: groups,
-    find: 'else out[j] = this.#ofWords(Math.floor(value / 4_294_967_296), value | 0);',
-    replace: 'else out[j] = this.#ofDouble(value);',
+    file: values,
+    find: 'return this.#doubles ? this.#ofDouble(value, add) : this.#ofWords(Math.floor(value / word), value | 0, add);',
+    replace: 'return this.#ofDouble(value, add);',
     killedBy: byAnswers,
   },
   {

@@ -203,6 +203,21 @@ describe('join', () => {
     }
   });
 
+  test('a row that met a partner long before its last one has met one', () => {
+    const left = counted(2, ['integer', 'integer'], () => [1n, 5n]);
+    const right = counted(10_000, ['integer', 'integer'], (i) => [1n, i === 0 ? 9n : 0n]);
+    const residual: Condition = { op: '<', left: 1, right: 1 };
+    for (const build of ['left', 'right'] as const) {
+      const { rows } = joined({ type: 'full', left, right, keys: 1, residual }, build);
+      expect(rows.slice(0, 2)).toEqual([
+        [1n, 5n, 1n, 9n],
+        [1n, 5n, 1n, 9n],
+      ]);
+      expect(rows.length).toBe(2 + 9_999);
+      expect(rows[2]).toEqual([null, null, 1n, 0n]);
+    }
+  });
+
   test('pairs that the residual drops are work: a call looks at one block of them', () => {
     const left = counted(300, ['integer'], () => [5n]);
     const right = counted(3_000, ['integer'], () => [1n]);

@@ -68,3 +68,20 @@ describe.each(operations)('%s', (op) => {
     else expect(run).toThrow('bytes of memory');
   });
 });
+
+test('a value is one value however many came between', () => {
+  const types = ['integer', 'string'] as const;
+  const wide: CellRow[] = [70_000n, 3_000n, 2n ** 40n, -1n].map((n) => [n, 'x']);
+  const between: CellRow[] = Array.from({ length: 30_000 }, (_, i) => [BigInt((i * 7) % 30_000), `t${i % 700}`]);
+  const columns = types.map((type, i) => ({ name: `c${i}`, type }));
+  for (const width of [1, 2]) {
+    const own = types.slice(0, width);
+    const cut = (rows: readonly CellRow[]): CellRow[] => rows.map((row) => row.slice(0, width));
+    const node = { kind: 'set-operation', op: 'union', columns: columns.slice(0, width) } as unknown as SetOperationNode;
+    const sources = [cut([...wide, ...between]), cut([...between, ...wide])].map((rows) => new ArraySource(own, rows));
+    const { rows } = drain(new SetOperationOperator(sources[0]!, sources[1]!, node, arrayExecution()), own);
+    const seen = new Set<string>();
+    const wanted = cut([...wide, ...between]).filter((row) => !seen.has(text(row)) && seen.add(text(row)));
+    expect(rows.map(text)).toEqual(wanted.map(text));
+  }
+});

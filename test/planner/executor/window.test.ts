@@ -103,6 +103,7 @@ describe('HOP', () => {
     expect(out[10_000]).toEqual([second, -9_998n * second, 2n * second]);
     expect(largest).toBeLessThanOrEqual(4_096);
     expect(() => windowed('hop', [second, 10_001n * second], ['timestamp'], rows)).toThrow('more than 10000 windows');
+    expect(() => windowed('hop', [2n * second, 20_001n * second], ['timestamp'], rows)).toThrow('more than 10000 windows');
   });
 });
 
