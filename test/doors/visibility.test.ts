@@ -8,6 +8,7 @@ import { parquetReadObjects } from 'hyparquet';
 import { compressors } from 'hyparquet-compressors';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { doors } from '../../src/doors/doors.ts';
+import { EventStream } from './http/event-stream.ts';
 import { StoreWorld } from './http/store-world.ts';
 
 interface Driver {
@@ -67,6 +68,25 @@ const drivers: Readonly<Record<string, Driver>> = {
       scan: (world, type, _key, path) => keysOf(world, `SELECT _pk FROM ${type}`, path),
       'point read': (world, type, key, path) => keysOf(world, `SELECT _pk FROM ${type} WHERE _pk = '${key}'`, path),
       'as of current': (world, type, _key, path) => keysOf(world, `SELECT _pk FROM ${type} AS OF CURRENT`, path),
+      'a view, cached': async (world, type, _key, path) => {
+        const view = `view_of_${type}`;
+        await world.query(`CREATE MATERIALIZED VIEW ${view} AS SELECT _pk FROM ${type}`, scoped(path));
+        for (let tries = 0; tries < 200; tries++) {
+          const { text } = await world.query(`EXPLAIN SELECT _pk FROM ${view}`, scoped(path));
+          if (text.includes('by cached view')) return keysOf(world, `SELECT _pk FROM ${view}`, path);
+          await new Promise((resolve) => setTimeout(resolve, 5));
+        }
+        throw new Error('never cached');
+      },
+      'a standing query': async (world, type, _key, path) => {
+        const query = new URLSearchParams({ sql: `SELECT _pk FROM ${type}`, purpose: 'test' }).toString();
+        const headers = { authorization: `Bearer ${world.token}`, ...scoped(path) };
+        const stream = new EventStream(world.door.port, `/watch/stream?${query}`, headers);
+        await stream.until((events) => events.some(({ event }) => event === 'heartbeat'));
+        await stream.close();
+        const told = stream.events.filter(({ event }) => event === 'insert');
+        return told.map(({ data }) => (JSON.parse(data) as { row: { _pk: string } }).row._pk);
+      },
       'filter on another column': (world, type, _key, path) =>
         keysOf(world, `SELECT _pk FROM ${type} WHERE note LIKE 'of%'`, path),
       group: (world, type, _key, path) => keysOf(world, `SELECT _pk, COUNT(*) AS n FROM ${type} GROUP BY _pk`, path),
