@@ -27,6 +27,7 @@ export const actionOf: Readonly<Record<CommandKind, Action>> = {
   'remove-rows': 'remove',
   'register-type': 'schema',
   'evolve-type': 'schema',
+  'migrate-types': 'schema',
   'mint-token': 'administer',
   'rotate-token': 'administer',
   'revoke-token': 'administer',
@@ -47,6 +48,7 @@ export function typeNamed(command: Command): string | null {
     case 'evolve-type':
     case 'create-view':
       return command.name;
+    case 'migrate-types':
     case 'mint-token':
     case 'rotate-token':
     case 'revoke-token':
@@ -55,4 +57,9 @@ export function typeNamed(command: Command): string | null {
     case 'link-exhibit':
       return null;
   }
+}
+
+/** The types that a migration is about, each to be allowed. */
+export function typesMigrated(command: Command): readonly string[] {
+  return command.kind === 'migrate-types' ? [...new Set(command.steps.map(({ name }) => name))] : [];
 }

@@ -28,7 +28,7 @@ import type { BranchRecord, Branches } from '../projections/branches/projection.
 import type { Directory } from '../projections/directory/projection.ts';
 import type { Exhibits } from '../projections/exhibits/projection.ts';
 import { accessRecord, type Ending } from './access-record.ts';
-import { actionOf, touchesRows, typeNamed, unitsAtStart } from './actions.ts';
+import { actionOf, touchesRows, typeNamed, typesMigrated, unitsAtStart } from './actions.ts';
 import { Quota } from './admission/quota.ts';
 import { AuditTrail, LiteralDigest } from './audit-trail.ts';
 import { TokenRegistry } from './authentication/token-registry.ts';
@@ -363,6 +363,7 @@ class GatedInvocation implements Invocation {
     if (command.kind === 'put-rows') this.#core.storage.admitWrite();
     const objectType = typeNamed(command);
     if (objectType !== null) this.describe({ objectType });
+    for (const type of typesMigrated(command)) this.#authorise({ action: 'schema', objectType: type });
     this.#authorise({ action: actionOf[command.kind], objectType, ...this.#tokenNamed(command), ...this.#branchEnded(command) });
 
     const { log, projections, settings } = this.#core.parts;

@@ -11,6 +11,7 @@ export type Command =
   | RemoveRows
   | RegisterType
   | EvolveType
+  | MigrateTypes
   | MintToken
   | RotateToken
   | RevokeToken
@@ -83,6 +84,12 @@ export interface EvolveType {
   readonly kind: 'evolve-type';
   readonly name: string;
   readonly properties: Readonly<Record<string, PropertyDefinition>>;
+}
+
+/** Several of both, in order, in one append: all of them or none. Later ones see what earlier ones made. */
+export interface MigrateTypes {
+  readonly kind: 'migrate-types';
+  readonly steps: readonly (RegisterType | EvolveType)[];
 }
 
 export interface MintToken {

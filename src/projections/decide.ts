@@ -5,6 +5,7 @@ import type { CatalogReader, ViewRecord } from './access-paths.ts';
 import { decideDeleteBranch, decideFork, unknownBranch } from './branches/commands.ts';
 import type { Branches } from './branches/projection.ts';
 import { decideEvolve, decideRegister } from './catalog/commands.ts';
+import { decideMigrate } from './catalog/migration.ts';
 import type { Catalog } from './catalog/projection.ts';
 import type { Command, CommandKind } from './command.ts';
 import type { DecideContext, Decision } from './decision.ts';
@@ -48,13 +49,13 @@ const deciders: { readonly [K in CommandKind]: Decide<K> } = {
   'remove-rows': (command, state, context, next) => decideRemove(command, ...onBranch(state, context), context, next),
   'register-type': (command, state, context, next) => decideRegister(command, onBranch(state, context)[0], context, next),
   'evolve-type': (command, state, context, next) => decideEvolve(command, ...onBranch(state, context), context, next),
+  'migrate-types': (command, state, context, next) => decideMigrate(command, ...onBranch(state, context), context, next),
   'mint-token': (command, { directory }, context, next) => decideMint(command, directory, onMain(context), next),
   'rotate-token': (command, { directory }, context, next) => decideRotate(command, directory, onMain(context), next),
   'revoke-token': (command, { directory }, context, next) => decideRevoke(command, directory, onMain(context), next),
   'fork-branch': (command, { branches }, context, next) => decideFork(command, branches, context, next),
   'delete-branch': (command, { branches }, context, next) => decideDeleteBranch(command, branches, context, next),
-  'create-view': (command, state, context, next) =>
-    decideCreateView(command, ...viewsOn(state, context), context, next),
+  'create-view': (command, state, context, next) => decideCreateView(command, ...viewsOn(state, context), context, next),
   'link-exhibit': (command, { exhibits }, context, next) => decideLink(command, exhibits, context, next),
 };
 

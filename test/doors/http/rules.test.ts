@@ -104,6 +104,42 @@ describe('types', () => {
     expect(listed['ontology_version']).toBe(reply.json['ontology_version']);
     expect((listed['types'] as { name: string }[]).map((type) => type.name)).toEqual(expect.arrayContaining(['Car', 'Person']));
   });
+
+  test('/ontology/migrate does all of it or nothing', async () => {
+    const before = (await world.call('GET', '/types')).json;
+    for (const last of [
+      { name: 'Person', properties: { height: 'boolean' } },
+      { name: 'SourceTrueIdentity', properties: { a: 'string' } },
+      { name: 'Van', properties: { doors: 'string' } },
+      { name: 'Person', primary_key: 'another' },
+    ]) {
+      const types = [
+        { name: 'Van', properties: { doors: 'integer' } },
+        { name: 'Person', properties: { shoe: 'number' } },
+      ];
+      expect((await world.call('POST', '/ontology/migrate', { types: [...types, last] })).status).toBeGreaterThanOrEqual(400);
+      expect((await world.call('GET', '/types')).json).toEqual(before);
+    }
+    // A type that comes twice is registered, then evolved; a second time nothing changes.
+    const twice = [
+      { name: 'Van', properties: { doors: 'integer' } },
+      { name: 'Van', properties: { doors: 'number', plate: 'string' } },
+      { name: 'Truck', open: true, properties: { axles: 'integer' } },
+    ];
+    const first = await world.call('POST', '/ontology/migrate', { types: twice });
+    expect(first.json['types']).toMatchObject([
+      { changed: true },
+      { changed: true },
+      { name: 'Truck', open: true, changed: true },
+    ]);
+    expect((await world.call('GET', '/types/Van')).json['properties']).toMatchObject({
+      doors: { type: 'number' },
+      plate: { type: 'string' },
+    });
+    const again = await world.call('POST', '/ontology/migrate', { types: twice.slice(1) });
+    expect(again.json['types']).toMatchObject([{ changed: false }, { changed: false }]);
+    expect(again.json['ontology_version']).toBe(first.json['ontology_version']);
+  });
 });
 
 describe('ingest', () => {

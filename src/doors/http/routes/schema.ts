@@ -8,7 +8,7 @@ import { ServiceError } from '../../../errors.ts';
 import type { Invocation } from '../../../governance/gate-contract.ts';
 import type { PropertyDefinition, TypeDefinition } from '../../../log/entry.ts';
 import { columnTypes, limits } from '../../../log/value.ts';
-import type { RegisterType } from '../../../projections/command.ts';
+import type { EvolveType, RegisterType } from '../../../projections/command.ts';
 import type { App, HttpContext } from '../context.ts';
 import { wantsSync } from '../headers.ts';
 import { invoke } from '../invoke.ts';
@@ -126,7 +126,9 @@ export function registerSchema(app: App, context: HttpContext): void {
     handler: async (request, reply) => {
       const registered = await invoke(context, request, 'schema', undefined, async (invocation) => {
         invocation.describe({ objectType: request.body.name });
-        const changed = await register(invocation, request.body, wantsSync(request));
+        const steps = registrations(request.body);
+        const command = steps.length === 1 ? steps[0]! : ({ kind: 'migrate-types', steps } as const);
+        const { changed } = await invocation.submit(command, { sync: wantsSync(request) });
         return { ...shown(definitionOf(invocation, request.body.name)), changed };
       });
       return reply.code(registered.changed ? 201 : 200).send(registered);
@@ -161,19 +163,17 @@ export function registerSchema(app: App, context: HttpContext): void {
     config: changing,
     schema: {
       summary: 'Register or evolve several types',
-      description: 'In the order given. One that is refused stops the migration; those before it stay.',
+      description: 'In the order given, all of them or none: one that is refused leaves everything as it was.',
       tags: ['schema'],
       body: z.strictObject({ types: z.array(typeBody).min(1).max(1000) }),
       response: { 200: z.object({ types: z.array(changedType), ontology_version: z.int() }), ...problems },
     },
     handler: (request) =>
       invoke(context, request, 'schema', undefined, async (invocation) => {
-        const sync = wantsSync(request);
-        const types: unknown[] = [];
-        for (const body of request.body.types) {
-          const changed = await migrate(invocation, body, sync);
-          types.push({ ...shown(definitionOf(invocation, body.name)), changed });
-        }
+        const bodies = request.body.types;
+        const steps = stepsOf(bodies, invocation);
+        const { ids } = await invocation.submit({ kind: 'migrate-types', steps }, { sync: wantsSync(request) });
+        const types = bodies.map(({ name }) => ({ ...shown(definitionOf(invocation, name)), changed: ids.includes(name) }));
         return { types, ontology_version: invocation.snapshot().catalog.ontologyVersion };
       }),
   });
@@ -205,25 +205,33 @@ export function registerSchema(app: App, context: HttpContext): void {
   });
 }
 
-/** Registers what is unknown, evolves what is known. */
-async function migrate(invocation: Invocation, body: TypeBody, sync: boolean): Promise<boolean> {
-  invocation.describe({ objectType: body.name });
-  const known = invocation.snapshot().catalog.type(body.name);
-  if (known === undefined) return register(invocation, body, sync);
-  if (body.primary_key !== undefined && body.primary_key !== known.primaryKey) {
-    throw new ServiceError('REL_CONFLICT', `the primary key of ${body.name} can't be changed`);
-  }
-  if (body.properties === undefined) return false;
-  const command = { kind: 'evolve-type', name: body.name, properties: definitions(body.properties) } as const;
-  return (await invocation.submit(command, { sync })).changed;
+/** Registers what is unknown, evolves what is known; a name that comes again is known by then. */
+function stepsOf(bodies: readonly TypeBody[], invocation: Invocation): (RegisterType | EvolveType)[] {
+  const { catalog } = invocation.snapshot();
+  const keys = new Map<string, string | null>();
+  return bodies.flatMap((body) => {
+    const { name, primary_key: primaryKey } = body;
+    invocation.describe({ objectType: name });
+    const known = keys.has(name) ? keys.get(name)! : catalog.type(name)?.primaryKey;
+    if (known === undefined) {
+      keys.set(name, primaryKey ?? null);
+      return registrations(body);
+    }
+    if (primaryKey !== undefined && primaryKey !== known) {
+      throw new ServiceError('REL_CONFLICT', `the primary key of ${name} can't be changed`);
+    }
+    return body.properties === undefined ? [] : [evolution(name, body.properties)];
+  });
 }
 
 /** An open type with columns, as GET shows one, is registered open and then given its columns. */
-async function register(invocation: Invocation, body: TypeBody, sync: boolean): Promise<boolean> {
-  const { changed } = await invocation.submit(registration(body), { sync });
-  if (body.open !== true || body.properties === undefined) return changed;
-  const command = { kind: 'evolve-type', name: body.name, properties: definitions(body.properties) } as const;
-  return (await invocation.submit(command, { sync })).changed || changed;
+function registrations(body: TypeBody): (RegisterType | EvolveType)[] {
+  const { name, open, properties: columns } = body;
+  return open === true && columns !== undefined ? [registration(body), evolution(name, columns)] : [registration(body)];
+}
+
+function evolution(name: string, columns: z.infer<typeof properties>): EvolveType {
+  return { kind: 'evolve-type', name, properties: definitions(columns) };
 }
 
 function registration(body: TypeBody): RegisterType {

@@ -1,0 +1,52 @@
+/** Registering and evolving several types at once: each step is decided on what those before it made. Pure. */
+import type { EntryDraft, TypeDefinition } from '../../log/entry.ts';
+import type { NextPlace } from '../../log/log-store.ts';
+import type { CatalogReader } from '../access-paths.ts';
+import type { MigrateTypes } from '../command.ts';
+import { type DecideContext, type Decision, outcomeLimits } from '../decision.ts';
+import { decideEvolve, decideRegister, type StoredColumns } from './commands.ts';
+
+export function decideMigrate(
+  command: MigrateTypes,
+  catalog: CatalogReader,
+  stored: StoredColumns,
+  context: DecideContext,
+  next: NextPlace,
+): Decision {
+  const made = new Map<string, TypeDefinition>();
+  const drafts: EntryDraft[] = [];
+  const growing: CatalogReader = {
+    type: (name) => made.get(name) ?? catalog.type(name),
+    types: () => catalog.types(),
+    get ontologyVersion() {
+      return catalog.ontologyVersion + drafts.length;
+    },
+  };
+  for (const step of command.steps) {
+    // One position a definition.
+    const at = { position: next.position + drafts.length, time: next.time + BigInt(drafts.length) };
+    const decision =
+      step.kind === 'register-type'
+        ? decideRegister(step, growing, context, at)
+        : decideEvolve(step, growing, stored, context, at);
+    for (const draft of decision.drafts) {
+      drafts.push(draft);
+      if (draft.body.kind === 'type') made.set(draft.body.definition.name, draft.body.definition);
+    }
+  }
+  const changed = drafts.length > 0;
+  return {
+    drafts,
+    outcome: {
+      kind: 'migrate-types',
+      accepted: drafts.length,
+      rejected: 0,
+      errors: [],
+      ids: [...made.keys()].slice(0, outcomeLimits.idsListed),
+      idsTruncated: made.size > outcomeLimits.idsListed,
+      systemFrom: changed ? next.time : 0n,
+      systemFromLast: changed ? next.time + BigInt(drafts.length - 1) : 0n,
+      changed,
+    },
+  };
+}
