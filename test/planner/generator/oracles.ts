@@ -5,6 +5,7 @@
 import { ServiceError } from '../../../src/errors.ts';
 import type { Caller } from '../../../src/governance/caller.ts';
 import type { Cell } from '../../../src/log/value.ts';
+import type { Command } from '../../../src/projections/command.ts';
 import { passes, Planner } from '../../../src/planner/planner.ts';
 import type { Answer } from '../../../src/planner/planner-contract.ts';
 import { analyst, type Row, rowsOf, TestStore } from '../../harness.ts';
@@ -58,6 +59,7 @@ export class OracleBench {
   readonly pivots = new Map<string, Row[]>();
   readonly remembered: { readonly sql: string; readonly rows: readonly string[]; readonly ordered: boolean }[] = [];
   asked = 0;
+  forks = 0;
   #governed: Promise<{ mixed: TestStore; alone: TestStore }> | undefined;
   readonly #blocks: Planner;
   readonly #fewer: Planner[];
@@ -116,7 +118,9 @@ export class OracleBench {
     return shownRows(await this.answer(sql, planner, store, caller));
   }
 
+  /** A plan is bound again to be shown: one in a few tells enough. */
   async shape(query: QueryNode): Promise<void> {
+    if (this.asked % 3 !== 0) return;
     this.shapes.add(planShape((await this.answer(`EXPLAIN ${ourText(query)}`)).plan!));
   }
 }
@@ -484,6 +488,41 @@ const unmoved: Oracle = {
   },
 };
 
+/** A branch holds what its source held at the fork, whatever either of them writes later. */
+const branches: Oracle = {
+  name: 'branches',
+  writes: true,
+  make: (generator, seed) => {
+    const probe = whole(generator, seed);
+    const system = { kind: 'as-of', axis: 'system', instant: generator.choices.of(generator.world.instants) } as const;
+    return { ...probe, query: { ...probe.query, asOf: generator.choices.chance(40) ? system : null } };
+  },
+  check: async (bench, { query, seed }) => {
+    // `now()` is the instant of asking, and time passes here.
+    if ([...nodesOf(query)].some(({ kind }) => kind === 'now') || query.asOf?.axis === 'current') return null;
+    const { store } = bench;
+    const name = `b${bench.forks++}`;
+    const onBranch: Caller = { ...analyst, branch: name };
+    const sql = ourText(query);
+    const ordered = totallyOrdered(query);
+    const before = await bench.rows(sql);
+    await fork(store, { kind: 'fork-branch', name, source: 'main', shares: 'everything' });
+    await scribble(bench, seed);
+    const inherited = differs(before, await bench.rows(sql, null, store, onBranch), ordered);
+    if (inherited !== null) return `at the fork, then on the branch: ${inherited}`;
+    const main = await bench.rows(sql);
+    await scribble(bench, seed + 1, onBranch);
+    const unmoved = differs(main, await bench.rows(sql), ordered);
+    await fork(store, { kind: 'delete-branch', name });
+    return unmoved === null ? null : `main, before and after a write on its branch: ${unmoved}`;
+  },
+};
+
+async function fork(store: TestStore, command: Command): Promise<void> {
+  const request = { action: 'fork', purpose: null, correlationId: 'fork' } as const;
+  await store.service.gate.invoke(analyst, request, (invocation) => invocation.submit(command));
+}
+
 /** Pages of any size make up the whole while others write. */
 const pages: Oracle = {
   name: 'pages',
@@ -511,7 +550,7 @@ const pages: Oracle = {
 };
 
 /** A few rows more, a key corrected, a key deleted; pivots are read again. */
-async function scribble(bench: OracleBench, seed: number): Promise<void> {
+async function scribble(bench: OracleBench, seed: number, caller = analyst): Promise<void> {
   const choices = new Choices(seed, 0x5c);
   const table = choices.of(bench.world.tables);
   const rows = bench.pivots.get(table.name) ?? [];
@@ -519,11 +558,11 @@ async function scribble(bench: OracleBench, seed: number): Promise<void> {
   if (rows.length > 150) return;
   bench.store.clock.wallNs += 1_000_000n;
   const key = `k${choices.below(12)}`;
-  const alive = await bench.store.column(`SELECT k FROM ${table.name} AS OF CURRENT WHERE k = '${key}'`);
-  if (alive.length > 0 && choices.chance(30)) await bench.store.delete(table.name, [key]);
-  else await bench.store.put(table.name, [{ k: key, j: choices.between(-3, 3), s: choices.of(['a', 'z', 'ä']) }]);
+  const alive = await bench.store.column(`SELECT k FROM ${table.name} AS OF CURRENT WHERE k = '${key}'`, caller);
+  if (alive.length > 0 && choices.chance(30)) await bench.store.delete(table.name, [key], caller);
+  else await bench.store.put(table.name, [{ k: key, j: choices.between(-3, 3), s: choices.of(['a', 'z', 'ä']) }], caller);
   bench.store.clock.wallNs += 1_000_000n;
-  bench.pivots.set(table.name, await bench.store.rows(`SELECT * FROM ${table.name}`));
+  if (caller === analyst) bench.pivots.set(table.name, await bench.store.rows(`SELECT * FROM ${table.name}`));
 }
 
 export const tenant: Caller = { ...analyst, principal: 'acme', path: 'acme' };
@@ -559,6 +598,7 @@ export const oracles: readonly Oracle[] = [
   sameBytes,
   asOfSpelledOut,
   unmoved,
+  branches,
   pages,
   governance,
 ];
