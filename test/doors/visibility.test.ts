@@ -3,6 +3,7 @@
  * who may see it and by nobody else. Every pair of built doors gets every relation of reader to writer; a door that is
  * built without a driver here fails the first test.
  */
+import { createHash } from 'node:crypto';
 import { tableFromIPC } from 'apache-arrow';
 import { parquetReadObjects } from 'hyparquet';
 import { compressors } from 'hyparquet-compressors';
@@ -40,7 +41,11 @@ async function exported(world: StoreWorld, type: string, path: string | null, fo
   const bytes = await fetched(world, `/export?${parameters.toString()}`, path);
   switch (format) {
     case 'csv':
-      return bytes.toString().split('\r\n').slice(1, -1);
+      return bytes
+        .toString()
+        .split('\r\n')
+        .slice(1, -1)
+        .map((field) => field.slice(1, -1));
     case 'json':
       return (JSON.parse(bytes.toString()) as { _pk: string }[]).map((row) => row._pk);
     case 'ndjson':
@@ -100,6 +105,21 @@ const drivers: Readonly<Record<string, Driver>> = {
           scoped(path),
         );
         return status === 200 ? [(json['row'] as { pk: string }).pk] : [];
+      },
+      'a sealed answer': async (world, type, key, path) => {
+        const opened = await world.call('POST', '/exhibits', {}, scoped(path));
+        const exhibit = opened.json['exhibit_id'] as string;
+        const sql = `SELECT _pk FROM ${type}`;
+        const { json, text } = await world.call('POST', `/exhibits/${exhibit}/links`, { sql }, scoped(path));
+        const [replayed] = await world.rows(`EXPLAIN_REPLAY('${exhibit}')`, scoped(path));
+        expect(replayed, text).toMatchObject({ match: true, stored_seal: json['seal'] });
+        // A seal shows no rows: which of the two answers it can be of is told by its hash.
+        const answers = [[], [key]].filter((keys) => {
+          const result = { columns: [{ name: '_pk', type: 'string' }], rows: keys.map((each) => [each]) };
+          return createHash('sha256').update(JSON.stringify(result)).digest('hex') === json['result_digest'];
+        });
+        expect(answers).toHaveLength(1);
+        return answers[0]!;
       },
       sort: (world, type, _key, path) => keysOf(world, `SELECT _pk FROM ${type} ORDER BY note`, path),
       export: async (world, type, _key, path) => {
@@ -306,8 +326,25 @@ test('two worlds that differ in what a caller may not see give that caller the s
     ]) {
       said.push(`${sql}: ${told((await own.query(sql, scope)).text)}`);
     }
-    // Of the audit's own surfaces, sizes and hashes of the log are everybody's who may audit: they are left out here.
+    if (withHidden) {
+      for (const path of others) {
+        const { json } = await own.call('POST', '/exhibits', { title: 'hidden' }, { 'x-organization-id': path });
+        await own.call(
+          'POST',
+          `/exhibits/${json['exhibit_id'] as string}/links`,
+          { act: 'note', text: 'canary' },
+          { 'x-organization-id': path },
+        );
+      }
+    }
+    const exhibit = (await own.call('POST', '/exhibits', { title: 'mine' }, scope)).json['exhibit_id'] as string;
+    // Of the audit's own surfaces, sizes and hashes of the log are everybody's who may audit; what a replay says of the
+    // log (leaf_index, tree_size, root_hash) is everybody's who may replay, and seals cover instants: left out here.
     for (const [method, path, body] of [
+      ['POST', `/exhibits/${exhibit}/links`, { sql: 'SELECT key, n, text FROM Ware ORDER BY key' }],
+      ['POST', `/exhibits/${exhibit}/links`, { act: 'note', text: 'seen' }],
+      ['POST', '/query', { sql: `EXPLAIN_REPLAY('${exhibit}', SEQ => 1)` }],
+      ['GET', `/exhibits/${exhibit}`, undefined],
       ['GET', '/types', undefined],
       ['GET', '/audit/count', undefined],
       ['GET', '/audit/entries', undefined],
@@ -319,7 +356,9 @@ test('two worlds that differ in what a caller may not see give that caller the s
       ['POST', '/ingest?object_type=Ware', { key: 'k300', n: 1 }],
     ] as const) {
       said.push(
-        `${method} ${path}: ${told((await own.call(method, path, body, scope)).text)
+        `${method} ${path.replace(exhibit, '<exhibit>')}: ${told((await own.call(method, path, body, scope)).text)
+          .replaceAll(exhibit, '<exhibit>')
+          .replace(/"(seal|prev_seal|opening_seal|stored_seal|derived_seal|root_hash)":"[^"]*"/g, '"$1":""')
           .replace(/"(leaf_index|index_in_entry|tree_size|port|uptime_secs)":\d+/g, '"$1":0')
           .replace(/"(entry_hash|prev_hash)":"[^"]*"/g, '"$1":""')}`,
       );
