@@ -54,7 +54,7 @@ for (let i = 0; i < subscriptions; i++) {
     end: () => undefined,
     gone: connections[i]!.signal,
   };
-  void service.watch.follow(subscription, client, { resumeAfter: null, keep: false });
+  void service.watch.follow(service.watch.claim(subscription), client, { resumeAfter: null, keep: false });
 }
 await pause(500);
 

@@ -110,8 +110,8 @@ export class StandingQueries {
     return subscription;
   }
 
-  /** A registered subscription of this caller that nobody follows. Another's is as if it were not there. */
-  waiting(id: string, caller: Caller): Subscription {
+  /** A registered subscription of this caller. Another's is as if it were not there. */
+  registered(id: string, caller: Caller): Subscription {
     const found = this.#subscriptions.get(id);
     const owns =
       found !== undefined &&
@@ -119,18 +119,31 @@ export class StandingQueries {
       found.caller.tokenId === caller.tokenId &&
       found.caller.path === caller.path;
     if (!owns) throw new ServiceError('REL_NOT_FOUND', 'no such subscription; unfollowed ones end after a minute');
-    if (found.state !== 'waiting') throw new ServiceError('REL_CONFLICT', 'the subscription is being followed already');
     return found;
   }
 
+  /** Nobody else may follow it from here on; `follow` or `release` comes next. */
+  claim(subscription: Subscription): Subscription {
+    if (subscription.state !== 'waiting') throw new ServiceError('REL_CONFLICT', 'the subscription is being followed already');
+    subscription.state = 'streaming';
+    return subscription;
+  }
+
+  /** Undoes a claim that came to nothing. */
+  release(subscription: Subscription): void {
+    subscription.state = 'waiting';
+    subscription.expiresAtMs = this.#parts.clock.monotonicMs() + waitingMs;
+  }
+
   /** Of an instant that the client says it has had everything up to. Throws where that lies ahead. */
-  checkResumption(subscription: Subscription, after: bigint | null): void {
-    if (after !== null && after > subscription.basis && after > this.#parts.clock.now() + clockSlackNs)
+  checkResumption(subscription: Subscription, after: bigint | null, isNew: boolean): void {
+    const latest = isNew ? subscription.basis : this.#parts.clock.now() + clockSlackNs;
+    if (after !== null && after > subscription.basis && after > latest)
       throw new ServiceError('REL_INVALID', 'Last-Event-ID is of an instant still to come');
   }
 
   /**
-   * Streams until the client goes, its credential ends or the service closes. `resumeAfter` null: the rows that the
+   * Streams a claimed subscription until the client goes, its credential ends or the service closes. `resumeAfter` null: the rows that the
    * subscription began with come first. A subscription that was only a stream (`keep` false) ends with it.
    */
   async follow(
@@ -150,7 +163,6 @@ export class StandingQueries {
     const end = (): void => stream.ended.abort();
     client.gone.addEventListener('abort', end, { once: true });
     if (client.gone.aborted) end();
-    subscription.state = 'streaming';
     this.#streams.add(stream);
     const feed = this.#feedOf(subscription);
     try {
@@ -177,16 +189,9 @@ export class StandingQueries {
       client.gone.removeEventListener('abort', end);
       this.#streams.delete(stream);
       this.#leave(subscription, feed);
-      if (options.keep && client.gone.aborted && !this.#closed) {
-        subscription.state = 'waiting';
-        subscription.expiresAtMs = this.#parts.clock.monotonicMs() + waitingMs;
-      } else this.#end(subscription);
+      if (options.keep && client.gone.aborted && !this.#closed) this.release(subscription);
+      else this.#end(subscription);
     }
-  }
-
-  /** Ends a subscription that was never followed. */
-  cancel(subscription: Subscription): void {
-    if (subscription.state === 'waiting') this.#end(subscription);
   }
 
   /** Ends every stream; registrations are refused from here on. */

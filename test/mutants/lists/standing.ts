@@ -151,13 +151,6 @@ export const mutants: readonly Mutant[] = [
     killedBy: byLookups,
   },
   {
-    name: 'lookups: a link on the way is followed',
-    file: files,
-    find: '  if ((await realpath(full)) !== full) throw refusal();\n  // Without O_NONBLOCK',
-    replace: '  // Without O_NONBLOCK',
-    killedBy: byLookups,
-  },
-  {
     name: 'lookups: a hard link out of the root is read',
     file: files,
     find: '!opened.isFile() || opened.nlink !== 1',

@@ -49,17 +49,23 @@ export function registerWatch(app: App, context: HttpContext): void {
       }
       const resumeAfter = lastEventId(request, request.query.last_event_id);
       const { watch } = context;
-      const subscription = await invoke(context, request, 'watch', purpose, async (invocation) => {
-        if (sql !== undefined) checkText(sql, 'the statement');
-        const found =
-          sql === undefined
-            ? watch.waiting(id!, invocation.caller)
-            : await watch.register(invocation, sql, statedPurpose(request, purpose));
-        invocation.describe({ purpose: found.purpose, objectType: found.statement.type, template: found.statement.template });
-        watch.checkResumption(found, resumeAfter);
-        return found;
-      });
-      await follow(context, request, reply, subscription, { resumeAfter, keep: sql === undefined });
+      let claimed: Subscription | null = null;
+      try {
+        await invoke(context, request, 'watch', purpose, async (invocation) => {
+          if (sql !== undefined) checkText(sql, 'the statement');
+          const found =
+            sql === undefined
+              ? watch.registered(id!, invocation.caller)
+              : await watch.register(invocation, sql, statedPurpose(request, purpose));
+          invocation.describe({ purpose: found.purpose, objectType: found.statement.type, template: found.statement.template });
+          watch.checkResumption(found, resumeAfter, sql !== undefined);
+          claimed = watch.claim(found);
+        });
+      } catch (error) {
+        if (claimed !== null) watch.release(claimed);
+        throw error;
+      }
+      await follow(context, request, reply, claimed!, { resumeAfter, keep: sql === undefined });
       return reply;
     },
   });

@@ -1,0 +1,216 @@
+/** Standing queries under a clock that the test moves: rounds, heartbeats, patience. */
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import type { Clock } from '../../../src/clock.ts';
+import { ServiceError } from '../../../src/errors.ts';
+import type { Caller } from '../../../src/governance/caller.ts';
+import type { Subscription, WatchClient } from '../../../src/planner/standing/subscription.ts';
+import { StandingQueries } from '../../../src/planner/standing/watch.ts';
+import { analyst, TestStore } from '../../harness.ts';
+
+/** Durations pass when they are told to. */
+class SteppingClock implements Clock {
+  #nowMs = 0;
+  #sleeping: { readonly until: number; readonly wake: () => void }[] = [];
+
+  now = (): bigint => 0n;
+  monotonicMs = (): number => this.#nowMs;
+  sleep = (ms: number, signal?: AbortSignal): Promise<void> =>
+    new Promise((resolve) => {
+      if (signal?.aborted) return resolve();
+      this.#sleeping.push({ until: this.#nowMs + ms, wake: resolve });
+      signal?.addEventListener('abort', () => resolve(), { once: true });
+    });
+
+  async pass(ms: number): Promise<void> {
+    this.#nowMs += ms;
+    const due = this.#sleeping.filter(({ until }) => until <= this.#nowMs);
+    this.#sleeping = this.#sleeping.filter(({ until }) => until > this.#nowMs);
+    for (const { wake } of due) wake();
+    await settled();
+  }
+}
+
+/** Long enough for anything that waits for no clock. */
+async function settled(): Promise<void> {
+  for (let i = 0; i < 60; i++) await new Promise((resolve) => setImmediate(resolve));
+}
+
+class Client implements WatchClient {
+  text = '';
+  ended: string | null | undefined;
+  takes = true;
+  fails: ServiceError | null = null;
+  readonly #gone = new AbortController();
+  readonly gone = this.#gone.signal;
+
+  renew(): Caller {
+    if (this.fails) throw this.fails;
+    return analyst;
+  }
+
+  async write(text: string): Promise<boolean> {
+    this.text += text;
+    return this.takes;
+  }
+
+  end(text: string | null): void {
+    this.ended ??= text;
+  }
+
+  leave(): void {
+    this.#gone.abort();
+  }
+
+  /** Names of the events so far. */
+  get told(): string[] {
+    return [...this.text.matchAll(/^event: (.*)$/gm)].map((match) => match[1]!);
+  }
+}
+
+let store: TestStore;
+let clock: SteppingClock;
+let hub: StandingQueries;
+beforeEach(async () => {
+  store = await TestStore.open('2024-01-01');
+  await store.register('Fact', { key: 'string', n: 'integer' }, 'key');
+  clock = new SteppingClock();
+  const { gate, planner, ids } = store.service;
+  const yieldTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+  hub = new StandingQueries({ gate, planner, clock, ids, subscriptionsMax: 2, yieldTurn });
+});
+afterEach(async () => {
+  hub.close();
+  await store.close();
+});
+
+const registered = (sql = 'SELECT key, n FROM Fact'): Promise<Subscription> =>
+  store.service.gate.invoke(analyst, { action: 'watch', purpose: 'test', correlationId: 'c' }, (invocation) =>
+    hub.register(invocation, sql, 'test'),
+  );
+
+async function followed(keep = false): Promise<{ client: Client; done: Promise<void>; subscription: Subscription }> {
+  const client = new Client();
+  const subscription = hub.claim(await registered());
+  const done = hub.follow(subscription, client, { resumeAfter: null, keep });
+  await settled();
+  return { client, done, subscription };
+}
+
+const watchRecords = (): Promise<number> =>
+  store.invoke(analyst, 'audit', async (invocation) => (await invocation.audit().count({ action: 'watch' })).count);
+
+let instant = 0;
+async function put(count = 1): Promise<void> {
+  for (let i = 0; i < count; i++) {
+    store.clock.wallNs += 1_000n;
+    await store.put('Fact', [{ key: `k${instant % 3}`, n: instant++ }]);
+  }
+  await settled();
+}
+
+describe('a stream', () => {
+  test('begins with how to come back and where it stands, and beats while nothing happens', async () => {
+    const { client, done } = await followed();
+    expect(client.text.startsWith('retry: 1000\n\nid: ')).toBe(true);
+    await clock.pass(14_999);
+    expect(client.told).toEqual(['heartbeat']);
+    await clock.pass(401);
+    expect(client.told).toEqual(['heartbeat', 'heartbeat']);
+    client.leave();
+    await done;
+    expect(client.ended).toBeNull();
+  });
+
+  test('is told at once, then in rounds: many commits are one delivery and one record', async () => {
+    const { client } = await followed();
+    const before = await watchRecords();
+    await put();
+    expect(client.told).toEqual(['heartbeat', 'insert']);
+    await put(20);
+    expect(client.told.length).toBe(2);
+    await clock.pass(1_000);
+    expect(client.told.length).toBe(22);
+    expect((await watchRecords()) - before).toBe(2);
+  });
+
+  test('ends for a client that does not take what it is sent, and for one whose credential ended', async () => {
+    const slow = await followed();
+    slow.client.takes = false;
+    await put();
+    await slow.done;
+    const revoked = await followed();
+    revoked.client.fails = new ServiceError('REL_UNAUTHENTICATED', 'missing or invalid credential');
+    await clock.pass(400);
+    await revoked.done;
+    expect(revoked.client.ended).toContain('event: error\ndata: {"code":"REL_UNAUTHENTICATED"');
+    // Both are gone from the count.
+    await registered();
+    await registered();
+  });
+
+  test('whose credential ended is sent nothing more, however soon something happens', async () => {
+    const { client, done } = await followed();
+    client.fails = new ServiceError('REL_UNAUTHENTICATED', 'missing or invalid credential');
+    const { text } = client;
+    await put();
+    await done;
+    expect(client.text).toBe(text);
+  });
+});
+
+describe('a registration', () => {
+  test('that nobody follows ends after a minute', async () => {
+    const { id } = await registered();
+    await registered();
+    await expect(registered()).rejects.toMatchObject({ code: 'REL_WATCH_LIMIT' });
+    await clock.pass(59_000);
+    expect(hub.registered(id, analyst).id).toBe(id);
+    await clock.pass(1_001);
+    expect(() => hub.registered(id, analyst)).toThrow('no such subscription');
+    await registered();
+  });
+
+  test('waits another minute for a client that left, where it is kept; a stream of its own ends', async () => {
+    for (const keep of [true, false]) {
+      const { client, done, subscription } = await followed(keep);
+      client.leave();
+      await done;
+      await clock.pass(59_000);
+      if (keep) expect(hub.registered(subscription.id, analyst)).toBe(subscription);
+      else expect(() => hub.registered(subscription.id, analyst)).toThrow('no such subscription');
+      await clock.pass(1_001);
+      expect(() => hub.registered(subscription.id, analyst)).toThrow('no such subscription');
+    }
+  });
+
+  test('is followed by one at a time', async () => {
+    const subscription = hub.claim(await registered());
+    expect(() => hub.claim(subscription)).toThrow('followed already');
+    hub.release(subscription);
+    expect(hub.claim(subscription)).toBe(subscription);
+  });
+});
+
+test('a hundred queries of one scope look into storage once a round', async () => {
+  const { gate, planner, ids } = store.service;
+  const yieldTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+  const many = new StandingQueries({ gate, planner, clock, ids, subscriptionsMax: 100, yieldTurn });
+  const clients: Client[] = [];
+  for (let i = 0; i < 100; i++) {
+    const subscription = await gate.invoke(analyst, { action: 'watch', purpose: 'test', correlationId: 'c' }, (invocation) =>
+      many.register(invocation, `SELECT key FROM Fact WHERE n % 100 = ${i}`, 'test'),
+    );
+    const client = new Client();
+    clients.push(client);
+    void many.follow(many.claim(subscription), client, { resumeAfter: null, keep: false });
+  }
+  for (let i = 0; i < 20; i++) await settled();
+  instant = 0;
+  const before = await watchRecords();
+  await put();
+  for (let i = 0; i < 5; i++) await settled();
+  expect(clients.map(({ told }) => told.length)).toEqual(clients.map((_, i) => (i === 0 ? 2 : 1)));
+  // One read for all, and one delivery; both may be one invocation.
+  expect((await watchRecords()) - before).toBeLessThanOrEqual(2);
+  many.close();
+});
