@@ -229,3 +229,39 @@ describe('what there is to read', () => {
     expect(columnTypeOf(store.projections.catalog.type('Person')!, 'constructor')).toBeUndefined();
   });
 });
+
+describe('a migration', () => {
+  const evolution = (name: string, properties: Readonly<Record<string, PropertyDefinition>>) =>
+    ({ kind: 'evolve-type', name, properties }) as const;
+
+  test('decides each step on what those before it made, in one append', () => {
+    const store = new Store();
+    const { drafts, outcome } = store.decide({
+      kind: 'migrate-types',
+      steps: [person, evolution('Person', { age: property('number') }), evolution('Person', { age: property('number') })],
+    });
+    expect(drafts.map(({ body }) => body.kind)).toEqual(['type', 'type']);
+    expect(outcome).toMatchObject({ accepted: 2, ids: ['Person'], changed: true });
+    store.commit(drafts);
+    const { catalog } = store.projections;
+    expect([catalog.type('Person')!.properties['age']!.type, catalog.ontologyVersion]).toEqual(['number', 2]);
+    expect(store.decide({ kind: 'migrate-types', steps: [] }).outcome.changed).toBe(false);
+  });
+
+  test('that is refused anywhere changes nothing', () => {
+    const store = new Store();
+    const steps = [person, evolution('Person', { age: property('json') }), evolution('Person', { age: property('integer') })];
+    expect(() => store.run({ kind: 'migrate-types', steps })).toThrow(refused('REL_CONFLICT'));
+    expect(store.projections.catalog.type('Person')).toBeUndefined();
+  });
+});
+
+test('an id that nobody declared stays the text that it is', () => {
+  const store = new Store();
+  store.put('T', { _pk: 'string', id: 'string' }, [{ _pk: 'a', id: 'x' }]);
+  const declare = (type: 'integer' | 'string') => (): unknown =>
+    store.run({ kind: 'evolve-type', name: 'T', properties: { id: property(type) } });
+  expect(declare('integer')).toThrow(refused('REL_CONFLICT'));
+  expect(declare('string')).not.toThrow();
+  expect(store.read('T', ['_pk', 'id'])).toEqual([{ _pk: 'a', id: 'x' }]);
+});

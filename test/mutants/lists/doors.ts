@@ -122,8 +122,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'rejections counted within their batch',
     file: 'src/doors/ingest-stream.ts',
-    find: 'batch.indexes?.[error.index] ?? batch.firstIndex + error.index',
-    replace: 'error.index',
+    find: '(indexes?.[index] ?? firstIndex + index)',
+    replace: 'index',
     killedBy: test('ingest'),
   },
   {

@@ -6,7 +6,7 @@ const exhibits = ['test/doors/http/exhibits.test.ts'];
 const seal = ['test/projections/exhibits/seal.test.ts'];
 const receipts = ['test/projections/receipts/receipts.test.ts'];
 const extras = ['test/doors/http/ingest-extras.test.ts'];
-const rules = ['test/doors/http/rules.test.ts'];
+const catalog = ['test/projections/catalog.test.ts'];
 
 export const mutants: readonly Mutant[] = [
   {
@@ -161,6 +161,6 @@ export const mutants: readonly Mutant[] = [
     file: 'src/projections/catalog/migration.ts',
     find: 'type: (name) => made.get(name) ?? catalog.type(name),',
     replace: 'type: (name) => catalog.type(name),',
-    killedBy: rules,
+    killedBy: catalog,
   },
 ];

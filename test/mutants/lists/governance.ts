@@ -160,8 +160,9 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'governance: an await between deciding and appending',
     file: 'src/governance/gate.ts',
-    find: 'const { drafts, outcome } = projections.decide(command, this.#context(), next);',
-    replace: 'const { drafts, outcome } = await Promise.resolve(projections.decide(command, this.#context(), next));',
+    find: 'const { drafts, outcome, receiptLeaf } = projections.decide(command, this.#context(), next);',
+    replace:
+      'const { drafts, outcome, receiptLeaf } = await Promise.resolve(projections.decide(command, this.#context(), next));',
     killedBy: gate,
   },
   {
@@ -195,7 +196,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'governance: writes skip the policy',
     file: 'src/governance/gate.ts',
-    find: 'this.#authorise({ action: actionOf[command.kind], objectType, ...this.#tokenNamed(command) });',
+    find: 'this.#authorise({ action: actionOf[command.kind], objectType, ...this.#tokenNamed(command), ...this.#branchEnded(command) });',
     replace: '',
     killedBy: authorization,
   },
@@ -244,7 +245,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'governance: a restricted credential may leave its purpose out',
     file: 'src/governance/gate.ts',
-    find: ' || (this.caller.purposes.length > 0 && touchesRows.has(action))',
+    find: ' || (this.caller.purposes.length > 0 && touchesRows.has(this.#action))',
     replace: '',
     killedBy: gate,
   },
