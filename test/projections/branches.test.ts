@@ -3,8 +3,13 @@ import fc from 'fast-check';
 import { beforeEach, describe, expect, test } from 'vitest';
 import type { TimeBounds } from '../../src/projections/access-paths.ts';
 import { code, everything, World } from './branch-world.ts';
+import { MemoryDisk } from '../../src/log/memory-disk.ts';
+import { FOREVER } from '../../src/log/timestamp.ts';
+import { cellAt } from '../../src/log/vector-builder.ts';
+import { restoreCheckpoint, writeCheckpoint } from '../../src/projections/checkpoint.ts';
+import { property } from './histories.ts';
 import { Model, type ModelVersion, systemTo } from './model.ts';
-import { type PlainRow, START, Store } from './store.ts';
+import { freshProjections, type PlainRow, START, Store } from './store.ts';
 
 const paths = [null, 'acme', 'acme/eu'];
 const keys = ['a', 'b'];
@@ -243,6 +248,28 @@ describe('forking', () => {
     expect(code(() => world.store.snapshot(position, 'dev'))).toBe('REL_NOT_FOUND');
     expect(world.store.snapshot(position + 1, 'dev').branchId).toBe(position);
   });
+});
+
+test('a saved state holds what branches changed, and what columns were', async () => {
+  put('main', 'a', 'b');
+  world.fork('dev', 'main', 'everything');
+  put('dev', 'a');
+  world.remove('dev', null, ['b']);
+  world.store.run({ kind: 'evolve-type', name: 'T', properties: { value: property('json') } });
+  const disk = new MemoryDisk();
+  await disk.makeDirectory('/p');
+  const log = { logId: 'log-1', leafHash: () => 'hash' };
+  const { projector } = world.store.projections;
+  for (const name of projector.names) await writeCheckpoint(disk, '/p', projector, name, log);
+  const restored = freshProjections();
+  for (const name of projector.names) await restoreCheckpoint(disk, '/p', restored.projector, name, log);
+  expect(restored.digests()).toEqual(world.store.projections.digests());
+  const { rows } = restored.snapshot({ position: world.store.position, instant: world.store.time }, 'dev');
+  const scan = rows.scan({ type: 'T', columns: ['value', 'system_to'], time: everything });
+  const blocks = [scan.next().value!, scan.next().value!];
+  expect(blocks.map((block) => block.columns[0]!.kind)).toEqual(['i32', 'i32']);
+  expect(blocks.map((block) => block.count)).toEqual([1, 1]);
+  expect(blocks.map((block) => cellAt(block.columns[1]!, 'timestamp', block.first) === FOREVER)).toEqual([false, true]);
 });
 
 describe('deleting a branch', () => {

@@ -9,7 +9,8 @@ import { batchOf, START, type Store } from './store.ts';
 export interface Step {
   readonly command: Command;
   readonly path: string | null;
-  readonly branch: string;
+  /** One of the branches that stand by then; 0 is main. */
+  readonly branch: number;
 }
 
 export const plain: PropertyDefinition = {
@@ -192,7 +193,7 @@ const branchCommands: fc.Arbitrary<Command> = fc.oneof(
     arbitrary: fc.record({
       kind: fc.constant('fork-branch' as const),
       name: fc.constantFrom(...branches),
-      source: fc.constantFrom('main', ...branches),
+      source: fc.constantFrom('main', 'main', ...branches),
       shares: fc.constantFrom('everything' as const, 'everything' as const, 'ontology' as const),
     }),
   },
@@ -203,7 +204,7 @@ const steps = (commands: fc.Arbitrary<Command>): fc.Arbitrary<Step> =>
   fc.record({
     command: commands,
     path: fc.constantFrom(...paths),
-    branch: fc.oneof({ weight: 1, arbitrary: fc.constant('main') }, { weight: 1, arbitrary: fc.constantFrom(...branches) }),
+    branch: fc.oneof(fc.constant(0), fc.nat(5)),
   });
 
 export const rowHistories = (maxLength: number): fc.Arbitrary<Step[]> =>
@@ -227,8 +228,9 @@ export const histories = (maxLength: number): fc.Arbitrary<Step[]> =>
 /** Plays a history; a refused command leaves no entry, as in the store itself. */
 export function play(store: Store, history: readonly Step[]): void {
   for (const { command, path, branch } of history) {
+    const standing = ['main', ...store.projections.branches.list().map(({ name }) => name)];
     try {
-      store.run(command, path, branch);
+      store.run(command, path, standing[branch % standing.length]);
     } catch (error) {
       if (!(error instanceof ServiceError)) throw error;
     }

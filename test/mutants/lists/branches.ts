@@ -82,7 +82,7 @@ export const mutants: readonly Mutant[] = [
     file: 'src/projections/rows/table-checkpoint.ts',
     find: 'layer.adoptOverlay(table, Overlay.restored(entries));',
     replace: 'void [table, entries];',
-    killedBy: contract,
+    killedBy: projections,
   },
   {
     name: 'branches: tokens are minted on the branch of their holder',
