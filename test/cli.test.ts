@@ -187,7 +187,7 @@ test('query writes every format, to a file or standard output, from a server as 
   writeFileSync(file, '{"id":"a","n":9223372036854775807,"t":""}\n{"id":"b","t":"x,\\"y\\""}\n');
   expect(annals(['ingest', file, '--type', 'Thing', '--auto'], env)).toMatchObject({ status: 0 });
   const sql = 'SELECT id, n, t FROM Thing ORDER BY id';
-  const csv = 'id,n,t\r\na,9223372036854775807,""\r\nb,,"x,""y"""\r\n';
+  const csv = '"id","n","t"\r\n"a",9223372036854775807,""\r\n"b",,"x,""y"""\r\n';
   const query = (args: readonly string[], more: Readonly<Record<string, string>> = {}) => annals(['query', ...args], more);
 
   expect(query(['--format', 'csv', sql], env)).toEqual({ status: 0, stdout: csv, stderr: '' });

@@ -94,22 +94,8 @@ function putDigits(bytes: Uint8Array, start: number, value: number, atLeast: num
   return start + count;
 }
 
-/** UTF-8 bytes as a CSV field, quoted where it would end early or be taken for NULL, a number or a boolean. */
-export function putField(bytes: Uint8Array, start: number, source: Uint8Array, from: number, to: number): number {
-  const size = to - from;
-  if (size === 0 || numberStart[source[from]!] === 1) return putQuotedField(bytes, start, source, from, to);
-  let at = start;
-  for (let i = from; i < to; i++) {
-    const byte = source[i]!;
-    if (fieldEnd[byte] === 1) return putQuotedField(bytes, start, source, from, to);
-    bytes[at++] = byte;
-  }
-  if ((size === 4 || size === 5) && isBoolean(source, from, to)) return putQuotedField(bytes, start, source, from, to);
-  return at;
-}
-
 /** UTF-8 bytes as a CSV field in quotes, quotes within doubled. */
-export function putQuotedField(bytes: Uint8Array, start: number, source: Uint8Array, from: number, to: number): number {
+export function putField(bytes: Uint8Array, start: number, source: Uint8Array, from: number, to: number): number {
   let at = start;
   bytes[at++] = 0x22;
   for (let i = from; i < to; i++) {
@@ -120,20 +106,6 @@ export function putQuotedField(bytes: Uint8Array, start: number, source: Uint8Ar
   bytes[at++] = 0x22;
   return at;
 }
-
-/** `true` or `false`, in letters of any case. */
-function isBoolean(source: Uint8Array, start: number, end: number): boolean {
-  const word = end - start === 4 ? 'true' : 'false';
-  for (let i = start; i < end; i++) if ((source[i]! | 0x20) !== word.charCodeAt(i - start)) return false;
-  return true;
-}
-
-/** Bytes that a bare CSV field can't hold, and those that start what a reader may take for a number. */
-const fieldEnd = new Uint8Array(256);
-for (const byte of [0x0a, 0x0d, 0x22, 0x2c]) fieldEnd[byte] = 1;
-const numberStart = new Uint8Array(256);
-numberStart.fill(1, 0x30, 0x3a);
-for (const sign of '+-.') numberStart[sign.charCodeAt(0)] = 1;
 
 const powersOfTen = Float64Array.from({ length: 17 }, (_, i) => 10 ** i);
 /** 00, 01 … 99. */

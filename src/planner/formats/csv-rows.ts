@@ -1,12 +1,12 @@
 /**
- * Rows of an answer as CSV (RFC 4180, UTF-8, CRLF, a header). NULL is an empty field and the empty text is `""`. A text is
- * quoted where it has to be, and where it reads like a number or a boolean, so that a reader who takes unquoted fields
- * for what they look like gets every cell back. Integers and instants are their digits; json and vectors are JSON.
+ * Rows of an answer as CSV (RFC 4180, UTF-8, CRLF, a header). Texts stand in quotes, json, vectors and the names of columns
+ * among them, and nothing else does: so `""` is the empty text and an empty field NULL, `"7"` a text and `7` an integer,
+ * and whoever guesses a file's dialect from its first rows meets a quote there. Integers and instants are their digits.
  */
 import type { Dictionary, Vector } from '../../log/columns.ts';
 import type { Answer, OutputBatch, OutputColumn } from '../planner-contract.ts';
 import { ByteWriter } from './byte-writer.ts';
-import { putField, putI64, putInteger, putNumber, putQuotedField } from './cell-text.ts';
+import { putField, putI64, putInteger, putNumber } from './cell-text.ts';
 import { EncodedDictionary } from './encoded-dictionary.ts';
 
 type Rows = Pick<Answer, 'columns' | 'batches'>;
@@ -51,9 +51,7 @@ class CsvPiece {
       const bytes = this.#grown(this.#bytes, this.length, source.length * 2 + cellBytes);
       let at = this.length;
       if (i > 0) bytes[at++] = comma;
-      // Bare at the start of a file it would be taken for a byte order mark.
-      const put = name.startsWith('\ufeff') ? putQuotedField : putField;
-      this.length = put(bytes, at, source, 0, source.length);
+      this.length = putField(bytes, at, source, 0, source.length);
     });
     const bytes = this.#grown(this.#bytes, this.length, cellBytes);
     bytes[this.length++] = 0x0d;

@@ -130,10 +130,10 @@ describe('GET /export', () => {
     expect(reply.headers.get('content-disposition')).toBe('attachment; filename="export.csv"');
     expect(reply.headers.get('x-service-row-count')).toBe('3');
     expect(reply.bytes.toString()).toBe(
-      'key,n,x,text,doc,v,valid_to\r\n' +
-        'a,9223372036854775807,-0,"","{""k"": 1.0}","[0.5,-1]",9223372036854775807\r\n' +
-        'b,-9223372036854775808,1e+20,"é, ""q""\r\n😀",,,9223372036854775807\r\n' +
-        'c,,,,,,9223372036854775807\r\n',
+      '"key","n","x","text","doc","v","valid_to"\r\n' +
+        '"a",9223372036854775807,-0,"","{""k"": 1.0}","[0.5,-1]",9223372036854775807\r\n' +
+        '"b",-9223372036854775808,1e+20,"é, ""q""\r\n😀",,,9223372036854775807\r\n' +
+        '"c",,,,,,9223372036854775807\r\n',
     );
   });
 

@@ -94,7 +94,7 @@ describe('CSV', () => {
       ]),
     );
     expect(csv.toString()).toBe(
-      'a,"b,""c""",n\r\n"",,9223372036854775807\r\n"x""y","a\r\nb",-9223372036854775808\r\n"007","true",0\r\né,nil,\r\n',
+      '"a","b,""c""","n"\r\n"",,9223372036854775807\r\n"x""y","a\r\nb",-9223372036854775808\r\n"007","true",0\r\n"é","nil",\r\n',
     );
   });
 
@@ -130,13 +130,13 @@ describe('CSV', () => {
   });
 
   test('of no rows is a header', () => {
-    expect(written({ columns: [{ name: 'a', type: 'string' }], batches: [] }).toString()).toBe('a\r\n');
+    expect(written({ columns: [{ name: 'a', type: 'string' }], batches: [] }).toString()).toBe('"a"\r\n');
   });
 
   test('a header that begins with a mark is no file with a byte order mark', async () => {
     const columns = [{ name: '\ufeffa', type: 'string' }] as const;
     const csv = written(rowsOf(columns, [['x']]));
-    expect(csv.toString()).toBe('"\ufeffa"\r\nx\r\n');
+    expect(csv.toString()).toBe('"\ufeffa"\r\n"x"\r\n');
     expect(await byOwnReader(columns, csv)).toEqual([['x']]);
   });
 
@@ -147,7 +147,7 @@ describe('CSV', () => {
       { name: 'x', type: 'number' },
       { name: 'y', type: 'number' },
     ] as const;
-    expect(written({ columns, batches }).toString()).toBe('x,y\r\n,\r\n,\r\n1.5,1.5\r\n');
+    expect(written({ columns, batches }).toString()).toBe('"x","y"\r\n,\r\n,\r\n1.5,1.5\r\n');
   });
 
   const text = fc.oneof(

@@ -9,8 +9,8 @@ export interface Rows {
   readonly batches: readonly OutputBatch[];
 }
 
-export type Layout = 'plain' | 'scattered' | 'codes' | 'mixed';
-export const layouts: readonly Layout[] = ['plain', 'scattered', 'codes', 'mixed'];
+export type Layout = 'plain' | 'scattered' | 'codes' | 'masked' | 'mixed';
+export const layouts: readonly Layout[] = ['plain', 'scattered', 'codes', 'masked', 'mixed'];
 
 /** What no writer may let out: it stands between the rows, under NULLs and in dictionaries. */
 export const hidden = 'HIDDEN';
@@ -103,15 +103,22 @@ export function rowsOf(columns: readonly OutputColumn[], rows: readonly (readonl
   for (let from = 0; from < rows.length; from += size) {
     const some = rows.slice(from, from + size);
     const chosen = layout === 'mixed' ? layouts[batches.length % 3]! : layout;
-    batches.push(chosen === 'scattered' ? scattered(columns, some) : inARow(columns, some, chosen === 'codes'));
+    batches.push(chosen === 'scattered' ? scattered(columns, some) : inARow(columns, some, chosen));
   }
   return { columns, batches };
 }
 
-function inARow(columns: readonly OutputColumn[], rows: readonly (readonly Cell[])[], codes: boolean): OutputBatch {
+function inARow(columns: readonly OutputColumn[], rows: readonly (readonly Cell[])[], chosen: Layout): OutputBatch {
   const vectorsOf = columns.map(({ type }, c) => {
     const cells = [garbage(type, rows, c), ...rows.map((row) => row[c]!)];
-    return codes && type === 'string' ? coded(cells) : built(type, cells);
+    if (chosen === 'codes' && type === 'string') return coded(cells);
+    if (chosen !== 'masked') return built(type, cells);
+    // As if a policy had hidden cells: a mark, and the value still under it.
+    const vector = built(
+      type,
+      cells.map((cell) => cell ?? garbage(type, rows, c)),
+    );
+    return vector.kind === 'null' ? vector : { ...vector, nulls: Uint8Array.from(cells, (cell) => (cell === null ? 1 : 0)) };
   });
   return { columns: vectorsOf, selection: null, first: 1, count: rows.length };
 }

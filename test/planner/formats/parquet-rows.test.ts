@@ -105,7 +105,7 @@ describe('a Parquet file', () => {
           { name: 'v', type: 'vector' },
         ],
         rows,
-        'scattered',
+        'mixed',
       ),
     );
     expect((await parquetMetadataAsync(fileOf(bytes))).row_groups.length).toBeGreaterThan(3);
