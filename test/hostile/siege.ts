@@ -88,6 +88,11 @@ export async function supply(siege: Siege, sizes: Sizes): Promise<void> {
   const columns = 'n,s,g,few,x,t';
   const row = (i: number) =>
     `${i},s${(i * 7919) % 1000},${(i * 104_729) % 1_000_003},${i % 20},${i / 8},${new Date(1_700_000_000_000 + i * 1000).toISOString()}`;
+  for (const name of ['Middle', 'Big']) {
+    const properties = { n: 'integer', s: 'string', g: 'integer', few: 'integer', x: 'number', t: 'timestamp' };
+    const made = await send(siege.port, 'POST', '/types', { name, properties }, { authorization: `Bearer ${siege.token}` });
+    if (made.status !== 201) throw new Error(made.text);
+  }
   await load(siege, 'Middle', columns, sizes.middle, row);
   await load(siege, 'Big', columns, sizes.big, row);
   await load(siege, 'Text', 'body', 200, (i) => `${'a'.repeat(100_000)}${i}`);
@@ -115,8 +120,8 @@ export async function suffer(siege: Siege, bomb: Bomb): Promise<Suffered> {
   const ms = performance.now() - started;
   const health = await siege.health();
   const { loopDelayMs, rssMb } = await siege.measure();
-  const code = reply.json['code'];
-  const end = reply.status === 200 ? 'answered' : typeof code === 'string' ? code : `status ${reply.status}`;
+  const { type } = reply.json as { type?: string };
+  const end = reply.status === 200 ? 'answered' : (type?.split('/').at(-1) ?? `status ${reply.status}`);
   return { name: bomb.name, end, ms, health, loopDelayMs, rssMb, wrong: wrongOf(bomb, end, reply.text, reply.json) };
 }
 

@@ -11,9 +11,10 @@ type Rows = Pick<Answer, 'columns' | 'batches'>;
 
 /**
  * `[{…},{…}]` in one piece, each byte of its UTF-8 as one character: so it joins a reply's header in one write, and the
- * second write that a buffer would take is an eighth of a point read.
+ * second write that a buffer would take is an eighth of a point read. null where it would be longer than `bytesMax`: few
+ * rows may still be a lot of text.
  */
-export function writeRowsLatin1(rows: Rows): string {
+export function writeRowsLatin1(rows: Rows, bytesMax: number): string | null {
   // A large answer must not keep its memory for ever.
   if (shared.capacity > sharedBytesMax) shared = new ByteWriter(16_384);
   const writer = shared;
@@ -24,6 +25,7 @@ export function writeRowsLatin1(rows: Rows): string {
     for (let i = 0; i < batch.count; i++) {
       if (writer.length > 1) writer.byte(0x2c);
       columns.writeRow(writer, i);
+      if (writer.length > bytesMax) return null;
     }
   }
   writer.byte(0x5d);

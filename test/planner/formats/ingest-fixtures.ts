@@ -66,5 +66,5 @@ export function definition(properties: Record<string, PropertyDefinition>, isOpe
 
 /** The rows' JSON as the text that a client decodes. */
 export function rowsText(rows: Parameters<typeof writeRowsLatin1>[0]): string {
-  return Buffer.from(writeRowsLatin1(rows), 'latin1').toString('utf8');
+  return Buffer.from(writeRowsLatin1(rows, Number.MAX_SAFE_INTEGER)!, 'latin1').toString('utf8');
 }

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { Dictionary, Vector } from '../../../src/log/columns.ts';
 import type { Cell, ColumnType } from '../../../src/log/value.ts';
 import { VectorBuilder } from '../../../src/log/vector-builder.ts';
-import { writeNdjson, writeRowChunks } from '../../../src/planner/formats/json-rows.ts';
+import { writeNdjson, writeRowChunks, writeRowsLatin1 } from '../../../src/planner/formats/json-rows.ts';
 import { rowsText } from './ingest-fixtures.ts';
 
 function column(type: ColumnType, cells: readonly Cell[]): Vector {
@@ -170,5 +170,19 @@ describe('rows', () => {
         .split('\n')
         .map((line) => JSON.parse(line) as unknown),
     ).toEqual([{ j: [1, 2] }, { j: 'x\n' }]);
+  });
+});
+
+describe('an answer in one piece', () => {
+  it('is none where it would be too long, however few its rows are', () => {
+    const texts = ['a'.repeat(900), 'ä'.repeat(900), 'c'];
+    const rows = {
+      columns: [{ name: 'v', type: 'string' as const }],
+      batches: [{ columns: [column('string', texts)], selection: null, first: 0, count: texts.length }],
+    };
+    const bytes = Buffer.byteLength(rowsText(rows));
+    expect(writeRowsLatin1(rows, bytes)?.length).toBe(bytes);
+    expect(writeRowsLatin1(rows, 2_000)).toBeNull();
+    expect(Buffer.concat([...writeRowChunks(rows)]).toString()).toBe(rowsText(rows));
   });
 });
