@@ -213,6 +213,47 @@ test('query writes every format, to a file or standard output, from a server as 
   }
 });
 
+test('branch forks, lists and deletes, on a directory as on a server; query and ingest go by --branch', async () => {
+  const directory = freshDirectory();
+  const here = ['--data-dir', directory];
+  const token = annals(['token', 'mint', ...here]).stdout.trim();
+  const file = join(home, 'branch.ndjson');
+  writeFileSync(file, '{"id":"a","n":1}\n');
+  expect(annals(['ingest', file, '--type', 'Thing', '--auto', ...here]).status).toBe(0);
+  expect(annals(['branch', 'dev', '--from', 'main', ...here])).toMatchObject({ status: 0, stdout: 'dev forked from main\n' });
+  writeFileSync(file, '{"id":"b","n":2}\n');
+  expect(annals(['ingest', file, '--type', 'Thing', '--branch', 'dev', ...here]).status).toBe(0);
+  const count = ['query', '--format', 'ndjson', 'SELECT COUNT(*) AS n FROM Thing'];
+  expect(annals([...count, '--branch', 'dev', ...here]).stdout).toBe('{"n":2}\n');
+  expect(annals([...count, ...here]).stdout).toBe('{"n":1}\n');
+  for (const args of [['dev'], ['--delete'], ['dev', '--list'], ['dev', '--from', 'main', '--delete']]) {
+    expect(annals(['branch', ...args, ...here]).status).toBe(2);
+  }
+
+  const { said, server } = await serve(directory);
+  const env = { ANNALS_URL: urlIn(said()), ANNALS_TOKEN: token };
+  expect(annals(['branch', 'über / dev', '--from', 'dev'], env).status).toBe(0);
+  expect(annals(['branch', 'types', '--from', 'dev', '--ontology'], env).status).toBe(0);
+  writeFileSync(file, '{"id":"c","n":3}\n');
+  expect(annals(['ingest', file, '--type', 'Thing', '--branch', 'über / dev'], env).status).toBe(0);
+  const counts = ['über / dev', 'dev', 'main', 'types'].map((name) => annals([...count, '--branch', name], env).stdout);
+  expect(counts).toEqual(['{"n":3}\n', '{"n":2}\n', '{"n":1}\n', '{"n":0}\n']);
+  const listed = annals(['branch', '--list'], env).stdout;
+  expect(
+    listed
+      .split('\n')
+      .slice(2, -1)
+      .map((line) => line.split(/ {2,}/)[0]),
+  ).toEqual(['main', 'dev', 'types', 'über / dev']);
+  expect(annals(['branch', 'dev', '--delete'], env)).toMatchObject({ status: 0, stdout: 'dev deleted\n' });
+  expect(annals([...count, '--branch', 'dev'], env)).toMatchObject({
+    status: 3,
+    stderr: expect.stringContaining('REL_NOT_FOUND') as string,
+  });
+  expect(annals([...count, '--branch', 'über / dev'], env).stdout).toBe('{"n":3}\n');
+  await stop(server);
+});
+
 test('SIGTERM ends with 0 and leaves a sealed, intact log and saved projections', async () => {
   const directory = freshDirectory();
   const { server, said } = await serve(directory);
