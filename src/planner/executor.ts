@@ -13,7 +13,7 @@ import { AggregateOperator } from './operators/aggregate.ts';
 import { RowSink } from './operators/column-sink.ts';
 import { DistinctOperator } from './operators/distinct.ts';
 import { FacetCounter } from './operators/facets.ts';
-import { FilterOperator, filterKernels } from './operators/filter.ts';
+import { type FilterKernels, FilterOperator, filterKernels } from './operators/filter.ts';
 import { joinKernels, JoinOperator } from './operators/join.ts';
 import { KeptRows } from './operators/kept-rows.ts';
 import { LimitOperator } from './operators/limit.ts';
@@ -50,7 +50,7 @@ const sliceMs = 1.5;
 const outputRows = 8_192;
 const countingBlockRows = 8_192;
 
-type NodeKernels = KernelCache<FilterKernel> | readonly (KernelCache<CompiledProject> | null)[] | null;
+type NodeKernels = FilterKernels | KernelCache<FilterKernel> | readonly (KernelCache<CompiledProject> | null)[] | null;
 
 /** Kernels by node: compiled once, kept with the plan. */
 export type PlanKernels = Map<PlanNode, NodeKernels>;

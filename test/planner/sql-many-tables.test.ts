@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
 import { Planner } from '../../src/planner/planner.ts';
 import { analyst, TestStore } from '../harness.ts';
-import { FakeStore, type Row } from './fake-snapshot.ts';
+import { FakeStore, type Row, rowsOf } from './fake-snapshot.ts';
 import { openPeople } from './people.ts';
 
 let store: TestStore;
@@ -240,6 +240,27 @@ describe('however much a statement asks for', () => {
     expect((await turns(`SELECT n FROM T WHERE n IN (${list.join(', ')}) LIMIT 0`)).count).toBeGreaterThan(5);
     const { end } = await turns(`SELECT n FROM T WHERE ${list.map((n) => `n < ${n}`).join(' OR ')}`);
     expect(end).toBe('REL_PARSE');
+  });
+
+  test('conditions by the thousand are tested in pieces, to the same rows', async () => {
+    const planner = new Planner({ clock: systemClock, limits: { blockRows: 300 } });
+    const few = new FakeStore([{ name: 'T', properties: { n: 'integer', c: 'string' }, rows: rows.slice(0, 700) }]);
+    const found = async (where: string): Promise<bigint[]> => {
+      const sql = `SELECT n FROM T WHERE ${where}`;
+      return rowsOf(await planner.query(few.invocation(), { sql })).map(({ n }) => n as bigint);
+    };
+    const steps = Array.from({ length: 2_000 }, (_, i) => i);
+    const any = steps.map((i) => `n > ${i * 10} AND n < ${i * 10 + 3}`);
+    expect(await found(any.map((each) => `(${each})`).join(' OR '))).toEqual(
+      rows
+        .slice(0, 700)
+        .map(({ n }) => n as bigint)
+        .filter((n) => n % 10n === 1n || n % 10n === 2n),
+    );
+    // The last one is NULL on every row, and what it stands beside is not.
+    expect(await found(`n < 2 OR ${steps.map((i) => `n < -${i}`).join(' OR ')} OR c = NULL`)).toEqual([0n, 1n]);
+    expect(await found(`n < 5 AND ${steps.map((i) => `n != ${i + 3}`).join(' AND ')} AND 10 % (n - 1) > 0`)).toEqual([]);
+    expect(await found(`n < 5 AND ${steps.map((i) => `n != ${i + 3}`).join(' AND ')}`)).toEqual([0n, 1n, 2n]);
   });
 
   test('what unfolds has an end', async () => {

@@ -1,32 +1,114 @@
-/** Keeps the rows for which a condition is true: neither false nor NULL. */
+/**
+ * Keeps the rows for which a condition is true: neither false nor NULL. A condition of very many parts is tested in pieces,
+ * each with a kernel of its own, so that no compilation keeps others waiting for long.
+ */
+import { type Bound, mayRaise } from '../expressions/bound-expression.ts';
 import { compileFilter, type FilterKernel, KernelCache } from '../expressions/kernel-compiler.ts';
 import type { FilterNode } from '../logical-plan.ts';
 import { type Batch, emptyBatch, type Execution, type Operator } from './operator.ts';
 import { Predicate } from './predicate.ts';
 
-/** Kernels of one filter node; kept with the plan. */
-export function filterKernels(node: FilterNode): KernelCache<FilterKernel> {
-  return new KernelCache(node.predicate, compileFilter);
+/** Kernels of one filter node; kept with the plan. A row must pass each of them, or any. */
+export interface FilterKernels {
+  readonly pieces: readonly KernelCache<FilterKernel>[];
+  readonly any: boolean;
+}
+
+const partsPerPiece = 256;
+
+export function filterKernels({ predicate }: FilterNode): FilterKernels {
+  const any = predicate.kind === 'or';
+  const many = (any || predicate.kind === 'and') && predicate.operands.length > partsPerPiece;
+  const pieces = many ? piecesOf(predicate.operands, predicate.kind) : [predicate];
+  return { pieces: pieces.map((piece) => new KernelCache(piece, compileFilter)), any: many && any };
+}
+
+/** What can fail comes last: it is asked of the rows that the rest has left. */
+function piecesOf(operands: readonly Bound[], kind: 'and' | 'or'): Bound[] {
+  const ordered = [...operands.filter((each) => !mayRaise(each)), ...operands.filter(mayRaise)];
+  const pieces: Bound[] = [];
+  for (let first = 0; first < ordered.length; first += partsPerPiece) {
+    pieces.push({ kind, operands: ordered.slice(first, first + partsPerPiece), type: 'boolean' });
+  }
+  return pieces;
 }
 
 export class FilterOperator implements Operator {
   readonly #input: Operator;
-  readonly #predicate: Predicate;
+  readonly #predicates: readonly Predicate[];
+  readonly #any: boolean;
+  /** Pieces whose kernels for the first batch are there; that batch waits for the others. */
+  #ready = 0;
+  #waiting: Batch | null = null;
+  #rest = new Int32Array(0);
+  #kept = new Int32Array(0);
 
-  constructor(input: Operator, kernels: KernelCache<FilterKernel>, execution: Execution) {
+  constructor(input: Operator, kernels: FilterKernels, execution: Execution) {
     this.#input = input;
-    this.#predicate = new Predicate(kernels, execution);
+    this.#predicates = kernels.pieces.map((piece) => new Predicate(piece, execution));
+    this.#any = kernels.any;
   }
 
   next(): Batch | null {
-    const batch = this.#input.next();
+    const batch = this.#waiting ?? this.#input.next();
     if (batch === null) return null;
     if (batch.count === 0) return emptyBatch;
-    const count = this.#predicate.select(batch);
-    return { columns: batch.columns, selection: this.#predicate.kept, first: 0, count };
+    const [only] = this.#predicates;
+    if (only && this.#predicates.length === 1) {
+      const count = only.select(batch);
+      return { columns: batch.columns, selection: only.kept, first: 0, count };
+    }
+    if (this.#ready < this.#predicates.length) {
+      // A selection is what all pieces but the first are given.
+      const selection = this.#ready === 0 ? batch.selection : noRows;
+      this.#predicates[this.#ready++]!.prepare({ ...batch, selection });
+      this.#waiting = batch;
+      return emptyBatch;
+    }
+    this.#waiting = null;
+    return this.#any ? this.#passingAny(batch) : this.#passingAll(batch);
   }
 
   close(): void {
     this.#input.close();
   }
+
+  #passingAll(batch: Batch): Batch {
+    let left = batch;
+    for (const predicate of this.#predicates) {
+      if (left.count === 0) break;
+      const count = predicate.select(left);
+      left = { columns: batch.columns, selection: predicate.kept, first: 0, count };
+    }
+    return left;
+  }
+
+  /** Each piece is asked of the rows that none before it took; those that are left over at the end go. */
+  #passingAny(batch: Batch): Batch {
+    if (this.#rest.length < batch.count) {
+      this.#rest = new Int32Array(batch.count);
+      this.#kept = new Int32Array(batch.count);
+    }
+    let left = batch;
+    for (const predicate of this.#predicates) {
+      if (left.count === 0) break;
+      const count = predicate.select(left);
+      left = without(left, predicate.kept, count, this.#rest);
+    }
+    return without(batch, left.selection ?? noRows, left.count, this.#kept);
+  }
+}
+
+const noRows = new Int32Array(0);
+
+/** Rows of a batch but for those in `taken`, which are some of them in the same order. `out` may be the batch's own selection. */
+function without({ columns, selection, first, count }: Batch, taken: Int32Array, takenCount: number, out: Int32Array): Batch {
+  let at = 0;
+  let kept = 0;
+  for (let j = 0; j < count; j++) {
+    const row = selection ? selection[j]! : first + j;
+    if (at < takenCount && taken[at] === row) at++;
+    else out[kept++] = row;
+  }
+  return { columns, selection: out, first: 0, count: kept };
 }

@@ -10,6 +10,8 @@ import { type Batch, emptyBatch, type Execution, type Operator } from './operato
 export const hitsMax = 100_000;
 /** Rows scanned for the estimate alone. */
 const countingRowsMax = 131_072;
+/** Calls made for the estimate alone: a join may try many pairs for each row that it scans. */
+const countingCallsMax = 1_024;
 
 export interface LimitParts {
   readonly input: Operator;
@@ -28,6 +30,7 @@ export class LimitOperator implements Operator {
   #input: Operator;
   #delivered = 0;
   #scannedAtEnd = -1;
+  #countingCalls = 0;
   #lastSystemFrom: bigint | null = null;
 
   constructor(parts: LimitParts) {
@@ -65,6 +68,7 @@ export class LimitOperator implements Operator {
   #goOnCounting(): boolean {
     const { counters, scannedRowsMax } = this.#parts.execution;
     if (this.#scannedAtEnd < 0) this.#scannedAtEnd = counters.scanned;
+    if (++this.#countingCalls > countingCallsMax) return false;
     const countingMax = Math.min(countingRowsMax, scannedRowsMax - this.#scannedAtEnd - 65_536);
     return this.#counting && counters.hits < hitsMax && counters.scanned - this.#scannedAtEnd <= countingMax;
   }

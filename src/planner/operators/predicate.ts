@@ -22,11 +22,16 @@ export class Predicate {
     return this.#run(batch);
   }
 
+  /** Compiles what `select` will run. */
+  prepare({ columns, selection }: Batch): FilterKernel {
+    return this.#kernels.get({ columns, context: this.#execution.kernels, dense: selection === null, wide: this.#wide });
+  }
+
   #run(batch: Batch): number {
     const { columns, selection, first, count } = batch;
     const context = this.#execution.kernels;
     try {
-      const kernel = this.#kernels.get({ columns, context, dense: selection === null, wide: this.#wide });
+      const kernel = this.prepare(batch);
       return kernel(columns, context, selection, first, count, this.kept);
     } catch (error) {
       if (error !== widen || this.#wide) throw error;

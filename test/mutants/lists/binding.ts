@@ -34,13 +34,6 @@ export const mutants: readonly Mutant[] = [
     killedBy: byPasses,
   },
   {
-    name: 'binding: a condition above LIMIT goes below it',
-    file: pushDown,
-    find: 'return node.limit === null ? withInput(node, pushed(node.input, conditions)) : stay(node, conditions);',
-    replace: 'return withInput(node, pushed(node.input, conditions));',
-    killedBy: [...byPlans, ...byPasses],
-  },
-  {
     name: 'binding: the column of the right side is that of the left',
     file: pushDown,
     find: 'index: column.index - width }));',

@@ -80,6 +80,18 @@ describe('every set of passes gives the same rows', () => {
       (p, q) =>
         `SELECT label, c2, a.color FROM T JOIN ${other(q)} ON shade = c2 LEFT JOIN (SELECT color, small AS n FROM T) a ON a.color = T.shade AND a.n = s2 WHERE NOT (${p.replace(/\b(color|small)\b/g, 'T.$1')}) AND s2 < 9 LIMIT 7`,
     ],
+    [
+      'full join, conditions on one side',
+      (_, q) => `SELECT small, s2 FROM T FULL JOIN ${other(q)} ON color = c2 WHERE small IS NULL AND s2 > 0`,
+    ],
+    [
+      'right join, condition on the left',
+      (_, q) => `SELECT small, s2 FROM T RIGHT JOIN ${other(q)} ON color = c2 WHERE small IS NULL`,
+    ],
+    [
+      'left join, condition on the right',
+      (_, q) => `SELECT small, s2 FROM T LEFT JOIN ${other(q)} ON color = c2 WHERE s2 IS NULL`,
+    ],
     ['cross join', (p, q) => `SELECT small, s2 FROM T JOIN ${other(q)} ON 1 = 1 WHERE (${p}) AND s2 + small > 3`],
     ['subquery', (p, q) => `SELECT small + 1, color FROM (SELECT * FROM T WHERE ${p} ORDER BY label LIMIT 9) WHERE ${q}`],
     [
