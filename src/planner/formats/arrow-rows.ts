@@ -1,9 +1,9 @@
 /**
- * Rows of an answer as an Arrow IPC stream, one record batch for each batch of the answer. What must hold:
+ * Rows of an answer as an Arrow IPC stream, a record batch for each batch of the answer (several where cells are long).
+ * What must hold:
  *
- * - The schema follows from the columns of the question alone, never from how the store keeps them: the same question
- *   gives the same bytes after a compaction. So strings are plain utf8, also where the store has codes; its dictionaries
- *   hold rows of others besides.
+ * - The schema follows from the columns of the question, never from how the store keeps them, which a compaction changes.
+ *   So strings are plain utf8, also where the store has codes; its dictionaries hold texts of others' rows besides.
  * - An instant is an int64 of nanoseconds with `annals.type: timestamp` on its field. As timestamp(ns) the open ends of
  *   `valid_to` and `system_to`, the largest i64, would be infinity or an overflow to readers.
  * - A NULL cell leaves as zeros: what its slot holds in the answer's arrays may be somebody's value.
@@ -28,6 +28,7 @@ import {
 import { assert, ServiceError } from '../../errors.ts';
 import type { Dictionary, Vector } from '../../log/columns.ts';
 import type { Answer, OutputBatch, OutputColumn } from '../planner-contract.ts';
+import { slicesOf } from './batch-slices.ts';
 import { EncodedDictionary } from './encoded-dictionary.ts';
 
 type Rows = Pick<Answer, 'columns' | 'batches'>;
@@ -35,6 +36,8 @@ type VectorOf<Kind extends Vector['kind']> = Extract<Vector, { kind: Kind }>;
 
 /** Smaller pieces leave in company: a write to a socket costs more than copying them. */
 const aloneBytes = 32 * 1024;
+/** A column of so much takes a few milliseconds. */
+const batchLimits = { textBytes: 8 << 20, floats: 4 << 20 };
 
 /**
  * The stream in pieces, each made when it is asked for; empty ones stand where only work was done. Pieces may share
@@ -54,8 +57,7 @@ function* pieces(rows: Rows, columns: readonly ArrowColumn[], schema: Schema): G
   const writer = new RecordBatchStreamWriter({ autoDestroy: false });
   const queue = new PieceQueue();
   writer.reset(queue, schema);
-  for (const batch of rows.batches) {
-    if (batch.count === 0) continue;
+  for (const batch of slicesOf(rows.batches, batchLimits)) {
     const children: Data[] = [];
     for (let i = 0; i < columns.length; i++) {
       children.push(columns[i]!.data(batch.columns[i]!, batch));

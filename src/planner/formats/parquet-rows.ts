@@ -1,8 +1,8 @@
 /**
- * Rows of an answer as a Parquet file, one row group for each batch of the answer, written column after column so that
- * others have their turn between two. Integers and instants are INT64 (`annals.type` in the file's metadata tells them
- * apart: as TIMESTAMP the open ends of `valid_to` and `system_to`, the largest i64, would be no date that readers know),
- * texts UTF8, json JSON as it was given, vectors lists of FLOAT.
+ * Rows of an answer as a Parquet file, a row group for each batch of the answer (several where cells are long), written
+ * column after column so that others have their turn between two. Integers and instants are INT64, and `annals.types` in
+ * the file's metadata tells them apart: as TIMESTAMP the open ends of `valid_to` and `system_to`, the largest i64, would be
+ * no date that readers know. Texts are UTF8, json JSON as it was given, vectors lists of FLOAT.
  */
 import type { DecodedArray, KeyValue, SchemaElement } from 'hyparquet';
 import { ByteWriter, ParquetWriter } from 'hyparquet-writer';
@@ -11,6 +11,7 @@ import { snappyCompress } from 'hyparquet-writer/src/snappy.js';
 import { assert, AssertionError } from '../../errors.ts';
 import type { Dictionary, Vector } from '../../log/columns.ts';
 import type { Answer, OutputBatch, OutputColumn } from '../planner-contract.ts';
+import { slicesOf } from './batch-slices.ts';
 
 type Rows = Pick<Answer, 'columns' | 'batches'>;
 
@@ -25,7 +26,7 @@ export function* writeParquetPieces(rows: Rows, facts: ReadonlyMap<string, strin
     createdBy: 'annals',
     kvMetadata: keyValues(rows.columns, facts),
   });
-  for (const batch of groupsOf(rows)) {
+  for (const batch of slicesOf(rows.batches, groupLimits)) {
     const start = sink.offset;
     const chunks = [];
     let uncompressed = 0n;
@@ -62,21 +63,8 @@ export function* writeParquetPieces(rows: Rows, facts: ReadonlyMap<string, strin
 }
 
 const pageBytes = 1 << 20;
-/** Cells of a column that are written without a turn for others. */
-const cellsAtOnce = 32_768;
-
-/** The answer's batches, smaller ones where rows hold long vectors. */
-function* groupsOf({ batches }: Rows): Generator<OutputBatch, void> {
-  for (const batch of batches) {
-    const dims = batch.columns.reduce((most, vector) => (vector.kind === 'vec' ? Math.max(most, vector.dims) : most), 1);
-    const rowsAtOnce = Math.max(8, Math.floor(cellsAtOnce / dims));
-    for (let from = 0; from < batch.count; from += rowsAtOnce) {
-      const count = Math.min(rowsAtOnce, batch.count - from);
-      const selection = batch.selection?.subarray(from, from + count) ?? null;
-      yield { columns: batch.columns, selection, first: batch.first + from, count };
-    }
-  }
-}
+/** A column of so much takes a few milliseconds. */
+const groupLimits = { textBytes: 512 * 1024, floats: 32_768 };
 
 function keyValues(columns: Rows['columns'], facts: ReadonlyMap<string, string>): KeyValue[] {
   const types = JSON.stringify(Object.fromEntries(columns.map(({ name, type }) => [name, type])));

@@ -81,7 +81,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'outputs: Parquet row groups of long vectors overlap',
-    file: format('parquet-rows'),
+    file: format('batch-slices'),
     find: 'first: batch.first + from, count };',
     replace: 'first: batch.first, count };',
     killedBy: byParquet,

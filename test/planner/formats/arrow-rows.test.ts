@@ -94,4 +94,15 @@ describe('an Arrow stream', () => {
     expect(cells.map(([n]) => n)).toEqual([...values.map(BigInt), 2n ** 60n]);
     expect(cells.map(([, x]) => x)).toEqual([...values, 2 ** 60]);
   });
+
+  test.each(layouts)('of long texts has more batches, each with its rows, kept %s', (layout) => {
+    const rows: Cell[][] = Array.from({ length: 300 }, (_, i) => [BigInt(i), i % 9 === 0 ? null : `${i % 7} `.repeat(60_000)]);
+    const columns = [
+      { name: 'n', type: 'integer' },
+      { name: 't', type: 'string' },
+    ] as const;
+    const table = tableFromIPC(written(rowsOf(columns, rows, layout)));
+    expect(table.batches.length).toBeGreaterThan(3);
+    expect(cellsOf(table)).toEqual(rows);
+  });
 });

@@ -111,4 +111,15 @@ describe('a Parquet file', () => {
     expect((await parquetMetadataAsync(fileOf(bytes))).row_groups.length).toBeGreaterThan(3);
     expect((await byDuckdb(bytes)).rows).toEqual(rows);
   });
+
+  test.each(layouts)('of long texts has smaller row groups, each with its rows, kept %s', async (layout) => {
+    const rows: Cell[][] = Array.from({ length: 300 }, (_, i) => [BigInt(i), i % 9 === 0 ? null : `${i % 7} `.repeat(8_000)]);
+    const columns = [
+      { name: 'n', type: 'integer' },
+      { name: 't', type: 'string' },
+    ] as const;
+    const bytes = written(rowsOf(columns, rows, layout));
+    expect((await parquetMetadataAsync(fileOf(bytes))).row_groups.length).toBeGreaterThan(5);
+    expect((await byDuckdb(bytes)).rows).toEqual(rows);
+  });
 });
