@@ -50,8 +50,12 @@ export class VisibleWrites {
 
   #concernedBy({ context, body }: EntryDraft): readonly Listener[] {
     if (body.kind !== 'rows' && body.kind !== 'removal') return [];
-    const listeners = this.#listeners.get(keyOf(context.branch, body.type));
-    return listeners === undefined ? [] : [...listeners].filter(({ path }) => sees(path, context.path));
+    // A removal reaches what was forked from its branch, and which that is, is not known here.
+    const listeners =
+      body.kind === 'rows'
+        ? [...(this.#listeners.get(keyOf(context.branch, body.type)) ?? [])]
+        : [...this.#listeners.values()].flatMap((each) => [...each].filter(({ type }) => type === body.type));
+    return listeners.filter(({ path }) => sees(path, context.path));
   }
 
   #tell(concerned: readonly Listener[]): void {

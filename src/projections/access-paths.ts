@@ -102,6 +102,8 @@ export interface Removal {
   readonly instant: bigint;
   readonly path: string | null;
   readonly keys: readonly string[];
+  /** On the branch that this one was forked from: rows that this one wrote under such a key stand. */
+  readonly inherited: boolean;
 }
 
 export interface RemovalReader {

@@ -33,6 +33,8 @@ describe('a listener is told', () => {
     ['its own path', draft('T', 'acme'), 1],
     ['a path below', draft('T', 'acme/eu'), 1],
     ['a removal', draft('T', 'acme', 'main', 'removal'), 1],
+    ['a removal on another branch, which may have been its source', draft('T', 'acme', 'dev', 'removal'), 1],
+    ['a removal of another type', draft('U', 'acme', 'main', 'removal'), 0],
     ['the path above', draft('T', null), 0],
     ['a sibling that starts alike', draft('T', 'acme-evil'), 0],
     ['another type', draft('U', 'acme'), 0],

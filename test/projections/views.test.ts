@@ -48,7 +48,7 @@ describe('views', () => {
 });
 
 describe('removed keys', () => {
-  test('are told from an instant on, on the branch that they were removed on', () => {
+  test('are told from an instant on, on their branch and what was forked from it', () => {
     const store = started();
     store.put('Person', { id: 'string' }, [{ id: 'a' }, { id: 'b' }], { path: 'acme' });
     store.run(fork('dev'));
@@ -70,8 +70,17 @@ describe('removed keys', () => {
       [second, 'acme', 'b'],
     ]);
     expect(known(first)).toEqual([[second, 'acme', 'b']]);
-    expect(known(0n, 'dev')).toEqual([[onBranch, 'acme', 'b']]);
-    expect(known(0n, 'main', store.position - 1)).toEqual([[first, 'acme', 'a']]);
-    expect(known(second)).toEqual([]);
+    // What was forked from main is reached by what is removed there, where it inherited any of it.
+    expect(known(0n, 'dev')).toEqual([
+      [first, 'acme', 'a'],
+      [onBranch, 'acme', 'b'],
+      [second, 'acme', 'b'],
+    ]);
+    store.put('Person', { id: 'string' }, [{ id: 'later' }], { path: 'acme' });
+    const third = remove('later', 'main');
+    expect(known(second)).toEqual([[third, 'acme', 'later']]);
+    expect(known(second, 'dev')).toEqual([]);
+    expect(known(0n, 'main', store.position - 2).length).toBe(2);
+    expect(known(third)).toEqual([]);
   });
 });

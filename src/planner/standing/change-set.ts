@@ -107,9 +107,27 @@ export function changesAfter(snapshot: GovernedSnapshot, request: ChangeRequest)
       isDelete: ops[row] === deleteOp,
       closed: closed.get(systemFrom[row]!)!,
     })),
-    removals: snapshot.removals.removedAfter(type, from).filter(({ instant }) => instant <= end),
+    removals: removalsOf(snapshot, type, from, end),
     snapshot: { ...snapshot, instant: end, rows: new CapturedRows(type, [before, came]) },
   };
+}
+
+/** A key that was removed from the branch before may stand on this one: then nothing that is believed here has ended. */
+function removalsOf(snapshot: GovernedSnapshot, type: string, from: bigint, end: bigint): readonly Removal[] {
+  const removals = snapshot.removals.removedAfter(type, from).filter(({ instant }) => instant <= end);
+  return removals.map((removal) => {
+    if (!removal.inherited) return removal;
+    const standing = new Set<string>();
+    const time: TimeBounds = { system: removal.instant, valid: 'all' };
+    const blocks = snapshot.rows.scan({ type, columns: ['_pk'], time, keys: removal.keys });
+    for (let step = blocks.next(); step.done !== true; step = blocks.next()) {
+      const { columns, selection, first, count } = step.value;
+      for (let i = 0; i < count; i++) {
+        standing.add(String(cellAt(columns[0]!, 'string', selection === null ? first + i : selection[i]!)));
+      }
+    }
+    return { ...removal, keys: removal.keys.filter((key) => !standing.has(key)) };
+  });
 }
 
 function columnTypes(snapshot: GovernedSnapshot, type: string): ReadonlyMap<string, ColumnType> {

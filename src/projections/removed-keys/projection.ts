@@ -1,57 +1,62 @@
 /**
  * Which keys were removed for good, when and in which organisation path: of a hard delete no version is left to tell, and
- * whoever follows a type has to learn of it. Memory grows with the keys removed; their rows are gone.
+ * whoever follows a type has to learn of it. As a hard delete does, its memory reaches the branch that it was asked on and
+ * what was forked from it. It grows with the keys removed; their rows are gone.
  */
 import { deserialize, serialize } from 'node:v8';
 import { assert } from '../../errors.ts';
+import { BranchTree, lineageOf, type SavedBranches } from '../../log/branches.ts';
 import type { CommittedEntry } from '../../log/entry.ts';
 import { compareText } from '../../log/value.ts';
 import type { Removal, RemovalReader } from '../access-paths.ts';
 import { CanonicalHash } from '../canonical-hash.ts';
 import type { CheckpointReader, CheckpointWriter, Projection } from '../projection.ts';
 
-interface KnownRemoval extends Removal {
-  readonly branch: string;
+interface KnownRemoval extends Omit<Removal, 'inherited'> {
+  /** Fork of the branch that it was asked on; 0 for main. */
+  readonly branch: number;
   readonly position: number;
+  /** Position of the oldest version that it removed. */
+  readonly oldest: number;
 }
 
 export class RemovedKeys implements Projection {
   readonly name = 'removed-keys';
   readonly formatVersion = 1;
+  #tree = new BranchTree();
   /** By type, in order of time. */
   #removals = new Map<string, KnownRemoval[]>();
 
   /** What a snapshot of the branch with this basis knows of. */
   reader(branch: string, basis: number): RemovalReader {
-    return {
-      removedAfter: (type, instant) => {
-        const known = this.#removals.get(type) ?? [];
-        let first = known.length;
-        while (first > 0 && known[first - 1]!.instant > instant) first--;
-        return known.slice(first).filter((removal) => removal.branch === branch && removal.position < basis);
-      },
-    };
+    return { removedAfter: (type, instant) => this.#after(branch, basis, type, instant) };
   }
 
-  apply({ body, context, position, time }: CommittedEntry): void {
-    if (body.kind !== 'removal') return;
-    const removal = { branch: context.branch, path: context.path, position, instant: time, keys: body.keys };
+  apply(entry: CommittedEntry): void {
+    const { body, context, position, time } = entry;
+    if (body.kind === 'branch') this.#tree.apply(entry, body);
+    if (body.kind !== 'removal' || body.positions.length === 0) return;
+    const { id: branch } = this.#tree.of(entry);
+    const removal = { branch, path: context.path, position, oldest: body.positions[0]!, instant: time, keys: body.keys };
     const known = this.#removals.get(body.type);
     if (known === undefined) this.#removals.set(body.type, [removal]);
     else known.push(removal);
   }
 
   async checkpoint(target: CheckpointWriter): Promise<void> {
-    target.section('removals', serialize([...this.#removals]));
+    target.section('removals', serialize({ tree: this.#tree.saved(), removals: [...this.#removals] }));
   }
 
   async restore(source: CheckpointReader): Promise<void> {
     const bytes = source.section('removals');
     assert(bytes, 'a checkpoint of removed keys has removals');
-    this.#removals = new Map(deserialize(bytes) as [string, KnownRemoval[]][]);
+    const state = deserialize(bytes) as { tree: SavedBranches; removals: [string, KnownRemoval[]][] };
+    this.#tree = BranchTree.restored(state.tree);
+    this.#removals = new Map(state.removals);
   }
 
   reset(): void {
+    this.#tree = new BranchTree();
     this.#removals = new Map();
   }
 
@@ -59,5 +64,19 @@ export class RemovedKeys implements Projection {
     const hash = new CanonicalHash();
     hash.value([...this.#removals].sort(([a], [b]) => compareText(a, b)));
     return hash.hex();
+  }
+
+  #after(branch: string, basis: number, type: string, instant: bigint): readonly Removal[] {
+    const known = this.#removals.get(type);
+    const at = this.#tree.get(branch);
+    if (known === undefined || at === undefined) return [];
+    let first = known.length;
+    while (first > 0 && known[first - 1]!.instant > instant) first--;
+    if (first === known.length) return [];
+    const ends = new Map(lineageOf(at).map((stretch) => [stretch.branch.id, stretch.end]));
+    return known
+      .slice(first)
+      .filter((removal) => removal.position < basis && removal.oldest < (ends.get(removal.branch) ?? -1))
+      .map(({ instant: removedAt, path, keys, branch: id }) => ({ instant: removedAt, path, keys, inherited: id !== at.id }));
   }
 }

@@ -348,14 +348,28 @@ describe('who is told', () => {
   });
 
   test('on their branch, and not what happens on another', async () => {
+    await put([
+      { key: 'br-old', port: 'Kiel', tons: 1 },
+      { key: 'br-theirs', port: 'Kiel', tons: 1 },
+    ]);
     await world.call('POST', '/v1/namespaces/what-if/branch', { branch_from: 'main' });
     const open = follow("SELECT key FROM Ship WHERE key LIKE 'br%'", {}, { branch: 'what-if' });
     await open.until(ready);
     await put([{ key: 'br-main', port: 'Kiel', tons: 1 }]);
+    await put([{ key: 'br-theirs', port: 'Kiel', tons: 1 }], { 'x-service-branch': 'what-if' });
+    // A hard delete reaches what was forked from its branch, save what that wrote itself.
+    await world.call('DELETE', '/types/Ship/br-old?hard=true');
+    await world.call('DELETE', '/types/Ship/br-theirs?hard=true');
     await put([{ key: 'br-there', port: 'Kiel', tons: 1 }], { 'x-service-branch': 'what-if' });
-    await open.until(after(1));
+    await open.until(after(5));
     await open.close();
-    expect(toldBy(open.events)).toEqual([['insert', { key: 'br-there' }]]);
+    expect(toldBy(open.events)).toEqual([
+      ['insert', { key: 'br-old' }],
+      ['insert', { key: 'br-theirs' }],
+      ['update', { key: 'br-theirs' }, { key: 'br-theirs' }],
+      ['delete', null, { _pk: 'br-old', namespace_path: null }],
+      ['insert', { key: 'br-there' }],
+    ]);
   });
 });
 
