@@ -1,6 +1,7 @@
 /** /audit/proof and /audit/log over the whole store: what they answer, that the one-file verifier believes it, and to whom. */
 import { createHash } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { untenanted } from '../../../src/governance/caller.ts';
 import { verifierSays } from '../../proofs/judges.ts';
 import type { Document } from '../../proofs/world.ts';
 import type { Reply } from './door-world.ts';
@@ -130,7 +131,17 @@ describe('to whom', () => {
   });
 
   test('access records to those who made one of them, and a flush of several names no request', async () => {
-    await Promise.all(['acme/eu', 'globex'].map((path) => world.query('SELECT 1 FROM Ware', scoped(path))));
+    // Of one turn, so that one entry holds both records.
+    const asking = { action: 'query', purpose: null, correlationId: '' } as const;
+    await Promise.all(
+      ['acme/eu', 'globex'].map((path) =>
+        world.service.gate.invoke(
+          { ...untenanted('tester', 'operator', 'cli'), path },
+          { ...asking, correlationId: `request of ${path}` },
+          async (open) => open.snapshot().instant,
+        ),
+      ),
+    );
     const entries = async (path: string): Promise<{ leaf_index: number; correlation_id: string }[]> =>
       (await get('/audit/entries?limit=1000', path)).json['entries'] as never;
     const [ours, theirs] = [await entries('acme/eu'), await entries('globex')];
