@@ -6,6 +6,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Answer } from '../../src/planner/planner-contract.ts';
 import { cellAt } from '../../src/log/vector-builder.ts';
+import { AnnalsServer } from '../annals-server.ts';
 import { AnnalsStore } from '../annals-store.ts';
 import type { BenchContext } from '../context.ts';
 import { DuckDb } from '../peers/duckdb.ts';
@@ -22,7 +23,8 @@ interface Run {
 
 const bases = { 'every version': '', 'as of current': 'AS OF CURRENT' } as const;
 
-export async function tpch({ report, directory, sqlite, rows: lines, repeats }: BenchContext): Promise<void> {
+export async function tpch(context: BenchContext): Promise<void> {
+  const { report, directory, sqlite, rows: lines, repeats } = context;
   const sizes = tpchSizes(lines);
   const runs = repeats * 3;
   const only = process.env['TPCH_ONLY'];
@@ -81,6 +83,31 @@ export async function tpch({ report, directory, sqlite, rows: lines, repeats }: 
     }
   } finally {
     await store.close();
+  }
+  await overHttp(context, sizes, runs);
+}
+
+/** What a door adds: one question to the built server, with its own time beside. */
+async function overHttp({ report, directory, port }: BenchContext, sizes: TpchSizes, runs: number): Promise<void> {
+  const server = await AnnalsServer.start(directory, 'tpch', port());
+  try {
+    const table = tpchTables.find(({ name }) => name === 'Lineitem')!;
+    const properties = Object.fromEntries(Object.entries(table.columns).map(([name, type]) => [name, { type }]));
+    await server.request('/types', JSON.stringify({ name: table.name, properties }));
+    const lines = ReadableStream.from(tpchLines(table, sizes, 'ndjson')) as ReadableStream<Uint8Array>;
+    await server.ingest(table.name, lines, sizes.lines);
+    const inside: number[] = [];
+    const body = JSON.stringify({ sql: tpchQueries[0]!.sql('') });
+    const { samples } = await timed(runs, async () => {
+      const reply = JSON.parse(await server.request('/query', body)) as { processing_time_ms: number };
+      inside.push(reply.processing_time_ms);
+      return [];
+    });
+    const shape = { measure: `${tpchQueries[0]!.name}, over HTTP`, unit: 'ms', better: 'smaller' } as const;
+    report.add({ ...shape, product: 'annals', samples, note: 'HTTP' });
+    report.add({ ...shape, product: 'annals, inside', samples: inside.slice(2), note: 'its processing_time_ms' });
+  } finally {
+    await server.stop();
   }
 }
 

@@ -17,6 +17,7 @@ import { parseLexed } from './languages/sql-parser.ts';
 import { type LexedStatement, lexStatement } from './languages/sql-lexer.ts';
 import type { AxisBound, LogicalPlan, ScanNode } from './logical-plan.ts';
 import { type Execution, MemoryMeter } from './operators/operator.ts';
+import { associateJoins } from './passes/associate-joins.ts';
 import { chooseAccessPaths } from './passes/choose-access-paths.ts';
 import { findJoinKeys } from './passes/find-join-keys.ts';
 import { orderJoins } from './passes/order-joins.ts';
@@ -35,6 +36,7 @@ export const passes: readonly Pass[] = [
   pushDownFilters, // before access paths: what reaches the scan decides how it reads
   findJoinKeys, // after push-down, which leaves to a join what is about both of its sides
   chooseAccessPaths, // needs the final predicates
+  associateJoins, // before sides are chosen, which it changes
   orderJoins, // needs to know which scans are lookups
   pruneColumns, // last: it renumbers columns, and no pass after it may ask for another one
 ];

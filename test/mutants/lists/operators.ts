@@ -103,4 +103,11 @@ export const mutants: readonly Mutant[] = [
     replace: '',
     killedBy: ['test/planner/expressions/phonetic.test.ts'],
   },
+  {
+    name: 'operators: a key that stays above points at the wrong table',
+    file: 'src/planner/passes/associate-joins.ts',
+    find: 'b.columns.length + key',
+    replace: 'key',
+    killedBy: ['test/planner/passes/associate-joins.test.ts'],
+  },
 ];

@@ -190,6 +190,15 @@ describe('join', () => {
     for (const build of ['left', 'right'] as const) expect(joined(subject, build).rows).toEqual([...wanted, ...rest]);
   });
 
+  test('many pairs of keys, most of which never came', () => {
+    const left = counted(6_000, ['integer', 'integer'], (i) => [BigInt(i % 5), BigInt(i)]);
+    const right = counted(6_000, ['integer', 'integer'], (i) => [BigInt(i % 5), BigInt(2 * i)]);
+    const keys = new Set(right.rows.map(String));
+    const wanted = left.rows.flatMap((row) => (keys.has(String(row)) ? [[...row, ...row]] : []));
+    for (const build of ['left', 'right'] as const)
+      expect(joined({ type: 'inner', left, right, keys: 2, residual: null }, build).rows).toEqual(wanted);
+  });
+
   test('a row with very many partners comes out in pieces', () => {
     const left = counted(3, ['integer', 'string'], (i) => [1n, `l${i}`]);
     const right = counted(10_000, ['integer', 'string'], (i) => [1n, `r${i}`]);
