@@ -59,6 +59,16 @@ describe('types of branches', () => {
     expect(cells('dev', 'value')).toEqual([1n, 2n]);
   });
 
+  test('a reader of a branch that is deleted meanwhile reads the columns as they were still', () => {
+    put('main', 'a');
+    world.fork('dev', 'main', 'everything');
+    evolve('main', 'value', 'number');
+    const { rows } = world.store.snapshot(world.store.position, 'dev');
+    world.drop('dev');
+    const block = rows.scan({ type: 'T', columns: ['value'], time: everything }).next().value!;
+    expect(cellAt(block.columns[0]!, 'integer', block.first)).toBe(0n);
+  });
+
   test('strings that a source made JSON are strings on the branch still, by value and by key', () => {
     world.store.put('T', { _pk: 'string', name: 'string' }, [{ _pk: 's', name: '"quoted"' }], {});
     expect(typeOf('main', 'name')).toBeUndefined();

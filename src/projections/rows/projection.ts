@@ -86,7 +86,6 @@ export class Rows implements Projection {
         const { forked, released } = this.#tree.apply(entry, body);
         if (forked) this.#layers.set(forked.id, this.#newLayer(forked));
         for (const { id } of released) this.#layers.delete(id);
-        if (released.length > 0) this.#forgetFormers();
         return;
       }
       default:
@@ -146,13 +145,6 @@ export class Rows implements Projection {
   /** By fork, main first. */
   #ordered(): Layer[] {
     return [...this.#layers.values()].sort((a, b) => a.id - b.id);
-  }
-
-  #forgetFormers(): void {
-    for (const branch of this.#tree.kept()) {
-      if (this.#tree.isShared(branch)) continue;
-      for (const table of this.#layer(branch.id).tables()) table.forgetFormers();
-    }
   }
 }
 

@@ -234,18 +234,16 @@ export class Segment {
     return column;
   }
 
-  /** Cells of a column under a wider type. What they were is kept when branches read them as that. */
+  /**
+   * Cells of a column under a wider type. What they were is kept when branches read them as that, and for good: a reader of
+   * a branch that is deleted meanwhile reads on, and a column widens twice at most.
+   */
   widen(name: string, type: ColumnType, keepFormer: boolean): void {
     const column = this.#columns.get(name);
     if (!column || column.type === type) return;
     if (keepFormer) pushTo(this.#formers, name, this.#copyOf(column, this.#length));
     this.#derived.delete(name);
     column.widen(type);
-  }
-
-  forgetFormers(): void {
-    this.#formers.clear();
-    this.#derived.clear();
   }
 
   /**

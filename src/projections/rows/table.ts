@@ -122,11 +122,6 @@ export class Table implements StoredKeys, StoredVersions {
     for (const segment of this.segments) segment.widen(name, type, keepFormer);
   }
 
-  /** No branch reads the table any more: what its columns were is of no use. */
-  forgetFormers(): void {
-    for (const segment of this.segments) segment.forgetFormers();
-  }
-
   append(entry: CommittedEntry, body: RowsBody, path: number): void {
     const rows = body.ops.length;
     const provenance = this.#internProvenance(body.provenance);
