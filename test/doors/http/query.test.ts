@@ -35,6 +35,32 @@ describe('POST /query', () => {
     expect(world.questions[0]?.sql).toBe(sql);
   });
 
+  test('facets keep the order of their values and every digit, whatever the values are called', async () => {
+    const facets = {
+      counts: new Map([
+        [
+          'n',
+          new Map([
+            ['10', 3],
+            ['9', 2],
+            ['__proto__', 1],
+          ]),
+        ],
+        ['city "x"', new Map<string, number>()],
+      ]),
+      stats: new Map([['n', { min: 9n, max: 9_223_372_036_854_775_807n, sum: 9_007_199_254_740_993n, avg: 9.5, count: 5 }]]),
+    };
+    world.answer = async () => answerOf([{ name: 'id', type: 'string' }], [['a']], { facets });
+    const { text, json } = await ask();
+    expect(text).toContain(
+      '"facets":{"n":{"10":3,"9":2,"__proto__":1},"city \\"x\\"":{}},' +
+        '"facetStats":{"n":{"min":9,"max":9223372036854775807,"sum":9007199254740993,"avg":9.5,"count":5}}',
+    );
+    expect(Object.keys(json)).toEqual(expect.arrayContaining(['facets', 'facetStats']));
+    world.answer = async () => answerOf([{ name: 'id', type: 'string' }], [['a']]);
+    expect((await ask()).text).not.toContain('facet');
+  });
+
   test('answers with the envelope of the specification', async () => {
     const columns = [
       { name: 'id', type: 'string' },

@@ -64,7 +64,7 @@ describe('every set of passes gives the same rows', () => {
     [
       'left join',
       (p, q) =>
-        `SELECT small, s2 FROM T LEFT JOIN ${other(q)} ON label = l2 AND s2 > 0 AND small > 0 WHERE (${p}) AND (f2 IS NULL OR f2 = flag)`,
+        `SELECT small, s2 FROM T LEFT JOIN ${other(q)} ON label = l2 AND color = shade AND s2 > 0 AND small > 0 WHERE (${p}) AND (f2 IS NULL OR f2 = flag)`,
     ],
     [
       'right join',
