@@ -187,6 +187,36 @@ test('integers beyond 2^53 meet nobody but themselves, numbers and instants incl
   await exact.close();
 });
 
+test('vectors can be shown and ranked by, and nothing compares them', async () => {
+  const plain = { required: false, masked: false, indexed: false, subject: false };
+  const vectors = await TestStore.open();
+  await vectors.register('V', { n: 'integer', v: { ...plain, type: 'vector', dims: 2 } });
+  await vectors.put('V', [
+    { n: 1, v: [3, 4] },
+    { n: 2, v: [0, 1] },
+    { n: 3, v: null },
+  ]);
+  expect(await vectors.rows('SELECT n FROM V RANK BY DIST(v, 0, 0)')).toEqual([
+    { n: 1n, _score: 5 },
+    { n: 2n, _score: 1 },
+    { n: 3n, _score: 0 },
+  ]);
+  expect((await vectors.answer('SELECT v FROM V UNION ALL SELECT v FROM V')).rowCount).toBe(6);
+  expect((await vectors.refusal('SELECT n FROM V RANK BY DIST(v, 0)')).code).toBe('REL_INVALID');
+  for (const sql of [
+    'SELECT v FROM V UNION SELECT v FROM V',
+    'SELECT DISTINCT v FROM V',
+    'SELECT n FROM V WHERE v IN (SELECT v FROM V)',
+    'SELECT a.n FROM V a JOIN V b ON a.v = b.v',
+    'SELECT COUNT(*) FROM V GROUP BY v',
+    'SELECT n FROM V ORDER BY v',
+    'SELECT n FROM V FACETS v',
+  ]) {
+    expect((await vectors.refusal(sql)).code, sql).toBe('REL_TYPE_MISMATCH');
+  }
+  await vectors.close();
+});
+
 describe('however much a statement asks for', () => {
   const rows: Row[] = Array.from({ length: 20_000 }, (_, i) => ({ n: BigInt(i), c: `text ${i % 7}` }));
   const fake = new FakeStore([{ name: 'T', properties: { n: 'integer', c: 'string' }, rows }]);

@@ -86,6 +86,9 @@ class SelectBinder {
 
     const { node, outputs, context } = grouped ? this.#grouped(source) : this.#plain(source);
     if (outputs.length > columnsMax) throw at('REL_PARSE', `a SELECT yields at most ${columnsMax} columns`, select.place);
+    if (select.distinct && outputs.some(({ bound }) => bound.type === 'vector')) {
+      throw at('REL_TYPE_MISMATCH', "DISTINCT can't compare vectors", select.place);
+    }
     const named = uniqueNames(outputs);
     const columns = named.map(({ name, bound }) => ({ name, type: bound.type }));
     const visible = named.length;
