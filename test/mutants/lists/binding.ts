@@ -94,7 +94,7 @@ export const mutants: readonly Mutant[] = [
     file: code,
     find: "if (ok === '0') return { isTrue: '0', isFalse: empty };",
     replace: "if (ok === '0') return never;",
-    killedBy: byPasses,
+    killedBy: byQueries,
   },
   {
     name: 'binding: a NULL among the rows of a subquery is forgotten',
