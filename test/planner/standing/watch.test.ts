@@ -1,39 +1,12 @@
 /** Standing queries under a clock that the test moves: rounds, heartbeats, patience. */
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import type { Clock } from '../../../src/clock.ts';
 import { ServiceError } from '../../../src/errors.ts';
+import type { GateContract } from '../../../src/governance/gate-contract.ts';
 import type { Caller } from '../../../src/governance/caller.ts';
 import type { Subscription, WatchClient } from '../../../src/planner/standing/subscription.ts';
 import { StandingQueries } from '../../../src/planner/standing/watch.ts';
 import { analyst, TestStore } from '../../harness.ts';
-
-/** Durations pass when they are told to. */
-class SteppingClock implements Clock {
-  #nowMs = 0;
-  #sleeping: { readonly until: number; readonly wake: () => void }[] = [];
-
-  now = (): bigint => 0n;
-  monotonicMs = (): number => this.#nowMs;
-  sleep = (ms: number, signal?: AbortSignal): Promise<void> =>
-    new Promise((resolve) => {
-      if (signal?.aborted) return resolve();
-      this.#sleeping.push({ until: this.#nowMs + ms, wake: resolve });
-      signal?.addEventListener('abort', () => resolve(), { once: true });
-    });
-
-  async pass(ms: number): Promise<void> {
-    this.#nowMs += ms;
-    const due = this.#sleeping.filter(({ until }) => until <= this.#nowMs);
-    this.#sleeping = this.#sleeping.filter(({ until }) => until > this.#nowMs);
-    for (const { wake } of due) wake();
-    await settled();
-  }
-}
-
-/** Long enough for anything that waits for no clock. */
-async function settled(): Promise<void> {
-  for (let i = 0; i < 60; i++) await new Promise((resolve) => setImmediate(resolve));
-}
+import { settled, SteppingClock } from './stepping-clock.ts';
 
 class Client implements WatchClient {
   text = '';
@@ -70,18 +43,32 @@ class Client implements WatchClient {
 let store: TestStore;
 let clock: SteppingClock;
 let hub: StandingQueries;
+let recordFailure: ServiceError | null = null;
 beforeEach(async () => {
   store = await TestStore.open('2024-01-01');
   await store.register('Fact', { key: 'string', n: 'integer' }, 'key');
   clock = new SteppingClock();
-  const { gate, planner, ids } = store.service;
+  recordFailure = null;
+  const { planner, ids } = store.service;
   const yieldTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
-  hub = new StandingQueries({ gate, planner, clock, ids, subscriptionsMax: 2, yieldTurn });
+  hub = new StandingQueries({ gate: failing(store.service.gate), planner, clock, ids, subscriptionsMax: 2, yieldTurn });
 });
 afterEach(async () => {
   hub.close();
   await store.close();
 });
+
+/** A gate that can't record what it ran, while `recordFailure` is set. */
+function failing(gate: GateContract): GateContract {
+  return {
+    invoke: async (caller, request, run) => {
+      const answer = await gate.invoke(caller, request, run);
+      if (recordFailure !== null) throw recordFailure;
+      return answer;
+    },
+    onVisible: (scope, listener) => gate.onVisible(scope, listener),
+  };
+}
 
 const registered = (sql = 'SELECT key, n FROM Fact'): Promise<Subscription> =>
   store.service.gate.invoke(analyst, { action: 'watch', purpose: 'test', correlationId: 'c' }, (invocation) =>
@@ -156,6 +143,16 @@ describe('a stream', () => {
     await done;
     expect(client.text).toBe(text);
   });
+});
+
+test('nothing leaves that could not be recorded', async () => {
+  const { client, done } = await followed();
+  const { text } = client;
+  recordFailure = new ServiceError('REL_UNAVAILABLE', 'the invocation could not be recorded, so its answer is withheld');
+  await put();
+  await done;
+  expect(client.text).toBe(text);
+  expect(client.ended).toContain('REL_UNAVAILABLE');
 });
 
 describe('a registration', () => {
