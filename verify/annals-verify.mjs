@@ -322,7 +322,7 @@ function parseProof(text) {
 /** A member that is there twice is refused: two readers could take different ones. */
 function parseJson(text) {
   const value = JSON.parse(text);
-  const named = (text.match(/"(?:[^"\\]|\\.)*"(?:\s*:)?/gs) ?? []).filter((found) => found.endsWith(':')).length;
+  const named = (text.match(/"[^"\\]*(?:\\.[^"\\]*)*"(?:\s*:)?/gs) ?? []).filter((found) => found.endsWith(':')).length;
   let members = 0;
   for (const left = [value]; left.length > 0; ) {
     const next = left.pop();
