@@ -79,6 +79,7 @@ interface CachedPlan {
   /** What its answers show: one array for all of them, so that a door can keep what it made of it. */
   readonly columns: Answer['columns'];
   readonly kernels: PlanKernels;
+  readonly readsMore: boolean;
   /** Positions visible when it was made: its estimates are of then. */
   readonly position: number;
 }
@@ -134,6 +135,8 @@ export class Planner implements PlannerContract {
     const cached = this.#cached(lexed, snapshot, served) ?? (await this.#plan(lexed, snapshot, served, isLong));
     const { plan } = cached;
     if (lexed.guardedTemplate !== lexed.template) invocation.describe({ template: lexed.template });
+    // Subqueries and views read types that FROM does not name.
+    if (cached.readsMore) invocation.describe({ objectType: plan.objectTypes.join(',') });
     const execution = this.#execution(plan, question.query, lexed, snapshot);
     if (question.mode === 'plan') return this.#explained(plan, execution, null, startedMs);
 
@@ -256,8 +259,14 @@ export class Planner implements PlannerContract {
       plan = pass(plan, { estimate });
     }
     await turn();
-    const { position } = snapshot;
-    const made: CachedPlan = { plan, columns: plan.root.columns.slice(0, plan.visible), kernels: new Map(), position };
+    const named = new Set(typesNamed(query));
+    const made: CachedPlan = {
+      plan,
+      columns: plan.root.columns.slice(0, plan.visible),
+      kernels: new Map(),
+      readsMore: plan.objectTypes.some((type) => !named.has(type)),
+      position: snapshot.position,
+    };
     this.#plans.set(snapshot.branch, this.#planKey(lexed, snapshot, served), made);
     return made;
   }
@@ -325,8 +334,12 @@ export class Planner implements PlannerContract {
 
   /** The decision that reading would meet now. Source: specification, "SQL dialect" rule 12; the live one is given here too. */
   #policy(invocation: Invocation, query: Query, startedMs: number): Answer {
-    const { decision, because, scope } = invocation.explainPolicy(objectType(query).objectType ?? null);
-    const lines = [`decision ${decision}`, ...because.map((rule) => `because ${rule}`), `scope ${scope}`];
+    const types = typesNamed(query);
+    const lines = (types.length === 0 ? [null] : types).flatMap((type) => {
+      const { decision, because, scope } = invocation.explainPolicy(type);
+      const told = [`decision ${decision}`, ...because.map((rule) => `because ${rule}`), `scope ${scope}`];
+      return types.length > 1 ? [`type ${type}`, ...told] : told;
+    });
     return this.#lines(lines, this.#clock.now(), null, startedMs);
   }
 
@@ -389,8 +402,14 @@ function statedPurpose(
   return { purpose };
 }
 
-/** The types named in FROM, as they are written: the record has them whether or not they can be read. */
+/** The record names the types whether or not they can be read. */
 function objectType(query: Query): { objectType?: string } {
+  const types = typesNamed(query);
+  return types.length > 0 ? { objectType: types.join(',') } : {};
+}
+
+/** The types named in FROM, as they are written, subqueries behind IN aside. */
+function typesNamed(query: Query): readonly string[] {
   const names = new Set<string>();
   const common = new Set<string>();
   const source = (from: Source): void => {
@@ -414,8 +433,7 @@ function objectType(query: Query): { objectType?: string } {
     body(each.body);
   };
   whole(query);
-  const types = [...names].filter((name) => !common.has(name));
-  return types.length > 0 ? { objectType: types.join(',') } : {};
+  return [...names].filter((name) => !common.has(name));
 }
 
 /** A plan whose estimates are of less than half of what there is now is made anew. */

@@ -69,4 +69,13 @@ test('EXPLAIN reads nothing, EXPLAIN ANALYZE runs and says how many rows there w
 test('EXPLAIN POLICY gives the decision that reading would meet', async () => {
   const { plan } = await planner.query(store.invocation(), { sql: 'EXPLAIN POLICY SELECT code FROM Person' });
   expect(plan).toBe('decision allow\nbecause everybody may read Person\nscope all rows');
+  const joined = await planner.query(store.invocation(), {
+    sql: 'EXPLAIN POLICY SELECT code FROM Person JOIN City ON city = City.name',
+  });
+  expect(joined.plan!.split('\n').filter((line) => line.startsWith('type') || line.startsWith('because'))).toEqual([
+    'type Person',
+    'because everybody may read Person',
+    'type City',
+    'because everybody may read City',
+  ]);
 });

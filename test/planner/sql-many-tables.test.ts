@@ -118,6 +118,23 @@ describe('a scope', () => {
   });
 });
 
+test('the record of a question names every type that it reads', async () => {
+  const two = await TestStore.open();
+  await two.put('A', [{ id: '1' }]);
+  await two.put('B', [{ id: '1' }]);
+  const recorded = async (sql: string): Promise<string | null | undefined> => {
+    const caller = { ...analyst, principal: sql.slice(0, 60) };
+    await two.answer(sql, caller);
+    const { entries } = await two.invoke(caller, 'audit', (invocation) => invocation.audit().entries({ limit: 100 }));
+    return entries.find(({ principal, action }) => principal === caller.principal && action === 'query')?.objectType;
+  };
+  expect(await recorded('SELECT a.id FROM A a JOIN B b ON a.id = b.id')).toBe('A,B');
+  expect(await recorded('SELECT id FROM A WHERE id IN (SELECT id FROM B)')).toBe('A,B');
+  expect(await recorded('WITH c AS (SELECT id FROM B) SELECT id FROM c UNION SELECT id FROM A')).toBe('B,A');
+  expect(await recorded('SELECT id FROM A')).toBe('A');
+  await two.close();
+});
+
 describe('FACETS', () => {
   test('count the matching set, whatever the page', async () => {
     const sql = 'SELECT id FROM Person WHERE age >= 25 LIMIT 2 FACETS city, age, active';
