@@ -1,5 +1,6 @@
 /** A run of oracles over random worlds. */
-import { checked, type Oracle, OracleBench, oraclesFor, type Probe } from './oracles.ts';
+import { checked, type Oracle, OracleBench, type Probe } from './oracle-bench.ts';
+import { oraclesFor } from './oracles.ts';
 import { ourExpression, ourText } from './render.ts';
 import { shrunk } from './shrink.ts';
 import { type Features, StatementGenerator } from './statements.ts';
