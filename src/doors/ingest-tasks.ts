@@ -74,9 +74,11 @@ export class IngestTasks {
     };
     this.#tasks.set(id, task);
     this.#heldBytes += bytes;
-    const done = this.#gate.invoke(caller, { action: 'ingest', purpose, correlationId: id }, (invocation) =>
-      this.#inTurn(task, () => request.run(invocation, (ingest) => (task.progress = ingest))),
-    );
+    let entered = false;
+    const done = this.#gate.invoke(caller, { action: 'ingest', purpose, correlationId: id }, (invocation) => {
+      entered = true;
+      return this.#inTurn(task, () => request.run(invocation, (ingest) => (task.progress = ingest)));
+    });
     done
       .then(
         (reply) => {
@@ -89,6 +91,8 @@ export class IngestTasks {
         },
       )
       .finally(() => this.#end(task, bytes));
+    // A gate that lets nobody in any more says so in this turn: nothing is promised that a drain would not wait for.
+    if (!entered) throw new ServiceError('REL_UNAVAILABLE', 'the service is draining');
     return task;
   }
 

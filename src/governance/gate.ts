@@ -360,7 +360,7 @@ class GatedInvocation implements Invocation {
 
   async #submit(command: Command, options: { readonly sync?: boolean }): Promise<Outcome> {
     this.#admit();
-    if (command.kind === 'put-rows') this.#core.storage.admitWrite();
+    if (command.kind === 'put-rows' || command.kind === 'link-exhibit') this.#core.storage.admitWrite();
     const objectType = typeNamed(command);
     if (objectType !== null) this.describe({ objectType });
     for (const type of typesMigrated(command)) this.#authorise({ action: 'schema', objectType: type });

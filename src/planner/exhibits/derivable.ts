@@ -38,10 +38,7 @@ interface Reading {
 
 function checkLookups({ lookups }: Reading): void {
   if (!lookups) return;
-  throw new ServiceError(
-    'REL_UNPROCESSABLE',
-    'LOOKUP reads a table that is not in the log: its answer can not be derived again',
-  );
+  throw new ServiceError('REL_UNPROCESSABLE', 'LOOKUP reads a table that is not in the log: its answer can not be derived again');
 }
 
 /** The statement and every view that it or another of them names. */

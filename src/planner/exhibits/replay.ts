@@ -40,6 +40,7 @@ const columns: readonly OutputColumn[] = [
 
 export async function explainReplay(request: ControlRequest): Promise<Answer> {
   const { statement, literals, invocation } = request;
+  invocation.describe({ action: 'replay' });
   const desk = invocation.exhibits();
   const exhibit = desk.exhibit(String(literals[statement.arguments[0]!.slot]));
   const link = linkNamed(exhibit, request);
@@ -81,7 +82,9 @@ function linkNamed(exhibit: ExhibitView, { statement, literals, placeOf }: Contr
 }
 
 async function replay(desk: ExhibitDesk, exhibit: ExhibitView, link: ExhibitLink, request: ControlRequest): Promise<Replayed> {
-  const { recipe: text, previousSeal } = await desk.entry(exhibit, link);
+  const stored = await storedLink(desk, exhibit, link);
+  if (stored === null) return { basis: null, derivedSeal: null, reason: 'missing_segment' };
+  const { recipe: text, previousSeal } = stored;
   const recipe = readRecipe(text);
   const basis = recipe.grant.instant;
   const derived = await derive(desk, recipe, request);
@@ -96,6 +99,20 @@ async function replay(desk: ExhibitDesk, exhibit: ExhibitView, link: ExhibitLink
   });
   const follows = exhibit.links[link.link - 1]?.seal === previousSeal;
   return { basis, derivedSeal, reason: derivedSeal === link.seal && follows ? null : derived.reason };
+}
+
+/** Null when the log can't be read where the link lies. */
+async function storedLink(
+  desk: ExhibitDesk,
+  exhibit: ExhibitView,
+  link: ExhibitLink,
+): Promise<Awaited<ReturnType<ExhibitDesk['entry']>> | null> {
+  try {
+    return await desk.entry(exhibit, link);
+  } catch (error) {
+    if (error instanceof ServiceError && error.code === 'REL_STORAGE') return null;
+    throw error;
+  }
 }
 
 /** What the recipe comes to now, and what it would mean if that were something else than it was. */

@@ -413,6 +413,20 @@ test('now() is the clock of then', async () => {
   expect(await store.replay(exhibit, link.link)).toMatchObject({ match: true });
 });
 
+test('a link whose entry can not be read any more is missing, not tampered with', async () => {
+  const { link } = await store.link(exhibit, { sql: 'SELECT key FROM Person' });
+  expect(await store.replay(exhibit, link.link)).toMatchObject({ match: true });
+  const directory = `${store.service.settings.SERVICE_DATA_DIR}/log`;
+  const [file] = (await store.disk.list(directory)).filter((name) => name.endsWith('.log'));
+  const whole = (await store.disk.readFile(`${directory}/${file}`))!;
+  const rotten = whole.slice();
+  for (let at = 4_096; at < rotten.length; at++) rotten[at]! ^= 0x5a;
+  await store.disk.replaceFile(`${directory}/${file}`, rotten);
+  const answer = await store.replay(exhibit, link.link);
+  await store.disk.replaceFile(`${directory}/${file}`, whole);
+  expect(answer).toMatchObject({ match: false, reason: 'missing_segment', derived_seal: null, stored_seal: link.seal });
+});
+
 test('a replay needs the right to it, which an administrator does not have', async () => {
   const { link } = await store.link(exhibit, { sql: 'SELECT key FROM Person' });
   await expect(store.replay(exhibit, link.link, { credential: 'admin', path: 'acme' })).rejects.toMatchObject({
@@ -423,6 +437,18 @@ test('a replay needs the right to it, which an administrator does not have', asy
   await expect(store.replay(exhibit, link.link, { tenant: 'globex', path: 'globex' })).rejects.toMatchObject({
     code: 'REL_NOT_FOUND',
   });
+  // Who may look but not ask is shown the chain, and no recipe.
+  await store.run(
+    'inspect',
+    async (invocation) => {
+      const desk = invocation.exhibits();
+      const view = desk.exhibit(exhibit);
+      expect(view.links.map(({ seal }) => seal)).toContain(link.seal);
+      expect(desk.mayReplay(link)).toBe(false);
+      await expect(desk.entry(view, link)).rejects.toMatchObject({ code: 'REL_ACL' });
+    },
+    { credential: 'admin' },
+  );
   const recorded = await store.run('audit', (invocation) => invocation.audit().entries({ limit: 1000 }));
   expect(recorded.entries.map(({ code }) => code)).toContain('REL_ACL');
 });
