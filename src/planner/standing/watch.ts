@@ -44,7 +44,7 @@ const sweepMs = 400;
 const sliceMs = 1.5;
 /** Rounds of one feed are apart by this, and by so many times what the work of the last ones took. */
 const roundGapMs = 10;
-const idleShare = 4;
+const idleShare = 8;
 /** System time may run ahead of the clock for a while, when that is set back. */
 const clockSlackNs = 3_600_000_000_000n;
 /** How far back a resumption may reach, in versions. */
@@ -67,6 +67,8 @@ export class StandingQueries {
   readonly #subscriptions = new Map<string, Subscription>();
   readonly #streams = new Set<Stream>();
   readonly #feeds = new Map<string, { readonly feed: Feed; readonly stop: () => void }>();
+  /** By the text of the query: rows that match among the changes. */
+  readonly #matching = new WeakMap<ChangeSet, Map<string, ReadonlyMap<bigint, string>>>();
   #sweeping = false;
   #closed = false;
   #lastTurn: Promise<void> = Promise.resolve();
@@ -345,8 +347,15 @@ export class StandingQueries {
     if (changes.versions.length === 0) return eventsOf(subscription.id, changes, cursor, new Map());
     const took = await this.#turn();
     try {
-      const answer = await subscription.matching(this.#parts.planner, changes.snapshot);
-      const rows = new Map([...subscription.texts(answer)].flat());
+      // The same query over the same rows under the same grant, as many screens show it, is run once.
+      const known = this.#matching.get(changes) ?? new Map<string, ReadonlyMap<bigint, string>>();
+      this.#matching.set(changes, known);
+      const { sql } = subscription.statement;
+      let rows = known.get(sql);
+      if (rows === undefined) {
+        const answer = await subscription.matching(this.#parts.planner, changes.snapshot);
+        known.set(sql, (rows = new Map([...subscription.texts(answer)].flat())));
+      }
       return eventsOf(subscription.id, changes, cursor, rows);
     } finally {
       took();
