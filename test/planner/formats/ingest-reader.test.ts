@@ -56,6 +56,30 @@ describe('batches', () => {
     expect(batches[1]!.rejections).toMatchObject([{ index: 4, code: 'REL_PARSE' }]);
   });
 
+  it('end at the same bytes and rows, whatever the chunks and whatever the type says of the rows', async () => {
+    const rows = Array.from({ length: 40 }, (_, i) => `{"i":${i % 7 === 0 ? '"x"' : i},"text":"${'é'.repeat(i)}"}`);
+    const bodies = [
+      `${rows.join('\n')}\n{"broken\n${rows.join('\r\n\n')}`,
+      `[${rows.join(' ,\n')}]`,
+      `{"rows":[${rows.join(',')}],"more":[1]}\n`,
+      `i,text\n${rows.map((_, i) => `${i % 7 === 0 ? 'x' : i},"é\n${i}"`).join('\n')}\n1,"broken"x\n2,y`,
+    ];
+    const types = [null, definition({ i: property('integer'), text: property('string') }), definition({}, true)];
+    for (const text of bodies) {
+      const ends = new Set<string>();
+      for (const type of types) {
+        for (const size of [1, 3, 64, 1000, 1 << 20]) {
+          const { batches } = await read(text, { batchRows: 6, batchBytes: 300, definition: type }, size);
+          const places = batches.map(({ firstIndex, endOffset }) => [firstIndex, endOffset]);
+          // The reader may add the line feed that the last line lacks.
+          ends.add(JSON.stringify(places.slice(0, -1)));
+          expect(batches.at(-1)!.endOffset).toBeGreaterThan(batches.at(-2)!.endOffset);
+        }
+      }
+      expect(ends.size).toBe(1);
+    }
+  });
+
   it('end at batchBytes', async () => {
     const { batches } = await read(body, { batchBytes: 20 });
     expect(batches.length).toBeGreaterThan(3);
