@@ -6,7 +6,7 @@ import { type RowIndex, rowsPerStep } from './row-index.ts';
 /** A table may have so many places per row, and so many in any case: pages that are never touched cost nothing. */
 const placesPerRow = 16;
 const placesMin = 1 << 20;
-const placesMax = 1 << 28;
+const placesMax = 1 << 25;
 
 type Integers = Extract<Vector, { kind: 'i32' | 'f64' | 'i64' }>;
 

@@ -62,7 +62,13 @@ export class SessionOperator implements Operator {
     const columns = sink.vectors();
     const rows = new Int32Array(count);
     for (let row = 0; row < count; row++) rows[row] = row;
-    const instants = new Instants().of(columns[column]!, rows, count);
+    const converter = new Instants();
+    let instants: BigInt64Array = new BigInt64Array(0);
+    for (let first = 0; first < count; first += rowsPerStep) {
+      const step = rows.subarray(first, first + rowsPerStep);
+      instants = converter.of(columns[column]!, step, step.length);
+      yield emptyBatch;
+    }
     const ranks = ranksOf(groups, groupOf, count);
     this.#hold(sink.bytes + groups.bytes + groupOf.byteLength + count * 32);
     const keys: Vector[] = [
