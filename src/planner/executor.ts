@@ -279,6 +279,6 @@ class Output {
     const columns: Vector[] = this.#sink.vectors();
     this.#batches.push({ columns, selection: null, first: 0, count: this.#sink.length });
     this.#heldBefore = this.#held;
-    this.#sink = new RowSink(this.#types);
+    this.#sink = new RowSink(this.#types, null, this.#sink);
   }
 }

@@ -13,13 +13,18 @@ type Values = Int32Array | Float64Array | BigInt64Array | Uint8Array | Float32Ar
 const encoder = new TextEncoder();
 const noBytes = new Uint8Array(0);
 
-/** Copies of the columns of the batches given to it: all of them, or the wanted ones. */
+/**
+ * Copies of the columns of the batches given to it: all of them, or the wanted ones. A sink that is made `like` the one
+ * before it has that one's room from the start, and does not grow into it again.
+ */
 export class RowSink {
   readonly #sinks: readonly (ColumnSink | null)[];
   length = 0;
 
-  constructor(types: readonly ColumnType[], wanted: ReadonlySet<number> | null = null) {
-    this.#sinks = types.map((type, i) => (wanted === null || wanted.has(i) ? new ColumnSink(type) : null));
+  constructor(types: readonly ColumnType[], wanted: ReadonlySet<number> | null = null, like: RowSink | null = null) {
+    this.#sinks = types.map((type, i) =>
+      wanted === null || wanted.has(i) ? new ColumnSink(type, like === null ? null : like.#sinks[i]!) : null,
+    );
   }
 
   get bytes(): number {
@@ -49,9 +54,13 @@ export class ColumnSink {
   #heap = noBytes;
   #heapUsed = 0;
   #dims = 1;
+  readonly #rowsExpected: number;
+  readonly #heapExpected: number;
 
-  constructor(type: ColumnType) {
+  constructor(type: ColumnType, like: ColumnSink | null = null) {
     this.#type = type;
+    this.#rowsExpected = like === null ? 0 : like.#length;
+    this.#heapExpected = like === null ? 0 : like.#heapUsed;
   }
 
   get bytes(): number {
@@ -79,8 +88,7 @@ export class ColumnSink {
       case 'vec':
         return this.#appendFloats(vector, selection, first, count, start);
       case 'bool': {
-        const values =
-          this.#values instanceof Uint8Array ? grown(this.#values, this.#length) : new Uint8Array(room(this.#length));
+        const values = this.#values instanceof Uint8Array ? grown(this.#values, this.#length) : new Uint8Array(this.#room());
         this.#values = values;
         return gather(vector.values, selection, first, count, values, start);
       }
@@ -122,18 +130,18 @@ export class ColumnSink {
     const held = this.#values;
     const wantsBig = this.#type !== 'number' && (vector.kind === 'i64' || held instanceof BigInt64Array);
     if (wantsBig) {
-      const values = held instanceof BigInt64Array ? grown(held, this.#length) : bigsOf(held, room(this.#length), start);
+      const values = held instanceof BigInt64Array ? grown(held, this.#length) : bigsOf(held, this.#room(), start);
       this.#values = values;
       if (vector.kind === 'i64') return gather(vector.values, selection, first, count, values, start);
       for (let j = 0; j < count; j++) values[start + j] = BigInt(vector.values[selection ? selection[j]! : first + j]!);
       return;
     }
     if (this.#type !== 'number' && vector.kind === 'i32' && !(held instanceof Float64Array)) {
-      const values = held instanceof Int32Array ? grown(held, this.#length) : new Int32Array(room(this.#length));
+      const values = held instanceof Int32Array ? grown(held, this.#length) : new Int32Array(this.#room());
       this.#values = values;
       return gather(vector.values, selection, first, count, values, start);
     }
-    const values = held instanceof Float64Array ? grown(held, this.#length) : doublesOf(held, room(this.#length), start);
+    const values = held instanceof Float64Array ? grown(held, this.#length) : doublesOf(held, this.#room(), start);
     this.#values = values;
     if (vector.kind !== 'i64') return gather(vector.values, selection, first, count, values, start);
     for (let j = 0; j < count; j++) values[start + j] = Number(vector.values[selection ? selection[j]! : first + j]!);
@@ -149,7 +157,7 @@ export class ColumnSink {
     const fits = this.#offsets === null && (this.#dictionary === null || this.#dictionary === vector.dictionary);
     if (fits) {
       this.#dictionary = vector.dictionary;
-      const values = this.#values instanceof Int32Array ? grown(this.#values, this.#length) : new Int32Array(room(this.#length));
+      const values = this.#values instanceof Int32Array ? grown(this.#values, this.#length) : new Int32Array(this.#room());
       this.#values = values;
       return gather(vector.values, selection, first, count, values, start);
     }
@@ -205,9 +213,7 @@ export class ColumnSink {
     assert(!(this.#values instanceof Float32Array) || this.#dims === dims, 'vectors of one column have one length');
     this.#dims = dims;
     const values =
-      this.#values instanceof Float32Array
-        ? grown(this.#values, this.#length * dims)
-        : new Float32Array(room(this.#length) * dims);
+      this.#values instanceof Float32Array ? grown(this.#values, this.#length * dims) : new Float32Array(this.#room() * dims);
     this.#values = values;
     for (let j = 0; j < count; j++) {
       const i = selection ? selection[j]! : first + j;
@@ -220,7 +226,7 @@ export class ColumnSink {
     if (this.#offsets) return;
     const codes = this.#values;
     const dictionary = this.#dictionary;
-    this.#offsets = new Uint32Array(room(this.#length) + 1);
+    this.#offsets = new Uint32Array(this.#room() + 1);
     this.#values = null;
     this.#dictionary = null;
     for (let i = 0; i < used; i++) {
@@ -236,26 +242,27 @@ export class ColumnSink {
 
   #reserveHeap(size: number): void {
     if (this.#heapUsed + size <= this.#heap.length) return;
-    const heap = new Uint8Array(Math.max(64, this.#heap.length * 2, this.#heapUsed + size));
+    const expected = this.#heap.length === 0 ? this.#heapExpected : this.#heap.length * 2;
+    const heap = new Uint8Array(Math.max(64, expected, this.#heapUsed + size));
     heap.set(this.#heap.subarray(0, this.#heapUsed));
     this.#heap = heap;
   }
 
+  #room(): number {
+    return Math.max(16, this.#length, this.#rowsExpected);
+  }
+
   #growNulls(): void {
-    this.#nulls = this.#nulls ? grown(this.#nulls, this.#length) : new Uint8Array(room(this.#length));
+    this.#nulls = this.#nulls ? grown(this.#nulls, this.#length) : new Uint8Array(this.#room());
   }
 
   #growOffsets(): Uint32Array {
     const offsets = this.#offsets!;
     if (offsets.length > this.#length) return offsets;
-    const larger = new Uint32Array(room(this.#length) + 1);
+    const larger = new Uint32Array(Math.max(offsets.length * 2, this.#room() + 1));
     larger.set(offsets);
     return (this.#offsets = larger);
   }
-}
-
-function room(length: number): number {
-  return Math.max(16, length);
 }
 
 /** The array itself when it is long enough, else a copy of at least twice its length. */
