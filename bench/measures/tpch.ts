@@ -27,10 +27,6 @@ export async function tpch(context: BenchContext): Promise<void> {
   const { report, directory, sqlite, rows: lines, repeats } = context;
   const sizes = tpchSizes(lines);
   const runs = repeats * 3;
-  const only = process.env['TPCH_ONLY'];
-  const queries = tpchQueries.filter(
-    ({ name }) => only === undefined || only.split(',').some((each) => name.startsWith(`${each} `)),
-  );
   console.log(
     `  ${Object.entries(sizes)
       .map(([name, count]) => `${count.toLocaleString('en')} ${name}`)
@@ -41,13 +37,13 @@ export async function tpch(context: BenchContext): Promise<void> {
   const duckdb = await DuckDb.open(directory);
   const theirs = new Map<string, Run>();
   for (const table of tpchTables) await duckdb.import(duckdbTable(table, directory));
-  for (const query of queries) theirs.set(query.name, await timed(runs, () => duckdb.rows(query.sql(''))));
+  for (const query of tpchQueries) theirs.set(query.name, await timed(runs, () => duckdb.rows(query.sql(''))));
   duckdb.close();
 
   const lite = new Map<string, Run>();
   if (sqlite !== null) {
     const database = await sqlite.import(tpchTables.map((table) => sqliteTable(table, directory)).join(''));
-    for (const query of queries) lite.set(query.name, await database(query.sql(''), Math.max(1, Math.ceil(repeats / 2))));
+    for (const query of tpchQueries) lite.set(query.name, await database(query.sql(''), Math.max(1, Math.ceil(repeats / 2))));
   }
 
   const store = await AnnalsStore.open();
@@ -58,7 +54,7 @@ export async function tpch(context: BenchContext): Promise<void> {
       if (accepted !== table.rows(sizes)) throw new Error(`${table.name}: ${accepted} rows accepted`);
     }
     const ratios: Record<'DuckDB' | 'SQLite', number[]> = { DuckDB: [], SQLite: [] };
-    for (const query of queries) {
+    for (const query of tpchQueries) {
       for (const [basis, asOf] of Object.entries(bases)) {
         const ours = await timed(runs, async () => cellsOf(await store.query(query.sql(asOf))));
         const shape = { measure: `${query.name}, ${basis}`, unit: 'ms', better: 'smaller' } as const;
