@@ -11,7 +11,9 @@ interface Counted {
   readonly counts: ReadonlyMap<number, PathCounts>;
 }
 
-/** By segment, then by how many of its rows were counted, as of a position. */
+const forksKept = 16;
+
+/** By segment, then by the position as of which it was counted. */
 const counted = new WeakMap<Segment, Map<number, Counted>>();
 
 export function inheritedCounts(table: Table, inherited: Inherited): ReadonlyMap<number, PathCounts> {
@@ -41,6 +43,8 @@ function countsBelow(segment: Segment, end: number): ReadonlyMap<number, PathCou
   for (let row = 0; row < rows; row++) {
     if (!segment.isRemoved(row)) add(counts, segment.paths.at(row), 1, segment.closingOf(row) >= end ? 1 : 0);
   }
+  // Branches come and go: whoever asks again after so many others counts again.
+  if (known.size === forksKept) known.clear();
   known.set(end, { removals: segment.removals, counts });
   return counts;
 }
