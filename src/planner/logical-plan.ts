@@ -294,7 +294,3 @@ export function mapExpressions(node: PlanNode, map: (bound: Bound) => Bound): Pl
       return own;
   }
 }
-
-export function mapAxis(axis: AxisBound, map: (bound: Bound) => Bound): AxisBound {
-  return typeof axis === 'string' ? axis : { instant: map(axis.instant) };
-}

@@ -42,7 +42,7 @@ export function bindSource(source: Source, request: SourceRequest): BoundSource 
 }
 
 /** System columns first, then properties in order; a declared `id` keeps its declared type. */
-export function readableColumns(definition: TypeDefinition): ReadableColumn[] {
+function readableColumns(definition: TypeDefinition): ReadableColumn[] {
   const columns: ReadableColumn[] = Object.entries(systemColumns).map(([name, type]) => ({
     name,
     type: (Object.hasOwn(definition.properties, name) && definition.properties[name]?.type) || type,

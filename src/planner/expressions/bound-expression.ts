@@ -170,11 +170,6 @@ export function mayRaise(bound: Bound): boolean {
   return raises || childrenOf(bound).some(mayRaise);
 }
 
-/** True when it tests against a subquery's rows, which are not there before the statement runs. */
-export function usesSet(bound: Bound): boolean {
-  return bound.kind === 'in-set' || childrenOf(bound).some(usesSet);
-}
-
 /** Two literal slots that had to hold the same value for a plan to be right. */
 export type Guard = readonly [slot: number, otherSlot: number];
 
