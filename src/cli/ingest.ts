@@ -74,7 +74,12 @@ async function loadHere(service: Service, file: string, options: IngestOptions):
       atomic: options.atomic === true,
       sync: false,
       createType: options.auto === true,
-      provenance: { source: file === '-' ? 'standard input' : file.slice(-1_024), method: 'ingest', confidence: 1, derivedFrom: null },
+      provenance: {
+        source: file === '-' ? 'standard input' : file.slice(-1_024),
+        method: 'ingest',
+        confidence: 1,
+        derivedFrom: null,
+      },
     });
     const batches = readIngest(bytesOf(file), {
       definition: ingest.definition(),
