@@ -7,16 +7,18 @@ import type { Answer, OutputBatch } from '../../../src/planner/planner-contract.
 import { DoorWorld, emptyAnswer, goodToken } from './door-world.ts';
 
 let world: DoorWorld;
+/** What a heartbeat's second takes here: a moment, or so long that none comes. */
+let beatMs = 10;
 beforeAll(async () => {
-  // A heartbeat's second takes ten milliseconds here.
   const clock = {
     ...systemClock,
-    sleep: (ms: number, signal?: AbortSignal) => systemClock.sleep(ms === 1_000 ? 10 : ms, signal),
+    sleep: (ms: number, signal?: AbortSignal) => systemClock.sleep(ms === 1_000 ? beatMs : ms, signal),
   };
   world = await new DoorWorld().open({ clock });
 });
 afterAll(() => world.close());
 beforeEach(() => {
+  beatMs = 10;
   world.recordFailure = null;
   world.lines.length = 0;
   world.records.length = 0;
@@ -60,7 +62,9 @@ describe('POST /query/stream', () => {
   test('a failure before the first heartbeat is a problem record, a later one an event of the same content', async () => {
     const failure = new ServiceError('REL_TIMEOUT', 'too slow');
     world.answer = () => Promise.reject(failure);
+    beatMs = 60_000;
     const early = await stream();
+    beatMs = 10;
     expect([early.status, early.headers['content-type']]).toEqual([408, 'application/problem+json']);
     world.answer = () => pause(50).then(() => Promise.reject(failure));
     const late = await stream();
@@ -101,6 +105,7 @@ describe.each(outputs)('%s %s', (method, path) => {
   test('lets nothing out when the access record can not be written', async () => {
     world.recordFailure = new ServiceError('REL_UNAVAILABLE', 'the log refuses');
     for (const ms of [0, 40]) {
+      beatMs = ms === 0 ? 60_000 : 10;
       world.answer = () => pause(ms).then(() => answerOf([batch]));
       const reply = await world.call(method, path, body);
       expect(reply.text).not.toContain(String(marker));
