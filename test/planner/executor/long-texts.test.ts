@@ -14,6 +14,9 @@ describe('blocks of long texts', () => {
       none: n % 5 === 0 ? null : 'short',
     }));
     await store.put('Long', rows);
+    // Some are superseded: what is current is a selection of what is stored.
+    const current = tail.includes('CURRENT');
+    if (current) for (const row of rows.filter(({ n }) => n % 4 === 0)) await store.put('Long', [row]);
     let turns = 0;
     let ms = 0;
     // A clock on which every look is a turn apart: yields are counted, one a batch.
@@ -26,7 +29,9 @@ describe('blocks of long texts', () => {
     const sql = `SELECT n, few, many, none FROM Long${tail}`;
     const answer = await store.invoke(analyst, 'query', (invocation) => planner.query(invocation, { sql }));
     const wanted = rows.filter(({ n }) => !tail.includes('WHERE') || n % 3 === 0);
-    expect(rowsOf(answer)).toEqual(wanted.map(({ n, few, many, none }) => ({ n: BigInt(n), few, many, none })));
+    expect(rowsOf(answer).toSorted((a, b) => Number(a['n']! as bigint) - Number(b['n']! as bigint))).toEqual(
+      wanted.map(({ n, few, many, none }) => ({ n: BigInt(n), few, many, none })),
+    );
     expect(turns).toBeGreaterThan(15);
     await store.close();
   });
