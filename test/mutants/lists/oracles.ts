@@ -2,7 +2,6 @@
 import type { Mutant } from '../mutant.ts';
 
 const matches = 'src/planner/operators/join-matches.ts';
-const sink = 'src/planner/operators/column-sink.ts';
 const dense = 'src/planner/operators/dense-integers.ts';
 const scan = 'src/planner/operators/scan.ts';
 const like = 'src/planner/expressions/like.ts';
@@ -60,13 +59,6 @@ export const mutants: readonly Mutant[] = [
     find: 'if (this.#pairs.numberOf(groups[j]!, numbers[j]!) !== known) continue;',
     replace: 'this.#pairs.numberOf(groups[j]!, numbers[j]! + known);',
     killedBy: bySqlite,
-  },
-  {
-    name: 'oracles: NULLs at the end of a column have no room',
-    file: sink,
-    find: 'grown(this.#values, this.#length * (this.#values instanceof Float32Array ? this.#dims : 1))',
-    replace: 'this.#values',
-    killedBy: ['test/planner/queries.test.ts'],
   },
   {
     name: 'oracles: keys that are all NULL make a table of no size',
