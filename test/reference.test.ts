@@ -1,11 +1,11 @@
-/** README's tables of settings and errors are those of the code. `npm test -- --update` rewrites them. */
+/** The tables of settings and errors in docs/reference.md are those of the code. `npm test -- --update` rewrites them. */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { settingsTable } from '../src/config.ts';
 import { errorTable } from '../src/errors.ts';
 
-const path = join(import.meta.dirname, '../README.md');
+const path = join(import.meta.dirname, '../docs/reference.md');
 
 const tables: Readonly<Record<string, string>> = {
   settings: table(
@@ -18,7 +18,7 @@ const tables: Readonly<Record<string, string>> = {
   ),
 };
 
-test.each(Object.entries(tables))('README has the table of %s as the code has it', (name, wanted) => {
+test.each(Object.entries(tables))('docs/reference.md has the table of %s as the code has it', (name, wanted) => {
   const readme = readFileSync(path, 'utf8');
   const region = new RegExp(`(<!-- ${name} -->\n)[^]*?(<!-- /${name} -->)`);
   expect(readme).toMatch(region);

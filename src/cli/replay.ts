@@ -22,6 +22,7 @@ export function replayCommand(options: ReplayOptions, version: string): Promise<
     if (unknown !== undefined) throw new ConfigError(`--projection: there is no ${unknown}; there are ${names.join(', ')}`);
     const wanted = new Set(options.projection.length > 0 ? options.projection : names);
     const { leaves, positions } = log.status();
+    const width = Math.max(...[...wanted].map((name) => name.length));
     let differing = 0;
     if (options.check) {
       const progress = new Progress('compare', systemClock);
@@ -30,11 +31,13 @@ export function replayCommand(options: ReplayOptions, version: string): Promise<
       for (const { projection, rebuilt, compared, basis, same } of states) {
         if (!wanted.has(projection)) continue;
         if (!same) differing++;
-        process.stdout.write(`${projection.padEnd(10)} ${rebuilt}  ${same ? 'same' : `DIFFERS from ${compared}`}  (${basis})\n`);
+        process.stdout.write(
+          `${projection.padEnd(width)} ${rebuilt}  ${same ? 'same' : `DIFFERS from ${compared}`}  (${basis})\n`,
+        );
       }
     } else {
       for (const [name, digest] of Object.entries(projections.digests())) {
-        if (wanted.has(name)) process.stdout.write(`${name.padEnd(10)} ${digest}\n`);
+        if (wanted.has(name)) process.stdout.write(`${name.padEnd(width)} ${digest}\n`);
       }
     }
     process.stdout.write(`${leaves} entries, ${positions} positions, root ${hex(log.head().root)}\n`);

@@ -29,6 +29,8 @@ export interface Happened {
 }
 
 const templateLengthMax = 8192;
+/** As many types as one question may name: leaving one out would hide what was read. */
+const objectTypesLengthMax = 64 * (limits.identifierLength + 1);
 
 /** Refusals are denials; what was malformed, late, gone or broken is an error. */
 const deniedKinds: ReadonlySet<ErrorKind> = new Set(['unauthenticated', 'payment_required', 'forbidden', 'too_many_requests']);
@@ -44,7 +46,7 @@ export function accessRecord(happened: Happened): AccessRecord {
     door: caller.door,
     action: happened.action,
     purpose: shown(happened.purpose, limits.identifierLength),
-    objectType: shown(happened.objectType, limits.identifierLength),
+    objectType: shown(happened.objectType, objectTypesLengthMax),
     ...verdictOn(ending),
     template: shown(happened.template, templateLengthMax),
     literalDigest: happened.literalDigest,

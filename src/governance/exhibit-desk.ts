@@ -5,7 +5,7 @@
  */
 import { assert, ServiceError } from '../errors.ts';
 import type { ExhibitBody } from '../log/entry.ts';
-import type { LogStore } from '../log/log-store.ts';
+import type { LogStore, SignedHead } from '../log/log-store.ts';
 import type { AccessPaths, ExhibitLink, ExhibitView } from '../projections/access-paths.ts';
 import type { Exhibits } from '../projections/exhibits/projection.ts';
 import type { Caller } from './caller.ts';
@@ -15,7 +15,7 @@ import { sees } from './governed-snapshot.ts';
 export interface ExhibitDeskParts {
   readonly caller: Caller;
   readonly exhibits: Pick<Exhibits, 'exhibit' | 'removals'>;
-  readonly log: Pick<LogStore, 'read' | 'head'>;
+  readonly log: Pick<LogStore, 'read' | 'proofs'>;
   readonly mayReplay: () => boolean;
   /** Projections at an instant that a snapshot had. */
   readonly snapshotOf: (instant: bigint, branch: string) => AccessPaths;
@@ -60,8 +60,8 @@ export class GovernedExhibits implements ExhibitDesk {
     return this.#parts.exhibits.removals.since(snapshot.position, types, (path) => sees(snapshot.caller.path, path));
   }
 
-  head(): { readonly size: number; readonly root: Uint8Array } {
-    return this.#parts.log.head();
+  head(link: ExhibitLink): Promise<SignedHead> {
+    return this.#parts.log.proofs.head(link.leaf + 1);
   }
 }
 

@@ -167,8 +167,8 @@ export interface ExhibitDesk {
   pin(grant: PinnedGrant): GovernedSnapshot;
   /** True when rows of these types that a pinned snapshot saw were removed for good since. */
   rowsErasedSince(snapshot: GovernedSnapshot, types: ReadonlySet<string>): boolean;
-  /** Of the log's tree now. */
-  head(): { readonly size: number; readonly root: Uint8Array };
+  /** A signed head that covers the link: never over what is not durable. */
+  head(link: ExhibitLink): Promise<SignedHead>;
 }
 
 /** A branch as every caller may know it: whose it is, is its maker's own business. */

@@ -45,7 +45,7 @@ export async function explainReplay(request: ControlRequest): Promise<Answer> {
   const exhibit = desk.exhibit(String(literals[statement.arguments[0]!.slot]));
   const link = linkNamed(exhibit, request);
   const { basis, derivedSeal, reason } = await replay(desk, exhibit, link, request);
-  const head = desk.head();
+  const head = await desk.head(link);
   invocation.describe({ rowCount: 1, costUnits: 1 });
   const row = [
     exhibit.id,

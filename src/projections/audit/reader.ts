@@ -83,11 +83,16 @@ function passes(filter: Filter, record: AccessRecord): boolean {
   return (
     (filter.since === undefined || record.time >= filter.since) &&
     (filter.until === undefined || record.time < filter.until) &&
-    (filter.objectType === undefined || record.objectType === filter.objectType) &&
+    (filter.objectType === undefined || isAbout(record, filter.objectType)) &&
     (filter.principal === undefined || record.principal === filter.principal) &&
     (filter.purpose === undefined || record.purpose === filter.purpose) &&
     (filter.action === undefined || record.action === filter.action)
   );
+}
+
+/** A question over several types names them all, separated by commas. */
+function isAbout({ objectType }: AccessRecord, type: string): boolean {
+  return objectType !== null && (objectType === type || objectType.split(',').includes(type));
 }
 
 function isEmpty(filter: Filter): boolean {

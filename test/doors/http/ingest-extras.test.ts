@@ -114,6 +114,19 @@ describe('Idempotency-Key', () => {
     expect(await versions(type, acme)).toBe(2);
   });
 
+  test('a branch whose name was deleted and taken again is another one', async () => {
+    const type = await freshType();
+    const once = { 'idempotency-key': freshKey() };
+    const fork = (): Promise<Reply> => world.call('POST', '/v1/namespaces/again/branch', { branch_from: 'main' });
+    await fork();
+    expect((await post(type, lines(0, 3), once, '&branch=again')).json).toMatchObject({ accepted: 3 });
+    expect((await post(type, lines(0, 3), once, '&branch=again')).headers['idempotency-replayed']).toBe('true');
+    await world.call('DELETE', '/schema/branches/again');
+    await fork();
+    expect(codeOf(await post(type, lines(0, 3), once, '&branch=again'))).toEqual([422, 'REL_UNPROCESSABLE']);
+    expect(await versions(type, { 'x-service-branch': 'again' })).toBe(0);
+  });
+
   test('twins at the same time write once and both get the reply', async () => {
     const type = await freshType();
     const once = { 'idempotency-key': freshKey() };

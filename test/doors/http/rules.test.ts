@@ -430,7 +430,22 @@ describe('audit', () => {
     });
     expect(text).not.toContain('canary-literal');
     const { json: counted } = await world.call('GET', `/audit/count?principal=${principal}`);
-    expect(counted).toEqual({ count: 5, by_kind: { query: 4, ingest: 1 } });
+    expect(counted).toEqual({ count: 5, by_kind: { query: 4, ingest: 1 }, tree_size: expect.any(Number) });
+  });
+
+  test('a question over several types is found under each of them', async () => {
+    await world.call('POST', '/types', { name: 'Other', properties: { id: 'string' } });
+    const principal = 'joiner';
+    const who = await world.tokenFor({ principal });
+    expect((await world.query('SELECT a.id FROM Fact a JOIN Other b ON a.id = b.id', who)).status).toBe(200);
+    for (const [type, count] of [
+      ['Fact', 1],
+      ['Other', 1],
+      ['Fac', 0],
+    ] as const) {
+      const counted = await world.call('GET', `/audit/count?principal=${principal}&object_type=${type}`);
+      expect(counted.json['count'], type).toBe(count);
+    }
   });
 
   test('pages by a cursor, and refuses limits that are out of range', async () => {

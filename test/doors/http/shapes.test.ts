@@ -136,7 +136,10 @@ describe('replies', () => {
       check('post', '/lookup/register', await world.call('POST', '/lookup/register', body));
     }
     check('get', '/lookup', await world.call('GET', '/lookup'));
-    // A stream has no shape; its refusals have.
+    // A stream and a file have no shape; their refusals have.
+    check('get', '/export', await world.call('GET', '/export?sql=x'));
+    check('post', '/query/arrow', await world.call('POST', '/query/arrow', { sql: 'x' }));
+    check('post', '/query/stream', await world.call('POST', '/query/stream', { sql: 'x' }));
     check('get', '/watch/stream', await world.call('GET', '/watch/stream'));
     const namespace = '/v1/namespaces/{name}/branch';
     check('post', namespace, await world.call('POST', '/v1/namespaces/dev/branch', { branch_from: 'main' }));
@@ -147,6 +150,10 @@ describe('replies', () => {
     check('delete', '/schema/branches/{name}', await world.call('DELETE', '/schema/branches/dev'));
     check('get', '/audit/count', await world.call('GET', '/audit/count'));
     check('get', '/audit/entries', await world.call('GET', '/audit/entries?limit=1000'));
+    for (const asking of ['?position=0', '?leaf=0&from=1', '?position=0&row=x', '?branch=types', '']) {
+      check('get', '/audit/proof', await world.call('GET', `/audit/proof${asking}`));
+    }
+    check('get', '/audit/log', await world.call('GET', '/audit/log'));
     for (const path of [
       '/health',
       '/health/live',
@@ -178,7 +185,8 @@ describe('replies', () => {
         .filter((verb) => verb !== 'head')
         .map((verb) => `${verb} ${path}`),
     );
-    // Its text is no JSON.
-    expect([...asked, 'get /metrics'].sort()).toEqual(described.sort());
+    // These are no JSON: their refusals are asked where their bodies are read.
+    const others = ['get /metrics', 'get /audit/log/checkpoint', 'get /audit/log/tile/{*}'];
+    expect([...asked, ...others].sort()).toEqual(described.sort());
   });
 });

@@ -218,6 +218,8 @@ function preface(invocation: Invocation, { plan, type, atomic, provenance, encod
   return canonicalJson({
     url: plan.url,
     branch: invocation.caller.branch,
+    // A name that was deleted and taken again is another branch, without the rows of the first.
+    branch_id: invocation.snapshot().branchId,
     type,
     atomic,
     encoding,
