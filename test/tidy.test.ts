@@ -15,7 +15,10 @@ const root = dirname(dirname(fileURLToPath(import.meta.url)));
 type Tree = ReadonlyMap<string, string>;
 
 const source = treeOf('src');
-const everything = new Map([...source, ...['test', 'bench', 'scripts', 'verify', '.ci'].flatMap((folder) => [...treeOf(folder)])]);
+const everything = new Map([
+  ...source,
+  ...['test', 'bench', 'scripts', 'verify', '.ci'].flatMap((folder) => [...treeOf(folder)]),
+]);
 
 /** Pure files that anyone may name. What planner and doors see of the rooms below the gate ends here. */
 const vocabulary = new Set([
