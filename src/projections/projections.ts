@@ -70,15 +70,7 @@ export class Projections {
 
   /** Throws REL_NOT_FOUND for an unknown branch. */
   snapshot(basis: Basis, branch: string): AccessPaths {
-    return takeSnapshot(
-      this.branches,
-      this.catalog,
-      this.rows,
-      this.removedKeys.reader(branch, basis.position),
-      this.views,
-      basis,
-      branch,
-    );
+    return takeSnapshot(this, basis, branch);
   }
 
   /** What was read at an instant that some snapshot had: its rows, under the column types of then. */

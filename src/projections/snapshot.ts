@@ -1,11 +1,20 @@
 /** All projections at one branch, position and instant. */
 import type { Basis } from '../log/log-store.ts';
-import type { AccessPaths, RemovalReader } from './access-paths.ts';
+import type { AccessPaths } from './access-paths.ts';
 import { unknownBranch } from './branches/commands.ts';
 import type { Branches } from './branches/projection.ts';
 import type { Catalog } from './catalog/projection.ts';
+import type { RemovedKeys } from './removed-keys/projection.ts';
 import type { Rows } from './rows/projection.ts';
 import type { Views } from './views/projection.ts';
+
+interface SnapshotSources {
+  readonly branches: Branches;
+  readonly catalog: Catalog;
+  readonly rows: Rows;
+  readonly removedKeys: RemovedKeys;
+  readonly views: Views;
+}
 
 /**
  * The catalog is that of now: a definition only ever widens, so what a snapshot stored earlier still reads under it, and
@@ -13,11 +22,7 @@ import type { Views } from './views/projection.ts';
  * that does not stand, or whose fork the basis does not cover.
  */
 export function takeSnapshot(
-  branches: Branches,
-  catalog: Catalog,
-  rows: Rows,
-  removals: RemovalReader,
-  views: Views,
+  { branches, catalog, rows, removedKeys, views }: SnapshotSources,
   basis: Basis,
   branch: string,
 ): AccessPaths {
@@ -31,7 +36,7 @@ export function takeSnapshot(
     instant: basis.instant,
     catalog: types,
     rows: rows.branchReader(branchId, basis.position, types),
-    removals,
+    removals: removedKeys.reader(branch, basis.position),
     views: views.on(branchId).filter(({ position }) => position < basis.position),
   };
 }
