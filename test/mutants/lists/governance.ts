@@ -189,7 +189,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'governance: rows are taken past the storage cap',
     file: 'src/governance/gate.ts',
-    find: "if (command.kind === 'put-rows') this.#core.storage.admitWrite();",
+    find: "if (command.kind === 'put-rows' || command.kind === 'link-exhibit') this.#core.storage.admitWrite();",
     replace: '',
     killedBy: gate,
   },

@@ -141,8 +141,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'projections: system_to shows what the snapshot does not see',
     file: 'src/projections/rows/block-columns.ts',
-    find: 'closing < this.#basis ? this.#timeline.timeOf(closing) : FOREVER',
-    replace: 'closing < Infinity ? this.#timeline.timeOf(closing) : FOREVER',
+    find: 'if (closing >= below) {',
+    replace: 'if (closing === Infinity) {',
     killedBy: travel,
   },
   {
