@@ -7,6 +7,13 @@ export interface PlanCacheOptions {
   readonly pinned: ReadonlySet<string>;
 }
 
+/** Trees and plans take some hundred bytes a token of their text: a caller's long texts must not pile up. In characters. */
+export const byText = {
+  maxSize: 4 << 20,
+  maxEntrySize: 64 << 10,
+  sizeCalculation: (_: unknown, text: string): number => text.length + 1,
+};
+
 /** Of the whole, for all pinned branches together. */
 const pinnedShare = 1 / 4;
 
@@ -18,8 +25,8 @@ export class PlanCache<Plan extends object> {
   constructor({ plansMax, pinned }: PlanCacheOptions) {
     const reserved = pinned.size === 0 ? 0 : Math.ceil(plansMax * pinnedShare);
     this.#pinned = pinned;
-    this.#shared = new LRUCache({ max: plansMax - reserved });
-    this.#reserved = new LRUCache({ max: Math.max(1, reserved) });
+    this.#shared = new LRUCache<string, Plan>({ max: plansMax - reserved, ...byText });
+    this.#reserved = new LRUCache<string, Plan>({ max: Math.max(1, reserved), ...byText });
   }
 
   get(branch: string, key: string): Plan | undefined {

@@ -14,7 +14,7 @@ import { explain } from './explain.ts';
 import { asInstant } from './expressions/evaluate.ts';
 import { KernelContext } from './expressions/kernel-context.ts';
 import { parseLexed } from './languages/sql-parser.ts';
-import { type LexedStatement, lexStatement } from './languages/sql-lexer.ts';
+import { type LexedStatement, lexing, lexStatement } from './languages/sql-lexer.ts';
 import type { AxisBound, LogicalPlan, ScanNode } from './logical-plan.ts';
 import { type Execution, MemoryMeter } from './operators/operator.ts';
 import { associateJoins } from './passes/associate-joins.ts';
@@ -27,7 +27,7 @@ import { pushDownFilters } from './passes/push-down-filters.ts';
 import { simplifyExpressions } from './passes/simplify-expressions.ts';
 import { at } from './places.ts';
 import type { ServedView } from './standing/materialized-views.ts';
-import { PlanCache } from './plan-cache.ts';
+import { byText, PlanCache } from './plan-cache.ts';
 import type { Answer, OutputBatch, PlannerContract, ProvenanceEntry, QuestionRequest } from './planner-contract.ts';
 import type { Literal, Place, Query, QueryBody, Slot, Source, Statement } from './statement.ts';
 
@@ -102,7 +102,7 @@ export class Planner implements PlannerContract {
   readonly #scheduler: Scheduler;
   readonly #passes: readonly Pass[];
   readonly #lexed = new LRUCache<string, LexedStatement>({ max: 512 });
-  readonly #questions = new LRUCache<string, Question>({ max: 1_024 });
+  readonly #questions = new LRUCache<string, Question>({ max: 1_024, ...byText });
   readonly #plans: PlanCache<CachedPlan>;
 
   constructor(options: PlannerOptions) {
@@ -117,12 +117,12 @@ export class Planner implements PlannerContract {
 
   async query(invocation: Invocation, request: QuestionRequest): Promise<Answer> {
     const startedMs = this.#clock.monotonicMs();
-    const lexed = this.#lex(request.sql);
     const isLong = request.sql.length > shortText;
-    if (isLong) await this.#scheduler.yield();
+    const lexed = isLong ? await this.#lexLong(request.sql) : this.#lex(request.sql);
     const literals = lexed.parameters;
     invocation.describe({ template: lexed.guardedTemplate, literals: literals.map(String) });
-    const question = this.#questions.get(lexed.template) ?? this.#parse(lexed);
+    const known = this.#questions.get(lexed.template);
+    const question = known ?? this.#parse(lexed);
     if ('control' in question) return this.#control(invocation, request, lexed, question.control, startedMs);
     invocation.describe({ ...statedPurpose(question.purposeSlot, literals, request, lexed), ...objectType(question.query) });
 
@@ -132,12 +132,14 @@ export class Planner implements PlannerContract {
     const now = invocation.snapshot();
     const served = this.#standing?.views.serve(question.query, now) ?? null;
     const snapshot = served?.snapshot ?? now;
-    const cached = this.#cached(lexed, snapshot, served) ?? (await this.#plan(lexed, snapshot, served, isLong));
+    const cached =
+      this.#cached(lexed, snapshot, served) ?? (await this.#plan(lexed, snapshot, served, known ? null : question, isLong));
     const { plan } = cached;
     if (lexed.guardedTemplate !== lexed.template) invocation.describe({ template: lexed.template });
     // Subqueries and views read types that FROM does not name.
     if (cached.readsMore) invocation.describe({ objectType: plan.objectTypes.join(',') });
     const execution = this.#execution(plan, question.query, lexed, snapshot);
+    if (isLong) await this.#scheduler.yield();
     if (question.mode === 'plan') return this.#explained(plan, execution, null, startedMs);
 
     const result = await run(
@@ -170,12 +172,18 @@ export class Planner implements PlannerContract {
 
   /** The same text again is the common case: its tokens are kept. */
   #lex(sql: string): LexedStatement {
-    let lexed = sql.length <= shortText ? this.#lexed.get(sql) : undefined;
-    if (!lexed) {
-      lexed = lexStatement(sql);
-      if (sql.length <= shortText) this.#lexed.set(sql, lexed);
-    }
+    let lexed = this.#lexed.get(sql);
+    if (!lexed) this.#lexed.set(sql, (lexed = lexStatement(sql)));
     return lexed;
+  }
+
+  async #lexLong(sql: string): Promise<LexedStatement> {
+    const work = lexing(sql);
+    for (;;) {
+      const step = work.next();
+      await this.#scheduler.yield();
+      if (step.done) return step.value;
+    }
   }
 
   #parse(lexed: LexedStatement): Question | { readonly control: ControlStatement } {
@@ -235,11 +243,12 @@ export class Planner implements PlannerContract {
     return `${template}\0${branch}\0${names}\0${grantKey}`;
   }
 
-  /** A long statement gives others a turn between any two steps. */
+  /** A long statement gives others a turn between any two steps. `parsed` is the tree of this very text, where there is one. */
   async #plan(
     lexed: LexedStatement,
     snapshot: GovernedSnapshot,
     served: ServedView | null,
+    parsed: Question | null,
     isLong: boolean,
   ): Promise<CachedPlan> {
     const literals = lexed.parameters;
@@ -247,7 +256,7 @@ export class Planner implements PlannerContract {
       if (isLong) await this.#scheduler.yield();
     };
     // Parsed again where a tree was cached: errors must point into this text, not into the one that the tree came from.
-    const { query, withProvenance } = questionOf(parseLexed(lexed).statement);
+    const { query, withProvenance } = parsed ?? questionOf(parseLexed(lexed).statement);
     await turn();
     const views = (name: string) => viewNamed(snapshot.views, name);
     const lookups = (name: string) => this.#standing?.lookups.table(snapshot.caller.path, name);

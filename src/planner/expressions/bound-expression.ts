@@ -72,6 +72,8 @@ export type Bound =
 
 export type BoundColumn = Extract<Bound, { kind: 'column' }>;
 
+const none: readonly Bound[] = [];
+
 export function childrenOf(bound: Bound): readonly Bound[] {
   switch (bound.kind) {
     case 'column':
@@ -79,7 +81,7 @@ export function childrenOf(bound: Bound): readonly Bound[] {
     case 'constant':
     case 'now':
     case 'parameter':
-      return [];
+      return none;
     case 'compare':
     case 'arithmetic':
       return [bound.left, bound.right];

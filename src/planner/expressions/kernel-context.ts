@@ -32,11 +32,50 @@ export interface TruthTable {
   fill(code: number): number;
 }
 
-export interface ConstantSet {
-  readonly numbers: Set<number>;
-  readonly bigs: Set<bigint>;
-  readonly texts: TextInterner;
+/** Items of an IN list in the form that is asked for: of a hundred thousand, no other form is made. */
+export class ConstantSet {
   readonly hasNull: boolean;
+  readonly #cells: readonly Cell[];
+  #numbers: Set<number> | null = null;
+  #bigs: Set<bigint> | null = null;
+  #texts: TextInterner | null = null;
+
+  constructor(cells: readonly Cell[]) {
+    this.#cells = cells;
+    this.hasNull = cells.includes(null);
+  }
+
+  /** Those that a double holds exactly. */
+  get numbers(): Set<number> {
+    if (this.#numbers) return this.#numbers;
+    const numbers = new Set<number>();
+    for (const cell of this.#cells) {
+      if (typeof cell === 'number') numbers.add(cell);
+      else if (typeof cell === 'bigint') {
+        const number = Number(cell);
+        if (Number.isSafeInteger(number) || BigInt(number) === cell) numbers.add(number);
+      }
+    }
+    return (this.#numbers = numbers);
+  }
+
+  /** Those that are whole. */
+  get bigs(): Set<bigint> {
+    if (this.#bigs) return this.#bigs;
+    const bigs = new Set<bigint>();
+    for (const cell of this.#cells) {
+      if (typeof cell === 'bigint') bigs.add(cell);
+      else if (typeof cell === 'number' && Number.isInteger(cell)) bigs.add(BigInt(cell));
+    }
+    return (this.#bigs = bigs);
+  }
+
+  get texts(): TextInterner {
+    if (this.#texts) return this.#texts;
+    const texts = new TextInterner();
+    for (const cell of this.#cells) if (typeof cell === 'string') texts.ofText(cell);
+    return (this.#texts = texts);
+  }
 }
 
 export interface ContextRequest {
@@ -97,12 +136,11 @@ export class KernelContext {
     return table;
   }
 
-  /** Items of an IN list. Numbers and bigints hold the same values, each where its form is exact. */
   constantSet(site: Bound): ConstantSet {
     let set = this.#sets.get(site);
     if (!set) {
       assert(site.kind === 'in', 'sets belong to IN lists');
-      this.#sets.set(site, (set = setOf(site.items.map((item) => this.constant(item)))));
+      this.#sets.set(site, (set = new ConstantSet(site.items.map((item) => this.constant(item)))));
     }
     return set;
   }
@@ -181,19 +219,4 @@ function parameterOf(cell: Cell): Parameter {
     default:
       assert(false, 'a constant is a scalar');
   }
-}
-
-function setOf(cells: readonly Cell[]): ConstantSet {
-  const set: ConstantSet = { numbers: new Set(), bigs: new Set(), texts: new TextInterner(), hasNull: cells.includes(null) };
-  for (const cell of cells) {
-    if (typeof cell === 'string') set.texts.ofText(cell);
-    else if (typeof cell === 'bigint') {
-      set.bigs.add(cell);
-      if (BigInt(Number(cell)) === cell) set.numbers.add(Number(cell));
-    } else if (typeof cell === 'number') {
-      set.numbers.add(cell);
-      if (Number.isInteger(cell)) set.bigs.add(BigInt(cell));
-    }
-  }
-  return set;
 }

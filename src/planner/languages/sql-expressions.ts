@@ -145,8 +145,13 @@ function readIn(cursor: TokenCursor, operand: Expression, negated: boolean, plac
     cursor.expect(')');
     return { kind: 'in-query', operand, query, negated, place };
   }
-  const items = [readExpression(cursor)];
-  while (cursor.accept(',')) items.push(readExpression(cursor));
+  const items: Expression[] = [];
+  do {
+    // Of a hundred thousand values, none goes down through every level of the grammar.
+    const after = cursor.key(1);
+    const alone = cursor.token.kind === 'literal' && (after === ',' || after === ')');
+    items.push(alone ? readOperand(cursor) : readExpression(cursor));
+  } while (cursor.accept(','));
   cursor.expect(')');
   return { kind: 'in-list', operand, items, negated, place };
 }

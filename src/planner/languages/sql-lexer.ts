@@ -26,6 +26,9 @@ export interface Token {
 
 export const statementCharactersMax = 1 << 20;
 const tokensMax = 250_000;
+/** Names and operators of one statement. Values are not counted: a list of them is bound and tested as one set. */
+const namesMax = 16_384;
+const tokensPerStep = 2_048;
 const nameCharactersMax = 128;
 
 /** Words that can be names only in quotes. Every other keyword means something only where the grammar expects it. */
@@ -83,6 +86,15 @@ export function parseError(place: Place, message: string): ServiceError {
 
 /** Throws REL_PARSE at the first character that no token can start with, or the first literal out of range. */
 export function lexStatement(text: string): LexedStatement {
+  const work = lexing(text);
+  for (;;) {
+    const step = work.next();
+    if (step.done) return step.value;
+  }
+}
+
+/** The same in bounded steps, so that a text of a megabyte holds nobody up. */
+export function* lexing(text: string): Generator<undefined, LexedStatement, void> {
   if (text.length > statementCharactersMax) {
     throw parseError({ line: 1, column: 1 }, `the statement is longer than ${statementCharactersMax} characters`);
   }
@@ -95,9 +107,15 @@ export function lexStatement(text: string): LexedStatement {
   let afterOperand = false;
   let patternKnown: boolean | null = null;
   let at = 0;
+  let words = 0;
+  let pauseAt = tokensPerStep;
   const length = text.length;
 
   while (at < length) {
+    if (tokens.length >= pauseAt) {
+      pauseAt += tokensPerStep;
+      yield;
+    }
     const code = text.charCodeAt(at);
     const kind = code < 128 ? classOf[code]! : classOther;
     if (kind === classSpace) {
@@ -132,6 +150,7 @@ export function lexStatement(text: string): LexedStatement {
         pushLiteral('null', null, start);
         continue;
       }
+      countWord(start);
       tokens.push({ kind: 'word', key: word.key, text: word.text, reserved: true, slot: -1, start });
       template += apart ? ' ' + word.key : word.key;
       apart = true;
@@ -192,7 +211,12 @@ export function lexStatement(text: string): LexedStatement {
   if (template.endsWith(';')) template = template.slice(0, -1);
   return new LexedStatement(text, template, parameters, tokens);
 
+  function countWord(start: number): void {
+    if (++words > namesMax) fail(start, `the statement has more than ${namesMax} names and operators; values fit into IN (...)`);
+  }
+
   function pushName(nameKind: 'word' | 'quoted', key: string, name: string, shown: string, start: number): void {
+    countWord(start);
     tokens.push({ kind: nameKind, key, text: name, reserved: false, slot: -1, start });
     template += apart ? ' ' + shown : shown;
     apart = true;
@@ -275,6 +299,7 @@ export function lexStatement(text: string): LexedStatement {
     const symbol = symbolOf(code, next, third);
     if (symbol === '') fail(start, `unexpected character ${printable(text, start)}`);
     at += symbol.length;
+    if (symbol !== ',' && symbol !== '(' && symbol !== ')') countWord(start);
     tokens.push({ kind: 'symbol', key: symbol, text: symbol, reserved: true, slot: -1, start });
     const tight = symbol === '.' || symbol === ',' || symbol === ')' || symbol === ']' || symbol === ';';
     const call = symbol === '(' && afterOperand;

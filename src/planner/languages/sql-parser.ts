@@ -11,7 +11,7 @@
 import type { ParsedStatement, Query, Slot, Source, Statement } from '../statement.ts';
 import { controlFunction, readControl, readFunctionControl } from './sql-control.ts';
 import { readArguments } from './sql-expressions.ts';
-import { lexStatement, type LexedStatement, parseError } from './sql-lexer.ts';
+import { lexStatement, type LexedStatement } from './sql-lexer.ts';
 import { readQuery, readQueryOver } from './sql-query.ts';
 import { TokenCursor } from './token-cursor.ts';
 
@@ -21,25 +21,9 @@ export function parseStatement(text: string): ParsedStatement {
 
 /** For who has lexed already, to look the template up among the plans. */
 export function parseLexed(lexed: LexedStatement): ParsedStatement {
-  checkWords(lexed);
   const cursor = new TokenCursor(lexed, readQuery);
   const statement = readStatement(cursor);
   return { template: lexed.template, statement, parameters: lexed.parameters };
-}
-
-/** Names and operators of one statement. Values are not counted: a list of them is bound and tested as one set. */
-const wordsMax = 16_384;
-
-function checkWords(lexed: LexedStatement): void {
-  let words = 0;
-  for (const { kind, key, start } of lexed.tokens) {
-    const isValue = kind === 'literal' || key === ',' || key === '(' || key === ')';
-    if (isValue || ++words <= wordsMax) continue;
-    throw parseError(
-      lexed.placeAt(start),
-      `the statement has more than ${wordsMax} names and operators; values fit into IN (...)`,
-    );
-  }
 }
 
 function readStatement(cursor: TokenCursor): Statement {

@@ -53,11 +53,6 @@ export class FilterOperator implements Operator {
     const batch = this.#waiting ?? this.#input.next();
     if (batch === null) return null;
     if (batch.count === 0) return emptyBatch;
-    const [only] = this.#predicates;
-    if (only && this.#predicates.length === 1) {
-      const count = only.select(batch);
-      return { columns: batch.columns, selection: only.kept, first: 0, count };
-    }
     if (this.#ready < this.#predicates.length) {
       // A selection is what all pieces but the first are given.
       const selection = this.#ready === 0 ? batch.selection : noRows;
@@ -66,6 +61,11 @@ export class FilterOperator implements Operator {
       return emptyBatch;
     }
     this.#waiting = null;
+    const [only] = this.#predicates;
+    if (only && this.#predicates.length === 1) {
+      const count = only.select(batch);
+      return { columns: batch.columns, selection: only.kept, first: 0, count };
+    }
     return this.#any ? this.#passingAny(batch) : this.#passingAll(batch);
   }
 
