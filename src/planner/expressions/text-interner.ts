@@ -22,6 +22,7 @@ export let touched = 0;
 export class TextInterner implements Dictionary {
   size = 0;
   #heap = new Uint8Array(1024);
+  #words = new DataView(this.#heap.buffer);
   #used = 0;
   #offsets = new Uint32Array(64);
   /** Open addressing, four words a slot: code + 1 (0 is empty), hash, start and size in the heap: one line of the cache. */
@@ -80,15 +81,19 @@ export class TextInterner implements Dictionary {
   }
 
   #numbersOf(
-    { offsets, heap, nulls }: Extract<Vector, { kind: 'text' }>,
+    text: Extract<Vector, { kind: 'text' }>,
     { selection, first }: RowRange,
     from: number,
     to: number,
     out: Int32Array,
   ): void {
+    const { offsets, heap, nulls } = text;
+    const words = new DataView(heap.buffer, heap.byteOffset, heap.byteLength);
     for (let j = from; j < to; j++) {
       const i = selection === null ? first + j : selection[j]!;
-      hashed[j - from] = hashBytes(heap, offsets[i]!, offsets[i + 1]!);
+      const start = offsets[i]!;
+      const end = offsets[i + 1]!;
+      hashed[j - from] = end - start < 4 ? hashBytes(heap, start, end) : hashWords(words, start, end);
     }
     this.#touch(to - from);
     for (let j = from; j < to; j++) {
@@ -100,6 +105,15 @@ export class TextInterner implements Dictionary {
       const start = offsets[i]!;
       const end = offsets[i + 1]!;
       const hash = hashed[j - from]!;
+      const slots = this.#slots;
+      const home = (hash << 2) & (slots.length - 1);
+      const known = slots[home]!;
+      if (known !== 0 && slots[home + 1] === hash && slots[home + 3] === end - start && end - start >= 4) {
+        if (sameWords(this.#words, slots[home + 2]!, words, start, end)) {
+          out[j] = known;
+          continue;
+        }
+      }
       const slot = this.#find(heap, start, end, hash);
       out[j] = this.#slots[slot] || this.#add(heap, start, end, hash, slot) + 1;
     }
@@ -110,7 +124,6 @@ export class TextInterner implements Dictionary {
     const heap = this.#heap;
     const mask = slots.length - 1;
     let met = 0;
-    for (let j = 0; j < count; j++) met ^= slots[((hashed[j]! << 2) & mask) + 2]!;
     for (let j = 0; j < count; j++) met ^= heap[slots[((hashed[j]! << 2) & mask) + 2]!]!;
     touched = met;
   }
@@ -191,6 +204,7 @@ export class TextInterner implements Dictionary {
       const heap = new Uint8Array(Math.max(this.#heap.length * 2, used));
       heap.set(this.#heap.subarray(0, this.#used));
       this.#heap = heap;
+      this.#words = new DataView(heap.buffer);
     }
     this.#heap.set(source.subarray(start, end), this.#used);
     this.#used = used;
@@ -225,18 +239,47 @@ export class TextInterner implements Dictionary {
   }
 }
 
-/** Four bytes a step, with a final mix: short keys that differ in their last byte must not share low bits. */
+/**
+ * Four bytes a step, the last four over again where they don't come out even, with a final mix: short keys that differ in
+ * their last byte must not share low bits.
+ */
 export function hashBytes(source: Uint8Array, start: number, end: number): number {
   let hash = end - start;
-  let i = start;
-  for (; i + 4 <= end; i += 4) {
-    const word = source[i]! | (source[i + 1]! << 8) | (source[i + 2]! << 16) | (source[i + 3]! << 24);
-    hash = Math.imul(hash ^ word, 0x9e3779b1);
-    hash ^= hash >>> 15;
+  if (hash < 4) {
+    let rest = 0;
+    for (let i = start; i < end; i++) rest = (rest << 8) | source[i]!;
+    return mixed(hash, rest);
   }
-  let rest = 0;
-  for (; i < end; i++) rest = (rest << 8) | source[i]!;
-  hash = Math.imul(hash ^ rest, 0x85ebca6b);
-  hash = Math.imul(hash ^ (hash >>> 13), 0x2c1b3c6d);
-  return hash ^ (hash >>> 15);
+  for (let i = start; i < end - 4; i += 4) hash = stepped(hash, wordAt(source, i));
+  return mixed(hash, wordAt(source, end - 4));
+}
+
+/** The same of at least four bytes that a view reads as words. */
+function hashWords(source: DataView, start: number, end: number): number {
+  let hash = end - start;
+  for (let i = start; i < end - 4; i += 4) hash = stepped(hash, source.getInt32(i, true));
+  return mixed(hash, source.getInt32(end - 4, true));
+}
+
+function wordAt(source: Uint8Array, i: number): number {
+  return source[i]! | (source[i + 1]! << 8) | (source[i + 2]! << 16) | (source[i + 3]! << 24);
+}
+
+function stepped(hash: number, word: number): number {
+  const next = Math.imul(hash ^ word, 0x9e3779b1);
+  return next ^ (next >>> 15);
+}
+
+function mixed(hash: number, last: number): number {
+  let mix = Math.imul(hash ^ last, 0x85ebca6b);
+  mix = Math.imul(mix ^ (mix >>> 13), 0x2c1b3c6d);
+  return mix ^ (mix >>> 15);
+}
+
+/** Whether source[start..end), at least four bytes, lies from `own` on. */
+function sameWords(heap: DataView, own: number, source: DataView, start: number, end: number): boolean {
+  const last = end - 4;
+  const moved = own - start;
+  for (let i = start; i < last; i += 4) if (heap.getInt32(i + moved, true) !== source.getInt32(i, true)) return false;
+  return heap.getInt32(last + moved, true) === source.getInt32(last, true);
 }
