@@ -134,26 +134,28 @@ export class RowCounts {
   counts = new Float64Array(16);
 
   reserve(groupsMax: number): void {
-    if (this.counts.length < groupsMax) this.counts = larger(this.counts, Math.max(this.counts.length * 2, groupsMax), 0);
+    if (this.counts.length < groupsMax) this.counts = larger(this.counts, groupsMax, 0);
   }
 }
 
-/** Two doubles per group and the count of NULLs, grown as groups appear. */
+/** Up to two doubles per group and the count of NULLs, grown as groups appear and no further than somebody writes them. */
 abstract class DoubleState {
   readonly byPlace = false;
   protected a = new Float64Array(16);
   protected b = new Float64Array(16);
   protected c = new Float64Array(16);
+  readonly #doubles: 0 | 1 | 2;
   readonly #initial: number;
 
-  /** `initial` is what `a` starts from: below or above every value for an extreme. */
-  constructor(initial = 0) {
+  /** `doubles` is how many of `a` and `c` are in use; `initial` what `a` starts from: below or above every value for an extreme. */
+  constructor(doubles: 0 | 1 | 2, initial = 0) {
+    this.#doubles = doubles;
     this.#initial = initial;
     this.a.fill(initial);
   }
 
   get bytes(): number {
-    return this.a.byteLength * 3;
+    return this.a.byteLength + this.b.byteLength + this.c.byteLength;
   }
 
   update(): void {
@@ -161,38 +163,41 @@ abstract class DoubleState {
   }
 
   protected fragment(body: string, values: ArrayLike<number>, nulls: Uint8Array | null, groupsMax: number): Fragment {
-    if (this.a.length < groupsMax) {
-      const length = Math.max(this.a.length * 2, groupsMax);
-      this.a = larger(this.a, length, this.#initial);
-      this.b = larger(this.b, length, 0);
-      this.c = larger(this.c, length, 0);
-    }
+    if (this.#doubles > 0 && this.a.length < groupsMax) this.a = larger(this.a, groupsMax, this.#initial);
+    if (this.#doubles > 1 && this.c.length < groupsMax) this.c = larger(this.c, groupsMax, 0);
+    if ((nulls !== null || body === countsNulls) && this.b.length < groupsMax) this.b = larger(this.b, groupsMax, 0);
     return { body, values, nulls, a: this.a, b: this.b, c: this.c };
   }
 
   /** All rows of a batch are NULL. */
   protected skipped(groupsMax: number): Fragment {
-    return this.fragment('B++;', none, null, groupsMax);
+    return this.fragment(countsNulls, none, null, groupsMax);
   }
 
   /** Groups without a value have no result. */
   protected nulls(groups: Int32Array, rows: Float64Array): Uint8Array | null {
     let nulls: Uint8Array | null = null;
-    const absent = this.b;
     for (let j = 0; j < groups.length; j++) {
-      if (absent[groups[j]!] === rows[groups[j]!]) (nulls ??= new Uint8Array(groups.length))[j] = 1;
+      if (this.absent(groups[j]!) === rows[groups[j]!]) (nulls ??= new Uint8Array(groups.length))[j] = 1;
     }
     return nulls;
   }
+
+  /** NULLs of a group; `b` ends before the groups that came after the last NULL. */
+  protected absent(group: number): number {
+    return group < this.b.length ? this.b[group]! : 0;
+  }
 }
 
+/** All that happens to a row without a value. */
+const countsNulls = 'B++;';
 const none: readonly number[] = [];
 
 class CountAccumulator extends DoubleState implements Accumulator {
   readonly #column: number | null;
 
   constructor(column: number | null) {
-    super();
+    super(0);
     this.#column = column;
   }
 
@@ -204,11 +209,7 @@ class CountAccumulator extends DoubleState implements Accumulator {
 
   result(groups: Int32Array, rows: Float64Array): Vector {
     const values = new Float64Array(groups.length);
-    const absent = this.b;
-    for (let j = 0; j < groups.length; j++) {
-      const group = groups[j]!;
-      values[j] = rows[group]! - (group < absent.length ? absent[group]! : 0);
-    }
+    for (let j = 0; j < groups.length; j++) values[j] = rows[groups[j]!]! - this.absent(groups[j]!);
     return { kind: 'f64', values, nulls: null };
   }
 }
@@ -218,7 +219,7 @@ class NumberSum extends DoubleState implements Accumulator {
   readonly #average: boolean;
 
   constructor(column: number, name: 'sum' | 'avg') {
-    super();
+    super(1);
     this.#column = column;
     this.#average = name === 'avg';
   }
@@ -231,10 +232,10 @@ class NumberSum extends DoubleState implements Accumulator {
 
   result(groups: Int32Array, rows: Float64Array): Vector {
     const values = new Float64Array(groups.length);
-    const { a, b } = this;
+    const { a } = this;
     for (let j = 0; j < groups.length; j++) {
       const group = groups[j]!;
-      const count = this.#average ? rows[group]! - b[group]! : 1;
+      const count = this.#average ? rows[group]! - this.absent(group) : 1;
       const value = count === 0 ? 0 : a[group]! / count;
       if (!Number.isFinite(value)) throw numberOverflow();
       values[j] = value;
@@ -256,7 +257,7 @@ class IntegerSum extends DoubleState implements Accumulator {
   #rest: bigint[] | null = null;
 
   constructor(column: number, name: 'sum' | 'avg') {
-    super();
+    super(2);
     this.#column = column;
     this.#average = name === 'avg';
   }
@@ -284,7 +285,7 @@ class IntegerSum extends DoubleState implements Accumulator {
     if (this.#average) {
       const values = new Float64Array(groups.length);
       for (let j = 0; j < groups.length; j++) {
-        const count = rows[groups[j]!]! - this.b[groups[j]!]!;
+        const count = rows[groups[j]!]! - this.absent(groups[j]!);
         if (count !== 0) values[j] = (narrow ? narrow[j]! : Number(this.#sum(groups[j]!))) / count;
       }
       return { kind: 'f64', values, nulls };
@@ -338,7 +339,7 @@ class NumberExtreme extends DoubleState implements Accumulator {
   readonly #body: string;
 
   constructor(column: number, name: 'min' | 'max') {
-    super(name === 'min' ? Number.POSITIVE_INFINITY : Number.NEGATIVE_INFINITY);
+    super(1, name === 'min' ? Number.POSITIVE_INFINITY : Number.NEGATIVE_INFINITY);
     this.#column = column;
     this.#body = `const x = values[i]; if (x ${name === 'min' ? '<' : '>'} A) A = x;`;
   }
@@ -363,7 +364,7 @@ class IntegerExtreme extends DoubleState implements Accumulator {
   readonly #take: string;
 
   constructor(column: number, type: ColumnType, name: 'min' | 'max') {
-    super(name === 'min' ? Number.POSITIVE_INFINITY : Number.NEGATIVE_INFINITY);
+    super(2, name === 'min' ? Number.POSITIVE_INFINITY : Number.NEGATIVE_INFINITY);
     this.#column = column;
     this.#type = type;
     const before = name === 'min' ? '<' : '>';
@@ -542,8 +543,8 @@ function doublesOf(vector: Vector, batch: Batch): ArrayLike<number> {
   return values;
 }
 
-function larger(values: Float64Array<ArrayBuffer>, length: number, initial: number): Float64Array<ArrayBuffer> {
-  const grown = new Float64Array(length);
+function larger(values: Float64Array<ArrayBuffer>, least: number, initial: number): Float64Array<ArrayBuffer> {
+  const grown = new Float64Array(Math.max(values.length * 2, least));
   grown.set(values);
   if (initial !== 0) grown.fill(initial, values.length);
   return grown;
