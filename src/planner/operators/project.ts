@@ -23,6 +23,8 @@ export class ProjectOperator implements Operator {
   /** Columns whose kernels for the first batch are compiled. */
   #ready = 0;
   #waiting: Batch | null = null;
+  /** Rows of a batch that are computed at once: many columns are work for several turns. */
+  readonly #step: number;
 
   constructor(
     input: Operator,
@@ -34,6 +36,8 @@ export class ProjectOperator implements Operator {
     this.#columns = node.expressions.map((bound, i) =>
       bound.kind === 'column' ? bound.index : new ComputedColumn(bound, kernels[i]!, execution),
     );
+    const computed = node.expressions.filter(({ kind }) => kind !== 'column').length;
+    this.#step = Math.max(rowsAtLeast, Math.floor(cellsPerCall / Math.max(1, computed)));
   }
 
   next(): Batch | null {
@@ -46,8 +50,22 @@ export class ProjectOperator implements Operator {
       this.#waiting = this.#ready < this.#columns.length ? batch : null;
       if (this.#waiting) return emptyBatch;
     }
-    const columns = this.#columns.map((column) => (typeof column === 'number' ? batch.columns[column]! : column.compute(batch)));
-    return { ...batch, columns };
+    const piece = this.#piece(batch);
+    const columns = this.#columns.map((column) => (typeof column === 'number' ? piece.columns[column]! : column.compute(piece)));
+    return { ...piece, columns };
+  }
+
+  /** The next rows of a batch; the others wait. */
+  #piece(batch: Batch): Batch {
+    const { columns, selection, first, count } = batch;
+    const step = this.#step;
+    this.#waiting = null;
+    if (count <= step) return batch;
+    const rest = { columns, count: count - step };
+    this.#waiting = selection
+      ? { ...rest, selection: selection.subarray(step), first }
+      : { ...rest, selection, first: first + step };
+    return { columns, selection, first, count: step };
   }
 
   close(): void {
@@ -65,6 +83,8 @@ export class ProjectOperator implements Operator {
 }
 
 const kernelsPerCall = 8;
+const cellsPerCall = 65_536;
+const rowsAtLeast = 64;
 
 class ComputedColumn {
   readonly #bound: Bound;
