@@ -11,6 +11,7 @@ import type { ColumnType } from '../../log/value.ts';
 import { columnsIn } from '../expressions/bound-expression.ts';
 import { compileFilter, type FilterKernel, KernelCache } from '../expressions/kernel-compiler.ts';
 import type { JoinNode } from '../logical-plan.ts';
+import { CheckedRows } from './checked-rows.ts';
 import { RowSink } from './column-sink.ts';
 import { DenseIntegers } from './dense-integers.ts';
 import { EveryRow } from './every-row.ts';
@@ -146,8 +147,14 @@ export class JoinOperator implements Operator {
     const types = this.#types;
     const vectors = keys.map((key) => columns[key]!);
     if (keys.length === 0) return yield* paced(EveryRow.build(rows));
-    const dense = keys.length === 1 && types[0] !== 'number' ? yield* paced(DenseIntegers.build(vectors[0]!, rows)) : null;
-    return dense ?? (yield* paced(NumberedRows.build(types, vectors, rows)));
+    if (keys.length > 1) {
+      const checked = yield* paced(CheckedRows.build(types, vectors, rows));
+      if (checked !== null) return checked;
+    } else if (types[0] !== 'number') {
+      const dense = yield* paced(DenseIntegers.build(vectors[0]!, rows));
+      if (dense !== null) return dense;
+    }
+    return yield* paced(NumberedRows.build(types, vectors, rows));
   }
 
   #find(index: RowIndex, keys: readonly number[], batch: Batch): Int32Array {

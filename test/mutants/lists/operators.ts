@@ -13,6 +13,20 @@ export const mutants: readonly Mutant[] = [
     killedBy: by('join'),
   },
   {
+    name: 'operators: NULL meets NULL beside a key that tells rows apart',
+    file: operator('checked-rows'),
+    find: 'found[k] === 0 || ',
+    replace: '',
+    killedBy: by('join'),
+  },
+  {
+    name: 'operators: keys of which none tells rows apart are taken for such',
+    file: operator('checked-rows'),
+    find: '!dense?.unique',
+    replace: '!dense',
+    killedBy: by('join'),
+  },
+  {
     name: 'operators: partners come in reverse order',
     file: operator('dense-integers'),
     find: 'for (let j = places.length - 1; j >= 0; j--) {',

@@ -191,12 +191,28 @@ describe('join', () => {
   });
 
   test('many pairs of keys, most of which never came', () => {
-    const left = counted(6_000, ['integer', 'integer'], (i) => [BigInt(i % 5), BigInt(i)]);
-    const right = counted(6_000, ['integer', 'integer'], (i) => [BigInt(i % 5), BigInt(2 * i)]);
+    const left = counted(6_000, ['integer', 'integer'], (i) => [BigInt(i % 75), BigInt(Math.floor(i / 75))]);
+    const right = counted(6_000, ['integer', 'integer'], (i) => [BigInt(i % 75), BigInt(2 * Math.floor(i / 75))]);
     const keys = new Set(right.rows.map(String));
     const wanted = left.rows.flatMap((row) => (keys.has(String(row)) ? [[...row, ...row]] : []));
     for (const build of ['left', 'right'] as const)
       expect(joined({ type: 'inner', left, right, keys: 2, residual: null }, build).rows).toEqual(wanted);
+  });
+
+  test('keys of which one alone tells rows apart, NULLs in each of them', () => {
+    const own: ColumnType[] = ['string', 'integer', 'boolean'];
+    const nullable = (cell: Cell, isNull: boolean): Cell => (isNull ? null : cell);
+    const side = (count: number, step: number): Side =>
+      counted(count, own, (i) => [
+        nullable(`t${(i * step) % 3}`, i % 11 === 0),
+        nullable(BigInt(i * step), i % 13 === 0),
+        nullable(i % 2 === 0, i % 17 === 0),
+      ]);
+    for (const type of ['inner', 'left', 'right', 'full'] as const) {
+      const subject: Case = { type, left: side(700, 1), right: side(400, 2), keys: 3, residual: null };
+      for (const build of ['left', 'right'] as const)
+        expect(shown(joined(subject, build).rows)).toEqual(shown(expected(subject)));
+    }
   });
 
   test('a row with very many partners comes out in pieces', () => {
