@@ -23,20 +23,44 @@ export function envelopeHeaders(answer: Answer): Record<string, string> {
 
 const columnNames = new WeakMap<Answer['columns'], string>();
 
+const facetValuesPerPiece = 1_024;
+
 /** Written value by value: an object would put values that look like numbers before all others. */
-function facetMembers({ counts, stats }: Facets): string {
-  const members = (entries: readonly [string, string][]): string =>
-    `{${entries.map(([name, value]) => `${JSON.stringify(name)}:${value}`).join()}}`;
-  const attributes = [...counts].map(([attribute, values]): [string, string] => [
-    attribute,
-    members([...values].map(([value, count]): [string, string] => [value, String(count)])),
-  ]);
-  const figures = [...stats].map(([attribute, figure]): [string, string] => [attribute, exactJson({ ...figure })]);
-  return `,"facets":${members(attributes)},"facetStats":${members(figures)}`;
+function* facetPieces({ counts, stats }: Facets): Generator<string, void> {
+  let text = ',"facets":{';
+  let between = '';
+  for (const [attribute, values] of counts) {
+    text += `${between}${JSON.stringify(attribute)}:{`;
+    between = ',';
+    let at = 0;
+    for (const [value, count] of values) {
+      text += `${at === 0 ? '' : ','}${JSON.stringify(value)}:${count}`;
+      if (++at % facetValuesPerPiece !== 0) continue;
+      yield text;
+      text = '';
+    }
+    text += '}';
+  }
+  const figures = [...stats].map(([attribute, figure]) => `${JSON.stringify(attribute)}:${exactJson({ ...figure })}`);
+  yield `${text}},"facetStats":{${figures.join()}}`;
+}
+
+/** How many values the facets of an answer list. */
+export function facetValues({ facets }: Answer): number {
+  let values = 0;
+  if (facets) for (const counts of facets.counts.values()) values += counts.size;
+  return values;
 }
 
 /** Members of a JSON object, each after a comma: what follows the rows. */
 export function envelopeMembers(answer: Answer): string {
+  let text = '';
+  for (const piece of envelopePieces(answer)) text += piece;
+  return text;
+}
+
+/** The same in pieces: facets of a hundred thousand values are work for many turns. */
+export function* envelopePieces(answer: Answer): Generator<string, void> {
   let columns = columnNames.get(answer.columns);
   if (columns === undefined) {
     columns = JSON.stringify(answer.columns.map((column) => column.name));
@@ -58,8 +82,12 @@ export function envelopeMembers(answer: Answer): string {
     }));
     text += `,"provenance":${exactJson(entries)}`;
   }
-  if (answer.facets !== null) text += facetMembers(answer.facets);
+  if (answer.facets !== null) {
+    yield text;
+    text = '';
+    yield* facetPieces(answer.facets);
+  }
   if (answer.plan !== null) text += `,"plan":${JSON.stringify(answer.plan.replace(/\n$/, '').split('\n'))}`;
   if (answer.actualRows !== null) text += `,"actual_rows":${answer.actualRows}`;
-  return text;
+  yield text;
 }

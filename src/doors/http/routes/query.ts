@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { writeRowChunks, writeRowsLatin1 } from '../../../planner/formats/json-rows.ts';
 import type { Answer } from '../../../planner/planner-contract.ts';
 import { openBody } from '../answer-body.ts';
-import { envelopeMembers } from '../answer-envelope.ts';
+import { envelopeMembers, envelopePieces, facetValues } from '../answer-envelope.ts';
 import type { App, FastifyReply, HttpContext } from '../context.ts';
 import { ask, questionBody } from '../question.ts';
 import { problems } from '../schemas.ts';
@@ -54,7 +54,8 @@ export function registerQuery(app: App, context: HttpContext): void {
     schema: { summary: 'Ask in SQL', tags: ['query'], body: questionBody, response: { 200: queryReply, ...problems } },
     handler: async (request, reply) => {
       const answer = await ask(context, request, request.body, { action: 'query' }, (given) => given);
-      const rows = answer.rowCount <= rowsInOnePiece ? writeRowsLatin1(answer, bytesInOnePiece) : null;
+      const isShort = answer.rowCount + facetValues(answer) <= rowsInOnePiece;
+      const rows = isShort ? writeRowsLatin1(answer, bytesInOnePiece) : null;
       if (rows !== null) return sendWhole(reply, rows, answer);
       await openBody(context, request, reply, { 'content-type': jsonType })?.sendAll(pieces(answer));
       return reply;
@@ -86,5 +87,6 @@ function isAscii(text: string): boolean {
 function* pieces(answer: Answer): Generator<Buffer, void> {
   yield Buffer.from('{"rows":');
   yield* writeRowChunks(answer);
-  yield Buffer.from(`${envelopeMembers(answer)}}`);
+  for (const piece of envelopePieces(answer)) yield Buffer.from(piece);
+  yield Buffer.from('}');
 }
