@@ -1,18 +1,20 @@
 /**
  * A few of the hostile statements on small tables. The full siege with `/health` within 50 ms is `npm run hostile`, on a
- * quiet machine: here others run beside it, so what is held against a limit is how long the server's own event loop was
- * away, and generously.
+ * quiet machine: here others run beside it, so what is held against a limit is how long the server's own thread computed
+ * between two turns of its event loop, which no other process can make longer.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { bombs } from './bombs.ts';
 import { besiege, type Siege, suffer, supply } from './siege.ts';
 
 const sizes = { big: 40_000, middle: 10_000, sides: 4_000 };
-const loopDelayMaxMs = 2_000;
+/** In CPU time. A machine whose caches and clock are shared computes more slowly, too: more than the 50 of a quiet one. */
+const holdMaxMs = 100;
+const timeoutMs = 2_000;
 
 let siege: Siege;
 beforeAll(async () => {
-  siege = await besiege({ SERVICE_QUERY_TIMEOUT_SECS: '2', SERVICE_BODY_LIMIT_MB: '64' }, 1_024);
+  siege = await besiege({ SERVICE_QUERY_TIMEOUT_SECS: String(timeoutMs / 1000), SERVICE_BODY_LIMIT_MB: '64' }, 1_024);
   await supply(siege, sizes);
 }, 120_000);
 afterAll(() => siege.stop());
@@ -23,12 +25,17 @@ describe('a server under hostile statements', () => {
     ...bomb,
     ends: bomb.ends.includes('answered') ? [...bomb.ends, 'REL_TIMEOUT'] : bomb.ends,
   }));
-  test.each(lenient)('$name', async (bomb) => {
-    const { wrong, end, health, loopDelayMs, ms } = await suffer(siege, bomb);
+  test.each(lenient)('$name', { timeout: 60_000 }, async (bomb) => {
+    const { wrong, end, health, holdMs } = await suffer(siege, bomb);
     expect(wrong).toBeNull();
     expect(health.failed).toBe(0);
-    expect([end, loopDelayMs < loopDelayMaxMs, loopDelayMs]).toEqual([end, true, loopDelayMs]);
-    // Its timeout, several times over.
-    expect(ms).toBeLessThan(8_000);
+    expect([end, holdMs < holdMaxMs, holdMs]).toEqual([end, true, holdMs]);
+  });
+
+  test('a hold that was planted is noticed', async () => {
+    await siege.measure();
+    siege.hold(holdMaxMs);
+    expect((await siege.measure()).holdMs).toBeGreaterThanOrEqual(holdMaxMs);
+    expect((await siege.measure()).holdMs).toBeLessThan(holdMaxMs);
   });
 });

@@ -3,8 +3,8 @@
  *
  *   npm run hostile -- [--scale 1] [--only <part of a name>] [--timeout 10] [--limit 50] [--json]
  *
- * A line a statement: how it ended, after how long, the slowest answer of /health, the longest absence of the event loop,
- * memory. Exit code 1 where one ended wrongly, took more than its timeout and a tenth, or /health was slower than the limit.
+ * A line a statement: how it ended, after how long, the slowest answer of /health, the longest absence of the event loop
+ * by the clock (`loop`) and in its own CPU time (`hold`: what another process can't make longer), memory. Exit code 1 where one ended wrongly, took more than its timeout and a tenth, or /health was slower than the limit.
  */
 import { parseArgs } from 'node:util';
 import { bombs } from './bombs.ts';
@@ -38,13 +38,13 @@ try {
   for (const bomb of bombs(sizes).filter(({ name }) => name.includes(options.only))) {
     const one = await suffer(siege, bomb);
     suffered.push(one);
-    const { name, end, ms, health, loopDelayMs, rssMb, wrong } = one;
+    const { name, end, ms, health, loopDelayMs, holdMs, rssMb, wrong } = one;
     if (wrong !== null) complaints.push(`${name}: ${wrong}`);
     if (health.worstMs > limitMs) complaints.push(`${name}: /health took ${health.worstMs.toFixed(0)} ms`);
     if (health.failed > 0) complaints.push(`${name}: /health failed ${health.failed} times`);
     if (end === 'REL_TIMEOUT' && ms > timeoutMs * 1.1 + 100) complaints.push(`${name}: timed out after ${ms.toFixed(0)} ms`);
     console.error(
-      `${name.padEnd(38)} ${end.padEnd(16)} ${ms.toFixed(0).padStart(7)} ms  health p100 ${health.worstMs.toFixed(1).padStart(6)} p99 ${health.p99Ms.toFixed(1).padStart(6)} ms of ${String(health.polls).padStart(5)}  loop ${loopDelayMs.toFixed(1).padStart(6)} ms  ${rssMb.toFixed(0).padStart(5)} MiB`,
+      `${name.padEnd(38)} ${end.padEnd(16)} ${ms.toFixed(0).padStart(7)} ms  health p100 ${health.worstMs.toFixed(1).padStart(6)} p99 ${health.p99Ms.toFixed(1).padStart(6)} ms of ${String(health.polls).padStart(5)}  loop ${loopDelayMs.toFixed(1).padStart(6)} hold ${holdMs.toFixed(1).padStart(6)} ms  ${rssMb.toFixed(0).padStart(5)} MiB`,
     );
   }
   for (const complaint of complaints) console.error(complaint);
@@ -57,6 +57,7 @@ try {
       worstHealthMs: Number(worst.toFixed(1)),
       worstOf: suffered.find(({ health }) => health.worstMs === worst)?.name,
       worstLoopDelayMs: Number(Math.max(...suffered.map(({ loopDelayMs }) => loopDelayMs)).toFixed(1)),
+      worstHoldMs: Number(Math.max(...suffered.map(({ holdMs }) => holdMs)).toFixed(1)),
       rssMb: Math.round(Math.max(...suffered.map(({ rssMb }) => rssMb))),
       complaints: complaints.length,
     }),

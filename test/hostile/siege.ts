@@ -5,12 +5,14 @@ import { fileURLToPath } from 'node:url';
 import { send } from '../doors/http/door-world.ts';
 import type { Bomb, Sizes } from './bombs.ts';
 import type { Polled } from './poller.ts';
-import type { Measured } from './server.ts';
+import type { Measured, Order } from './server.ts';
 
 export interface Siege {
   readonly port: number;
   readonly token: string;
   measure(): Promise<Measured>;
+  /** Keeps the server's event loop busy for so many milliseconds of CPU time. */
+  hold(ms: number): void;
   /** What happened since the last call. */
   health(): Promise<Polled>;
   stop(): Promise<void>;
@@ -23,6 +25,8 @@ export interface Suffered {
   readonly ms: number;
   readonly health: Polled;
   readonly loopDelayMs: number;
+  /** Longest turn of the server's event loop in CPU time. */
+  readonly holdMs: number;
   readonly rssMb: number;
   /** What is wrong; null where the statement ended as it must. */
   readonly wrong: string | null;
@@ -38,8 +42,11 @@ export async function besiege(settings: Readonly<Record<string, string>>, heapMb
     port,
     token,
     async measure() {
-      server.send('measure');
+      server.send('measure' satisfies Order);
       return (await reply(server)) as Measured;
+    },
+    hold(ms) {
+      server.send(ms satisfies Order);
     },
     async health() {
       poller.send('report');
@@ -119,10 +126,10 @@ export async function suffer(siege: Siege, bomb: Bomb): Promise<Suffered> {
   const reply = await send(siege.port, 'POST', '/query', { sql: bomb.sql }, { authorization: `Bearer ${siege.token}` });
   const ms = performance.now() - started;
   const health = await siege.health();
-  const { loopDelayMs, rssMb } = await siege.measure();
+  const { loopDelayMs, holdMs, rssMb } = await siege.measure();
   const { type } = reply.json as { type?: string };
   const end = reply.status === 200 ? 'answered' : (type?.split('/').at(-1) ?? `status ${reply.status}`);
-  return { name: bomb.name, end, ms, health, loopDelayMs, rssMb, wrong: wrongOf(bomb, end, reply.text, reply.json) };
+  return { name: bomb.name, end, ms, health, loopDelayMs, holdMs, rssMb, wrong: wrongOf(bomb, end, reply.text, reply.json) };
 }
 
 function wrongOf(bomb: Bomb, end: string, text: string, json: Record<string, unknown>): string | null {
