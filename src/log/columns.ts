@@ -32,6 +32,8 @@ export interface Dictionary {
   text(code: number): string;
   /** -1 when absent. */
   codeOf(text: string): number;
+  /** UTF-8 of a code where it lies, for whoever needs no string: never to be written to, and valid until a text is added. */
+  bytesOf?(code: number): Uint8Array;
 }
 
 export interface NamedColumn {

@@ -30,6 +30,12 @@ export class TextInterner implements Dictionary {
   /** Codes of a foreign dictionary to codes of this one, + 1. */
   readonly #foreign = new Map<Dictionary, Int32Array>();
   readonly #texts: (string | undefined)[] = [];
+  readonly #fill: number;
+
+  /** `fill` is how much of its full load the table takes before it grows. */
+  constructor(fill = 1) {
+    this.#fill = fill;
+  }
 
   /** Memory held, for the query's ceiling. */
   get bytes(): number {
@@ -37,7 +43,11 @@ export class TextInterner implements Dictionary {
   }
 
   text(code: number): string {
-    return (this.#texts[code] ??= decoder.decode(this.#heap.subarray(this.#offsets[code]!, this.#offsets[code + 1]!)));
+    return (this.#texts[code] ??= decoder.decode(this.bytesOf(code)));
+  }
+
+  bytesOf(code: number): Uint8Array {
+    return this.#heap.subarray(this.#offsets[code]!, this.#offsets[code + 1]!);
   }
 
   codeOf(text: string): number {
@@ -140,7 +150,8 @@ export class TextInterner implements Dictionary {
   }
 
   ofForeign(dictionary: Dictionary, code: number): number {
-    const own = this.ofText(dictionary.text(code));
+    const bytes = dictionary.bytesOf?.(code) ?? encoder.encode(dictionary.text(code));
+    const own = this.ofBytes(bytes, 0, bytes.length);
     this.foreign(dictionary)[code] = own + 1;
     return own;
   }
@@ -218,7 +229,7 @@ export class TextInterner implements Dictionary {
     this.#slots[slot + 1] = hash;
     this.#slots[slot + 2] = used - (end - start);
     this.#slots[slot + 3] = end - start;
-    if (this.size * 8 > this.#slots.length) this.#rehash();
+    if (this.size * 8 > this.#slots.length * this.#fill) this.#rehash();
     return code;
   }
 
