@@ -3,6 +3,7 @@ import type { AggregateNode } from '../logical-plan.ts';
 import { accumulate, type Accumulator, accumulator, type Fragment, type GroupSource, RowCounts } from './accumulators.ts';
 import { GroupTable } from './group-table.ts';
 import { type Batch, emptyBatch, type Execution, type Operator } from './operator.ts';
+import { Turns } from './turns.ts';
 
 const outputRows = 4_096;
 
@@ -10,6 +11,7 @@ export class AggregateOperator implements Operator {
   readonly #input: Operator;
   readonly #execution: Execution;
   readonly #groups: GroupTable;
+  readonly #turns: Turns;
   readonly #accumulators: readonly Accumulator[];
   readonly #rows = new RowCounts();
   readonly #groupCount: number;
@@ -24,13 +26,14 @@ export class AggregateOperator implements Operator {
     const types = node.input.columns.map(({ type }) => type);
     this.#groups = new GroupTable(types.slice(0, node.groups));
     this.#groupCount = node.groups;
+    this.#turns = new Turns(node.groups + node.calls.length);
     this.#accumulators = node.calls.map((call) => accumulator(call, call.column === null ? null : types[call.column]!));
     this.#byPlace = this.#accumulators.some((each) => each.byPlace);
   }
 
   next(): Batch | null {
     if (this.#order) return this.#deliver(this.#order);
-    const batch = this.#input.next();
+    const batch = this.#turns.next(() => this.#input.next());
     if (batch === null) {
       this.#order = this.#groups.order();
       return emptyBatch;

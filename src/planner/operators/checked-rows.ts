@@ -41,7 +41,7 @@ export class CheckedRows implements RowIndex {
       const checks: Check[] = [];
       for (let key = 0; key < keys.length; key++) {
         if (key === finding) continue;
-        const values = valueNumbers(types[key]!, true);
+        const values = valueNumbers(types[key]!, { exact: true });
         const numbers = new Int32Array(rows);
         for (let first = 0; first < rows; first += rowsPerStep) {
           const count = Math.min(rowsPerStep, rows - first);

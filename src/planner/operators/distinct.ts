@@ -2,11 +2,13 @@
 import type { DistinctNode } from '../logical-plan.ts';
 import { GroupTable } from './group-table.ts';
 import { type Batch, emptyBatch, type Execution, type Operator } from './operator.ts';
+import { Turns } from './turns.ts';
 
 export class DistinctOperator implements Operator {
   readonly #input: Operator;
   readonly #execution: Execution;
   readonly #groups: GroupTable;
+  readonly #turns: Turns;
   #seen = new Uint8Array(64);
   #kept = new Int32Array(0);
   #held = 0;
@@ -15,10 +17,11 @@ export class DistinctOperator implements Operator {
     this.#input = input;
     this.#execution = execution;
     this.#groups = new GroupTable(node.columns.map(({ type }) => type));
+    this.#turns = new Turns(node.columns.length);
   }
 
   next(): Batch | null {
-    const batch = this.#input.next();
+    const batch = this.#turns.next(() => this.#input.next());
     if (batch === null) return null;
     if (batch.count === 0) return emptyBatch;
     const groups = this.#groups.assign(batch);

@@ -6,7 +6,7 @@
 import type { Vector } from '../../log/columns.ts';
 import type { ColumnType } from '../../log/value.ts';
 import type { Batch } from './operator.ts';
-import { PairNumbers } from './pair-numbers.ts';
+import { fillOf, PairNumbers } from './pair-numbers.ts';
 import { TextNumbers, type ValueNumbers, valueNumbers } from './value-numbers.ts';
 
 export interface CodePairs {
@@ -27,8 +27,8 @@ export class GroupTable {
   #nullAfter = -1;
 
   constructor(types: readonly ColumnType[]) {
-    this.#columns = types.map((type) => valueNumbers(type));
-    this.#pairs = types.slice(1).map(() => new PairNumbers());
+    this.#columns = types.map((type, at) => valueNumbers(type, { fill: fillOf(types.length, at) }));
+    this.#pairs = types.slice(1).map((_, at) => new PairNumbers(types.length - 1, at));
   }
 
   get bytes(): number {

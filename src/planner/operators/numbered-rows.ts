@@ -16,7 +16,7 @@ export class NumberedRows implements RowIndex {
   #values = new Int32Array(0);
 
   private constructor(types: readonly ColumnType[], rows: number) {
-    this.#columns = types.map((type) => valueNumbers(type, true));
+    this.#columns = types.map((type) => valueNumbers(type, { exact: true }));
     this.#pairs = types.slice(1).map(() => new PairNumbers());
     this.following = new Int32Array(rows);
   }

@@ -1,7 +1,17 @@
 /** Pairs of small numbers to numbers again, in order of first appearance: open addressing over typed arrays. */
 
-/** Places of the table that pairs of small numbers need no hashing for. */
-const placesMax = 1 << 20;
+/** Places of the tables that pairs of small numbers need no hashing for. */
+const placesInAll = 1 << 20;
+/** So few tables may grow at the same row. */
+const tablesTogether = 8;
+
+/**
+ * How much of its full load the table at `at` takes before it grows. Tables side by side that take in the same rows would
+ * else all grow at one row, and what comes after it would wait for all of them.
+ */
+export function fillOf(tables: number, at: number): number {
+  return tables <= tablesTogether ? 1 : 1 - at / tables / 2;
+}
 
 /** Pairs of numbers to numbers from 0. Also counts distinct values per group. */
 export class PairNumbers {
@@ -12,6 +22,14 @@ export class PairNumbers {
   #places: Int32Array<ArrayBuffer> | null = new Int32Array(0);
   bits = 0;
   size = 0;
+  readonly #placesMax: number;
+  readonly #fill: number;
+
+  /** Of `tables` that are held side by side and share the room for places, the one at `at`. */
+  constructor(tables = 1, at = 0) {
+    this.#placesMax = Math.floor(placesInAll / tables);
+    this.#fill = fillOf(tables, at);
+  }
 
   get bytes(): number {
     return this.#slots.byteLength + this.#left.byteLength + this.#right.byteLength + (this.#places?.byteLength ?? 0);
@@ -48,7 +66,8 @@ export class PairNumbers {
     }
     const index = this.#append(left, right);
     this.#slots[slot] = index + 1;
-    if (this.size * 2 > this.#slots.length) this.#slots = rehashed(this.#slots.length * 2, this.size, this.#left, this.#right);
+    if (this.size * 2 > this.#slots.length * this.#fill)
+      this.#slots = rehashed(this.#slots.length * 2, this.size, this.#left, this.#right);
     return index;
   }
 
@@ -87,12 +106,12 @@ export class PairNumbers {
     if (this.#places === null) return null;
     const bits = Math.max(this.bits, 32 - Math.clz32(rightSize - 1));
     const length = leftSize * 2 ** bits;
-    if (length > placesMax) {
+    if (length > this.#placesMax) {
       this.#hash();
       return null;
     }
     if (bits > this.bits || length > this.#places.length) {
-      const places = new Int32Array(Math.min(placesMax, length * 2));
+      const places = new Int32Array(Math.min(this.#placesMax, length * 2));
       for (let index = 0; index < this.size; index++) places[(this.#left[index]! << bits) | this.#right[index]!] = index + 1;
       this.#places = places;
       this.bits = bits;

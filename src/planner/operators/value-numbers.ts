@@ -9,9 +9,9 @@ import { TextInterner } from '../expressions/text-interner.ts';
 import type { Batch } from './operator.ts';
 import { doubled, hashWords } from './pair-numbers.ts';
 
-/** Numbers of one column. `exact` is for integers and numbers side by side under the type number. */
-export function valueNumbers(type: ColumnType, exact = false): ValueNumbers {
-  return type === 'string' || type === 'json' ? new TextNumbers() : new ScalarNumbers(type, exact);
+/** Numbers of one column. `exact` is for integers and numbers side by side under the type number; `fill` is as in `fillOf`. */
+export function valueNumbers(type: ColumnType, { exact = false, fill = 1 } = {}): ValueNumbers {
+  return type === 'string' || type === 'json' ? new TextNumbers(fill) : new ScalarNumbers(type, exact, fill);
 }
 
 export interface ValueNumbers {
@@ -26,9 +26,13 @@ export interface ValueNumbers {
 }
 
 export class TextNumbers implements ValueNumbers {
-  readonly #interner = new TextInterner();
+  readonly #interner: TextInterner;
   /** What `find` knows of foreign codes: a number, -1 for a text that never came, 0 not asked yet. */
   readonly #foundBy = new Map<Dictionary, Int32Array>();
+
+  constructor(fill: number) {
+    this.#interner = new TextInterner(fill);
+  }
 
   get size(): number {
     return this.#interner.size;
@@ -138,6 +142,7 @@ class ScalarNumbers implements ValueNumbers {
   readonly #doubles: boolean;
   readonly #type: ColumnType;
   readonly #exact: boolean;
+  readonly #fill: number;
   /** Numbers of the integers from 0 to its length, which most keys are. All others are found by their hash. */
   #small = new Int32Array(1_024);
   #slots = new Int32Array(256);
@@ -147,8 +152,9 @@ class ScalarNumbers implements ValueNumbers {
   size = 0;
 
   /** `exact`: an integer that no double equals has no number among doubles; it is then 0, as NULL is. */
-  constructor(type: ColumnType, exact: boolean) {
+  constructor(type: ColumnType, exact: boolean, fill: number) {
     this.#type = type;
+    this.#fill = fill;
     this.#doubles = type === 'number';
     this.#exact = exact;
   }
@@ -347,7 +353,7 @@ class ScalarNumbers implements ValueNumbers {
     }
     if (!add) return 0;
     this.#slots[slot] = this.#append(high, low);
-    if (++this.#hashed * 2 > this.#slots.length) this.#rehash();
+    if (++this.#hashed * 2 > this.#slots.length * this.#fill) this.#rehash();
     return this.size;
   }
 

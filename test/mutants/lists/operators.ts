@@ -27,6 +27,20 @@ export const mutants: readonly Mutant[] = [
     killedBy: by('join'),
   },
   {
+    name: 'operators: the next block begins where the shares of the last one ended',
+    file: operator('turns'),
+    find: 'if (this.#batch === null) this.#from = 0;',
+    replace: '',
+    killedBy: by('many-columns'),
+  },
+  {
+    name: 'operators: every table of pairs takes the room of all',
+    file: operator('pair-numbers'),
+    find: 'Math.floor(placesInAll / tables)',
+    replace: 'placesInAll',
+    killedBy: by('many-columns'),
+  },
+  {
     name: 'operators: partners come in reverse order',
     file: operator('dense-integers'),
     find: 'for (let j = places.length - 1; j >= 0; j--) {',
@@ -36,8 +50,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'operators: an integer meets the double nearest to it',
     file: operator('numbered-rows'),
-    find: 'valueNumbers(type, true)',
-    replace: 'valueNumbers(type, false)',
+    find: 'valueNumbers(type, { exact: true })',
+    replace: 'valueNumbers(type)',
     killedBy: by('join'),
   },
   {
