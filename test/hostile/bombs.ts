@@ -83,6 +83,12 @@ export function bombs({ big, middle }: Sizes): Bomb[] {
     { name: '38 subqueries deep', sql: nested(38), ends: answered },
     { name: '41 subqueries deep', sql: nested(41), ends: refused },
     { name: '1 MiB of parentheses', sql: `SELECT ${'('.repeat((1 << 20) - 100)}`, ends: refused },
+    { name: '8 MiB of statement', sql: `SELECT n FROM Small WHERE s = '${'text '.repeat(1_677_000)}'`, ends: refused },
+    {
+      name: '60 MiB of statement',
+      sql: `SELECT n FROM Small WHERE s = '${'text '.repeat(12_000_000)}'`,
+      ends: ['REL_TOO_LARGE'],
+    },
     { name: 'parentheses, closed', sql: `SELECT ${'('.repeat(100_000)}n${')'.repeat(100_000)} FROM Small`, ends: refused },
     { name: 'NOT, 100,000 times', sql: `SELECT n FROM Small WHERE ${'NOT '.repeat(100_000)} n = 1`, ends: refused },
     {

@@ -61,9 +61,16 @@ export class Bodies {
     for (const receipt of this.#open) if (receipt.graceMs === discardGraceMs) receipt.source.destroy();
   }
 
-  /** The whole body. REL_TOO_LARGE as soon as it is known to be over the limit. */
-  collect(source: Readable, contentLength: string | undefined, done: (error: Error | null, body?: Buffer) => void): void {
-    if (Number(contentLength) > this.#limitBytes) return done(tooLarge());
+  /** The whole body. REL_TOO_LARGE as soon as it is known to be over the limit, that of the door or that of its route. */
+  collect(
+    source: Readable,
+    contentLength: string | undefined,
+    done: (error: Error | null, body?: Buffer) => void,
+    routeBytesMax = this.#limitBytes,
+  ): void {
+    const limitBytes = Math.min(routeBytesMax, this.#limitBytes);
+    const tooLarge = (): ServiceError => overLimit(limitBytes < this.#limitBytes ? limitBytes : null);
+    if (Number(contentLength) > limitBytes) return done(tooLarge());
     const receipt = this.#track(source, graceMs);
     const chunks: Buffer[] = [];
     const finish = (error: Error | null): void => {
@@ -78,7 +85,7 @@ export class Bodies {
     };
     const onData = (chunk: Buffer): void => {
       this.#arrived(receipt, chunk);
-      if (receipt.bytes > this.#limitBytes) return finish(tooLarge());
+      if (receipt.bytes > limitBytes) return finish(tooLarge());
       chunks.push(chunk);
     };
     const onEnd = (): void => finish(null);
@@ -136,7 +143,10 @@ export class Bodies {
   }
 }
 
-const tooLarge = (): ServiceError => new ServiceError('REL_TOO_LARGE', 'the body is over the body limit (SERVICE_BODY_LIMIT_MB)');
+function overLimit(routeBytes: number | null): ServiceError {
+  const limit = routeBytes === null ? 'the body limit (SERVICE_BODY_LIMIT_MB)' : `the ${routeBytes} bytes that this route takes`;
+  return new ServiceError('REL_TOO_LARGE', `the body is over ${limit}`);
+}
 
 const gone = (): ServiceError => new ServiceError('REL_CANCELLED', 'the connection ended before the body did');
 

@@ -17,6 +17,9 @@ const typoTolerance = z
   })
   .refine(...oneSpelling('min_word_size', 'disable_on_words', 'disable_on_attributes'));
 
+/** The longest statement takes six of them with every character escaped: what is longer is not read, nor parsed. */
+export const questionBytesMax = 8 << 20;
+
 export const questionBody = z
   .object({
     sql: z.string().describe('one read-only statement'),

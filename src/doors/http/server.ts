@@ -152,14 +152,15 @@ function createListener(context: HttpContext, tls: { readonly cert: string; read
   app.removeAllContentTypeParsers();
   // Whatever a body is labelled, the routes that buffer one mean JSON: plain `curl -d` says it is a form.
   app.addContentTypeParser('*', (request, payload, done) => {
-    context.bodies.collect(payload, request.headers['content-length'], (error, body) => {
+    const take = (error: Error | null, body?: Buffer): void => {
       if (error) return done(error);
       try {
         done(null, parseJsonBody(body!));
       } catch (thrown) {
         done(thrown as Error);
       }
-    });
+    };
+    context.bodies.collect(payload, request.headers['content-length'], take, request.routeOptions.bodyLimit);
   });
   app.setValidatorCompiler(validatorCompiler);
   app.setSerializerCompiler(() => exactJson);

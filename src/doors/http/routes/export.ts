@@ -12,7 +12,7 @@ import { openBody } from '../answer-body.ts';
 import { envelopeFacts, envelopeHeaders } from '../answer-envelope.ts';
 import type { App, FastifyReply, FastifyRequest, HttpContext } from '../context.ts';
 import { headerText } from '../headers.ts';
-import { ask, type AskOptions, type Question, questionBody } from '../question.ts';
+import { ask, type AskOptions, type Question, questionBody, questionBytesMax } from '../question.ts';
 import { problems } from '../schemas.ts';
 
 const exportQuery = z.object({
@@ -28,6 +28,7 @@ export function registerExport(app: App, context: HttpContext): void {
     method: 'POST',
     url: '/query/arrow',
     config: { access: 'token', action: 'query', bucket: 'read' },
+    bodyLimit: questionBytesMax,
     schema: {
       summary: 'Ask in SQL, answered as an Arrow IPC stream; its schema carries the envelope',
       tags: ['query'],

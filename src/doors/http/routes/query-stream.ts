@@ -17,7 +17,7 @@ import { envelopeMembers } from '../answer-envelope.ts';
 import type { App, FastifyReply, FastifyRequest, HttpContext } from '../context.ts';
 import { exactJson } from '../exact-json.ts';
 import { problemOf, toServiceError } from '../problem.ts';
-import { ask, questionBody } from '../question.ts';
+import { ask, questionBody, questionBytesMax } from '../question.ts';
 import { problems } from '../schemas.ts';
 
 const rowsInAnEvent = 500;
@@ -35,6 +35,7 @@ export function registerQueryStream(app: App, context: HttpContext): void {
     method: 'POST',
     url: '/query/stream',
     config: { access: 'token', action: 'query', bucket: 'read' },
+    bodyLimit: questionBytesMax,
     schema: {
       summary: 'Ask in SQL, answered as server-sent events: schema, rows, end or error',
       tags: ['query'],

@@ -5,7 +5,7 @@ import type { Answer } from '../../../planner/planner-contract.ts';
 import { openBody } from '../answer-body.ts';
 import { envelopeMembers, envelopePieces, facetValues } from '../answer-envelope.ts';
 import type { App, FastifyReply, HttpContext } from '../context.ts';
-import { ask, questionBody } from '../question.ts';
+import { ask, questionBody, questionBytesMax } from '../question.ts';
 import { problems } from '../schemas.ts';
 
 /** Longer answers leave in pieces, as fast as the client takes them. */
@@ -51,6 +51,7 @@ export function registerQuery(app: App, context: HttpContext): void {
     method: 'POST',
     url: '/query',
     config: { access: 'token', action: 'query', bucket: 'read' },
+    bodyLimit: questionBytesMax,
     schema: { summary: 'Ask in SQL', tags: ['query'], body: questionBody, response: { 200: queryReply, ...problems } },
     handler: async (request, reply) => {
       const answer = await ask(context, request, request.body, { action: 'query' }, (given) => given);
