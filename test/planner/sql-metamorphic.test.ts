@@ -13,7 +13,7 @@ import { ourExpression } from './generator/render.ts';
 import { everyFeature, oneTable, StatementGenerator } from './generator/statements.ts';
 import { worldOf } from './generator/world.ts';
 
-const checks = Number(process.env['SQL_ORACLE_CHECKS'] ?? 7_000);
+const checks = Number(process.env['SQL_ORACLE_CHECKS'] ?? 5_000);
 
 describe('answers agree with each other', () => {
   test(`${checks} checks`, async () => {
