@@ -80,7 +80,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'a body limit that only Content-Length meets',
     file: bodies,
-    find: 'if (receipt.bytes > this.#limitBytes) return finish(tooLarge());',
+    find: 'if (receipt.bytes > limitBytes) return finish(tooLarge());',
     replace: '',
     killedBy: test('bodies'),
   },
