@@ -9,7 +9,9 @@ import type { FastifyReply, FastifyRequest, HttpContext } from './context.ts';
 /** Longest stretch of encoding without a turn for others. */
 const sliceMs = 2;
 /** What goes to the socket at once: a write for every small piece would cost more than the piece. */
-const writeBytes = 128 * 1024;
+const writeBytes = 256 * 1024;
+/** What may wait for the client while more is encoded: the socket is never without work, and a slow client costs no more. */
+const aheadBytes = 256 * 1024;
 /** A client that takes nothing for so long is cut off: it would hold its answer in memory for ever. */
 const stalledMs = 120_000;
 
@@ -31,6 +33,13 @@ export class AnswerBody {
   readonly #context: HttpContext;
   readonly #request: FastifyRequest;
   readonly #response: ServerResponse;
+  /** Bytes given to the response that the socket has not taken yet. */
+  #ahead = 0;
+  /** Monotonic milliseconds; Infinity while nobody waits for the client. */
+  #waitingSince = Infinity;
+  /** Of the pieces that a watch runs for already. */
+  #watched: AbortSignal | null = null;
+  #wake = (): void => undefined;
 
   constructor(context: HttpContext, request: FastifyRequest, response: ServerResponse) {
     this.#context = context;
@@ -64,41 +73,68 @@ export class AnswerBody {
   async #pump(pieces: Iterator<Uint8Array>): Promise<boolean> {
     const { clock } = this.#context;
     const response = this.#response;
+    const over = new AbortController();
+    const finish = (): void => {
+      over.abort();
+      this.#wake();
+    };
+    response.once('close', finish);
     let sliceStart = clock.monotonicMs();
-    for (;;) {
-      let bytes = 0;
-      let ended = false;
-      let taken = true;
-      response.cork();
-      while (bytes < writeBytes && !ended) {
-        const { value, done } = pieces.next();
-        ended = done === true;
-        if (!ended && value.length > 0) {
-          bytes += value.length;
-          taken = response.write(value);
+    try {
+      for (;;) {
+        let bytes = 0;
+        let ended = false;
+        response.cork();
+        while (bytes < writeBytes && !ended) {
+          const { value, done } = pieces.next();
+          ended = done === true;
+          if (!ended && value.length > 0) {
+            bytes += value.length;
+            this.#write(value);
+          }
+          if (clock.monotonicMs() - sliceStart > sliceMs) break;
         }
-        if (clock.monotonicMs() - sliceStart > sliceMs) break;
+        response.uncork();
+        if (this.gone) return false;
+        if (ended) return true;
+        if (this.#ahead > aheadBytes) await this.#caughtUp(over.signal);
+        if (clock.monotonicMs() - sliceStart > sliceMs) {
+          await new Promise((resolve) => setImmediate(resolve));
+          sliceStart = clock.monotonicMs();
+        }
+        if (this.gone) return false;
       }
-      response.uncork();
-      if (this.gone) return false;
-      if (ended) return true;
-      if (!taken && response.writableNeedDrain) await this.#drained();
-      if (clock.monotonicMs() - sliceStart > sliceMs) {
-        await new Promise((resolve) => setImmediate(resolve));
-        sliceStart = clock.monotonicMs();
-      }
-      if (this.gone) return false;
+    } finally {
+      response.off('close', finish);
+      over.abort();
     }
   }
 
-  /** Resolves when the client has taken what was written, or is gone. */
-  async #drained(): Promise<void> {
-    const response = this.#response;
-    const done = new AbortController();
-    const finish = (): void => done.abort();
-    response.once('drain', finish).once('close', finish);
-    await this.#context.clock.sleep(stalledMs, done.signal);
-    response.off('drain', finish).off('close', finish);
-    if (!done.signal.aborted) response.destroy();
+  #write(piece: Uint8Array): void {
+    this.#ahead += piece.length;
+    this.#response.write(piece, () => {
+      this.#ahead -= piece.length;
+      if (this.#ahead <= aheadBytes) this.#wake();
+    });
+  }
+
+  /** Resolves when the client has taken enough of what was written, or is gone. */
+  async #caughtUp(over: AbortSignal): Promise<void> {
+    this.#waitingSince = this.#context.clock.monotonicMs();
+    if (this.#watched !== over) void this.#cutOffStalled((this.#watched = over));
+    await new Promise<void>((resolve) => (this.#wake = resolve));
+    this.#waitingSince = Infinity;
+  }
+
+  /** One watch for the whole body: a timer for every wait would cost as much as the waits. */
+  async #cutOffStalled(over: AbortSignal): Promise<void> {
+    const { clock } = this.#context;
+    for (let rest = stalledMs; ; ) {
+      await clock.sleep(rest, over);
+      if (over.aborted) return;
+      const waited = Math.max(0, clock.monotonicMs() - this.#waitingSince);
+      if (waited >= stalledMs) return void this.#response.destroy();
+      rest = stalledMs - waited;
+    }
   }
 }

@@ -89,7 +89,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'outputs: a body does not wait for its reader',
     file: 'src/doors/http/answer-body.ts',
-    find: 'if (!taken && response.writableNeedDrain) await this.#drained();',
+    find: 'if (this.#ahead > aheadBytes) await this.#caughtUp(over.signal);',
     replace: '',
     killedBy: byBodies,
   },
