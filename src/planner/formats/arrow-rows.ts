@@ -29,6 +29,7 @@ import { assert, ServiceError } from '../../errors.ts';
 import type { Dictionary, Vector } from '../../log/columns.ts';
 import type { Answer, OutputBatch, OutputColumn } from '../planner-contract.ts';
 import { slicesOf } from './batch-slices.ts';
+import { copyWords, wordSlack } from './copy-words.ts';
 import { EncodedDictionary } from './encoded-dictionary.ts';
 
 type Rows = Pick<Answer, 'columns' | 'batches'>;
@@ -186,13 +187,13 @@ class ArrowColumn {
       }
       valueOffsets[i + 1] = size;
     }
-    const data = new Uint8Array(size);
-    const { heap, starts } = entries;
+    const target = new DataView(new ArrayBuffer(size + wordSlack));
+    const { view, starts } = entries;
     for (let i = 0; i < count; i++) {
       const from = starts[values[selection === null ? first + i : selection[i]!]!]!;
-      copyCell(data, valueOffsets[i]!, heap, from, valueOffsets[i + 1]! - valueOffsets[i]!);
+      copyWords(target, valueOffsets[i]!, view, from, valueOffsets[i + 1]! - valueOffsets[i]!);
     }
-    return { valueOffsets, data };
+    return { valueOffsets, data: new Uint8Array(target.buffer, 0, size) };
   }
 }
 

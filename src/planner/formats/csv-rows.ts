@@ -7,17 +7,18 @@ import type { Dictionary, Vector } from '../../log/columns.ts';
 import type { Answer, OutputBatch, OutputColumn } from '../planner-contract.ts';
 import { ByteWriter } from './byte-writer.ts';
 import { putField, putI64, putInteger, putNumber } from './cell-text.ts';
+import { copyWords, viewOf, wordSlack } from './copy-words.ts';
 import { EncodedDictionary } from './encoded-dictionary.ts';
 
 type Rows = Pick<Answer, 'columns' | 'batches'>;
 
 /** Pieces of about `chunkBytes`, each made when it is asked for. */
-export function* writeCsvChunks(rows: Rows, chunkBytes = 128 * 1024): Generator<Uint8Array, void> {
+export function* writeCsvChunks(rows: Rows, chunkBytes = 256 * 1024): Generator<Uint8Array, void> {
   const columns = rows.columns.map((column) => new CsvColumn(column));
   const piece = new CsvPiece(columns, chunkBytes);
   piece.header(rows.columns.map(({ name }) => name));
   for (const batch of rows.batches) {
-    columns.forEach((column, i) => column.open(batch.columns[i]!));
+    columns.forEach((column, i) => column.open(batch.columns[i]!, batch));
     for (let i = 0; i < batch.count; ) {
       i = piece.rows(batch, i);
       if (piece.length >= chunkBytes) yield piece.take();
@@ -35,12 +36,12 @@ class CsvPiece {
   constructor(columns: readonly CsvColumn[], chunkBytes: number) {
     this.#columns = columns;
     this.#chunkBytes = chunkBytes;
-    this.#bytes = new Uint8Array(chunkBytes + slackBytes);
+    this.#bytes = Buffer.allocUnsafeSlow(chunkBytes + slackBytes);
   }
 
   take(): Uint8Array {
     const taken = this.#bytes.subarray(0, this.length);
-    this.#bytes = new Uint8Array(this.#chunkBytes + slackBytes);
+    this.#bytes = Buffer.allocUnsafeSlow(this.#chunkBytes + slackBytes);
     this.length = 0;
     return taken;
   }
@@ -63,13 +64,14 @@ class CsvPiece {
     const columns = this.#columns;
     const width = columns.length;
     let bytes = this.#bytes;
+    let view = viewOf(bytes);
     let at = this.length;
     let i = from;
     for (; i < count && at < this.#chunkBytes; i++) {
       const row = selection === null ? first + i : selection[i]!;
       for (let c = 0; c < width; c++) {
         const column = columns[c]!;
-        if (at + cellBytes > bytes.length) bytes = this.#grown(bytes, at, cellBytes);
+        if (at + cellBytes > bytes.length) view = viewOf((bytes = this.#grown(bytes, at, cellBytes)));
         if (c > 0) bytes[at++] = comma;
         if (column.nulls !== null && column.nulls[row] === 1) continue;
         switch (column.layout) {
@@ -102,8 +104,18 @@ class CsvPiece {
             const start = column.offsets[row]!;
             const end = column.offsets[row + 1]!;
             const room = (end - start) * 2 + cellBytes;
-            if (at + room > bytes.length) bytes = this.#grown(bytes, at, room);
+            if (at + room > bytes.length) view = viewOf((bytes = this.#grown(bytes, at, room)));
             at = putField(bytes, at, column.heap, start, end);
+            break;
+          }
+          case layout.plain: {
+            const start = column.offsets[row]!;
+            const size = column.offsets[row + 1]! - start;
+            if (at + size + cellBytes > bytes.length) view = viewOf((bytes = this.#grown(bytes, at, size + cellBytes)));
+            bytes[at++] = quote;
+            copyWords(view, at, column.heapView, start, size);
+            at += size;
+            bytes[at++] = quote;
             break;
           }
           case layout.codes: {
@@ -112,22 +124,21 @@ class CsvPiece {
             if (code >= entries.ends.length || entries.ends[code] === 0) entries.add(code);
             const start = entries.starts[code]!;
             const size = entries.ends[code]! - start;
-            const { heap } = entries;
-            if (at + size + cellBytes > bytes.length) bytes = this.#grown(bytes, at, size + cellBytes);
-            if (size > 64) bytes.set(heap.subarray(start, start + size), at);
-            else for (let k = 0; k < size; k++) bytes[at + k] = heap[start + k]!;
+            if (at + size + cellBytes > bytes.length) view = viewOf((bytes = this.#grown(bytes, at, size + cellBytes)));
+            copyWords(view, at, entries.view, start, size);
             at += size;
             break;
           }
           case layout.floats: {
             const text = column.vectorText(row);
-            if (at + text.length + cellBytes > bytes.length) bytes = this.#grown(bytes, at, text.length + cellBytes);
+            if (at + text.length + cellBytes > bytes.length)
+              view = viewOf((bytes = this.#grown(bytes, at, text.length + cellBytes)));
             bytes.set(text, at);
             at += text.length;
           }
         }
       }
-      if (at + cellBytes > bytes.length) bytes = this.#grown(bytes, at, cellBytes);
+      if (at + cellBytes > bytes.length) view = viewOf((bytes = this.#grown(bytes, at, cellBytes)));
       bytes[at++] = 0x0d;
       bytes[at++] = 0x0a;
     }
@@ -146,7 +157,7 @@ class CsvPiece {
 }
 
 /** How the cells of a column lie in the batch at hand: a number, since every cell asks. */
-const layout = { null: 0, i32: 1, whole: 2, number: 3, i64: 4, boolean: 5, text: 6, codes: 7, floats: 8 } as const;
+const layout = { null: 0, i32: 1, whole: 2, number: 3, i64: 4, boolean: 5, text: 6, plain: 7, codes: 8, floats: 9 } as const;
 
 /** One column through the batches of an answer; which arrays count follows from `layout`. */
 class CsvColumn {
@@ -159,6 +170,7 @@ class CsvColumn {
   flags: Uint8Array = new Uint8Array(0);
   offsets: Uint32Array = new Uint32Array(0);
   heap: Uint8Array = new Uint8Array(0);
+  heapView: DataView = viewOf(this.heap);
   codes: Int32Array = new Int32Array(0);
   entries: EncodedDictionary | null = null;
   readonly #column: OutputColumn;
@@ -169,7 +181,7 @@ class CsvColumn {
     this.#column = column;
   }
 
-  open(vector: Vector): void {
+  open(vector: Vector, batch: OutputBatch): void {
     this.nulls = vector.kind === 'null' ? null : vector.nulls;
     const number = this.#column.type === 'number';
     switch (vector.kind) {
@@ -194,8 +206,9 @@ class CsvColumn {
         this.flags = vector.values;
         return;
       case 'text':
-        this.layout = layout.text;
         ({ offsets: this.offsets, heap: this.heap } = vector);
+        this.heapView = viewOf(this.heap);
+        this.layout = isPlain(vector, batch) ? layout.plain : layout.text;
         return;
       case 'dict':
         this.layout = layout.codes;
@@ -225,6 +238,14 @@ class CsvColumn {
   }
 }
 
+/** Whether the texts of the rows stand in one stretch that holds no quote, with room behind it. */
+function isPlain({ offsets, heap }: Extract<Vector, { kind: 'text' }>, { selection, first, count }: OutputBatch): boolean {
+  if (selection !== null) return false;
+  const from = offsets[first]!;
+  const to = offsets[first + count]!;
+  return to + wordSlack <= heap.length && !Buffer.from(heap.buffer, heap.byteOffset + from, to - from).includes(quote);
+}
+
 function encodeField(text: string): Uint8Array {
   const source = encoder.encode(text);
   const bytes = new Uint8Array(source.length * 2 + 2);
@@ -235,6 +256,7 @@ function encodeField(text: string): Uint8Array {
 const cellBytes = 40;
 const slackBytes = 8_192;
 const comma = 0x2c;
+const quote = 0x22;
 const encoder = new TextEncoder();
 const trueText = encoder.encode('true');
 const falseText = encoder.encode('false');

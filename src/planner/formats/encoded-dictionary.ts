@@ -1,9 +1,12 @@
 /** The entries of a dictionary as bytes, each encoded the first time that a cell names it: codes that no row of the answer
  * holds are never looked at, since a dictionary is of all rows of a column, and not all of them are the caller's. */
 import type { Dictionary } from '../../log/columns.ts';
+import { viewOf, wordSlack } from './copy-words.ts';
 
 export class EncodedDictionary {
   heap = new Uint8Array(1_024);
+  /** The heap, for `copyWords`: there are bytes enough behind every entry. */
+  view = viewOf(this.heap);
   /** Bytes of `code`: heap[starts[code] .. ends[code]]; ends[code] is 0 for one that was not asked for yet. */
   starts: Int32Array;
   ends: Int32Array;
@@ -22,10 +25,11 @@ export class EncodedDictionary {
   add(code: number): void {
     const bytes = this.#encode(this.#dictionary.text(code));
     const end = this.#used + bytes.length;
-    if (end > this.heap.length) {
-      const larger = new Uint8Array(Math.max(end, this.heap.length * 2));
+    if (end + wordSlack > this.heap.length) {
+      const larger = new Uint8Array(Math.max(end + wordSlack, this.heap.length * 2));
       larger.set(this.heap.subarray(0, this.#used));
       this.heap = larger;
+      this.view = viewOf(larger);
     }
     if (code >= this.ends.length) {
       this.starts = grown(this.starts, this.#dictionary.size);
