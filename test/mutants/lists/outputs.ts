@@ -24,6 +24,20 @@ export const mutants: readonly Mutant[] = [
     killedBy: [...byCsv, ...byArrow],
   },
   {
+    name: 'outputs: CSV never looks for quotes',
+    file: format('csv-rows'),
+    find: 'return to + wordSlack <= heap.length && !',
+    replace: 'return to + wordSlack <= heap.length || !',
+    killedBy: byCsv,
+  },
+  {
+    name: 'outputs: every other word of a text is left out',
+    file: format('copy-words'),
+    find: 'k < size; k += 4',
+    replace: 'k < size; k += 8',
+    killedBy: byCsv,
+  },
+  {
     name: 'outputs: wide numbers are written like integers',
     file: format('cell-text'),
     find: 'Math.abs(value) > Number.MAX_SAFE_INTEGER ? value.toExponential() : String(value)',
