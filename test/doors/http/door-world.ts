@@ -171,7 +171,7 @@ export class DoorWorld {
       caller,
       correlationId: request.correlationId,
       describe,
-      snapshot: () => ({ catalog }) as unknown as GovernedSnapshot,
+      snapshot: () => ({ catalog, branchId: 0 }) as unknown as GovernedSnapshot,
       submit: async (command, options) => {
         this.commands.push({ command, sync: options?.sync === true });
         return { ...outcomeOf(command), ...(await this.submit(command)) };
