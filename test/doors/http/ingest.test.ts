@@ -170,7 +170,8 @@ describe('streaming', () => {
     let most = 0;
     world.submit = async () => {
       most = Math.max(most, ++waiting);
-      await new Promise((resolve) => setTimeout(resolve, 5));
+      // Longer than a batch takes to be read, on a busy machine too.
+      await new Promise((resolve) => setTimeout(resolve, 100));
       waiting--;
       return {};
     };
