@@ -3,32 +3,15 @@
  * after the other. Arguments: data directory, sizes in rows. Prints one line of JSON: [[rows, ms of each fork, ms of the
  * first key read on each], …].
  */
-import { systemClock, systemRandom } from '../src/clock.ts';
-import { loadSettings } from '../src/config.ts';
-import { untenanted } from '../src/governance/caller.ts';
 import type { Action, Invocation } from '../src/governance/gate-contract.ts';
-import { nodeDisk } from '../src/log/node-disk.ts';
 import { VectorBuilder } from '../src/log/vector-builder.ts';
-import { Service } from '../src/service.ts';
-import { raisedLimits } from './annals-server.ts';
+import { caller, openDurable, putInto } from './durable-store.ts';
 
 const forks = 50;
 const batchRows = 65_536;
 const [directory, ...sizes] = process.argv.slice(2);
 
-const service = await Service.open({
-  settings: loadSettings({
-    env: { ...raisedLimits, SERVICE_WAL_SYNC: 'always' },
-    configPath: undefined,
-    overrides: { SERVICE_DATA_DIR: directory! },
-  }),
-  disk: nodeDisk,
-  clock: systemClock,
-  random: systemRandom,
-  version: 'bench',
-  say: () => undefined,
-});
-const caller = untenanted('bench', 'operator', 'bench');
+const service = await openDurable(directory!);
 
 function invoke<T>(action: Action, run: (invocation: Invocation) => Promise<T>, branch = 'main'): Promise<T> {
   return service.gate.invoke({ ...caller, branch }, { action, purpose: 'analytics', correlationId: service.ids.next() }, run);
@@ -48,17 +31,7 @@ async function fillTo(rows: number): Promise<void> {
       { name: 'id', type: 'string', vector: id.build() },
       { name: 'n', type: 'integer', vector: n.build() },
     ] as const;
-    const provenance = { source: 'bench', method: 'ingest', confidence: 1, derivedFrom: null };
-    await invoke('ingest', (invocation) =>
-      invocation.submit({
-        kind: 'put-rows',
-        type: 'Item',
-        rows: { length, columns },
-        atomic: true,
-        createType: true,
-        provenance,
-      }),
-    );
+    await invoke('ingest', (invocation) => invocation.submit(putInto('Item', { length, columns })));
     filled += length;
   }
 }

@@ -3,35 +3,15 @@
  * `measures/watch.ts`: writers who write one row, wait for it and then pause. Arguments: data directory, seconds of each
  * loop, subscriptions. Prints one line of JSON: {commits, p50, p99, told}, milliseconds.
  */
-import { systemClock, systemRandom } from '../src/clock.ts';
-import { loadSettings } from '../src/config.ts';
-import { untenanted } from '../src/governance/caller.ts';
-import { nodeDisk } from '../src/log/node-disk.ts';
-import type { RowBatch } from '../src/log/columns.ts';
-import { readIngest } from '../src/planner/formats/ingest-reader.ts';
 import type { WatchClient } from '../src/planner/standing/subscription.ts';
-import { Service } from '../src/service.ts';
-import { raisedLimits } from './annals-server.ts';
-import { orderJson } from './workload.ts';
+import { caller, oneRowBatches, openDurable, putInto } from './durable-store.ts';
 
 const [directory, seconds, subscriptions] = [process.argv[2]!, Number(process.argv[3]), Number(process.argv[4])];
 const writers = 8;
 const pauseMs = 5;
 
-const service = await Service.open({
-  settings: loadSettings({
-    env: { ...raisedLimits, SERVICE_WAL_SYNC: 'always' },
-    configPath: undefined,
-    overrides: { SERVICE_DATA_DIR: directory },
-  }),
-  disk: nodeDisk,
-  clock: systemClock,
-  random: systemRandom,
-  version: 'bench',
-  say: () => undefined,
-});
-const caller = untenanted('bench', 'operator', 'bench');
-const pool = await batches(20_000);
+const service = await openDurable(directory);
+const pool = await oneRowBatches(0, 20_000);
 let written = 0;
 
 await commit();
@@ -86,23 +66,5 @@ function pause(ms: number): Promise<void> {
 async function commit(): Promise<void> {
   const rows = pool[written++ % pool.length]!;
   const request = { action: 'ingest', purpose: 'analytics', correlationId: service.ids.next() } as const;
-  await service.gate.invoke(caller, request, (invocation) =>
-    invocation.submit({
-      kind: 'put-rows',
-      type: 'Purchase',
-      rows,
-      atomic: false,
-      createType: true,
-      provenance: { source: 'bench', method: 'ingest', confidence: 1, derivedFrom: null },
-    }),
-  );
-}
-
-async function batches(count: number): Promise<RowBatch[]> {
-  async function* source(): AsyncGenerator<Uint8Array> {
-    for (let i = 0; i < count; i++) yield Buffer.from(orderJson(i));
-  }
-  const made: RowBatch[] = [];
-  for await (const { rows } of readIngest(source(), { definition: null, batchRows: 1, batchBytes: 1 << 20 })) made.push(rows);
-  return made;
+  await service.gate.invoke(caller, request, (invocation) => invocation.submit(putInto('Purchase', rows)));
 }

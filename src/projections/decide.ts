@@ -59,23 +59,28 @@ const deciders: { readonly [K in CommandKind]: Decide<K> } = {
   'link-exhibit': (command, { exhibits }, context, next) => decideLink(command, exhibits, context, next),
 };
 
-/** Types and rows of the branch that the command is on. Throws REL_NOT_FOUND when there is none of that name. */
-function onBranch({ branches, catalog, rows }: CurrentState, { entry }: DecideContext): [CatalogReader, BranchRows] {
+/** Types and rows of the branch that the command is on. */
+function onBranch(state: CurrentState, context: DecideContext): [CatalogReader, BranchRows] {
+  const branch = branchOf(state, context);
+  const types = state.catalog.on(branch);
+  return [types, state.rows.on(branch, types)];
+}
+
+function viewsOn(state: CurrentState, context: DecideContext): [CatalogReader, readonly ViewRecord[]] {
+  const branch = branchOf(state, context);
+  return [state.catalog.on(branch), state.views.on(branch)];
+}
+
+/** Throws REL_NOT_FOUND when no branch of the command's name stands. */
+function branchOf({ branches }: CurrentState, { entry }: DecideContext): number {
   const branch = branches.idOf(entry.branch);
   if (branch === undefined) throw unknownBranch(entry.branch);
-  const types = catalog.on(branch);
-  return [types, rows.on(branch, types)];
+  return branch;
 }
 
 /** The directory never forks: a branch can't keep a revoked token alive. */
 function onMain(context: DecideContext): DecideContext {
   return { ...context, entry: { ...context.entry, branch: mainBranch } };
-}
-
-function viewsOn({ branches, catalog, views }: CurrentState, { entry }: DecideContext): [CatalogReader, readonly ViewRecord[]] {
-  const branch = branches.idOf(entry.branch);
-  if (branch === undefined) throw unknownBranch(entry.branch);
-  return [catalog.on(branch), views.on(branch)];
 }
 
 /** Pure: nothing changes until the drafts are appended and applied. Throws the ServiceError that refuses a command. */

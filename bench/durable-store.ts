@@ -1,0 +1,43 @@
+/** What the `gate-*` processes drive: a store on disk in a process of its own, every commit fsynced, without a door. */
+import { systemClock, systemRandom } from '../src/clock.ts';
+import { loadSettings } from '../src/config.ts';
+import { untenanted } from '../src/governance/caller.ts';
+import type { RowBatch } from '../src/log/columns.ts';
+import { nodeDisk } from '../src/log/node-disk.ts';
+import { readIngest } from '../src/planner/formats/ingest-reader.ts';
+import type { PutRows } from '../src/projections/command.ts';
+import { Service } from '../src/service.ts';
+import { raisedLimits } from './annals-server.ts';
+import { orderJson } from './workload.ts';
+
+export const caller = untenanted('bench', 'operator', 'bench');
+
+export function openDurable(directory: string): Promise<Service> {
+  return Service.open({
+    settings: loadSettings({
+      env: { ...raisedLimits, SERVICE_WAL_SYNC: 'always' },
+      configPath: undefined,
+      overrides: { SERVICE_DATA_DIR: directory },
+    }),
+    disk: nodeDisk,
+    clock: systemClock,
+    random: systemRandom,
+    version: 'bench',
+    say: () => undefined,
+  });
+}
+
+export function putInto(type: string, rows: RowBatch): PutRows {
+  const provenance = { source: 'bench', method: 'ingest', confidence: 1, derivedFrom: null };
+  return { kind: 'put-rows', type, rows, atomic: true, createType: true, provenance };
+}
+
+/** Orders first .. first+count-1 as batches of one row, parsed ahead: what is measured is the gate, not the parser. */
+export async function oneRowBatches(first: number, count: number): Promise<RowBatch[]> {
+  async function* source(): AsyncGenerator<Uint8Array> {
+    for (let i = first; i < first + count; i++) yield Buffer.from(orderJson(i));
+  }
+  const made: RowBatch[] = [];
+  for await (const { rows } of readIngest(source(), { definition: null, batchRows: 1, batchBytes: 1 << 20 })) made.push(rows);
+  return made;
+}
