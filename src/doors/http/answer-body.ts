@@ -115,6 +115,8 @@ export class AnswerBody {
     this.#response.write(piece, () => {
       this.#ahead -= piece.length;
       if (this.#ahead <= aheadBytes) this.#wake();
+      // Slow is not stalled: whoever takes a piece has all the time again for the next.
+      else if (this.#waitingSince !== Infinity) this.#waitingSince = this.#context.clock.monotonicMs();
     });
   }
 

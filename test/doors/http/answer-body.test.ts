@@ -1,0 +1,83 @@
+/** A client that takes nothing: its answer is not held in memory for ever, and time that it did take something does not count. */
+import { Writable } from 'node:stream';
+import { expect, test } from 'vitest';
+import { AnswerBody } from '../../../src/doors/http/answer-body.ts';
+import type { FastifyRequest, HttpContext } from '../../../src/doors/http/context.ts';
+import type { ServerResponse } from 'node:http';
+
+/** Time passes only when the test says so. */
+class SteppedClock {
+  #nowMs = 0;
+  #sleepers: { readonly until: number; readonly wake: () => void }[] = [];
+
+  monotonicMs = (): number => this.#nowMs;
+  sleep = (ms: number, signal?: AbortSignal): Promise<void> =>
+    new Promise((resolve) => {
+      this.#sleepers.push({ until: this.#nowMs + ms, wake: resolve });
+      signal?.addEventListener('abort', () => resolve(), { once: true });
+    });
+
+  async pass(ms: number): Promise<void> {
+    this.#nowMs += ms;
+    const due = this.#sleepers.filter(({ until }) => until <= this.#nowMs);
+    this.#sleepers = this.#sleepers.filter(({ until }) => until > this.#nowMs);
+    for (const { wake } of due) wake();
+    await turn();
+  }
+}
+
+/** A socket that takes a piece when the test says so. */
+class Reader extends Writable {
+  #take: (() => void) | null = null;
+
+  constructor() {
+    super({ highWaterMark: 1 });
+  }
+
+  override _write(_piece: unknown, _encoding: unknown, done: () => void): void {
+    this.#take = done;
+  }
+
+  async takeOne(): Promise<void> {
+    const take = this.#take;
+    this.#take = null;
+    take?.();
+    await turn();
+  }
+}
+
+const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+
+function* pieces(count: number): Generator<Uint8Array> {
+  for (let i = 0; i < count; i++) yield new Uint8Array(200 * 1024);
+}
+
+function sending(count: number): { clock: SteppedClock; reader: Reader; sent: Promise<boolean> } {
+  const clock = new SteppedClock();
+  const reader = new Reader();
+  const context = { clock, log: () => undefined } as unknown as HttpContext;
+  const request = { id: 'r', routeOptions: { url: '/export' } } as unknown as FastifyRequest;
+  const body = new AnswerBody(context, request, reader as unknown as ServerResponse);
+  return { clock, reader, sent: body.send(pieces(count)) };
+}
+
+test('is cut off when it has taken nothing for two minutes', async () => {
+  const { clock, reader, sent } = sending(50);
+  await turn();
+  await clock.pass(119_000);
+  expect(reader.destroyed).toBe(false);
+  await clock.pass(1_000);
+  expect(reader.destroyed).toBe(true);
+  expect(await sent).toBe(false);
+});
+
+test('is waited for as long as it takes something now and then', async () => {
+  const { clock, reader, sent } = sending(12);
+  for (let i = 0; i < 12; i++) {
+    await turn();
+    await clock.pass(100_000);
+    expect(reader.destroyed).toBe(false);
+    await reader.takeOne();
+  }
+  expect(await sent).toBe(true);
+});
