@@ -147,6 +147,12 @@ export const settingsTable = {
   SERVICE_DURABILITY: oneOf(['group', 'sync'], 'group', 'sync treats every write as if it carried X-Service-Durability: sync'),
   SERVICE_LOG_ORIGIN: text('annals/log/main', 'origin line of signed tree heads'),
   SERVICE_DRAIN_TIMEOUT_SECS: integer(30, 0, 86_400, 'longest graceful shutdown'),
+  SERVICE_MEMORY_BUDGET_MB: {
+    ...integer(0, 0, 1_048_576, 'memory for row columns, MiB; columns beyond it rest in files and are loaded when they are read'),
+    defaultText: 'half of what the machine has',
+  },
+  SERVICE_CHECKPOINT_LOG_MB: integer(64, 1, 1_048_576, 'log after which projections are saved again, MiB'),
+  SERVICE_VERIFY_ON_START: boolean(false, 'read and verify the whole log at each start instead of going on from what was saved'),
   SERVICE_COMPACT_MAX_PARALLEL: integer(4, 1, 64, 'compactions at once'),
   SERVICE_HYDRATE_MAX_PARALLEL: integer(8, 1, 64, 'column loads at once'),
   SERVICE_TEMPORAL_INDEX_MAX_ENTRIES: integer(4_000_000, 0, 1e12, 'per type; beyond it AS OF scans'),

@@ -28,6 +28,11 @@ export interface DiskFile {
   size(): Promise<number>;
   /** Reads up to `target.length` bytes at `offset`; returns how many. 0 only at or past the end. */
   read(target: Uint8Array, offset: number): Promise<number>;
+  /**
+   * The same within the turn, for a cell that somebody is reading and that is not in memory. At most some hundred KiB, so
+   * that the event loop is held no longer than a page takes.
+   */
+  readNow(target: Uint8Array, offset: number): number;
   /** Writes some or all of `source` at `offset`; returns how many. Callers loop (`writeFully`). */
   write(source: Uint8Array, offset: number): Promise<number>;
   /** fdatasync. After an error it must never be called again on this file (the caller is poisoned). */

@@ -113,6 +113,11 @@ class MemoryFile implements DiskFile {
     return this.#content.read(target, offset);
   }
 
+  readNow(target: Uint8Array, offset: number): number {
+    this.#check(false);
+    return this.#content.read(target, offset);
+  }
+
   async write(source: Uint8Array, offset: number): Promise<number> {
     this.#check(true);
     this.#content.write(source, offset);

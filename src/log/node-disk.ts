@@ -127,6 +127,10 @@ class NodeFile implements DiskFile {
     });
   }
 
+  readNow(target: Uint8Array, offset: number): number {
+    return fs.readSync(this.#fd, target, 0, target.length, offset);
+  }
+
   write(source: Uint8Array, offset: number): Promise<number> {
     return writeAt(this.#fd, source, offset);
   }

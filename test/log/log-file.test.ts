@@ -128,6 +128,7 @@ test('short reads and writes are continued; a file shorter than it said is an er
     path: '/f',
     size: () => inner.size(),
     read: (target, offset) => inner.read(target.subarray(0, 3), offset),
+    readNow: (target, offset) => inner.readNow(target.subarray(0, 3), offset),
     write: (source, offset) => inner.write(source.subarray(0, 2), offset),
     sync: () => inner.sync(),
     truncate: (length) => inner.truncate(length),

@@ -92,6 +92,10 @@ class RecordingFile implements DiskFile {
     return this.#inner.read(target, offset);
   }
 
+  readNow(target: Uint8Array, offset: number): number {
+    return this.#inner.readNow(target, offset);
+  }
+
   async write(source: Uint8Array, offset: number): Promise<number> {
     await this.#step(`write ${this.path} ${source.length} bytes at ${offset}`);
     return this.#inner.write(source, offset);

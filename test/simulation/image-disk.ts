@@ -30,14 +30,16 @@ export function imageDisk(image: Image): Disk {
 
 function imageFile(path: string, bytes: Uint8Array): DiskFile {
   const refuse = (): Promise<never> => Promise.reject(new DiskError('EBADF', path));
+  const copyOut = (target: Uint8Array, offset: number): number => {
+    const part = bytes.subarray(offset, offset + target.length);
+    target.set(part);
+    return part.length;
+  };
   return {
     path,
     size: async () => bytes.length,
-    read: async (target, offset) => {
-      const part = bytes.subarray(offset, offset + target.length);
-      target.set(part);
-      return part.length;
-    },
+    read: async (target, offset) => copyOut(target, offset),
+    readNow: copyOut,
     write: refuse,
     sync: refuse,
     truncate: refuse,

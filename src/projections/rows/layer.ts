@@ -5,10 +5,10 @@
 import { assert } from '../../errors.ts';
 import type { CommittedEntry, RemovalBody, RowsBody } from '../../log/entry.ts';
 import { compareText } from '../../log/value.ts';
-import type { Timeline } from '../../log/timeline.ts';
 import type { CatalogReader } from '../access-paths.ts';
 import type { TableLayer } from './branch-table.ts';
 import { type DeclaredTypes, Inherited, Overlay } from './overlay.ts';
+import type { RowStorage } from './row-storage.ts';
 import { NO_ROW } from './segment.ts';
 import { Table } from './table.ts';
 
@@ -23,15 +23,15 @@ export class Layer {
   readonly id: number;
   /** Oldest first. Empty on main and where only types were forked. */
   readonly lower: readonly LowerLayer[];
-  readonly #timeline: Timeline;
+  readonly #storage: RowStorage;
   readonly #tables = new Map<string, Table>();
   /** By the inherited table that they change. */
   readonly #overlays = new Map<Table, Overlay>();
 
-  constructor(id: number, lower: readonly LowerLayer[], timeline: Timeline) {
+  constructor(id: number, lower: readonly LowerLayer[], storage: RowStorage) {
     this.id = id;
     this.lower = lower;
-    this.#timeline = timeline;
+    this.#storage = storage;
   }
 
   table(type: string): Table | undefined {
@@ -66,7 +66,7 @@ export class Layer {
 
   tableFor(type: string): Table {
     let table = this.#tables.get(type);
-    if (!table) this.#tables.set(type, (table = new Table(type, this.#timeline, this.id)));
+    if (!table) this.#tables.set(type, (table = new Table(type, this.#storage, this.id)));
     return table;
   }
 

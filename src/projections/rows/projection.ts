@@ -17,21 +17,24 @@ import { Scopes } from './scopes.ts';
 import type { Table } from './table.ts';
 import { CanonicalHash } from '../canonical-hash.ts';
 import { hashOverlay, hashTable } from './table-digest.ts';
+import { type RowStorage, rowStorage } from './row-storage.ts';
 import { restoreRows, saveRows } from './table-checkpoint.ts';
 
 export class Rows implements Projection {
   readonly name = 'rows';
   readonly formatVersion = 2;
   readonly timeline: Timeline;
+  readonly #storage: RowStorage;
   #scopes = new Scopes();
   #tree = new BranchTree();
   /** By fork; main's is 0. */
   #layers: Map<number, Layer>;
 
   /** The timeline must have applied an entry before this projection does. */
-  constructor(timeline: Timeline) {
+  constructor(timeline: Timeline, given: Partial<Omit<RowStorage, 'timeline'>> = {}) {
     this.timeline = timeline;
-    this.#layers = new Map([[0, new Layer(0, [], timeline)]]);
+    this.#storage = rowStorage(timeline, given);
+    this.#layers = new Map([[0, new Layer(0, [], this.#storage)]]);
   }
 
   get scopes(): Scopes {
@@ -105,13 +108,13 @@ export class Rows implements Projection {
     this.#tree = BranchTree.restored(saved.tree);
     this.#layers = new Map();
     for (const branch of this.#tree.kept()) this.#layers.set(branch.id, this.#newLayer(branch));
-    saved.fill(this.#ordered(), this.timeline);
+    saved.fill(this.#ordered(), this.#storage);
   }
 
   reset(): void {
     this.#scopes = new Scopes();
     this.#tree = new BranchTree();
-    this.#layers = new Map([[0, new Layer(0, [], this.timeline)]]);
+    this.#layers = new Map([[0, new Layer(0, [], this.#storage)]]);
   }
 
   /** Over values, never over layouts: segment sizes, widths, dictionaries and codes leave no trace. */
@@ -139,7 +142,7 @@ export class Rows implements Projection {
     const lower = lineageOf(branch)
       .slice(0, -1)
       .map((stretch) => ({ layer: this.#layer(stretch.branch.id), end: stretch.end }));
-    return new Layer(branch.id, lower, this.timeline);
+    return new Layer(branch.id, lower, this.#storage);
   }
 
   /** By fork, main first. */

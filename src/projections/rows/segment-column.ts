@@ -3,6 +3,7 @@
  * that an entry did not mention are padded with NULL when somebody looks.
  */
 import { assert, unreachable } from '../../errors.ts';
+import type { ColumnMemory } from '../../log/column-memory.ts';
 import type { Vector } from '../../log/columns.ts';
 import { cellAt } from '../../log/vector-builder.ts';
 import type { ColumnType } from '../../log/value.ts';
@@ -261,9 +262,12 @@ export class SegmentColumn {
     return true;
   }
 
-  /** Gives back what growing had in reserve: no row follows. */
-  seal(length: number): void {
+  /** No row follows: gives back what growing had in reserve, and moves numbers and codes into `memory`. */
+  seal(length: number, memory: ColumnMemory): void {
     this.pad(length);
+    if (this.#layout === 'i32' || this.#layout === 'dict') this.#i32 = moved(this.#i32, length, memory, Int32Array);
+    else if (this.#layout === 'f64') this.#f64 = moved(this.#f64, length, memory, Float64Array);
+    this.#vector = null;
     // A copy is worth it where an eighth or more lies idle.
     if (this.#layout === 'text' && this.#heap.length - this.#heapUsed > this.#heap.length >>> 3) {
       this.#heap = this.#heap.slice(0, this.#heapUsed);
@@ -496,6 +500,19 @@ export class SegmentColumn {
     else if (this.#layout === 'vec') this.#floats = grown(this.#floats, new Float32Array(capacity * this.#dims));
     else if (this.#layout === 'text') this.#offsets = grown(this.#offsets, new Uint32Array(capacity + 1));
   }
+}
+
+function moved<T extends Int32Array | Float64Array>(
+  from: T,
+  length: number,
+  memory: ColumnMemory,
+  kind: new (buffer: ArrayBufferLike, offset: number, length: number) => T,
+): T {
+  const extent = memory.allocate(length * from.BYTES_PER_ELEMENT);
+  if (!extent) return from;
+  const to = new kind(extent.buffer, extent.byteOffset, length);
+  to.set(from.subarray(0, length));
+  return to;
 }
 
 /** The narrowest layout that holds every integer of a range. */

@@ -7,6 +7,7 @@
  * - the live bitmap says what is open as of the last applied entry; it exists only once something was closed.
  */
 import { assert } from '../../errors.ts';
+import type { ColumnMemory } from '../../log/column-memory.ts';
 import type { Vector } from '../../log/columns.ts';
 import { FOREVER } from '../../log/timestamp.ts';
 import type { ColumnType } from '../../log/value.ts';
@@ -362,10 +363,10 @@ export class Segment {
     return low;
   }
 
-  /** No row follows: gives back reserves. */
-  seal(): void {
-    this.keys.seal(this.#length);
-    for (const column of this.#columns.values()) column.seal(this.#length);
+  /** No row follows: gives back reserves, and moves fixed-width columns to where kernels read them. */
+  seal(memory: ColumnMemory): void {
+    this.keys.seal(this.#length, memory);
+    for (const column of this.#columns.values()) column.seal(this.#length, memory);
   }
 
   get bytes(): number {

@@ -6,9 +6,9 @@ import { deserialize, serialize } from 'node:v8';
 import { assert } from '../../errors.ts';
 import type { SavedBranches } from '../../log/branches.ts';
 import type { CheckpointReader, CheckpointWriter } from '../projection.ts';
-import type { Timeline } from '../../log/timeline.ts';
 import type { Layer } from './layer.ts';
 import { Overlay } from './overlay.ts';
+import type { RowStorage } from './row-storage.ts';
 import type { SegmentState } from './segment.ts';
 import { Table, type TableState } from './table.ts';
 
@@ -46,29 +46,29 @@ export function saveRows(
 
 /** `fill` puts tables and overlays into layers, main first, that stand empty. */
 export function restoreRows(source: CheckpointReader): Pick<Contents, 'paths' | 'tree'> & {
-  fill(layers: readonly Layer[], timeline: Timeline): void;
+  fill(layers: readonly Layer[], storage: RowStorage): void;
 } {
   const { paths, tree, layers: saved } = read(source, 'contents') as Contents;
   return {
     paths,
     tree,
-    fill: (layers, timeline) => {
+    fill: (layers, storage) => {
       saved.forEach((layer, i) => {
         assert(layers[i]?.id === layer.id, 'a checkpoint has the layers of its branches');
-        fillLayer(layers[i], layer, source, timeline);
+        fillLayer(layers[i], layer, source, storage);
       });
     },
   };
 }
 
-function fillLayer(layer: Layer, saved: SavedLayer, source: CheckpointReader, timeline: Timeline): void {
+function fillLayer(layer: Layer, saved: SavedLayer, source: CheckpointReader, storage: RowStorage): void {
   for (let number = 0; number < saved.tables; number++) {
     const state = read(source, `table ${layer.id}.${number}`) as TableState;
     const segments = Array.from(
       { length: state.segments },
       (_, index) => read(source, `segment ${layer.id}.${number}.${index}`) as SegmentState,
     );
-    layer.adoptTable(Table.restored(state, segments, timeline, layer.id));
+    layer.adoptTable(Table.restored(state, segments, storage, layer.id));
   }
   for (const { layer: lowerId, type, entries } of saved.overlays) {
     const table = layer.lower.find((lower) => lower.layer.id === lowerId)?.layer.table(type);

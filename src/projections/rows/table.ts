@@ -13,6 +13,7 @@ import type { Timeline } from '../../log/timeline.ts';
 import { ByteDictionary, type SavedDictionary } from './byte-dictionary.ts';
 import { hashBytes } from './byte-hash.ts';
 import { PrimaryKeyIndex, type StoredKeys } from './primary-key-index.ts';
+import type { RowStorage } from './row-storage.ts';
 import { NO_ROW, Segment, type SegmentState } from './segment.ts';
 import { SEGMENT_ROWS } from './segment-column.ts';
 import type { StoredVersions } from './stored-versions.ts';
@@ -77,6 +78,7 @@ export class Table implements StoredKeys, StoredVersions {
   readonly #fork: number;
   readonly segments: Segment[] = [];
   readonly index = new PrimaryKeyIndex(this);
+  readonly #storage: RowStorage;
   readonly #timeline: Timeline;
   readonly #columns = new Map<string, TableColumn>();
   readonly #provenances: Provenance[] = [];
@@ -84,9 +86,10 @@ export class Table implements StoredKeys, StoredVersions {
   readonly #counts = new Map<number, PathCounts>();
   #hashes = new Int32Array(1024);
 
-  constructor(type: string, timeline: Timeline, fork = 0) {
+  constructor(type: string, storage: RowStorage, fork = 0) {
     this.type = type;
-    this.#timeline = timeline;
+    this.#storage = storage;
+    this.#timeline = storage.timeline;
     this.#fork = fork;
   }
 
@@ -311,8 +314,8 @@ export class Table implements StoredKeys, StoredVersions {
   }
 
   /** Index and counts are made again from the segments. */
-  static restored(state: TableState, segments: readonly SegmentState[], timeline: Timeline, fork: number): Table {
-    const table = new Table(state.type, timeline, fork);
+  static restored(state: TableState, segments: readonly SegmentState[], storage: RowStorage, fork: number): Table {
+    const table = new Table(state.type, storage, fork);
     for (const { name, dictionary, ...column } of state.columns) {
       table.#columns.set(name, { ...column, dictionary: dictionary && ByteDictionary.restored(dictionary) });
     }
@@ -349,7 +352,7 @@ export class Table implements StoredKeys, StoredVersions {
   #headFor(position: number): Segment {
     const head = this.segments.at(-1);
     if (head && head.room(position) > 0) return head;
-    if (head) head.seal();
+    if (head) head.seal(this.#storage.memory);
     const segment = new Segment(this.segments.length * SEGMENT_ROWS, position, head ?? null);
     this.segments.push(segment);
     return segment;

@@ -1,0 +1,57 @@
+import { expect, test } from 'vitest';
+import { ColumnMemory, memoryOf } from '../../src/log/column-memory.ts';
+import { Seeded } from '../simulation/seeded.ts';
+
+test('extents are aligned, apart, and know their memory', () => {
+  const memory = new ColumnMemory({ memoryBytes: 65_536 });
+  const first = memory.allocate(100)!;
+  const second = memory.allocate(1)!;
+  expect([first.byteOffset % 64, second.byteOffset % 64]).toEqual([0, 0]);
+  expect(second.byteOffset).toBeGreaterThanOrEqual(first.byteOffset + first.length);
+  expect(memoryOf(first)).toBeInstanceOf(WebAssembly.Memory);
+  expect(memoryOf(new Int32Array(first.buffer, first.byteOffset, 25))).toBe(memoryOf(second));
+  expect(memoryOf(new Uint8Array(8))).toBeUndefined();
+  expect(memory.used).toBe(128 + 64);
+});
+
+test('what is longer than a memory gets none; a full one is followed by another', () => {
+  const memory = new ColumnMemory({ memoryBytes: 65_536 });
+  expect(memory.allocate(65_537)).toBeNull();
+  const first = memory.allocate(65_536)!;
+  const second = memory.allocate(64)!;
+  expect(second.buffer).not.toBe(first.buffer);
+});
+
+test('an extent can be released once', () => {
+  const memory = new ColumnMemory({ memoryBytes: 65_536, poison: true });
+  const extent = memory.allocate(64)!;
+  memory.release(new Int32Array(extent.buffer, extent.byteOffset, 16));
+  expect([...extent.subarray(0, 2)]).toEqual([0xdd, 0xdd]);
+  expect(() => memory.release(extent)).toThrow('once');
+  expect(() => memory.release(new Uint8Array(64))).toThrow('allocated here');
+});
+
+test('random histories: nobody gets bytes that somebody has, and what is given back joins up again', () => {
+  for (let seed = 1; seed <= 20; seed++) {
+    const random = new Seeded(seed);
+    const memory = new ColumnMemory({ memoryBytes: 1 << 20 });
+    const held: { view: Uint8Array; mark: number }[] = [];
+    for (let step = 0; step < 500; step++) {
+      if (held.length > 0 && random.below(100) < 45) {
+        const [{ view, mark }] = held.splice(random.below(held.length), 1) as [{ view: Uint8Array; mark: number }];
+        expect(view.every((byte) => byte === mark)).toBe(true);
+        memory.release(view);
+      } else {
+        const view = memory.allocate(1 + random.below(20_000))!;
+        const mark = step & 0xff;
+        view.fill(mark);
+        held.push({ view, mark });
+      }
+    }
+    const [one] = held;
+    for (const { view } of held) memory.release(view);
+    expect(memory.used).toBe(0);
+    // Whole again: the longest possible extent fits the memory that the first one was in.
+    if (one) expect(memory.allocate(1 << 20)!.byteOffset).toBe(0);
+  }
+});
