@@ -1,0 +1,145 @@
+/**
+ * Work beside the event loop: a job runs in a thread of its own, or in its twin, in the calling turn. Both give the same
+ * bytes; the twin is what a machine with one core, the simulation and most tests run.
+ *
+ * - A job is a function of what it was begun with and of what it was asked before; it never reads a clock, a disk or an
+ *   entropy source. Replies come in the order of the requests.
+ * - Requests and replies are small messages. Bulk lies in shared memory that both sides know from the beginning.
+ * - A request that throws is refused alone; a thread that ends refuses all that waits and all that comes.
+ * - A thread ends with its process, and keeps it alive only while somebody waits for a reply.
+ *
+ * This file is also what a thread starts with.
+ */
+import { createRequire } from 'node:module';
+import { availableParallelism } from 'node:os';
+import { pathToFileURL } from 'node:url';
+import { isMainThread, parentPort, Worker as Thread, workerData } from 'node:worker_threads';
+import { type ErrorCode, ServiceError } from '../errors.ts';
+
+export interface Job<Data, Request, Reply> {
+  /** `import.meta.url` of the file that exports the job, and the name that it is exported under. */
+  readonly module: string;
+  readonly name: string;
+  /** Called once, before the first request. */
+  begin(data: Data): (request: Request) => Reply;
+}
+
+export interface Worker<Request, Reply> {
+  ask(request: Request): Promise<Reply>;
+  /** Refuses what waits. */
+  end(): Promise<void>;
+}
+
+export type StartWorker = <Data, Request, Reply>(job: Job<Data, Request, Reply>, data: Data) => Worker<Request, Reply>;
+
+/** Cores that the event loop leaves free: how many threads can be of use. */
+export function spareCores(): number {
+  return availableParallelism() - 1;
+}
+
+/** Runs a job in the calling turn. */
+export const inlineWorker: StartWorker = (job, data) => {
+  const answer = job.begin(data);
+  let ended = false;
+  return {
+    // Async: what the job throws is a refusal here as it is of a thread.
+    ask: async (request) => {
+      if (ended) throw endedError();
+      return answer(request);
+    },
+    end: async () => {
+      ended = true;
+    },
+  };
+};
+
+/** Runs a job in a thread of its own. */
+export const threadWorker: StartWorker = (job, data) => new ThreadWorker(job, data);
+
+interface Start {
+  readonly starts: typeof startMark;
+  readonly module: string;
+  readonly name: string;
+  readonly data: unknown;
+}
+
+type Answer = { readonly reply: unknown } | { readonly code: ErrorCode; readonly message: string } | { readonly failed: unknown };
+
+interface Waiting<Reply> {
+  readonly resolve: (reply: Reply) => void;
+  readonly reject: (cause: unknown) => void;
+}
+
+const startMark = 'annals job';
+
+class ThreadWorker<Data, Request, Reply> implements Worker<Request, Reply> {
+  readonly #thread: Thread;
+  readonly #waiting: Waiting<Reply>[] = [];
+  #ended: ServiceError | null = null;
+
+  constructor({ module, name }: Job<Data, Request, Reply>, data: Data) {
+    const start: Start = { starts: startMark, module, name, data };
+    this.#thread = newThread(start);
+    this.#thread.unref();
+    this.#thread.on('message', (answer: Answer) => this.#answered(answer));
+    this.#thread.on('error', (cause) => this.#end(endedError(cause)));
+    this.#thread.on('exit', () => this.#end(endedError()));
+  }
+
+  ask(request: Request): Promise<Reply> {
+    return new Promise((resolve, reject) => {
+      if (this.#ended) return reject(this.#ended);
+      this.#thread.postMessage(request);
+      if (this.#waiting.push({ resolve, reject }) === 1) this.#thread.ref();
+    });
+  }
+
+  async end(): Promise<void> {
+    this.#end(endedError());
+    await this.#thread.terminate();
+  }
+
+  #answered(answer: Answer): void {
+    const first = this.#waiting.shift();
+    if (this.#waiting.length === 0) this.#thread.unref();
+    if ('reply' in answer) first?.resolve(answer.reply as Reply);
+    else first?.reject('code' in answer ? new ServiceError(answer.code, answer.message) : answer.failed);
+  }
+
+  #end(error: ServiceError): void {
+    this.#ended ??= error;
+    this.#thread.unref();
+    for (const { reject } of this.#waiting.splice(0)) reject(this.#ended);
+  }
+}
+
+/** Sources that were not compiled start by way of the loader that runs them here as well. */
+function newThread(start: Start): Thread {
+  const here = import.meta.url;
+  if (here.endsWith('.js')) return new Thread(new URL(here), { workerData: start });
+  const loader = new URL('./esm/api/index.mjs', pathToFileURL(createRequire(here).resolve('tsx'))).href;
+  const text = `import(${JSON.stringify(loader)}).then(({ register }) => (register(), import(${JSON.stringify(here)})))`;
+  return new Thread(text, { eval: true, workerData: start, execArgv: [] });
+}
+
+function endedError(cause?: unknown): ServiceError {
+  return new ServiceError('REL_INTERNAL', 'a worker has ended', { cause });
+}
+
+async function serve({ module, name, data }: Start): Promise<void> {
+  const port = parentPort!;
+  const found = (await import(module)) as Record<string, Job<unknown, unknown, unknown>>;
+  const answer = found[name]!.begin(data);
+  port.on('message', (request: unknown) => {
+    let answered: Answer;
+    try {
+      answered = { reply: answer(request) };
+    } catch (cause) {
+      // A message keeps no classes: what a caller tells errors by travels as itself.
+      answered = cause instanceof ServiceError ? { code: cause.code, message: cause.message } : { failed: cause };
+    }
+    port.postMessage(answered);
+  });
+}
+
+if (!isMainThread && (workerData as Start | null)?.starts === startMark) await serve(workerData as Start);

@@ -1,0 +1,66 @@
+/** The worker seam: thread and twin answer alike, in order, and what goes wrong is told to whoever waits. */
+import { spawnSync } from 'node:child_process';
+import { describe, expect, test } from 'vitest';
+import { inlineWorker, type StartWorker, threadWorker } from '../../src/log/workers.ts';
+import { sums } from './worker-jobs.ts';
+
+const starts: readonly [string, StartWorker][] = [
+  ['thread', threadWorker],
+  ['twin', inlineWorker],
+];
+
+describe.each(starts)('a %s', (_, start) => {
+  test('answers in order, and shares memory with whoever began it', async () => {
+    const shared = new Int32Array(new SharedArrayBuffer(8));
+    const worker = start(sums, { shared, from: 10 });
+    const replies = await Promise.all([1, 2, 3, 4].map((by) => worker.ask(by)));
+    expect(replies).toEqual([11, 13, 16, 20]);
+    expect(shared[0]).toBe(20);
+    await worker.end();
+  });
+
+  test('refuses one request that throws, and goes on', async () => {
+    const worker = start(sums, { shared: new Int32Array(new SharedArrayBuffer(8)), from: 0 });
+    const asked = await Promise.allSettled([worker.ask(1), worker.ask(-1), worker.ask(2)]);
+    expect(asked.map((one) => (one.status === 'fulfilled' ? one.value : String(one.reason)))).toEqual([
+      1,
+      'RangeError: sums only rise',
+      3,
+    ]);
+    await worker.end();
+  });
+
+  test('refuses what comes after its end', async () => {
+    const worker = start(sums, { shared: new Int32Array(new SharedArrayBuffer(8)), from: 0 });
+    await worker.ask(1);
+    await worker.end();
+    await expect(worker.ask(1)).rejects.toThrow('a worker has ended');
+  });
+});
+
+test('a thread that dies refuses all that waits', async () => {
+  const worker = threadWorker(sums, { shared: new Int32Array(new SharedArrayBuffer(8)), from: 0 });
+  const asked = await Promise.allSettled([worker.ask(1), worker.ask(0), worker.ask(2)]);
+  expect(asked.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'rejected']);
+  await expect(worker.ask(3)).rejects.toThrow('a worker has ended');
+});
+
+test('a thread that can not begin refuses all that waits', async () => {
+  const worker = threadWorker({ ...sums, name: 'nowhere' }, { shared: new Int32Array(1), from: 0 });
+  await expect(worker.ask(1)).rejects.toThrow('a worker has ended');
+});
+
+test('a process ends with a thread that nobody waits for', () => {
+  const jobs = new URL('./worker-jobs.ts', import.meta.url).href;
+  const workers = new URL('../../src/log/workers.ts', import.meta.url).href;
+  const text = `
+    const { threadWorker } = await import(${JSON.stringify(workers)});
+    const { sums } = await import(${JSON.stringify(jobs)});
+    const worker = threadWorker(sums, { shared: new Int32Array(new SharedArrayBuffer(8)), from: 0 });
+    console.log(await worker.ask(5));`;
+  const { stdout, status } = spawnSync(process.execPath, ['--import', 'tsx', '--input-type=module', '-e', text], {
+    encoding: 'utf8',
+    timeout: 60_000,
+  });
+  expect([stdout.trim(), status]).toEqual(['5', 0]);
+});
