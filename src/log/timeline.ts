@@ -6,10 +6,10 @@ import { assert } from '../errors.ts';
 
 const TWO_32 = 4_294_967_296;
 
-/** Positions of rows where they rest: `base + deltas[row]`. */
+/** Positions of rows where they rest: `base + deltas[row]`, or `base + row` where there are none. */
 export interface PositionColumn {
   readonly base: number;
-  readonly deltas: Int32Array;
+  readonly deltas: Int32Array | null;
 }
 
 /** The runs themselves, for a checkpoint. */
@@ -83,7 +83,8 @@ export class Timeline {
     if (count === 0) return;
     const { base, deltas } = column;
     const out = new Int32Array(target.buffer, target.byteOffset, target.length * 2);
-    const start = base + deltas[rows ? rows[0]! : first]!;
+    const firstRow = rows ? rows[0]! : first;
+    const start = base + (deltas ? deltas[firstRow]! : firstRow);
     let run = this.#lastRun((i) => this.#positions[i]! <= start);
     for (let k = 0; k < count; run++) {
       const from = this.#positions[run]!;
@@ -146,7 +147,7 @@ export class Timeline {
 /** Times of rows from `from` on whose delta is below `end`; returns the first row beyond. */
 function writeStretch(
   out: Int32Array,
-  deltas: Int32Array,
+  deltas: Int32Array | null,
   rows: Int32Array | null,
   first: number,
   from: number,
@@ -159,7 +160,7 @@ function writeStretch(
   let k = from;
   for (; k < count; k++) {
     const row = rows ? rows[k]! : first + k;
-    const delta = deltas[row]!;
+    const delta = deltas ? deltas[row]! : row;
     if (delta >= end) break;
     const at = (compact ? k : row) * 2;
     out[at] = (low + delta) | 0;

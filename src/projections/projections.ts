@@ -18,6 +18,7 @@ import { RemovedKeys } from './removed-keys/projection.ts';
 import type { Timeline } from '../log/timeline.ts';
 import type { ColumnType } from '../log/value.ts';
 import { Rows } from './rows/projection.ts';
+import type { RowStorageOptions } from './rows/row-storage.ts';
 import { RowsOfThen } from './rows/rows-of-then.ts';
 import { takeSnapshot } from './snapshot.ts';
 import { Temporal } from './temporal/projection.ts';
@@ -27,6 +28,8 @@ export interface ProjectionsOptions {
   /** UUIDv7 text for a row that brings no key. */
   newKey(): string;
   readonly tokensMax: number;
+  /** Where rows rest, and what is kept beside them. */
+  readonly rows?: RowStorageOptions;
   /** Further projections, after the ones of this room: they see each entry last. */
   readonly more?: readonly Projection[];
 }
@@ -40,7 +43,7 @@ export class Projections {
   readonly directory = new Directory();
   readonly exhibits = new Exhibits();
   readonly receipts = new Receipts();
-  readonly rows = new Rows(this.timeline);
+  readonly rows: Rows;
   readonly removedKeys = new RemovedKeys();
   readonly views = new Views();
   readonly projector: Projector;
@@ -48,6 +51,7 @@ export class Projections {
 
   constructor(options: ProjectionsOptions) {
     this.#options = options;
+    this.rows = new Rows(this.timeline, options.rows);
     // Rows turn positions into times, so the timeline stands before them.
     this.projector = new Projector([
       this.#temporal,

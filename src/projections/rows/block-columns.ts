@@ -8,6 +8,7 @@ import type { ColumnType } from '../../log/value.ts';
 import { VectorBuilder, cellAt } from '../../log/vector-builder.ts';
 import { opColumn, pathColumn } from '../access-paths.ts';
 import type { Timeline } from '../../log/timeline.ts';
+import type { CodeColumn } from './code-column.ts';
 import { gather } from './gather.ts';
 import type { Inherited } from './overlay.ts';
 import type { Scopes } from './scopes.ts';
@@ -153,20 +154,11 @@ export class BlockColumns {
 
   #pathCodes(chosen: ChosenRows, compact: boolean): Vector {
     const { paths } = chosen.segment;
-    if (paths.values === null) return onePath(paths.constant!);
-    return whole({ kind: 'i32', values: paths.values, nulls: null }, chosen, compact);
+    return paths.values === null ? onePath(paths.constant!) : spread(paths, chosen, compact);
   }
 
   #ops(chosen: ChosenRows, compact: boolean): Vector {
-    const { ops, length } = chosen.segment;
-    const { values, constant } = ops;
-    // Rows that nobody set since the array was made lie beyond its end, and are those of the constant.
-    if (values !== null && values.length >= length) return whole({ kind: 'i32', values, nulls: null }, chosen, compact);
-    if (values === null) {
-      return { kind: 'i32', values: new Int32Array(compact ? chosen.count : length).fill(constant!), nulls: null };
-    }
-    const codes = Int32Array.from({ length }, (_, row) => ops.at(row));
-    return whole({ kind: 'i32', values: codes, nulls: null }, chosen, compact);
+    return spread(chosen.segment.ops, chosen, compact);
   }
 
   #pathVector(chosen: ChosenRows, compact: boolean, tenant: boolean): Vector {
@@ -196,6 +188,16 @@ export class BlockColumns {
       this.#arrays.set(name, (array = new BigInt64Array(chosen.segment.length)));
     return array;
   }
+}
+
+/** Codes rest in as few bytes as they need: those of the chosen rows as the words that readers expect. */
+function spread(codes: CodeColumn, { segment, rows, first, count }: ChosenRows, compact: boolean): Vector {
+  const values = new Int32Array(compact ? count : segment.length);
+  for (let k = 0; k < count; k++) {
+    const row = rows ? rows[k]! : first + k;
+    values[compact ? k : row] = codes.at(row);
+  }
+  return { kind: 'i32', values, nulls: null };
 }
 
 function whole(vector: Vector, chosen: ChosenRows, compact: boolean): Vector {

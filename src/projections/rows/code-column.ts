@@ -1,13 +1,19 @@
-/** Small integers of a segment's rows that are nearly always all the same: no memory until one differs. */
+/** Small integers of a segment's rows that are nearly always all the same: no memory until one differs, and then little. */
+import type { Extents } from './extents.ts';
+
+export type Codes = Uint8Array | Uint16Array | Int32Array;
+
 export interface SavedCodes {
   readonly constant: number;
-  readonly values: Int32Array | null;
+  readonly values: Codes | null;
 }
 
 export class CodeColumn {
   /** The value of every row while `values` is null. */
   #constant: number;
-  #values: Int32Array | null = null;
+  #values: Codes | null = null;
+  /** Where `values` rest once the segment was sealed. */
+  #extents: Extents | null = null;
 
   constructor(constant: number) {
     this.#constant = constant;
@@ -18,7 +24,7 @@ export class CodeColumn {
     return this.#values ? null : this.#constant;
   }
 
-  get values(): Int32Array | null {
+  get values(): Codes | null {
     return this.#values;
   }
 
@@ -34,34 +40,61 @@ export class CodeColumn {
       if (from === 0) this.#constant = value;
       if (value === this.#constant) return;
     }
-    this.#own(capacity, to).fill(value, from, to);
+    this.#own(value, capacity, to).fill(value, from, to);
   }
 
   set(row: number, value: number, capacity: number): void {
     if (!this.#values && value === this.#constant) return;
-    this.#own(capacity, row + 1)[row] = value;
+    this.#own(value, capacity, row + 1)[row] = value;
+  }
+
+  /** No row follows: the narrowest array of just that length, or none where all are alike after all. */
+  seal(length: number, extents: Extents): void {
+    this.#extents = extents;
+    const before = this.#values;
+    if (!before) return;
+    let least = this.at(0);
+    let most = least;
+    for (let row = 1; row < length; row++) {
+      const value = this.at(row);
+      if (value < least) least = value;
+      if (value > most) most = value;
+    }
+    if (least === most) {
+      this.#constant = least;
+      this.#values = null;
+    } else {
+      const fits = least >= 0 && most < 256 ? Uint8Array : least >= 0 && most < 65_536 ? Uint16Array : Int32Array;
+      const values = extents.allocate<Codes>(fits, length);
+      for (let row = 0; row < length; row++) values[row] = this.at(row);
+      this.#values = values;
+    }
+    extents.giveBack(before);
   }
 
   saved(length: number): SavedCodes {
     return { constant: this.#constant, values: this.#values ? this.#values.slice(0, length) : null };
   }
 
-  static restored(state: SavedCodes): CodeColumn {
+  static restored(state: SavedCodes, extents: Extents): CodeColumn {
     const column = new CodeColumn(state.constant);
-    column.#values = state.values;
+    column.#extents = extents;
+    column.#values = state.values && extents.settle(state.values, state.values.length);
     return column;
   }
 
-  #own(capacity: number, atLeast: number): Int32Array {
+  /** An array that reaches row `atLeast` - 1 and holds `value`. */
+  #own(value: number, capacity: number, atLeast: number): Codes {
+    const before = this.#values;
+    const holds = before instanceof Int32Array || (value >= 0 && value < (before instanceof Uint8Array ? 256 : 65_536));
+    if (before && holds && before.length >= atLeast) return before;
     const size = Math.max(capacity, atLeast);
-    if (!this.#values) {
-      this.#values = new Int32Array(size).fill(this.#constant);
-    } else if (this.#values.length < atLeast) {
-      // Rows that nobody set yet keep the constant: chains rely on "none" being the default.
-      const wide = new Int32Array(size).fill(this.#constant, this.#values.length);
-      wide.set(this.#values);
-      this.#values = wide;
+    // Rows that nobody set yet keep the constant: chains rely on "none" being the default.
+    const wide = new Int32Array(size).fill(this.#constant, before?.length ?? 0);
+    if (before) {
+      wide.set(before);
+      this.#extents?.giveBack(before);
     }
-    return this.#values;
+    return (this.#values = wide);
   }
 }

@@ -17,12 +17,12 @@ import { Scopes } from './scopes.ts';
 import type { Table } from './table.ts';
 import { CanonicalHash } from '../canonical-hash.ts';
 import { hashOverlay, hashTable } from './table-digest.ts';
-import { type RowStorage, rowStorage } from './row-storage.ts';
+import { type RowStorage, type RowStorageOptions, rowStorage } from './row-storage.ts';
 import { restoreRows, saveRows } from './table-checkpoint.ts';
 
 export class Rows implements Projection {
   readonly name = 'rows';
-  readonly formatVersion = 2;
+  readonly formatVersion = 3;
   readonly timeline: Timeline;
   readonly #storage: RowStorage;
   #scopes = new Scopes();
@@ -31,9 +31,9 @@ export class Rows implements Projection {
   #layers: Map<number, Layer>;
 
   /** The timeline must have applied an entry before this projection does. */
-  constructor(timeline: Timeline, given: Partial<Omit<RowStorage, 'timeline'>> = {}) {
+  constructor(timeline: Timeline, options: RowStorageOptions = {}) {
     this.timeline = timeline;
-    this.#storage = rowStorage(timeline, given);
+    this.#storage = rowStorage(timeline, options);
     this.#layers = new Map([[0, new Layer(0, [], this.#storage)]]);
   }
 

@@ -3,11 +3,12 @@
  * that an entry did not mention are padded with NULL when somebody looks.
  */
 import { assert, unreachable } from '../../errors.ts';
-import type { ColumnMemory } from '../../log/column-memory.ts';
 import type { Vector } from '../../log/columns.ts';
 import { cellAt } from '../../log/vector-builder.ts';
 import type { ColumnType } from '../../log/value.ts';
 import { ByteDictionary } from './byte-dictionary.ts';
+import type { Extents, FixedArray, FixedKind } from './extents.ts';
+import { copyNumbers, integerLayout } from './integer-layout.ts';
 import { jsonText } from './json-text.ts';
 
 /** A segment's most rows; row numbers of a table are `segment << 16 | row`. */
@@ -16,9 +17,6 @@ export const SEGMENT_ROWS = 65_536;
 type Layout = 'none' | 'i32' | 'f64' | 'i64' | 'bool' | 'dict' | 'text' | 'vec';
 
 const encoder = new TextEncoder();
-const SAFE = 9_007_199_254_740_991n;
-const I32_MAX = 2_147_483_647;
-const I32_MIN = -2_147_483_648;
 
 /** A vector whose dictionary, if it has one, is kept elsewhere. */
 export type SavedVector =
@@ -42,23 +40,32 @@ export class SegmentColumn {
   #heapUsed = 0;
   #dictionary: ByteDictionary | null;
   #vector: Vector | null = null;
-
-  #heapExpected: number;
+  /** Null for a copy, which nobody seals. */
+  readonly #extents: Extents | null;
+  #sealed = false;
+  readonly #heapExpected: number;
 
   /**
    * A string column codes its cells into `dictionary` while it is given one. `like` is the same column of the segment
-   * before: what that needed is set aside at once, because growing to it costs more than filling it.
+   * before: what that needed is set aside at once, where it can stay, because growing to it costs more than filling it.
    */
-  constructor(type: ColumnType, dictionary: ByteDictionary | null = null, like?: SegmentColumn) {
+  constructor(type: ColumnType, dictionary: ByteDictionary | null, extents: Extents | null, like?: SegmentColumn) {
     this.#type = type;
     this.#dictionary = type === 'string' ? dictionary : null;
+    this.#extents = extents;
     this.#capacity = like ? like.#length : 0;
     this.#heapExpected = like ? like.#heapUsed + (like.#heapUsed >>> 4) : 0;
   }
 
-  /** A column of `length` cells over the arrays of a saved vector. */
-  static restored(type: ColumnType, vector: SavedVector, length: number, dictionary: ByteDictionary | null): SegmentColumn {
-    const column = new SegmentColumn(type, dictionary);
+  /** A column of `length` cells over the arrays of a saved vector: as they are, until it is sealed. */
+  static restored(
+    type: ColumnType,
+    vector: SavedVector,
+    length: number,
+    dictionary: ByteDictionary | null,
+    extents: Extents | null,
+  ): SegmentColumn {
+    const column = new SegmentColumn(type, dictionary, extents);
     column.#length = length;
     if (vector.kind === 'null') return column;
     column.#layout = vector.kind;
@@ -106,7 +113,7 @@ export class SegmentColumn {
 
   /** Its first `length` cells in arrays of their own, strings spelled out. */
   copy(length: number): SegmentColumn {
-    const copy = SegmentColumn.restored(this.#type, this.saved(length), length, this.#dictionary);
+    const copy = SegmentColumn.restored(this.#type, this.saved(length), length, this.#dictionary, null);
     copy.spellOut();
     return copy;
   }
@@ -177,10 +184,39 @@ export class SegmentColumn {
     this.#vector = null;
     if (this.#layout !== 'none') {
       this.#reserve(length);
-      if (this.#layout === 'text') this.#offsets.fill(this.#heapUsed, at + 1, length + 1);
+      this.#blank(at, length);
       this.#ownNulls().fill(1, at, length);
     }
     this.#length = length;
+  }
+
+  /** What cells of NULL hold: nothing reads it as a value, but codes must be codes. */
+  #blank(from: number, to: number): void {
+    switch (this.#layout) {
+      case 'i32':
+      case 'dict':
+        this.#i32.fill(0, from, to);
+        break;
+      case 'f64':
+        this.#f64.fill(0, from, to);
+        break;
+      case 'i64':
+        this.#i64.fill(0n, from, to);
+        break;
+      case 'bool':
+        this.#bool.fill(0, from, to);
+        break;
+      case 'vec':
+        this.#floats.fill(0, from * this.#dims, to * this.#dims);
+        break;
+      case 'text':
+        this.#offsets.fill(this.#heapUsed, from + 1, to + 1);
+        break;
+      case 'none':
+        break;
+      default:
+        unreachable(this.#layout);
+    }
   }
 
   /** The column as it stands, `length` rows long; shares its arrays. */
@@ -194,29 +230,8 @@ export class SegmentColumn {
     if (this.#layout === 'none' || row >= this.#length) return;
     this.#vector = null;
     this.#ownNulls()[row] = 1;
-    switch (this.#layout) {
-      case 'i32':
-      case 'dict':
-        this.#i32[row] = 0;
-        break;
-      case 'f64':
-        this.#f64[row] = 0;
-        break;
-      case 'i64':
-        this.#i64[row] = 0n;
-        break;
-      case 'bool':
-        this.#bool[row] = 0;
-        break;
-      case 'vec':
-        this.#floats.fill(0, row * this.#dims, (row + 1) * this.#dims);
-        break;
-      case 'text':
-        this.#heap.fill(0, this.#offsets[row]!, this.#offsets[row + 1]!);
-        break;
-      default:
-        unreachable(this.#layout);
-    }
+    if (this.#layout === 'text') this.#heap.fill(0, this.#offsets[row]!, this.#offsets[row + 1]!);
+    else this.#blank(row, row + 1);
   }
 
   /** Dictionary code of a cell; -1 where there is none. */
@@ -262,17 +277,49 @@ export class SegmentColumn {
     return true;
   }
 
-  /** No row follows: gives back what growing had in reserve, and moves numbers and codes into `memory`. */
-  seal(length: number, memory: ColumnMemory): void {
+  /** No row follows: every array moves to an extent of just its length, numbers and text alike. */
+  seal(length: number): void {
     this.pad(length);
-    if (this.#layout === 'i32' || this.#layout === 'dict') this.#i32 = moved(this.#i32, length, memory, Int32Array);
-    else if (this.#layout === 'f64') this.#f64 = moved(this.#f64, length, memory, Float64Array);
+    this.#sealed = true;
+    this.#capacity = length;
     this.#vector = null;
-    // A copy is worth it where an eighth or more lies idle.
-    if (this.#layout === 'text' && this.#heap.length - this.#heapUsed > this.#heap.length >>> 3) {
-      this.#heap = this.#heap.slice(0, this.#heapUsed);
-      this.#vector = null;
+    if (this.#nulls) this.#nulls = this.#settled(this.#nulls, length);
+    switch (this.#layout) {
+      case 'i32':
+      case 'dict':
+        this.#i32 = this.#settled(this.#i32, length);
+        break;
+      case 'f64':
+        this.#f64 = this.#settled(this.#f64, length);
+        break;
+      case 'i64':
+        this.#i64 = this.#settled(this.#i64, length);
+        break;
+      case 'bool':
+        this.#bool = this.#settled(this.#bool, length);
+        break;
+      case 'vec':
+        this.#floats = this.#settled(this.#floats, length * this.#dims);
+        break;
+      case 'text':
+        this.#offsets = this.#settled(this.#offsets, length + 1);
+        this.#heap = this.#settled(this.#heap, this.#heapUsed);
+        break;
+      case 'none':
+        break;
+      default:
+        unreachable(this.#layout);
     }
+  }
+
+  /** Gives back every array. Nobody asks the column for anything afterwards. */
+  release(): void {
+    const arrays = [this.#nulls, this.#i32, this.#f64, this.#i64, this.#bool, this.#floats, this.#offsets, this.#heap];
+    for (const array of arrays) if (array) this.#extents?.giveBack(array);
+    this.#vector = null;
+    this.#layout = 'none';
+    this.#nulls = null;
+    this.#clearArrays();
   }
 
   get bytes(): number {
@@ -375,31 +422,32 @@ export class SegmentColumn {
     }
     this.#vector = null;
     const before = this.#layout;
+    const [i32, f64, i64] = [this.#i32, this.#f64, this.#i64];
     this.#layout = layout;
     switch (layout) {
       case 'i32':
       case 'dict':
-        this.#i32 = new Int32Array(this.#capacity);
+        this.#i32 = this.#array(Int32Array, this.#capacity).fill(0, 0, this.#length);
         break;
       case 'f64':
-        this.#f64 = new Float64Array(this.#capacity);
+        this.#f64 = this.#array(Float64Array, this.#capacity).fill(0, 0, this.#length);
         if (before === 'i32') this.#f64.set(this.#i32.subarray(0, this.#length));
         if (before === 'i64') for (let i = 0; i < this.#length; i++) this.#f64[i] = Number(this.#i64[i]!);
         break;
       case 'i64': {
-        this.#i64 = new BigInt64Array(this.#capacity);
+        this.#i64 = this.#array(BigInt64Array, this.#capacity).fill(0n, 0, this.#length);
         const narrow = before === 'i32' ? this.#i32 : this.#f64;
         if (before !== 'none') for (let i = 0; i < this.#length; i++) this.#i64[i] = BigInt(narrow[i]!);
         break;
       }
       case 'bool':
-        this.#bool = new Uint8Array(this.#capacity);
+        this.#bool = this.#array(Uint8Array, this.#capacity).fill(0, 0, this.#length);
         break;
       case 'vec':
-        this.#floats = new Float32Array(this.#capacity * this.#dims);
+        this.#floats = this.#array(Float32Array, this.#capacity * this.#dims).fill(0, 0, this.#length * this.#dims);
         break;
       case 'text':
-        this.#offsets = new Uint32Array(this.#capacity + 1);
+        this.#offsets = this.#array(Uint32Array, this.#capacity + 1).fill(0, 0, this.#length + 1);
         this.#heap = new Uint8Array(Math.max(64, this.#heapExpected || this.#capacity * 8));
         break;
       case 'none':
@@ -410,6 +458,12 @@ export class SegmentColumn {
     if (before === 'i32') this.#i32 = new Int32Array(0);
     if (before === 'f64') this.#f64 = new Float64Array(0);
     if (before === 'i64') this.#i64 = new BigInt64Array(0);
+    for (const [then, now] of [
+      [i32, this.#i32],
+      [f64, this.#f64],
+      [i64, this.#i64],
+    ])
+      if (then !== now) this.#extents?.giveBack(then!);
     if (before === 'none' && this.#length > 0) this.#ownNulls().fill(1, 0, this.#length);
   }
 
@@ -418,7 +472,7 @@ export class SegmentColumn {
     const vector = this.#makeVector();
     const before = this.#type;
     const length = this.#length;
-    const replacement = new SegmentColumn(type);
+    const replacement = new SegmentColumn(type, null, null);
     replacement.#reserve(length);
     replacement.#become('text');
     for (let row = 0; row < length; row++) {
@@ -432,6 +486,7 @@ export class SegmentColumn {
       }
       replacement.#offsets[row + 1] = replacement.#heapUsed;
     }
+    this.release();
     this.#type = type;
     this.#layout = 'text';
     this.#nulls = replacement.#nulls;
@@ -439,12 +494,35 @@ export class SegmentColumn {
     this.#offsets = replacement.#offsets;
     this.#heap = replacement.#heap;
     this.#heapUsed = replacement.#heapUsed;
+    if (this.#sealed) this.seal(length);
+  }
+
+  #clearArrays(): void {
     this.#i32 = new Int32Array(0);
     this.#f64 = new Float64Array(0);
     this.#i64 = new BigInt64Array(0);
     this.#bool = new Uint8Array(0);
     this.#floats = new Float32Array(0);
-    this.#vector = null;
+    this.#offsets = new Uint32Array(0);
+    this.#heap = new Uint8Array(0);
+  }
+
+  /** A segment that is expected to fill up has its arrays made where they are to rest; contents may be undefined. */
+  #array<T extends FixedArray>(kind: FixedKind<T>, length: number): T {
+    return this.#extents && (this.#sealed || this.#capacity >= SEGMENT_ROWS)
+      ? this.#extents.allocate(kind, length)
+      : new kind(length);
+  }
+
+  #settled<T extends FixedArray>(array: T, length: number): T {
+    return this.#extents ? this.#extents.settle(array, length) : array;
+  }
+
+  #grown<T extends FixedArray>(from: T, kind: FixedKind<T>, length: number): T {
+    const to = this.#array(kind, length);
+    (to as Uint8Array).set(from as Uint8Array);
+    this.#extents?.giveBack(from);
+    return to;
   }
 
   #makeVector(): Vector {
@@ -474,7 +552,7 @@ export class SegmentColumn {
 
   #ownNulls(): Uint8Array {
     if (!this.#nulls) {
-      this.#nulls = new Uint8Array(this.#capacity);
+      this.#nulls = this.#array(Uint8Array, this.#capacity).fill(0);
       this.#vector = null;
     }
     return this.#nulls;
@@ -492,62 +570,12 @@ export class SegmentColumn {
     let capacity = Math.max(64, this.#capacity * 2);
     while (capacity < rows) capacity *= 2;
     this.#capacity = capacity;
-    if (this.#nulls) this.#nulls = grown(this.#nulls, new Uint8Array(capacity));
-    if (this.#layout === 'i32' || this.#layout === 'dict') this.#i32 = grown(this.#i32, new Int32Array(capacity));
-    else if (this.#layout === 'f64') this.#f64 = grown(this.#f64, new Float64Array(capacity));
-    else if (this.#layout === 'i64') this.#i64 = grownWide(this.#i64, capacity);
-    else if (this.#layout === 'bool') this.#bool = grown(this.#bool, new Uint8Array(capacity));
-    else if (this.#layout === 'vec') this.#floats = grown(this.#floats, new Float32Array(capacity * this.#dims));
-    else if (this.#layout === 'text') this.#offsets = grown(this.#offsets, new Uint32Array(capacity + 1));
+    if (this.#nulls) this.#nulls = this.#grown(this.#nulls, Uint8Array, capacity).fill(0, this.#length);
+    if (this.#layout === 'i32' || this.#layout === 'dict') this.#i32 = this.#grown(this.#i32, Int32Array, capacity);
+    else if (this.#layout === 'f64') this.#f64 = this.#grown(this.#f64, Float64Array, capacity);
+    else if (this.#layout === 'i64') this.#i64 = this.#grown(this.#i64, BigInt64Array, capacity);
+    else if (this.#layout === 'bool') this.#bool = this.#grown(this.#bool, Uint8Array, capacity);
+    else if (this.#layout === 'vec') this.#floats = this.#grown(this.#floats, Float32Array, capacity * this.#dims);
+    else if (this.#layout === 'text') this.#offsets = this.#grown(this.#offsets, Uint32Array, capacity + 1);
   }
-}
-
-function moved<T extends Int32Array | Float64Array>(
-  from: T,
-  length: number,
-  memory: ColumnMemory,
-  kind: new (buffer: ArrayBufferLike, offset: number, length: number) => T,
-): T {
-  const extent = memory.allocate(length * from.BYTES_PER_ELEMENT);
-  if (!extent) return from;
-  const to = new kind(extent.buffer, extent.byteOffset, length);
-  to.set(from.subarray(0, length));
-  return to;
-}
-
-/** The narrowest layout that holds every integer of a range. */
-function integerLayout(
-  source: Extract<Vector, { kind: 'i32' | 'f64' | 'i64' }>,
-  from: number,
-  to: number,
-): 'i32' | 'f64' | 'i64' {
-  if (source.kind === 'i32') return 'i32';
-  if (source.kind === 'f64') {
-    for (let i = from; i < to; i++) if (source.values[i]! > I32_MAX || source.values[i]! < I32_MIN) return 'f64';
-    return 'i32';
-  }
-  for (let i = from; i < to; i++) if (source.values[i]! > SAFE || source.values[i]! < -SAFE) return 'i64';
-  return 'f64';
-}
-
-function copyNumbers(
-  source: Extract<Vector, { kind: 'i32' | 'f64' | 'i64' }>,
-  from: number,
-  to: number,
-  target: Int32Array | Float64Array,
-  at: number,
-): void {
-  if (source.kind === 'i64') for (let i = from; i < to; i++) target[at + i - from] = Number(source.values[i]!);
-  else target.set(source.values.subarray(from, to), at);
-}
-
-function grown<T extends Uint8Array | Int32Array | Uint32Array | Float32Array | Float64Array>(from: T, to: T): T {
-  to.set(from);
-  return to;
-}
-
-function grownWide(from: BigInt64Array, capacity: number): BigInt64Array<ArrayBuffer> {
-  const to = new BigInt64Array(capacity);
-  to.set(from);
-  return to;
 }

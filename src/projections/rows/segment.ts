@@ -4,16 +4,17 @@
  * - positions rise with the row; a version is known below its bound, so "known at P" is a prefix of the rows;
  * - `closings[row]` is the position that superseded the version, `open` while nothing did, `REMOVED` after a hard delete;
  *   a version is visible at bound P when its position < P and its closing >= P;
- * - the live bitmap says what is open as of the last applied entry; it exists only once something was closed.
+ * - the live bitmap says what is open as of the last applied entry; like `closings` it exists only once something was closed;
+ * - once a segment is sealed (another one follows) no row is added; closings, chains, removals and wider types still change it.
  */
 import { assert } from '../../errors.ts';
-import type { ColumnMemory } from '../../log/column-memory.ts';
 import type { Vector } from '../../log/columns.ts';
 import { FOREVER } from '../../log/timestamp.ts';
 import type { ColumnType } from '../../log/value.ts';
 import type { Timeline } from '../../log/timeline.ts';
 import type { ByteDictionary } from './byte-dictionary.ts';
 import { CodeColumn, type SavedCodes } from './code-column.ts';
+import type { ColumnSpace, Extents, FixedArray, FixedKind } from './extents.ts';
 import { type SavedVector, SEGMENT_ROWS, SegmentColumn } from './segment-column.ts';
 
 /** Closing of an open version, in the narrow layout of `closings`. */
@@ -46,8 +47,8 @@ export interface SegmentState {
   readonly firstRow: number;
   readonly base: number;
   readonly length: number;
-  readonly deltas: Int32Array;
-  readonly closings: Int32Array | Float64Array;
+  readonly deltas: Int32Array | null;
+  readonly closings: Int32Array | Float64Array | null;
   readonly validFrom: BigInt64Array | null;
   readonly validTo: BigInt64Array | null;
   readonly paths: SavedCodes;
@@ -78,11 +79,14 @@ export class Segment {
   readonly firstRow: number;
   /** Position that `deltas` and `closings` count from. */
   readonly base: number;
+  readonly #extents: Extents;
   #length = 0;
   #capacity = 0;
-  #deltas: Int32Array = new Int32Array(0);
-  /** Widened to doubles (open = Infinity) when something is closed 2^31 positions after `base`. */
-  #closings: Int32Array | Float64Array = new Int32Array(0);
+  #sealed = false;
+  /** Null while row i stands at `base` + i. */
+  #deltas: Int32Array | null = null;
+  /** Null while nothing was closed; widened to doubles (open = Infinity) when something is closed 2^31 positions after `base`. */
+  #closings: Int32Array | Float64Array | null = null;
   #validFrom: BigInt64Array | null = null;
   #validTo: BigInt64Array | null = null;
   #fromZone: Extremes = never;
@@ -109,11 +113,12 @@ export class Segment {
   readonly #derived = new Map<string, Copy[]>();
 
   /** `before` is the segment that this one follows: a full one tells how much room columns need. */
-  constructor(firstRow: number, base: number, before: Segment | null = null) {
+  constructor(firstRow: number, base: number, space: ColumnSpace, before: Segment | null = null) {
     this.firstRow = firstRow;
     this.base = base;
+    this.#extents = space.extents();
     this.#before = before?.length === SEGMENT_ROWS ? before : null;
-    this.#keys = new SegmentColumn('string', null, this.#before?.keys);
+    this.#keys = new SegmentColumn('string', null, this.#extents, this.#before?.keys);
     if (this.#before) this.#reserve(SEGMENT_ROWS);
   }
 
@@ -168,11 +173,13 @@ export class Segment {
     return this.#closedMost;
   }
 
-  get deltas(): Int32Array {
+  /** Positions of the rows, counted from `base`; null while they are dense. */
+  get deltas(): Int32Array | null {
     return this.#deltas;
   }
 
-  get closings(): Int32Array | Float64Array {
+  /** Null while nothing was closed. */
+  get closings(): Int32Array | Float64Array | null {
     return this.#closings;
   }
 
@@ -229,7 +236,7 @@ export class Segment {
   columnFor(name: string, type: ColumnType, dictionary: ByteDictionary | null): SegmentColumn {
     let column = this.#columns.get(name);
     if (!column) {
-      column = new SegmentColumn(type, dictionary, this.#before?.column(name));
+      column = new SegmentColumn(type, dictionary, this.#extents, this.#before?.column(name));
       this.#columns.set(name, column);
     }
     return column;
@@ -274,8 +281,9 @@ export class Segment {
     assert(count <= this.room(position), 'rows fit the segment');
     this.#reserve(length);
     const delta = position - this.base;
-    for (let i = 0; i < count; i++) this.#deltas[first + i] = delta + i;
-    this.#closings.fill(this.#closings instanceof Int32Array ? OPEN : Infinity, first, length);
+    if (delta !== first && !this.#deltas) this.#spellDeltas();
+    if (this.#deltas) for (let i = 0; i < count; i++) this.#deltas[first + i] = delta + i;
+    if (this.#closings) this.#closings.fill(this.#closings instanceof Int32Array ? OPEN : Infinity, first, length);
     if (this.#live) for (let row = first; row < length; row++) this.#live[row >>> 5]! |= 1 << (row & 31);
     this.paths.fill(path, first, length, this.#capacity);
     this.provenances.fill(provenance, first, length, this.#capacity);
@@ -291,13 +299,13 @@ export class Segment {
     const ends = to.kind === 'i64' ? to : null;
     if (this.#validFrom || given) {
       const target = (this.#validFrom ??= this.#ownTimes(timeline, first));
-      timeline.writeTimes(target, { base: this.base, deltas: this.#deltas }, null, first, count, false);
+      timeline.writeTimes(target, this, null, first, count, false);
       if (given && !given.nulls) target.set(given.values.subarray(source, source + count), first);
       else if (given)
         for (let i = 0; i < count; i++) if (given.nulls![source + i] !== 1) target[first + i] = given.values[source + i]!;
     }
     if (this.#validTo || ends) {
-      const target = (this.#validTo ??= new BigInt64Array(this.#capacity).fill(FOREVER, 0, first));
+      const target = (this.#validTo ??= this.#array(BigInt64Array, this.#capacity).fill(FOREVER, 0, first));
       target.fill(FOREVER, first, first + count);
       if (ends && !ends.nulls) target.set(ends.values.subarray(source, source + count), first);
       else if (ends)
@@ -306,28 +314,30 @@ export class Segment {
   }
 
   positionOf(row: number): number {
-    return this.base + this.#deltas[row]!;
+    return this.base + (this.#deltas ? this.#deltas[row]! : row);
   }
 
   /** Position that superseded the version; Infinity while none did. */
   closingOf(row: number): number {
+    if (!this.#closings) return Infinity;
     const closing = this.#closings[row]!;
     return closing === OPEN && this.#closings instanceof Int32Array ? Infinity : this.base + closing;
   }
 
   isOpen(row: number): boolean {
-    return this.#closings[row] === (this.#closings instanceof Int32Array ? OPEN : Infinity);
+    return !this.#closings || this.#closings[row] === (this.#closings instanceof Int32Array ? OPEN : Infinity);
   }
 
   isRemoved(row: number): boolean {
-    return this.#closings[row] === REMOVED;
+    return this.#closings !== null && this.#closings[row] === REMOVED;
   }
 
   close(row: number, position: number): void {
     assert(this.isOpen(row), 'a version is closed once');
     const delta = position - this.base;
+    this.#ownClosings();
     if (delta > DELTA_MAX && this.#closings instanceof Int32Array) this.#widenClosings();
-    this.#closings[row] = delta;
+    this.#closings![row] = delta;
     this.#closedLeast = Math.min(this.#closedLeast, position);
     this.#closedMost = Math.max(this.#closedMost, position);
     this.#ownLive()[row >>> 5]! &= ~(1 << (row & 31));
@@ -341,7 +351,7 @@ export class Segment {
       this.#ownLive()[row >>> 5]! &= ~(1 << (row & 31));
       this.#liveCount--;
     }
-    this.#closings[row] = REMOVED;
+    this.#ownClosings()[row] = REMOVED;
     this.#removedCount++;
     this.#removals++;
     this.keys.clear(row);
@@ -353,24 +363,40 @@ export class Segment {
   /** First row at or after a position. */
   rowAtOrAfter(position: number): number {
     const delta = position - this.base;
+    const deltas = this.#deltas;
+    if (!deltas) return Math.max(0, Math.min(this.#length, delta));
     let low = 0;
     let high = this.#length;
     while (low < high) {
       const middle = (low + high) >>> 1;
-      if (this.#deltas[middle]! < delta) low = middle + 1;
+      if (deltas[middle]! < delta) low = middle + 1;
       else high = middle;
     }
     return low;
   }
 
-  /** No row follows: gives back reserves, and moves fixed-width columns to where kernels read them. */
-  seal(memory: ColumnMemory): void {
-    this.keys.seal(this.#length, memory);
-    for (const column of this.#columns.values()) column.seal(this.#length, memory);
+  /** No row follows: every array moves to an extent of just its length, where kernels read it. */
+  seal(): void {
+    if (this.#sealed) return;
+    this.#sealed = true;
+    const length = this.#length;
+    this.#capacity = length;
+    this.keys.seal(length);
+    for (const column of this.#columns.values()) column.seal(length);
+    for (const codes of Object.values(this.#codes)) codes.seal(length, this.#extents);
+    if (this.#deltas) this.#deltas = this.#extents.settle(this.#deltas, length);
+    if (this.#closings) this.#closings = this.#extents.settle<Int32Array | Float64Array>(this.#closings, length);
+    if (this.#live) this.#live = this.#extents.settle(this.#live, this.#live.length);
+    if (this.#validFrom) this.#validFrom = this.#extents.settle(this.#validFrom, length);
+    if (this.#validTo) this.#validTo = this.#extents.settle(this.#validTo, length);
+  }
+
+  get sealed(): boolean {
+    return this.#sealed;
   }
 
   get bytes(): number {
-    let total = this.#deltas.byteLength + this.#closings.byteLength + this.keys.bytes;
+    let total = (this.#deltas?.byteLength ?? 0) + (this.#closings?.byteLength ?? 0) + this.keys.bytes;
     total += (this.#validFrom?.byteLength ?? 0) + (this.#validTo?.byteLength ?? 0) + (this.#live?.byteLength ?? 0);
     for (const codes of Object.values(this.#codes)) total += codes.values?.byteLength ?? 0;
     for (const column of this.#columns.values()) total += column.bytes;
@@ -385,8 +411,8 @@ export class Segment {
       firstRow: this.firstRow,
       base: this.base,
       length,
-      deltas: this.#deltas.slice(0, length),
-      closings: this.#closings.slice(0, length),
+      deltas: this.#deltas?.slice(0, length) ?? null,
+      closings: this.#closings?.slice(0, length) ?? null,
       validFrom: this.#validFrom?.slice(0, length) ?? null,
       validTo: this.#validTo?.slice(0, length) ?? null,
       paths: this.paths.saved(length),
@@ -402,8 +428,10 @@ export class Segment {
     };
   }
 
-  static restored(state: SegmentState, dictionaryOf: (column: string) => ByteDictionary | null): Segment {
-    const segment = new Segment(state.firstRow, state.base);
+  /** Over the arrays of `state`, as a head: it may take more rows, or be sealed. */
+  static restored(state: SegmentState, dictionaryOf: (column: string) => ByteDictionary | null, space: ColumnSpace): Segment {
+    const segment = new Segment(state.firstRow, state.base, space);
+    const extents = segment.#extents;
     const { length } = state;
     segment.#length = length;
     segment.#capacity = length;
@@ -412,17 +440,17 @@ export class Segment {
     segment.#validFrom = state.validFrom;
     segment.#validTo = state.validTo;
     for (const name of ['paths', 'ops', 'provenances', 'previous', 'nextLive'] as const) {
-      segment.#codes[name] = CodeColumn.restored(state[name]);
+      segment.#codes[name] = CodeColumn.restored(state[name], extents);
     }
-    segment.#keys = SegmentColumn.restored('string', state.keys, length, null);
+    segment.#keys = SegmentColumn.restored('string', state.keys, length, null, extents);
     for (const { name, type, vector } of state.columns) {
       segment.#columns.set(
         name,
-        SegmentColumn.restored(type, vector, length, vector.kind === 'dict' ? dictionaryOf(name) : null),
+        SegmentColumn.restored(type, vector, length, vector.kind === 'dict' ? dictionaryOf(name) : null, extents),
       );
     }
     for (const { name, type, vector, rows } of state.formers) {
-      pushTo(segment.#formers, name, { column: SegmentColumn.restored(type, vector, rows, null), rows });
+      pushTo(segment.#formers, name, { column: SegmentColumn.restored(type, vector, rows, null, null), rows });
     }
     segment.#summarise();
     return segment;
@@ -431,6 +459,7 @@ export class Segment {
   /** What closings say, counted again. */
   #summarise(): void {
     this.#liveCount = this.#length;
+    if (!this.#closings) return;
     for (let row = 0; row < this.#length; row++) {
       if (this.isOpen(row)) continue;
       this.#ownLive()[row >>> 5]! &= ~(1 << (row & 31));
@@ -450,14 +479,14 @@ export class Segment {
   }
 
   #ownTimes(timeline: Timeline, count: number): BigInt64Array {
-    const times = new BigInt64Array(this.#capacity);
-    timeline.writeTimes(times, { base: this.base, deltas: this.#deltas }, null, 0, count, false);
+    const times = this.#array(BigInt64Array, this.#capacity);
+    timeline.writeTimes(times, this, null, 0, count, false);
     return times;
   }
 
   #ownLive(): Int32Array {
     if (!this.#live) {
-      this.#live = new Int32Array(SEGMENT_ROWS >>> 5);
+      this.#live = this.#array(Int32Array, SEGMENT_ROWS >>> 5).fill(0);
       const whole = this.#length >>> 5;
       this.#live.fill(-1, 0, whole);
       if ((this.#length & 31) !== 0) this.#live[whole] = (1 << (this.#length & 31)) - 1;
@@ -465,13 +494,21 @@ export class Segment {
     return this.#live;
   }
 
+  #ownClosings(): Int32Array | Float64Array {
+    return (this.#closings ??= this.#array(Int32Array, this.#capacity).fill(OPEN, 0, this.#length));
+  }
+
   #widenClosings(): void {
-    const wide = new Float64Array(this.#closings.length);
-    for (let row = 0; row < this.#length; row++) {
-      const closing = this.#closings[row]!;
-      wide[row] = closing === OPEN ? Infinity : closing;
-    }
+    const narrow = this.#closings!;
+    const wide = this.#array(Float64Array, narrow.length);
+    for (let row = 0; row < this.#length; row++) wide[row] = narrow[row] === OPEN ? Infinity : narrow[row]!;
     this.#closings = wide;
+    this.#extents.giveBack(narrow);
+  }
+
+  #spellDeltas(): void {
+    const deltas = (this.#deltas = this.#array(Int32Array, this.#capacity));
+    for (let row = 0; row < this.#length; row++) deltas[row] = row;
   }
 
   #reserve(rows: number): void {
@@ -479,14 +516,23 @@ export class Segment {
     let capacity = Math.max(64, this.#capacity * 2);
     while (capacity < rows) capacity *= 2;
     this.#capacity = capacity;
-    const deltas = new Int32Array(capacity);
-    deltas.set(this.#deltas);
-    this.#deltas = deltas;
-    const closings = this.#closings instanceof Int32Array ? new Int32Array(capacity) : new Float64Array(capacity);
-    closings.set(this.#closings);
-    this.#closings = closings;
-    if (this.#validFrom) this.#validFrom = wider(this.#validFrom, capacity);
-    if (this.#validTo) this.#validTo = wider(this.#validTo, capacity);
+    if (this.#deltas) this.#deltas = this.#grown(Int32Array, this.#deltas);
+    if (this.#closings instanceof Int32Array) this.#closings = this.#grown(Int32Array, this.#closings);
+    else if (this.#closings) this.#closings = this.#grown(Float64Array, this.#closings);
+    if (this.#validFrom) this.#validFrom = this.#grown(BigInt64Array, this.#validFrom);
+    if (this.#validTo) this.#validTo = this.#grown(BigInt64Array, this.#validTo);
+  }
+
+  /** A segment that is expected to fill up has its arrays made where they are to rest; contents may be undefined. */
+  #array<T extends FixedArray>(kind: FixedKind<T>, length: number): T {
+    return this.#sealed || this.#capacity >= SEGMENT_ROWS ? this.#extents.allocate(kind, length) : new kind(length);
+  }
+
+  #grown<T extends FixedArray>(kind: FixedKind<T>, from: T): T {
+    const to = this.#array(kind, this.#capacity);
+    (to as Uint8Array).set(from as Uint8Array);
+    this.#extents.giveBack(from);
+    return to;
   }
 }
 
@@ -494,12 +540,6 @@ function pushTo<T>(lists: Map<string, T[]>, key: string, item: T): void {
   const list = lists.get(key);
   if (list) list.push(item);
   else lists.set(key, [item]);
-}
-
-function wider(from: BigInt64Array, capacity: number): BigInt64Array {
-  const to = new BigInt64Array(capacity);
-  to.set(from);
-  return to;
 }
 
 /** Takes in the rows that came since; all of them where the bounds came later than the segment's first row. */

@@ -321,7 +321,8 @@ export class Table implements StoredKeys, StoredVersions {
     }
     for (const provenance of state.provenances) table.#internProvenance(provenance);
     for (const segment of segments) {
-      table.segments.push(Segment.restored(segment, (column) => table.#columns.get(column)?.dictionary ?? null));
+      table.segments.at(-1)?.seal();
+      table.segments.push(Segment.restored(segment, (column) => table.#columns.get(column)?.dictionary ?? null, storage.space));
       table.#reindex(table.segments.at(-1)!);
     }
     return table;
@@ -352,8 +353,8 @@ export class Table implements StoredKeys, StoredVersions {
   #headFor(position: number): Segment {
     const head = this.segments.at(-1);
     if (head && head.room(position) > 0) return head;
-    if (head) head.seal(this.#storage.memory);
-    const segment = new Segment(this.segments.length * SEGMENT_ROWS, position, head ?? null);
+    if (head) head.seal();
+    const segment = new Segment(this.segments.length * SEGMENT_ROWS, position, this.#storage.space, head ?? null);
     this.segments.push(segment);
     return segment;
   }

@@ -5,6 +5,7 @@
 import { FOREVER } from '../../log/timestamp.ts';
 import type { ScanRequest, TimeBounds } from '../access-paths.ts';
 import type { Timeline } from '../../log/timeline.ts';
+import type { Codes } from './code-column.ts';
 import { OPEN, REMOVED, type Segment } from './segment.ts';
 
 export interface Visibility {
@@ -45,16 +46,19 @@ export function isVisible(segment: Segment, row: number, visibility: Visibility)
   return begun && (!segment.validTo || visibility.valid < segment.validTo[row]!);
 }
 
-/** The rows of a segment that could be visible, as a range, and what is left to compare row by row within it. */
+/**
+ * The rows of a segment that could be visible, as a range, and what is left to compare row by row within it. It says which
+ * columns, and holds none: they may rest elsewhere by the time of the next block.
+ */
 export interface SegmentFilter {
   readonly first: number;
   readonly end: number;
   /** Least closing, relative to the segment's base, that a visible version has; null: closings need no look. */
   readonly closing: number | null;
-  /** Bits of open versions; they answer for closings where no closing is younger than the bound. */
-  readonly live: Int32Array | null;
-  readonly validFrom: BigInt64Array | null;
-  readonly validTo: BigInt64Array | null;
+  /** True when bits of open versions answer for closings: no closing is younger than the bound. */
+  readonly live: boolean;
+  readonly validFrom: boolean;
+  readonly validTo: boolean;
 }
 
 /** Null when no row of the segment can be visible. */
@@ -66,29 +70,29 @@ export function filterOf(segment: Segment, visibility: Visibility): SegmentFilte
   const first = segment.base >= from ? 0 : segment.rowAtOrAfter(from);
 
   let closing: number | null = null;
-  let live: Int32Array | null = null;
+  let live = false;
   if (!visibility.openOnly) {
     // Removed versions are the only ones with a closing below the segment's first row.
     if (segment.removedCount > 0) closing = REMOVED + 1;
   } else if (segment.closedLeast < bound || segment.removedCount > 0) {
     if (segment.closedMost < bound) {
       if (segment.liveCount === 0) return null;
-      live = segment.live;
-    } else closing = segment.closings instanceof Int32Array ? Math.min(bound - segment.base, OPEN) : bound - segment.base;
+      live = segment.live !== null;
+    } else closing = !(segment.closings instanceof Float64Array) ? Math.min(bound - segment.base, OPEN) : bound - segment.base;
   }
 
-  let validFrom: BigInt64Array | null = null;
-  let validTo: BigInt64Array | null = null;
+  let validFrom = false;
+  let validTo = false;
   if (valid !== 'all') {
     const zone = segment.validZone();
     if (segment.validFrom) {
       if (zone.fromLeast > valid) return null;
-      if (zone.fromMost > valid) validFrom = segment.validFrom;
+      if (zone.fromMost > valid) validFrom = true;
     } else if (segment.base >= visibility.validBound) return null;
     else if (segment.positionOf(last) >= visibility.validBound) end = Math.min(end, segment.rowAtOrAfter(visibility.validBound));
     if (segment.validTo) {
       if (zone.toMost <= valid) return null;
-      if (zone.toLeast <= valid) validTo = segment.validTo;
+      if (zone.toLeast <= valid) validTo = true;
     }
   }
   return first < end ? { first, end, closing, live, validFrom, validTo } : null;
@@ -109,14 +113,11 @@ export function selectRows(
   end: number,
 ): Int32Array | null {
   let count = -1;
-  if (filter.live) count = keepLive(filter.live, first, end);
-  else if (filter.closing !== null) count = keepOpen(segment.closings, filter.closing, first, end);
-  if (filter.validFrom) {
-    count = keepBegun(filter.validFrom, visibility.valid as bigint, first, end, count);
-  }
-  if (filter.validTo) {
-    count = keepUnended(filter.validTo, visibility.valid as bigint, first, end, count);
-  }
+  const { live, closings, validFrom, validTo } = segment;
+  if (filter.live) count = keepLive(live!, first, end);
+  else if (filter.closing !== null && closings) count = keepOpen(closings, filter.closing, first, end);
+  if (filter.validFrom) count = keepBegun(validFrom!, visibility.valid as bigint, first, end, count);
+  if (filter.validTo) count = keepUnended(validTo!, visibility.valid as bigint, first, end, count);
   if (allowed && segment.paths.values) count = keepPaths(segment.paths.values, allowed, first, end, count);
   return count < 0 || count === end - first ? null : scratch.slice(0, count);
 }
@@ -180,7 +181,7 @@ function keepUnended(to: BigInt64Array, at: bigint, first: number, end: number, 
   return count;
 }
 
-function keepPaths(paths: Int32Array, allowed: Uint8Array, first: number, end: number, before: number): number {
+function keepPaths(paths: Codes, allowed: Uint8Array, first: number, end: number, before: number): number {
   let count = 0;
   if (before < 0) {
     for (let row = first; row < end; row++) if (allowed[paths[row]!] === 1) scratch[count++] = row;
