@@ -24,14 +24,22 @@ export function openBody(
 ): AnswerBody | null {
   reply.hijack();
   reply.raw.writeHead(200, headers);
-  if (request.method !== 'HEAD') return new AnswerBody(context, request, reply.raw);
+  if (request.method !== 'HEAD') {
+    return new AnswerBody(context, { id: request.id, route: request.routeOptions.url ?? 'unknown' }, reply.raw);
+  }
   reply.raw.end();
   return null;
 }
 
+/** Whose answer it is, for the line that says that it was cut off. */
+export interface Asked {
+  readonly id: string;
+  readonly route: string;
+}
+
 export class AnswerBody {
   readonly #context: HttpContext;
-  readonly #request: FastifyRequest;
+  readonly #asked: Asked;
   readonly #response: ServerResponse;
   /** Bytes given to the response that the socket has not taken yet. */
   #ahead = 0;
@@ -41,9 +49,9 @@ export class AnswerBody {
   #watched: AbortSignal | null = null;
   #wake = (): void => undefined;
 
-  constructor(context: HttpContext, request: FastifyRequest, response: ServerResponse) {
+  constructor(context: HttpContext, asked: Asked, response: ServerResponse) {
     this.#context = context;
-    this.#request = request;
+    this.#asked = asked;
     this.#response = response;
   }
 
@@ -61,8 +69,8 @@ export class AnswerBody {
     try {
       return await this.#pump(pieces);
     } catch (error) {
-      const { id, routeOptions } = this.#request;
-      this.#context.log({ event: 'answer cut off', correlationId: id, route: routeOptions.url ?? 'unknown', error });
+      const { id, route } = this.#asked;
+      this.#context.log({ event: 'answer cut off', correlationId: id, route, error });
       this.#response.destroy();
       return false;
     } finally {

@@ -2,7 +2,7 @@
 import { pipeline, Readable } from 'node:stream';
 import { createGunzip, createInflate } from 'node:zlib';
 import { ServiceError } from '../../errors.ts';
-import type { FastifyRequest } from './context.ts';
+import type { RequestFacts } from './context.ts';
 import { headerText } from './headers.ts';
 
 export type Encoding = 'identity' | 'gzip' | 'deflate';
@@ -11,7 +11,7 @@ export type Encoding = 'identity' | 'gzip' | 'deflate';
 const ratioMax = 200;
 
 /** REL_NOT_IMPLEMENTED for an encoding that is not read. */
-export function encodingOf(request: FastifyRequest): Encoding {
+export function encodingOf(request: RequestFacts): Encoding {
   const name = (headerText(request, 'content-encoding') ?? 'identity').trim().toLowerCase();
   if (name === 'x-gzip') return 'gzip';
   if (name === 'identity' || name === 'gzip' || name === 'deflate') return name;

@@ -1,5 +1,6 @@
 /** What the routes of the HTTP door hold: the rooms below as arguments, and the request's own additions. */
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
 import type {
   FastifyBaseLogger,
   FastifyInstance,
@@ -75,6 +76,16 @@ interface HttpTypes extends FastifyTypeProvider {
 }
 
 export type App = FastifyInstance<RawServerBase, IncomingMessage, ServerResponse, FastifyBaseLogger, HttpTypes>;
+
+/** A request as far as the way into the gate looks at it, whoever read it off the socket. */
+export interface RequestFacts {
+  readonly id: string;
+  readonly headers: IncomingHttpHeaders;
+  readonly body: unknown;
+  readonly raw: { readonly url?: string | undefined; readonly socket: Socket };
+  caller: Caller | null;
+  recorded: boolean;
+}
 
 /** Who may use a route: nobody needs a credential for `probe`; `admin` exists on the admin listener only. */
 export type RouteAccess = 'probe' | 'token' | 'admin';

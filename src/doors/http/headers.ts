@@ -1,6 +1,6 @@
 /** Reading headers: as UTF-8 text, once each, and what the specification's own headers mean. */
 import { ServiceError } from '../../errors.ts';
-import type { FastifyRequest } from './context.ts';
+import type { RequestFacts } from './context.ts';
 
 /** Headers that decide who asks and for what: a second one of these is how a proxy and a server come to disagree. */
 const single: ReadonlySet<string> = new Set([
@@ -30,7 +30,7 @@ export function refuseRepeatedHeaders(rawHeaders: readonly string[]): void {
 }
 
 /** A header as text: Node hands the bytes over as latin1, callers mean UTF-8. null when it was not sent. */
-export function headerText(request: FastifyRequest, name: string): string | null {
+export function headerText(request: RequestFacts, name: string): string | null {
   const value = request.headers[name];
   if (value === undefined) return null;
   if (typeof value !== 'string') throw new ServiceError('REL_INVALID', `the header ${name} was sent more than once`);
@@ -39,7 +39,7 @@ export function headerText(request: FastifyRequest, name: string): string | null
 }
 
 /** The purpose that a request states: its own field, else the header. Two that differ are refused, not ranked. */
-export function statedPurpose(request: FastifyRequest, field: string | undefined): string | null {
+export function statedPurpose(request: RequestFacts, field: string | undefined): string | null {
   const header = headerText(request, 'x-service-purpose');
   if (field !== undefined && header !== null && field !== header) {
     throw new ServiceError('REL_INVALID', 'the request and its x-service-purpose header state different purposes');
@@ -51,13 +51,15 @@ export function statedPurpose(request: FastifyRequest, field: string | undefined
  * The branch that a request names: by a `branch` field of its body, by `?branch=`, or by the header; null when by none.
  * Ways that differ are refused, not ranked.
  */
-export function statedBranch(request: FastifyRequest): string | null {
+export function statedBranch(request: RequestFacts): string | null {
   const stated: string[] = [];
   const header = headerText(request, 'x-service-branch');
   if (header !== null) stated.push(header);
   const url = request.raw.url ?? '';
   const query = url.indexOf('?');
-  if (query >= 0) stated.push(...new URLSearchParams(url.slice(query + 1)).getAll('branch'));
+  // Spelled out or percent-encoded, there is no third way to name it.
+  if (query >= 0 && (url.includes('branch', query) || url.includes('%', query)))
+    stated.push(...new URLSearchParams(url.slice(query + 1)).getAll('branch'));
   const { body } = request;
   if (typeof body === 'object' && body !== null && Object.hasOwn(body, 'branch')) {
     const field = (body as { readonly branch: unknown }).branch;
@@ -69,7 +71,7 @@ export function statedBranch(request: FastifyRequest): string | null {
 }
 
 /** True when this write asks for its own fsync. */
-export function wantsSync(request: FastifyRequest): boolean {
+export function wantsSync(request: RequestFacts): boolean {
   const value = headerText(request, 'x-service-durability');
   if (value === null) return false;
   if (value.toLowerCase() === 'sync') return true;

@@ -3,7 +3,7 @@ import type { Socket } from 'node:net';
 import { assert } from '../../errors.ts';
 import type { Caller } from '../../governance/caller.ts';
 import type { Action, Invocation } from '../../governance/gate-contract.ts';
-import type { FastifyRequest, HttpContext } from './context.ts';
+import type { HttpContext, RequestFacts } from './context.ts';
 import { statedBranch, statedPurpose } from './headers.ts';
 
 /**
@@ -12,7 +12,7 @@ import { statedBranch, statedPurpose } from './headers.ts';
  */
 export function invoke<T>(
   context: HttpContext,
-  request: FastifyRequest,
+  request: RequestFacts,
   action: Action,
   purposeField: string | undefined,
   run: (invocation: Invocation) => Promise<T>,
@@ -28,7 +28,7 @@ function onBranch(caller: Caller, branch: string | null): Caller {
   return branch === null || branch === caller.branch ? caller : { ...caller, branch };
 }
 
-export function callerOf(request: FastifyRequest): Caller {
+export function callerOf(request: RequestFacts): Caller {
   assert(request.caller !== null, 'authentication comes before every handler that needs a caller');
   return request.caller;
 }

@@ -1,9 +1,10 @@
 /** What the routes that answer questions share: the body they take, and the one step from a question to its answer. */
+import { isUtf8 } from 'node:buffer';
 import { z } from 'zod';
 import type { Action } from '../../governance/gate-contract.ts';
 import { checkText } from '../../log/value.ts';
 import type { Answer } from '../../planner/planner-contract.ts';
-import type { FastifyRequest, HttpContext } from './context.ts';
+import type { HttpContext, RequestFacts } from './context.ts';
 import { statedPurpose } from './headers.ts';
 import { invoke, signalOf } from './invoke.ts';
 
@@ -36,6 +37,23 @@ export interface Question {
   readonly branch?: string | undefined;
 }
 
+/** A body of nothing but texts under the names of `Question`; undefined for any other, which its schema may take or not. */
+export function plainQuestion(bytes: Buffer): Question | undefined {
+  if (!isUtf8(bytes)) return undefined;
+  let value: unknown;
+  try {
+    value = JSON.parse(bytes.toString());
+  } catch {
+    return undefined;
+  }
+  if (typeof value !== 'object' || value === null || !('sql' in value)) return undefined;
+  for (const name in value) {
+    if (name !== 'sql' && name !== 'purpose' && name !== 'branch') return undefined;
+    if (typeof (value as Record<string, unknown>)[name] !== 'string') return undefined;
+  }
+  return value as Question;
+}
+
 export interface AskOptions {
   readonly action: Action;
   /** Refuses control statements: nothing may change by a request that proxies and browsers repeat at will. */
@@ -48,7 +66,7 @@ export interface AskOptions {
  */
 export async function ask<T>(
   context: HttpContext,
-  request: FastifyRequest,
+  request: RequestFacts,
   question: Question,
   options: AskOptions,
   use: (answer: Answer) => T,

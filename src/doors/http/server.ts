@@ -13,7 +13,6 @@ import { validatorCompiler } from 'fastify-type-provider-zod';
 import { parseBind } from '../../config.ts';
 import { assert, ServiceError } from '../../errors.ts';
 import { RateLimiter, type RateVerdict } from '../../governance/admission/rate-limit.ts';
-import { untenanted } from '../../governance/caller.ts';
 import type { Door } from '../door.ts';
 import { Bodies } from './bodies.ts';
 import type { App, FastifyReply, FastifyRequest, HttpContext, HttpDoorOptions } from './context.ts';
@@ -22,17 +21,19 @@ import { headerText, refuseRepeatedHeaders } from './headers.ts';
 import { parseJsonBody } from './json-body.ts';
 import { HttpMetrics } from './metrics.ts';
 import { describeRoutes } from './openapi.ts';
-import { problemOf, problemType, toServiceError } from './problem.ts';
+import { PlainLane } from './plain-lane.ts';
+import { problemOf, problemType } from './problem.ts';
+import { refusalOf } from './refusal.ts';
 import { RouteTable } from './route-table.ts';
 import { registerAudit } from './routes/audit.ts';
 import { registerBranches } from './routes/branches.ts';
 import { registerExhibits } from './routes/exhibits.ts';
 import { registerExport } from './routes/export.ts';
-import { registerIngest } from './routes/ingest.ts';
+import { plainIngest, registerIngest } from './routes/ingest.ts';
 import { registerLater } from './routes/later.ts';
 import { registerLookupRoutes } from './routes/lookup.ts';
 import { registerProof } from './routes/proof.ts';
-import { registerQuery } from './routes/query.ts';
+import { plainQuery, registerQuery } from './routes/query.ts';
 import { registerQueryStream } from './routes/query-stream.ts';
 import { registerSchema } from './routes/schema.ts';
 import { registerSystem } from './routes/system.ts';
@@ -78,6 +79,7 @@ export async function createHttpDoor(options: HttpDoorOptions): Promise<HttpDoor
   registerOwnTokens(data, context);
   registerSystem(data, context);
   registerLater(data, context, 'token');
+  const plain = tls ? null : new PlainLane(context, data.server as Server, [plainQuery(context), plainIngest(context)]);
 
   const admin = createListener(context, null);
   registerAdminTokens(admin, context);
@@ -101,6 +103,7 @@ export async function createHttpDoor(options: HttpDoorOptions): Promise<HttpDoor
     },
     async start() {
       void context.bodies.sweep();
+      void plain?.sweep();
       await admin.listen({ host: adminBind.host.replace(/^\[|\]$/g, ''), port: adminBind.port });
       try {
         await data.listen({ host: settings.SERVICE_HTTP_BIND.replace(/^\[|\]$/g, ''), port: settings.SERVICE_PORT });
@@ -110,7 +113,7 @@ export async function createHttpDoor(options: HttpDoorOptions): Promise<HttpDoor
       }
     },
     stop() {
-      stopped ??= closeListeners(context, [data, admin]);
+      stopped ??= closeListeners(context, [data, admin], plain);
       return stopped;
     },
   };
@@ -118,14 +121,18 @@ export async function createHttpDoor(options: HttpDoorOptions): Promise<HttpDoor
 }
 
 /** Requests in hand are answered; what is not done when the drain time is over is cut off. */
-async function closeListeners(context: HttpContext, listeners: readonly App[]): Promise<void> {
+async function closeListeners(context: HttpContext, listeners: readonly App[], plain: PlainLane | null): Promise<void> {
   const closed = new AbortController();
   context.bodies.stopDiscarding();
   // Streams have no end of their own.
   context.watch.close();
+  plain?.drain();
   const closing = Promise.all(listeners.map((app) => app.close())).finally(() => closed.abort());
   await context.clock.sleep(context.settings.SERVICE_DRAIN_TIMEOUT_SECS * 1000, closed.signal);
-  if (!closed.signal.aborted) for (const app of listeners) (app.server as Server).closeAllConnections();
+  if (!closed.signal.aborted) {
+    plain?.cutOff();
+    for (const app of listeners) (app.server as Server).closeAllConnections();
+  }
   await closing;
   context.bodies.close();
 }
@@ -227,36 +234,13 @@ function rateLimited(context: HttpContext, reply: FastifyReply, verdict: RateVer
 }
 
 async function sendProblem(context: HttpContext, request: FastifyRequest, reply: FastifyReply, raw: unknown): Promise<void> {
-  let error = await recorded(context, request, toServiceError(raw));
+  const { access, action } = request.routeOptions?.config ?? {};
   const route = request.routeOptions?.url ?? pathOf(request);
-  if (error.code === 'REL_INTERNAL') {
-    context.log({ event: 'internal error', correlationId: request.id, route, error: error.facts.cause ?? error });
-    error = new ServiceError('REL_INTERNAL', 'internal error');
-  }
-  const problem = problemOf(error, context.settings.SERVICE_ERRORS_BASE, route, request.id);
-  const { retryAfterSecs } = error.facts;
-  if (problem.status === 429 || problem.status === 503 || retryAfterSecs !== undefined)
-    reply.header('retry-after', String(retryAfterSecs ?? 1));
-  if (problem.status === 401) reply.header('www-authenticate', 'Bearer realm="annals"');
+  const { status, headers, text } = await refusalOf(context, request, { route, access, action }, raw);
+  for (const [name, value] of headers) reply.header(name, value);
   // The framework would close the connection under a client that is still sending.
   if (reply.hasHeader('connection')) reply.removeHeader('connection');
-  const text = exactJson({ ...problem, ...error.facts.extras });
-  void reply.code(problem.status).header('content-type', problemType).serializer(asIs).send(text);
-}
-
-/** Makes sure that a failed request of a known caller has its access record; the gate's own verdict wins. */
-async function recorded(context: HttpContext, request: FastifyRequest, error: ServiceError): Promise<ServiceError> {
-  const { access, action } = request.routeOptions?.config ?? {};
-  if (request.recorded || access === undefined || access === 'probe') return error;
-  request.recorded = true;
-  // Strangers are recorded too, but can't fill the log: beyond a few in a second they are only counted.
-  if (request.caller === null && !context.strangers.take('', context.clock.monotonicMs()).allowed) return error;
-  const invocation = { action: action ?? 'inspect', purpose: null, correlationId: request.id } as const;
-  try {
-    return await context.gate.invoke(request.caller ?? stranger, invocation, () => Promise.reject(error));
-  } catch (thrown) {
-    return toServiceError(thrown);
-  }
+  void reply.code(status).header('content-type', problemType).serializer(asIs).send(text);
 }
 
 /** Bytes that are not HTTP: answered once, in the clear, and the connection ends. */
@@ -277,8 +261,6 @@ function refuseConnection(context: HttpContext, error: Error & { code?: string }
 }
 
 const strangersPerSecond = 50;
-
-const stranger = untenanted('unauthenticated', 'none', 'http');
 
 const asIs = (payload: unknown): string => payload as string;
 

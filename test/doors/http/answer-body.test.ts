@@ -2,7 +2,7 @@
 import { Writable } from 'node:stream';
 import { expect, test } from 'vitest';
 import { AnswerBody } from '../../../src/doors/http/answer-body.ts';
-import type { FastifyRequest, HttpContext } from '../../../src/doors/http/context.ts';
+import type { HttpContext } from '../../../src/doors/http/context.ts';
 import type { ServerResponse } from 'node:http';
 
 /** Time passes only when the test says so. */
@@ -56,8 +56,7 @@ function sending(count: number): { clock: SteppedClock; reader: Reader; sent: Pr
   const clock = new SteppedClock();
   const reader = new Reader();
   const context = { clock, log: () => undefined } as unknown as HttpContext;
-  const request = { id: 'r', routeOptions: { url: '/export' } } as unknown as FastifyRequest;
-  const body = new AnswerBody(context, request, reader as unknown as ServerResponse);
+  const body = new AnswerBody(context, { id: 'request', route: '/query' }, reader as unknown as ServerResponse);
   return { clock, reader, sent: body.send(pieces(count)) };
 }
 

@@ -14,9 +14,11 @@ import { BodyDigest } from '../../body-digest.ts';
 import { batchSizes, Ingest, type IngestReply, listedMax } from '../../ingest-stream.ts';
 import { IngestTasks } from '../../ingest-tasks.ts';
 import { decoded, type Encoding, encodingOf } from '../content-encoding.ts';
-import type { App, FastifyRequest, HttpContext } from '../context.ts';
+import type { App, HttpContext, RequestFacts } from '../context.ts';
+import { exactJson } from '../exact-json.ts';
 import { headerText, wantsSync } from '../headers.ts';
 import { invoke } from '../invoke.ts';
+import type { PlainRoute } from '../plain-lane.ts';
 import { flag, nanoseconds, problems } from '../schemas.ts';
 import { registerTasks, statusUrl } from './tasks.ts';
 
@@ -36,6 +38,8 @@ const ingestQuery = z.object({
     .describe('0 to 1; 1 by default'),
   derived_from: z.string().optional().describe('16 or 64 hex digits: the row that these were derived from'),
 });
+
+type IngestQuery = z.output<typeof ingestQuery>;
 
 const ingestReply = z
   .object({
@@ -62,11 +66,11 @@ interface Plan {
   readonly createType: boolean;
 }
 
-const routes: readonly Plan[] = [
+const routes = [
   { url: '/ingest', summary: 'Write rows of a registered type', size: 'stream', createType: false },
   { url: '/ingest/auto', summary: 'Write rows; the type is made, open, when it is unknown', size: 'stream', createType: true },
   { url: '/ingest/bulk', summary: 'Write many rows: the same in larger batches', size: 'bulk', createType: false },
-];
+] as const satisfies readonly Plan[];
 
 export async function registerIngest(app: App, context: HttpContext): Promise<void> {
   const tasks = new IngestTasks(context.gate, () => context.clock.now());
@@ -95,7 +99,7 @@ function registerRoute(app: App, context: HttpContext, plan: Plan, tasks: Ingest
       response: { 200: ingestReply, 202: acceptedReply, ...problems },
     },
     handler: async (request, reply) => {
-      const asked = whatIsAsked(request, plan);
+      const asked = whatIsAsked(request, request.query, plan);
       const source = (request.body as Readable | undefined) ?? request.raw;
       const { purpose } = request.query;
       if (request.query.async) {
@@ -132,6 +136,30 @@ function registerRoute(app: App, context: HttpContext, plan: Plan, tasks: Ingest
   });
 }
 
+const plainTarget = /^\/ingest\?object_type=([A-Za-z0-9._-]+)$/;
+
+/** A few rows of a type, as they come from whoever commits each as it happens. */
+export function plainIngest(context: HttpContext): PlainRoute {
+  const [plan] = routes;
+  return {
+    url: plan.url,
+    action: 'ingest',
+    bucket: 'write',
+    takes: (target) => plainTarget.test(target),
+    bodyOf: (bytes) => bytes,
+    answer: async (request) => {
+      const query = { object_type: plainTarget.exec(request.raw.url!)![1]!, atomic: false, async: false };
+      const asked = whatIsAsked(request, query, plan);
+      const { ingested } = await invoke(context, request, 'ingest', undefined, (invocation) =>
+        write(context, invocation, asked, once(request.body as Buffer)),
+      );
+      context.metrics.ingested(ingested.accepted);
+      const text = exactJson(ingested);
+      return { contentType: 'application/json; charset=utf-8', latin1: Buffer.from(text).toString('latin1') };
+    },
+  };
+}
+
 /** One request, as far as its head says. */
 interface Asked {
   readonly plan: Plan;
@@ -144,8 +172,7 @@ interface Asked {
   readonly idempotencyKey: string | null;
 }
 
-function whatIsAsked(request: FastifyRequest, plan: Plan): Asked {
-  const query = request.query as z.output<typeof ingestQuery>;
+function whatIsAsked(request: RequestFacts, query: IngestQuery, plan: Plan): Asked {
   const { columns, null_text: nullText } = query;
   return {
     plan,
@@ -170,7 +197,7 @@ function whatIsAsked(request: FastifyRequest, plan: Plan): Asked {
 
 const keyText = /^[\x21-\x7e]{1,255}$/;
 
-function idempotencyKey(request: FastifyRequest): string | null {
+function idempotencyKey(request: RequestFacts): string | null {
   const key = headerText(request, 'idempotency-key');
   if (key !== null && !keyText.test(key)) {
     throw new ServiceError('REL_INVALID', 'an Idempotency-Key has 1 to 255 visible ASCII characters');

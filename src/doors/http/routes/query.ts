@@ -5,7 +5,8 @@ import type { Answer } from '../../../planner/planner-contract.ts';
 import { openBody } from '../answer-body.ts';
 import { envelopeMembers, envelopePieces, facetValues } from '../answer-envelope.ts';
 import type { App, FastifyReply, HttpContext } from '../context.ts';
-import { ask, questionBody, questionBytesMax } from '../question.ts';
+import type { PlainRoute } from '../plain-lane.ts';
+import { ask, plainQuestion, type Question, questionBody, questionBytesMax } from '../question.ts';
 import { problems } from '../schemas.ts';
 
 /** Longer answers leave in pieces, as fast as the client takes them. */
@@ -55,23 +56,43 @@ export function registerQuery(app: App, context: HttpContext): void {
     schema: { summary: 'Ask in SQL', tags: ['query'], body: questionBody, response: { 200: queryReply, ...problems } },
     handler: async (request, reply) => {
       const answer = await ask(context, request, request.body, { action: 'query' }, (given) => given);
-      const isShort = answer.rowCount + facetValues(answer) <= rowsInOnePiece;
-      const rows = isShort ? writeRowsLatin1(answer, bytesInOnePiece) : null;
-      if (rows !== null) return sendWhole(reply, rows, answer);
+      const whole = wholeLatin1(answer);
+      if (whole !== null) return sendWhole(reply, whole);
       await openBody(context, request, reply, { 'content-type': jsonType })?.sendAll(pieces(answer));
       return reply;
     },
   });
 }
 
+/** Questions that arrive whole, as nearly all do. */
+export function plainQuery(context: HttpContext): PlainRoute {
+  return {
+    url: '/query',
+    action: 'query',
+    bucket: 'read',
+    takes: (target) => target === '/query',
+    bodyOf: plainQuestion,
+    answer: async (request) => {
+      const answer = await ask(context, request, request.body as Question, { action: 'query' }, (given) => given);
+      const latin1 = wholeLatin1(answer);
+      return latin1 === null ? { contentType: jsonType, pieces: pieces(answer) } : { contentType: jsonType, latin1 };
+    },
+  };
+}
+
 /**
- * Bytes as a latin1 string join the header in one write, where a buffer would take a second one: the difference is an
- * eighth of a point read.
+ * An answer in one string, a character a byte: so it joins the header in one write, where a buffer would take a second one,
+ * an eighth of a point read. null where it is too long for that.
  */
-function sendWhole(reply: FastifyReply, rows: string, answer: Answer): FastifyReply {
-  let text = `{"rows":${rows}`;
+function wholeLatin1(answer: Answer): string | null {
+  const isShort = answer.rowCount + facetValues(answer) <= rowsInOnePiece;
+  const rows = isShort ? writeRowsLatin1(answer, bytesInOnePiece) : null;
+  if (rows === null) return null;
   const rest = `${envelopeMembers(answer)}}`;
-  text += isAscii(rest) ? rest : Buffer.from(rest, 'utf8').toString('latin1');
+  return `{"rows":${rows}${isAscii(rest) ? rest : Buffer.from(rest, 'utf8').toString('latin1')}`;
+}
+
+function sendWhole(reply: FastifyReply, text: string): FastifyReply {
   reply.hijack();
   reply.raw.writeHead(200, ['content-type', jsonType, 'content-length', String(text.length)]);
   reply.raw.end(text, 'latin1');

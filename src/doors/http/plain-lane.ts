@@ -1,0 +1,312 @@
+/**
+ * A way past the framework for plain requests: a POST of one of a few routes, whole, small, and of a shape that leaves
+ * nothing to interpretation (`plain-head.ts`). It costs a third of what the framework takes for the same. What must hold:
+ *
+ * - anything else, whatever it is, goes to the framework with all of its bytes, and its connection stays there;
+ * - until a request is known to be plain, its caller known and its rate within bounds, nothing has happened: the framework
+ *   may look at it as if nobody had before, and it is the framework that refuses;
+ * - requests of one connection are answered one after the other, in their order;
+ * - a request passes the gate, and is measured and refused, as one that the framework read.
+ */
+import { IncomingMessage, type Server, ServerResponse, STATUS_CODES } from 'node:http';
+import type { Socket } from 'node:net';
+import { assert } from '../../errors.ts';
+import type { Caller } from '../../governance/caller.ts';
+import type { Action } from '../../governance/gate-contract.ts';
+import { AnswerBody } from './answer-body.ts';
+import type { HttpContext, RequestFacts } from './context.ts';
+import { type PlainHead, readPlainHead } from './plain-head.ts';
+import { problemType, toServiceError } from './problem.ts';
+import { refusalOf } from './refusal.ts';
+
+export interface PlainRoute {
+  /** As the framework knows it. */
+  readonly url: string;
+  readonly action: Action;
+  readonly bucket: 'read' | 'write';
+  readonly takes: (target: string) => boolean;
+  /** What a body says; undefined where that is not plain. */
+  readonly bodyOf: (bytes: Buffer) => unknown;
+  readonly answer: (request: RequestFacts) => Promise<PlainAnswer>;
+}
+
+/** Of status 200: a text of which each character is a byte, or pieces that leave at the client's pace. */
+export type PlainAnswer = { readonly contentType: string; readonly latin1: string } | Pieces;
+
+interface Pieces {
+  readonly contentType: string;
+  readonly pieces: Iterator<Uint8Array>;
+}
+
+/** Larger requests are few, and what they cost is not in their head. */
+const requestBytesMax = 64 * 1024;
+const headBytesMax = 8 * 1024;
+const keepAliveMs = 75_000;
+/** A request that takes longer to arrive is not small, or not in a hurry: the framework has time-outs for both. */
+const arrivalMs = 2_000;
+const sweepMs = 1_000;
+
+export class PlainLane {
+  readonly context: HttpContext;
+  readonly routes: readonly PlainRoute[];
+  readonly #server: Server;
+  readonly #framework: (socket: Socket) => void;
+  readonly #connections = new Set<PlainConnection>();
+  readonly #closing = new AbortController();
+  #date = '';
+  #dateUntilMs = Number.NEGATIVE_INFINITY;
+
+  constructor(context: HttpContext, server: Server, routes: readonly PlainRoute[]) {
+    this.context = context;
+    this.routes = routes;
+    this.#server = server;
+    const [framework, ...others] = server.listeners('connection') as ((socket: Socket) => void)[];
+    assert(framework !== undefined && others.length === 0, 'the framework takes connections in one place');
+    this.#framework = framework;
+    server.removeAllListeners('connection');
+    server.on('connection', (socket: Socket) => {
+      if (this.draining) this.toFramework(socket, null);
+      else this.#connections.add(new PlainConnection(this, socket));
+    });
+  }
+
+  get draining(): boolean {
+    return this.#closing.signal.aborted;
+  }
+
+  /** Runs until `drain`: connections that are silent for long end, and requests that arrive slowly are the framework's. */
+  async sweep(): Promise<void> {
+    const { clock } = this.context;
+    for (;;) {
+      await clock.sleep(sweepMs, this.#closing.signal);
+      if (this.draining) return;
+      const nowMs = clock.monotonicMs();
+      for (const connection of this.#connections) connection.sweep(nowMs);
+    }
+  }
+
+  /** Connections end with the answer that they wait for; idle ones end now. */
+  drain(): void {
+    this.#closing.abort();
+    for (const connection of this.#connections) connection.drain();
+  }
+
+  cutOff(): void {
+    for (const connection of this.#connections) connection.socket.destroy();
+  }
+
+  leave(connection: PlainConnection): void {
+    this.#connections.delete(connection);
+  }
+
+  toFramework(socket: Socket, read: Buffer | null): void {
+    socket.pause();
+    if (read !== null && read.length > 0) socket.unshift(read);
+    this.#framework.call(this.#server, socket);
+    // Listeners first, bytes after them.
+    process.nextTick(() => socket.resume());
+  }
+
+  /** Of this second, or the one before. */
+  date(): string {
+    const { clock } = this.context;
+    const nowMs = clock.monotonicMs();
+    if (nowMs >= this.#dateUntilMs) {
+      this.#date = new Date(Number(clock.now() / 1_000_000n)).toUTCString();
+      this.#dateUntilMs = nowMs + 1_000;
+    }
+    return this.#date;
+  }
+}
+
+/** A plain request: what the framework's would say of the same bytes. */
+class PlainRequest implements RequestFacts {
+  readonly id: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: unknown;
+  readonly raw: { readonly url: string; readonly socket: Socket };
+  caller: Caller | null;
+  recorded = false;
+
+  constructor(id: string, head: PlainHead, body: unknown, socket: Socket, caller: Caller) {
+    this.id = id;
+    this.headers = head.headers;
+    this.body = body;
+    this.raw = { url: head.target, socket };
+    this.caller = caller;
+  }
+}
+
+class PlainConnection {
+  readonly socket: Socket;
+  readonly #lane: PlainLane;
+  readonly #address: string;
+  #read: Buffer | null = null;
+  #busy = false;
+  #left = false;
+  /** Since when the client has the word. */
+  #waitingSinceMs: number;
+  /** Clients send the same head again and again. */
+  #headText = '';
+  #head: PlainHead | null = null;
+
+  constructor(lane: PlainLane, socket: Socket) {
+    this.#lane = lane;
+    this.socket = socket;
+    this.#address = socket.remoteAddress ?? '';
+    this.#waitingSinceMs = lane.context.clock.monotonicMs();
+    socket.on('data', this.#onData).on('end', this.#onEnd).on('error', this.#onError).on('close', this.#onClose);
+  }
+
+  sweep(nowMs: number): void {
+    if (this.#busy) return;
+    const silentMs = nowMs - this.#waitingSinceMs;
+    if (this.#read !== null ? silentMs > arrivalMs : silentMs > keepAliveMs) {
+      if (this.#read !== null) this.#leave();
+      else this.socket.destroy();
+    }
+  }
+
+  drain(): void {
+    if (this.#busy) return;
+    // With half a request in hand the framework knows what to do while it closes.
+    if (this.#read !== null) this.#leave();
+    else this.socket.destroy();
+  }
+
+  readonly #onData = (bytes: Buffer): void => {
+    this.#read = this.#read === null ? bytes : Buffer.concat([this.#read, bytes]);
+    if (!this.#busy) this.#takeAll();
+    // The next request waits for the answer to this one, and so do the ones behind it.
+    else if (this.#read.length > requestBytesMax) this.socket.pause();
+  };
+
+  readonly #onEnd = (): void => void this.socket.end();
+
+  readonly #onError = (): void => void this.socket.destroy();
+
+  readonly #onClose = (): void => {
+    this.#left = true;
+    this.#lane.leave(this);
+  };
+
+  /** Requests that are here already, until one is being worked on. */
+  #takeAll(): void {
+    while (!this.#busy && !this.#left && this.#read !== null) {
+      const taken = this.#take(this.#read);
+      if (taken === 'incomplete') return;
+      if (taken === 'not plain') return this.#leave();
+    }
+  }
+
+  #take(read: Buffer): 'taken' | 'incomplete' | 'not plain' {
+    const headEnd = read.indexOf(emptyLine);
+    if (headEnd < 0) return read.length < headBytesMax && isPost(read) ? 'incomplete' : 'not plain';
+    const head = this.#headOf(read.toString('latin1', 0, headEnd));
+    const size = headEnd + emptyLine.length + (head?.contentLength ?? 0);
+    const route = head === null || size > requestBytesMax ? undefined : this.#lane.routes.find(({ takes }) => takes(head.target));
+    if (head === null || route === undefined) return 'not plain';
+    if (read.length < size) return 'incomplete';
+    const body = route.bodyOf(read.subarray(headEnd + emptyLine.length, size));
+    const caller = body === undefined ? null : this.#admitted(head, route);
+    if (caller === null) return 'not plain';
+    this.#read = read.length === size ? null : read.subarray(size);
+    const request = new PlainRequest(this.#lane.context.ids.next(), head, body, this.socket, caller);
+    this.#busy = true;
+    void this.#answer(route, request);
+    return 'taken';
+  }
+
+  #headOf(text: string): PlainHead | null {
+    if (text !== this.#headText) {
+      this.#head = readPlainHead(text);
+      this.#headText = text;
+    }
+    return this.#head;
+  }
+
+  /** null: the framework looks again, and refuses. */
+  #admitted({ headers }: PlainHead, { bucket }: PlainRoute): Caller | null {
+    const { authenticator, clock, readLimit, writeLimit } = this.#lane.context;
+    const { authorization, 'x-organization-id': organization } = headers;
+    let caller: Caller;
+    try {
+      caller = authenticator.dataCaller({ authorization, organization, door: 'http' });
+    } catch {
+      return null;
+    }
+    const limiter = bucket === 'write' ? writeLimit : readLimit;
+    return limiter.take(this.#address, clock.monotonicMs()).allowed ? caller : null;
+  }
+
+  async #answer(route: PlainRoute, request: PlainRequest): Promise<void> {
+    const { context } = this.#lane;
+    const startedMs = context.clock.monotonicMs();
+    let status = 200;
+    try {
+      const answer = await route.answer(request);
+      if ('latin1' in answer) this.#write(200, answer.contentType, '', answer.latin1);
+      else await this.#stream(route, request, answer);
+    } catch (error) {
+      const destination = { route: route.url, access: 'token', action: route.action } as const;
+      const refusal = await refusalOf(context, request, destination, toServiceError(error));
+      ({ status } = refusal);
+      const headers = refusal.headers.map(([name, value]) => `${name}: ${value}\r\n`).join('');
+      this.#write(status, problemType, headers, Buffer.from(refusal.text).toString('latin1'));
+    }
+    const nowMs = context.clock.monotonicMs();
+    context.metrics.answered(route.url, 'POST', status, (nowMs - startedMs) / 1000);
+    this.#busy = false;
+    this.#waitingSinceMs = nowMs;
+    if (this.#lane.draining) this.socket.destroySoon();
+    else if (this.#read !== null) {
+      if (this.socket.isPaused()) this.socket.resume();
+      this.#takeAll();
+    }
+  }
+
+  /** Head and body in one write. */
+  #write(status: number, contentType: string, headers: string, latin1: string): void {
+    if (this.socket.destroyed || this.socket.writableEnded) return;
+    const connection = this.#lane.draining ? 'connection: close\r\n' : keptAlive;
+    this.socket.write(
+      `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\ncontent-type: ${contentType}\r\n${headers}` +
+        `content-length: ${latin1.length}\r\ndate: ${this.#lane.date()}\r\n${connection}\r\n${latin1}`,
+      'latin1',
+    );
+  }
+
+  /** Through Node's own response: chunks, and what becomes of them when the client goes away. */
+  async #stream(route: PlainRoute, request: PlainRequest, { contentType, pieces }: Pieces): Promise<void> {
+    const message = new IncomingMessage(this.socket);
+    message.method = 'POST';
+    message.httpVersionMajor = message.httpVersionMinor = 1;
+    const response = new ServerResponse(message);
+    response.shouldKeepAlive = !this.#lane.draining;
+    response.assignSocket(this.socket);
+    const over = new Promise<void>((resolve) => response.once('finish', resolve).once('close', resolve));
+    response.writeHead(200, { 'content-type': contentType });
+    await new AnswerBody(this.#lane.context, { id: request.id, route: route.url }, response).sendAll(pieces);
+    await over;
+    response.detachSocket(this.socket);
+  }
+
+  #leave(): void {
+    this.#left = true;
+    this.#lane.leave(this);
+    const { socket } = this;
+    socket.off('data', this.#onData).off('end', this.#onEnd).off('error', this.#onError).off('close', this.#onClose);
+    this.#lane.toFramework(socket, this.#read);
+    this.#read = null;
+  }
+}
+
+const emptyLine = Buffer.from('\r\n\r\n');
+const postBytes = Buffer.from('POST /');
+const keptAlive = `connection: keep-alive\r\nkeep-alive: timeout=${keepAliveMs / 1000}\r\n`;
+
+/** As far as it is here. */
+function isPost(read: Buffer): boolean {
+  const length = Math.min(read.length, postBytes.length);
+  return read.compare(postBytes, 0, length, 0, length) === 0;
+}

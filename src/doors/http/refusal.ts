@@ -1,0 +1,66 @@
+/**
+ * What a failed request is answered with, and its access record where the gate has none: refused and malformed requests are
+ * in the audit trail too. The same for every way in which a request is read.
+ */
+import { ServiceError } from '../../errors.ts';
+import { untenanted } from '../../governance/caller.ts';
+import type { Action } from '../../governance/gate-contract.ts';
+import type { HttpContext, RequestFacts, RouteAccess } from './context.ts';
+import { exactJson } from './exact-json.ts';
+import { problemOf, toServiceError } from './problem.ts';
+
+/** Where the request was headed; without `access` it met no route. */
+export interface Destination {
+  readonly route: string;
+  readonly access: RouteAccess | undefined;
+  readonly action: Action | undefined;
+}
+
+/** A problem record, to be sent as `problemType`. */
+export interface Refusal {
+  readonly status: number;
+  readonly headers: readonly (readonly [string, string])[];
+  readonly text: string;
+}
+
+export async function refusalOf(
+  context: HttpContext,
+  request: RequestFacts,
+  destination: Destination,
+  raw: unknown,
+): Promise<Refusal> {
+  let error = await recorded(context, request, destination, toServiceError(raw));
+  const { route } = destination;
+  if (error.code === 'REL_INTERNAL') {
+    context.log({ event: 'internal error', correlationId: request.id, route, error: error.facts.cause ?? error });
+    error = new ServiceError('REL_INTERNAL', 'internal error');
+  }
+  const problem = problemOf(error, context.settings.SERVICE_ERRORS_BASE, route, request.id);
+  const headers: [string, string][] = [];
+  const { retryAfterSecs } = error.facts;
+  if (problem.status === 429 || problem.status === 503 || retryAfterSecs !== undefined)
+    headers.push(['retry-after', String(retryAfterSecs ?? 1)]);
+  if (problem.status === 401) headers.push(['www-authenticate', 'Bearer realm="annals"']);
+  return { status: problem.status, headers, text: exactJson({ ...problem, ...error.facts.extras }) };
+}
+
+/** Makes sure that a failed request of a known caller has its access record; the gate's own verdict wins. */
+async function recorded(
+  context: HttpContext,
+  request: RequestFacts,
+  { access, action }: Destination,
+  error: ServiceError,
+): Promise<ServiceError> {
+  if (request.recorded || access === undefined || access === 'probe') return error;
+  request.recorded = true;
+  // Strangers are recorded too, but can't fill the log: beyond a few in a second they are only counted.
+  if (request.caller === null && !context.strangers.take('', context.clock.monotonicMs()).allowed) return error;
+  const invocation = { action: action ?? 'inspect', purpose: null, correlationId: request.id } as const;
+  try {
+    return await context.gate.invoke(request.caller ?? stranger, invocation, () => Promise.reject(error));
+  } catch (thrown) {
+    return toServiceError(thrown);
+  }
+}
+
+const stranger = untenanted('unauthenticated', 'none', 'http');
