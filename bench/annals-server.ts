@@ -1,13 +1,16 @@
-/** The built server as users run it: its own process on its own core, fresh data, durable commits, one token. */
+/** The built server as users run it: its own process on its own core, durable commits, one token. */
 import type { ChildProcess } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { request as httpRequest } from 'node:http';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { pinned, serverCore, start, stop } from './processes.ts';
+import { everyCore, pinned, serverCore, start, stop } from './processes.ts';
 
 const bin = fileURLToPath(new URL('../bin/annals', import.meta.url));
 
-type Body = string | Buffer | ReadableStream<Uint8Array>;
+/** A body in pieces is sent as its reader takes it. */
+type Body = string | Buffer | Iterable<Buffer>;
 
 /** Limits that a closed loop would run into; printed with the figures. */
 export const raisedLimits = {
@@ -19,20 +22,32 @@ export const raisedLimits = {
   SERVICE_QUERY_TIMEOUT_SECS: '600',
 } as const;
 
+export interface StartOptions {
+  /** One core unless said otherwise. */
+  readonly cores?: 'one' | 'all';
+  readonly settings?: Readonly<Record<string, string>>;
+}
+
+const startTimeoutMs = 600_000;
+
 export class AnnalsServer {
   readonly port: number;
   readonly dataDirectory: string;
   readonly token: string;
+  /** From the start of the process to the first 200 of /health. */
+  readonly startSeconds: number;
   readonly #child: ChildProcess;
 
-  private constructor(port: number, dataDirectory: string, token: string, child: ChildProcess) {
+  private constructor(port: number, dataDirectory: string, token: string, startSeconds: number, child: ChildProcess) {
     this.port = port;
     this.dataDirectory = dataDirectory;
     this.token = token;
+    this.startSeconds = startSeconds;
     this.#child = child;
   }
 
-  static async start(parent: string, name: string, port: number): Promise<AnnalsServer> {
+  /** On the data directory `name` of `parent`, which may be there already. */
+  static async start(parent: string, name: string, port: number, options: StartOptions = {}): Promise<AnnalsServer> {
     const dataDirectory = join(parent, name);
     const admin = randomBytes(16).toString('hex');
     const env = {
@@ -43,29 +58,31 @@ export class AnnalsServer {
       SERVICE_ADMIN_TOKEN: admin,
       SERVICE_WAL_SYNC: 'always',
       ...raisedLimits,
+      ...options.settings,
     };
-    const child = start(pinned(serverCore, [process.execPath, bin, 'serve']), { env });
+    const began = performance.now();
+    const child = start(pinned(options.cores === 'all' ? everyCore : serverCore, [process.execPath, bin, 'serve']), { env });
     let said = '';
     child.stderr!.on('data', (bytes: Buffer) => (said += bytes.toString()));
     child.stdout!.resume();
-    const authorization = { authorization: `Bearer ${admin}`, 'content-type': 'application/json' };
-    for (let attempt = 0; ; attempt++) {
-      const ready = await fetch(`http://127.0.0.1:${port}/health/ready`).then(
-        ({ ok }) => ok,
-        () => false,
-      );
-      if (ready) break;
-      if (child.exitCode !== null || attempt > 300) throw new Error(`the server did not start: ${said}`);
-      await new Promise((resolve) => setTimeout(resolve, 100));
+    while (!(await answers(port))) {
+      if (child.exitCode !== null || performance.now() - began > startTimeoutMs)
+        throw new Error(`the server did not start: ${said}`);
+      await new Promise((resolve) => setTimeout(resolve, 5));
     }
+    const startSeconds = (performance.now() - began) / 1000;
     const reply = await fetch(`http://127.0.0.1:${port + 1}/admin/tokens`, {
       method: 'POST',
-      headers: authorization,
+      headers: { authorization: `Bearer ${admin}`, 'content-type': 'application/json' },
       body: '{}',
     });
     const minted = (await reply.json()) as { token?: string };
     if (!minted.token) throw new Error(`no token: ${JSON.stringify(minted)}`);
-    return new AnnalsServer(port, dataDirectory, minted.token, child);
+    return new AnnalsServer(port, dataDirectory, minted.token, startSeconds, child);
+  }
+
+  get pid(): number {
+    return this.#child.pid!;
   }
 
   get headers(): Record<string, string> {
@@ -73,15 +90,34 @@ export class AnnalsServer {
   }
 
   async request(path: string, body: Body, contentType = 'application/json'): Promise<string> {
-    const reply = await fetch(`http://127.0.0.1:${this.port}${path}`, {
-      method: 'POST',
-      headers: { ...this.headers, 'content-type': contentType },
-      body: body as string,
-      ...(body instanceof ReadableStream ? { duplex: 'half' } : {}),
+    const headers = { ...this.headers, 'content-type': contentType };
+    const sent = httpRequest({ host: '127.0.0.1', port: this.port, path, method: 'POST', headers });
+    const replied = new Promise<{ status: number; text: string }>((resolve, reject) => {
+      sent.on('error', reject);
+      sent.once('response', (response) => {
+        const pieces: Buffer[] = [];
+        response.on('data', (piece: Buffer) => pieces.push(piece));
+        response.once('error', reject);
+        response.once('end', () => resolve({ status: response.statusCode!, text: Buffer.concat(pieces).toString() }));
+      });
     });
-    const text = await reply.text();
-    if (!reply.ok) throw new Error(`${path}: ${reply.status} ${text.slice(0, 1000)}`);
+    replied.catch(() => undefined);
+    for (const piece of piecesOf(body)) {
+      if (sent.destroyed) break;
+      if (!sent.write(piece)) await Promise.race([once(sent, 'drain'), replied]);
+    }
+    sent.end();
+    const { status, text } = await replied;
+    if (status >= 300) throw new Error(`${path}: ${status} ${text.slice(0, 1000)}`);
     return text;
+  }
+
+  /** The reply to a statement, milliseconds until it was there, and how many of them the server says it took. */
+  async query(sql: string): Promise<{ text: string; ms: number; insideMs: number }> {
+    const began = performance.now();
+    const text = await this.request('/query', JSON.stringify({ sql }));
+    const ms = performance.now() - began;
+    return { text, ms, insideMs: Number(/"processing_time_ms":([\d.]+)/.exec(text)![1]) };
   }
 
   /** Rows accepted of an NDJSON body; throws when one was not. */
@@ -110,4 +146,19 @@ export class AnnalsServer {
   async stop(): Promise<void> {
     await stop(this.#child);
   }
+}
+
+const pieceBytes = 1 << 20;
+
+function* piecesOf(body: Body): Generator<Buffer | string> {
+  if (typeof body === 'string') yield body;
+  else if (Buffer.isBuffer(body)) for (let i = 0; i < body.length; i += pieceBytes) yield body.subarray(i, i + pieceBytes);
+  else yield* body;
+}
+
+async function answers(port: number): Promise<boolean> {
+  return fetch(`http://127.0.0.1:${port}/health`).then(
+    ({ ok }) => ok,
+    () => false,
+  );
 }

@@ -1,6 +1,7 @@
 /**
  * `npm run bench`: Annals beside PostgreSQL, SQLite and DuckDB in the same run on the same disk, each product started,
- * loaded and stopped here. Prints one table and writes every sample as JSON lines.
+ * loaded and stopped here. Prints a table of samples and one of goals, and writes every sample as JSON lines; `--check` holds the
+ * run's ratios against `ratios.json`.
  */
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { cpus, tmpdir } from 'node:os';
@@ -9,19 +10,27 @@ import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { raisedLimits } from './annals-server.ts';
 import type { BenchContext, Measure } from './context.ts';
+import { DataSets } from './datasets.ts';
+import { aggregates } from './measures/aggregates.ts';
 import { asOfAggregate } from './measures/as-of-aggregate.ts';
+import { asOfHead } from './measures/as-of-head.ts';
 import { branchFork } from './measures/branch-fork.ts';
 import { bulkIngest } from './measures/bulk-ingest.ts';
 import { commits } from './measures/commits.ts';
 import { exportRows } from './measures/export.ts';
+import { healthUnderLoad } from './measures/health-under-load.ts';
+import { history } from './measures/history.ts';
+import { memory } from './measures/memory.ts';
 import { pointRead } from './measures/point-read.ts';
 import { proof } from './measures/proof.ts';
 import { replayVerify } from './measures/replay-verify.ts';
+import { startUp } from './measures/start.ts';
 import { tpch } from './measures/tpch.ts';
 import { watch } from './measures/watch.ts';
 import { Postgres } from './peers/postgres.ts';
 import { Sqlite } from './peers/sqlite.ts';
-import { clientCore, serverCore } from './processes.ts';
+import { clientCore, confine, serverCore } from './processes.ts';
+import { accept, fallen, ratiosFile, readAccepted, type Size } from './regression.ts';
 import { Report } from './report.ts';
 
 const measures: Readonly<Record<string, Measure>> = {
@@ -29,6 +38,12 @@ const measures: Readonly<Record<string, Measure>> = {
   commits,
   'point-read': pointRead,
   'as-of-aggregate': asOfAggregate,
+  aggregates,
+  'as-of-head': asOfHead,
+  history,
+  start: startUp,
+  memory,
+  'health-under-load': healthUnderLoad,
   'replay-verify': replayVerify,
   proof,
   export: exportRows,
@@ -37,7 +52,7 @@ const measures: Readonly<Record<string, Measure>> = {
   watch,
 };
 
-const usage = `npm run bench -- [--quick] [--only ${Object.keys(measures).join(',')}] [--rows n] [--directory path] [--output file]`;
+const usage = `npm run bench -- [--quick] [--only ${Object.keys(measures).join(',')}] [--rows n] [--directory path] [--output file] [--markdown] [--check | --accept] [--ratios file]`;
 
 const { values } = parseArgs({
   options: {
@@ -47,6 +62,10 @@ const { values } = parseArgs({
     repeats: { type: 'string' },
     directory: { type: 'string', default: tmpdir() },
     output: { type: 'string' },
+    markdown: { type: 'boolean', default: false },
+    check: { type: 'boolean', default: false },
+    accept: { type: 'boolean', default: false },
+    ratios: { type: 'string', default: ratiosFile },
     help: { type: 'boolean', default: false },
   },
 });
@@ -58,6 +77,11 @@ const chosen = values.only?.split(',') ?? Object.keys(measures);
 const unknown = chosen.filter((name) => !Object.hasOwn(measures, name));
 if (unknown.length > 0) {
   console.error(`no measure ${unknown.join(', ')}\n${usage}`);
+  process.exit(2);
+}
+const size: Size = values.quick ? 'quick' : 'full';
+if ((values.check || values.accept) && values.rows !== undefined) {
+  console.error('ratios are accepted for the sizes of a quick and of a full run, not for --rows');
   process.exit(2);
 }
 
@@ -81,6 +105,8 @@ console.log(
     .join(' ')}`,
 );
 
+// Loads and peers in this process run where clients do.
+confine(process.pid, clientCore);
 const postgres = await Postgres.start(directory, port()).catch((error: unknown) => {
   console.error(String(error));
   return null;
@@ -91,14 +117,17 @@ const sqlite = Sqlite.find(directory);
 if (sqlite === null) report.skip('SQLite', 'no sqlite3 program here (Debian: apt-get install sqlite3)');
 else console.log(`SQLite ${sqlite.version}, WAL, synchronous=FULL`);
 
+const rows = Number(values.rows ?? (values.quick ? 100_000 : 1_000_000));
 const context: BenchContext = {
   report,
   directory,
   postgres,
   sqlite,
-  rows: Number(values.rows ?? (values.quick ? 100_000 : 1_000_000)),
+  datasets: new DataSets(directory, port),
+  rows,
+  largeRows: rows * 10,
   repeats: Number(values.repeats ?? (values.quick ? 1 : 3)),
-  seconds: values.quick ? 2 : 5,
+  seconds: values.quick ? 1 : 5,
   port,
 };
 let failed = false;
@@ -114,5 +143,16 @@ try {
 } finally {
   await postgres?.stop();
 }
-console.log(`\n${report.table()}\n\nsamples in ${output}`);
+console.log(`\n${report.table()}\n\n${report.goals()}`);
+if (size === 'quick') console.log('goals are meant for the sizes of a full run; this one was quick');
+if (values.markdown) console.log(`\n${report.markdown()}`);
+console.log(`\nsamples in ${output}`);
+const ratios = report.ratios();
+if (values.accept) accept(ratios, size, values.ratios);
+if (values.check) {
+  const lines = fallen(ratios, readAccepted(values.ratios)[size], chosen);
+  for (const line of lines) console.error(`fell: ${line}`);
+  if (lines.length > 0) failed = true;
+  else console.log(`${ratios.size} ratios hold`);
+}
 process.exit(failed ? 1 : 0);

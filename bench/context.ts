@@ -1,4 +1,5 @@
 /** What every measure is given. */
+import type { DataSets } from './datasets.ts';
 import type { Postgres } from './peers/postgres.ts';
 import type { Sqlite } from './peers/sqlite.ts';
 import type { Report } from './report.ts';
@@ -9,8 +10,11 @@ export interface BenchContext {
   readonly directory: string;
   readonly postgres: Postgres | null;
   readonly sqlite: Sqlite | null;
-  /** Rows of the large loads. */
+  readonly datasets: DataSets;
+  /** Rows of the loads that are measured. */
   readonly rows: number;
+  /** Rows of the stores that are only read: ten times as many. */
+  readonly largeRows: number;
   readonly repeats: number;
   /** Of one closed loop. */
   readonly seconds: number;

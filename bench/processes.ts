@@ -1,11 +1,14 @@
 /** Child processes of a bench: started pinned to a core, stopped by their own id, never left behind. */
 import { type ChildProcess, type SpawnOptions, spawn, spawnSync } from 'node:child_process';
-import { availableParallelism } from 'node:os';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { availableParallelism, cpus } from 'node:os';
 
 /** The measured product has one core and the load the other, where there are two and `taskset` can say so. */
 const canPin = availableParallelism() > 1 && spawnSync('taskset', ['-p', String(process.pid)]).status === 0;
 export const serverCore = canPin ? '1' : null;
 export const clientCore = canPin ? '0' : null;
+/** All of them, for whoever wants to be measured with all. */
+export const everyCore = canPin ? `0-${cpus().length - 1}` : null;
 
 const running = new Set<ChildProcess>();
 process.on('exit', () => {
@@ -15,6 +18,42 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => pr
 
 export function pinned(core: string | null, command: readonly string[]): string[] {
   return core === null ? [...command] : ['taskset', '-c', core, ...command];
+}
+
+/** Moves a running process, its threads and its children to other cores; what they start later stays there too. */
+export function confine(pid: number, cores: string | null): void {
+  if (cores === null) return;
+  spawnSync('taskset', ['-a', '-c', '-p', cores, String(pid)]);
+  for (const child of childrenOf(pid)) confine(child, cores);
+}
+
+function childrenOf(pid: number): number[] {
+  const tasks = `/proc/${pid}/task`;
+  if (!existsSync(tasks)) return [];
+  return readdirSync(tasks).flatMap((task) => {
+    const text = readFileSync(`${tasks}/${task}/children`, 'utf8').trim();
+    return text === '' ? [] : text.split(' ').map(Number);
+  });
+}
+
+/** Seconds of CPU that a process, its threads and its children that ended have taken. */
+export function cpuSeconds(pid: number): number {
+  const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
+  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+  // utime, stime and the same of children waited for, in hundredths: fields 14 to 17 of proc(5).
+  return fields.slice(11, 15).reduce((sum, ticks) => sum + Number(ticks), 0) / 100;
+}
+
+/** Of the children of this process that ended. */
+export function childrenCpuSeconds(): number {
+  return cpuSeconds(process.pid) - process.cpuUsage().user / 1e6 - process.cpuUsage().system / 1e6;
+}
+
+/** Memory of a process in MB: now, and at most so far. */
+export function residentMb(pid: number): { now: number; peak: number } {
+  const status = readFileSync(`/proc/${pid}/status`, 'utf8');
+  const kilobytes = (name: string): number => Number(new RegExp(`^${name}:\\s+(\\d+) kB`, 'm').exec(status)![1]);
+  return { now: (kilobytes('VmRSS') * 1024) / 1e6, peak: (kilobytes('VmHWM') * 1024) / 1e6 };
 }
 
 export function start(command: readonly string[], options: SpawnOptions = {}): ChildProcess {

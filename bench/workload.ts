@@ -61,8 +61,16 @@ export const versions = {
   category: (i: number): number => (i * 7919) % 100,
   amount: (i: number): number => ((i * 104_729) % 100_000) / 100,
   quantity: (i: number): number => (i * 31 + Math.floor(i / 100)) % 50,
+  day: (i: number): number => (i * 13) % 365,
   json: (i: number): string =>
-    `{"id":"${versions.key(i)}","category":"c${versions.category(i)}","amount":${versions.amount(i)},"quantity":${versions.quantity(i)}}\n`,
+    `{"id":"${versions.key(i)}","category":"c${versions.category(i)}","amount":${versions.amount(i)},"quantity":${versions.quantity(i)},"day":${versions.day(i)}}\n`,
+  properties: {
+    id: { type: 'string' },
+    category: { type: 'string' },
+    amount: { type: 'number' },
+    quantity: { type: 'integer' },
+    day: { type: 'integer' },
+  },
   /** The same as a SELECT over `range`, with system bounds as ordinals; version count in `n`. */
   duckdb: (n: number): string => `
     SELECT ${systemFromBase} + i AS system_from,
@@ -70,8 +78,18 @@ export const versions = {
            'k' || CASE WHEN i % 20 = 9 THEN (i - 1) // 2 ELSE i END AS id,
            'c' || (i * 7919) % 100 AS category,
            ((i * 104729) % 100000) / 100.0::DOUBLE AS amount,
-           ((i * 31 + i // 100) % 50)::INTEGER AS quantity
+           ((i * 31 + i // 100) % 50)::INTEGER AS quantity,
+           ((i * 13) % 365)::INTEGER AS day
     FROM range(${n}) AS r(i)`,
+  postgres: (n: number): string => `
+    SELECT ${systemFromBase} + i AS system_from,
+           CASE WHEN i % 10 = 4 AND 2 * i + 1 < ${n} THEN ${systemFromBase} + 2 * i + 1 ELSE 9223372036854775807 END AS system_to,
+           'k' || CASE WHEN i % 20 = 9 THEN (i - 1) / 2 ELSE i END AS id,
+           'c' || (i * 7919) % 100 AS category,
+           ((i * 104729) % 100000) / 100.0::double precision AS amount,
+           ((i * 31 + i / 100) % 50)::integer AS quantity,
+           ((i * 13) % 365)::integer AS day
+    FROM generate_series(0::bigint, ${n} - 1) AS r(i)`,
 } as const;
 
 /** Nanoseconds, so that the peer's bounds are as wide as ours. */

@@ -4,6 +4,7 @@ import { AnnalsServer } from '../annals-server.ts';
 import type { BenchContext } from '../context.ts';
 import { load, post } from '../http-load.ts';
 import { mustRun, pinned, serverCore } from '../processes.ts';
+import { quotient } from '../report.ts';
 import { orderJson } from '../workload.ts';
 
 const inProcess = fileURLToPath(new URL('../gate-commits.ts', import.meta.url));
@@ -15,7 +16,7 @@ export async function commits(context: BenchContext): Promise<void> {
   let next = 0;
   try {
     await server.registerOrders();
-    for (const clients of [1, 16, 64]) {
+    for (const clients of [1, 16, 64] as const) {
       const shape = {
         measure: `durable commits of 1 row, ${clients} client${clients === 1 ? '' : 's'}`,
         unit: 'commits/s',
@@ -38,6 +39,8 @@ export async function commits(context: BenchContext): Promise<void> {
         const inserts: number[] = [];
         for (let repeat = 0; repeat < repeats; repeat++) inserts.push(await postgres.inserts(clients, seconds));
         report.add({ ...shape, product: 'PostgreSQL', samples: inserts, note: 'pgbench, prepared INSERT' });
+        report.figure(`commits.gate-${clients}`, quotient(gate.get(clients)!, inserts));
+        report.figure(`commits.http-${clients}`, quotient(samples, inserts));
       }
       if (sqlite && clients === 1) {
         const inserts: number[] = [];

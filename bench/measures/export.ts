@@ -16,6 +16,7 @@ import { writeParquetPieces } from '../../src/planner/formats/parquet-rows.ts';
 import type { OutputBatch } from '../../src/planner/planner-contract.ts';
 import { AnnalsServer } from '../annals-server.ts';
 import type { BenchContext } from '../context.ts';
+import { quotient } from '../report.ts';
 import { orderCells, orderColumns, orderCsv, orderJson, orders } from '../workload.ts';
 
 const rowsOfABatch = 8_192;
@@ -97,6 +98,7 @@ export async function exportRows({ report, directory, rows, repeats, port }: Ben
         samples,
         note: 'COPY to a file, one thread, in process',
       });
+      if (format === 'csv') report.figure('export.csv', quotient(passages.map(rate), samples));
     }
   } finally {
     await server.stop();

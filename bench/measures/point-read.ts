@@ -1,43 +1,80 @@
-/** One row by primary key over HTTP, its access record included, beside pgbench SELECTs of the same rows. */
+/**
+ * One row by primary key, and a hundred whose keys follow each other, over HTTP with the access record included; beside
+ * pgbench SELECTs of the same rows over its btree. The server has one core, so a rate is a rate a core.
+ */
 import { AnnalsServer } from '../annals-server.ts';
 import type { BenchContext } from '../context.ts';
 import { load, post } from '../http-load.ts';
+import { cpuSeconds } from '../processes.ts';
+import { quotient, summary } from '../report.ts';
 import { orderCsv, orderJson, orderKey, orders, scramble } from '../workload.ts';
 
 const connections = 16;
+const width = 100;
 
 export async function pointRead({ report, directory, postgres, rows, repeats, seconds, port }: BenchContext): Promise<void> {
   const count = Math.min(rows, 200_000);
-  const shape = {
-    measure: `point read by key of ${count.toLocaleString('en')}, ${connections} clients`,
-    unit: 'reads/s',
-    better: 'larger',
+  const reads = {
+    point: {
+      measure: `point read by key of ${count.toLocaleString('en')}, ${connections} clients`,
+      sql: (n: number) => `SELECT * FROM Purchase WHERE _pk = '${orderKey(scramble(n) % count)}'`,
+      rows: 1,
+      rate: 'point-read.rate',
+      ratio: 'point-read.postgres',
+    },
+    range: {
+      measure: `${width} rows by a range of keys of ${count.toLocaleString('en')}, ${connections} clients`,
+      sql: (n: number) => {
+        const from = scramble(n) % (count - width);
+        return `SELECT * FROM Purchase WHERE id >= '${orderKey(from)}' AND id < '${orderKey(from + width)}'`;
+      },
+      rows: width,
+      rate: 'point-read.range-rate',
+      ratio: 'point-read.range-postgres',
+    },
   } as const;
+  const shape = { unit: 'reads/s', better: 'larger' } as const;
+  const own: Record<keyof typeof reads, number[]> = { point: [], range: [] };
+
   const server = await AnnalsServer.start(directory, 'point-read', port());
   try {
     await server.registerOrders();
+    // Rising with arrival, as keys of orders do.
     await server.ingest('Purchase', orders(0, count, orderJson), count);
     const headers = { ...server.headers, 'content-type': 'application/json' };
-    const request = (n: number): Buffer =>
-      post('/query', headers, `{"sql":"SELECT * FROM Purchase WHERE _pk = '${orderKey(scramble(n) % count)}'"}`);
-    const first = await load({ port: server.port, connections, seconds: 1, request });
-    if (!first.firstReply.includes('"row_count":1')) throw new Error(`not one row: ${first.firstReply}`);
-    const samples: number[] = [];
-    let note = '';
-    for (let repeat = 0; repeat < repeats; repeat++) {
-      const result = await load({ port: server.port, connections, seconds, request });
-      samples.push(result.perSecond);
-      note = `HTTP, with access record, p50 ${result.p50.toFixed(2)} ms, p99 ${result.p99.toFixed(2)} ms`;
+    for (const [name, read] of Object.entries(reads) as [keyof typeof reads, (typeof reads)[keyof typeof reads]][]) {
+      const request = (n: number): Buffer => post('/query', headers, `{"sql":"${read.sql(n)}"}`);
+      const first = await load({ port: server.port, connections, seconds: 1, request });
+      if (!first.firstReply.includes(`"row_count":${read.rows},`)) throw new Error(`not ${read.rows} rows: ${first.firstReply}`);
+      let note = '';
+      for (let repeat = 0; repeat < repeats; repeat++) {
+        const cpuBefore = cpuSeconds(server.pid);
+        const result = await load({ port: server.port, connections, seconds, request });
+        const busy = (cpuSeconds(server.pid) - cpuBefore) / seconds;
+        own[name].push(result.perSecond);
+        note = `HTTP, with access record, p50 ${result.p50.toFixed(2)} ms, p99 ${result.p99.toFixed(2)} ms, server busy ${(busy * 100).toFixed(0)} %`;
+      }
+      report.add({ ...shape, measure: read.measure, product: 'annals', samples: own[name], note });
+      report.figure(read.rate, summary(own[name]));
     }
-    report.add({ ...shape, product: 'annals', samples, note });
   } finally {
     await server.stop();
   }
   if (!postgres) return;
   await postgres.copy(orders(0, count, orderCsv), count);
-  for (const mode of ['simple', 'prepared'] as const) {
-    const samples: number[] = [];
-    for (let repeat = 0; repeat < repeats; repeat++) samples.push(await postgres.pointReads(count, connections, seconds, mode));
-    report.add({ ...shape, product: `PostgreSQL, ${mode}`, samples, note: 'pgbench' });
+  await postgres.settle();
+  for (const [name, { measure, ratio }] of Object.entries(reads) as [keyof typeof reads, (typeof reads)[keyof typeof reads]][]) {
+    for (const mode of ['simple', 'prepared'] as const) {
+      const samples: number[] = [];
+      for (let repeat = 0; repeat < repeats; repeat++) {
+        samples.push(
+          name === 'point'
+            ? await postgres.pointReads(count, connections, seconds, mode)
+            : await postgres.rangeReads(count, width, connections, seconds, mode),
+        );
+      }
+      report.add({ ...shape, measure, product: `PostgreSQL, ${mode}`, samples, note: 'pgbench' });
+      if (mode === 'simple') report.figure(ratio, quotient(own[name], samples));
+    }
   }
 }

@@ -10,7 +10,7 @@ import { AnnalsServer } from '../annals-server.ts';
 import { AnnalsStore } from '../annals-store.ts';
 import type { BenchContext } from '../context.ts';
 import { DuckDb } from '../peers/duckdb.ts';
-import { summary } from '../report.ts';
+import { geometricMean, quotient, type Spread, worst } from '../report.ts';
 import { tpchLines, type TpchSizes, tpchSizes, type TpchTable, tpchTables } from '../tpch-data.ts';
 import { type TpchQuery, tpchQueries } from '../tpch-queries.ts';
 
@@ -53,7 +53,7 @@ export async function tpch(context: BenchContext): Promise<void> {
       const accepted = await store.ingest(table.name, tpchLines(table, sizes, 'ndjson'));
       if (accepted !== table.rows(sizes)) throw new Error(`${table.name}: ${accepted} rows accepted`);
     }
-    const ratios: Record<'DuckDB' | 'SQLite', number[]> = { DuckDB: [], SQLite: [] };
+    const ratios: Record<'DuckDB' | 'SQLite', Spread[]> = { DuckDB: [], SQLite: [] };
     for (const query of tpchQueries) {
       for (const [basis, asOf] of Object.entries(bases)) {
         const ours = await timed(runs, async () => cellsOf(await store.query(query.sql(asOf))));
@@ -65,18 +65,17 @@ export async function tpch(context: BenchContext): Promise<void> {
         ] as const) {
           if (peer === undefined) continue;
           agree(query, ours.rows, peer.rows, product);
-          const ratio = summary(ours.samples).median / summary(peer.samples).median;
+          const ratio = quotient(ours.samples, peer.samples);
           ratios[product].push(ratio);
-          report.add({ ...shape, product, samples: peer.samples, note: `annals takes ${ratio.toFixed(2)} of its time` });
+          report.add({ ...shape, product, samples: peer.samples, note: `annals takes ${ratio.median.toFixed(2)} of its time` });
         }
       }
     }
-    for (const [product, each] of Object.entries(ratios)) {
-      if (each.length === 0) continue;
-      const mean = Math.exp(each.reduce((sum, ratio) => sum + Math.log(ratio), 0) / each.length);
-      const worst = Math.max(...each);
-      console.log(`  geometric mean: annals takes ${mean.toFixed(2)} of ${product}'s time, at worst ${worst.toFixed(2)}`);
+    if (ratios.DuckDB.length > 0) {
+      report.figure('tpch.duckdb', geometricMean(ratios.DuckDB));
+      report.figure('tpch.duckdb-worst', worst(ratios.DuckDB));
     }
+    if (ratios.SQLite.length > 0) report.figure('tpch.sqlite', geometricMean(ratios.SQLite));
   } finally {
     await store.close();
   }
@@ -90,8 +89,7 @@ async function overHttp({ report, directory, port }: BenchContext, sizes: TpchSi
     const table = tpchTables.find(({ name }) => name === 'Lineitem')!;
     const properties = Object.fromEntries(Object.entries(table.columns).map(([name, type]) => [name, { type }]));
     await server.request('/types', JSON.stringify({ name: table.name, properties }));
-    const lines = ReadableStream.from(tpchLines(table, sizes, 'ndjson')) as ReadableStream<Uint8Array>;
-    await server.ingest(table.name, lines, sizes.lines);
+    await server.ingest(table.name, tpchLines(table, sizes, 'ndjson'), sizes.lines);
     const inside: number[] = [];
     const body = JSON.stringify({ sql: tpchQueries[0]!.sql('') });
     const { samples } = await timed(runs, async () => {

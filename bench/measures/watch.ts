@@ -1,6 +1,7 @@
 /** What standing queries cost those who write: latency of a durable commit with none and with a hundred that follow the type. */
 import { fileURLToPath } from 'node:url';
 import type { BenchContext } from '../context.ts';
+import { quotient } from '../report.ts';
 import { mustRun, pinned, serverCore } from '../processes.ts';
 
 const inProcess = fileURLToPath(new URL('../gate-watch.ts', import.meta.url));
@@ -14,6 +15,7 @@ interface Latency {
 }
 
 export async function watch({ report, directory, repeats, seconds }: BenchContext): Promise<void> {
+  const p99: number[][] = [];
   for (const subscriptions of [0, 100]) {
     const found: Latency[] = [];
     for (let repeat = 0; repeat < repeats; repeat++) {
@@ -22,6 +24,7 @@ export async function watch({ report, directory, repeats, seconds }: BenchContex
       const { stdout } = await mustRun(pinned(serverCore, command), { cwd: root });
       found.push(JSON.parse(stdout.trim().split('\n').at(-1)!) as Latency);
     }
+    p99.push(found.map((each) => each.p99));
     const told = found.reduce((sum, each) => sum + each.told, 0);
     for (const [name, of] of [
       ['p50', (each: Latency) => each.p50],
@@ -37,4 +40,5 @@ export async function watch({ report, directory, repeats, seconds }: BenchContex
       });
     }
   }
+  report.figure('watch.p99', quotient(p99[1]!, p99[0]!));
 }

@@ -1,7 +1,7 @@
 /** DuckDB as a peer: a database file, one thread, versions with nanosecond bounds declared as a user would. */
 import { join } from 'node:path';
 import { type DuckDBConnection, DuckDBInstance } from '@duckdb/node-api';
-import { systemFromBase, versions } from '../workload.ts';
+import { versions } from '../workload.ts';
 
 export class DuckDb {
   readonly #connection: DuckDBConnection;
@@ -24,17 +24,17 @@ export class DuckDb {
     await this.#connection.run('CHECKPOINT');
   }
 
-  /** Seconds of the as-of aggregate at version `at`, and its answer. */
-  async asOfAggregate(at: number, quantityBelow: number): Promise<{ seconds: number; groups: AggregateRow[] }> {
-    const instant = systemFromBase + BigInt(at);
-    const began = performance.now();
-    const reader = await this.#connection.runAndReadAll(
-      `SELECT category, SUM(amount), COUNT(*) FROM versions
-       WHERE system_from <= ${instant} AND system_to > ${instant} AND quantity < ${quantityBelow} GROUP BY category`,
-    );
-    const rows = reader.getRows();
-    const seconds = (performance.now() - began) / 1000;
-    return { seconds, groups: rows.map(([category, sum, count]) => [String(category), Number(sum), Number(count)] as const) };
+  /** Milliseconds of each run but the first ones, and the rows of the last. */
+  async timed(sql: string, runs: number, warmUp: number): Promise<{ samples: number[]; rows: (string | number | null)[][] }> {
+    const samples: number[] = [];
+    let rows: (string | number | null)[][] = [];
+    for (let run = 0; run < runs + warmUp; run++) {
+      const began = performance.now();
+      const found = (await this.#connection.runAndReadAll(sql)).getRows();
+      if (run >= warmUp) samples.push(performance.now() - began);
+      rows = found.map((row) => row.map(plainCell));
+    }
+    return { samples, rows };
   }
 
   /** Runs a statement that makes a table. */
@@ -46,7 +46,7 @@ export class DuckDb {
   /** Rows of an answer; 64-bit and decimal values as numbers. */
   async rows(sql: string): Promise<(string | number | null)[][]> {
     const rows = (await this.#connection.runAndReadAll(sql)).getRows();
-    return rows.map((row) => row.map((cell) => (cell === null || typeof cell === 'string' ? cell : Number(cell))));
+    return rows.map((row) => row.map(plainCell));
   }
 
   close(): void {
@@ -54,4 +54,6 @@ export class DuckDb {
   }
 }
 
-export type AggregateRow = readonly [category: string, sum: number, count: number];
+function plainCell(cell: unknown): string | number | null {
+  return cell === null || typeof cell === 'string' ? cell : Number(cell);
+}

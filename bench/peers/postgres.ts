@@ -5,8 +5,19 @@
 import { spawnSync } from 'node:child_process';
 import { chmodSync, existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { clientCore, mustRun, pinned, serverCore, start, stop } from '../processes.ts';
-import { orderColumns } from '../workload.ts';
+import {
+  childrenCpuSeconds,
+  clientCore,
+  confine,
+  cpuSeconds,
+  everyCore,
+  mustRun,
+  pinned,
+  serverCore,
+  start,
+  stop,
+} from '../processes.ts';
+import { orderColumns, versions } from '../workload.ts';
 
 const settings = [
   'synchronous_commit=on',
@@ -23,6 +34,7 @@ export class Postgres {
   readonly #directory: string;
   readonly #port: number;
   readonly #server: ReturnType<typeof start>;
+  #cores = clientCore;
 
   private constructor(bin: string, directory: string, port: number, server: ReturnType<typeof start>, version: string) {
     this.#bin = bin;
@@ -65,11 +77,21 @@ export class Postgres {
     return postgres;
   }
 
-  /** Rows a second of COPY FROM STDIN into a table with a text primary key, on one connection. */
-  async copy(csv: Buffer, rows: number): Promise<number> {
+  /** COPY FROM STDIN into a table with a text primary key, on one connection: rows a second, seconds of CPU. */
+  async copy(csv: Buffer, rows: number): Promise<{ rate: number; serverCpu: number; clientCpu: number }> {
     await this.#psql(`DROP TABLE IF EXISTS orders; CREATE TABLE orders (${columnsSql}); CHECKPOINT`);
-    const { seconds } = await mustRun(this.#client('psql', '-qc', 'COPY orders FROM STDIN (FORMAT csv)'), { input: csv });
-    return rows / seconds;
+    const before = { server: cpuSeconds(this.#server.pid!), client: childrenCpuSeconds() };
+    const file = join(this.#directory, 'orders.csv');
+    writeFileSync(file, csv);
+    // psql reads the file itself: fed through a pipe it would wait for whoever feeds it.
+    const { seconds } = await mustRun(this.#client('psql', '-qc', `\\copy orders FROM '${file}' (FORMAT csv)`));
+    // What a backend took is known once its parent has seen it end.
+    await new Promise((resolve) => setTimeout(resolve, 200));
+    return {
+      rate: rows / seconds,
+      serverCpu: cpuSeconds(this.#server.pid!) - before.server,
+      clientCpu: childrenCpuSeconds() - before.client,
+    };
   }
 
   /** Transactions a second of single-row INSERTs, prepared, each its own commit. */
@@ -81,9 +103,48 @@ export class Postgres {
     return this.#pgbench(insert, clients, seconds, ['-M', 'prepared']);
   }
 
+  /** Milliseconds of each run of a statement but the first, by psql's own clock. */
+  async timed(sql: string, runs: number): Promise<number[]> {
+    const script = `\\timing on\n\\o /dev/null\n${`${sql};\n`.repeat(runs + 1)}`;
+    const { stdout } = await mustRun(this.#client('psql', '-q'), { input: Buffer.from(script) });
+    const found = [...stdout.matchAll(/^Time: ([\d.]+) ms/gm)].map(([, ms]) => Number(ms));
+    if (found.length !== runs + 1) throw new Error(`psql said: ${stdout.slice(0, 500)}`);
+    return found.slice(1);
+  }
+
+  async loadVersions(count: number): Promise<void> {
+    await this.#psql('DROP TABLE IF EXISTS versions');
+    await this.#psql(`CREATE UNLOGGED TABLE versions AS ${versions.postgres(count)}`);
+    await this.#psql('VACUUM ANALYZE versions');
+  }
+
+  /** While `work` runs, server and clients may use every core. */
+  async withEveryCore<T>(work: () => Promise<T>): Promise<T> {
+    this.#cores = everyCore;
+    confine(this.#server.pid!, everyCore);
+    try {
+      return await work();
+    } finally {
+      this.#cores = clientCore;
+      confine(this.#server.pid!, serverCore);
+    }
+  }
+
+  /** Vacuumed and analysed, as it would be soon after a load. */
+  async settle(): Promise<void> {
+    await this.#psql('VACUUM ANALYZE orders');
+  }
+
   /** Reads a second by primary key out of what `copy` loaded. */
   async pointReads(rows: number, clients: number, seconds: number, mode: 'simple' | 'prepared'): Promise<number> {
     const select = `\\set n random(0, ${rows - 1})\nSELECT * FROM orders WHERE id = 'order-' || lpad(:n::text, 10, '0');`;
+    return this.#pgbench(select, clients, seconds, ['-M', mode]);
+  }
+
+  /** Reads a second of `width` rows whose keys follow each other. */
+  async rangeReads(rows: number, width: number, clients: number, seconds: number, mode: 'simple' | 'prepared'): Promise<number> {
+    const key = (number: string): string => `'order-' || lpad((${number})::text, 10, '0')`;
+    const select = `\\set n random(0, ${rows - width})\nSELECT * FROM orders WHERE id >= ${key(':n')} AND id < ${key(`:n + ${width}`)};`;
     return this.#pgbench(select, clients, seconds, ['-M', mode]);
   }
 
@@ -107,7 +168,7 @@ export class Postgres {
   }
 
   #client(program: string, ...options: string[]): string[] {
-    return pinned(clientCore, [
+    return pinned(this.#cores, [
       join(this.#bin, program),
       '-h',
       '127.0.0.1',

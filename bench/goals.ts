@@ -1,0 +1,91 @@
+/**
+ * What a run is held against: every figure that has a goal, and every ratio that `--check` watches. A ratio compares two
+ * things of the same run, so that it says the same on a faster machine; what has another unit is shown, and never checked.
+ */
+
+export interface Aim {
+  /** What was compared, so that the figure can be read without its measure. */
+  readonly text: string;
+  /** 'x' is a ratio. */
+  readonly unit: 'x' | '/s' | 'rows/s' | 'MB/s' | 's' | 'ms' | 'GB' | 'MB' | 'B';
+  readonly better: 'larger' | 'smaller';
+  /** What was promised of a full run; null where nothing was. */
+  readonly wanted: number | null;
+  /** Of what is accepted, how much worse a full run may be; a quarter unless said otherwise. */
+  readonly tolerance?: number;
+}
+
+const times = (text: string, wanted: number | null = null): Aim => ({ text, unit: 'x', better: 'larger', wanted });
+const share = (text: string, wanted: number | null = null): Aim => ({ text, unit: 'x', better: 'smaller', wanted });
+/** Of samples that are few, or times so short that a machine's mood shows in them. */
+const rough = (aim: Aim): Aim => ({ ...aim, tolerance: 0.6 });
+
+/** The part of a key before the dot is the measure that finds it. */
+export const aims = {
+  'bulk-ingest.copy': times('bulk ingest over HTTP / COPY with a primary key, each on one core', 1.5),
+  'bulk-ingest.copy-both-cores': times('bulk ingest over HTTP / COPY with a primary key, both cores open to all', 1.5),
+  'commits.gate-1': rough(times('commits through the gate / prepared INSERT, 1 client')),
+  'commits.gate-16': times('commits through the gate / prepared INSERT, 16 clients', 1.5),
+  'commits.gate-64': times('commits through the gate / prepared INSERT, 64 clients', 1.5),
+  'commits.http-1': rough(times('commits over HTTP / prepared INSERT, 1 client')),
+  'commits.http-16': times('commits over HTTP / prepared INSERT, 16 clients', 0.6),
+  'commits.http-64': times('commits over HTTP / prepared INSERT, 64 clients', 0.6),
+  'point-read.rate': { text: 'point reads over HTTP, one core', unit: '/s', better: 'larger', wanted: 12_000 },
+  'point-read.postgres': times('point reads over HTTP / PostgreSQL, simple protocol'),
+  'point-read.range-rate': { text: 'reads of 100 rows by key over HTTP, one core', unit: '/s', better: 'larger', wanted: 12_000 },
+  'point-read.range-postgres': times('reads of 100 rows by key over HTTP / PostgreSQL, simple protocol'),
+  'as-of-aggregate.duckdb-small': times('as-of filter, group, sum: DuckDB’s time / ours, small', 2),
+  'as-of-aggregate.duckdb': times('as-of filter, group, sum: DuckDB’s time / ours', 2),
+  'as-of-aggregate.postgres': times('as-of filter, group, sum: PostgreSQL’s time / ours', 10),
+  'aggregates.duckdb': share('other aggregates: our time / DuckDB’s, geometric mean', 1.3),
+  'aggregates.worst': share('other aggregates: our time / DuckDB’s, the worst of them'),
+  'as-of-head.share': share('AS OF SYSTEM TIME at the head / AS OF CURRENT', 1.2),
+  'history.scan-rounds': rough(share('aggregate as of current, 100 superseded versions a row / none, in rounds', 1.2)),
+  'history.scan-random': rough(share('aggregate as of current, 100 superseded versions a row / none, in random order', 1.2)),
+  'history.read-rounds': rough(share('point read as of current, 100 superseded versions a row / none, in rounds', 1.2)),
+  'history.read-random': rough(share('point read as of current, 100 superseded versions a row / none, in random order', 1.2)),
+  'start.saved': { text: 'process start to /health ok, from a checkpoint', unit: 's', better: 'smaller', wanted: 2 },
+  'start.share': rough(share('start from a checkpoint / start from the log alone')),
+  'replay-verify.replay-rate': {
+    text: '`annals replay`, every core, without process start',
+    unit: 'rows/s',
+    better: 'larger',
+    wanted: 2e6,
+  },
+  'replay-verify.verify-rate': {
+    text: '`annals verify`, every core, without process start',
+    unit: 'MB/s',
+    better: 'larger',
+    wanted: 500,
+  },
+  'replay-verify.replay-sha': times('`annals replay`, bytes of log / SHA-256 over 64 KiB blocks'),
+  'replay-verify.verify-sha': times('`annals verify`, bytes of log / SHA-256 over 64 KiB blocks'),
+  'memory.resident': { text: 'RSS with all 5 columns in memory', unit: 'GB', better: 'smaller', wanted: 1 },
+  'memory.share': share('RSS with all 5 columns in memory / the same rows as NDJSON'),
+  'memory.index': { text: 'primary-key index, a key', unit: 'B', better: 'smaller', wanted: 20 },
+  'memory.budget-resident': {
+    text: 'RSS after scans, SERVICE_MEMORY_BUDGET_MB=256',
+    unit: 'MB',
+    better: 'smaller',
+    wanted: null,
+  },
+  'memory.budget-scan': rough(share('scan under SERVICE_MEMORY_BUDGET_MB=256 / without a limit')),
+  'health-under-load.p99': { text: '/health p99 under four scans and an ingest', unit: 'ms', better: 'smaller', wanted: 10 },
+  'tpch.duckdb': share('questions in the manner of TPC-H: our time / DuckDB’s, geometric mean'),
+  'tpch.duckdb-worst': share('questions in the manner of TPC-H: our time / DuckDB’s, the worst of them'),
+  'tpch.sqlite': share('questions in the manner of TPC-H: our time / SQLite’s, geometric mean'),
+  'export.csv': times('export of CSV over HTTP / DuckDB’s COPY to a file'),
+  'branch-fork.flat': rough(share('forking a branch, largest store / smallest')),
+  'watch.p99': rough(share('commit p99 of 8 writers with 100 standing queries / with none')),
+} as const satisfies Readonly<Record<string, Aim>>;
+
+export type AimName = keyof typeof aims;
+
+export const aimNames = Object.keys(aims) as AimName[];
+
+export const measureOf = (name: string): string => name.slice(0, name.indexOf('.'));
+
+export function isMet({ better, wanted }: Aim, found: number): boolean | null {
+  if (wanted === null) return null;
+  return better === 'larger' ? found >= wanted : found <= wanted;
+}

@@ -1,0 +1,95 @@
+/** How long `/health` takes while four scans of the large store and an ingest keep the server's core busy. */
+import { once } from 'node:events';
+import { fileURLToPath } from 'node:url';
+import { AnnalsServer } from '../annals-server.ts';
+import type { BenchContext } from '../context.ts';
+import { clientCore, pinned, start } from '../processes.ts';
+import { summary } from '../report.ts';
+import { orderJson, orders } from '../workload.ts';
+
+const poller = fileURLToPath(new URL('../health-poller.ts', import.meta.url));
+const root = fileURLToPath(new URL('../..', import.meta.url));
+const everyMs = 5;
+const scans = 4;
+
+interface Polled {
+  readonly polls: number;
+  readonly failed: number;
+  readonly p50: number;
+  readonly p99: number;
+  readonly max: number;
+  readonly lateMs: number;
+}
+
+export async function healthUnderLoad({ report, datasets, largeRows, rows, repeats, port }: BenchContext): Promise<void> {
+  const set = datasets.copy(await datasets.versions(largeRows), 'health', { derived: true });
+  const json = orders(0, rows, orderJson);
+  const sql = `SELECT category, SUM(amount) AS total, COUNT(*) AS n FROM Version AS OF SYSTEM TIME '${set.instant}' WHERE quantity < 25 GROUP BY category`;
+  const server = await AnnalsServer.start(set.parent, set.name, port());
+  const found: Polled[] = [];
+  let scanned = 0;
+  let ingestSeconds = 0;
+  try {
+    await server.registerOrders();
+    await server.query(sql);
+    for (let repeat = 0; repeat < repeats; repeat++) {
+      let ingesting = true;
+      const polling = await startPoller(server.port);
+      const scanning = Array.from({ length: scans }, async () => {
+        while (ingesting) {
+          await server.query(sql);
+          scanned++;
+        }
+      });
+      const began = performance.now();
+      // The same keys each time: later loads supersede earlier ones.
+      await server.ingest('Purchase', json, rows).finally(() => (ingesting = false));
+      ingestSeconds += (performance.now() - began) / 1000;
+      await Promise.all(scanning);
+      found.push(await polling.stop());
+    }
+  } finally {
+    await server.stop();
+  }
+  const failed = found.reduce((sum, each) => sum + each.failed, 0);
+  if (failed > 0) throw new Error(`${failed} times /health was not 200`);
+  const polls = found.reduce((sum, each) => sum + each.polls, 0);
+  const measure = `/health under ${scans} scans of ${largeRows.toLocaleString('en')} rows and an ingest of ${rows.toLocaleString('en')}`;
+  const late = Math.max(...found.map(({ lateMs }) => lateMs)).toFixed(1);
+  const note = `${polls} questions in ${ingestSeconds.toFixed(0)} s, ${scanned} scans done; the client itself was late by ${late} ms (p99)`;
+  for (const quantity of ['p50', 'p99', 'max'] as const) {
+    const samples = found.map((each) => each[quantity]);
+    report.add({
+      measure,
+      unit: 'ms',
+      better: 'smaller',
+      product: `annals, ${quantity}`,
+      samples,
+      note: quantity === 'p50' ? note : '',
+    });
+  }
+  report.figure('health-under-load.p99', summary(found.map(({ p99 }) => p99)));
+}
+
+async function startPoller(port: number): Promise<{ stop: () => Promise<Polled> }> {
+  const command = [process.execPath, '--import', 'tsx', poller, String(port), String(everyMs)];
+  const child = start(pinned(clientCore, command), { cwd: root });
+  let said = '';
+  let wrong = '';
+  child.stdout!.on('data', (bytes: Buffer) => (said += bytes.toString()));
+  child.stderr!.on('data', (bytes: Buffer) => (wrong += bytes.toString()));
+  const closed = once(child, 'close');
+  while (!said.includes('asking')) {
+    if (child.exitCode !== null) throw new Error(`the poller did not start: ${wrong}`);
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  }
+  return {
+    stop: async () => {
+      child.kill('SIGTERM');
+      await closed;
+      const line = said.trim().split('\n').at(-1)!;
+      if (!line.startsWith('{')) throw new Error(`the poller said: ${said} ${wrong}`);
+      return JSON.parse(line) as Polled;
+    },
+  };
+}
