@@ -14,6 +14,7 @@ import { openKeyring } from './log/keys.ts';
 import { LocalLog } from './log/log.ts';
 import { masterKeys } from './master-keys.ts';
 import { Planner } from './planner/planner.ts';
+import { TurnQueue } from './planner/turn-queue.ts';
 import { type LookupFiles, LookupTables } from './planner/standing/lookup-tables.ts';
 import { MaterializedViews } from './planner/standing/materialized-views.ts';
 import { StandingQueries } from './planner/standing/watch.ts';
@@ -37,7 +38,7 @@ export interface ServiceParts {
   readonly sealIdleMs?: number;
   /** Where lookup tables are read from; absent: registering one is refused. */
   readonly lookupFiles?: LookupFiles;
-  /** Yields to other work; `setImmediate` unless a simulation schedules. */
+  /** Yields to other work; one queue for all unless a simulation schedules. */
   readonly yieldTurn?: () => Promise<void>;
 }
 
@@ -57,6 +58,8 @@ export class Service {
   readonly projections: Projections;
   readonly gate: Gate;
   readonly planner: Planner;
+  /** What doors wait with while they work for long. */
+  readonly yieldTurn: () => Promise<void>;
   readonly watch: StandingQueries;
   readonly lookups: LookupTables;
   readonly views: MaterializedViews;
@@ -87,7 +90,9 @@ export class Service {
       digestKey: opened.digestKey,
       warn: parts.say,
     });
-    const yieldTurn = parts.yieldTurn ?? (() => new Promise<void>((resolve) => setImmediate(resolve)));
+    const turns = new TurnQueue();
+    const yieldTurn = parts.yieldTurn ?? (() => turns.next());
+    this.yieldTurn = yieldTurn;
     // What stands asks the planner, and the planner's statements ask what stands.
     const planner = { query: (...asked: Parameters<Planner['query']>) => this.planner.query(...asked) };
     this.lookups = new LookupTables({ files: parts.lookupFiles ?? null, clock });

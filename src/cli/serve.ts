@@ -74,6 +74,7 @@ export async function openHttpDoor(
 ): Promise<HttpDoor> {
   const { SERVICE_TLS_CERT: cert, SERVICE_TLS_KEY: key } = settings;
   const door = await createHttpDoor({
+    yieldTurn: service.yieldTurn,
     settings,
     gate: service.gate,
     planner: service.planner,

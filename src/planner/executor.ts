@@ -28,7 +28,7 @@ import { WorkingOperator } from './operators/working.ts';
 import type { Facets, OutputBatch } from './planner-contract.ts';
 
 export interface Scheduler {
-  /** Resolves once other work had its turn (setImmediate in production). */
+  /** Resolves once other work had its turn (`turn-queue.ts` in production). */
   yield(): Promise<void>;
 }
 

@@ -28,6 +28,7 @@ import { simplifyExpressions } from './passes/simplify-expressions.ts';
 import { at } from './places.ts';
 import type { ServedView } from './standing/materialized-views.ts';
 import { byText, PlanCache } from './plan-cache.ts';
+import { TurnQueue } from './turn-queue.ts';
 import type { Answer, OutputBatch, PlannerContract, ProvenanceEntry, QuestionRequest } from './planner-contract.ts';
 import type { Literal, Place, Query, QueryBody, Slot, Source, Statement } from './statement.ts';
 
@@ -55,7 +56,7 @@ export interface PlannerOptions {
   /** Version of this program, as recipes of exhibits name it. */
   readonly version?: string;
   readonly limits?: Partial<PlannerLimits>;
-  /** Gives other work a turn; `setImmediate` unless a simulation schedules. */
+  /** Gives other work a turn; a queue of its own unless whoever opens the store has one for all. */
   readonly yieldTurn?: () => Promise<void>;
   /** Standing queries and what else outlives its statement; without it these statements are refused. */
   readonly standing?: Standing;
@@ -112,7 +113,8 @@ export class Planner implements PlannerContract {
     this.#limits = { ...defaultLimits, ...options.limits };
     this.#passes = options.passes ?? passes;
     this.#plans = new PlanCache({ plansMax: 1_024, pinned: new Set(options.pinnedBranches) });
-    this.#scheduler = { yield: options.yieldTurn ?? (() => new Promise((resolve) => setImmediate(resolve))) };
+    const turns = new TurnQueue();
+    this.#scheduler = { yield: options.yieldTurn ?? (() => turns.next()) };
   }
 
   async query(invocation: Invocation, request: QuestionRequest): Promise<Answer> {

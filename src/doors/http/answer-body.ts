@@ -107,7 +107,7 @@ export class AnswerBody {
         if (ended) return true;
         if (this.#ahead > aheadBytes) await this.#caughtUp(over.signal);
         if (clock.monotonicMs() - sliceStart > sliceMs) {
-          await new Promise((resolve) => setImmediate(resolve));
+          await this.#context.yieldTurn();
           sliceStart = clock.monotonicMs();
         }
         if (this.gone) return false;

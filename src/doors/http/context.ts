@@ -55,6 +55,8 @@ export interface HttpDoorOptions {
   readonly clock: Clock;
   readonly ids: Ids;
   readonly random: Random;
+  /** Lets others have their turn. */
+  readonly yieldTurn: () => Promise<void>;
   readonly log: (line: LogLine) => void;
   /** PEM texts; TLS 1.2 or later is served when given. */
   readonly tls?: { readonly cert: string; readonly key: string } | null;

@@ -55,7 +55,7 @@ function* pieces(count: number): Generator<Uint8Array> {
 function sending(count: number): { clock: SteppedClock; reader: Reader; sent: Promise<boolean> } {
   const clock = new SteppedClock();
   const reader = new Reader();
-  const context = { clock, log: () => undefined } as unknown as HttpContext;
+  const context = { clock, log: () => undefined, yieldTurn: turn } as unknown as HttpContext;
   const body = new AnswerBody(context, { id: 'request', route: '/query' }, reader as unknown as ServerResponse);
   return { clock, reader, sent: body.send(pieces(count)) };
 }

@@ -119,6 +119,7 @@ export class DoorWorld {
       ids: new Ids(clock, systemRandom),
       random: systemRandom,
       log: (line) => this.lines.push(line),
+      yieldTurn: () => new Promise((resolve) => setImmediate(resolve)),
       ...options,
     });
     await this.door.start();

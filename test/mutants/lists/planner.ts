@@ -265,4 +265,18 @@ export const mutants: readonly Mutant[] = [
     replace: 'let index = [...known[bound.as].values()][0];',
     killedBy: byAnswers,
   },
+  {
+    name: 'the youngest that waits goes on first',
+    file: 'src/planner/turn-queue.ts',
+    find: 'const resolve = this.#waiting[this.#first++]!;',
+    replace: 'const resolve = this.#waiting.pop()!;',
+    killedBy: ['test/planner/turn-queue.test.ts'],
+  },
+  {
+    name: 'those who have gone on pile up until some are lost',
+    file: 'src/planner/turn-queue.ts',
+    find: 'this.#waiting = this.#waiting.slice(this.#first);',
+    replace: 'this.#waiting = [];',
+    killedBy: ['test/planner/turn-queue.test.ts'],
+  },
 ];

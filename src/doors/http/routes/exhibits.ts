@@ -82,7 +82,7 @@ const named = z.object({ id: z.string() });
 
 export function registerExhibits(app: App, context: HttpContext): void {
   const engine = context.system.version;
-  const parts = { planner: context.planner, engine, yieldTurn: () => new Promise<void>((resolve) => setImmediate(resolve)) };
+  const parts = { planner: context.planner, engine, yieldTurn: context.yieldTurn };
 
   app.route({
     method: 'POST',

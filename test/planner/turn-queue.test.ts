@@ -1,0 +1,38 @@
+/** Who waits goes on one after the other, one in each round of the event loop. */
+import { expect, test } from 'vitest';
+import { TurnQueue } from '../../src/planner/turn-queue.ts';
+
+class Rounds {
+  #tasks: (() => void)[] = [];
+  readonly defer = (task: () => void): void => void this.#tasks.push(task);
+
+  async pass(): Promise<void> {
+    for (const task of this.#tasks.splice(0)) task();
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+}
+
+test('one goes on in each round, the longest-waiting first, whoever asks again meanwhile', async () => {
+  const rounds = new Rounds();
+  const queue = new TurnQueue(rounds.defer);
+  const went: string[] = [];
+  const work = async (name: string, slices: number): Promise<void> => {
+    for (let slice = 0; slice < slices; slice++) {
+      await queue.next();
+      went.push(name);
+    }
+  };
+  const all = [work('a', 3), work('b', 200), work('c', 1)];
+  await rounds.pass();
+  expect(went).toEqual(['a']);
+  all.push(work('d', 1));
+  for (let round = 0; round < 5; round++) await rounds.pass();
+  expect(went).toEqual(['a', 'b', 'c', 'a', 'd', 'b']);
+  for (let round = 0; round < 199; round++) await rounds.pass();
+  await Promise.all(all);
+  expect(went.length).toBe(205);
+  // An empty queue starts again.
+  all.push(work('e', 1));
+  await rounds.pass();
+  expect(went.at(-1)).toBe('e');
+});
