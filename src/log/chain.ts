@@ -15,6 +15,18 @@ export interface ChainOptions {
   readonly rows: boolean;
   /** Keeps the tree's nodes. */
   readonly nodes?: NodeSink;
+  /** Where to begin, in place of the first leaf. */
+  readonly start?: ChainStart;
+}
+
+/** A place within a log that is known to be in order up to there. */
+export interface ChainStart {
+  readonly tree: Frontier;
+  readonly position: number;
+  readonly lastInstant: bigint;
+  readonly previousHash: Uint8Array;
+  readonly sealed: number;
+  readonly seals: number;
 }
 
 /**
@@ -33,7 +45,14 @@ export class Chain {
 
   constructor(options: ChainOptions) {
     this.#options = options;
-    this.tree = new Frontier(0, [], options.nodes ?? null);
+    const { start } = options;
+    this.tree = start?.tree ?? new Frontier(0, [], options.nodes ?? null);
+    if (!start) return;
+    this.#position = start.position;
+    this.#lastInstant = start.lastInstant;
+    this.#previousHash = start.previousHash;
+    this.#sealed = start.sealed;
+    this.#seals = start.seals;
   }
 
   /** Entries so far: the number of the next leaf. */

@@ -1,4 +1,5 @@
 /** Where frames begin: about one note for every 64 KiB of log, so that one entry is found without reading the file before it. */
+import type { ByteReader, ByteWriter } from './byte-stream.ts';
 
 export interface FramePlace {
   readonly file: number;
@@ -9,35 +10,69 @@ export interface FramePlace {
 }
 
 const STEP_BYTES = 64 << 10;
+const FIELDS = 4;
 
 export class FrameIndex {
-  readonly #places: FramePlace[] = [];
+  /** File, offset, first leaf and first position of one place after the other. */
+  #places = new Float64Array(64 * FIELDS);
+  #count = 0;
+
+  static restore(source: ByteReader): FrameIndex {
+    const index = new FrameIndex();
+    const bytes = source.raw(source.count(FIELDS * Float64Array.BYTES_PER_ELEMENT) * FIELDS * Float64Array.BYTES_PER_ELEMENT);
+    // A copy, for where it lies need not be aligned.
+    index.#places = new Float64Array(Uint8Array.from(bytes).buffer);
+    index.#count = index.#places.length / FIELDS;
+    return index;
+  }
+
+  /** The first `count` notes. */
+  save(count: number, target: ByteWriter): void {
+    target.u32(count);
+    target.raw(new Uint8Array(this.#places.buffer, 0, count * FIELDS * Float64Array.BYTES_PER_ELEMENT));
+  }
+
+  get count(): number {
+    return this.#count;
+  }
 
   /** Frames in the order in which they lie in the log. */
-  note(place: FramePlace): void {
-    const last = this.#places[this.#places.length - 1];
-    if (last && last.file === place.file && place.offset - last.offset < STEP_BYTES) return;
-    this.#places.push(place);
+  note({ file, offset, firstLeaf, firstPosition }: FramePlace): void {
+    const last = (this.#count - 1) * FIELDS;
+    if (last >= 0 && this.#places[last] === file && offset - this.#places[last + 1]! < STEP_BYTES) return;
+    const at = this.#count * FIELDS;
+    if (at === this.#places.length) {
+      const grown = new Float64Array(Math.max(64 * FIELDS, at * 2));
+      grown.set(this.#places);
+      this.#places = grown;
+    }
+    this.#places[at] = file;
+    this.#places[at + 1] = offset;
+    this.#places[at + 2] = firstLeaf;
+    this.#places[at + 3] = firstPosition;
+    this.#count++;
   }
 
   /** The nearest known frame that does not begin after this leaf; undefined in an empty log. */
   before(leaf: number): FramePlace | undefined {
-    return this.#last((place) => place.firstLeaf <= leaf);
+    return this.#last(2, leaf);
   }
 
   beforePosition(position: number): FramePlace | undefined {
-    return this.#last((place) => place.firstPosition <= position);
+    return this.#last(3, position);
   }
 
-  /** The last place that `holds`, which is true of a prefix of them. */
-  #last(holds: (place: FramePlace) => boolean): FramePlace | undefined {
+  /** The last place whose `field`, which never falls, is not above a bound. */
+  #last(field: 2 | 3, bound: number): FramePlace | undefined {
     let low = -1;
-    let high = this.#places.length;
+    let high = this.#count;
     while (high - low > 1) {
       const middle = (low + high) >> 1;
-      if (holds(this.#places[middle]!)) low = middle;
+      if (this.#places[middle * FIELDS + field]! <= bound) low = middle;
       else high = middle;
     }
-    return this.#places[low];
+    if (low < 0) return undefined;
+    const [file, offset, firstLeaf, firstPosition] = this.#places.subarray(low * FIELDS, (low + 1) * FIELDS);
+    return { file: file!, offset: offset!, firstLeaf: firstLeaf!, firstPosition: firstPosition! };
   }
 }

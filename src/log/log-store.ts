@@ -7,6 +7,7 @@ import type { CommittedEntry, EntryDraft } from './entry.ts';
 import type { LeafFacts } from './entry-codec.ts';
 import type { EntryPlace } from './log-reader.ts';
 import type { TreeHead } from './merkle-tree.ts';
+import type { SavedLog } from './saved-log.ts';
 
 /** Where the next append will land, and at which nanosecond: position p has time `time + (p - position)`. */
 export interface NextPlace {
@@ -116,6 +117,10 @@ export interface LogStore {
   readonly proofs: LogProofs;
   /** Appends and fsyncs a signed head if anything was written since the last one. */
   seal(): Promise<void>;
+  /** What a later open is resumed from: all that was placed by now. Of no use before that is `durable`. */
+  saved(): SavedLog;
+  /** Resolves when the first `leaves` are fsynced, which it asks for. Rejects with REL_UNAVAILABLE when the log failed first. */
+  durable(leaves: number): Promise<void>;
   /** Drains, seals, closes. No append succeeds afterwards. */
   close(): Promise<void>;
 }

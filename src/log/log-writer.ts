@@ -15,6 +15,7 @@ import type { FrameIndex } from './frame-index.ts';
 import { encodeFileHeader, encodeFrame, FILE_HEADER_BYTES, frameBytes, writeFully } from './log-file.ts';
 import { type LogFileRecord, logFileName, type Manifest, writeManifest } from './manifest.ts';
 import type { Frontier } from './merkle-tree.ts';
+import type { FrameSpan } from './saved-log.ts';
 import { hexOf } from './sha256.ts';
 
 export interface WriterLimits {
@@ -38,6 +39,8 @@ export interface LogEnd {
   readonly position: number;
   /** Knows the frames so far; the writer adds its own. */
   readonly frames: FrameIndex;
+  /** Null in a log without a frame. */
+  readonly lastFrame: FrameSpan | null;
 }
 
 export class LogWriter {
@@ -55,6 +58,7 @@ export class LogWriter {
   #sealedBytes: number;
   #abandoned = false;
   readonly #frames: FrameIndex;
+  #lastFrame: FrameSpan | null;
 
   constructor(disk: Disk, directory: string, end: LogEnd, limits: WriterLimits) {
     this.#disk = disk;
@@ -67,6 +71,7 @@ export class LogWriter {
     this.#tree = end.tree;
     this.#position = end.position;
     this.#frames = end.frames;
+    this.#lastFrame = end.lastFrame;
     this.#durableLeaves = end.tree.size;
     this.#sealedBytes = end.manifest.files.reduce((sum, file) => sum + (file.state === 'sealed' ? file.length : 0), 0);
   }
@@ -86,6 +91,11 @@ export class LogWriter {
 
   get frames(): FrameIndex {
     return this.#frames;
+  }
+
+  /** Of the frames written; null before the first. */
+  get lastFrame(): FrameSpan | null {
+    return this.#lastFrame;
   }
 
   /** Leaves written, fsynced or not. */
@@ -108,6 +118,7 @@ export class LogWriter {
     this.#frames.note({ file: place.file, offset: this.#offset, firstLeaf: this.leaves, firstPosition: this.#position });
     this.#allocated = Math.max(this.#allocated, this.#offset + frame.length);
     this.#offset += size;
+    this.#lastFrame = { file: place.file, offset: place.offset, end: this.#offset };
     this.#tree = tree;
     const last = entries[entries.length - 1]!.entry;
     this.#position = last.position + last.positions;

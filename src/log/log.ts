@@ -40,7 +40,9 @@ import type {
 import { defaultWriterLimits, LogWriter, type WriterLimits } from './log-writer.ts';
 import type { Frontier, TreeHead } from './merkle-tree.ts';
 import { checkpointPath, type Recovered, recover } from './recovery.ts';
+import { type ResumeOptions, type SavedLog, savedLog } from './saved-log.ts';
 import { FOREVER } from './timestamp.ts';
+import type { TreeStore } from './tree-store.ts';
 
 export interface LocalLogOptions {
   readonly disk: Disk;
@@ -56,7 +58,9 @@ export interface LocalLogOptions {
   /** A seal follows so long after the last write; 0: only on close. */
   readonly sealIdleMs: number;
   readonly limits?: Partial<WriterLimits>;
-  /** Gets every entry that is there, in order, before `open` returns. */
+  /** What an earlier process saved: only what follows is read and replayed. */
+  readonly resume?: ResumeOptions;
+  /** Gets every entry that is there, in order, before `open` returns; with `resume` those that the saved state does not stand for. */
   readonly replay: (entry: CommittedEntry, leafHash: Uint8Array) => void;
   /** Gets entries that the log writes by itself (`seal`), in the turn in which they are placed. */
   readonly onEntry?: (entry: CommittedEntry) => void;
@@ -82,6 +86,7 @@ export class LocalLog implements LogStore {
   readonly #commits: GroupCommit;
   readonly #sealer: EntrySealer;
   readonly #tree: Frontier;
+  readonly #nodes: TreeStore;
   readonly #logId: string;
   readonly #recovery: LogStatus['recovery'];
   readonly proofs: LogProofs;
@@ -98,6 +103,9 @@ export class LocalLog implements LogStore {
   #handedOut: bigint;
   #promised: NextPlace | null = null;
   #sealedLeaves: number;
+  /** The same before the last seal: that one may not be written yet. */
+  #sealedBefore: number;
+  #seals: number;
   /** Newest head in the checkpoint file. */
   #stored: SignedHead;
   #lastWriteMs = 0;
@@ -122,12 +130,14 @@ export class LocalLog implements LogStore {
     this.#writer = new LogWriter(options.disk, logDirectory, end, { ...defaultWriterLimits, ...options.limits });
     this.#sealer = new EntrySealer(options.keyring, options.random);
     this.#tree = chain.tree;
+    this.#nodes = nodes;
     this.#logId = end.manifest.logId;
     this.#recovery = report;
     this.#previousHash = chain.previousHash;
     this.#position = this.#visiblePosition = chain.position;
     this.#lastInstant = this.#visibleInstant = this.#handedOut = chain.lastInstant ?? 0n;
-    this.#sealedLeaves = chain.sealed;
+    this.#sealedLeaves = this.#sealedBefore = chain.sealed;
+    this.#seals = chain.seals;
     this.#stored = this.#signed(this.head());
     this.proofs = new LocalProofs({
       nodes,
@@ -205,6 +215,21 @@ export class LocalLog implements LogStore {
     const done = this.#sealing;
     this.#sealing = done.catch(() => undefined);
     await done;
+  }
+
+  saved(): SavedLog {
+    const { leaves: written, lastFrame, files, frames } = this.#writer;
+    assert(lastFrame, 'an open log has a first entry');
+    const sealWritten = this.#sealedLeaves <= written;
+    const sealed = sealWritten ? this.#sealedLeaves : this.#sealedBefore;
+    const seals = sealWritten ? this.#seals : this.#seals - 1;
+    const state = { logId: this.#logId, leaves: this.#tree.size, written, lastFrame, sealed, seals };
+    return savedLog(state, files, frames, this.#nodes);
+  }
+
+  async durable(leaves: number): Promise<void> {
+    assert(leaves <= this.#tree.size, 'what was placed can become durable');
+    if (this.#writer.durableLeaves < leaves) await this.seal();
   }
 
   async close(): Promise<void> {
@@ -330,7 +355,9 @@ export class LocalLog implements LogStore {
     });
     // The checkpoint beside the log covers the seal as well, so that no durable entry can be missed.
     const covering = this.#signed(this.head());
+    this.#sealedBefore = this.#sealedLeaves;
     this.#sealedLeaves = this.#tree.size;
+    this.#seals++;
     await acknowledged;
     await this.#store(covering);
   }

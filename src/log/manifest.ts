@@ -57,16 +57,29 @@ export async function writeManifest(disk: Disk, logDirectory: string, manifest: 
 }
 
 export function formatManifest({ logId, files }: Manifest): string {
-  const head = `annals-log 1 ${logId}`;
+  const head = headOf(logId);
   let link = sha256Hex(head);
   let text = `${head}\n`;
   for (const file of files) {
-    const end = file.state === 'sealed' ? `${file.length} ${file.leaves} ${file.root}` : '- - -';
-    const line = `${file.number} ${file.state} ${file.firstLeaf} ${file.firstPosition} ${end}`;
+    const line = lineOf(file);
     link = sha256Hex(`${link} ${line}`);
     text += `${line} ${link}\n`;
   }
   return text;
+}
+
+/** The link over all files numbered below `number`: never changes once they are sealed. */
+export function linkBefore({ logId, files }: Manifest, number: number): string {
+  return files.slice(0, number).reduce((link, file) => sha256Hex(`${link} ${lineOf(file)}`), sha256Hex(headOf(logId)));
+}
+
+function headOf(logId: string): string {
+  return `annals-log 1 ${logId}`;
+}
+
+function lineOf(file: LogFileRecord): string {
+  const end = file.state === 'sealed' ? `${file.length} ${file.leaves} ${file.root}` : '- - -';
+  return `${file.number} ${file.state} ${file.firstLeaf} ${file.firstPosition} ${end}`;
 }
 
 const linePattern = /^(\d+) (?:(open) (\d+) (\d+) - - -|(sealed) (\d+) (\d+) (\d+) (\d+) ([0-9a-f]{64})) [0-9a-f]{64}$/;

@@ -3,6 +3,10 @@
  * vanish in a later power cut), every entry is followed down the chain, the tail is judged, and only then is anything
  * changed. A crash anywhere inside leaves a state that opens the same way; a second recovery changes nothing.
  *
+ * With a saved state only what follows it is read. What is refused of it is refused before an entry is replayed, and then the
+ * log is opened as without: damage behind the place that it knows gets the same verdict either way, damage before it is for
+ * `verify` to find.
+ *
  * Cut: bytes after the last whole frame of the last file which no later frame and no signed checkpoint claims as
  * durable; a log file that the manifest does not list yet and that holds no frame. Anything else that does not read
  * back halts the open with file, offset and leaf.
@@ -30,6 +34,7 @@ import type { LogStatus } from './log-store.ts';
 import type { TreeHead } from './merkle-tree.ts';
 import { createLogFile, type LogEnd } from './log-writer.ts';
 import { type LogFileRecord, logFileName, type Manifest, readManifest, writeManifest } from './manifest.ts';
+import { type FrameSpan, type ResumeOptions, type Start, startFrom } from './saved-log.ts';
 import { equalBytes, hexOf } from './sha256.ts';
 import { TreeStore } from './tree-store.ts';
 
@@ -41,6 +46,7 @@ export interface RecoveryOptions {
   readonly logDirectory: string;
   readonly keyring: Keyring;
   readonly origin: string;
+  readonly resume?: ResumeOptions;
   readonly replay: (entry: CommittedEntry, leafHash: Uint8Array) => void;
 }
 
@@ -69,20 +75,48 @@ export async function recover(options: RecoveryOptions): Promise<Recovered> {
   await disk.syncDirectory(logDirectory);
   const manifest = (await readManifest(disk, logDirectory)) ?? (await begin(options));
   const unlisted = await findUnlisted(options, manifest);
-  const recovery = new Recovery(options, await readCheckpoint(options), unlisted?.firstLeaf ?? null);
-  const recovered = await recovery.run(manifest);
+  const known = { manifest, checkpoint: await readCheckpoint(options), nextFileLeaf: unlisted?.firstLeaf ?? null };
+  const recovered = (await resume(options, known)) ?? (await new Recovery(options, known, null).run());
   if (unlisted) await drop(disk, logDirectory, unlisted.name);
   return recovered;
 }
 
+interface Known {
+  readonly manifest: Manifest;
+  readonly checkpoint: TreeHead | null;
+  /** Leaves before a file that was begun and not listed: the open file was fsynced before that. */
+  readonly nextFileLeaf: number | null;
+}
+
+/** Null without a saved state, and where it was refused. */
+async function resume(options: RecoveryOptions, known: Known): Promise<Recovered | null> {
+  const saved = options.resume;
+  if (!saved) return null;
+  let replaying = false;
+  const replay: RecoveryOptions['replay'] = (entry, leafHash) => {
+    replaying = true;
+    options.replay(entry, leafHash);
+  };
+  try {
+    const start = await startFrom(saved, { ...options, ...known });
+    return await new Recovery({ ...options, replay }, known, start).run();
+  } catch (cause) {
+    if (replaying || !(cause instanceof ServiceError)) throw cause;
+    saved.refused(cause.message);
+    return null;
+  }
+}
+
 class Recovery {
   readonly #options: RecoveryOptions;
-  readonly #checkpoint: TreeHead | null;
-  /** Leaves before a file that was begun and not listed: the open file was fsynced before that. */
-  readonly #nextFileLeaf: number | null;
-  readonly #nodes = new TreeStore();
-  readonly #frames = new FrameIndex();
+  readonly #known: Known;
+  readonly #start: Start | null;
+  readonly #nodes: TreeStore;
+  readonly #frames: FrameIndex;
   readonly #chain: Chain;
+  /** Entries from this one on are replayed. */
+  readonly #replayFrom: number;
+  #lastFrame: FrameSpan | null;
   /** Leaves that some frame says were durable. */
   #claimed = 0;
   #doubtful: FrameHeader[] = [];
@@ -90,24 +124,35 @@ class Recovery {
   #doubtFrom = 0;
   #sliceStart: number;
 
-  constructor(options: RecoveryOptions, checkpoint: TreeHead | null, nextFileLeaf: number | null) {
+  constructor(options: RecoveryOptions, known: Known, start: Start | null) {
+    const { keyring, origin } = options;
     this.#options = options;
-    this.#checkpoint = checkpoint;
-    this.#nextFileLeaf = nextFileLeaf;
-    this.#chain = new Chain({ keyring: options.keyring, origin: options.origin, rows: false, nodes: this.#nodes });
+    this.#known = known;
+    this.#start = start;
+    this.#nodes = start?.nodes ?? new TreeStore();
+    this.#frames = start?.frames ?? new FrameIndex();
+    this.#chain = new Chain({ keyring, origin, rows: false, nodes: this.#nodes, ...(start ? { start: start.chain } : {}) });
+    this.#replayFrom = start?.state.leaves ?? 0;
+    this.#lastFrame = start?.state.lastFrame ?? null;
+    // A state goes by nothing that was not durable.
+    this.#claimed = this.#replayFrom;
     this.#sliceStart = options.clock.monotonicMs();
   }
 
-  async run(manifest: Manifest): Promise<Recovered> {
+  async run(): Promise<Recovered> {
+    const { manifest, checkpoint } = this.#known;
     this.#checkHead();
     const open = manifest.files[manifest.files.length - 1]!;
-    for (const record of manifest.files.slice(0, -1)) {
-      const { file, end } = await this.#readFile(manifest, record);
+    for (const record of manifest.files.slice(this.#start?.state.lastFrame.file ?? 0, -1)) {
+      const { file, end } = await this.#readFile(record, () => undefined);
       await file.close();
       this.#checkSealed(record, end);
     }
-    const { file, end, physical } = await this.#readFile(manifest, open);
-    this.#checkCheckpoint();
+    const { file, end, physical } = await this.#readFile(open, () => {
+      this.#checkCheckpoint();
+      if (this.#chain.leaves < this.#replayFrom)
+        throw malformed(`it stands for ${this.#replayFrom} leaves; the log has ${this.#chain.leaves}`);
+    });
     const cutBytes = end.dataEnd - end.offset;
     await this.#rewriteDoubtful(file, end.offset);
     if (physical > end.offset) {
@@ -123,11 +168,12 @@ class Recovery {
         tree: this.#chain.tree.copy(),
         position: this.#chain.position,
         frames: this.#frames,
+        lastFrame: this.#lastFrame,
       },
       chain: this.#chain,
       nodes: this.#nodes,
-      checkpointSize: this.#checkpoint?.size ?? 0,
-      report: { cutBytes, cutFrom, replayedLeaves: this.#chain.leaves },
+      checkpointSize: checkpoint?.size ?? 0,
+      report: { cutBytes, cutFrom, replayedLeaves: this.#chain.leaves - this.#replayFrom },
     };
   }
 
@@ -136,7 +182,7 @@ class Recovery {
    * all is well. Frames that nothing claims as durable are written once more, so that this process's fsync is about them.
    */
   async #rewriteDoubtful(file: DiskFile, end: number): Promise<void> {
-    const durable = Math.max(this.#claimed, this.#checkpoint?.size ?? 0);
+    const durable = Math.max(this.#claimed, this.#known.checkpoint?.size ?? 0);
     if (this.#chain.leaves <= durable) return;
     const from = this.#doubtful.findLast(({ firstLeaf }) => firstLeaf <= durable)?.offset ?? end;
     for (let at = from; at < end; at += REWRITE_BYTES) {
@@ -147,8 +193,8 @@ class Recovery {
     await file.sync();
   }
 
-  /** Replays one file. The handle stays open. */
-  async #readFile(manifest: Manifest, record: LogFileRecord): Promise<{ file: DiskFile; end: FileEnd; physical: number }> {
+  /** Replays one file, and `check`s what it came to. The handle stays open. */
+  async #readFile(record: LogFileRecord, check: () => void): Promise<{ file: DiskFile; end: FileEnd; physical: number }> {
     const { disk, logDirectory } = this.#options;
     const name = logFileName(record.number);
     const path = `${logDirectory}/${name}`;
@@ -156,7 +202,8 @@ class Recovery {
     const file = await disk.open(path, 'write');
     await file.sync();
     try {
-      const { end, physical } = await this.#replayFile(file, manifest, record);
+      const { end, physical } = await this.#replayFile(file, record);
+      check();
       return { file, end, physical };
     } catch (cause) {
       await file.close().catch(() => undefined);
@@ -164,22 +211,24 @@ class Recovery {
     }
   }
 
-  async #replayFile(file: DiskFile, manifest: Manifest, record: LogFileRecord): Promise<{ end: FileEnd; physical: number }> {
+  async #replayFile(file: DiskFile, record: LogFileRecord): Promise<{ end: FileEnd; physical: number }> {
+    const { manifest, nextFileLeaf, checkpoint } = this.#known;
     const physical = await file.size();
     const length = record.state === 'sealed' ? record.length : physical;
     if (physical < length || (record.state === 'sealed' && physical > length)) {
       throw this.#corrupt(record.number, Math.min(physical, length), `${physical} bytes where the manifest says ${length}`);
     }
     await this.#checkFileHeader(file, manifest.logId, record, physical);
-    const scanner = new FrameScanner(file, record.number, length);
+    const resumed = this.#resumedAt(record);
+    const scanner = new FrameScanner(file, record.number, length, resumed ?? FILE_HEADER_BYTES);
     const bad = await this.#replayFrames(scanner, record.number);
     const verdict = judgeTail({
       leaves: this.#chain.leaves,
       bad,
       sealed: record.state === 'sealed',
       laterClaim: bad === null ? null : await lastClaim(scanner),
-      nextFileLeaf: record.state === 'open' ? this.#nextFileLeaf : null,
-      checkpointSize: record.state === 'open' ? (this.#checkpoint?.size ?? 0) : 0,
+      nextFileLeaf: record.state === 'open' ? nextFileLeaf : null,
+      checkpointSize: record.state === 'open' ? (checkpoint?.size ?? 0) : 0,
     });
     if (verdict.tail === 'corrupt') throw this.#corrupt(record.number, scanner.offset, verdict.reason);
     const dataEnd = verdict.tail === 'torn' ? await scanner.dataEnd() : scanner.offset;
@@ -200,14 +249,28 @@ class Recovery {
         for (const stored of frameEntries(scanned.bytes, scanned.header)) {
           const entry = this.#chain.follow(stored);
           this.#checkHead();
-          this.#options.replay(entry, this.#chain.previousHash);
+          if (entry.leaf >= this.#replayFrom) this.#options.replay(entry, this.#chain.previousHash);
+          else this.#checkSavedLeaf();
         }
+        this.#lastFrame = { file: number, offset, end: scanner.offset };
       } catch (cause) {
         if (cause instanceof ServiceError) throw this.#corrupt(number, offset, cause.message, cause);
         throw cause;
       }
       await this.#yield();
     }
+  }
+
+  /** Where reading begins within the file that a saved state ends in. */
+  #resumedAt(record: LogFileRecord): number | null {
+    const { file, end } = this.#start?.state.lastFrame ?? { file: -1, end: 0 };
+    return record.number === file ? end : null;
+  }
+
+  /** What was not yet written when the state was saved must be what was written then. */
+  #checkSavedLeaf(): void {
+    if (this.#chain.leaves === this.#replayFrom && !equalBytes(this.#start!.leafHash, this.#chain.previousHash))
+      throw malformed('a saved state of a log that went another way');
   }
 
   #checkClaims(header: FrameHeader): void {
@@ -238,7 +301,7 @@ class Recovery {
 
   /** The signed head must be one that this very log once had. */
   #checkHead(): void {
-    const checkpoint = this.#checkpoint;
+    const { checkpoint } = this.#known;
     if (checkpoint?.size === this.#chain.leaves && !equalBytes(checkpoint.root, this.#chain.tree.root())) {
       throw malformed(`the signed checkpoint of ${checkpoint.size} leaves has another root than the log`);
     }
@@ -257,7 +320,7 @@ class Recovery {
 
   /** Seal and checkpoint file are written one after the other, so at most one seal can be without its checkpoint. */
   #checkCheckpoint(): void {
-    if (this.#checkpoint === null && this.#chain.seals > 1) {
+    if (this.#known.checkpoint === null && this.#chain.seals > 1) {
       throw new ServiceError(
         'REL_STORAGE',
         `${checkpointPath(this.#options.logDirectory)} is missing from a log that was sealed`,
@@ -279,7 +342,8 @@ class Recovery {
     } catch (cause) {
       throw this.#corrupt(record.number, 0, cause instanceof Error ? cause.message : String(cause), cause);
     }
-    if (!same || record.firstLeaf !== this.#chain.leaves || record.firstPosition !== this.#chain.position) {
+    const inPlace = record.firstLeaf === this.#chain.leaves && record.firstPosition === this.#chain.position;
+    if (!same || (!inPlace && this.#resumedAt(record) === null)) {
       throw this.#corrupt(record.number, 0, 'a file header that does not fit its place in the manifest');
     }
   }

@@ -123,6 +123,10 @@ export class FakeLog implements LogStore {
     throw new Error('not asked here');
   };
   seal = (): Promise<void> => Promise.resolve();
+  durable = (): Promise<void> => Promise.resolve();
+  saved = (): never => {
+    throw new Error('not asked here');
+  };
   close = (): Promise<void> => Promise.resolve();
 }
 

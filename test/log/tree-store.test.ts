@@ -1,8 +1,9 @@
 import { createHash } from 'node:crypto';
 import { expect, test } from 'vitest';
+import { ByteReader, ByteWriter } from '../../src/log/byte-stream.ts';
 import { FrameIndex } from '../../src/log/frame-index.ts';
 import { completeNodes, Frontier, rootOf } from '../../src/log/merkle-tree.ts';
-import { TreeStore } from '../../src/log/tree-store.ts';
+import { GROUP_LEAVES, TreeStore } from '../../src/log/tree-store.ts';
 import { verifierPath } from '../proofs/judges.ts';
 
 interface TreeMaths {
@@ -57,6 +58,42 @@ test('an entry costs little more than its hash', () => {
   expect(large.bytes / 100_000).toBeLessThan(40);
 });
 
+test('saved and restored, a tree gives the same nodes, reads no more than is asked for, and grows on', () => {
+  const count = GROUP_LEAVES * 10 + 1000;
+  const grown = new TreeStore();
+  const tree = new Frontier(0, [], grown);
+  const leafOf = (i: number): Uint8Array => leaves[(i * 7 + (i >> 8)) % 300]!;
+  for (let i = 0; i < count; i++) tree.append(leafOf(i));
+  const saved = new ByteWriter();
+  // Of a tree that has gone on since.
+  const size = count - 700;
+  grown.save(size, saved);
+  expect(saved.length).toBeLessThan(300 * 34 + 10 * 40);
+  const blobs = new Map(grown.blobs(size).map(({ name, bytes }) => [name, bytes]));
+  expect(blobs.size).toBe(10);
+  let read = 0;
+  const restored = TreeStore.restore(new ByteReader(saved.take()), size, (name) => {
+    read++;
+    return blobs.get(name)!();
+  });
+  expect(restored.size).toBe(size);
+  expect(Buffer.from(restored.root(size)).equals(grown.root(size))).toBe(true);
+  expect(read).toBe(0);
+  const again = restored.frontier();
+  for (let i = size; i < count; i++) again.append(leafOf(i));
+  expect(Buffer.from(again.root()).equals(tree.root())).toBe(true);
+  for (const level of [0, 1, 4, 7, 8, 12, 15, 16, 17]) {
+    for (let at = 0; at < Math.floor(count / 2 ** level); at += 1 + Math.floor(count / 2 ** level / 37)) {
+      expect(Buffer.from(restored.node(level, at)).equals(grown.node(level, at)), `${level}/${at}`).toBe(true);
+    }
+  }
+  expect(read).toBeGreaterThan(10);
+  // Eight groups of what was read back stay; what they are given as anew is what they were.
+  expect(restored.bytes).toBeLessThan(8 * 2_300_000 + 500_000);
+  expect(restored.blobs(count).map(({ name }) => name)).toEqual([...blobs.keys()]);
+  for (const { name, bytes } of restored.blobs(count)) expect(Buffer.from(bytes()).equals(blobs.get(name)!())).toBe(true);
+});
+
 test('what is not complete is not there', () => {
   expect(() => store.node(0, 300)).toThrow(RangeError);
   expect(() => store.node(8, 1)).toThrow(RangeError);
@@ -85,6 +122,12 @@ test('a frame is found by what it holds, from notes that are far apart', () => {
   frames.note({ file: 0, offset: 70_000, firstLeaf: 9, firstPosition: 9 });
   frames.note({ file: 0, offset: 140_000, firstLeaf: 12, firstPosition: 9 });
   frames.note({ file: 1, offset: 64, firstLeaf: 13, firstPosition: 11 });
+  const saved = new ByteWriter();
+  frames.save(frames.count, saved);
+  const restored = FrameIndex.restore(new ByteReader(saved.take()));
+  expect([0, 8, 13].map((leaf) => restored.before(leaf))).toEqual([0, 8, 13].map((leaf) => frames.before(leaf)));
+  restored.note({ file: 1, offset: 900_000, firstLeaf: 20, firstPosition: 30 });
+  expect(restored.before(21)).toEqual({ file: 1, offset: 900_000, firstLeaf: 20, firstPosition: 30 });
   expect([0, 8, 9, 11, 12, 13, 99].map((leaf) => frames.before(leaf)!.firstLeaf)).toEqual([0, 0, 9, 9, 12, 13, 13]);
   // The later of two that begin at one position: the earlier holds access records only.
   expect([0, 8, 9, 10, 11].map((position) => frames.beforePosition(position)!.firstLeaf)).toEqual([0, 0, 12, 12, 13]);

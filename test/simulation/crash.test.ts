@@ -94,6 +94,8 @@ function overriding(log: LogStore, methods: Partial<LogStore>): LogStore {
     head: () => log.head(),
     proofs: log.proofs,
     seal: () => log.seal(),
+    saved: () => log.saved(),
+    durable: (leaves) => log.durable(leaves),
     close: () => log.close(),
     ...methods,
   };

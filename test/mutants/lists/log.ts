@@ -13,7 +13,73 @@ const log = 'src/log/log.ts';
 const chain = 'src/log/chain.ts';
 const verify = 'src/log/verify.ts';
 
+const savedLog = 'src/log/saved-log.ts';
+const resume = ['test/log/resume.test.ts'];
+
 export const mutants: readonly Mutant[] = [
+  {
+    name: 'resumes on another leaf than the one that was saved',
+    file: savedLog,
+    find: 'if (!equalBytes(previousHash, nodes.node(0, written - 1)))',
+    replace: 'if (previousHash.length === 0)',
+    killedBy: resume,
+  },
+  {
+    name: 'resumes beside a manifest that lists other files',
+    file: savedLog,
+    find: 'if (link !== linkBefore(manifest, lastFrame.file))',
+    replace: 'if (link.length !== 64)',
+    killedBy: resume,
+  },
+  {
+    name: 'resumes without looking for the files that it does not read',
+    file: savedLog,
+    find: '  await checkFiles(log, lastFrame);\n',
+    replace: '',
+    killedBy: resume,
+  },
+  {
+    name: 'resumes against a signed head',
+    file: savedLog,
+    find: 'if (checkpoint && checkpoint.size <= written && ',
+    replace: 'if (checkpoint && checkpoint.size > written && ',
+    killedBy: resume,
+  },
+  {
+    name: 'resumes from a state that is ahead of its log',
+    file: recovery,
+    find: 'if (this.#chain.leaves < this.#replayFrom)',
+    replace: 'if (this.#chain.leaves < 0)',
+    killedBy: resume,
+  },
+  {
+    name: 'resumes where the log went another way',
+    file: recovery,
+    find: '          else this.#checkSavedLeaf();\n',
+    replace: '',
+    killedBy: resume,
+  },
+  {
+    name: 'replays what the saved state stands for already',
+    file: recovery,
+    find: 'if (entry.leaf >= this.#replayFrom) this',
+    replace: 'if (entry.leaf >= 0) this',
+    killedBy: resume,
+  },
+  {
+    name: 'refuses a saved state after entries were replayed',
+    file: recovery,
+    find: 'if (replaying || !(cause instanceof ServiceError)) throw cause;',
+    replace: 'if (!(cause instanceof ServiceError)) throw cause;',
+    killedBy: resume,
+  },
+  {
+    name: 'saves a seal that is not written yet',
+    file: log,
+    find: 'const sealWritten = this.#sealedLeaves <= written;',
+    replace: 'const sealWritten = this.#sealedLeaves >= 0;',
+    killedBy: resume,
+  },
   {
     name: 'acknowledges before the fsync',
     file: groupCommit,

@@ -105,8 +105,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'proofs: the frame before the one that begins at the position',
     file: 'src/log/frame-index.ts',
-    find: 'place.firstPosition <= position',
-    replace: 'place.firstPosition < position',
+    find: 'this.#places[middle * FIELDS + field]! <= bound',
+    replace: 'this.#places[middle * FIELDS + field]! < bound',
     killedBy: tree,
   },
   {
