@@ -15,13 +15,14 @@ export function malformed(what: string): ServiceError {
 
 /** Growable and reusable: `take` copies out, `view` shows what was written until the next `reset`. */
 export class ByteWriter {
-  #bytes: Uint8Array<ArrayBuffer>;
+  #bytes: Uint8Array;
   #view: DataView;
   #at = 0;
 
-  constructor(capacity = 1024) {
-    this.#bytes = new Uint8Array(capacity);
-    this.#view = new DataView(this.#bytes.buffer);
+  /** How many bytes to begin with, or memory to begin in: what outgrows it is in memory of its own. */
+  constructor(start: number | Uint8Array = 1024) {
+    this.#bytes = typeof start === 'number' ? new Uint8Array(start) : start;
+    this.#view = new DataView(this.#bytes.buffer, this.#bytes.byteOffset, this.#bytes.byteLength);
   }
 
   get length(): number {
@@ -37,12 +38,12 @@ export class ByteWriter {
     this.#at = 0;
   }
 
-  view(): Uint8Array<ArrayBuffer> {
+  view(): Uint8Array {
     return this.#bytes.subarray(0, this.#at);
   }
 
   take(): Uint8Array<ArrayBuffer> {
-    return this.#bytes.slice(0, this.#at);
+    return new Uint8Array(this.#bytes.subarray(0, this.#at));
   }
 
   u8(value: number): void {

@@ -9,10 +9,7 @@
  *             +--------------------------+------------------+-----------------------------+
  *             | branch, tenant?, path?, principal, door, purpose?, correlation id, policy digest |  u32 texts
  *             +-----------------------------------------------------------------------------------+
- *   payload   +-----------+----------+------------+----------------+-----------+------------+---------+
- *             | format u8 | flags u8 | zero u16   | data key u32   | body u32  | nonce [12] | sealed  | tag [16]
- *             +-----------+----------+------------+----------------+-----------+------------+---------+
- *              flags: 1 = the body was LZ4-compressed before sealing; the first 12 bytes are authenticated
+ *   payload   the sealed body, see body-sealer.ts
  *
  *   leaf hash = SHA-256(0x00 | leaf)          payload digest = SHA-256(payload)
  *   rows root = see row-leaf.ts; of a branch or an exhibit the hash of its statement, see statement-root.ts; of any other
@@ -28,25 +25,20 @@ import * as lz4 from 'lz4-napi';
 import type { Random } from '../clock.ts';
 import { assert, ServiceError } from '../errors.ts';
 import { BODY_VERSION, decodeBody, encodeBody, kindNumber, kindOfNumber, type RowSecrets, saltsOfRows } from './body-codec.ts';
+import { LZ4_FLAG, NONCE_BYTES, PAYLOAD_EXTRA, PAYLOAD_FORMAT, PAYLOAD_HEAD, sealPayload, TAG_BYTES } from './body-sealer.ts';
+import type { BulkSealer, SealedBody, Sealing } from './bulk-sealer.ts';
 import { ByteReader, ByteWriter, malformed } from './byte-stream.ts';
 import { type CommittedEntry, type EntryContext, type EntryDraft, type EntryKind, positionsOf, type RowsBody } from './entry.ts';
 import type { Keyring } from './keys.ts';
 import { rowsRoot, SALT_BYTES } from './row-leaf.ts';
 import { statementRoot } from './statement-root.ts';
-import { equalBytes, HASH_BYTES, sha256, sha256Into } from './sha256.ts';
+import { equalBytes, HASH_BYTES, sha256 } from './sha256.ts';
 
 export const LEAF_FORMAT = 1;
-export const PAYLOAD_FORMAT = 1;
 export const LEAF_BYTES_MAX = 65_535;
 /** No body is larger, sealed or not: what a length field may make a reader allocate. */
 export const BODY_BYTES_MAX = 1 << 30;
 
-const PAYLOAD_HEAD = 12;
-const NONCE_BYTES = 12;
-const TAG_BYTES = 16;
-const LZ4_FLAG = 1;
-/** Below this LZ4 costs more than it saves. */
-const LZ4_FROM_BYTES = 2048;
 /** LZ4 can't expand further than this: a body that claims more lies. */
 const LZ4_RATIO_MAX = 255;
 /** Explicit salts of so few rows are no longer than a seed, and need no keystream. */
@@ -86,10 +78,71 @@ export interface LeafFacts {
 /** The hash that the first leaf links to. */
 export const noPreviousHash: Uint8Array = new Uint8Array(HASH_BYTES);
 
+/** An entry whose place is given. It is hashed into the chain once its body is sealed and the entry before it is hashed. */
+export class PlacedEntry implements EncodedEntry {
+  readonly entry: CommittedEntry;
+  /** Of a body that is sealed beside the event loop; null for others. */
+  readonly sealing: Sealing | null;
+  readonly #body: SealedBody | null;
+  /** The leaf behind the 0x00 of its hash, so that hashing it copies nothing. */
+  readonly #bytes: Uint8Array;
+  #leafHash: Uint8Array | null = null;
+  #payload: Uint8Array | null = null;
+
+  constructor(entry: CommittedEntry, bytes: Uint8Array, body: SealedBody | Sealing) {
+    this.entry = entry;
+    this.#bytes = bytes;
+    this.sealing = 'payload' in body ? null : body;
+    this.#body = 'payload' in body ? body : null;
+  }
+
+  /** Whether its body is sealed. */
+  get ready(): boolean {
+    return this.sealing === null || this.sealing.sealed !== null;
+  }
+
+  /** Whether it is in the chain: from here on the fields below are there. */
+  get linked(): boolean {
+    return this.#leafHash !== null;
+  }
+
+  /** Does within the turn what is not done yet. */
+  link(previousHash: Uint8Array): void {
+    const { payload, root, digest } = this.#body ?? this.sealing!.now();
+    const bytes = this.#bytes;
+    bytes.set(previousHash, 1 + LEAF_FIXED);
+    bytes.set(root, 1 + ROWS_ROOT_AT);
+    bytes.set(digest, 1 + DIGEST_AT);
+    this.#payload = payload;
+    this.#leafHash = sha256(bytes);
+  }
+
+  get leaf(): Uint8Array {
+    return this.#bytes.subarray(1);
+  }
+
+  get payload(): Uint8Array {
+    assert(this.#payload, 'an entry that is linked has its payload');
+    return this.#payload;
+  }
+
+  get leafHash(): Uint8Array {
+    assert(this.#leafHash, 'an entry that is linked has its hash');
+    return this.#leafHash;
+  }
+
+  /** More than the entry takes in a frame. */
+  get bytesMax(): number {
+    const body = this.#body ? this.#body.payload.length : this.sealing!.request.body.length + PAYLOAD_EXTRA;
+    return this.#bytes.length + body;
+  }
+}
+
 /** Encodes and seals entries of one process. Holds scratch memory and the nonce counter; never used concurrently. */
 export class EntrySealer {
   readonly #keyring: Keyring;
   readonly #random: Random;
+  readonly #bulk: BulkSealer | null;
   readonly #body = new ByteWriter(1 << 16);
   readonly #leaf = new ByteWriter(1024);
   readonly #pool = new Uint8Array(8192);
@@ -98,35 +151,44 @@ export class EntrySealer {
   readonly #nonce = new Uint8Array(NONCE_BYTES);
   #nonceCounter = 0;
 
-  constructor(keyring: Keyring, random: Random) {
+  /** With `bulk`, large bodies of rows are sealed there. */
+  constructor(keyring: Keyring, random: Random, bulk: BulkSealer | null = null) {
     this.#keyring = keyring;
     this.#random = random;
+    this.#bulk = bulk;
     random.fill(this.#nonce.subarray(0, 8));
   }
 
+  /** Placed and linked in one turn. */
   encode(draft: EntryDraft, place: EntryPlace, previousHash: Uint8Array): EncodedEntry {
-    const { body, context } = draft;
-    const positions = positionsOf(body);
-    const secrets = body.kind === 'rows' ? this.#secrets(positions) : null;
-    this.#body.reset();
-    encodeBody(body, secrets, this.#body);
-    const payload = this.#seal(this.#body.view());
-    const root = secrets ? rowsRoot(body as RowsBody, context.path, saltsOfRows(secrets, positions)) : statementRoot(body);
-    const leaf = this.#encodeLeaf(context, body.kind, place, positions, previousHash, root, payload);
-    const entry = { context, body, leaf: place.leaf, position: place.position, positions, time: place.time };
-    return { entry, leaf: leaf.subarray(1), payload, leafHash: sha256(leaf) };
+    const placed = this.place(draft, place);
+    placed.link(previousHash);
+    return placed;
   }
 
-  /** The leaf behind the 0x00 of its hash, so that hashing it copies nothing. */
-  #encodeLeaf(
-    context: EntryContext,
-    kind: EntryKind,
-    place: EntryPlace,
-    positions: number,
-    previousHash: Uint8Array,
-    root: Uint8Array,
-    payload: Buffer,
-  ): Buffer {
+  /** Throws for what can't be encoded. A body that `bulk` is to seal is encoded only: nothing is started. */
+  place({ body, context }: EntryDraft, place: EntryPlace): PlacedEntry {
+    const positions = positionsOf(body);
+    const bytes = this.#encodeLeaf(context, body.kind, place, positions);
+    const secrets = body.kind === 'rows' ? this.#secrets(positions) : null;
+    const keyId = this.#keyring.activeDataKey;
+    const key = this.#keyring.open(keyId);
+    const entry = { context, body, leaf: place.leaf, position: place.position, positions, time: place.time };
+    if (body.kind === 'rows' && this.#bulk?.takes(positions)) {
+      const request = { path: context.path, keyId, key, nonce: this.#nextNonce().slice() };
+      const sealing = this.#bulk.prepare((target) => encodeBody(body, secrets, target), request);
+      return new PlacedEntry(entry, bytes, sealing);
+    }
+    this.#body.reset();
+    encodeBody(body, secrets, this.#body);
+    assert(this.#body.length <= BODY_BYTES_MAX, 'a body fits its length field');
+    const payload = sealPayload(this.#body.view(), { keyId, key, nonce: this.#nextNonce() });
+    const root = secrets ? rowsRoot(body as RowsBody, context.path, saltsOfRows(secrets, positions)) : statementRoot(body);
+    return new PlacedEntry(entry, bytes, { payload, root, digest: sha256(payload) });
+  }
+
+  /** What is hashed of a leaf: 0x00 and the leaf, without what only comes when its body is sealed. */
+  #encodeLeaf(context: EntryContext, kind: EntryKind, place: EntryPlace, positions: number): Uint8Array {
     const leaf = this.#leaf;
     leaf.reset();
     leaf.u8(0);
@@ -136,9 +198,7 @@ export class EntrySealer {
     leaf.u64(place.position);
     leaf.u32(positions);
     leaf.i64(place.time);
-    leaf.raw(previousHash);
-    leaf.raw(root);
-    leaf.raw(noPreviousHash);
+    for (let hashes = 0; hashes < 3; hashes++) leaf.raw(noPreviousHash);
     leaf.text(context.branch);
     leaf.optionalText(context.tenant);
     leaf.optionalText(context.path);
@@ -148,36 +208,7 @@ export class EntrySealer {
     leaf.text(context.correlationId);
     leaf.text(context.policyDigest);
     if (leaf.length > LEAF_BYTES_MAX) throw new ServiceError('REL_TOO_LARGE', 'the names that an entry shows exceed 64 KiB');
-    const bytes = Buffer.from(leaf.view());
-    sha256Into(payload, bytes, 1 + DIGEST_AT);
-    return bytes;
-  }
-
-  #seal(body: Uint8Array): Buffer {
-    assert(body.length <= BODY_BYTES_MAX, 'a body fits its length field');
-    let flags = 0;
-    let plain = body;
-    if (body.length >= LZ4_FROM_BYTES) {
-      const packed = lz4.compressSync(Buffer.from(body.buffer, body.byteOffset, body.length));
-      if (packed.length < body.length) {
-        plain = packed;
-        flags = LZ4_FLAG;
-      }
-    }
-    const payload = Buffer.allocUnsafe(PAYLOAD_HEAD + NONCE_BYTES + plain.length + TAG_BYTES);
-    payload[0] = PAYLOAD_FORMAT;
-    payload[1] = flags;
-    payload[2] = payload[3] = 0;
-    payload.writeUInt32LE(this.#keyring.activeDataKey, 4);
-    payload.writeUInt32LE(body.length, 8);
-    payload.set(this.#nextNonce(), PAYLOAD_HEAD);
-    const key = this.#keyring.open(this.#keyring.activeDataKey);
-    const cipher = crypto.createCipheriv('aes-256-gcm', key, this.#nonce);
-    cipher.setAAD(payload.subarray(0, PAYLOAD_HEAD));
-    payload.set(cipher.update(plain), PAYLOAD_HEAD + NONCE_BYTES);
-    cipher.final();
-    payload.set(cipher.getAuthTag(), payload.length - TAG_BYTES);
-    return payload;
+    return leaf.take();
   }
 
   #nextNonce(): Uint8Array {
@@ -288,7 +319,7 @@ export function decodeEntryWithSecrets(
 }
 
 export function openPayload(payload: Uint8Array, keyring: Keyring): Uint8Array {
-  if (payload.length < PAYLOAD_HEAD + NONCE_BYTES + TAG_BYTES) throw malformed('a payload shorter than its frame');
+  if (payload.length < PAYLOAD_EXTRA) throw malformed('a payload shorter than its frame');
   const head = new ByteReader(payload.subarray(0, PAYLOAD_HEAD));
   if (head.u8() !== PAYLOAD_FORMAT) throw malformed('an unknown payload format');
   const flags = head.u8();

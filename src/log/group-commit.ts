@@ -7,17 +7,20 @@
  * - `off`: acknowledged and visible after the write; `sync` appends still wait for an fsync.
  * - A group of access records alone is written and not fsynced: nobody waits for that. The next fsync covers it, and
  *   where only reads happen `syncSoon` asks for one now and then, so that a power cut takes a bounded stretch of records.
+ * - An append whose entries are not all linked, because a body is still being sealed, holds up those after it.
  * - After a failed write or fsync nothing is tried again: every waiting and later append is refused, because what the
  *   disk holds is unknown.
  */
 import { ServiceError } from '../errors.ts';
-import type { EncodedEntry } from './entry-codec.ts';
+import type { Sealing } from './bulk-sealer.ts';
+import type { EncodedEntry, PlacedEntry } from './entry-codec.ts';
 import { frameBytes } from './log-file.ts';
 import type { Appended, Durability, WalSync } from './log-store.ts';
 import type { LogWriter } from './log-writer.ts';
-import type { Frontier } from './merkle-tree.ts';
 
 export interface GroupListener {
+  /** The payload is in the file: its slot is free. */
+  written(sealing: Sealing): void;
   /** All entries up to here meet the sync policy. */
   committed(last: EncodedEntry): void;
   failed(cause: unknown): void;
@@ -29,10 +32,7 @@ const GROUP_BYTES_MAX = 8 << 20;
 type Promises = Pick<Appended, 'acknowledged' | 'written'>;
 
 interface Waiting {
-  readonly entries: readonly EncodedEntry[];
-  readonly bytes: number;
-  /** The tree with these entries in it. */
-  readonly tree: Frontier;
+  readonly entries: readonly PlacedEntry[];
   readonly needs: 'fsync' | 'write' | 'nothing';
   readonly acknowledge: (durability: Durability) => void;
   readonly written: () => void;
@@ -50,6 +50,8 @@ export class GroupCommit {
   /** Written, and waiting for whatever fsync comes next. */
   #unsynced: Waiting[] = [];
   #syncDue = false;
+  /** Wakes the loop when something was linked. */
+  #wake: () => void = ignore;
 
   constructor(writer: LogWriter, walSync: WalSync, listener: GroupListener) {
     this.#writer = writer;
@@ -57,8 +59,8 @@ export class GroupCommit {
     this.#listener = listener;
   }
 
-  /** `tree` is the tree with the entries in it; `sync` asks for an fsync whatever the mode; `access` means that nothing but access records is in it. */
-  add(entries: readonly EncodedEntry[], tree: Frontier, kind: { readonly sync: boolean; readonly access: boolean }): Promises {
+  /** `sync` asks for an fsync whatever the mode; `access` means that nothing but access records is in it. */
+  add(entries: readonly PlacedEntry[], kind: { readonly sync: boolean; readonly access: boolean }): Promises {
     const sync = kind.sync || this.#syncDue;
     this.#syncDue = false;
     const needs = sync ? 'fsync' : this.#walSync === 'off' ? 'write' : kind.access ? 'nothing' : 'fsync';
@@ -81,14 +83,18 @@ export class GroupCommit {
       rejectAcknowledged(error);
       rejectWritten(error);
     };
-    const bytes = frameBytes(entries);
-    const waiting: Waiting = { entries, bytes, tree, needs, acknowledge, written: writtenDone, reject };
+    const waiting: Waiting = { entries, needs, acknowledge, written: writtenDone, reject };
     if (this.#state.at === 'failed') reject(this.#state.error);
     else {
       this.#queue.push(waiting);
       if (this.#state.at === 'idle') this.#state = { at: 'committing', done: this.#commit() };
     }
     return { acknowledged, written };
+  }
+
+  /** Something that was added has been linked since. */
+  linked(): void {
+    this.#wake();
   }
 
   /** The next append, whatever it is, gets an fsync if something written still waits for one. */
@@ -113,6 +119,7 @@ export class GroupCommit {
     this.#unsynced = [];
     this.#queue = [];
     for (const { reject } of waiting) reject(error);
+    this.#wake();
     if (first) this.#listener.failed(cause);
   }
 
@@ -123,6 +130,10 @@ export class GroupCommit {
       await turn();
       while (this.#queue.length > 0 && this.#state.at !== 'failed') {
         group = this.#takeGroup();
+        if (group.length === 0) {
+          await new Promise<void>((resolve) => (this.#wake = resolve));
+          continue;
+        }
         await this.#commitGroup(group);
         await turn();
       }
@@ -135,12 +146,15 @@ export class GroupCommit {
     }
   }
 
-  /** All that waits, up to what one write may hold. */
+  /** All that is linked, up to what one write may hold. */
   #takeGroup(): Waiting[] {
-    let count = 1;
-    let bytes = this.#queue[0]!.bytes;
-    while (count < this.#queue.length && bytes + this.#queue[count]!.bytes <= GROUP_BYTES_MAX)
-      bytes += this.#queue[count++]!.bytes;
+    let count = 0;
+    for (let bytes = 0; count < this.#queue.length; count++) {
+      const { entries } = this.#queue[count]!;
+      if (!entries[entries.length - 1]!.linked) break;
+      bytes += frameBytes(entries);
+      if (count > 0 && bytes > GROUP_BYTES_MAX) break;
+    }
     if (count < this.#queue.length) return this.#queue.splice(0, count);
     const all = this.#queue;
     this.#queue = [];
@@ -150,7 +164,8 @@ export class GroupCommit {
   async #commitGroup(group: readonly Waiting[]): Promise<void> {
     const entries = group.length === 1 ? group[0]!.entries : group.flatMap((waiting) => waiting.entries);
     const last = entries[entries.length - 1]!;
-    await this.#writer.write(entries, group[group.length - 1]!.tree);
+    await this.#writer.write(entries);
+    for (const { sealing } of entries) if (sealing) this.#listener.written(sealing);
     for (const { written } of group) written();
     if (this.#walSync === 'off') {
       this.#listener.committed(last);

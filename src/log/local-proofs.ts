@@ -17,6 +17,8 @@ export interface LocalProofsParts {
   /** The newest stored head, made anew where it covers too little. */
   readonly head: (leaves: number) => Promise<SignedHead>;
   readonly sign: (head: TreeHead) => SignedHead;
+  /** Hashes all that is placed, within the turn. */
+  readonly linkNow: () => void;
   readonly read: (place: EntryPlace) => Promise<FrameEntry | undefined>;
 }
 
@@ -38,6 +40,7 @@ export class LocalProofs implements LogProofs {
   }
 
   leafHash(leaf: number): Uint8Array {
+    if (leaf >= this.#parts.nodes.size) this.#parts.linkNow();
     return this.#parts.nodes.node(0, leaf);
   }
 

@@ -52,7 +52,9 @@ export class LogWriter {
   #offset: number;
   /** Physical length: the offset, or further where zeros were written ahead. */
   #allocated: number;
-  #tree: Frontier;
+  /** Root of the tree over the first leaves. */
+  readonly #root: (leaves: number) => Uint8Array;
+  #leaves: number;
   #position: number;
   #durableLeaves: number;
   #sealedBytes: number;
@@ -60,7 +62,7 @@ export class LogWriter {
   readonly #frames: FrameIndex;
   #lastFrame: FrameSpan | null;
 
-  constructor(disk: Disk, directory: string, end: LogEnd, limits: WriterLimits) {
+  constructor(disk: Disk, directory: string, end: LogEnd, limits: WriterLimits, root: (leaves: number) => Uint8Array) {
     this.#disk = disk;
     this.#directory = directory;
     this.#limits = limits;
@@ -68,7 +70,8 @@ export class LogWriter {
     this.#file = end.file;
     this.#offset = end.offset;
     this.#allocated = end.offset;
-    this.#tree = end.tree;
+    this.#root = root;
+    this.#leaves = end.tree.size;
     this.#position = end.position;
     this.#frames = end.frames;
     this.#lastFrame = end.lastFrame;
@@ -100,16 +103,16 @@ export class LogWriter {
 
   /** Leaves written, fsynced or not. */
   get leaves(): number {
-    return this.#tree.size;
+    return this.#leaves;
   }
 
   get durableLeaves(): number {
     return this.#durableLeaves;
   }
 
-  /** Writes the entries as one frame; `tree` is the tree with them in it. */
-  async write(entries: readonly EncodedEntry[], tree: Frontier): Promise<void> {
-    assert(entries[0]!.entry.leaf === this.leaves && tree.size === this.leaves + entries.length, 'frames hold what comes next');
+  /** Writes the entries as one frame. */
+  async write(entries: readonly EncodedEntry[]): Promise<void> {
+    assert(entries[0]!.entry.leaf === this.leaves, 'frames hold what comes next');
     const size = frameBytes(entries);
     if (this.#offset + size > this.#limits.fileBytesMax && this.#offset > FILE_HEADER_BYTES) await this.#beginNextFile();
     const place = { file: this.#current().number, offset: this.#offset, durableThrough: this.#durableLeaves };
@@ -119,7 +122,7 @@ export class LogWriter {
     this.#allocated = Math.max(this.#allocated, this.#offset + frame.length);
     this.#offset += size;
     this.#lastFrame = { file: place.file, offset: place.offset, end: this.#offset };
-    this.#tree = tree;
+    this.#leaves += entries.length;
     const last = entries[entries.length - 1]!.entry;
     this.#position = last.position + last.positions;
   }
@@ -176,7 +179,7 @@ export class LogWriter {
       firstPosition: open.firstPosition,
       length: this.#offset,
       leaves: this.leaves - open.firstLeaf,
-      root: hexOf(this.#tree.root()),
+      root: hexOf(this.#root(this.leaves)),
     };
     const files = [...this.#manifest.files.slice(0, -1), sealed, { state: 'open', ...record } as const];
     this.#manifest = { logId: this.#manifest.logId, files };

@@ -17,13 +17,14 @@
 import type { Clock, Random } from '../clock.ts';
 import { assert, ServiceError } from '../errors.ts';
 import { lastInstantOf } from './chain.ts';
+import { type BulkOptions, BulkSealer } from './bulk-sealer.ts';
 import { signCheckpoint } from './checkpoint-note.ts';
 import type { Disk } from './disk.ts';
-import { type EncodedEntry, EntrySealer } from './entry-codec.ts';
+import { type EncodedEntry, EntrySealer, type PlacedEntry } from './entry-codec.ts';
 import type { CommittedEntry, EntryBody, EntryContext, EntryDraft } from './entry.ts';
 import { GroupCommit } from './group-commit.ts';
 import type { Keyring } from './keys.ts';
-import { FRAME_BYTES_MAX, frameBytes } from './log-file.ts';
+import { ENTRY_HEADER_BYTES, FRAME_BYTES_MAX, FRAME_HEADER_BYTES } from './log-file.ts';
 import { LocalProofs } from './local-proofs.ts';
 import { type ReadRange, readEntries, readStoredEntry } from './log-reader.ts';
 import type {
@@ -58,6 +59,8 @@ export interface LocalLogOptions {
   /** A seal follows so long after the last write; 0: only on close. */
   readonly sealIdleMs: number;
   readonly limits?: Partial<WriterLimits>;
+  /** How large bodies of rows are sealed beside the event loop; without it all are in the turn in which they are placed. */
+  readonly bulk?: BulkOptions;
   /** What an earlier process saved: only what follows is read and replayed. */
   readonly resume?: ResumeOptions;
   /** Gets every entry that is there, in order, before `open` returns; with `resume` those that the saved state does not stand for. */
@@ -85,6 +88,8 @@ export class LocalLog implements LogStore {
   readonly #writer: LogWriter;
   readonly #commits: GroupCommit;
   readonly #sealer: EntrySealer;
+  readonly #bulk: BulkSealer | null;
+  /** Of what is linked. */
   readonly #tree: Frontier;
   readonly #nodes: TreeStore;
   readonly #logId: string;
@@ -93,6 +98,11 @@ export class LocalLog implements LogStore {
   readonly #listeners: ((basis: Basis) => void)[] = [];
   readonly #closing = new AbortController();
   #state: State = { at: 'open' };
+  /** Entries that are placed and not linked: the first one's body is not sealed yet. */
+  #unlinked: PlacedEntry[] = [];
+  /** Entries that are placed, linked or not. */
+  #leaves: number;
+  #lastWritten: Promise<void> = Promise.resolve();
   #previousHash: Uint8Array;
   #position: number;
   #lastInstant: bigint;
@@ -127,9 +137,18 @@ export class LocalLog implements LogStore {
   private constructor(options: LocalLogOptions, logDirectory: string, { end, chain, nodes, report }: Recovered) {
     this.#options = options;
     this.#logDirectory = logDirectory;
-    this.#writer = new LogWriter(options.disk, logDirectory, end, { ...defaultWriterLimits, ...options.limits });
-    this.#sealer = new EntrySealer(options.keyring, options.random);
+    const limits = { ...defaultWriterLimits, ...options.limits };
+    this.#writer = new LogWriter(options.disk, logDirectory, end, limits, (leaves) => nodes.root(leaves));
+    this.#bulk = options.bulk
+      ? new BulkSealer(
+          options.bulk,
+          () => this.#link(),
+          (cause) => this.#commits.fail(cause),
+        )
+      : null;
+    this.#sealer = new EntrySealer(options.keyring, options.random, this.#bulk);
     this.#tree = chain.tree;
+    this.#leaves = chain.tree.size;
     this.#nodes = nodes;
     this.#logId = end.manifest.logId;
     this.#recovery = report;
@@ -144,11 +163,13 @@ export class LocalLog implements LogStore {
       origin: options.origin,
       keyring: options.keyring,
       durable: () => this.#writer.durableLeaves,
+      linkNow: () => this.#linkNow(),
       head: (leaves) => this.#headOver(leaves),
       sign: (head) => this.#signed(head),
       read: (place) => readStoredEntry(this.#readable(), this.#writer.frames, place),
     });
     this.#commits = new GroupCommit(this.#writer, options.walSync, {
+      written: (sealing) => this.#bulk!.release(sealing),
       committed: (last) => this.#makeVisible(last),
       failed: (cause) => this.#fail(cause),
     });
@@ -159,7 +180,7 @@ export class LocalLog implements LogStore {
       state: this.#state.at,
       logId: this.#logId,
       origin: this.#options.origin,
-      leaves: this.#tree.size,
+      leaves: this.#leaves,
       positions: this.#position,
       durableLeaves: this.#writer.durableLeaves,
       bytes: this.#writer.bytes,
@@ -204,6 +225,7 @@ export class LocalLog implements LogStore {
   }
 
   head(): TreeHead {
+    this.#linkNow();
     return { size: this.#tree.size, root: this.#tree.root() };
   }
 
@@ -223,12 +245,12 @@ export class LocalLog implements LogStore {
     const sealWritten = this.#sealedLeaves <= written;
     const sealed = sealWritten ? this.#sealedLeaves : this.#sealedBefore;
     const seals = sealWritten ? this.#seals : this.#seals - 1;
-    const state = { logId: this.#logId, leaves: this.#tree.size, written, lastFrame, sealed, seals };
+    const state = { logId: this.#logId, leaves: this.#leaves, written, lastFrame, sealed, seals };
     return savedLog(state, files, frames, this.#nodes);
   }
 
   async durable(leaves: number): Promise<void> {
-    assert(leaves <= this.#tree.size, 'what was placed can become durable');
+    assert(leaves <= this.#leaves, 'what was placed can become durable');
     if (this.#writer.durableLeaves < leaves) await this.seal();
   }
 
@@ -240,6 +262,7 @@ export class LocalLog implements LogStore {
       await this.#commits.idle();
     }
     if (!this.#hasFailed()) await this.seal().catch(() => undefined);
+    await this.#bulk?.end();
     if (this.#hasFailed()) return this.#writer.abandon();
     await this.#writer.close();
     this.#state = { at: 'closed' };
@@ -279,28 +302,63 @@ export class LocalLog implements LogStore {
     const free = place.position === this.#position && place.time > this.#lastInstant && place.time > this.#handedOut;
     assert(free, 'decide and append belong in one turn: the log has moved on');
     let { position, time } = place;
-    let previousHash = this.#previousHash;
-    const encoded: EncodedEntry[] = [];
-    for (const draft of drafts) {
-      const next = this.#sealer.encode(draft, { leaf: this.#tree.size + encoded.length, position, time }, previousHash);
-      encoded.push(next);
-      previousHash = next.leafHash;
-      position += next.entry.positions;
-      time = lastInstantOf(next.entry) + 1n;
+    const placed: PlacedEntry[] = [];
+    try {
+      let bytes = FRAME_HEADER_BYTES;
+      for (const draft of drafts) {
+        const next = this.#sealer.place(draft, { leaf: this.#leaves + placed.length, position, time });
+        placed.push(next);
+        position += next.entry.positions;
+        time = lastInstantOf(next.entry) + 1n;
+        bytes += ENTRY_HEADER_BYTES + next.bytesMax;
+      }
+      assert(time < FOREVER, 'the log has run out of time');
+      if (bytes > FRAME_BYTES_MAX) throw new ServiceError('REL_TOO_LARGE', 'one append exceeds 2 GiB');
+    } catch (error) {
+      for (const { sealing } of placed) if (sealing) this.#bulk!.release(sealing);
+      throw error;
     }
-    assert(time < FOREVER, 'the log has run out of time');
-    if (frameBytes(encoded) > FRAME_BYTES_MAX) throw new ServiceError('REL_TOO_LARGE', 'one append exceeds 2 GiB');
     this.#promised = null;
-    this.#previousHash = previousHash;
     this.#position = position;
     this.#lastInstant = time - 1n;
-    for (const { leafHash } of encoded) this.#tree.append(leafHash);
+    this.#leaves += placed.length;
+    for (const entry of placed) {
+      if (entry.sealing) this.#bulk!.start(entry.sealing);
+      this.#unlinked.push(entry);
+    }
+    this.#link();
     // Access records hide nothing from readers, and wait for an fsync that may be long in coming.
-    if (position > place.position) this.#hidden.push({ leaf: encoded[encoded.length - 1]!.entry.leaf, time: place.time });
+    if (position > place.position) this.#hidden.push({ leaf: this.#leaves - 1, time: place.time });
     const access = drafts.every(({ body }) => body.kind === 'access');
-    const { acknowledged, written } = this.#commits.add(encoded, this.#tree.copy(), { sync, access });
+    const { acknowledged, written } = this.#commits.add(placed, { sync, access });
+    this.#lastWritten = written;
     this.#sealWhenIdle();
-    return { entries: encoded.map(({ entry }) => entry), acknowledged, written };
+    return { entries: placed.map(({ entry }) => entry), acknowledged, written };
+  }
+
+  /** Hashes into the chain what is ready, in order: an entry waits for those before it. */
+  #link(): void {
+    const unlinked = this.#unlinked;
+    let count = 0;
+    for (; count < unlinked.length && unlinked[count]!.ready; count++) this.#linkOne(unlinked[count]!);
+    if (count === 0) return;
+    if (count === unlinked.length) this.#unlinked = [];
+    else unlinked.splice(0, count);
+    this.#commits.linked();
+  }
+
+  /** All that is placed, in this turn: what is still being sealed is sealed here. */
+  #linkNow(): void {
+    if (this.#unlinked.length === 0) return;
+    for (const entry of this.#unlinked) this.#linkOne(entry);
+    this.#unlinked = [];
+    this.#commits.linked();
+  }
+
+  #linkOne(entry: PlacedEntry): void {
+    entry.link(this.#previousHash);
+    this.#previousHash = entry.leafHash;
+    this.#tree.append(entry.leafHash);
   }
 
   #nextTime(): bigint {
@@ -329,7 +387,7 @@ export class LocalLog implements LogStore {
     void this.#waitAndSeal(sealIdleMs).finally(() => {
       this.#sealTimer = false;
       // Something may have been written while the seal was: it needs one of its own.
-      if (this.#state.at === 'open' && this.#tree.size > this.#sealedLeaves) this.#sealWhenIdle();
+      if (this.#state.at === 'open' && this.#leaves > this.#sealedLeaves) this.#sealWhenIdle();
     });
   }
 
@@ -346,8 +404,11 @@ export class LocalLog implements LogStore {
   }
 
   async #seal(): Promise<void> {
+    // What is on its way is waited for, so that only what comes meanwhile can hold up the turn.
+    if (this.#unlinked.length > 0) await this.#lastWritten.catch(() => undefined);
     if (this.#hasFailed()) throw this.#refusal();
-    if (this.#tree.size === this.#sealedLeaves) return;
+    if (this.#leaves === this.#sealedLeaves) return;
+    this.#linkNow();
     const { acknowledged } = this.#placeOwn({
       kind: 'seal',
       treeSize: this.#tree.size,
@@ -365,7 +426,7 @@ export class LocalLog implements LogStore {
   /** A head that was handed out is in the checkpoint file first: no later recovery may cut what somebody holds it to. */
   async #headOver(leaves: number): Promise<SignedHead> {
     if (this.#stored.size >= leaves) return this.#stored;
-    assert(leaves <= this.#tree.size, 'a head covers entries that are there');
+    assert(leaves <= this.#leaves, 'a head covers entries that are there');
     if (this.#writer.durableLeaves < leaves) await this.seal();
     const before = this.#sealing;
     const signing = before.then(async () => {

@@ -1,0 +1,147 @@
+/**
+ * Everything that the bytes of a rows body need before their leaf can commit to them, and that asks for no order: the
+ * root over the rows, LZ4, AES-256-GCM and the payload's digest. A function of its request alone, so that it may run
+ * anywhere: in the calling turn, a slice a turn, or in a thread. The bytes are the same.
+ *
+ *   payload   +-----------+----------+------------+----------------+-----------+------------+---------+
+ *             | format u8 | flags u8 | zero u16   | data key u32   | body u32  | nonce [12] | sealed  | tag [16]
+ *             +-----------+----------+------------+----------------+-----------+------------+---------+
+ *              flags: 1 = the body was LZ4-compressed before sealing; the first 12 bytes are authenticated
+ */
+import * as crypto from 'node:crypto';
+import * as lz4 from 'lz4-napi';
+import { assert } from '../errors.ts';
+import { decodeBody, saltsOfRows } from './body-codec.ts';
+import { rowsRootInSlices } from './row-leaf.ts';
+import { HASH_BYTES, sha256 } from './sha256.ts';
+import type { Job } from './workers.ts';
+
+export const PAYLOAD_FORMAT = 1;
+export const PAYLOAD_HEAD = 12;
+export const NONCE_BYTES = 12;
+export const TAG_BYTES = 16;
+export const LZ4_FLAG = 1;
+/** What a payload adds to its body at most. */
+export const PAYLOAD_EXTRA = PAYLOAD_HEAD + NONCE_BYTES + TAG_BYTES;
+/** Below this LZ4 costs more than it saves. */
+const LZ4_FROM_BYTES = 2048;
+/** What is worked on at once where the event loop waits: below a millisecond each. */
+const SLICE_BYTES = 512 << 10;
+
+export interface SealRequest {
+  readonly body: Uint8Array;
+  readonly path: string | null;
+  readonly keyId: number;
+  readonly key: crypto.KeyObject;
+  readonly nonce: Uint8Array;
+  /** Where the payload goes; room for the body and `PAYLOAD_EXTRA`. */
+  readonly target: Uint8Array;
+}
+
+export interface SealReply {
+  readonly payloadBytes: number;
+  readonly root: Uint8Array;
+  readonly digest: Uint8Array;
+}
+
+/** Yields between slices; a promise that it yields is to be waited for and its result handed back. */
+export type Slices = Generator<Promise<Buffer> | undefined, SealReply, Buffer | undefined>;
+
+/** `background`: may use the thread pool, so that no slice is long. */
+export function* sealInSlices({ body, path, keyId, key, nonce, target }: SealRequest, background: boolean): Slices {
+  const decoded = decodeBody(body);
+  assert(decoded.body.kind === 'rows' && decoded.secrets, 'only rows are sealed in bulk');
+  yield;
+  const rows = decoded.body.ops.length;
+  const root = yield* rowsRootInSlices(decoded.body, path, saltsOfRows(decoded.secrets, rows));
+  let plain: Uint8Array = body;
+  let flags = 0;
+  if (body.length >= LZ4_FROM_BYTES) {
+    const source = Buffer.from(body.buffer, body.byteOffset, body.length);
+    const packed = background && body.length > SLICE_BYTES ? yield lz4.compress(source) : lz4.compressSync(source);
+    if (packed!.length < body.length) {
+      plain = packed!;
+      flags = LZ4_FLAG;
+    }
+  }
+  yield;
+  const payload = writePayloadHead(target, plain.length, flags, keyId, body.length, nonce);
+  const cipher = crypto.createCipheriv('aes-256-gcm', key, nonce);
+  cipher.setAAD(payload.subarray(0, PAYLOAD_HEAD));
+  for (let at = 0; at < plain.length; at += SLICE_BYTES) {
+    payload.set(cipher.update(plain.subarray(at, at + SLICE_BYTES)), PAYLOAD_HEAD + NONCE_BYTES + at);
+    yield;
+  }
+  cipher.final();
+  payload.set(cipher.getAuthTag(), payload.length - TAG_BYTES);
+  return { payloadBytes: payload.length, root, digest: yield* digestInSlices(payload) };
+}
+
+/** The same at once, for a body of any kind that has no rows root to compute. */
+export function sealPayload(body: Uint8Array, { keyId, key, nonce }: Pick<SealRequest, 'keyId' | 'key' | 'nonce'>): Uint8Array {
+  let flags = 0;
+  let plain = body;
+  if (body.length >= LZ4_FROM_BYTES) {
+    const packed = lz4.compressSync(Buffer.from(body.buffer, body.byteOffset, body.length));
+    if (packed.length < body.length) {
+      plain = packed;
+      flags = LZ4_FLAG;
+    }
+  }
+  const target = Buffer.allocUnsafe(plain.length + PAYLOAD_EXTRA);
+  const payload = writePayloadHead(target, plain.length, flags, keyId, body.length, nonce);
+  const cipher = crypto.createCipheriv('aes-256-gcm', key, nonce);
+  cipher.setAAD(payload.subarray(0, PAYLOAD_HEAD));
+  payload.set(cipher.update(plain), PAYLOAD_HEAD + NONCE_BYTES);
+  cipher.final();
+  payload.set(cipher.getAuthTag(), payload.length - TAG_BYTES);
+  return payload;
+}
+
+/** The payload of a body of `plainBytes` once packed, without what is sealed. */
+function writePayloadHead(
+  target: Uint8Array,
+  plainBytes: number,
+  flags: number,
+  keyId: number,
+  bodyBytes: number,
+  nonce: Uint8Array,
+): Uint8Array {
+  assert(plainBytes + PAYLOAD_EXTRA <= target.length, 'the payload has room');
+  const payload = target.subarray(0, plainBytes + PAYLOAD_EXTRA);
+  payload[0] = PAYLOAD_FORMAT;
+  payload[1] = flags;
+  payload[2] = payload[3] = 0;
+  for (let i = 0; i < 4; i++) {
+    payload[4 + i] = keyId >>> (8 * i);
+    payload[8 + i] = bodyBytes >>> (8 * i);
+  }
+  for (let i = 0; i < NONCE_BYTES; i++) payload[PAYLOAD_HEAD + i] = nonce[i]!;
+  return payload;
+}
+
+function* digestInSlices(bytes: Uint8Array): Generator<undefined, Uint8Array> {
+  if (bytes.length <= SLICE_BYTES) return sha256(bytes);
+  const hash = crypto.createHash('sha256');
+  for (let at = 0; at < bytes.length; at += SLICE_BYTES) {
+    hash.update(bytes.subarray(at, at + SLICE_BYTES));
+    yield;
+  }
+  const digest = new Uint8Array(HASH_BYTES);
+  digest.set(hash.digest());
+  return digest;
+}
+
+/** From the first slice to the last at once. */
+export function sealAtOnce(request: SealRequest): SealReply {
+  const slices = sealInSlices(request, false);
+  let step = slices.next();
+  while (!step.done) step = slices.next();
+  return step.value;
+}
+
+export const sealJob: Job<null, SealRequest, SealReply> = {
+  module: import.meta.url,
+  name: 'sealJob',
+  begin: () => sealAtOnce,
+};
