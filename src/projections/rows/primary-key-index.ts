@@ -1,8 +1,11 @@
 /**
- * Key -> row number of its newest version. Open addressing over interleaved words [row + 1, hash]; the key bytes stay
- * in the columns. Paths of many rows hash first, touch the slots, then probe: the cache misses overlap.
+ * Key -> row number of its newest version, in interleaved words [row + 1, hash]; the key bytes stay in the columns. The
+ * top bits of a hash choose a bucket, its low bits a place in the bucket, by open addressing. Buckets grow and split one
+ * by one, so that no key waits for all of them to move, and at any time they are about half to three fifths full. Paths of many
+ * rows hash first, touch the slots, then probe: the cache misses overlap.
  */
 import { assert } from '../../errors.ts';
+import type { Extents } from './extents.ts';
 
 /** Compares the key of a stored row with key bytes in a path. */
 export interface StoredKeys {
@@ -12,17 +15,37 @@ export interface StoredKeys {
 const EMPTY = 0;
 /** A removed key: probes go on past it. */
 const GONE = -1;
+const FIRST_SLOTS = 128;
+/** Up to here buckets double. From here on they rest in column memory and grow by steps, which waste less. */
+const STEPPED_SLOTS = 16_384;
+const STEP = 4096;
+/** A bucket that outgrows this splits: moving its keys takes some 100 µs. */
+const MOST_SLOTS = 24_576;
+/** Far beyond what hashes of 32 bits that fell out by chance need: keys that were made to collide share a bucket. */
+const MOST_DEPTH = 16;
+
+interface Bucket {
+  readonly slots: Int32Array;
+  readonly size: number;
+  /** How many top bits of the hash all its keys share. */
+  readonly depth: number;
+  /** Slots that are not EMPTY. */
+  used: number;
+}
 
 export class PrimaryKeyIndex {
   readonly #keys: StoredKeys;
-  #slots = new Int32Array(256);
-  #mask = 127;
-  /** Slots that are not EMPTY. */
-  #used = 0;
+  readonly #extents: Extents;
+  /** 2^(32 - shift) entries by top bits; a bucket of fewer bits stands under several. */
+  #buckets: Bucket[];
+  #shift = 31;
   #size = 0;
 
-  constructor(keys: StoredKeys) {
+  constructor(keys: StoredKeys, extents: Extents) {
     this.#keys = keys;
+    this.#extents = extents;
+    const bucket = this.#newBucket(FIRST_SLOTS, 0);
+    this.#buckets = [bucket, bucket];
   }
 
   get size(): number {
@@ -30,46 +53,58 @@ export class PrimaryKeyIndex {
   }
 
   get bytes(): number {
-    return this.#slots.byteLength;
+    let total = 0;
+    for (const { slots } of new Set(this.#buckets)) total += slots.byteLength;
+    return total;
   }
 
   /** Row number of the newest version, or -1. */
   find(heap: Uint8Array, start: number, size: number, path: number, hash: number): number {
-    const slots = this.#slots;
-    let slot = hash & this.#mask;
+    const bucket = this.#buckets[hash >>> this.#shift]!;
+    const { slots } = bucket;
+    let slot = placeOf(hash, bucket.size);
     for (;;) {
       const row = slots[slot * 2]! - 1;
       if (row === EMPTY - 1) return -1;
       if (row >= 0 && slots[slot * 2 + 1] === hash && this.#keys.matches(row, heap, start, size, path)) return row;
-      slot = (slot + 1) & this.#mask;
+      if (++slot === bucket.size) slot = 0;
     }
   }
 
-  /** Makes `row` the newest version of its key; returns the one before, or -1. `reserve` must have been called. */
+  /** Makes `row` the newest version of its key; returns the one before, or -1. */
   put(heap: Uint8Array, start: number, size: number, path: number, hash: number, row: number): number {
-    const slots = this.#slots;
-    let slot = hash & this.#mask;
+    const bucket = this.#buckets[hash >>> this.#shift]!;
+    const { slots } = bucket;
+    let slot = placeOf(hash, bucket.size);
     for (;;) {
       const found = slots[slot * 2]! - 1;
       if (found === EMPTY - 1) {
         slots[slot * 2] = row + 1;
         slots[slot * 2 + 1] = hash;
-        this.#used++;
-        this.#size++;
+        bucket.used++;
+        this.#added(bucket, hash);
         return -1;
       }
       if (found >= 0 && slots[slot * 2 + 1] === hash && this.#keys.matches(found, heap, start, size, path)) {
         slots[slot * 2] = row + 1;
         return found;
       }
-      slot = (slot + 1) & this.#mask;
+      if (++slot === bucket.size) slot = 0;
     }
+  }
+
+  /** Puts a key that is known not to be there. */
+  enter(hash: number, row: number): void {
+    const bucket = this.#buckets[hash >>> this.#shift]!;
+    enterSlot(bucket, hash, row + 1);
+    this.#added(bucket, hash);
   }
 
   /** Forgets a key. */
   remove(heap: Uint8Array, start: number, size: number, path: number, hash: number): void {
-    const slots = this.#slots;
-    let slot = hash & this.#mask;
+    const bucket = this.#buckets[hash >>> this.#shift]!;
+    const { slots } = bucket;
+    let slot = placeOf(hash, bucket.size);
     for (;;) {
       const found = slots[slot * 2]! - 1;
       assert(found !== EMPTY - 1, 'a removed key was indexed');
@@ -78,41 +113,82 @@ export class PrimaryKeyIndex {
         this.#size--;
         return;
       }
-      slot = (slot + 1) & this.#mask;
+      if (++slot === bucket.size) slot = 0;
     }
-  }
-
-  /** Room for `count` more keys below 60 % load. */
-  reserve(count: number): void {
-    const need = this.#used + count;
-    if (need * 5 <= (this.#mask + 1) * 3) return;
-    let slots = this.#mask + 1;
-    while ((this.#size + count) * 5 > slots * 3) slots *= 2;
-    this.#rehash(slots);
   }
 
   /** Brings the slots of many hashes into the cache; the sum keeps the loads from being optimised away. */
   touch(hashes: Int32Array, count: number): number {
-    const slots = this.#slots;
-    const mask = this.#mask;
+    const buckets = this.#buckets;
+    const shift = this.#shift;
     let sum = 0;
-    for (let i = 0; i < count; i++) sum ^= slots[(hashes[i]! & mask) * 2]!;
+    for (let i = 0; i < count; i++) {
+      const hash = hashes[i]!;
+      const bucket = buckets[hash >>> shift]!;
+      sum ^= bucket.slots[placeOf(hash, bucket.size) * 2]!;
+    }
     return sum;
   }
 
-  #rehash(count: number): void {
-    const old = this.#slots;
-    const slots = new Int32Array(count * 2);
-    const mask = count - 1;
-    for (let i = 0; i < old.length; i += 2) {
-      if (old[i]! <= EMPTY) continue;
-      let slot = old[i + 1]! & mask;
-      while (slots[slot * 2] !== EMPTY) slot = (slot + 1) & mask;
-      slots[slot * 2] = old[i]!;
-      slots[slot * 2 + 1] = old[i + 1]!;
-    }
-    this.#slots = slots;
-    this.#mask = mask;
-    this.#used = this.#size;
+  #added(bucket: Bucket, hash: number): void {
+    this.#size++;
+    if (bucket.used * 5 <= bucket.size * 3) return;
+    if (bucket.size < STEPPED_SLOTS) this.#move(bucket, hash, bucket.size * 2);
+    else if (bucket.size < MOST_SLOTS) this.#move(bucket, hash, bucket.size + STEP);
+    else if (bucket.depth === MOST_DEPTH) this.#move(bucket, hash, bucket.size * 2);
+    else this.#split(bucket, hash);
   }
+
+  #move(bucket: Bucket, hash: number, slots: number): void {
+    const wider = this.#newBucket(slots, bucket.depth);
+    for (let i = 0; i < bucket.slots.length; i += 2) {
+      if (bucket.slots[i]! > EMPTY) enterSlot(wider, bucket.slots[i + 1]!, bucket.slots[i]!);
+    }
+    this.#replace(bucket, hash, wider, wider);
+  }
+
+  #split(bucket: Bucket, hash: number): void {
+    const depth = bucket.depth + 1;
+    if (depth > 32 - this.#shift) {
+      this.#buckets = this.#buckets.flatMap((each) => [each, each]);
+      this.#shift--;
+    }
+    const bit = 32 - depth;
+    // Should all of them fall on one side, they still fit.
+    const low = this.#newBucket(STEPPED_SLOTS, depth);
+    const high = this.#newBucket(STEPPED_SLOTS, depth);
+    for (let i = 0; i < bucket.slots.length; i += 2) {
+      if (bucket.slots[i]! <= EMPTY) continue;
+      const own = bucket.slots[i + 1]!;
+      enterSlot(((own >>> bit) & 1) === 0 ? low : high, own, bucket.slots[i]!);
+    }
+    this.#replace(bucket, hash, low, high);
+  }
+
+  /** Both halves of the entries that a bucket stands under. */
+  #replace(bucket: Bucket, hash: number, low: Bucket, high: Bucket): void {
+    const count = 2 ** (32 - this.#shift - bucket.depth);
+    const first = Math.floor((hash >>> this.#shift) / count) * count;
+    for (let i = 0; i < count; i++) this.#buckets[first + i] = i < count / 2 ? low : high;
+    this.#extents.giveBack(bucket.slots);
+  }
+
+  #newBucket(size: number, depth: number): Bucket {
+    const slots = size < STEPPED_SLOTS ? new Int32Array(size * 2) : this.#extents.allocate(Int32Array, size * 2).fill(EMPTY);
+    return { slots, size, depth, used: 0 };
+  }
+}
+
+/** In order of the low 16 bits, whatever the size. */
+function placeOf(hash: number, size: number): number {
+  return size <= 65_536 ? ((hash & 0xffff) * size) >>> 16 : Math.floor(((hash & 0xffff) * size) / 65_536);
+}
+
+function enterSlot(bucket: Bucket, hash: number, word: number): void {
+  const { slots } = bucket;
+  let slot = placeOf(hash, bucket.size);
+  while (slots[slot * 2] !== EMPTY) if (++slot === bucket.size) slot = 0;
+  slots[slot * 2] = word;
+  slots[slot * 2 + 1] = hash;
+  bucket.used++;
 }

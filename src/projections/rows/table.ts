@@ -77,7 +77,7 @@ export class Table implements StoredKeys, StoredVersions {
   /** Fork of the branch that the table belongs to: what its entries close below that, they close elsewhere. */
   readonly #fork: number;
   readonly segments: Segment[] = [];
-  readonly index = new PrimaryKeyIndex(this);
+  readonly index: PrimaryKeyIndex;
   readonly #storage: RowStorage;
   readonly #timeline: Timeline;
   readonly #columns = new Map<string, TableColumn>();
@@ -90,6 +90,7 @@ export class Table implements StoredKeys, StoredVersions {
     this.type = type;
     this.#storage = storage;
     this.#timeline = storage.timeline;
+    this.index = new PrimaryKeyIndex(this, storage.space.extents());
     this.#fork = fork;
   }
 
@@ -331,7 +332,6 @@ export class Table implements StoredKeys, StoredVersions {
   #reindex(segment: Segment): void {
     const { heap, offsets } = segment.keys;
     const hashes = this.#hashes;
-    this.index.reserve(segment.length - segment.removedCount);
     for (let block = 0; block < segment.length; block += 1024) {
       const end = Math.min(segment.length, block + 1024);
       for (let row = block; row < end; row++) {
@@ -382,7 +382,6 @@ export class Table implements StoredKeys, StoredVersions {
   #link(segment: Segment, first: number, count: number, body: RowsBody, source: number, path: number, keys: Vector): number {
     assert(keys.kind === 'text', 'keys are text');
     const { offsets, heap } = keys;
-    this.index.reserve(count);
     if (this.#hashes.length < count) this.#hashes = new Int32Array(SEGMENT_ROWS);
     const hashes = this.#hashes;
     let closed = 0;
