@@ -239,6 +239,23 @@ test('without a worker no slice of a large body is long', async () => {
   await log.close();
 });
 
+test('slices of a large body are not disturbed by what is sealed between them', async () => {
+  const large = rowsDraft(keys(5_000));
+  const small = rowsDraft(['x']);
+  const other = { context: { ...context, path: null }, body: { ...small.body, type: 'another type with a longer name' } };
+  const hashes = async (bulk?: BulkOptions): Promise<string[]> => {
+    const { log } = await openLog(worldOn(new RecordingDisk()), bulk ? { bulk } : {});
+    const appended = [log.append([large])];
+    for (let i = 0; i < 4; i++) {
+      await new Promise((resolve) => setImmediate(resolve));
+      appended.push(log.append([other as EntryDraft]));
+    }
+    await Promise.all(appended.map(({ acknowledged }) => acknowledged));
+    return Array.from({ length: 6 }, (_, leaf) => hex(log.proofs.leafHash(leaf)));
+  };
+  expect(await hashes({ startWorker: null, rowsMin: 256 })).toEqual(await hashes());
+});
+
 test('a crash while a large body is being sealed loses only what was not acknowledged', async () => {
   const disk = new RecordingDisk();
   const world = worldOn(disk);

@@ -4,12 +4,14 @@ import type { Mutant } from '../mutant.ts';
 const crash = ['test/simulation/crash.test.ts'];
 const regressions = ['test/simulation/regressions.test.ts'];
 const tamper = ['test/simulation/tampering.test.ts'];
+const bulk = ['test/log/bulk-sealer.test.ts'];
 
 const groupCommit = 'src/log/group-commit.ts';
 const writer = 'src/log/log-writer.ts';
 const recovery = 'src/log/recovery.ts';
 const logFile = 'src/log/log-file.ts';
 const log = 'src/log/log.ts';
+const bulkSealer = 'src/log/bulk-sealer.ts';
 const chain = 'src/log/chain.ts';
 const verify = 'src/log/verify.ts';
 
@@ -118,7 +120,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'leaves unsealed what was written during a seal',
     file: log,
-    find: "      if (this.#state.at === 'open' && this.#tree.size > this.#sealedLeaves) this.#sealWhenIdle();\n",
+    find: "      if (this.#state.at === 'open' && this.#leaves > this.#sealedLeaves) this.#sealWhenIdle();\n",
     replace: '',
     killedBy: regressions,
   },
@@ -268,6 +270,55 @@ export const mutants: readonly Mutant[] = [
     find: '    if (!this.#hasFailed()) await this.seal().catch(() => undefined);\n',
     replace: '',
     killedBy: [...crash, ...tamper],
+  },
+  {
+    name: 'links an entry before the large one that it follows',
+    file: log,
+    find: '    for (; count < unlinked.length && unlinked[count]!.ready; count++) this.#linkOne(unlinked[count]!);',
+    replace: '    for (; count < unlinked.length; count++) this.#linkOne(unlinked[count]!);',
+    killedBy: bulk,
+  },
+  {
+    name: 'writes a group that is not all linked',
+    file: groupCommit,
+    find: '      if (!entries[entries.length - 1]!.linked) break;\n',
+    replace: '',
+    killedBy: bulk,
+  },
+  {
+    name: 'goes on when a worker is gone',
+    file: bulkSealer,
+    find: '        if (!this.#ended) this.#failed(cause);\n',
+    replace: '        void cause;\n',
+    killedBy: bulk,
+  },
+  {
+    name: 'gives a slot away that a worker still writes to',
+    file: bulkSealer,
+    find: '    if (!busy) this.#keep(',
+    replace: '    this.#keep(',
+    killedBy: bulk,
+  },
+  {
+    name: 'seals what a thread still writes into the slot of that thread',
+    file: bulkSealer,
+    find: '    this.sealed ??= {',
+    replace: '    this.sealed = {',
+    killedBy: bulk,
+  },
+  {
+    name: 'signs a head over what is linked, not over what is placed',
+    file: log,
+    find: '  head(): TreeHead {\n    this.#linkNow();\n',
+    replace: '  head(): TreeHead {\n',
+    killedBy: bulk,
+  },
+  {
+    name: 'hashes the rows of a slice under what another body shares',
+    file: 'src/log/row-leaf.ts',
+    find: '    hasher.restart(path);\n    for (let row = first; row < Math.min',
+    replace: '    for (let row = first; row < Math.min',
+    killedBy: bulk,
   },
   {
     name: 'verify trusts the link',
