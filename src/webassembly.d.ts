@@ -20,4 +20,8 @@ declare namespace WebAssembly {
     constructor(module: Module, imports?: Readonly<Record<string, Readonly<Record<string, unknown>>>>);
     readonly exports: Readonly<Record<string, unknown>>;
   }
+
+  class Global {
+    value: unknown;
+  }
 }

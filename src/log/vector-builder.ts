@@ -11,6 +11,7 @@ export class VectorBuilder {
   readonly type: ColumnType;
   #length = 0;
   #capacity: number;
+  readonly #heapBytes: number;
   #nulls: Uint8Array | null = null;
   #i32: Int32Array | null = null;
   #f64: Float64Array | null = null;
@@ -23,9 +24,11 @@ export class VectorBuilder {
   #dims = 0;
   #sawValue = false;
 
-  constructor(type: ColumnType, capacity = 64) {
+  /** Room for `capacity` cells and `heapBytes` of text: more is made when it is needed. */
+  constructor(type: ColumnType, capacity = 64, heapBytes = capacity * 16) {
     this.type = type;
     this.#capacity = capacity;
+    this.#heapBytes = heapBytes;
   }
 
   get length(): number {
@@ -122,6 +125,49 @@ export class VectorBuilder {
     this.#length++;
   }
 
+  /**
+   * `count` cells of a string or json column: cell i is heap[offsets[i]..offsets[i + 1]], and nothing where nulls[i] is 1.
+   * Not all of them are NULL, here and in the other methods that take many cells.
+   */
+  appendTexts(heap: Uint8Array, offsets: Uint32Array, nulls: Uint8Array | null, count: number): void {
+    const first = offsets[0]!;
+    const size = offsets[count]! - first;
+    this.#reserveText(size, count);
+    const shift = this.#heapUsed - first;
+    const from = this.#length + 1;
+    const target = this.#offsets!;
+    for (let i = 1; i <= count; i++) target[from + i - 1] = offsets[i]! + shift;
+    this.#heap!.set(heap.subarray(first, first + size), this.#heapUsed);
+    this.#heapUsed += size;
+    this.#finishCells(nulls, count);
+  }
+
+  /** `count` cells of an integer or timestamp column in the narrowest layout that holds them; 0 where NULL. */
+  appendIntegers(values: Int32Array | Float64Array | BigInt64Array, nulls: Uint8Array | null, count: number): void {
+    this.#reserve(count);
+    const from = this.#length;
+    if (values instanceof BigInt64Array) this.#widenToI64().set(values.subarray(0, count), from);
+    else if (this.#i64) for (let i = 0; i < count; i++) this.#i64[from + i] = BigInt(values[i]!);
+    else if (this.#f64) this.#f64.set(values.subarray(0, count), from);
+    else if (values instanceof Float64Array) this.#widenToF64().set(values.subarray(0, count), from);
+    else (this.#i32 ??= new Int32Array(this.#capacity)).set(values.subarray(0, count), from);
+    this.#finishCells(nulls, count);
+  }
+
+  /** `count` finite doubles of a number column; 0 where NULL. */
+  appendNumbers(values: Float64Array, nulls: Uint8Array | null, count: number): void {
+    this.#reserve(count);
+    (this.#f64 ??= new Float64Array(this.#capacity)).set(values.subarray(0, count), this.#length);
+    this.#finishCells(nulls, count);
+  }
+
+  /** `count` cells of a boolean column: 0 or 1, and 0 where NULL. */
+  appendBooleans(values: Uint8Array, nulls: Uint8Array | null, count: number): void {
+    this.#reserve(count);
+    (this.#bool ??= new Uint8Array(this.#capacity)).set(values.subarray(0, count), this.#length);
+    this.#finishCells(nulls, count);
+  }
+
   /** For single cells: tests, literals, remainders. Bulk paths call the typed methods. */
   append(cell: Cell): void {
     if (cell === null) return this.appendNull();
@@ -161,11 +207,17 @@ export class VectorBuilder {
     throw new AssertionError('a column with values has a layout');
   }
 
-  #reserveText(bytes: number): void {
-    this.#reserve();
+  #finishCells(nulls: Uint8Array | null, count: number): void {
+    if (nulls !== null) (this.#nulls ??= new Uint8Array(this.#capacity)).set(nulls.subarray(0, count), this.#length);
+    this.#sawValue = true;
+    this.#length += count;
+  }
+
+  #reserveText(bytes: number, cells = 1): void {
+    this.#reserve(cells);
     if (!this.#offsets) {
       this.#offsets = new Uint32Array(this.#capacity + 1);
-      this.#heap = new Uint8Array(Math.max(256, this.#capacity * 16));
+      this.#heap = new Uint8Array(Math.max(256, bytes, this.#heapBytes));
     }
     if (this.#heapUsed + bytes > this.#heap!.length) {
       const heap = new Uint8Array(Math.max(this.#heap!.length * 2, this.#heapUsed + bytes));
@@ -198,9 +250,9 @@ export class VectorBuilder {
     return (this.#i64 = wide);
   }
 
-  #reserve(): void {
-    if (this.#length < this.#capacity) return;
-    const capacity = (this.#capacity = Math.max(16, this.#capacity * 2));
+  #reserve(cells = 1): void {
+    if (this.#length + cells <= this.#capacity) return;
+    const capacity = (this.#capacity = Math.max(16, this.#length + cells, this.#capacity * 2));
     if (this.#nulls) this.#nulls = grown(this.#nulls, new Uint8Array(capacity));
     if (this.#i32) this.#i32 = grown(this.#i32, new Int32Array(capacity));
     if (this.#f64) this.#f64 = grown(this.#f64, new Float64Array(capacity));

@@ -15,6 +15,7 @@ import { exactInDouble, jsonFrom, numbersFrom, typedFromText, typeOfKind } from 
 import { instantAt } from './instant-text.ts';
 import type { ColumnNames } from './json-reader.ts';
 import { integerAt, latin1, unescapeInto } from './json-tokens.ts';
+import { type RowScanner, type ScanKind, scanKind } from './row-scanner.ts';
 import { type CellKind, cellKind, type RowTape } from './row-tape.ts';
 
 export interface Column {
@@ -29,6 +30,8 @@ export interface Column {
   readonly integersAsText: boolean;
   /** A property that the type did not have before. */
   readonly added: boolean;
+  /** Bytes of text that the latest batch had in it. */
+  heapBytes: number;
   /** Of a column that waits for its whole batch to be typed: which cell kinds it has, one bit each. */
   kindsSeen: number;
   builder: VectorBuilder | null;
@@ -96,6 +99,52 @@ export class ColumnSet implements ColumnNames {
     return true;
   }
 
+  /** How the module reads cells of a column as it stands: only what can be taken without a look at anything else. */
+  scanKindOf(slot: number): ScanKind {
+    const { type, integersAsText } = this.columns[slot]!;
+    switch (type) {
+      case 'string':
+        return integersAsText ? scanKind.keyText : scanKind.text;
+      case 'integer':
+      case 'number':
+      case 'boolean':
+      case 'timestamp':
+        return scanKind[type];
+      default:
+        return scanKind.untyped;
+    }
+  }
+
+  /** Takes the first `rows` rows of a scanner's latest run, whose column i is `slots[i]`. */
+  takeRun(run: RowScanner, slots: readonly number[], rows: number): void {
+    for (let i = 0; i < slots.length; i++) {
+      const column = this.columns[slots[i]!]!;
+      const nulls = run.nulls(i, rows);
+      if (nulls !== null && !nulls.includes(0)) continue;
+      const builder = this.#builderOf(column);
+      switch (column.type) {
+        case 'string':
+          builder.appendTexts(run.heap(i), run.offsets(i), nulls, rows);
+          break;
+        case 'integer':
+          builder.appendIntegers(run.integers(i, rows), nulls, rows);
+          break;
+        case 'timestamp':
+          builder.appendIntegers(run.timestamps(i), nulls, rows);
+          break;
+        case 'number':
+          builder.appendNumbers(run.numbers(i), nulls, rows);
+          break;
+        case 'boolean':
+          builder.appendBooleans(run.booleans(i), nulls, rows);
+          break;
+        default:
+          throw new AssertionError(`a run has no cells of ${column.type}`);
+      }
+    }
+    this.#rows += rows;
+  }
+
   /** Keeps the columns made so far, whatever becomes of the next row. */
   settle(): void {
     this.#settled = this.columns.length;
@@ -121,7 +170,9 @@ export class ColumnSet implements ColumnNames {
         column.builder = typedFromText(column.builder, column.type, column.kindsSeen);
         column.type = column.builder.type;
       }
-      columns.push({ name: column.name, type: column.builder.type, vector: column.builder.build() });
+      const vector = column.builder.build();
+      columns.push({ name: column.name, type: column.builder.type, vector });
+      if (vector.kind === 'text') column.heapBytes = vector.heap.length;
       column.builder = null;
       column.kindsSeen = 0;
     }
@@ -146,6 +197,7 @@ export class ColumnSet implements ColumnNames {
       dims,
       integersAsText,
       added: false,
+      heapBytes: 0,
       kindsSeen: 0,
       builder: null,
     });
@@ -270,9 +322,7 @@ export class ColumnSet implements ColumnNames {
       if (this.#plainText) return this.#appendUntyped(column, i, kind);
       this.#widen(column, i, kind);
     }
-    let builder = column.builder;
-    if (builder === null) builder = column.builder = new VectorBuilder(column.type!, this.#capacity);
-    if (builder.length < this.#rows) padTo(builder, this.#rows);
+    const builder = this.#builderOf(column);
     const start = tape.starts[i]!;
     const end = tape.ends[i]!;
     switch (column.type!) {
@@ -300,10 +350,22 @@ export class ColumnSet implements ColumnNames {
     }
   }
 
+  /** For a cell of the row that is being taken. */
+  #builderOf(column: Column): VectorBuilder {
+    let builder = column.builder;
+    if (builder === null) {
+      const type = this.#plainText && !column.fixed ? 'string' : column.type!;
+      // A little more than last time, so that texts that grow slowly do not have their bytes moved in every batch.
+      const heapBytes = column.heapBytes === 0 ? this.#capacity * 16 : column.heapBytes + (column.heapBytes >> 4);
+      builder = column.builder = new VectorBuilder(type, this.#capacity, heapBytes);
+    }
+    if (builder.length < this.#rows) padTo(builder, this.#rows);
+    return builder;
+  }
+
   #appendUntyped(column: Column, i: number, kind: CellKind): void {
     const tape = this.#tape;
-    const builder = (column.builder ??= new VectorBuilder('string', this.#capacity));
-    if (builder.length < this.#rows) padTo(builder, this.#rows);
+    const builder = this.#builderOf(column);
     column.kindsSeen |= 1 << kind;
     builder.appendText(tape.bytes, tape.starts[i]!, tape.ends[i]!);
   }

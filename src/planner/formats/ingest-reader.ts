@@ -13,6 +13,7 @@ import type { RowRejection } from '../../projections/command.ts';
 import { ColumnSet } from './column-set.ts';
 import { CsvReader } from './csv-reader.ts';
 import { JsonReader, type RowStatus } from './json-reader.ts';
+import { PredictedRows } from './predicted-rows.ts';
 import { RowTape } from './row-tape.ts';
 
 export interface IngestOptions {
@@ -32,6 +33,8 @@ export interface IngestOptions {
   readonly columns?: readonly string[];
   /** CSV: an unquoted field with this text is NULL, as an empty one always is. */
   readonly nullText?: string;
+  /** JSON rows of one shape are read many at a time where this many bytes of them are there; Infinity: never. */
+  readonly predictBytesMin?: number;
 }
 
 export interface IngestBatch {
@@ -72,6 +75,8 @@ type Form =
   | 'done';
 
 const defaultRowBytesMax = 16 * 1024 * 1024;
+/** A few rows are read before a run of them would have begun. */
+const defaultPredictBytesMin = 2_048;
 /** White space and a byte-order mark may come first; a form that takes longer to show is nobody's. */
 const detectBytesMax = 65_536;
 const noBytes = new Uint8Array(0);
@@ -84,6 +89,7 @@ export class BodyReader {
   #columns: ColumnSet;
   #json: JsonReader;
   #csv: CsvReader | null = null;
+  readonly #predicted: PredictedRows;
   #form: Form = 'unknown';
   #wrapped = false;
 
@@ -111,6 +117,7 @@ export class BodyReader {
     this.#rowBytesMax = options.rowBytesMax ?? defaultRowBytesMax;
     this.#columns = new ColumnSet(options.definition, this.#tape, false);
     this.#json = new JsonReader(this.#columns, this.#tape);
+    this.#predicted = new PredictedRows(this.#columns, options.predictBytesMin ?? defaultPredictBytesMin);
   }
 
   push(chunk: Uint8Array): void {
@@ -271,6 +278,7 @@ export class BodyReader {
       if (window[this.#at] !== 0x0a) break;
       this.#at++;
     }
+    if (this.#readRun(true)) return true;
     const from = this.#at;
     let status = this.#json.readRow(from);
     if (status === 'row') {
@@ -334,6 +342,7 @@ export class BodyReader {
       this.#advance(this.#at + 1);
       return true;
     }
+    if (this.#readRun(false)) return true;
     const status = this.#json.readRow(this.#at);
     if (status === 'incomplete' && !last) return this.#wait('array');
     if (status !== 'row') {
@@ -343,6 +352,21 @@ export class BodyReader {
     this.#advance(this.#json.position);
     this.#form = 'array-next';
     this.#commit();
+    return true;
+  }
+
+  /** As many rows as look like those before them; false when there are none, and the next one is read on its own. */
+  #readRun(byLine: boolean): boolean {
+    const { batchRows, batchBytes } = this.#options;
+    const limits = { byLine, rows: batchRows - (this.#index - this.#batchIndex), bytes: batchBytes - this.#batchBytes };
+    const end = this.#predicted.read(this.#window, this.#at, this.#end, this.#json.validText, limits);
+    if (end === null) return false;
+    for (let i = 0; this.#indexes !== null && i < end.rows; i++) this.#indexes.push(this.#index + i);
+    this.#index += end.rows;
+    this.#at = end.at;
+    this.#batchBytes += end.bytes;
+    this.#retryAt = 0;
+    if (!byLine) this.#form = end.afterRow ? 'array-next' : 'array-row';
     return true;
   }
 
@@ -384,6 +408,7 @@ export class BodyReader {
   #openJson(byLine: boolean): void {
     if (!this.#dirty) return;
     this.#json.open(this.#window, this.#at, this.#end, byLine);
+    this.#predicted.moved();
     this.#dirty = false;
   }
 
@@ -399,6 +424,7 @@ export class BodyReader {
     if (this.#tape.problem === null && this.#columns.commit()) {
       this.#indexes?.push(this.#index);
       this.#index++;
+      this.#predicted.learn(this.#tape);
       return;
     }
     this.#columns.abandon();
@@ -413,6 +439,7 @@ export class BodyReader {
     }
     this.#rejections.push({ index: this.#index, code, detail });
     this.#index++;
+    this.#predicted.pass();
   }
 
   #advance(to: number): void {

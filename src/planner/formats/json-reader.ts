@@ -65,6 +65,11 @@ export class JsonReader {
     this.#validUntil = isUtf8(bytes.subarray(from, last)) ? last : 0;
   }
 
+  /** Every string that lies within the bytes is valid UTF-8; false: some may not be. */
+  get validText(): boolean {
+    return this.#validUntil > 0;
+  }
+
   /** Like `open` for a few bytes: strings are checked one by one. */
   openField(bytes: Uint8Array, end: number): void {
     this.#bytes = bytes;

@@ -1,0 +1,9 @@
+import { readFileSync } from 'node:fs';
+import { expect, it } from 'vitest';
+// @ts-expect-error a script without types
+import { compiledRowScanner } from '../../../scripts/row-scanner.mjs';
+
+it('runs what its source says', async () => {
+  const carried = readFileSync(new URL('../../../src/planner/formats/row-scanner-code.ts', import.meta.url), 'utf8');
+  expect(await (compiledRowScanner as () => Promise<string>)()).toBe(carried);
+}, 60_000);
