@@ -51,7 +51,10 @@ export async function readStoredEntry(
       for (;;) {
         const { offset } = scanner;
         const scanned = await scanner.next();
-        if (scanned.found === 'end') break;
+        if (scanned.found === 'end') {
+          mustEndAt(path, offset, length);
+          break;
+        }
         if (scanned.found === 'bad') throw new ServiceError('REL_STORAGE', `${path} offset ${offset}: ${scanned.reason}`);
         const { header } = scanned;
         if ('leaf' in place && header.firstLeaf + header.entries <= place.leaf) continue;
@@ -70,15 +73,21 @@ export async function readStoredEntry(
   return undefined;
 }
 
+/** A log that was opened from a saved state has not read its old files: zeros where frames were are no end of a file. */
+function mustEndAt(path: string, offset: number, length: number): void {
+  if (offset < length) throw new ServiceError('REL_STORAGE', `${path} offset ${offset}: frames up to ${length} are gone`);
+}
+
 async function* readFileEntries(range: ReadRange, record: LogFileRecord): AsyncGenerator<CommittedEntry> {
   const path = `${range.logDirectory}/${logFileName(record.number)}`;
   const file = await range.disk.open(path, 'read');
   try {
-    const scanner = new FrameScanner(file, record.number, record.state === 'sealed' ? record.length : range.openLength);
+    const length = record.state === 'sealed' ? record.length : range.openLength;
+    const scanner = new FrameScanner(file, record.number, length);
     for (;;) {
       const offset = scanner.offset;
       const scanned = await scanner.next();
-      if (scanned.found === 'end') return;
+      if (scanned.found === 'end') return mustEndAt(path, offset, length);
       if (scanned.found === 'bad') throw new ServiceError('REL_STORAGE', `${path} offset ${offset}: ${scanned.reason}`);
       const { header } = scanned;
       if (header.firstLeaf + header.entries <= range.fromLeaf) continue;

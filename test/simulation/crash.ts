@@ -4,16 +4,19 @@
  * not synced. Each is a state: it is opened, compared with what clients had been promised, cut from power again, opened
  * again, written to, and verified by code that shares nothing with the writer but the codecs.
  *
+ * Half of all openings go on from a state of the log that was saved while it lived: one of before the crash, or one that is
+ * ahead of what the crash left. They must find what reading everything finds, and replay exactly what follows that state.
+ *
  * Beside crashes: a failure at every call of a life, at every call of a recovery, crashes inside recovery, processes
  * killed on a machine that lives on, and machines switched off for good.
  */
 import { createHash } from 'node:crypto';
-import { ServiceError } from '../../src/errors.ts';
+import { assert, AssertionError, ServiceError } from '../../src/errors.ts';
 import type { CommittedEntry } from '../../src/log/entry.ts';
 import type { LogStore } from '../../src/log/log-store.ts';
 import { verifyDirectory } from '../../src/log/verify.ts';
 import { crashImage, isSettled, sameImage, type Survivors } from './crash-image.ts';
-import { rowsBody, contextOf } from './drafts.ts';
+import { rowsBody, contextOf, textOf } from './drafts.ts';
 import { faultsOf } from './faults.ts';
 import { FaultyDisk, type Fault, type Image, type Step } from './faulty-disk.ts';
 import { History, type Promises } from './history.ts';
@@ -124,8 +127,9 @@ export class CrashSimulation {
       image,
     );
     try {
-      await this.#open(disk, life.scenario);
-    } catch {
+      await this.#open(disk, life, path);
+    } catch (error) {
+      if (error instanceof AssertionError) this.#report(path, messageOf(error));
       return;
     }
     for (const { step, images } of points) {
@@ -137,21 +141,24 @@ export class CrashSimulation {
     }
     for (const step of steps) {
       if (!['write', 'sync', 'read', 'truncate', 'syncDirectory', 'rename'].includes(step.kind)) continue;
-      await this.#failRecovery(image, life, promises, step, `${path}.recoveryFault.${step.index}`);
+      await this.#failRecovery(image, life, promises, step, path);
     }
   }
 
-  async #failRecovery(image: Image, life: Life, promises: Promises, at: Step, path: string): Promise<void> {
+  /** The same recovery, in which one call fails. */
+  async #failRecovery(image: Image, life: Life, promises: Promises, at: Step, recovery: string): Promise<void> {
+    const path = `${recovery}.recoveryFault.${at.index}`;
     if (!this.#wanted(path)) return;
     this.marks.faultInsideRecovery++;
     const fault: Fault = { kind: 'error', code: 'EIO', bytes: at.bytes >> 1 };
     const disk = new FaultyDisk({ beforeStep: (step) => (step.index === at.index ? fault : undefined) }, image);
     try {
-      const log = await this.#open(disk, life.scenario);
+      const log = await this.#open(disk, life, recovery);
       const wrong = life.history.faultOf(await collect(log), promises.synced, promises);
       if (wrong) this.#report(path, `opened in spite of an EIO, and ${wrong}`);
-    } catch {
+    } catch (error) {
       // Refusing to open is the other right answer.
+      if (error instanceof AssertionError) this.#report(path, messageOf(error));
     }
     this.syncsAfterFailure += disk.syncsAfterFailure;
     await this.#check(crashImage(disk.state(), 'none'), life, promises, promises.synced, path);
@@ -185,7 +192,7 @@ export class CrashSimulation {
     this.states++;
     const disk = FaultyDisk.afterKill(point.disk);
     try {
-      const log = await this.#open(disk, life.scenario);
+      const log = await this.#open(disk, life, path);
       const entries = await collect(log);
       const wrong = life.history.faultOf(entries, point.promises.synced, point.promises);
       if (wrong) return this.#report(path, wrong);
@@ -214,7 +221,7 @@ export class CrashSimulation {
     this.marks.misdirected++;
     let entries: CommittedEntry[];
     try {
-      entries = await collect(await this.#open(new FaultyDisk({}, crashImage(last.disk, 'all')), scenario));
+      entries = await collect(await this.#open(new FaultyDisk({}, crashImage(last.disk, 'all')), life, path));
     } catch (error) {
       if (!(error instanceof ServiceError)) this.#report(path, messageOf(error));
       return;
@@ -245,7 +252,7 @@ export class CrashSimulation {
     const disk = FaultyDisk.afterKill(point.disk);
     let entries: CommittedEntry[];
     try {
-      entries = await collect(await this.#open(disk, life.scenario));
+      entries = await collect(await this.#open(disk, life, path));
     } catch (error) {
       return this.#report(path, `does not open after a kill: ${messageOf(error)}`);
     }
@@ -271,11 +278,25 @@ export class CrashSimulation {
       const files = new Map(image.files).set(name, rotten);
       if (!this.#wanted(path)) continue;
       this.states++;
+      const found = { directories: image.directories, files };
       try {
-        await this.#open(new FaultyDisk({}, { directories: image.directories, files }), life.scenario);
+        await this.#openFully(new FaultyDisk({}, found), life.scenario);
         this.#report(path, `opened in spite of a turned bit in ${name} at ${at}`);
       } catch {
         this.marks.haltOnCorruption++;
+      }
+      await this.#readRotten(found, life, path);
+    }
+  }
+
+  /** Going on from a saved state reads little, and may miss the bit; whoever reads all of the log then does not. */
+  async #readRotten(image: Image, life: Life, path: string): Promise<void> {
+    for (let i = 0; i < 2; i++) {
+      try {
+        const entries = await collect(await this.#open(new FaultyDisk({}, image), life, `${path}.${i}`));
+        this.#report(path, `${entries.length} entries were read in spite of a turned bit`);
+      } catch (error) {
+        if (error instanceof AssertionError) this.#report(path, messageOf(error));
       }
     }
   }
@@ -289,7 +310,7 @@ export class CrashSimulation {
       const alarm = this.states % 4 === 0 ? await this.#alarmOver(image) : null;
       if (alarm) return this.#report(path, `before recovery, verify: ${alarm}`);
       const disk = new FaultyDisk({}, image);
-      const log = await this.#open(disk, scenario);
+      const log = await this.#open(disk, life, path);
       const entries = await collect(log);
       const wrong = history.faultOf(entries, mustHold, promises);
       if (wrong) return this.#report(path, wrong);
@@ -308,7 +329,7 @@ export class CrashSimulation {
       // Where the first opening began a log, it wrote an entry of its own: only the next one is a mere recovery.
       const settled = entries.length > 1 ? recovered : await this.#reopened(recovered, scenario);
       const again = new FaultyDisk({}, settled);
-      const second = await this.#open(again, scenario);
+      const second = await this.#open(again, life, `${path}.again`);
       if (!sameImage(again.visible(), settled)) return this.#report(path, 'a second recovery changed the disk');
       const final = await this.#appendOnce(second, again, entries, path);
       if (!final) return;
@@ -331,7 +352,7 @@ export class CrashSimulation {
       return null;
     }
     const image = crashImage(disk.state(), 'none');
-    const third = await this.#open(new FaultyDisk({}, image), scenarioOf(this.#seed));
+    const third = await this.#openFully(new FaultyDisk({}, image), scenarioOf(this.#seed));
     const promises = history.promises();
     const wrong = history.faultOf(await collect(third), promises.submitted, promises);
     if (!wrong) return image;
@@ -348,14 +369,45 @@ export class CrashSimulation {
 
   async #reopened(image: Image, scenario: Scenario): Promise<Image> {
     const disk = new FaultyDisk({}, image);
-    await this.#open(disk, scenario);
+    await this.#openFully(disk, scenario);
     return crashImage(disk.state(), 'none');
   }
 
-  async #open(disk: FaultyDisk, scenario: Scenario): Promise<LogStore> {
+  /** From one of the life's saved states as often as not; throws an AssertionError when that is replayed wrongly. */
+  async #open(disk: FaultyDisk, { scenario, history }: Life, path: string): Promise<LogStore> {
+    const random = new Seeded(hashOf(path));
+    if (history.kept.length === 0 || random.chance(0.5)) return this.#openFully(disk, scenario);
+    const state = random.pick(history.kept);
+    const replayed: CommittedEntry[] = [];
+    let refused: string | null = null;
+    const log = await this.#openFully(disk, scenario, {
+      resume: state.resume((reason) => {
+        assert(refused === null && replayed.length === 0, 'a state is refused once, and before anything is replayed');
+        refused = reason;
+      }),
+      replay: (entry) => void replayed.push(entry),
+    });
+    if (refused === null) this.marks.resumed++;
+    else this.marks.resumeRefused++;
+    const expected = refused === null ? state.leaves : 0;
+    assert(log.head().size >= state.leaves || refused !== null, 'a log is not shorter than a state that it went on from');
+    const first = replayed[0]?.leaf ?? log.head().size;
+    assert(first === expected, `replay begins with entry ${expected}, not with ${first} (${refused ?? 'resumed'})`);
+    const whole = (await collect(log)).slice(expected);
+    assert(whole.length === replayed.length, `${replayed.length} entries were replayed, and ${whole.length} are there`);
+    for (const [i, entry] of whole.entries())
+      assert(textOf(entry) === textOf(replayed[i]!), `entry ${entry.leaf} was replayed as another`);
+    return log;
+  }
+
+  async #openFully(
+    disk: FaultyDisk,
+    scenario: Scenario,
+    more: Pick<Parameters<OpenLog>[0], 'resume' | 'replay'> = {},
+  ): Promise<LogStore> {
     const { walSync, fileBytes, seed } = scenario;
     const random = new Seeded(seed + 4 + disk.steps);
-    return await this.#options.openLog({ disk, clock: new SimulatedClock(), random, walSync, fileBytes });
+    return await this.#options.openLog({ disk, clock: new SimulatedClock(), random, walSync, fileBytes, ...more });
   }
 
   #judgeLife(life: Life, path: string): void {
@@ -401,6 +453,13 @@ function submissionsIn(history: History, entries: readonly CommittedEntry[]): nu
   let count = 0;
   while (left > 0) left -= history.submissions[count++]!.entries.length;
   return count;
+}
+
+/** FNV-1a: which choice a path makes depends on nothing else, so that a state can be looked at alone. */
+function hashOf(path: string): number {
+  let hash = 0x811c_9dc5;
+  for (let i = 0; i < path.length; i++) hash = Math.imul(hash ^ path.charCodeAt(i), 0x0100_0193);
+  return hash;
 }
 
 function messageOf(error: unknown): string {

@@ -3,7 +3,8 @@
  * their order, each whole or not at all, with every acknowledged one and nothing that was refused.
  */
 import type { CommittedEntry } from '../../src/log/entry.ts';
-import type { Appended } from '../../src/log/log-store.ts';
+import type { Appended, LogStore } from '../../src/log/log-store.ts';
+import type { ResumeOptions, SavedLog } from '../../src/log/saved-log.ts';
 import { textOf } from './drafts.ts';
 
 export interface Submission {
@@ -22,8 +23,32 @@ export interface Promises {
   readonly visible: number;
 }
 
+/** A state of the log that somebody keeps beside what was derived from it. */
+export class KeptState {
+  readonly leaves: number;
+  readonly #bytes: Uint8Array;
+  readonly #blobs: ReadonlyMap<string, Uint8Array>;
+
+  constructor(saved: SavedLog) {
+    this.leaves = saved.leaves;
+    this.#bytes = saved.bytes.slice();
+    this.#blobs = new Map(saved.blobs.map(({ name, bytes }) => [name, bytes().slice()]));
+  }
+
+  resume(refused: (reason: string) => void): ResumeOptions {
+    const blob = (name: string): Uint8Array => {
+      const found = this.#blobs.get(name);
+      if (!found) throw new Error(`the state has no blob ${name}`);
+      return found;
+    };
+    return { bytes: this.#bytes.slice(), blob, refused };
+  }
+}
+
 export class History {
   readonly submissions: Submission[] = [];
+  /** In the order in which they were taken: those that may be gone by from some time on, and those that nobody waited for. */
+  readonly kept: KeptState[] = [];
   /** Roots that the log gave out, by tree size. */
   readonly roots = new Map<number, Uint8Array>();
   /** Rises with every new promise. */
@@ -54,6 +79,14 @@ export class History {
       },
       () => false,
     );
+  }
+
+  /** Keeps the state of the log, as a checkpoint does once it is durable, or as one must not do: at once. */
+  async keep(log: LogStore, early: boolean): Promise<void> {
+    const saved = log.saved();
+    if (early) this.kept.push(new KeptState(saved));
+    await log.durable(saved.leaves);
+    if (!early) this.kept.push(new KeptState(saved));
   }
 
   submit(entries: readonly CommittedEntry[]): number {

@@ -12,6 +12,10 @@ export interface Marks {
   misdirected: number;
   haltOnCorruption: number;
   closedCleanly: number;
+  /** Opened from a saved state of the log. */
+  resumed: number;
+  /** A saved state was of no use, and everything was replayed. */
+  resumeRefused: number;
 }
 
 export function noMarks(): Marks {
@@ -28,5 +32,7 @@ export function noMarks(): Marks {
     misdirected: 0,
     haltOnCorruption: 0,
     closedCleanly: 0,
+    resumed: 0,
+    resumeRefused: 0,
   };
 }

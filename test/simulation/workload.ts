@@ -1,6 +1,8 @@
 /** One short life of a log under a seed: several writers, seals, pauses, a clock that jumps, and mostly a clean end. */
 import { AssertionError, assert } from '../../src/errors.ts';
+import type { CommittedEntry } from '../../src/log/entry.ts';
 import type { LogStore, WalSync } from '../../src/log/log-store.ts';
+import type { ResumeOptions } from '../../src/log/saved-log.ts';
 import { draftsFor } from './drafts.ts';
 import { type DiskState, FaultyDisk, type Fault, type Image, type Step } from './faulty-disk.ts';
 import { History, type Promises } from './history.ts';
@@ -21,6 +23,9 @@ export type OpenLog = (world: {
   readonly random: Seeded;
   readonly walSync: WalSync;
   readonly fileBytes: number;
+  readonly resume?: ResumeOptions;
+  /** Told every entry that is replayed. */
+  readonly replay?: (entry: CommittedEntry) => void;
 }) => Promise<LogStore>;
 
 /** An instant at which the machine could have stopped, and what had been promised by then. */
@@ -131,10 +136,12 @@ async function write(
   history: History,
 ): Promise<void> {
   const acknowledgements: Promise<boolean>[] = [];
+  const states: Promise<boolean>[] = [];
   for (let i = 0; i < scenario.appendsPerWriter; i++) {
     if (random.chance(0.5)) await clock.sleep(random.pick([0, 0, 1, 5, 20, 1500]));
     if (random.chance(0.2)) clock.jump(random.pick([-1n, 1n, -3_600_000_000_000n, 10_000_000_000n, -315_360_000_000_000_000n]));
     if (random.chance(0.08)) await succeeds(log.seal());
+    if (random.chance(0.2)) states.push(succeeds(keep(history, log, random.chance(0.3))));
     const drafts = draftsFor(random, writer, history.submissions.length);
     const expected = log.next();
     let acknowledged: Promise<boolean>;
@@ -151,7 +158,12 @@ async function write(
     acknowledgements.push(acknowledged);
     if (random.chance(0.6)) await acknowledged;
   }
-  await Promise.all(acknowledgements);
+  await Promise.all([...acknowledgements, ...states]);
+}
+
+/** A state is taken of a log that works; one that has failed has nothing to give. */
+async function keep(history: History, log: LogStore, early: boolean): Promise<void> {
+  if (log.status().state === 'open') await history.keep(log, early);
 }
 
 /**
