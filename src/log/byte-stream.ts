@@ -82,6 +82,19 @@ export class ByteWriter {
     this.#bytes.set(bytes, at);
   }
 
+  i32(value: number): void {
+    const at = this.#reserve(4);
+    this.#view.setInt32(at, value, true);
+  }
+
+  /** Bytes from .. to-1 of `source`: for a few, a view of them would cost more than the copy. */
+  part(source: Uint8Array, from: number, to: number): void {
+    const at = this.#reserve(to - from);
+    const bytes = this.#bytes;
+    if (to - from > 48) bytes.set(source.subarray(from, to), at);
+    else for (let i = from; i < to; i++) bytes[at + i - from] = source[i]!;
+  }
+
   /** u32 length, UTF-8. Throws REL_INVALID on a lone surrogate. */
   text(value: string): void {
     const at = this.#reserve(4 + value.length * 3);

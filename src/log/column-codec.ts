@@ -81,18 +81,28 @@ function encodeColumn(column: NamedColumn, length: number, target: ByteWriter): 
     target.u8(0);
     return;
   }
-  const nulls = vector.nulls?.subarray(0, length);
-  const hasNulls = nulls?.includes(1) ?? false;
+  const { nulls } = vector;
+  const hasNulls = nulls !== null && hasOne(nulls, length);
   target.u8(hasNulls ? 1 : 0);
-  if (nulls && hasNulls) target.raw(nulls);
+  if (hasNulls) target.part(nulls, 0, length);
   target.align(8);
+  // Of a few values each is written by itself: a view over them would cost more.
+  const few = length <= FEW;
   switch (vector.kind) {
     case 'i32':
+      if (!few) return target.raw(bytesOf(vector.values, length));
+      for (let i = 0; i < length; i++) target.i32(vector.values[i]!);
+      return;
     case 'f64':
+      if (!few) return target.raw(bytesOf(vector.values, length));
+      for (let i = 0; i < length; i++) target.f64(vector.values[i]!);
+      return;
     case 'i64':
-      return target.raw(bytesOf(vector.values, length));
+      if (!few) return target.raw(bytesOf(vector.values, length));
+      for (let i = 0; i < length; i++) target.i64(vector.values[i]!);
+      return;
     case 'bool':
-      return target.raw(vector.values.subarray(0, length));
+      return target.part(vector.values, 0, length);
     case 'vec':
       target.u32(vector.dims);
       return target.raw(bytesOf(vector.values, length * vector.dims));
@@ -101,11 +111,19 @@ function encodeColumn(column: NamedColumn, length: number, target: ByteWriter): 
       const end = vector.offsets[length]!;
       target.u32(end - first);
       target.u32(0);
-      if (first === 0) target.raw(bytesOf(vector.offsets, length + 1));
+      if (first === 0 && !few) target.raw(bytesOf(vector.offsets, length + 1));
       else for (let i = 0; i <= length; i++) target.u32(vector.offsets[i]! - first);
-      return target.raw(vector.heap.subarray(first, end));
+      return target.part(vector.heap, first, end);
     }
   }
+}
+
+const FEW = 4;
+
+function hasOne(nulls: Uint8Array, length: number): boolean {
+  if (length > FEW) return nulls.subarray(0, length).includes(1);
+  for (let i = 0; i < length; i++) if (nulls[i] === 1) return true;
+  return false;
 }
 
 function decodeColumn(source: ByteReader, length: number): NamedColumn {

@@ -86,12 +86,14 @@ export class PlacedEntry implements EncodedEntry {
   readonly #body: SealedBody | null;
   /** The leaf behind the 0x00 of its hash, so that hashing it copies nothing. */
   readonly #bytes: Uint8Array;
+  readonly leaf: Uint8Array;
   #leafHash: Uint8Array | null = null;
   #payload: Uint8Array | null = null;
 
   constructor(entry: CommittedEntry, bytes: Uint8Array, body: SealedBody | Sealing) {
     this.entry = entry;
     this.#bytes = bytes;
+    this.leaf = bytes.subarray(1);
     this.sealing = 'payload' in body ? null : body;
     this.#body = 'payload' in body ? body : null;
   }
@@ -115,10 +117,6 @@ export class PlacedEntry implements EncodedEntry {
     bytes.set(digest, 1 + DIGEST_AT);
     this.#payload = payload;
     this.#leafHash = sha256(bytes);
-  }
-
-  get leaf(): Uint8Array {
-    return this.#bytes.subarray(1);
   }
 
   get payload(): Uint8Array {

@@ -138,7 +138,10 @@ class RowTree {
   root(): Uint8Array {
     let right = '';
     for (const left of this.#open) if (left) right = right ? parent(left, right) : left;
-    return right ? Uint8Array.from(Buffer.from(right, 'binary')) : sha256(new Uint8Array(0));
+    if (!right) return sha256(new Uint8Array(0));
+    const root = new Uint8Array(HASH_BYTES);
+    for (let i = 0; i < HASH_BYTES; i++) root[i] = right.charCodeAt(i);
+    return root;
   }
 }
 
@@ -212,10 +215,15 @@ class RowHasher {
     this.#pk = cellSource(pk, rows);
     this.#validFrom = validFrom.vector;
     this.#validTo = validTo.vector;
-    this.#columns = body.cells.columns.map((column) => cellSource(column, rows)).filter((source) => source !== null);
-    this.#columns.sort((a, b) => compareText(a.head.name, b.head.name));
+    this.#columns = [];
+    let cells = 0;
+    for (const i of orderByName(body.cells.columns)) {
+      const source = cellSource(body.cells.columns[i]!, rows);
+      if (source === null) continue;
+      this.#columns.push(source);
+      cells += source.head.bytes + source.cellBytesMax;
+    }
     this.#start = this.#writeShared(path);
-    const cells = this.#columns.reduce((sum, { head, cellBytesMax }) => sum + head.bytes + cellBytesMax, 0);
     this.#rowBytesMax = this.#start + 64 + (this.#pk?.cellBytesMax ?? 4) + cells;
   }
 
@@ -247,17 +255,18 @@ class RowHasher {
 
   #writeShared(path: string | null): number {
     const { type, provenance } = this.#body;
-    const texts = [path, type, provenance.source, provenance.method, provenance.derivedFrom];
-    reserve(64 + texts.reduce((sum, text) => sum + 5 + (text?.length ?? 0) * 3, 0));
+    const { source, method, derivedFrom } = provenance;
+    const characters = (path?.length ?? 0) + type.length + source.length + method.length + (derivedFrom?.length ?? 0);
+    reserve(64 + 5 * 5 + characters * 3);
     scratch[0] = 0;
     let at = 1 + SALT_BYTES;
     scratch[at++] = ROW_FORMAT;
     at = writeOptional(path, at);
     at = writeText(type, at);
-    at = writeText(provenance.source, at);
-    at = writeText(provenance.method, at);
+    at = writeText(source, at);
+    at = writeText(method, at);
     scratchView.setFloat64(at, provenance.confidence);
-    return writeOptional(provenance.derivedFrom, at + 8);
+    return writeOptional(derivedFrom, at + 8);
   }
 
   #writeRow(row: number, target: Uint8Array, view: DataView): number {
@@ -287,6 +296,19 @@ class RowHasher {
     }
     return at;
   }
+}
+
+let orderedNames: readonly string[] = [];
+let order: readonly number[] = [];
+
+/** Indices of columns, sorted bytewise by name. Kept: one entry after the other has the same columns. */
+function orderByName(columns: readonly NamedColumn[]): readonly number[] {
+  let same = columns.length === orderedNames.length;
+  for (let i = 0; same && i < columns.length; i++) same = columns[i]!.name === orderedNames[i];
+  if (same) return order;
+  orderedNames = columns.map(({ name }) => name);
+  order = columns.map((_, i) => i).sort((a, b) => compareText(orderedNames[a]!, orderedNames[b]!));
+  return order;
 }
 
 /** Null for a column of NULLs. */
@@ -421,6 +443,18 @@ function writeInteger(value: number, view: DataView, at: number): void {
 }
 
 function writeText(text: string, at: number): number {
+  if (text.length <= 64) {
+    let i = 0;
+    for (; i < text.length; i++) {
+      const code = text.charCodeAt(i);
+      if (code > 127) break;
+      scratch[at + 4 + i] = code;
+    }
+    if (i === text.length) {
+      scratchView.setUint32(at, i);
+      return at + 4 + i;
+    }
+  }
   const { written } = encoder.encodeInto(text, scratch.subarray(at + 4));
   scratchView.setUint32(at, written);
   return at + 4 + written;
