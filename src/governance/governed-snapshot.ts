@@ -198,6 +198,7 @@ class GovernedBlocks implements Iterator<RowBlock, void> {
 
   /** The rows of a mixed block that may be seen; the block itself when all may, undefined when none. */
   #filter(block: RowBlock): RowBlock | undefined {
+    assert(block.sift === undefined, 'rows of several paths leave sifted');
     const codes = codesOf(block.columns[this.#width]!);
     const allowed = this.#allowed;
     const { selection, first, count } = block;

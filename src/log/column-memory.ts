@@ -6,6 +6,7 @@
  * - Nobody reads an extent after it was released. Readers of blocks keep no view beyond a turn of the event loop
  *   (`RowBlock`), and `release` is called in a turn of its own.
  * - All of a memory is reserved at once and touched as it is used: its buffer never changes, and costs what it holds.
+ * - Behind the last extent lies a page that is nobody's: kernels read whole words of rows, which may end behind a column.
  */
 import { assert } from '../errors.ts';
 
@@ -20,17 +21,33 @@ interface Free {
 }
 
 interface Arena {
+  readonly owner: ColumnMemory;
   readonly memory: WebAssembly.Memory;
   readonly buffer: ArrayBufferLike;
   /** By offset; neighbours are joined. */
   readonly free: Free[];
 }
 
-const memories = new WeakMap<ArrayBufferLike, WebAssembly.Memory>();
+const arenas = new WeakMap<ArrayBufferLike, Arena>();
 
 /** The WebAssembly memory that a view's buffer belongs to; undefined for ordinary arrays. */
 export function memoryOf(view: ArrayBufferView): WebAssembly.Memory | undefined {
-  return memories.get(view.buffer);
+  return arenas.get(view.buffer)?.memory;
+}
+
+/** Bytes in one memory beside the columns that rest there, for whoever works on them. */
+export interface Workspace {
+  readonly memory: WebAssembly.Memory;
+  readonly bytes: Uint8Array;
+  release(): void;
+}
+
+/** Null where the memory has no room. */
+export function workspaceIn(memory: WebAssembly.Memory, bytes: number): Workspace | null {
+  const arena = arenas.get(memory.buffer);
+  assert(arena, 'workspaces lie beside columns');
+  const view = arena.owner.allocateIn(arena, bytes);
+  return view && { memory, bytes: view, release: () => arena.owner.release(view) };
 }
 
 export interface ColumnMemoryOptions {
@@ -62,18 +79,23 @@ export class ColumnMemory {
     const size = rounded(bytes);
     if (size > this.#memoryBytes) return null;
     for (const arena of this.#arenas) {
-      const at = take(arena, size);
-      if (at >= 0) return this.#given(arena, at, bytes);
+      const view = this.allocateIn(arena, bytes);
+      if (view) return view;
     }
-    const memory = new WebAssembly.Memory({
-      initial: this.#memoryBytes / PAGE_BYTES,
-      maximum: this.#memoryBytes / PAGE_BYTES,
-      shared: true,
-    });
-    const arena: Arena = { memory, buffer: memory.buffer, free: [{ at: 0, size: this.#memoryBytes }] };
-    memories.set(arena.buffer, memory);
+    const pages = this.#memoryBytes / PAGE_BYTES + 1;
+    const memory = new WebAssembly.Memory({ initial: pages, maximum: pages, shared: true });
+    const arena: Arena = { owner: this, memory, buffer: memory.buffer, free: [{ at: 0, size: this.#memoryBytes }] };
+    arenas.set(arena.buffer, arena);
     this.#arenas.push(arena);
-    return this.#given(arena, take(arena, size), bytes);
+    return this.allocateIn(arena, bytes);
+  }
+
+  /** In one of its memories. */
+  allocateIn(arena: Arena, bytes: number): Uint8Array | null {
+    const at = take(arena, rounded(bytes));
+    if (at < 0) return null;
+    this.#used += rounded(bytes);
+    return new Uint8Array(arena.buffer, at, bytes);
   }
 
   /** Gives back an extent: a view over the whole of what `allocate` returned, in whatever element type. */
@@ -84,12 +106,6 @@ export class ColumnMemory {
     if (this.#poison) new Uint8Array(arena.buffer, view.byteOffset, size).fill(0xdd);
     give(arena, view.byteOffset, size);
     this.#used -= size;
-  }
-
-  #given(arena: Arena, at: number, bytes: number): Uint8Array {
-    assert(at >= 0, 'a new memory has room');
-    this.#used += rounded(bytes);
-    return new Uint8Array(arena.buffer, at, bytes);
   }
 }
 

@@ -7,6 +7,7 @@ import { ServiceError } from '../errors.ts';
 import type { Vector } from '../log/columns.ts';
 import type { ColumnType } from '../log/value.ts';
 import type { CompiledProject, FilterKernel, KernelCache } from './expressions/kernel-compiler.ts';
+import { aggregatesByKernel, filtersByKernel } from './kernels/kernel-chain.ts';
 import { SubquerySet } from './operators/subquery-set.ts';
 import { inputsOf, type LogicalPlan, type PlanNode } from './logical-plan.ts';
 import { AggregateOperator } from './operators/aggregate.ts';
@@ -15,6 +16,7 @@ import { DistinctOperator } from './operators/distinct.ts';
 import { FacetCounter } from './operators/facets.ts';
 import { type FilterKernels, FilterOperator, filterKernels } from './operators/filter.ts';
 import { joinKernels, JoinOperator } from './operators/join.ts';
+import { type KernelFilterKernels, kernelFilterKernels, KernelFilterOperator, noConditions } from './operators/kernel-filter.ts';
 import { KeptRows } from './operators/kept-rows.ts';
 import { LimitOperator } from './operators/limit.ts';
 import type { Batch, Execution, Operator } from './operators/operator.ts';
@@ -49,8 +51,14 @@ export interface Result {
 const sliceMs = 1.5;
 const outputRows = 8_192;
 const countingBlockRows = 8_192;
+const segmentRows = 65_536;
 
-type NodeKernels = FilterKernels | KernelCache<FilterKernel> | readonly (KernelCache<CompiledProject> | null)[] | null;
+type NodeKernels =
+  | FilterKernels
+  | KernelFilterKernels
+  | KernelCache<FilterKernel>
+  | readonly (KernelCache<CompiledProject> | null)[]
+  | null;
 
 /** Kernels by node: compiled once, kept with the plan. */
 export type PlanKernels = Map<PlanNode, NodeKernels>;
@@ -167,19 +175,31 @@ interface Rounds {
   readonly kept: Map<PlanNode, KeptRows>;
 }
 
-function buildOperator(node: PlanNode, kernels: PlanKernels, execution: Execution, rounds: Rounds | null = null): Operator {
+/** `rowsAtOnce` is how many rows of a scan whoever is above takes in one block, where that is more than others take. */
+function buildOperator(
+  node: PlanNode,
+  kernels: PlanKernels,
+  execution: Execution,
+  rounds: Rounds | null = null,
+  rowsAtOnce = 0,
+): Operator {
   if (rounds && !readsWorking(node, rounds.table)) {
     let rows = rounds.kept.get(node);
     if (!rows) rounds.kept.set(node, (rows = new KeptRows(node.columns, execution)));
     return rows.reader(() => buildOperator(node, kernels, execution));
   }
-  const build = (input: PlanNode): Operator => buildOperator(input, kernels, execution, rounds);
+  const build = (input: PlanNode, rows = 0): Operator => buildOperator(input, kernels, execution, rounds, rows);
   switch (node.kind) {
     case 'scan':
-      return new ScanOperator(node, execution);
+      if (rowsAtOnce === 0) return new ScanOperator(node, execution);
+      return new KernelFilterOperator(new ScanOperator(node, execution, rowsAtOnce), noConditions, execution);
     case 'working':
       return new WorkingOperator(node, execution);
     case 'filter':
+      if (node.input.kind === 'scan' && filtersByKernel(node)) {
+        const own = kernelsOf(kernels, node, () => kernelFilterKernels(node));
+        return new KernelFilterOperator(new ScanOperator(node.input, execution, rowsAtOnce), own, execution);
+      }
       return new FilterOperator(
         build(node.input),
         kernelsOf(kernels, node, () => filterKernels(node)),
@@ -187,13 +207,13 @@ function buildOperator(node: PlanNode, kernels: PlanKernels, execution: Executio
       );
     case 'project':
       return new ProjectOperator(
-        build(node.input),
+        build(node.input, rowsAtOnce),
         node,
         kernelsOf(kernels, node, () => projectKernels(node)),
         execution,
       );
     case 'aggregate':
-      return new AggregateOperator(build(node.input), node, execution);
+      return new AggregateOperator(build(node.input, aggregatesByKernel(node) ? segmentRows : 0), node, execution);
     case 'distinct':
       return new DistinctOperator(build(node.input), node, execution);
     case 'sort':

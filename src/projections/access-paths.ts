@@ -33,6 +33,16 @@ export interface ScanRequest {
   readonly blockRows?: number;
   /** Codes (`PathCodes`) of the organisation paths whose rows may come out, ascending; absent means every path. */
   readonly paths?: readonly number[];
+  /** The reader tells visible versions itself, by `RowBlock.sift`: a block that leaves it to him has at most so many rows. */
+  readonly unsiftedRows?: number;
+}
+
+/** What tells the visible versions of a block: bits of those that are open, or the least closing that a visible one has. */
+export interface Sift {
+  /** One bit a row of the segment, 1 = open; null: open and closed ones alike, as far as `closings` lets them. */
+  readonly live: Int32Array | null;
+  readonly closings: Int32Array | Float64Array | null;
+  readonly closing: number;
 }
 
 /** Internal column that carries the organisation path code of each row as `i32`; never offered to a caller. */
@@ -67,6 +77,8 @@ export interface RowBlock {
   readonly scanned: number;
   /** Path code that every row of the block has, or -1 when they differ. */
   readonly path: number;
+  /** Of rows first .. first+count-1 some are not visible. Where a scan said `unsiftedRows` only, and all have one path. */
+  readonly sift?: Sift;
 }
 
 /** Where one stored version came from. */

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { ColumnMemory, memoryOf } from '../../src/log/column-memory.ts';
+import { ColumnMemory, memoryOf, workspaceIn } from '../../src/log/column-memory.ts';
 import { Seeded } from '../simulation/seeded.ts';
 
 test('extents are aligned, apart, and know their memory', () => {
@@ -20,6 +20,22 @@ test('what is longer than a memory gets none; a full one is followed by another'
   const first = memory.allocate(65_536)!;
   const second = memory.allocate(64)!;
   expect(second.buffer).not.toBe(first.buffer);
+});
+
+test('a workspace lies in the memory of a column, or there is none', () => {
+  const memory = new ColumnMemory({ memoryBytes: 65_536 });
+  const column = memory.allocate(60_000)!;
+  const other = memory.allocate(60_000)!;
+  expect(workspaceIn(memoryOf(column)!, 8_192)).toBeNull();
+  const workspace = workspaceIn(memoryOf(other)!, 4_096)!;
+  expect([workspace.bytes.buffer, workspace.bytes.length]).toEqual([other.buffer, 4_096]);
+  workspace.release();
+  expect(workspaceIn(memoryOf(other)!, 5_000)!.bytes.byteOffset).toBe(workspace.bytes.byteOffset);
+});
+
+test('whole words of rows can be read at the end of a memory', () => {
+  const column = new ColumnMemory({ memoryBytes: 65_536 }).allocate(65_536)!;
+  expect(column.buffer.byteLength).toBeGreaterThanOrEqual(65_536 + 32 * 8);
 });
 
 test('an extent can be released once', () => {

@@ -1,30 +1,26 @@
 /**
- * Running results of one aggregate function for all groups. The loops over rows are generated once per layout from fixed
- * words, so that each is a plain loop over typed arrays. Doubles are added in the order of rows, one by one: the same
- * rows give the same bits. Sums of integers are exact: high and low words apart, put together at the end.
+ * Running results of one aggregate function for all groups. Doubles are added in the order of rows, one by one: the same
+ * rows give the same bits, whether the loop over them is generated or a kernel. Sums of integers are exact: high and low
+ * words apart, put together at the end.
  */
 import { AssertionError, assert, ServiceError } from '../../errors.ts';
 import type { Dictionary, Vector } from '../../log/columns.ts';
 import { type ColumnType, compareText, I64_MAX, I64_MIN } from '../../log/value.ts';
 import { integerOverflow, numberOverflow } from '../expressions/evaluate.ts';
-import { generated } from '../expressions/generated.ts';
 import type { AggregateCall } from '../logical-plan.ts';
-import type { CodePairs } from './group-table.ts';
+import {
+  accumulate,
+  type Accumulator,
+  type Fragment,
+  type KernelShare,
+  type KernelStep,
+  isFixed,
+  larger,
+  RowCounts,
+} from './accumulate.ts';
 import type { Batch } from './operator.ts';
 import { PairNumbers } from './pair-numbers.ts';
 import { type ValueNumbers, valueNumbers } from './value-numbers.ts';
-
-export interface Accumulator {
-  readonly bytes: number;
-  /** Goes over the rows by itself. */
-  readonly byPlace: boolean;
-  /** Makes room for groups below `groupsMax` and says what the common loop does for a row; null: `update` sees to it. */
-  prepare(batch: Batch, groupsMax: number): Fragment | null;
-  /** Takes the rows of a batch by itself; `groups` numbers them by place in it. */
-  update(batch: Batch, groups: Int32Array, groupsMax: number): void;
-  /** Results of these groups as a column; `rows` is how many rows each group has. */
-  result(groups: Int32Array, rows: Float64Array): Vector;
-}
 
 /** One whose `prepare` always has a share of the common loop. */
 type SharesLoop = CountAccumulator | IntegerSum | NumberSum;
@@ -52,92 +48,6 @@ export function accumulator(call: AggregateCall, type: ColumnType | null): Accum
   }
 }
 
-/**
- * A share of the loop that all functions have in common: `body` reads row `i` of `values` and updates A and C of its group.
- * B counts the NULLs, which a body never sees.
- */
-export interface Fragment {
-  readonly body: string;
-  readonly values: ArrayLike<number>;
-  readonly nulls: Uint8Array | null;
-  readonly a: Float64Array;
-  readonly b: Float64Array;
-  readonly c: Float64Array;
-}
-
-/** Where a row's group stands: by place in the batch, or by the code of its only key. */
-export type GroupSource =
-  | { readonly kind: 'single' }
-  | { readonly kind: 'groups'; readonly groups: Int32Array }
-  | { readonly kind: 'codes'; readonly table: Int32Array; readonly codes: Int32Array }
-  | ({ readonly kind: 'pairs' } & CodePairs);
-
-type Loop = (batch: Batch, source: GroupSource, fragments: readonly Fragment[], rows: Float64Array) => void;
-
-const loops = new Map<string, Loop>();
-
-/** One pass over the rows for all fragments: the updates of a row overlap, and its group is looked up once. */
-export function accumulate(batch: Batch, source: GroupSource, fragments: readonly Fragment[], counts: RowCounts): void {
-  let key = batch.selection === null ? `D${source.kind}` : source.kind;
-  for (const { body, nulls } of fragments) key += `\n${body}${nulls ? '?' : ''}`;
-  let loop = loops.get(key);
-  if (!loop) loops.set(key, (loop = loopOf(batch.selection === null, source.kind, fragments)));
-  loop(batch, source, fragments, counts.counts);
-}
-
-const pairsPrologue = 'const { leftCodes, leftTable, rightCodes, rightTable, places, bits } = source;';
-
-const groupOf: Readonly<Record<GroupSource['kind'], string>> = {
-  single: '',
-  groups: 'const g = groups[j];',
-  codes: 'const g = table[codes[i]];',
-  pairs: 'const g = places[(leftTable[leftCodes[i]] << bits) | rightTable[rightCodes[i]]] - 1;',
-};
-
-function loopOf(dense: boolean, kind: GroupSource['kind'], fragments: readonly Fragment[]): Loop {
-  const single = kind === 'single';
-  const prologue: string[] = [];
-  const epilogue: string[] = [];
-  const updates: string[] = [];
-  fragments.forEach(({ body, nulls }, k) => {
-    prologue.push(`const v${k} = fragments[${k}].values, n${k} = fragments[${k}].nulls;`);
-    for (const name of ['a', 'b', 'c']) {
-      prologue.push(`const ${name}${k} = fragments[${k}].${name};`);
-      if (!single) continue;
-      prologue.push(`let ${name}s${k} = ${name}${k}[0];`);
-      epilogue.push(`${name}${k}[0] = ${name}s${k};`);
-    }
-    const place = (name: string): string => (single ? `${name}s${k}` : `${name}${k}[g]`);
-    const update = body.replace(/\bvalues\b/g, `v${k}`).replace(/\b[ABC]\b/g, (name) => place(name.toLowerCase()));
-    updates.push(nulls ? `if (n${k}[i] === 1) ${place('b')}++; else { ${update} }` : `{ ${update} }`);
-  });
-  const source = [
-    '"use strict"; const first = batch.first, count = batch.count, selection = batch.selection;',
-    kind === 'groups' ? 'const groups = source.groups;' : '',
-    kind === 'codes' ? 'const table = source.table, codes = source.codes;' : '',
-    kind === 'pairs' ? pairsPrologue : '',
-    ...prologue,
-    'for (let j = 0; j < count; j++) {',
-    dense ? 'const i = first + j;' : 'const i = selection[j];',
-    groupOf[kind],
-    single ? '' : 'rows[g]++;',
-    ...updates,
-    '}',
-    single ? 'rows[0] += count;' : '',
-    ...epilogue,
-  ].join('\n');
-  return generated<Loop>(['batch', 'source', 'fragments', 'rows'], source);
-}
-
-/** How many rows each group has: what COUNT(*) yields, and what every other function reckons from. */
-export class RowCounts {
-  counts = new Float64Array(16);
-
-  reserve(groupsMax: number): void {
-    if (this.counts.length < groupsMax) this.counts = larger(this.counts, groupsMax, 0);
-  }
-}
-
 /** Up to two doubles per group and the count of NULLs, grown as groups appear and no further than somebody writes them. */
 abstract class DoubleState {
   readonly byPlace = false;
@@ -162,10 +72,24 @@ abstract class DoubleState {
     throw new AssertionError('these share one loop');
   }
 
-  protected fragment(body: string, values: ArrayLike<number>, nulls: Uint8Array | null, groupsMax: number): Fragment {
+  /** Room for groups below `groupsMax` in as many arrays as the function has, that of NULLs included where there may be some. */
+  protected reserve(groupsMax: number, mayBeNull: boolean): void {
     if (this.#doubles > 0 && this.a.length < groupsMax) this.a = larger(this.a, groupsMax, this.#initial);
     if (this.#doubles > 1 && this.c.length < groupsMax) this.c = larger(this.c, groupsMax, 0);
-    if ((nulls !== null || body === countsNulls) && this.b.length < groupsMax) this.b = larger(this.b, groupsMax, 0);
+    if (mayBeNull && this.b.length < groupsMax) this.b = larger(this.b, groupsMax, 0);
+  }
+
+  /** Of a function whose doubles kernels take further as they stand. */
+  share(batch: Batch, groupsMax: number): KernelShare {
+    const vector = this.vector(batch);
+    this.reserve(groupsMax, vector !== null && (vector.kind === 'null' || vector.nulls !== null));
+    return { doubles: this.a, absent: this.b, take: null };
+  }
+
+  protected abstract vector(batch: Batch): Vector | null;
+
+  protected fragment(body: string, values: ArrayLike<number>, nulls: Uint8Array | null, groupsMax: number): Fragment {
+    this.reserve(groupsMax, nulls !== null || body === countsNulls);
     return { body, values, nulls, a: this.a, b: this.b, c: this.c };
   }
 
@@ -201,8 +125,17 @@ class CountAccumulator extends DoubleState implements Accumulator {
     this.#column = column;
   }
 
+  protected vector(batch: Batch): Vector | null {
+    return this.#column === null ? null : batch.columns[this.#column]!;
+  }
+
+  step(batch: Batch): KernelStep {
+    const vector = this.vector(batch);
+    return vector && isFixed(vector) && vector.nulls ? { kernel: 'countAbsent', vector } : { kernel: 'count', vector };
+  }
+
   prepare(batch: Batch, groupsMax: number): Fragment {
-    const vector = this.#column === null ? null : batch.columns[this.#column]!;
+    const vector = this.vector(batch);
     if (vector?.kind === 'null') return this.skipped(groupsMax);
     return this.fragment('', none, vector?.nulls ?? null, groupsMax);
   }
@@ -222,6 +155,20 @@ class NumberSum extends DoubleState implements Accumulator {
     super(1);
     this.#column = column;
     this.#average = name === 'avg';
+  }
+
+  protected vector(batch: Batch): Vector {
+    return batch.columns[this.#column]!;
+  }
+
+  step(batch: Batch): KernelStep | null {
+    const vector = this.vector(batch);
+    if (vector.kind === 'null') return { kernel: 'count', vector };
+    return vector.kind === 'f64'
+      ? { kernel: 'addF64', vector }
+      : vector.kind === 'i32'
+        ? { kernel: 'addF64OfI32', vector }
+        : null;
   }
 
   prepare(batch: Batch, groupsMax: number): Fragment {
@@ -262,14 +209,26 @@ class IntegerSum extends DoubleState implements Accumulator {
     this.#average = name === 'avg';
   }
 
+  protected vector(batch: Batch): Vector {
+    return batch.columns[this.#column]!;
+  }
+
+  step(batch: Batch): KernelStep | null {
+    const vector = this.vector(batch);
+    return vector.kind === 'null' ? { kernel: 'count', vector } : vector.kind === 'i32' ? { kernel: 'addI32', vector } : null;
+  }
+
+  override share(batch: Batch, groupsMax: number): KernelShare {
+    const share = super.share(batch, groupsMax);
+    this.#reserveCarry(batch.count);
+    const { a } = this;
+    return { ...share, take: (group, low, high) => (a[group]! += high * word + low) };
+  }
+
   prepare(batch: Batch, groupsMax: number): Fragment {
     const vector = batch.columns[this.#column]!;
     if (vector.kind === 'null') return this.skipped(groupsMax);
-    this.#rowsSinceCarry += batch.count;
-    if (this.#rowsSinceCarry > rowsBetweenCarries) {
-      this.#carry();
-      this.#rowsSinceCarry = batch.count;
-    }
+    this.#reserveCarry(batch.count);
     if (vector.kind === 'i32') return this.fragment('A += values[i];', vector.values, vector.nulls, groupsMax);
     if (vector.kind === 'f64') {
       const body = `const x = values[i], h = Math.floor(x / ${word}); C += h; A += x - h * ${word};`;
@@ -320,6 +279,13 @@ class IntegerSum extends DoubleState implements Accumulator {
     return (this.#rest?.[group] ?? 0n) + BigInt(this.c[group]!) * BigInt(word) + BigInt(this.a[group]!);
   }
 
+  #reserveCarry(rows: number): void {
+    this.#rowsSinceCarry += rows;
+    if (this.#rowsSinceCarry <= rowsBetweenCarries) return;
+    this.#carry();
+    this.#rowsSinceCarry = rows;
+  }
+
   #carry(): void {
     for (let group = 0; group < this.a.length; group++) {
       const carry = Math.floor(this.a[group]! / word);
@@ -337,11 +303,23 @@ class IntegerSum extends DoubleState implements Accumulator {
 class NumberExtreme extends DoubleState implements Accumulator {
   readonly #column: number;
   readonly #body: string;
+  readonly #sign: 1 | -1;
 
   constructor(column: number, name: 'min' | 'max') {
     super(1, name === 'min' ? Number.POSITIVE_INFINITY : Number.NEGATIVE_INFINITY);
     this.#column = column;
+    this.#sign = name === 'min' ? 1 : -1;
     this.#body = `const x = values[i]; if (x ${name === 'min' ? '<' : '>'} A) A = x;`;
+  }
+
+  protected vector(batch: Batch): Vector {
+    return batch.columns[this.#column]!;
+  }
+
+  step(batch: Batch): KernelStep | null {
+    const vector = this.vector(batch);
+    if (vector.kind === 'null') return { kernel: 'count', vector };
+    return vector.kind === 'f64' ? { kernel: 'extremeF64', vector, sign: this.#sign } : null;
   }
 
   prepare(batch: Batch, groupsMax: number): Fragment {
@@ -362,13 +340,41 @@ class IntegerExtreme extends DoubleState implements Accumulator {
   readonly #column: number;
   readonly #type: ColumnType;
   readonly #take: string;
+  readonly #sign: 1 | -1;
 
   constructor(column: number, type: ColumnType, name: 'min' | 'max') {
     super(2, name === 'min' ? Number.POSITIVE_INFINITY : Number.NEGATIVE_INFINITY);
     this.#column = column;
     this.#type = type;
+    this.#sign = name === 'min' ? 1 : -1;
     const before = name === 'min' ? '<' : '>';
     this.#take = `if (h ${before} A || (h === A && l ${before} C)) { A = h; C = l; }`;
+  }
+
+  protected vector(batch: Batch): Vector {
+    return batch.columns[this.#column]!;
+  }
+
+  step(batch: Batch): KernelStep | null {
+    const vector = this.vector(batch);
+    if (vector.kind === 'null') return { kernel: 'count', vector };
+    if (vector.kind !== 'i32' && vector.kind !== 'i64') return null;
+    return { kernel: vector.kind === 'i32' ? 'extremeI32' : 'extremeI64', vector, sign: this.#sign };
+  }
+
+  override share(batch: Batch, groupsMax: number): KernelShare {
+    const share = super.share(batch, groupsMax);
+    const { a, c } = this;
+    const sign = this.#sign;
+    return {
+      ...share,
+      take: (group, low, high) => {
+        const h = high * sign;
+        if (h > a[group]! * sign || (high === a[group] && low * sign >= c[group]! * sign)) return;
+        a[group] = high;
+        c[group] = low;
+      },
+    };
   }
 
   prepare(batch: Batch, groupsMax: number): Fragment {
@@ -408,6 +414,14 @@ class TextExtreme implements Accumulator {
   constructor(column: number, name: 'min' | 'max') {
     this.#column = column;
     this.#sign = name === 'min' ? -1 : 1;
+  }
+
+  step(): null {
+    return null;
+  }
+
+  share(): never {
+    throw new AssertionError('no step, no share');
   }
 
   prepare(): null {
@@ -496,6 +510,14 @@ class OfDistinct implements Accumulator {
     return this.#values.bytes + this.#pairs.bytes + this.#rows.counts.byteLength + this.#inner.bytes;
   }
 
+  step(): null {
+    return null;
+  }
+
+  share(): never {
+    throw new AssertionError('no step, no share');
+  }
+
   prepare(): null {
     return null;
   }
@@ -541,13 +563,6 @@ function doublesOf(vector: Vector, batch: Batch): ArrayLike<number> {
     values[i] = Number(vector.values[i]!);
   }
   return values;
-}
-
-function larger(values: Float64Array<ArrayBuffer>, least: number, initial: number): Float64Array<ArrayBuffer> {
-  const grown = new Float64Array(Math.max(values.length * 2, least));
-  grown.set(values);
-  if (initial !== 0) grown.fill(initial, values.length);
-  return grown;
 }
 
 function compareRange(heap: Uint8Array, start: number, end: number, bytes: Uint8Array): number {

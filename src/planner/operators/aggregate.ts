@@ -1,6 +1,8 @@
 /** Groups and their results. Takes a block a call; once the input has ended, delivers groups in order of first appearance. */
 import type { AggregateNode } from '../logical-plan.ts';
-import { accumulate, type Accumulator, accumulator, type Fragment, type GroupSource, RowCounts } from './accumulators.ts';
+import { GroupKernels } from '../kernels/group-kernels.ts';
+import { accumulate, type Accumulator, type Fragment, type GroupSource, RowCounts } from './accumulate.ts';
+import { accumulator } from './accumulators.ts';
 import { GroupTable } from './group-table.ts';
 import { type Batch, emptyBatch, type Execution, type Operator } from './operator.ts';
 import { Turns } from './turns.ts';
@@ -16,6 +18,7 @@ export class AggregateOperator implements Operator {
   readonly #rows = new RowCounts();
   readonly #groupCount: number;
   readonly #byPlace: boolean;
+  readonly #kernels: GroupKernels;
   #held = 0;
   #order: Int32Array | null = null;
   #at = 0;
@@ -29,6 +32,7 @@ export class AggregateOperator implements Operator {
     this.#turns = new Turns(node.groups + node.calls.length);
     this.#accumulators = node.calls.map((call) => accumulator(call, call.column === null ? null : types[call.column]!));
     this.#byPlace = this.#accumulators.some((each) => each.byPlace);
+    this.#kernels = new GroupKernels(this.#groups, this.#accumulators, node.groups);
   }
 
   next(): Batch | null {
@@ -39,24 +43,30 @@ export class AggregateOperator implements Operator {
       return emptyBatch;
     }
     if (batch.count === 0) return emptyBatch;
-    const source = this.#source(batch);
-    const size = this.#groups.size;
-    this.#rows.reserve(size);
-    const fragments: Fragment[] = [];
+    if (!this.#kernels.take(batch, this.#rows)) this.#take(batch);
     let bytes = this.#groups.bytes + this.#rows.counts.byteLength;
-    for (const each of this.#accumulators) {
-      const fragment = each.prepare(batch, size);
-      if (fragment) fragments.push(fragment);
-      else if (source.kind === 'groups') each.update(batch, source.groups, size);
-      bytes += each.bytes;
-    }
-    accumulate(batch, source, fragments, this.#rows);
+    for (const each of this.#accumulators) bytes += each.bytes;
     this.#held = this.#execution.memory.change(this.#held, bytes);
     return emptyBatch;
   }
 
   close(): void {
+    this.#kernels.release();
     this.#input.close();
+  }
+
+  /** By generated code, which reads any layout. */
+  #take(batch: Batch): void {
+    const source = this.#source(batch);
+    const size = this.#groups.size;
+    this.#rows.reserve(size);
+    const fragments: Fragment[] = [];
+    for (const each of this.#accumulators) {
+      const fragment = each.prepare(batch, size);
+      if (fragment) fragments.push(fragment);
+      else if (source.kind === 'groups') each.update(batch, source.groups, size);
+    }
+    accumulate(batch, source, fragments, this.#rows);
   }
 
   /** Functions that go over the rows by themselves need the groups by place. */

@@ -18,6 +18,19 @@ export interface CodePairs {
   readonly bits: number;
 }
 
+/** The values of a key, and the table from them to numbers: 0, or beyond its end, where a value has not come yet. */
+export interface KeyTable {
+  readonly values: Int32Array;
+  readonly table: Int32Array;
+}
+
+/** The number of an only key is the group; of two keys, the numbers side by side are a place where the group + 1 stands. */
+export interface KeyTables {
+  readonly keys: readonly KeyTable[];
+  readonly places: Int32Array | null;
+  readonly bits: number;
+}
+
 export class GroupTable {
   readonly #columns: readonly ValueNumbers[];
   readonly #pairs: readonly PairNumbers[];
@@ -93,15 +106,32 @@ export class GroupTable {
       if (places === null) return null;
       const pairs: CodePairs = {
         leftCodes: left.values,
-        leftTable: first.tableOf(left.dictionary),
+        leftTable: first.tableOf(left)!,
         rightCodes: right.values,
-        rightTable: second.tableOf(right.dictionary),
+        rightTable: second.tableOf(right)!,
         places,
         bits: this.#pairs[0]!.bits,
       };
       if (attempt > 0 || isComplete(pairs, batch)) return pairs;
       this.assign(batch);
     }
+  }
+
+  /** Where one or two keys are small numbers without NULL: the tables that lead to their groups, as far as they have come. */
+  keyTables({ columns }: Batch): KeyTables | null {
+    const keys: KeyTable[] = [];
+    for (const [at, column] of this.#columns.entries()) {
+      const vector = columns[at]!;
+      const table = column.tableOf(vector);
+      if (table === null || (vector.kind !== 'dict' && vector.kind !== 'i32')) return null;
+      keys.push({ values: vector.values, table });
+    }
+    if (keys.length === 1) return { keys, places: null, bits: 0 };
+    const [first, second] = this.#columns;
+    if (keys.length !== 2 || !first || !second) return null;
+    const [pairs] = this.#pairs;
+    const places = pairs!.placesFor(first.size + 1, second.size + 1);
+    return places && { keys, places, bits: pairs!.bits };
   }
 
   /** Every group, in order of first appearance. */

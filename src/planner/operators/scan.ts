@@ -3,7 +3,7 @@ import { assert, ServiceError } from '../../errors.ts';
 import type { Vector } from '../../log/columns.ts';
 import { FOREVER } from '../../log/timestamp.ts';
 import type { Cell } from '../../log/value.ts';
-import type { RowBlock, ScanRequest, ZonePredicate } from '../../projections/access-paths.ts';
+import type { RowBlock, ScanRequest, Sift, ZonePredicate } from '../../projections/access-paths.ts';
 import type { ScanNode, Zone } from '../logical-plan.ts';
 import type { Batch, Execution, Operator } from './operator.ts';
 
@@ -11,6 +11,11 @@ import type { Batch, Execution, Operator } from './operator.ts';
 const cellsPerBatch = 65_536;
 const textBytesPerBatch = 1 << 17;
 const rowsSampled = 8;
+
+/** Rows of a block; not all of them are visible where `sift` says which are. */
+export interface ScanBatch extends Batch {
+  readonly sift?: Sift;
+}
 
 export class ScanOperator implements Operator {
   readonly #execution: Execution;
@@ -24,20 +29,23 @@ export class ScanOperator implements Operator {
   #rest: Batch | null = null;
   #step = 0;
 
-  constructor(node: ScanNode, execution: Execution) {
+  /** `unsiftedRows` is for a reader that tells visible versions itself: the most rows of a block that he can take. */
+  constructor(node: ScanNode, execution: Execution, unsiftedRows = 0) {
     this.#execution = execution;
     this.#systemTo = execution.pinned === null ? -1 : node.columns.findIndex(({ name }) => name === 'system_to');
     const systemFrom = node.columns.findIndex(({ name }) => name === 'system_from');
     this.#width = node.columns.length;
     this.#systemFrom = systemFrom >= 0 ? systemFrom : this.#width;
     const request = scanRequest(node, execution);
-    this.#blocks = request ? execution.snapshot.rows.scan(request) : [].values();
+    // A page of an earlier basis looks at each row again.
+    const sifted = unsiftedRows === 0 || execution.pinned !== null;
+    this.#blocks = request ? execution.snapshot.rows.scan(sifted ? request : { ...request, unsiftedRows }) : [].values();
   }
 
-  next(): Batch | null {
+  next(): ScanBatch | null {
     if (this.#rest) return this.#slice(this.#rest);
     const block = this.#block();
-    if (block === null || block.count < rowsSampled) return block;
+    if (block === null || block.sift || block.count < rowsSampled) return block;
     this.#step = rowsPerBatch(block);
     return this.#step < block.count ? this.#slice(block) : block;
   }
@@ -56,7 +64,7 @@ export class ScanOperator implements Operator {
     return { columns, selection, first, count: step };
   }
 
-  #block(): Batch | null {
+  #block(): ScanBatch | null {
     const next = this.#ended ? null : this.#blocks.next();
     if (!next || next.done) return null;
     const block = next.value;

@@ -22,6 +22,8 @@ export interface ValueNumbers {
   assign(vector: Vector, batch: Batch, out: Int32Array): void;
   /** The same without taking in new values: 0 for NULL and for what never came. */
   find(vector: Vector, batch: Batch, out: Int32Array): void;
+  /** Of a column of small numbers without NULL, from its values to their numbers: 0, or beyond its end, where there is none yet. */
+  tableOf(vector: Vector): Int32Array | null;
   vector(numbers: Int32Array): Vector;
 }
 
@@ -97,9 +99,8 @@ export class TextNumbers implements ValueNumbers {
     }
   }
 
-  /** The table from codes to numbers; 0 where the code has not come yet. */
-  tableOf(dictionary: Dictionary): Int32Array {
-    return this.#interner.foreign(dictionary);
+  tableOf(vector: Vector): Int32Array | null {
+    return vector.kind === 'dict' && vector.nulls === null ? this.#interner.foreign(vector.dictionary) : null;
   }
 
   /** The table from codes to numbers, with an entry for every code of the batch. */
@@ -169,6 +170,10 @@ class ScalarNumbers implements ValueNumbers {
 
   find(vector: Vector, batch: Batch, out: Int32Array): void {
     this.#each(vector, batch, out, false);
+  }
+
+  tableOf(vector: Vector): Int32Array | null {
+    return vector.kind === 'i32' && vector.nulls === null ? this.#small : null;
   }
 
   #each(vector: Vector, batch: Batch, out: Int32Array, add: boolean): void {

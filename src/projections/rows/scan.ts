@@ -1,5 +1,7 @@
 /** From a request to blocks: by key through the index, otherwise segment by segment, skipping what can't be visible. */
-import type { RowBlock, ScanEstimate, ScanRequest } from '../access-paths.ts';
+import { pathColumn, type RowBlock, type ScanEstimate, type ScanRequest } from '../access-paths.ts';
+import { memoryOf } from '../../log/column-memory.ts';
+import type { Vector } from '../../log/columns.ts';
 import type { Timeline } from '../../log/timeline.ts';
 import { BlockColumns, type ChosenRows } from './block-columns.ts';
 import type { TableLayer } from './branch-table.ts';
@@ -7,6 +9,7 @@ import { inheritedCounts } from './inherited-counts.ts';
 import type { Scopes } from './scopes.ts';
 import { HIDDEN, type DeclaredTypes, type Inherited } from './overlay.ts';
 import { NO_ROW, type Segment } from './segment.ts';
+import { SEGMENT_ROWS } from './segment-column.ts';
 import type { Table } from './table.ts';
 import { filterOf, isCurrent, isVisible, type SegmentFilter, selectRows, type Visibility, visibilityOf } from './visibility.ts';
 import { prunes } from './zones.ts';
@@ -71,7 +74,8 @@ function* scanLayer(source: ScanSource, layer: TableLayer, request: ScanRequest)
     if (!filter) continue;
     const sealed = number < table.segments.length - 1;
     if (sealed && zones && prunes(segment, zones, timeline)) continue;
-    yield* segmentBlocks(segment, filter, reader, allowed, request.columns, columns, blockRows);
+    const left = request.unsiftedRows ? yield* unsiftedBlocks(segment, filter, reader, request, columns) : filter;
+    if (left) yield* segmentBlocks(segment, left, reader, allowed, request.columns, columns, blockRows);
   }
 }
 
@@ -122,6 +126,61 @@ export function estimateRows(source: ScanSource, request: ScanRequest): ScanEsti
   // Other tenants' segments must not show: at most as many as the visible rows alone would fill, and never fewer than one.
   const segments = rows === 0 ? 0 : Math.ceil(rows / 65_536);
   return { access, rows, segments };
+}
+
+/** Blocks whose reader tells visible versions itself. Returns what is left to be read in the common way. */
+function* unsiftedBlocks(
+  segment: Segment,
+  filter: SegmentFilter,
+  { visibility, inherited }: LayerReader,
+  request: ScanRequest,
+  columns: BlockColumns,
+): Generator<RowBlock, SegmentFilter | null> {
+  if (segment.paths.constant === null || inherited?.touches(segment)) return filter;
+  if (request.columns.some((name) => madeColumns.has(name))) return filter;
+  const stretch = Math.min(request.unsiftedRows!, SEGMENT_ROWS);
+  for (let first = filter.first; first < filter.end; first += stretch) {
+    // Between two blocks entries may have been applied.
+    const now = filterOf(segment, visibility);
+    if (!now) return null;
+    const count = Math.min(filter.end - first, stretch);
+    const rest = { ...now, first, end: filter.end };
+    if (segment.paths.constant === null || inherited?.touches(segment) || now.validFrom || now.validTo) return rest;
+    const vectors = columns.vectors(request.columns, { segment, rows: null, first, count }, false);
+    if (!inOneMemory(vectors, request.columns)) return rest;
+    const { live, closings, paths } = segment;
+    const closing = now.closing !== null && closings ? { closings, closing: now.closing } : { closings: null, closing: 0 };
+    const scanned = now.live ? countLive(live!, first, first + count) : count;
+    if (scanned === 0) continue;
+    const sift = { live: now.live ? live : null, ...closing };
+    yield { columns: vectors, selection: null, first, count, scanned, path: paths.constant!, sift };
+  }
+  return null;
+}
+
+/** Numbers and codes that kernels can read in place; the path code that every row has is no column of the reader. */
+function inOneMemory(vectors: readonly Vector[], names: readonly string[]): boolean {
+  let memory: WebAssembly.Memory | undefined;
+  for (const [at, vector] of vectors.entries()) {
+    if (vector.kind === 'null' || names[at] === pathColumn) continue;
+    if (vector.kind !== 'i32' && vector.kind !== 'f64' && vector.kind !== 'i64' && vector.kind !== 'dict') return false;
+    const own = memoryOf(vector.values);
+    if (own === undefined || (memory !== undefined && own !== memory)) return false;
+    memory = own;
+  }
+  return memory !== undefined;
+}
+
+function countLive(live: Int32Array, first: number, end: number): number {
+  let count = 0;
+  for (let word = first >>> 5; word << 5 < end; word++) {
+    let bits = live[word]! & (word << 5 < first ? -1 << (first & 31) : -1);
+    if (end - (word << 5) < 32) bits &= (1 << (end & 31)) - 1;
+    bits -= (bits >>> 1) & 0x5555_5555;
+    bits = (bits & 0x3333_3333) + ((bits >>> 2) & 0x3333_3333);
+    count += Math.imul((bits + (bits >>> 4)) & 0x0f0f_0f0f, 0x0101_0101) >>> 24;
+  }
+  return count;
 }
 
 function* segmentBlocks(

@@ -1,0 +1,48 @@
+/** Which parts of a plan kernels work for: what EXPLAIN calls `by kernel`, and what the executor builds. */
+import { type Bound, childrenOf } from '../expressions/bound-expression.ts';
+import type { AggregateNode, FilterNode, PlanNode } from '../logical-plan.ts';
+import { splitPredicate } from './column-tests.ts';
+
+/** Parts of a condition beyond which it is taken up in pieces. */
+const partsMax = 32;
+
+/** A condition on rows as they are scanned, of which kernels can judge at least a part. */
+export function filtersByKernel({ input, predicate }: FilterNode): boolean {
+  if (input.kind !== 'scan' || input.keys !== null) return false;
+  if (predicate.kind === 'and' && predicate.operands.length > partsMax) return false;
+  return splitPredicate(predicate).tests.length > 0;
+}
+
+/**
+ * An aggregate that takes whole segments from its scan: what lies between them works on numbers and codes alone, so that a
+ * segment is no more than a turn’s work.
+ */
+export function aggregatesByKernel(node: AggregateNode): boolean {
+  if (node.groups > 2) return false;
+  const types = node.input.columns.map(({ type }) => type);
+  if (types.slice(0, node.groups).some((type) => type !== 'string' && type !== 'integer')) return false;
+  const taken = node.calls.every(({ function: name, column, distinct }) => {
+    if (column === null || name === 'count') return !distinct;
+    return !distinct && types[column] !== 'string' && types[column] !== 'json';
+  });
+  return taken && segmentsThrough(node.input);
+}
+
+function segmentsThrough(node: PlanNode): boolean {
+  switch (node.kind) {
+    case 'scan':
+      return node.keys === null && node.columns.length > 0;
+    case 'filter':
+      return filtersByKernel(node);
+    case 'project':
+      return node.expressions.every(isCheap) && segmentsThrough(node.input);
+    default:
+      return false;
+  }
+}
+
+/** A column as it is, or arithmetic. */
+function isCheap(bound: Bound): boolean {
+  if (bound.kind === 'column' || bound.kind === 'parameter') return true;
+  return (bound.kind === 'arithmetic' || bound.kind === 'negate') && childrenOf(bound).every(isCheap);
+}

@@ -1,0 +1,140 @@
+/**
+ * The loop that all aggregate functions of a question share, generated once per layout from fixed words so that each is a
+ * plain loop over typed arrays, and the same work as steps for kernels, where columns rest in their reach.
+ */
+import type { Vector } from '../../log/columns.ts';
+import { generated } from '../expressions/generated.ts';
+import type { CodePairs } from './group-table.ts';
+import type { Batch } from './operator.ts';
+
+/** What kernels do with a column, row by row; `count` needs the number of rows only. `vector` null: no column. */
+export type KernelStep =
+  | { readonly kernel: 'count'; readonly vector: Vector | null }
+  | { readonly kernel: 'countAbsent' | 'addF64' | 'addF64OfI32' | 'addI32'; readonly vector: FixedVector }
+  | { readonly kernel: 'extremeF64' | 'extremeI32' | 'extremeI64'; readonly vector: FixedVector; readonly sign: 1 | -1 };
+
+/** Layouts whose cells lie side by side at one width. */
+export type FixedVector = Extract<Vector, { kind: 'i32' | 'f64' | 'i64' | 'dict' }>;
+
+/** What steps add to, by group. */
+export interface KernelShare {
+  /** Results so far, for kernels over doubles. */
+  readonly doubles: Float64Array;
+  /** How many NULLs so far. */
+  readonly absent: Float64Array;
+  /** Takes what the rows of a batch add to a group, as the words of an integer; null for kernels over doubles. */
+  readonly take: ((group: number, low: number, high: number) => void) | null;
+}
+
+export interface Accumulator {
+  readonly bytes: number;
+  /** Goes over the rows by itself. */
+  readonly byPlace: boolean;
+  /** Makes room for groups below `groupsMax` and says what the common loop does for a row; null: `update` sees to it. */
+  prepare(batch: Batch, groupsMax: number): Fragment | null;
+  /** Takes the rows of a batch by itself; `groups` numbers them by place in it. */
+  update(batch: Batch, groups: Int32Array, groupsMax: number): void;
+  /** What kernels are to do with the rows of a batch; null where they can't. */
+  step(batch: Batch): KernelStep | null;
+  /** Makes room for groups below `groupsMax`, and what a step adds to. */
+  share(batch: Batch, groupsMax: number): KernelShare;
+  /** Results of these groups as a column; `rows` is how many rows each group has. */
+  result(groups: Int32Array, rows: Float64Array): Vector;
+}
+
+/**
+ * A share of the loop that all functions have in common: `body` reads row `i` of `values` and updates A and C of its group.
+ * B counts the NULLs, which a body never sees.
+ */
+export interface Fragment {
+  readonly body: string;
+  readonly values: ArrayLike<number>;
+  readonly nulls: Uint8Array | null;
+  readonly a: Float64Array;
+  readonly b: Float64Array;
+  readonly c: Float64Array;
+}
+
+/** Where a row's group stands: by place in the batch, or by the code of its only key. */
+export type GroupSource =
+  | { readonly kind: 'single' }
+  | { readonly kind: 'groups'; readonly groups: Int32Array }
+  | { readonly kind: 'codes'; readonly table: Int32Array; readonly codes: Int32Array }
+  | ({ readonly kind: 'pairs' } & CodePairs);
+
+type Loop = (batch: Batch, source: GroupSource, fragments: readonly Fragment[], rows: Float64Array) => void;
+
+const loops = new Map<string, Loop>();
+
+/** One pass over the rows for all fragments: the updates of a row overlap, and its group is looked up once. */
+export function accumulate(batch: Batch, source: GroupSource, fragments: readonly Fragment[], counts: RowCounts): void {
+  let key = batch.selection === null ? `D${source.kind}` : source.kind;
+  for (const { body, nulls } of fragments) key += `\n${body}${nulls ? '?' : ''}`;
+  let loop = loops.get(key);
+  if (!loop) loops.set(key, (loop = loopOf(batch.selection === null, source.kind, fragments)));
+  loop(batch, source, fragments, counts.counts);
+}
+
+const pairsPrologue = 'const { leftCodes, leftTable, rightCodes, rightTable, places, bits } = source;';
+
+const groupOf: Readonly<Record<GroupSource['kind'], string>> = {
+  single: '',
+  groups: 'const g = groups[j];',
+  codes: 'const g = table[codes[i]];',
+  pairs: 'const g = places[(leftTable[leftCodes[i]] << bits) | rightTable[rightCodes[i]]] - 1;',
+};
+
+function loopOf(dense: boolean, kind: GroupSource['kind'], fragments: readonly Fragment[]): Loop {
+  const single = kind === 'single';
+  const prologue: string[] = [];
+  const epilogue: string[] = [];
+  const updates: string[] = [];
+  fragments.forEach(({ body, nulls }, k) => {
+    prologue.push(`const v${k} = fragments[${k}].values, n${k} = fragments[${k}].nulls;`);
+    for (const name of ['a', 'b', 'c']) {
+      prologue.push(`const ${name}${k} = fragments[${k}].${name};`);
+      if (!single) continue;
+      prologue.push(`let ${name}s${k} = ${name}${k}[0];`);
+      epilogue.push(`${name}${k}[0] = ${name}s${k};`);
+    }
+    const place = (name: string): string => (single ? `${name}s${k}` : `${name}${k}[g]`);
+    const update = body.replace(/\bvalues\b/g, `v${k}`).replace(/\b[ABC]\b/g, (name) => place(name.toLowerCase()));
+    updates.push(nulls ? `if (n${k}[i] === 1) ${place('b')}++; else { ${update} }` : `{ ${update} }`);
+  });
+  const source = [
+    '"use strict"; const first = batch.first, count = batch.count, selection = batch.selection;',
+    kind === 'groups' ? 'const groups = source.groups;' : '',
+    kind === 'codes' ? 'const table = source.table, codes = source.codes;' : '',
+    kind === 'pairs' ? pairsPrologue : '',
+    ...prologue,
+    'for (let j = 0; j < count; j++) {',
+    dense ? 'const i = first + j;' : 'const i = selection[j];',
+    groupOf[kind],
+    single ? '' : 'rows[g]++;',
+    ...updates,
+    '}',
+    single ? 'rows[0] += count;' : '',
+    ...epilogue,
+  ].join('\n');
+  return generated<Loop>(['batch', 'source', 'fragments', 'rows'], source);
+}
+
+/** How many rows each group has: what COUNT(*) yields, and what every other function reckons from. */
+export class RowCounts {
+  counts = new Float64Array(16);
+
+  reserve(groupsMax: number): void {
+    if (this.counts.length < groupsMax) this.counts = larger(this.counts, groupsMax, 0);
+  }
+}
+
+export function larger(values: Float64Array<ArrayBuffer>, least: number, initial: number): Float64Array<ArrayBuffer> {
+  const grown = new Float64Array(Math.max(values.length * 2, least));
+  grown.set(values);
+  if (initial !== 0) grown.fill(initial, values.length);
+  return grown;
+}
+
+export function isFixed(vector: Vector): vector is FixedVector {
+  return vector.kind === 'i32' || vector.kind === 'f64' || vector.kind === 'i64' || vector.kind === 'dict';
+}

@@ -1,0 +1,94 @@
+/**
+ * A scan and the conditions on its rows as one: kernels tell which rows of a block are visible and pass what they can judge,
+ * generated code asks the rest of those that are left. Blocks that kernels can't read go through generated code alone.
+ */
+import type { Sift } from '../../projections/access-paths.ts';
+import { type Bound } from '../expressions/bound-expression.ts';
+import { compileFilter, type FilterKernel, KernelCache } from '../expressions/kernel-compiler.ts';
+import { type ColumnTest, splitPredicate } from '../kernels/column-tests.ts';
+import { RowMask } from '../kernels/row-mask.ts';
+import type { FilterNode } from '../logical-plan.ts';
+import { type Batch, emptyBatch, type Execution, type Operator } from './operator.ts';
+import { Predicate } from './predicate.ts';
+import type { ScanBatch, ScanOperator } from './scan.ts';
+
+/** Kept with the plan. */
+export interface KernelFilterKernels {
+  readonly tests: readonly ColumnTest[];
+  /** What kernels can't judge; null: nothing. */
+  readonly rest: KernelCache<FilterKernel> | null;
+  readonly whole: KernelCache<FilterKernel> | null;
+}
+
+/** Below this a block is not worth the calls. */
+const rowsMin = 512;
+
+/** Without a condition all visible rows pass. */
+export const noConditions: KernelFilterKernels = { tests: [], rest: null, whole: null };
+
+export function kernelFilterKernels({ predicate }: FilterNode): KernelFilterKernels {
+  const { tests, rest } = splitPredicate(predicate);
+  const cache = (bound: Bound): KernelCache<FilterKernel> => new KernelCache(bound, compileFilter);
+  return { tests, rest: rest && cache(rest), whole: cache(predicate) };
+}
+
+export class KernelFilterOperator implements Operator {
+  readonly #scan: ScanOperator;
+  readonly #mask: RowMask;
+  readonly #testing: boolean;
+  readonly #rest: Predicate | null;
+  readonly #whole: Predicate | null;
+
+  constructor(scan: ScanOperator, { tests, rest, whole }: KernelFilterKernels, execution: Execution) {
+    this.#scan = scan;
+    this.#mask = new RowMask(tests, execution.kernels);
+    this.#testing = tests.length > 0;
+    this.#rest = rest && new Predicate(rest, execution);
+    this.#whole = whole && new Predicate(whole, execution);
+  }
+
+  next(): Batch | null {
+    const block = this.#scan.next();
+    if (block === null) return null;
+    if (block.count === 0) return emptyBatch;
+    const judged = block.sift !== undefined || (this.#testing && block.selection === null && block.count >= rowsMin);
+    const found = judged ? this.#mask.select(block, true) : -1;
+    if (found >= 0) return passing(this.#rest, this.#found(block, found));
+    return passing(this.#whole, block.sift ? this.#sifted(block, block.sift) : block);
+  }
+
+  close(): void {
+    this.#mask.release();
+    this.#scan.close();
+  }
+
+  /** Visible rows of a block whose conditions are not for kernels. */
+  #sifted(block: ScanBatch, sift: Sift): Batch {
+    const found = this.#mask.select(block, false);
+    return found >= 0 ? this.#found(block, found) : siftedHere(block, sift);
+  }
+
+  #found({ columns, first, count }: ScanBatch, found: number): Batch {
+    if (found === count) return { columns, selection: null, first, count };
+    return { columns, selection: this.#mask.selection, first: 0, count: found };
+  }
+}
+
+function passing(predicate: Predicate | null, batch: Batch): Batch {
+  if (batch.count === 0) return emptyBatch;
+  if (!predicate) return batch;
+  const count = predicate.select(batch);
+  return { columns: batch.columns, selection: predicate.kept, first: 0, count };
+}
+
+/** Where the memory has no room to work in. */
+function siftedHere({ columns, first, count }: ScanBatch, { live, closings, closing }: Sift): Batch {
+  const rows = new Int32Array(count);
+  let kept = 0;
+  for (let row = first; row < first + count; row++) {
+    if (live !== null && ((live[row >>> 5]! >>> (row & 31)) & 1) === 0) continue;
+    if (closings !== null && closings[row]! < closing) continue;
+    rows[kept++] = row;
+  }
+  return { columns, selection: rows, first: 0, count: kept };
+}
