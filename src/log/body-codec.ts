@@ -109,13 +109,16 @@ export function encodeBody(body: EntryBody, secrets: RowSecrets | null, target: 
   }
 }
 
-/** Reads bytes that may be anything: REL_STORAGE, never more memory than the bytes themselves account for. */
-export function decodeBody(bytes: Uint8Array): DecodedBody {
+/**
+ * Reads bytes that may be anything: REL_STORAGE, never more memory than the bytes themselves account for. `checked`: these
+ * very bytes were read before, and the cells of their columns are not looked at again.
+ */
+export function decodeBody(bytes: Uint8Array, checked = false): DecodedBody {
   const source = new ByteReader(bytes);
   if (source.u8() !== BODY_VERSION) throw malformed('an unknown body version');
   const kind = kindOfNumber.get(source.u8());
   if (kind === undefined) throw malformed('an unknown entry kind');
-  const decoded = kind === 'rows' ? decodeRows(source) : { body: decodeControl(kind, source), secrets: null };
+  const decoded = kind === 'rows' ? decodeRows(source, checked) : { body: decodeControl(kind, source), secrets: null };
   source.end();
   return decoded;
 }
@@ -188,7 +191,7 @@ function encodeRows(body: RowsBody, secrets: RowSecrets, target: ByteWriter): vo
   encodeBatch(body.cells, target);
 }
 
-function decodeRows(source: ByteReader): DecodedBody {
+function decodeRows(source: ByteReader, checked: boolean): DecodedBody {
   const type = source.text();
   const rows = source.count(1);
   const ops = source.raw(rows);
@@ -213,8 +216,8 @@ function decodeRows(source: ByteReader): DecodedBody {
     confidence: source.f64(),
     derivedFrom: source.optionalText(),
   };
-  const keys = decodeBatch(source, rows);
-  const cells = decodeBatch(source, rows);
+  const keys = decodeBatch(source, rows, checked);
+  const cells = decodeBatch(source, rows, checked);
   if (keys.length !== rows || cells.length !== rows) throw malformed('keys and cells of other lengths');
   keyColumns.forEach(([name, columnType], i) => {
     const column = keys.columns[i];

@@ -1,7 +1,7 @@
 /** The hash chain of entries, followed one leaf at a time: what every reader of the log checks, the writer's own recovery included. */
 import { malformed } from './byte-stream.ts';
 import { openCheckpoint } from './checkpoint-note.ts';
-import { decodeEntry, decodeLeaf, leafHashOf, noPreviousHash } from './entry-codec.ts';
+import { decodeEntry, decodeLeaf, entryOfChecked, leafHashOf, noPreviousHash } from './entry-codec.ts';
 import type { CommittedEntry, SealBody } from './entry.ts';
 import type { Keyring } from './keys.ts';
 import type { FrameEntry } from './log-file.ts';
@@ -82,17 +82,19 @@ export class Chain {
     return this.#seals;
   }
 
-  /** Throws REL_STORAGE with what does not hold; the chain then must not be used further. */
-  follow(stored: FrameEntry): CommittedEntry {
+  /**
+   * Throws REL_STORAGE with what does not hold; the chain then must not be used further. `opened` is the body, where it was
+   * opened and found in order before.
+   */
+  follow(stored: FrameEntry, opened: Uint8Array | null = null): CommittedEntry {
     const facts = decodeLeaf(stored.leaf);
     if (facts.leaf !== this.leaves) throw malformed(`leaf ${facts.leaf} where ${this.leaves} belongs`);
     if (facts.position !== this.#position) throw malformed(`position ${facts.position} where ${this.#position} belongs`);
     if (!equalBytes(facts.previousHash, this.#previousHash)) throw malformed('a leaf that does not link to the one before it');
     if (this.#lastInstant !== null && facts.time <= this.#lastInstant) throw malformed('time that does not rise');
-    const entry = decodeEntry(facts, stored.payload, this.#options.keyring, {
-      redacted: stored.redacted,
-      rows: this.#options.rows,
-    });
+    const entry = opened
+      ? entryOfChecked(facts, opened)
+      : decodeEntry(facts, stored.payload, this.#options.keyring, { redacted: stored.redacted, rows: this.#options.rows });
     if (entry.body.kind === 'seal') this.#checkSeal(entry.body);
     this.#previousHash = leafHashOf(stored.leaf);
     this.tree.append(this.#previousHash);

@@ -298,9 +298,33 @@ export function decodeEntryWithSecrets(
   keyring: Keyring,
   check: { readonly redacted: boolean; readonly rows: boolean },
 ): { readonly entry: CommittedEntry; readonly secrets: RowSecrets | null } {
-  if (!check.redacted && !equalBytes(sha256(payload), facts.payloadDigest))
-    throw malformed('the payload does not match its digest');
-  const { body, secrets } = decodeBody(openPayload(payload, keyring));
+  checkDigest(facts, payload, check.redacted);
+  return decodeOpened(facts, openPayload(payload, keyring), check);
+}
+
+export function checkDigest(facts: LeafFacts, payload: Uint8Array, redacted: boolean): void {
+  if (!redacted && !equalBytes(sha256(payload), facts.payloadDigest)) throw malformed('the payload does not match its digest');
+}
+
+/** The data key that a payload names; null where there are too few bytes for one. */
+export function payloadKey(bytes: Uint8Array, payload: number): number | null {
+  if (payload + PAYLOAD_HEAD > bytes.length) return null;
+  return new DataView(bytes.buffer, bytes.byteOffset + payload, PAYLOAD_HEAD).getUint32(4, true);
+}
+
+/** An entry of a body that `decodeOpened` has found in order. */
+export function entryOfChecked(facts: LeafFacts, plain: Uint8Array): CommittedEntry {
+  const { context, leaf, position, positions, time } = facts;
+  return { context, body: decodeBody(plain, true).body, leaf, position, positions, time };
+}
+
+/** A body once it is open: everything that its leaf says of it, its digest left out. */
+export function decodeOpened(
+  facts: LeafFacts,
+  plain: Uint8Array,
+  check: { readonly redacted: boolean; readonly rows: boolean },
+): { readonly entry: CommittedEntry; readonly secrets: RowSecrets | null } {
+  const { body, secrets } = decodeBody(plain);
   if (body.kind !== facts.kind) throw malformed('a body of another kind than its leaf says');
   if (positionsOf(body) !== facts.positions) throw malformed('a body of another length than its leaf says');
   if (check.redacted && !secrets) throw malformed('only rows can have been dropped');
@@ -316,7 +340,7 @@ export function decodeEntryWithSecrets(
   return { entry: { context, body, leaf, position, positions, time }, secrets };
 }
 
-export function openPayload(payload: Uint8Array, keyring: Keyring): Uint8Array {
+export function openPayload(payload: Uint8Array, keyring: Pick<Keyring, 'open'>): Uint8Array {
   if (payload.length < PAYLOAD_EXTRA) throw malformed('a payload shorter than its frame');
   const head = new ByteReader(payload.subarray(0, PAYLOAD_HEAD));
   if (head.u8() !== PAYLOAD_FORMAT) throw malformed('an unknown payload format');

@@ -159,7 +159,7 @@ export function frameIsWhole(frame: Uint8Array): boolean {
 }
 
 /** Entries of a frame that is whole. Throws REL_STORAGE where their sizes don't add up. */
-export function frameEntries(frame: Uint8Array, header: FrameHeader): FrameEntry[] {
+export function frameEntries(frame: Uint8Array, header: Pick<FrameHeader, 'entries'>): FrameEntry[] {
   const source = new ByteReader(frame.subarray(FRAME_HEADER_BYTES));
   const entries: FrameEntry[] = [];
   for (let left = header.entries; left > 0; left--) {
@@ -178,6 +178,8 @@ function checksum(frame: Uint8Array): bigint {
   return h64Raw(frame.subarray(FRAME_HEADER_BYTES), h64Raw(frame.subarray(0, CHECKSUM_AT), 0n));
 }
 
+export const failsChecksum = 'a frame that fails its checksum';
+
 export type Scanned =
   | { readonly found: 'frame'; readonly header: FrameHeader; readonly bytes: Uint8Array }
   /** Nothing but zeros from here to the end, or the end itself. */
@@ -191,22 +193,30 @@ export class FrameScanner {
   readonly #file: number;
   readonly #length: number;
   readonly #chunkBytes: number;
-  #buffer = new Uint8Array(0);
+  readonly #shared: boolean;
+  #buffer: Uint8Array = new Uint8Array(0);
   #bufferAt = 0;
   /** Where the next frame is expected. */
   offset: number;
 
-  /** `chunkBytes` is how much is read ahead. */
-  constructor(disk: DiskFile, file: number, length: number, offset = FILE_HEADER_BYTES, chunkBytes = CHUNK_BYTES) {
+  /** `chunkBytes` is how much is read ahead; `shared`: into memory that other threads can read. */
+  constructor(
+    disk: DiskFile,
+    file: number,
+    length: number,
+    offset = FILE_HEADER_BYTES,
+    { chunkBytes = CHUNK_BYTES, shared = false }: { readonly chunkBytes?: number; readonly shared?: boolean } = {},
+  ) {
     this.#disk = disk;
     this.#file = file;
     this.#length = length;
     this.#chunkBytes = chunkBytes;
+    this.#shared = shared;
     this.offset = offset;
   }
 
-  /** The frame at `offset`, which moves past it; `end` and `bad` leave it where it is. */
-  async next(): Promise<Scanned> {
+  /** The frame at `offset`, which moves past it; `end` and `bad` leave it where it is. `check`: its checksum is held against it. */
+  async next(check = true): Promise<Scanned> {
     const left = this.#length - this.offset;
     if (left <= 0) return { found: 'end' };
     const head = await this.#read(this.offset, Math.min(left, FRAME_HEADER_BYTES));
@@ -215,7 +225,7 @@ export class FrameScanner {
     const size = FRAME_HEADER_BYTES + header.size;
     if (size > left) return { found: 'bad', reason: 'a frame longer than the file' };
     const bytes = await this.#read(this.offset, size);
-    if (!frameIsWhole(bytes)) return { found: 'bad', reason: 'a frame that fails its checksum' };
+    if (check && !frameIsWhole(bytes)) return { found: 'bad', reason: failsChecksum };
     this.offset += size;
     return { found: 'frame', header, bytes };
   }
@@ -275,7 +285,7 @@ export class FrameScanner {
     const skip = offset - this.#bufferAt;
     if (skip >= 0 && skip + size <= this.#buffer.length) return this.#buffer.subarray(skip, skip + size);
     const want = Math.min(Math.max(size, this.#chunkBytes), this.#length - offset);
-    const buffer = new Uint8Array(want);
+    const buffer = new Uint8Array(this.#shared ? new SharedArrayBuffer(want) : new ArrayBuffer(want));
     await readFully(this.#disk, buffer, offset);
     this.#buffer = buffer;
     this.#bufferAt = offset;

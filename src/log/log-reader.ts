@@ -47,7 +47,7 @@ export async function readStoredEntry(
     const file = await range.disk.open(path, 'read');
     try {
       const length = record.state === 'sealed' ? record.length : range.openLength;
-      const scanner = new FrameScanner(file, record.number, length, from, LOOKUP_BYTES);
+      const scanner = new FrameScanner(file, record.number, length, from, { chunkBytes: LOOKUP_BYTES });
       for (;;) {
         const { offset } = scanner;
         const scanned = await scanner.next();

@@ -40,7 +40,7 @@ import type {
 } from './log-store.ts';
 import { defaultWriterLimits, LogWriter, type WriterLimits } from './log-writer.ts';
 import type { Frontier, TreeHead } from './merkle-tree.ts';
-import { checkpointPath, type Recovered, recover } from './recovery.ts';
+import { checkpointPath, type OpenBeside, type Recovered, recover } from './recovery.ts';
 import { type ResumeOptions, type SavedLog, savedLog } from './saved-log.ts';
 import { FOREVER } from './timestamp.ts';
 import type { TreeStore } from './tree-store.ts';
@@ -61,6 +61,8 @@ export interface LocalLogOptions {
   readonly limits?: Partial<WriterLimits>;
   /** How large bodies of rows are sealed beside the event loop; without it all are in the turn in which they are placed. */
   readonly bulk?: BulkOptions;
+  /** Opens what is replayed beside the event loop; an entry is then whole within `replay` only. Absent: all in the turn. */
+  readonly openBeside?: OpenBeside;
   /** What an earlier process saved: only what follows is read and replayed. */
   readonly resume?: ResumeOptions;
   /** Gets every entry that is there, in order, before `open` returns; with `resume` those that the saved state does not stand for. */

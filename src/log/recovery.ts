@@ -18,7 +18,9 @@ import { Chain } from './chain.ts';
 import { openCheckpoint } from './checkpoint-note.ts';
 import type { Disk, DiskFile } from './disk.ts';
 import type { CommittedEntry } from './entry.ts';
+import { FrameFeed } from './frame-feed.ts';
 import { FrameIndex } from './frame-index.ts';
+import { FrameOpener } from './frame-opener.ts';
 import type { Keyring } from './keys.ts';
 import {
   decodeFileHeader,
@@ -37,6 +39,7 @@ import { type LogFileRecord, logFileName, type Manifest, readManifest, writeMani
 import { type FrameSpan, type ResumeOptions, type Start, startFrom } from './saved-log.ts';
 import { equalBytes, hexOf } from './sha256.ts';
 import { TreeStore } from './tree-store.ts';
+import type { StartWorker } from './workers.ts';
 
 export interface RecoveryOptions {
   readonly disk: Disk;
@@ -47,6 +50,7 @@ export interface RecoveryOptions {
   readonly keyring: Keyring;
   readonly origin: string;
   readonly resume?: ResumeOptions;
+  readonly openBeside?: OpenBeside;
   readonly replay: (entry: CommittedEntry, leafHash: Uint8Array) => void;
 }
 
@@ -59,6 +63,22 @@ export interface Recovered {
   readonly checkpointSize: number;
   readonly report: LogStatus['recovery'];
 }
+
+/** How bodies are opened beside the event loop. */
+export interface OpenBeside {
+  readonly startWorker: StartWorker;
+  /** Where a file has less than this to read, all is done in the turn. */
+  readonly bytesMin: number;
+  /** What a worker opens at a time. */
+  readonly windowBytes?: number;
+  /** Overwrites bodies when they are no longer valid: who holds on to them then reads nonsense, which tests notice. */
+  readonly poison?: boolean;
+}
+
+/** Starting a worker takes as long as reading so much. */
+export const OPEN_BESIDE_BYTES_MIN = 8 << 20;
+
+const WINDOW_BYTES = 2 << 20;
 
 /** How long entries may be replayed before other work gets its turn. */
 const SLICE_MS = 4;
@@ -76,7 +96,7 @@ export async function recover(options: RecoveryOptions): Promise<Recovered> {
   const manifest = (await readManifest(disk, logDirectory)) ?? (await begin(options));
   const unlisted = await findUnlisted(options, manifest);
   const known = { manifest, checkpoint: await readCheckpoint(options), nextFileLeaf: unlisted?.firstLeaf ?? null };
-  const recovered = (await resume(options, known)) ?? (await new Recovery(options, known, null).run());
+  const recovered = (await resume(options, known)) ?? (await follow(options, known, null));
   if (unlisted) await drop(disk, logDirectory, unlisted.name);
   return recovered;
 }
@@ -99,11 +119,20 @@ async function resume(options: RecoveryOptions, known: Known): Promise<Recovered
   };
   try {
     const start = await startFrom(saved, { ...options, ...known });
-    return await new Recovery({ ...options, replay }, known, start).run();
+    return await follow({ ...options, replay }, known, start);
   } catch (cause) {
     if (replaying || !(cause instanceof ServiceError)) throw cause;
     saved.refused(cause.message);
     return null;
+  }
+}
+
+async function follow(options: RecoveryOptions, known: Known, start: Start | null): Promise<Recovered> {
+  const recovery = new Recovery(options, known, start);
+  try {
+    return await recovery.run();
+  } finally {
+    await recovery.end();
   }
 }
 
@@ -117,6 +146,7 @@ class Recovery {
   /** Entries from this one on are replayed. */
   readonly #replayFrom: number;
   #lastFrame: FrameSpan | null;
+  #opener: FrameOpener | null = null;
   /** Leaves that some frame says were durable. */
   #claimed = 0;
   #doubtful: FrameHeader[] = [];
@@ -177,6 +207,10 @@ class Recovery {
     };
   }
 
+  async end(): Promise<void> {
+    await this.#opener?.end();
+  }
+
   /**
    * Where an fsync has failed, the system shows pages that it dropped and will never write, and the next fsync says that
    * all is well. Frames that nothing claims as durable are written once more, so that this process's fsync is about them.
@@ -220,8 +254,12 @@ class Recovery {
     }
     await this.#checkFileHeader(file, manifest.logId, record, physical);
     const resumed = this.#resumedAt(record);
-    const scanner = new FrameScanner(file, record.number, length, resumed ?? FILE_HEADER_BYTES);
-    const bad = await this.#replayFrames(scanner, record.number);
+    const from = resumed ?? FILE_HEADER_BYTES;
+    const opener = this.#openerOf(length - from);
+    const { windowBytes = WINDOW_BYTES, poison = false } = this.#options.openBeside ?? {};
+    const ahead = opener ? { chunkBytes: windowBytes, shared: true } : {};
+    const scanner = new FrameScanner(file, record.number, length, from, ahead);
+    const bad = await this.#replayFrames(new FrameFeed(scanner, opener, poison), record.number);
     const verdict = judgeTail({
       leaves: this.#chain.leaves,
       bad,
@@ -236,29 +274,36 @@ class Recovery {
   }
 
   /** Follows frame after frame; returns what stands where they end, null when that is the end of the data. */
-  async #replayFrames(scanner: FrameScanner, number: number): Promise<string | null> {
+  async #replayFrames(feed: FrameFeed, number: number): Promise<string | null> {
     for (;;) {
-      const offset = scanner.offset;
-      const scanned = await scanner.next();
-      if (scanned.found === 'end') return null;
-      if (scanned.found === 'bad') return scanned.reason;
+      const fed = await feed.next();
+      if (fed.found === 'end') return null;
+      if (fed.found === 'bad') return fed.reason;
+      const { header, bytes, offset } = fed;
       try {
-        this.#checkClaims(scanned.header);
-        this.#noteDoubt(scanned.header);
+        this.#checkClaims(header);
+        this.#noteDoubt(header);
         this.#frames.note({ file: number, offset, firstLeaf: this.#chain.leaves, firstPosition: this.#chain.position });
-        for (const stored of frameEntries(scanned.bytes, scanned.header)) {
-          const entry = this.#chain.follow(stored);
+        for (const [i, stored] of frameEntries(bytes, header).entries()) {
+          const entry = this.#chain.follow(stored, fed.opened(i));
           this.#checkHead();
           if (entry.leaf >= this.#replayFrom) this.#options.replay(entry, this.#chain.previousHash);
           else this.#checkSavedLeaf();
         }
-        this.#lastFrame = { file: number, offset, end: scanner.offset };
+        this.#lastFrame = { file: number, offset, end: offset + bytes.length };
       } catch (cause) {
         if (cause instanceof ServiceError) throw this.#corrupt(number, offset, cause.message, cause);
         throw cause;
       }
       await this.#yield();
     }
+  }
+
+  /** The worker that opens frames ahead; none for a stretch that is read sooner than a worker is there. */
+  #openerOf(bytes: number): FrameOpener | null {
+    const { openBeside, keyring } = this.#options;
+    if (!openBeside || bytes < openBeside.bytesMin) return null;
+    return (this.#opener ??= new FrameOpener(openBeside.startWorker, keyring, false));
   }
 
   /** Where reading begins within the file that a saved state ends in. */

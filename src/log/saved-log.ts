@@ -205,7 +205,7 @@ async function lastEntry(
   const name = logFileName(number);
   const file = await disk.open(`${logDirectory}/${name}`, 'read');
   try {
-    const scanner = new FrameScanner(file, number, end, offset, end - offset);
+    const scanner = new FrameScanner(file, number, end, offset, { chunkBytes: end - offset });
     const scanned = await scanner.next();
     if (scanned.found !== 'frame' || scanner.offset !== end) throw malformed(`${name} has no such frame at offset ${offset}`);
     const { header, bytes } = scanned;

@@ -17,8 +17,39 @@ const verify = 'src/log/verify.ts';
 
 const savedLog = 'src/log/saved-log.ts';
 const resume = ['test/log/resume.test.ts'];
+const frameFeed = 'src/log/frame-feed.ts';
+const frameOpener = 'src/log/frame-opener.ts';
+const beside = ['test/log/open-beside.test.ts'];
 
 export const mutants: readonly Mutant[] = [
+  {
+    name: 'a frame that nobody vouched for is followed',
+    file: frameFeed,
+    find: 'if (!vouched(0) && !frameIsWhole(bytes)) {',
+    replace: 'if (vouched(0) && !frameIsWhole(bytes)) {',
+    killedBy: beside,
+  },
+  {
+    name: 'a bad frame that was read ahead stands at the place that reading had reached',
+    file: frameFeed,
+    find: '      this.#scanner.offset = offset;\n',
+    replace: '',
+    killedBy: beside,
+  },
+  {
+    name: 'bodies of a window overwrite those of the one before it while they are read',
+    file: frameFeed,
+    find: 'opener.open(frames, this.#free.pop() ?? new SharedArrayBuffer(0))',
+    replace: 'opener.open(frames, this.#free[0] ?? new SharedArrayBuffer(0))',
+    killedBy: beside,
+  },
+  {
+    name: 'a worker opens frames without looking at their checksum',
+    file: frameOpener,
+    find: '    if (!frameIsWhole(bytes)) return [];\n',
+    replace: '',
+    killedBy: beside,
+  },
   {
     name: 'resumes on another leaf than the one that was saved',
     file: savedLog,
