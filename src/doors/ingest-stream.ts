@@ -15,10 +15,13 @@ import type { BodyDigest } from './body-digest.ts';
 const inFlightMax = 4;
 export const listedMax = { ids: 1_000, errors: 1_000 } as const;
 
-/** Sizes of batches for `readIngest`. */
+/**
+ * Sizes of batches for `readIngest`. A batch is decided and applied in one turn of the event loop, which others wait for:
+ * larger ones cost no less a row, and wait longer for their seals.
+ */
 export const batchSizes = {
-  stream: { batchRows: 4_096, batchBytes: 1 << 20 },
-  bulk: { batchRows: 65_536, batchBytes: 1 << 23 },
+  stream: { batchRows: 2_048, batchBytes: 1 << 19 },
+  bulk: { batchRows: 4_096, batchBytes: 1 << 20 },
 } as const;
 
 /** What became of a body of rows. */
@@ -113,6 +116,8 @@ export class Ingest {
 
   async #writeStreaming(batches: AsyncIterable<IngestBatch>): Promise<void> {
     const inFlight: Promise<void>[] = [];
+    // One that was done before may be longer in coming than one that was not: replies are of the order of the body.
+    let taken = Promise.resolve();
     let failed: { readonly error: unknown } | null = null;
     try {
       for await (const { batch, last } of this.#withLast(batches)) {
@@ -120,13 +125,12 @@ export class Ingest {
           this.#reject(batch.rejections);
           if (batch.rows.length === 0) continue;
         }
-        const written = this.#submit(batch, last).then(
-          (outcome) => this.#take(batch, outcome),
-          (error: unknown) => {
-            failed ??= { error };
-          },
-        );
-        inFlight.push(written);
+        const outcome = this.#submit(batch, last);
+        taken = Promise.allSettled([outcome, taken]).then(([ended]) => {
+          if (ended.status === 'fulfilled') this.#take(batch, ended.value);
+          else failed ??= { error: ended.reason };
+        });
+        inFlight.push(taken);
         if (inFlight.length >= inFlightMax) await inFlight.shift();
         if (failed !== null) break;
       }

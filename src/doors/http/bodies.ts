@@ -14,6 +14,8 @@ const graceMs = 30_000;
 const discardGraceMs = 5_000;
 const paceBytesPerSecond = 2_048;
 const sweepMs = 1_000;
+/** Longest stretch of work on chunks that are here already. */
+const sliceMs = 2;
 const discardBytesMax = 16 * 1024 * 1024;
 
 interface Receipt {
@@ -28,12 +30,14 @@ interface Receipt {
 export class Bodies {
   readonly #clock: Clock;
   readonly #limitBytes: number;
+  readonly #yieldTurn: () => Promise<void>;
   readonly #open = new Set<Receipt>();
   readonly #closing = new AbortController();
 
-  constructor(clock: Clock, limitBytes: number) {
+  constructor(clock: Clock, limitBytes: number, yieldTurn: () => Promise<void>) {
     this.#clock = clock;
     this.#limitBytes = limitBytes;
+    this.#yieldTurn = yieldTurn;
   }
 
   /** Runs until `close`: cuts off senders that fell too far behind. */
@@ -93,15 +97,25 @@ export class Bodies {
     source.on('data', onData).on('end', onEnd).on('error', finish).on('close', onClose);
   }
 
-  /** The body as it comes, one chunk at a time: the next is read from the socket only when asked for. */
+  /**
+   * The body as it comes, one chunk at a time: the next is read from the socket only when asked for, and after some work
+   * others have their turn first. A sender that is faster than we are would keep them waiting for megabytes otherwise.
+   */
   async *stream(source: Readable): AsyncGenerator<Uint8Array, void> {
     const receipt = this.#track(source, graceMs);
+    let workedMs = 0;
     try {
       // Destroying the stream would end the connection before the answer is on it.
       for await (const chunk of source.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
         this.#arrived(receipt, chunk);
         receipt.waitingSinceMs = null;
+        const handedMs = this.#clock.monotonicMs();
         yield chunk;
+        workedMs += this.#clock.monotonicMs() - handedMs;
+        if (workedMs > sliceMs) {
+          await this.#yieldTurn();
+          workedMs = 0;
+        }
         receipt.waitingSinceMs = this.#clock.monotonicMs();
       }
     } catch (error) {

@@ -58,7 +58,7 @@ export async function createHttpDoor(options: HttpDoorOptions): Promise<HttpDoor
   const context: HttpContext = {
     ...options,
     metrics: new HttpMetrics(options.system),
-    bodies: new Bodies(options.clock, bodyLimitBytes),
+    bodies: new Bodies(options.clock, bodyLimitBytes, options.yieldTurn),
     strangers: new RateLimiter(strangersPerSecond),
     bodyLimitBytes,
   };

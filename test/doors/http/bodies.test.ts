@@ -1,5 +1,5 @@
 /** Specification, "Limits": what a buffered body may be, and how slowly a body may come. */
-import { PassThrough } from 'node:stream';
+import { PassThrough, Readable } from 'node:stream';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { Clock } from '../../../src/clock.ts';
 import { Bodies } from '../../../src/doors/http/bodies.ts';
@@ -104,6 +104,8 @@ test('a body that nobody asked for is read over, and the connection serves on', 
   expect(text.match(/HTTP\/1\.1 \d+/g)).toEqual(['HTTP/1.1 200', 'HTTP/1.1 200']);
 });
 
+const nobodyWaits = (): Promise<void> => Promise.resolve();
+
 describe('the pace of a body', () => {
   class ManualClock implements Clock {
     ms = 0;
@@ -129,7 +131,7 @@ describe('the pace of a body', () => {
 
   test('a sender that falls 30 s behind 2 KiB a second is cut off; one that keeps up is not', async () => {
     const clock = new ManualClock();
-    const bodies = new Bodies(clock, 1e9);
+    const bodies = new Bodies(clock, 1e9, nobodyWaits);
     void bodies.sweep();
     const slow = new PassThrough();
     const steady = new PassThrough();
@@ -149,7 +151,7 @@ describe('the pace of a body', () => {
 
   test('what came fast buys no stall later', async () => {
     const clock = new ManualClock();
-    const bodies = new Bodies(clock, 1e9);
+    const bodies = new Bodies(clock, 1e9, nobodyWaits);
     void bodies.sweep();
     const source = new PassThrough();
     const end = collected(bodies, source);
@@ -163,7 +165,7 @@ describe('the pace of a body', () => {
 
   test('time that we take ourselves does not count', async () => {
     const clock = new ManualClock();
-    const bodies = new Bodies(clock, 1e9);
+    const bodies = new Bodies(clock, 1e9, nobodyWaits);
     void bodies.sweep();
     const source = new PassThrough();
     source.write('first');
@@ -175,6 +177,7 @@ describe('the pace of a body', () => {
       () => 'a chunk',
       (error: ServiceError) => error.code,
     );
+    await clock.advance(0);
     await clock.advance(29_000);
     expect(source.destroyed).toBe(false);
     await clock.advance(2_000);
@@ -182,8 +185,20 @@ describe('the pace of a body', () => {
     bodies.close();
   });
 
+  test('work on what is here already gives others their turn', async () => {
+    const clock = new ManualClock();
+    let turns = 0;
+    const bodies = new Bodies(clock, 1e9, async () => void turns++);
+    const seen: number[] = [];
+    for await (const _ of bodies.stream(Readable.from(Array.from({ length: 6 }, () => Buffer.alloc(10))))) {
+      seen.push(turns);
+      clock.ms += 1.5;
+    }
+    expect(seen).toEqual([0, 0, 1, 1, 2, 2]);
+  });
+
   test('a sender that goes away is an error, not an end', async () => {
-    const bodies = new Bodies(new ManualClock(), 1e9);
+    const bodies = new Bodies(new ManualClock(), 1e9, nobodyWaits);
     const source = new PassThrough();
     const end = collected(bodies, source);
     source.write('half of it');

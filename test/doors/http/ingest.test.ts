@@ -161,8 +161,10 @@ describe('streaming', () => {
   });
 
   test('/ingest/bulk takes larger batches', async () => {
+    await upload('/ingest?object_type=T', lines(30_000));
+    const usual = batches().length;
     await upload('/ingest/bulk?object_type=T', lines(30_000));
-    expect(batches().length).toBe(1);
+    expect(batches().length - usual).toBeLessThan(0.6 * usual);
   });
 
   test('only a few batches wait for their acknowledgement at once', async () => {

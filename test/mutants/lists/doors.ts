@@ -94,8 +94,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'a pace that counts our own time',
     file: bodies,
-    find: '        receipt.waitingSinceMs = null;\n        yield chunk;',
-    replace: '        yield chunk;',
+    find: '        receipt.waitingSinceMs = null;\n        const handedMs',
+    replace: '        const handedMs',
     killedBy: test('bodies'),
   },
   {
@@ -174,5 +174,19 @@ export const mutants: readonly Mutant[] = [
     find: "if (name !== 'sql' && name !== 'purpose' && name !== 'branch') return undefined;",
     replace: '',
     killedBy: test('plain-lane'),
+  },
+  {
+    name: 'a body that keeps others waiting as long as it comes fast',
+    file: bodies,
+    find: 'if (workedMs > sliceMs) {',
+    replace: 'if (workedMs > 1e9) {',
+    killedBy: test('bodies'),
+  },
+  {
+    name: 'batches of a reply in the order in which they became durable',
+    file: 'src/doors/ingest-stream.ts',
+    find: 'taken = Promise.allSettled([outcome, taken])',
+    replace: 'taken = Promise.allSettled([outcome])',
+    killedBy: test('ingest-extras'),
   },
 ];
