@@ -10,8 +10,14 @@ import { Gate } from './governance/gate.ts';
 import { licenceOf } from './governance/tenancy/licence.ts';
 import { bootRefusals } from './governance/tenancy/profile.ts';
 import type { Disk } from './log/disk.ts';
-import { openKeyring } from './log/keys.ts';
+import { DerivedFileError, type DerivedHome, type DerivedReader } from './log/derived-file.ts';
+import type { CommittedEntry } from './log/entry.ts';
+import { BULK_ROWS_MIN } from './log/bulk-sealer.ts';
+import { type Keyring, openKeyring } from './log/keys.ts';
 import { LocalLog } from './log/log.ts';
+import { OPEN_BESIDE_BYTES_MIN } from './log/recovery.ts';
+import { spareCores, threadWorker } from './log/workers.ts';
+import type { ResumeOptions } from './log/saved-log.ts';
 import { masterKeys } from './master-keys.ts';
 import { Planner } from './planner/planner.ts';
 import { TurnQueue } from './planner/turn-queue.ts';
@@ -19,8 +25,24 @@ import { type LookupFiles, LookupTables } from './planner/standing/lookup-tables
 import { MaterializedViews } from './planner/standing/materialized-views.ts';
 import { StandingQueries } from './planner/standing/watch.ts';
 import { AuditProjection } from './projections/audit/projection.ts';
-import { writeCheckpoint } from './projections/checkpoint.ts';
+import type { ColumnMemory } from './log/column-memory.ts';
+import { Checkpoint, dropCheckpoint, removeStrays } from './projections/checkpoint.ts';
+import { CheckpointKeeper } from './projections/checkpoint-keeper.ts';
 import { Projections } from './projections/projections.ts';
+import type { RowSettings } from './projections/rows/row-storage.ts';
+import { ColumnStore } from './projections/rows/store/column-store.ts';
+
+/** What is kept beside the log so that a start does not read all of it, and columns need not all be in memory. */
+export interface DerivedParts {
+  /** Memory of the machine: half of it is for rows where no budget is set. */
+  readonly machineBytes: number;
+  /** Instead of the settings, which count in MiB. */
+  readonly budgetBytes?: number;
+  readonly checkpointBytes?: number;
+  /** Rows after which a segment is sealed. */
+  readonly segmentRows?: number;
+  readonly memory?: ColumnMemory;
+}
 
 export interface ServiceParts {
   readonly settings: Settings;
@@ -32,8 +54,8 @@ export interface ServiceParts {
   readonly say: (line: string) => void;
   /** Replay at open: entries applied so far, and the leaf hash of the last. */
   readonly onReplay?: (entries: number, leafHash: Uint8Array) => void;
-  /** Saves the projections as they stand at a clean close, for `annals replay --check` to hold against a rebuild. */
-  readonly checkpointOnClose?: boolean;
+  /** Absent: everything is in memory, and rebuilt from the log at each start. */
+  readonly derived?: DerivedParts;
   /** Seals the log after so long without writes; 0 only on close. */
   readonly sealIdleMs?: number;
   /** Where lookup tables are read from; absent: registering one is refused. */
@@ -66,12 +88,19 @@ export class Service {
   readonly authenticator: Authenticator;
   #state: 'ready' | 'draining' | 'closed' = 'ready';
   readonly #unlock: () => Promise<void>;
-  readonly #parts: ServiceParts;
+  /** Null: nothing is saved. */
+  readonly checkpoints: CheckpointKeeper | null;
+  readonly columns: ColumnStore | null;
+  readonly keyring: Keyring;
+  readonly #checkpoint: Checkpoint | null;
 
   private constructor(parts: ServiceParts, opened: Opened) {
     const { settings, clock, random } = parts;
     const { log, projections, audit, ids } = opened;
-    this.#parts = parts;
+    this.checkpoints = opened.checkpoints;
+    this.columns = opened.columns;
+    this.keyring = opened.keyring;
+    this.#checkpoint = opened.checkpoint;
     this.settings = settings;
     this.version = parts.version;
     this.clock = clock;
@@ -87,7 +116,7 @@ export class Service {
       clock,
       settings,
       licence: licenceOf(settings.SERVICE_PROFILE),
-      digestKey: opened.digestKey,
+      digestKey: opened.keyring.hmacKey,
       warn: parts.say,
     });
     const turns = new TurnQueue();
@@ -142,30 +171,10 @@ export class Service {
       const keys = await masterKeys(settings, disk, random, parts.say);
       const keyring = await openKeyring({ disk, random, directory, ...keys });
       const ids = new Ids(clock, random);
-      const audit = new AuditProjection();
-      const projections = new Projections({
-        newKey: () => ids.next(),
-        tokensMax: settings.SERVICE_TOKEN_REGISTRY_MAX,
-        more: [audit],
-      });
-      let replayed = 0;
-      const log = await LocalLog.open({
-        disk,
-        clock,
-        random,
-        directory,
-        keyring,
-        origin: settings.SERVICE_LOG_ORIGIN,
-        engineVersion: parts.version,
-        walSync: settings.SERVICE_WAL_SYNC,
-        sealIdleMs: parts.sealIdleMs ?? 1000,
-        replay: (entry, leafHash) => {
-          projections.apply(entry);
-          parts.onReplay?.(++replayed, leafHash);
-        },
-        onEntry: (entry) => projections.apply(entry),
-      });
-      return new Service(parts, { log, projections, audit, ids, digestKey: keyring.hmacKey, unlock: () => lock.release() });
+      const opened = parts.derived
+        ? await openDerived(parts, parts.derived, keyring, ids)
+        : { ...(await openLog(parts, keyring, newRooms(parts, ids), {})), checkpoints: null, columns: null, checkpoint: null };
+      return new Service(parts, { ...opened, ids, keyring, unlock: () => lock.release() });
     } catch (error) {
       await lock.release();
       throw error;
@@ -194,26 +203,13 @@ export class Service {
     late.abort();
     const healthy = this.log.status().state !== 'failed';
     await this.log.close();
-    if (drained && healthy && this.#parts.checkpointOnClose) await this.#writeCheckpoints();
+    if (drained && healthy) await this.checkpoints?.close();
+    else await this.checkpoints?.abandon();
+    await this.columns?.close();
+    await this.#checkpoint?.closeBlobs();
     this.#state = 'closed';
     await this.#unlock();
     return drained && healthy;
-  }
-
-  async #writeCheckpoints(): Promise<void> {
-    const { disk, say } = this.#parts;
-    const { rows, projector } = this.projections;
-    if (rows.bytes > checkpointBytesMax) {
-      return say(
-        `projections over ${checkpointBytesMax / 2 ** 30} GiB are not saved at close; the next start rebuilds them as always`,
-      );
-    }
-    const directory = derivedDirectory(this.settings);
-    await disk.makeDirectory(directory);
-    const { logId } = this.log.status();
-    const last = hex(this.log.lastLeafHash);
-    // Everything placed is applied, so every projection stands at the last leaf.
-    for (const name of projector.names) await writeCheckpoint(disk, directory, projector, name, { logId, leafHash: () => last });
   }
 }
 
@@ -222,14 +218,178 @@ export const derivedDirectory = (settings: Settings): string => join(settings.SE
 
 export const hex = (bytes: Uint8Array): string => Buffer.from(bytes).toString('hex');
 
-/** A saved state is held in memory once more while it is written. */
-const checkpointBytesMax = 2 * 2 ** 30;
-
-interface Opened {
-  readonly log: LocalLog;
+interface Rooms {
   readonly projections: Projections;
   readonly audit: AuditProjection;
-  readonly ids: Ids;
-  readonly digestKey: Uint8Array;
-  readonly unlock: () => Promise<void>;
 }
+
+interface Opened extends Rooms {
+  readonly log: LocalLog;
+  readonly ids: Ids;
+  readonly keyring: Keyring;
+  readonly unlock: () => Promise<void>;
+  readonly checkpoints: CheckpointKeeper | null;
+  readonly columns: ColumnStore | null;
+  readonly checkpoint: Checkpoint | null;
+}
+
+function newRooms({ settings }: ServiceParts, ids: Ids, more: Partial<ConstructorParameters<typeof Projections>[0]> = {}): Rooms {
+  const audit = new AuditProjection();
+  const projections = new Projections({
+    newKey: () => ids.next(),
+    tokensMax: settings.SERVICE_TOKEN_REGISTRY_MAX,
+    more: [audit],
+    ...more,
+    rows: { ...more.rows, settings: { ...rowSettings(settings), ...more.rows?.settings } },
+  });
+  return { projections, audit };
+}
+
+function rowSettings(settings: Settings): Pick<RowSettings, 'bloomColumns' | 'sketchColumns' | 'temporalIndexMax'> {
+  return {
+    bloomColumns: settings.SERVICE_BLOOM_COLUMNS ?? [],
+    sketchColumns: settings.SERVICE_SKETCH_COLUMNS ?? [],
+    temporalIndexMax: settings.SERVICE_TEMPORAL_INDEX_MAX_ENTRIES,
+  };
+}
+
+/** Replays into the projections what they have not applied yet. */
+async function openLog(
+  parts: ServiceParts,
+  keyring: Keyring,
+  rooms: Rooms,
+  { resume, onEntry }: { readonly resume?: ResumeOptions; readonly onEntry?: (entry: CommittedEntry) => void },
+): Promise<Rooms & { readonly log: LocalLog }> {
+  const { settings, disk, clock, random } = parts;
+  const { projections } = rooms;
+  let replayed = 0;
+  const log = await LocalLog.open({
+    disk,
+    clock,
+    random,
+    directory: settings.SERVICE_DATA_DIR,
+    keyring,
+    origin: settings.SERVICE_LOG_ORIGIN,
+    engineVersion: parts.version,
+    walSync: settings.SERVICE_WAL_SYNC,
+    sealIdleMs: parts.sealIdleMs ?? 1000,
+    bulk: { startWorker: spareCores() > 0 ? threadWorker : null, rowsMin: BULK_ROWS_MIN },
+    ...(spareCores() > 0 && { openBeside: { startWorker: threadWorker, bytesMin: OPEN_BESIDE_BYTES_MIN } }),
+    ...(resume && { resume }),
+    replay: (entry, leafHash) => {
+      onEntry?.(entry);
+      projections.apply(entry);
+      parts.onReplay?.(++replayed, leafHash);
+    },
+    onEntry: (entry) => projections.apply(entry),
+  });
+  return { ...rooms, log };
+}
+
+/** From the newest checkpoint where it is any good, otherwise from the log alone. */
+async function openDerived(
+  parts: ServiceParts,
+  derived: DerivedParts,
+  keyring: Keyring,
+  ids: Ids,
+): Promise<Omit<Opened, 'ids' | 'keyring' | 'unlock'>> {
+  const { settings, disk, clock, random, say } = parts;
+  const directory = derivedDirectory(settings);
+  const yieldTurn = parts.yieldTurn ?? (() => new Promise<void>((resolve) => setImmediate(resolve)));
+  const defer = (task: () => void): void => void yieldTurn().then(task);
+  await disk.makeDirectory(directory);
+  const reader: DerivedReader = { disk, keyring, directory, logId: null };
+  const homeOf = (logId: string): DerivedHome => ({ disk, random, keyring, directory, logId, yieldTurn });
+  const open = async (checkpoint: Checkpoint | null): Promise<Omit<Opened, 'ids' | 'keyring' | 'unlock'>> => {
+    const columns = new ColumnStore({
+      budgetBytes: derived.budgetBytes ?? (settings.SERVICE_MEMORY_BUDGET_MB * 2 ** 20 || Math.floor(derived.machineBytes / 2)),
+      hydrateMax: settings.SERVICE_HYDRATE_MAX_PARALLEL,
+      compactMax: settings.SERVICE_COMPACT_MAX_PARALLEL,
+      say,
+      defer,
+      damaged: () => void dropCheckpoint(reader).catch(() => undefined),
+    });
+    columns.readFrom(reader);
+    let keeper: CheckpointKeeper | null = null;
+    const rooms = newRooms(parts, ids, {
+      onRemoval: () => keeper?.removed(),
+      rows: {
+        store: columns,
+        defer,
+        ...(derived.memory && { memory: derived.memory }),
+        ...(derived.segmentRows && { settings: { segmentRows: derived.segmentRows } }),
+      },
+    });
+    const { projector } = rooms.projections;
+    let from = checkpoint;
+    try {
+      // Before anything new is written beside them.
+      await removeStrays(reader, checkpoint?.files ?? new Set());
+      if (from) {
+        columns.begin(homeOf(from.place.logId));
+        await from.restore(projector);
+      }
+      const opened = await openLog(parts, keyring, rooms, {
+        ...(from && {
+          resume: {
+            ...from.log,
+            refused: (reason) => {
+              say(`the saved state is of no use (${reason}); everything is rebuilt from the log`);
+              projector.reset();
+              from = null;
+            },
+          },
+        }),
+        onEntry: ({ body }) => {
+          if (body.kind === 'genesis') columns.begin(homeOf(body.logId));
+        },
+      });
+      const { logId, bytes } = opened.log.status();
+      keeper = new CheckpointKeeper({
+        home: homeOf(logId),
+        projector,
+        store: columns,
+        log: opened.log,
+        clock,
+        bytesBetween: derived.checkpointBytes ?? settings.SERVICE_CHECKPOINT_LOG_MB * 2 ** 20,
+        say,
+        last: from && { leaves: from.place.leaves, bytes },
+      });
+      opened.log.onVisible(() => keeper?.look());
+      await checkpoint?.closeState();
+      if (!from) await checkpoint?.closeBlobs();
+      return { ...opened, checkpoints: keeper, columns, checkpoint: from };
+    } catch (error) {
+      await columns.close();
+      throw error;
+    }
+  };
+
+  const found = settings.SERVICE_VERIFY_ON_START ? null : await findCheckpoint(reader, say);
+  if (!found) return open(null);
+  try {
+    return await open(found);
+  } catch (error) {
+    if (!isDerivedFault(error)) throw error;
+    say(`the saved state is of no use (${messageOf(error)}); everything is rebuilt from the log`);
+    await found.closeState().catch(() => undefined);
+    await found.closeBlobs();
+    return open(null);
+  }
+}
+
+async function findCheckpoint(reader: DerivedReader, say: (line: string) => void): Promise<Checkpoint | null> {
+  try {
+    return (await Checkpoint.open(reader)) ?? null;
+  } catch (error) {
+    say(`the saved state is of no use (${messageOf(error)}); everything is rebuilt from the log`);
+    return null;
+  }
+}
+
+/** What a derived file is to blame for, whoever stumbled over it. */
+function isDerivedFault(error: unknown): boolean {
+  return error instanceof DerivedFileError || (error instanceof Error && error.cause instanceof DerivedFileError);
+}
+
+const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));

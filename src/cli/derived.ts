@@ -3,9 +3,11 @@
  * log, must have the digests of states rebuilt from its first entry. Where a process left none (it was killed), the
  * log is replayed a second time through its reader, and the two rebuilds are compared.
  */
+import { totalmem } from 'node:os';
 import { AuditProjection } from '../projections/audit/projection.ts';
-import { restoreCheckpoint } from '../projections/checkpoint.ts';
+import { Checkpoint } from '../projections/checkpoint.ts';
 import { Projections } from '../projections/projections.ts';
+import { ColumnStore } from '../projections/rows/store/column-store.ts';
 import { nodeDisk } from '../log/node-disk.ts';
 import { derivedDirectory, hex, type Service } from '../service.ts';
 
@@ -39,27 +41,59 @@ export async function compareDerived(
 ): Promise<DerivedState[]> {
   const { log, projections, settings } = service;
   const rebuilt = projections.digests();
+  const columns = new ColumnStore({
+    budgetBytes: settings.SERVICE_MEMORY_BUDGET_MB * 2 ** 20 || Math.floor(totalmem() / 4),
+    hydrateMax: settings.SERVICE_HYDRATE_MAX_PARALLEL,
+    compactMax: 1,
+    say: () => undefined,
+    defer: (task) => void setImmediate(task),
+  });
   const saved = new Projections({
     newKey: () => service.ids.next(),
     tokensMax: settings.SERVICE_TOKEN_REGISTRY_MAX,
     more: [new AuditProjection()],
+    rows: { store: columns },
   });
-  const identity = { logId: log.status().logId, leafHash: (leaf: number) => hashes.at(leaf) };
-  const basis: Record<string, string> = {};
-  for (const name of saved.projector.names) {
-    const place = await restoreCheckpoint(nodeDisk, derivedDirectory(settings), saved.projector, name, identity);
-    basis[name] = typeof place === 'string' ? `replayed twice, no saved state: ${place}` : `saved at leaf ${place.leaves}`;
-  }
+  const basis = await restoreSaved(service, saved, columns, hashes);
   for await (const entry of log.read(saved.projector.watermark)) {
     saved.apply(entry);
     onLeaf(entry.leaf);
   }
   const compared = saved.digests();
+  await columns.close();
   return saved.projector.names.map((projection) => ({
     projection,
     rebuilt: rebuilt[projection]!,
     compared: compared[projection]!,
-    basis: basis[projection]!,
+    basis,
     same: rebuilt[projection] === compared[projection],
   }));
+}
+
+/** The state that a process left, where the log still holds what it stands for; says which, or why there is none. */
+async function restoreSaved(service: Service, saved: Projections, columns: ColumnStore, hashes: LeafHashes): Promise<string> {
+  const none = (why: string): string => `replayed twice, no saved state: ${why}`;
+  const { settings } = service;
+  const reader = {
+    disk: nodeDisk,
+    keyring: service.keyring,
+    directory: derivedDirectory(settings),
+    logId: service.log.status().logId,
+  };
+  columns.readFrom(reader);
+  try {
+    const checkpoint = await Checkpoint.open(reader);
+    if (!checkpoint) return none('there is none');
+    const { leaves, leafHash } = checkpoint.place;
+    try {
+      if (hashes.at(leaves - 1) !== leafHash) return none('the log does not hold what it stands for');
+      await checkpoint.restore(saved.projector);
+      return `saved at leaf ${leaves}`;
+    } finally {
+      await checkpoint.closeState();
+      await checkpoint.closeBlobs();
+    }
+  } catch (error) {
+    return none(error instanceof Error ? error.message : String(error));
+  }
 }

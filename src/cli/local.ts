@@ -1,4 +1,5 @@
 /** A data directory as the commands open it: the same service without doors, under the directory's lock. */
+import { totalmem } from 'node:os';
 import { systemClock, systemRandom } from '../clock.ts';
 import { loadSettings, type Settings } from '../config.ts';
 import { type Caller, untenanted } from '../governance/caller.ts';
@@ -21,12 +22,13 @@ export function directorySettings(options: DirectoryOptions): Settings {
   });
 }
 
-/** Opens the directory, runs `work`, closes it whatever happens. */
+/** Opens the directory, runs `work`, closes it whatever happens. `rebuild`: from the log alone, and saved state stays as it is. */
 export async function withService<T>(
   options: DirectoryOptions,
   version: string,
   work: (service: Service) => Promise<T>,
   onReplay?: (entries: number, leafHash: Uint8Array) => void,
+  { rebuild = false }: { readonly rebuild?: boolean } = {},
 ): Promise<T> {
   const settings = directorySettings(options);
   checkBoot(settings);
@@ -39,6 +41,7 @@ export async function withService<T>(
     random: systemRandom,
     version,
     say: (line) => void process.stderr.write(`${line}\n`),
+    ...(rebuild ? {} : { derived: { machineBytes: totalmem() } }),
     onReplay: (replayed, leafHash) => {
       onReplay?.(replayed, leafHash);
       progress.update((entries = replayed), 0, 'entries');

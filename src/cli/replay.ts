@@ -43,5 +43,5 @@ export function replayCommand(options: ReplayOptions, version: string): Promise<
     process.stdout.write(`${leaves} entries, ${positions} positions, root ${hex(log.head().root)}\n`);
     return differing === 0 ? exitCode.ok : exitCode.found;
   };
-  return withService(options, version, work, options.check ? hashes.note : undefined);
+  return withService(options, version, work, options.check ? hashes.note : undefined, { rebuild: true });
 }

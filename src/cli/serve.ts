@@ -1,4 +1,5 @@
 /** `annals serve`: the store behind its doors until a signal ends it. */
+import { totalmem } from 'node:os';
 import { systemClock, systemRandom } from '../clock.ts';
 import { loadSettings, readSettingFile, redactedSettings, type Settings } from '../config.ts';
 import { doorStatuses } from '../doors/doors.ts';
@@ -35,7 +36,7 @@ export async function serveCommand(options: ServeOptions, version: string): Prom
     version,
     say,
     ...(settings.SERVICE_LOOKUP_ROOT === null ? {} : { lookupFiles: lookupFiles(settings.SERVICE_LOOKUP_ROOT) }),
-    checkpointOnClose: !settings.SERVICE_IN_MEMORY,
+    ...(settings.SERVICE_IN_MEMORY ? {} : { derived: { machineBytes: totalmem() } }),
     onReplay: (replayed) => progress.update((entries = replayed), 0, 'entries'),
   });
   progress.finish(entries, 'entries');

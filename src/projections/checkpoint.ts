@@ -1,146 +1,223 @@
 /**
- * A projection's saved state: one file, replaced atomically, so that position and data can't part.
+ * The saved state of all projections and of the log at one leaf: one derived file, replaced atomically, and the segment and
+ * tree files that it names. Positions and data can't part, and no projection stands elsewhere than another.
  *
- *   +---------+--------------+-------------------------------+------------------+-------------------+
- *   | magic 8 | header u32LE | header JSON                   | sections, in a   | SHA-256 over all  |
- *   |         | length       | (place, names, lengths)       | row, no gaps     | before, 32 bytes  |
- *   +---------+--------------+-------------------------------+------------------+-------------------+
- *
- * A checkpoint is a shortcut and never a source: whatever is wrong with it, it is refused with a reason and the
- * projection is rebuilt from the log.
+ * A checkpoint is a shortcut and never a source: whatever is wrong with it, it is refused with a reason and everything is
+ * rebuilt from the log.
  */
-import { createHash } from 'node:crypto';
-import { join } from 'node:path';
-import type { Disk } from '../log/disk.ts';
-import type { CheckpointReader, CheckpointWriter, Projection } from './projection.ts';
+import { assert } from '../errors.ts';
+import { DerivedFile, DerivedFileError, DerivedFileWriter, type DerivedHome, type DerivedReader } from '../log/derived-file.ts';
+import type { SavedLog } from '../log/saved-log.ts';
+import type { CheckpointReader } from './projection.ts';
 import type { Projector } from './projector.ts';
 
-/** Which log, and how much of it, a checkpoint stands for. */
+/** How much of which log a checkpoint stands for. */
 export interface CheckpointPlace {
   readonly logId: string;
   /** Leaves that are applied. */
   readonly leaves: number;
-  /** Lower-case hex hash of the last of them; empty when there is none. */
+  /** Lower-case hex hash of the last of them. */
   readonly leafHash: string;
 }
 
-/** The log as a checkpoint is judged against it. */
-export interface LogIdentity {
-  readonly logId: string;
-  /** Lower-case hex hash of a leaf; undefined when the log has no such leaf. */
-  leafHash(leaf: number): Promise<string | undefined> | string | undefined;
+/** What projections said of themselves within one turn. */
+export interface Captured {
+  readonly leaves: number;
+  readonly projections: readonly CapturedProjection[];
+  /** Derived files that it rests on. */
+  readonly files: ReadonlySet<string>;
+  /** Rejects when a projection could not say. */
+  readonly complete: Promise<unknown>;
 }
 
-interface Header extends CheckpointPlace {
-  readonly projection: string;
-  readonly projectionFormat: number;
-  readonly sections: readonly { readonly name: string; readonly length: number }[];
+interface CapturedProjection {
+  readonly name: string;
+  readonly format: number;
+  readonly sections: Map<string, Uint8Array | (() => Uint8Array)>;
 }
 
-const MAGIC = new TextEncoder().encode('ANNALSC1');
-const HASH_BYTES = 32;
-const encoder = new TextEncoder();
-const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
-
-/** Saves a projection as it stands at its watermark. The projection writes all sections in the turn in which it is asked. */
-export async function writeCheckpoint(
-  disk: Disk,
-  directory: string,
-  projector: Projector,
-  name: string,
-  log: LogIdentity,
-): Promise<CheckpointPlace | null> {
-  const projection = projector.projection(name);
-  const leaves = projector.watermarkOf(name);
-  const sections: { name: string; bytes: Uint8Array }[] = [];
-  const writer: CheckpointWriter = { section: (section, bytes) => void sections.push({ name: section, bytes }) };
-  await projection.checkpoint(writer);
-  const leafHash = leaves === 0 ? '' : await log.leafHash(leaves - 1);
-  if (leafHash === undefined) return null;
-  const place: CheckpointPlace = { logId: log.logId, leaves, leafHash };
-  await disk.replaceFile(fileOf(directory, projection), encode(projection, place, sections));
-  return place;
+interface Contents {
+  readonly format: number;
+  readonly leaves: number;
+  readonly leafHash: string;
+  readonly projections: readonly { readonly name: string; readonly format: number }[];
+  readonly files: readonly string[];
+  readonly blobs: readonly string[];
 }
 
-/**
- * Brings a projection to the state of its checkpoint and moves its watermark there. A string says why there was nothing to
- * restore; the projection is then as it was, or reset if it broke half-way.
- */
-export async function restoreCheckpoint(
-  disk: Disk,
-  directory: string,
-  projector: Projector,
-  name: string,
-  log: LogIdentity,
-): Promise<CheckpointPlace | string> {
-  const projection = projector.projection(name);
-  const bytes = await disk.readFile(fileOf(directory, projection));
-  if (!bytes) return 'there is none';
-  const decoded = decode(bytes);
-  if (typeof decoded === 'string') return decoded;
-  const { header, sections } = decoded;
-  if (header.projection !== projection.name || header.projectionFormat !== projection.formatVersion)
-    return 'it has another format';
-  if (header.logId !== log.logId) return 'it belongs to another log';
-  if (header.leaves > 0 && (await log.leafHash(header.leaves - 1)) !== header.leafHash)
-    return 'the log does not hold what it stands for';
-  const reader: CheckpointReader = { section: (section) => sections.get(section) };
+const FORMAT = 1;
+const NAME = 'checkpoint';
+const PENDING = '.new';
+
+/** The whole of it in the calling turn; what is large is put into bytes later, as it was now. */
+export function captureCheckpoint(projector: Projector): Captured {
+  const leaves = projector.watermark;
+  const files = new Set<string>();
+  const complete: Promise<void>[] = [];
+  const projections = projector.names.map((name): CapturedProjection => {
+    assert(projector.watermarkOf(name) === leaves, 'projections are saved at one leaf');
+    const projection = projector.projection(name);
+    const sections: CapturedProjection['sections'] = new Map();
+    complete.push(
+      projection.checkpoint({
+        section: (section, bytes) => void sections.set(section, bytes),
+        file: (file) => void files.add(file),
+      }),
+    );
+    return { name, format: projection.formatVersion, sections };
+  });
+  return { leaves, projections, files, complete: Promise.all(complete) };
+}
+
+/** Makes it the newest one. What it stands for must be durable by now. */
+export async function writeCheckpoint(home: DerivedHome, captured: Captured, log: SavedLog): Promise<CheckpointPlace> {
+  const { disk, directory, logId } = home;
+  assert(log.leaves === captured.leaves, 'log and projections are saved at one leaf');
+  await captured.complete;
+  const blobs: string[] = [];
+  for (const blob of log.blobs) {
+    blobs.push(blob.name);
+    if ((await disk.size(`${directory}/${blob.name}`)) !== undefined) continue;
+    await replace(home, blob.name, (writer) => writer.chunk('bytes', [blob.bytes()]));
+  }
+  await replace(home, NAME, async (writer) => {
+    for (const { name, sections } of captured.projections) {
+      for (const [section, bytes] of sections) {
+        await writer.chunk(`${name}/${section}`, [typeof bytes === 'function' ? bytes() : bytes]);
+        // What was written is not held until the last of all is.
+        sections.set(section, none);
+      }
+    }
+    await writer.chunk('log', [log.bytes]);
+    const contents: Contents = {
+      format: FORMAT,
+      leaves: log.leaves,
+      leafHash: log.leafHash,
+      projections: captured.projections.map(({ name, format }) => ({ name, format })),
+      files: [...captured.files],
+      blobs,
+    };
+    await writer.chunk('contents', [Buffer.from(JSON.stringify(contents))]);
+  });
+  return { logId, leaves: log.leaves, leafHash: log.leafHash };
+}
+
+/** Never again believed. */
+export async function dropCheckpoint({ disk, directory }: DerivedReader): Promise<void> {
+  if ((await disk.size(`${directory}/${NAME}`)) !== undefined) await disk.unlink(`${directory}/${NAME}`);
+}
+
+/** The newest checkpoint, open; undefined where there is none. Throws a DerivedFileError for what is not one. */
+export class Checkpoint {
+  readonly place: CheckpointPlace;
+  /** All files that it consists of. */
+  readonly files: ReadonlySet<string>;
+  readonly #file: DerivedFile;
+  readonly #contents: Contents;
+  readonly #blobs: ReadonlyMap<string, DerivedFile>;
+
+  private constructor(file: DerivedFile, contents: Contents, blobs: ReadonlyMap<string, DerivedFile>) {
+    this.#file = file;
+    this.#contents = contents;
+    this.#blobs = blobs;
+    this.place = { logId: file.logId, leaves: contents.leaves, leafHash: contents.leafHash };
+    this.files = new Set([NAME, ...contents.files, ...contents.blobs]);
+  }
+
+  static async open(reader: DerivedReader): Promise<Checkpoint | undefined> {
+    const file = await DerivedFile.open(reader, NAME);
+    if (!file) return undefined;
+    const opened: DerivedFile[] = [file];
+    try {
+      const contents = JSON.parse(Buffer.from(file.readNow('contents')).toString()) as Contents;
+      if (contents.format !== FORMAT) throw new DerivedFileError(NAME, 'it has another format');
+      const blobs = new Map<string, DerivedFile>();
+      for (const name of contents.blobs) {
+        const blob = await DerivedFile.open({ ...reader, logId: file.logId }, name);
+        if (!blob) throw new DerivedFileError(name, 'it is missing');
+        opened.push(blob);
+        blobs.set(name, blob);
+      }
+      return new Checkpoint(file, contents, blobs);
+    } catch (error) {
+      for (const each of opened) await each.close();
+      throw error;
+    }
+  }
+
+  /** What the log goes on from. */
+  get log(): { readonly bytes: Uint8Array; blob(name: string): Uint8Array } {
+    return {
+      bytes: this.#file.readNow('log'),
+      blob: (name) => {
+        const blob = this.#blobs.get(name);
+        assert(blob, 'a checkpoint has the blobs that its log names');
+        return blob.readNow('bytes');
+      },
+    };
+  }
+
+  /** Brings all projections to its leaf. Throws with all of them reset where that can't be done. */
+  async restore(projector: Projector): Promise<void> {
+    const { projections, leaves } = this.#contents;
+    try {
+      const formats = new Map(projections.map(({ name, format }) => [name, format]));
+      for (const name of projector.names) {
+        if (formats.get(name) !== projector.projection(name).formatVersion) {
+          throw new DerivedFileError(NAME, `it has ${name} in another format`);
+        }
+      }
+      for (const name of projector.names) {
+        await projector.projection(name).restore(this.#sections(name));
+        projector.restored(name, leaves);
+      }
+    } catch (error) {
+      projector.reset();
+      throw error;
+    }
+  }
+
+  /** What old proofs need stays readable. */
+  async closeState(): Promise<void> {
+    await this.#file.close();
+  }
+
+  async closeBlobs(): Promise<void> {
+    for (const blob of this.#blobs.values()) await blob.close();
+  }
+
+  #sections(projection: string): CheckpointReader {
+    return {
+      section: (section) => {
+        const chunk = `${projection}/${section}`;
+        return this.#file.has(chunk) ? this.#file.readNow(chunk) : undefined;
+      },
+    };
+  }
+}
+
+/** Removes derived files that no checkpoint names. */
+export async function removeStrays({ disk, directory }: DerivedReader, files: ReadonlySet<string>): Promise<void> {
+  for (const name of await disk.list(directory)) if (!files.has(name)) await disk.unlink(`${directory}/${name}`);
+}
+
+const none = new Uint8Array(0);
+
+/** Writes a file beside its place, durable in every byte, and then gives it its name. */
+async function replace(home: DerivedHome, name: string, write: (writer: DerivedFileWriter) => Promise<void>): Promise<void> {
+  const { disk, directory } = home;
+  const pending = `${directory}/${name}${PENDING}`;
+  if ((await disk.size(pending)) !== undefined) await disk.unlink(pending);
+  const writer = await DerivedFileWriter.create(home, name, `${name}${PENDING}`);
   try {
-    await projection.restore(reader);
+    await write(writer);
+    await (await writer.finish()).close();
   } catch (error) {
-    projection.reset();
-    projector.restored(name, 0);
-    return `it can't be read: ${error instanceof Error ? error.message : String(error)}`;
+    await writer.abandon();
+    throw error;
   }
-  projector.restored(name, header.leaves);
-  return { logId: header.logId, leaves: header.leaves, leafHash: header.leafHash };
-}
-
-function fileOf(directory: string, projection: Projection): string {
-  return join(directory, `${projection.name}.checkpoint`);
-}
-
-function encode(
-  projection: Projection,
-  place: CheckpointPlace,
-  sections: readonly { name: string; bytes: Uint8Array }[],
-): Uint8Array {
-  const header: Header = {
-    ...place,
-    projection: projection.name,
-    projectionFormat: projection.formatVersion,
-    sections: sections.map(({ name, bytes }) => ({ name, length: bytes.length })),
-  };
-  const head = encoder.encode(JSON.stringify(header));
-  const start = MAGIC.length + 4 + head.length;
-  const size = sections.reduce((sum, { bytes }) => sum + bytes.length, start + HASH_BYTES);
-  const file = new Uint8Array(size);
-  file.set(MAGIC);
-  new DataView(file.buffer).setUint32(MAGIC.length, head.length, true);
-  file.set(head, MAGIC.length + 4);
-  let at = start;
-  for (const { bytes } of sections) {
-    file.set(bytes, at);
-    at += bytes.length;
-  }
-  file.set(createHash('sha256').update(file.subarray(0, at)).digest(), at);
-  return file;
-}
-
-function decode(file: Uint8Array): { header: Header; sections: ReadonlyMap<string, Uint8Array> } | string {
-  const end = file.length - HASH_BYTES;
-  const headAt = MAGIC.length + 4;
-  if (end < headAt || MAGIC.some((byte, i) => file[i] !== byte)) return 'it is not a checkpoint';
-  const hash = createHash('sha256').update(file.subarray(0, end)).digest();
-  if (!hash.equals(file.subarray(end))) return 'its checksum is wrong';
-  const headLength = new DataView(file.buffer, file.byteOffset).getUint32(MAGIC.length, true);
-  // The checksum has vouched for the bytes: from here on they are what was written.
-  const header = JSON.parse(decoder.decode(file.subarray(headAt, headAt + headLength))) as Header;
-  const sections = new Map<string, Uint8Array>();
-  let at = headAt + headLength;
-  for (const { name, length } of header.sections) {
-    sections.set(name, file.subarray(at, at + length));
-    at += length;
-  }
-  return { header, sections };
+  // The names of what it rests on are durable before its own is.
+  await disk.syncDirectory(directory);
+  await disk.rename(pending, `${directory}/${name}`);
+  await disk.syncDirectory(directory);
 }

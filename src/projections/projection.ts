@@ -20,9 +20,12 @@ export interface Projection {
   digest(): string;
 }
 
-/** One atomic file per projection: position and data can't part. Sections are named and read back in any order. */
+/** One atomic file for all projections: positions and data can't part. Sections are named and read back in any order. */
 export interface CheckpointWriter {
-  section(name: string, bytes: Uint8Array): void;
+  /** A function is called once, in a later turn, and must then give what the section held when it was handed over. */
+  section(name: string, bytes: Uint8Array | (() => Uint8Array)): void;
+  /** A derived file that the sections rest on: it stays for as long as the checkpoint does. */
+  file(name: string): void;
 }
 
 export interface CheckpointReader {

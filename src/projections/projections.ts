@@ -30,6 +30,8 @@ export interface ProjectionsOptions {
   readonly tokensMax: number;
   /** Where rows rest, and what is kept beside them. */
   readonly rows?: RowStorageOptions;
+  /** Rows were deleted for good: what was saved of them before must go. */
+  readonly onRemoval?: () => void;
   /** Further projections, after the ones of this room: they see each entry last. */
   readonly more?: readonly Projection[];
 }
@@ -70,6 +72,7 @@ export class Projections {
 
   apply(entry: CommittedEntry): void {
     this.projector.apply(entry);
+    if (entry.body.kind === 'removal') this.#options.onRemoval?.();
   }
 
   /** Throws REL_NOT_FOUND for an unknown branch. */

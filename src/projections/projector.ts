@@ -59,6 +59,14 @@ export class Projector {
     this.#find(name).watermark = watermark;
   }
 
+  /** All of them are as if nothing had been applied. */
+  reset(): void {
+    for (const watched of this.#watched) {
+      watched.projection.reset();
+      watched.watermark = 0;
+    }
+  }
+
   projection(name: string): Projection {
     return this.#find(name).projection;
   }

@@ -23,5 +23,5 @@ for (const name of [
   'removed-keys',
   'views',
 ]) {
-  projectionContract({ name, fresh: () => freshProjections().projector, histories: committed });
+  projectionContract({ name, fresh: (rows) => freshProjections(undefined, rows).projector, histories: committed });
 }

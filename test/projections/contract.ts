@@ -2,21 +2,20 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { CommittedEntry } from '../../src/log/entry.ts';
-import { MemoryDisk } from '../../src/log/memory-disk.ts';
-import { type LogIdentity, restoreCheckpoint, writeCheckpoint } from '../../src/projections/checkpoint.ts';
+import { DerivedFileError } from '../../src/log/derived-file.ts';
+import { Checkpoint } from '../../src/projections/checkpoint.ts';
 import type { Projector } from '../../src/projections/projector.ts';
+import type { RowStorageOptions } from '../../src/projections/rows/row-storage.ts';
+import { SavedState } from './saved-state.ts';
 import { recut } from './store.ts';
 
 export interface Subject {
   readonly name: string;
   /** A projector that holds the projection, and those that it reads, all empty. */
-  fresh(): Projector;
+  fresh(rows?: RowStorageOptions): Projector;
   /** Committed histories that exercise it. */
   readonly histories: fc.Arbitrary<readonly CommittedEntry[]>;
 }
-
-const leafHash = (leaf: number): string => `hash of leaf ${leaf}`;
-const log: LogIdentity = { logId: 'log-1', leafHash };
 
 export function projectionContract(subject: Subject): void {
   const { name, fresh, histories } = subject;
@@ -55,71 +54,101 @@ export function projectionContract(subject: Subject): void {
 
     test('a checkpoint and the entries after it give the same state', () =>
       fc.assert(
-        fc.asyncProperty(
-          histories,
-          fc.integer({ min: 0, max: 1000 }).map((n) => n / 1000),
-          async (entries, share) => {
-            const cut = Math.floor(share * entries.length);
-            const disk = new MemoryDisk();
-            await disk.makeDirectory('/p');
-            const before = fresh();
-            for (const entry of entries.slice(0, cut)) before.apply(entry);
-            for (const each of before.names) await writeCheckpoint(disk, '/p', before, each, log);
-            const after = fresh();
-            for (const each of after.names) {
-              expect(await restoreCheckpoint(disk, '/p', after, each, log)).toMatchObject({ leaves: cut });
-            }
-            expect(after.digests()[name]).toBe(before.digests()[name]);
-            // Everything again: what the checkpoint covers must be passed over, the rest applied.
-            for (const entry of entries) after.apply(entry);
-            expect(after.digests()[name]).toBe(digestAfter(entries));
-          },
-        ),
+        fc.asyncProperty(histories, share, async (entries, part) => {
+          const cut = Math.floor(part * entries.length);
+          const saved = await SavedState.make();
+          const before = fresh();
+          for (const entry of entries.slice(0, cut)) before.apply(entry);
+          await saved.save(before);
+          const after = fresh();
+          expect((await saved.restore(after)).place).toMatchObject({ leaves: cut });
+          expect(after.watermark).toBe(cut);
+          expect(after.digests()[name]).toBe(before.digests()[name]);
+          // Everything again: what the checkpoint covers must be passed over, the rest applied.
+          for (const entry of entries) after.apply(entry);
+          expect(after.digests()[name]).toBe(digestAfter(entries));
+        }),
+      ));
+
+    test('segments that come and go, are saved, packed and restored hold the same state', () =>
+      fc.assert(
+        fc.asyncProperty(histories, share, fc.boolean(), async (entries, part, compacted) => {
+          const cut = Math.floor(part * entries.length);
+          const saved = await SavedState.make();
+          const rows = saved.resting();
+          const before = fresh(rows);
+          for (const [i, entry] of entries.entries()) {
+            if (i === cut) await saved.save(before, rows.store);
+            before.apply(entry);
+            if (i % 3 === 0) await rows.store.settled();
+            rows.store.trim();
+            if (compacted && i % 5 === 0) await rows.store.compact();
+          }
+          if (cut === entries.length) await saved.save(before, rows.store);
+          const expected = digestAfter(entries);
+          expect(before.digests()[name]).toBe(expected);
+          // The process dies here: what it wrote since is nobody's.
+          const again = saved.resting();
+          const after = fresh(again);
+          await saved.restore(after);
+          for (const entry of entries) after.apply(entry);
+          await again.store.settled();
+          again.store.trim();
+          expect(after.digests()[name]).toBe(expected);
+          expect(saved.said).toEqual([]);
+          for (const store of [rows.store, again.store]) await store.close();
+        }),
+        { numRuns: name === 'rows' ? 100 : 10 },
       ));
 
     test('writing a checkpoint changes nothing', () =>
       fc.assert(
         fc.asyncProperty(histories, async (entries) => {
-          const disk = new MemoryDisk();
-          await disk.makeDirectory('/p');
+          const saved = await SavedState.make();
           const projector = fresh();
           for (const entry of entries) {
             projector.apply(entry);
-            await writeCheckpoint(disk, '/p', projector, name, log);
+            await saved.save(projector);
           }
           expect(projector.digests()[name]).toBe(digestAfter(entries));
         }),
         { numRuns: 20 },
       ));
 
-    test('a checkpoint of another log, of a leaf that the log does not hold, or with a flipped bit is refused', async () => {
+    test('a checkpoint with a flipped bit, cut short, or of another format is refused, and leaves nothing behind', async () => {
       const [entries] = fc.sample(histories, { numRuns: 1, seed: 7 });
-      const disk = new MemoryDisk();
-      await disk.makeDirectory('/p');
+      const saved = await SavedState.make();
       const projector = fresh();
       for (const entry of entries!) projector.apply(entry);
-      await writeCheckpoint(disk, '/p', projector, name, log);
+      await saved.save(projector);
       const empty = fresh().digests()[name];
-      const refusal = async (identity: LogIdentity): Promise<unknown> => {
+      const refuses = async (): Promise<void> => {
         const target = fresh();
-        const answer = await restoreCheckpoint(disk, '/p', target, name, identity);
+        await expect(saved.restore(target)).rejects.toThrow(DerivedFileError);
         expect(target.digests()[name]).toBe(empty);
-        expect(target.watermarkOf(name)).toBe(0);
-        return answer;
+        expect(target.watermark).toBe(0);
       };
-      expect(await refusal({ ...log, logId: 'log-2' })).toBe('it belongs to another log');
-      expect(await refusal({ ...log, leafHash: () => 'another' })).toBe('the log does not hold what it stands for');
-      expect(await refusal({ ...log, leafHash: () => undefined })).toBe('the log does not hold what it stands for');
-      const file = (await disk.readFile(`/p/${name}.checkpoint`))!;
-      for (const at of [0, 9, 40, file.length - 40, file.length - 1]) {
+      const path = '/d/p/checkpoint';
+      const file = (await saved.disk.readFile(path))!;
+      for (const at of [0, 9, 40, file.length >>> 2, file.length - 40, file.length - 1]) {
         const flipped = file.slice();
         flipped[at]! ^= 1;
-        await disk.replaceFile(`/p/${name}.checkpoint`, flipped);
-        expect(typeof (await refusal(log))).toBe('string');
+        await saved.disk.replaceFile(path, flipped);
+        await refuses();
       }
+      await saved.disk.replaceFile(path, file.subarray(0, file.length - 1));
+      await refuses();
+      await saved.disk.replaceFile(path, file);
+      await saved.restore(fresh());
+      const target = fresh();
+      Object.defineProperty(target.projection(name), 'formatVersion', { value: 999 });
+      await expect(saved.restore(target)).rejects.toThrow(`it has ${name} in another format`);
+      await expect(Checkpoint.open({ ...saved.home, logId: 'log-2' })).rejects.toThrow('it belongs to another log');
     });
   });
 }
+
+const share = fc.integer({ min: 0, max: 1000 }).map((n) => n / 1000);
 
 async function* iterate(entries: readonly CommittedEntry[]): AsyncGenerator<CommittedEntry> {
   yield* entries;

@@ -74,7 +74,9 @@ function arraysOf(vector: Vector): ArrayBufferView[] {
 }
 
 function sealedArrays(segment: Segment): ArrayBufferView[] {
-  const cells = [segment.keys, ...segment.columns().values()].flatMap((column) => arraysOf(column.vector(segment.length)));
+  const cells = [segment.keys, ...segment.columnNames().map((name) => segment.column(name)!)].flatMap((column) =>
+    arraysOf(column.vector(segment.length)),
+  );
   const own = [segment.deltas, segment.closings, segment.validFrom, segment.validTo, segment.live, segment.previous.values];
   return [...cells, ...own.filter((array) => array !== null)];
 }

@@ -9,6 +9,7 @@ import type { Command } from '../../src/projections/command.ts';
 import { columnTypeOf } from '../../src/projections/catalog/projection.ts';
 import type { Decision } from '../../src/projections/decision.ts';
 import { Projections } from '../../src/projections/projections.ts';
+import type { RowStorageOptions } from '../../src/projections/rows/row-storage.ts';
 
 export type PlainRow = Readonly<Record<string, Cell>>;
 export type Columns = Readonly<Record<string, ColumnType>>;
@@ -141,8 +142,8 @@ export class Store {
   }
 }
 
-export function freshProjections(newKey: () => string = () => 'made'): Projections {
-  return new Projections({ newKey, tokensMax: 4 });
+export function freshProjections(newKey: () => string = () => 'made', rows: RowStorageOptions = {}): Projections {
+  return new Projections({ newKey, tokensMax: 4, rows });
 }
 
 /** The same history in other portions: rows entries cut into pieces of at most `rows`, leaves numbered again. */

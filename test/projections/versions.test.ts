@@ -1,8 +1,7 @@
 /** Ruling on updates and deletes: what is stored, what is closed, what is left over, and where a version came from. */
 import { describe, expect, test } from 'vitest';
 import { FOREVER } from '../../src/log/timestamp.ts';
-import { MemoryDisk } from '../../src/log/memory-disk.ts';
-import { restoreCheckpoint, writeCheckpoint } from '../../src/projections/checkpoint.ts';
+import { SavedState } from './saved-state.ts';
 import { freshProjections, START, Store } from './store.ts';
 
 const columns = { id: 'string', n: 'integer', valid_from: 'timestamp', valid_to: 'timestamp' } as const;
@@ -239,18 +238,14 @@ describe('a hard delete', () => {
     ];
     store.put('T', { id: 'string', word: 'string' }, rows);
     store.run({ kind: 'remove-rows', type: 'T', keys: ['a', 'b', 'd'] });
-    const disk = new MemoryDisk();
-    await disk.makeDirectory('/p');
-    const log = { logId: 'l', leafHash: () => 'hash' };
-    await writeCheckpoint(disk, '/p', store.projections.projector, 'rows', log);
-    const saved = Buffer.from((await disk.readFile('/p/rows.checkpoint'))!).toString('latin1');
-    for (const gone of ['canary', 'lonely']) expect(saved).not.toContain(gone);
-    expect(saved).toContain('shared');
+    const saved = await SavedState.make();
+    await saved.save(store.projections.projector);
+    const plain = await saved.plain();
+    for (const gone of ['canary', 'lonely']) expect(plain).not.toContain(gone);
+    expect(plain).toContain('shared');
 
     const restored = new Store(freshProjections());
-    for (const entry of store.entries)
-      for (const name of ['temporal', 'catalog']) restored.projections.projector.projection(name).apply(entry);
-    await restoreCheckpoint(disk, '/p', restored.projections.projector, 'rows', log);
+    await saved.restore(restored.projections.projector);
     for (const each of [store, restored]) {
       each.projections.rows.apply({
         ...store.entries.find(({ body }) => body.kind === 'rows')!,

@@ -76,6 +76,11 @@ export class CodeColumn {
     return { constant: this.#constant, values: this.#values ? this.#values.slice(0, length) : null };
   }
 
+  /** The same without a copy. */
+  shared(): SavedCodes {
+    return { constant: this.#constant, values: this.#values };
+  }
+
   static restored(state: SavedCodes, extents: Extents): CodeColumn {
     const column = new CodeColumn(state.constant);
     column.#extents = extents;

@@ -34,6 +34,8 @@ export class Rows implements Projection {
   constructor(timeline: Timeline, options: RowStorageOptions = {}) {
     this.timeline = timeline;
     this.#storage = rowStorage(timeline, options);
+    const { store } = this.#storage;
+    store?.measureBy(() => this.bytes - store.residentBytes);
     this.#layers = new Map([[0, new Layer(0, [], this.#storage)]]);
   }
 
@@ -88,7 +90,7 @@ export class Rows implements Projection {
       case 'branch': {
         const { forked, released } = this.#tree.apply(entry, body);
         if (forked) this.#layers.set(forked.id, this.#newLayer(forked));
-        for (const { id } of released) this.#layers.delete(id);
+        for (const { id } of released) this.#release(id);
         return;
       }
       default:
@@ -97,21 +99,23 @@ export class Rows implements Projection {
   }
 
   async checkpoint(target: CheckpointWriter): Promise<void> {
-    saveRows(target, { paths: this.#scopes.paths(), tree: this.#tree.saved(), layers: this.#ordered() });
+    saveRows(target, { paths: this.#scopes.paths(), tree: this.#tree.saved(), layers: this.#ordered() }, this.#storage.store);
   }
 
   async restore(source: CheckpointReader): Promise<void> {
-    const saved = restoreRows(source);
+    this.#storage.store?.clear();
+    const saved = await restoreRows(source, this.#storage);
     const scopes = new Scopes();
     for (const path of saved.paths) scopes.encode(path);
     this.#scopes = scopes;
     this.#tree = BranchTree.restored(saved.tree);
     this.#layers = new Map();
     for (const branch of this.#tree.kept()) this.#layers.set(branch.id, this.#newLayer(branch));
-    saved.fill(this.#ordered(), this.#storage);
+    saved.fill(this.#ordered());
   }
 
   reset(): void {
+    this.#storage.store?.clear();
     this.#scopes = new Scopes();
     this.#tree = new BranchTree();
     this.#layers = new Map([[0, new Layer(0, [], this.#storage)]]);
@@ -122,7 +126,7 @@ export class Rows implements Projection {
     const hash = new CanonicalHash();
     for (const layer of this.#ordered()) {
       if (layer.id > 0) hash.number(layer.id);
-      for (const table of layer.tables()) hashTable(hash, table, this.#scopes, this.timeline);
+      for (const table of layer.tables()) hashTable(hash, table, this.#scopes, this.timeline, () => this.#storage.store?.trim());
       for (const { table, overlay } of layer.overlays()) hashOverlay(hash, table, overlay);
     }
     return hash.hex();
@@ -132,6 +136,13 @@ export class Rows implements Projection {
     const layer = this.#layers.get(id);
     assert(layer, 'a branch that is read has a layer');
     return layer;
+  }
+
+  /** Readers that are at it read on. */
+  #release(id: number): void {
+    const { store } = this.#storage;
+    if (store) for (const table of this.#layer(id).tables()) table.segments.forEach((segment) => store.forget(segment));
+    this.#layers.delete(id);
   }
 
   #layerOf(entry: CommittedEntry): Layer {

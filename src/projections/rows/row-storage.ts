@@ -2,6 +2,8 @@
 import { ColumnMemory } from '../../log/column-memory.ts';
 import type { Timeline } from '../../log/timeline.ts';
 import { ColumnSpace } from './extents.ts';
+import { SEGMENT_ROWS } from './segment-column.ts';
+import type { ColumnStore } from './store/column-store.ts';
 
 export interface RowSettings {
   /** Columns of which each sealed segment keeps a bloom filter. */
@@ -10,6 +12,8 @@ export interface RowSettings {
   readonly sketchColumns: readonly string[];
   /** Entries of the temporal index per type; beyond it AS OF scans. */
   readonly temporalIndexMax: number;
+  /** Rows after which a segment is sealed: fewer than it could take where a test wants many segments of few rows. */
+  readonly segmentRows: number;
 }
 
 export interface RowStorage {
@@ -18,11 +22,14 @@ export interface RowStorage {
   /** Hands out that memory to segments. */
   readonly space: ColumnSpace;
   readonly settings: RowSettings;
+  /** Where columns rest that memory has no room for; null: all of them stay in memory. */
+  readonly store: ColumnStore | null;
 }
 
 export interface RowStorageOptions {
   readonly memory?: ColumnMemory;
-  readonly settings?: RowSettings;
+  readonly settings?: Partial<RowSettings>;
+  readonly store?: ColumnStore;
   /** Runs a task in a later turn of the event loop; `setImmediate` unless a simulation schedules. */
   readonly defer?: (task: () => void) => void;
 }
@@ -31,10 +38,11 @@ export const defaultRowSettings: RowSettings = {
   bloomColumns: ['tenant_id', 'object_type'],
   sketchColumns: [],
   temporalIndexMax: 4_000_000,
+  segmentRows: SEGMENT_ROWS,
 };
 
 export function rowStorage(timeline: Timeline, options: RowStorageOptions = {}): RowStorage {
   const memory = options.memory ?? new ColumnMemory();
   const space = new ColumnSpace(memory, options.defer ?? ((task) => void setImmediate(task)));
-  return { timeline, memory, space, settings: options.settings ?? defaultRowSettings };
+  return { timeline, memory, space, settings: { ...defaultRowSettings, ...options.settings }, store: options.store ?? null };
 }

@@ -44,6 +44,8 @@ export class SegmentColumn {
   readonly #extents: Extents | null;
   #sealed = false;
   readonly #heapExpected: number;
+  /** Somebody asked for the column since this was last taken back: it stays in memory rather than another. */
+  recent = false;
 
   /**
    * A string column codes its cells into `dictionary` while it is given one. `like` is the same column of the segment

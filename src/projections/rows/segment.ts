@@ -5,7 +5,9 @@
  * - `closings[row]` is the position that superseded the version, `open` while nothing did, `REMOVED` after a hard delete;
  *   a version is visible at bound P when its position < P and its closing >= P;
  * - the live bitmap says what is open as of the last applied entry; like `closings` it exists only once something was closed;
- * - once a segment is sealed (another one follows) no row is added; closings, chains, removals and wider types still change it.
+ * - once a segment is sealed (another one follows) no row is added; closings, chains, removals and wider types still change it;
+ * - the columns of a sealed segment that rests on a file may leave memory (`segment-columns.ts`): a view of one is good until
+ *   its reader next yields.
  */
 import { assert } from '../../errors.ts';
 import type { Vector } from '../../log/columns.ts';
@@ -13,9 +15,11 @@ import { FOREVER } from '../../log/timestamp.ts';
 import type { ColumnType } from '../../log/value.ts';
 import type { Timeline } from '../../log/timeline.ts';
 import type { ByteDictionary } from './byte-dictionary.ts';
-import { CodeColumn, type SavedCodes } from './code-column.ts';
+import { CodeColumn } from './code-column.ts';
 import type { ColumnSpace, Extents, FixedArray, FixedKind } from './extents.ts';
-import { type SavedVector, SEGMENT_ROWS, SegmentColumn } from './segment-column.ts';
+import { SEGMENT_ROWS, type SegmentColumn } from './segment-column.ts';
+import { SegmentColumns, type SegmentKeeper } from './segment-columns.ts';
+import type { DictionaryOf, RestingColumns, SegmentChanges, SegmentParts, SegmentState } from './segment-state.ts';
 
 /** Closing of an open version, in the narrow layout of `closings`. */
 export const OPEN = 2_147_483_647;
@@ -42,44 +46,14 @@ interface Extremes {
 
 const never: Extremes = { length: 0, least: FOREVER, most: FOREVER };
 
-/** A segment at rest, its live bitmap and counts left out: closings say them. */
-export interface SegmentState {
-  readonly firstRow: number;
-  readonly base: number;
-  readonly length: number;
-  readonly deltas: Int32Array | null;
-  readonly closings: Int32Array | Float64Array | null;
-  readonly validFrom: BigInt64Array | null;
-  readonly validTo: BigInt64Array | null;
-  readonly paths: SavedCodes;
-  readonly ops: SavedCodes;
-  readonly provenances: SavedCodes;
-  readonly previous: SavedCodes;
-  readonly nextLive: SavedCodes;
-  readonly keys: SavedVector;
-  readonly columns: readonly SavedColumn[];
-  /** What columns were before they were widened, for branches that read them as that; oldest first. */
-  readonly formers: readonly (SavedColumn & { readonly rows: number })[];
-}
-
-/** The first `rows` cells of a column in another type. */
-interface Copy {
-  readonly column: SegmentColumn;
-  readonly rows: number;
-}
-
-interface SavedColumn {
-  readonly name: string;
-  readonly type: ColumnType;
-  readonly vector: SavedVector;
-}
-
 export class Segment {
   /** First row number of the segment in its table. */
   readonly firstRow: number;
   /** Position that `deltas` and `closings` count from. */
   readonly base: number;
   readonly #extents: Extents;
+  /** Keys and columns, and whether they are in memory. */
+  readonly cells: SegmentColumns;
   #length = 0;
   #capacity = 0;
   #sealed = false;
@@ -104,22 +78,16 @@ export class Segment {
     previous: new CodeColumn(NO_ROW),
     nextLive: new CodeColumn(NO_ROW),
   };
-  #keys: SegmentColumn;
-  readonly #before: Segment | null;
-  readonly #columns = new Map<string, SegmentColumn>();
-  /** Columns as they were before they were widened: for branches that were forked before that. */
-  readonly #formers = new Map<string, Copy[]>();
-  /** Copies in a type that a branch widened its inherited column to. */
-  readonly #derived = new Map<string, Copy[]>();
-
+  /** What somebody is about to read of closings and chain: the next change leaves them a copy. */
+  #captured: SegmentChanges | null = null;
   /** `before` is the segment that this one follows: a full one tells how much room columns need. */
   constructor(firstRow: number, base: number, space: ColumnSpace, before: Segment | null = null) {
     this.firstRow = firstRow;
     this.base = base;
     this.#extents = space.extents();
-    this.#before = before?.length === SEGMENT_ROWS ? before : null;
-    this.#keys = new SegmentColumn('string', null, this.#extents, this.#before?.keys);
-    if (this.#before) this.#reserve(SEGMENT_ROWS);
+    const full = before?.length === SEGMENT_ROWS ? before : null;
+    this.cells = new SegmentColumns(this, this.#extents, full?.cells ?? null);
+    if (full) this.#reserve(SEGMENT_ROWS);
   }
 
   get paths(): CodeColumn {
@@ -144,8 +112,13 @@ export class Segment {
     return this.#codes.nextLive;
   }
 
+  setNextLive(row: number, next: number): void {
+    if (this.#captured) this.#leaveCopy(this.#captured);
+    this.#codes.nextLive.set(row, next, this.#capacity);
+  }
+
   get keys(): SegmentColumn {
-    return this.#keys;
+    return this.cells.keys;
   }
 
   get length(): number {
@@ -212,11 +185,7 @@ export class Segment {
   }
 
   get full(): boolean {
-    return (
-      this.#length === SEGMENT_ROWS ||
-      this.keys.heapBytes > HEAP_MAX ||
-      [...this.#columns.values()].some((column) => column.heapBytes > HEAP_MAX)
-    );
+    return this.#length === SEGMENT_ROWS || this.cells.heapBytes > HEAP_MAX;
   }
 
   /** How many rows from `position` on can still be appended. */
@@ -226,52 +195,25 @@ export class Segment {
   }
 
   column(name: string): SegmentColumn | undefined {
-    return this.#columns.get(name);
+    return this.cells.column(name);
   }
 
-  columns(): ReadonlyMap<string, SegmentColumn> {
-    return this.#columns;
+  columnNames(): readonly string[] {
+    return this.cells.names();
   }
 
   columnFor(name: string, type: ColumnType, dictionary: ByteDictionary | null): SegmentColumn {
-    let column = this.#columns.get(name);
-    if (!column) {
-      column = new SegmentColumn(type, dictionary, this.#extents, this.#before?.column(name));
-      this.#columns.set(name, column);
-    }
-    return column;
+    return this.cells.columnFor(name, type, dictionary);
   }
 
-  /**
-   * Cells of a column under a wider type. What they were is kept when branches read them as that, and for good: a reader of
-   * a branch that is deleted meanwhile reads on, and a column widens twice at most.
-   */
+  /** Cells of a column under a wider type. */
   widen(name: string, type: ColumnType, keepFormer: boolean): void {
-    const column = this.#columns.get(name);
-    if (!column || column.type === type) return;
-    if (keepFormer) pushTo(this.#formers, name, this.#copyOf(column, this.#length));
-    this.#derived.delete(name);
-    column.widen(type);
+    this.cells.widen(name, type, keepFormer);
   }
 
-  /**
-   * The first `rows` cells of a column as `type`: the column itself, what it was before it was widened, or a widened
-   * copy, which is made once. Undefined when none of its first `rows` cells had such a type.
-   */
+  /** The first `rows` cells of a column as `type`; undefined when none of them had such a type. */
   columnAs(name: string, type: ColumnType, rows: number): SegmentColumn | undefined {
-    const column = this.#columns.get(name);
-    if (!column || column.type === type) return column;
-    const formers = this.#formers.get(name) ?? [];
-    const known = [...formers, ...(this.#derived.get(name) ?? [])].find((copy) => copy.column.type === type && copy.rows >= rows);
-    if (known) return known.column;
-    // The oldest that holds all of the rows is what the branch was forked with.
-    const former = formers.find((copy) => copy.rows >= rows);
-    const origin = former ?? { column, rows: this.#length };
-    if (type !== 'json' && !(type === 'number' && origin.column.type === 'integer')) return undefined;
-    const copy = this.#copyOf(origin.column, origin.rows);
-    copy.column.widen(type);
-    pushTo(this.#derived, name, copy);
-    return copy.column;
+    return this.cells.columnAs(name, type, rows);
   }
 
   /** Takes `count` rows at `position`; cells and keys are appended to their columns by the caller. Returns the first. */
@@ -334,6 +276,7 @@ export class Segment {
 
   close(row: number, position: number): void {
     assert(this.isOpen(row), 'a version is closed once');
+    if (this.#captured) this.#leaveCopy(this.#captured);
     const delta = position - this.base;
     this.#ownClosings();
     if (delta > DELTA_MAX && this.#closings instanceof Int32Array) this.#widenClosings();
@@ -347,6 +290,7 @@ export class Segment {
   /** Hard delete of one version: out of every scan at every basis, its cells and key wiped. */
   remove(row: number): void {
     assert(!this.isRemoved(row), 'a version is removed once');
+    if (this.#captured) this.#leaveCopy(this.#captured);
     if (this.isOpen(row)) {
       this.#ownLive()[row >>> 5]! &= ~(1 << (row & 31));
       this.#liveCount--;
@@ -354,10 +298,7 @@ export class Segment {
     this.#ownClosings()[row] = REMOVED;
     this.#removedCount++;
     this.#removals++;
-    this.keys.clear(row);
-    for (const column of this.#columns.values()) column.clear(row);
-    for (const copies of [...this.#formers.values(), ...this.#derived.values()])
-      for (const { column } of copies) column.clear(row);
+    this.cells.clear(row);
   }
 
   /** First row at or after a position. */
@@ -381,8 +322,7 @@ export class Segment {
     this.#sealed = true;
     const length = this.#length;
     this.#capacity = length;
-    this.keys.seal(length);
-    for (const column of this.#columns.values()) column.seal(length);
+    this.cells.seal(length);
     for (const codes of Object.values(this.#codes)) codes.seal(length, this.#extents);
     if (this.#deltas) this.#deltas = this.#extents.settle(this.#deltas, length);
     if (this.#closings) this.#closings = this.#extents.settle<Int32Array | Float64Array>(this.#closings, length);
@@ -396,12 +336,9 @@ export class Segment {
   }
 
   get bytes(): number {
-    let total = (this.#deltas?.byteLength ?? 0) + (this.#closings?.byteLength ?? 0) + this.keys.bytes;
+    let total = (this.#deltas?.byteLength ?? 0) + (this.#closings?.byteLength ?? 0) + this.cells.bytes;
     total += (this.#validFrom?.byteLength ?? 0) + (this.#validTo?.byteLength ?? 0) + (this.#live?.byteLength ?? 0);
     for (const codes of Object.values(this.#codes)) total += codes.values?.byteLength ?? 0;
-    for (const column of this.#columns.values()) total += column.bytes;
-    for (const copies of [...this.#formers.values(), ...this.#derived.values()])
-      for (const { column } of copies) total += column.bytes;
     return total;
   }
 
@@ -420,40 +357,95 @@ export class Segment {
       provenances: this.provenances.saved(length),
       previous: this.previous.saved(length),
       nextLive: this.nextLive.saved(length),
-      keys: this.#keys.saved(length),
-      columns: [...this.#columns].map(([name, column]) => ({ name, type: column.type, vector: column.saved(length) })),
-      formers: [...this.#formers].flatMap(([name, columns]) =>
-        columns.map(({ column, rows }) => ({ name, type: column.type, vector: column.saved(rows), rows })),
-      ),
+      ...this.cells.saved(false),
     };
   }
 
   /** Over the arrays of `state`, as a head: it may take more rows, or be sealed. */
-  static restored(state: SegmentState, dictionaryOf: (column: string) => ByteDictionary | null, space: ColumnSpace): Segment {
+  static restored(state: SegmentState, dictionaryOf: DictionaryOf, space: ColumnSpace): Segment {
+    const segment = Segment.#frame(state, state, space);
+    segment.cells.fill(state, dictionaryOf);
+    return segment;
+  }
+
+  /** A sealed segment whose columns are all out of memory. */
+  static resting(
+    parts: Omit<SegmentParts, 'keys' | 'columns'>,
+    changes: SegmentChanges,
+    columns: RestingColumns,
+    dictionaryOf: DictionaryOf,
+    keeper: SegmentKeeper,
+    space: ColumnSpace,
+  ): Segment {
+    const segment = Segment.#frame(parts, changes, space);
+    segment.seal();
+    segment.cells.rest(columns, changes.widened);
+    segment.cells.restOn(columns, 0, dictionaryOf, keeper);
+    return segment;
+  }
+
+  /** All but keys and columns. */
+  static #frame(
+    state: Omit<SegmentParts, 'keys' | 'columns'>,
+    changes: Pick<SegmentChanges, 'closings' | 'nextLive'>,
+    space: ColumnSpace,
+  ): Segment {
     const segment = new Segment(state.firstRow, state.base, space);
     const extents = segment.#extents;
     const { length } = state;
     segment.#length = length;
     segment.#capacity = length;
     segment.#deltas = state.deltas;
-    segment.#closings = state.closings;
+    segment.#closings = changes.closings;
     segment.#validFrom = state.validFrom;
     segment.#validTo = state.validTo;
-    for (const name of ['paths', 'ops', 'provenances', 'previous', 'nextLive'] as const) {
+    for (const name of ['paths', 'ops', 'provenances', 'previous'] as const) {
       segment.#codes[name] = CodeColumn.restored(state[name], extents);
     }
-    segment.#keys = SegmentColumn.restored('string', state.keys, length, null, extents);
-    for (const { name, type, vector } of state.columns) {
-      segment.#columns.set(
-        name,
-        SegmentColumn.restored(type, vector, length, vector.kind === 'dict' ? dictionaryOf(name) : null, extents),
-      );
-    }
-    for (const { name, type, vector, rows } of state.formers) {
-      pushTo(segment.#formers, name, { column: SegmentColumn.restored(type, vector, rows, null, null), rows });
-    }
+    segment.#codes.nextLive = CodeColumn.restored(changes.nextLive, extents);
+    segment.cells.keepFormers(state.formers);
     segment.#summarise();
     return segment;
+  }
+
+  /** By reference: good while the version stays what it is and none of the columns leaves memory. */
+  parts(): SegmentParts {
+    assert(this.#sealed, 'a segment that grows has no parts yet');
+    const length = this.#length;
+    return {
+      firstRow: this.firstRow,
+      base: this.base,
+      length,
+      deltas: this.#deltas,
+      validFrom: this.#validFrom,
+      validTo: this.#validTo,
+      paths: this.paths.shared(),
+      ops: this.ops.shared(),
+      provenances: this.provenances.shared(),
+      previous: this.previous.shared(),
+      ...this.cells.saved(true),
+    };
+  }
+
+  /** As they are in this turn, by reference where nothing changes until they are read; `released` says that they were. */
+  capture(): SegmentChanges {
+    // One reader at a time; one that gave up has no use for a copy.
+    this.#captured = {
+      closings: this.#closings,
+      nextLive: this.nextLive.shared(),
+      widened: this.cells.widened,
+    };
+    return this.#captured;
+  }
+
+  released(captured: SegmentChanges): void {
+    if (this.#captured === captured) this.#captured = null;
+  }
+
+  #leaveCopy(captured: SegmentChanges): void {
+    captured.closings = captured.closings?.slice(0, this.#length) ?? null;
+    captured.nextLive = this.nextLive.saved(this.#length);
+    this.#captured = null;
   }
 
   /** What closings say, counted again. */
@@ -472,10 +464,6 @@ export class Segment {
       this.#closedLeast = Math.min(this.#closedLeast, position);
       this.#closedMost = Math.max(this.#closedMost, position);
     }
-  }
-
-  #copyOf(column: SegmentColumn, rows: number): Copy {
-    return { column: column.copy(rows), rows };
   }
 
   #ownTimes(timeline: Timeline, count: number): BigInt64Array {
@@ -534,12 +522,6 @@ export class Segment {
     this.#extents.giveBack(from);
     return to;
   }
-}
-
-function pushTo<T>(lists: Map<string, T[]>, key: string, item: T): void {
-  const list = lists.get(key);
-  if (list) list.push(item);
-  else lists.set(key, [item]);
 }
 
 /** Takes in the rows that came since; all of them where the bounds came later than the segment's first row. */

@@ -1,6 +1,7 @@
 /**
  * Layers as checkpoint sections: paths and branches, then for each layer its tables, each with its head matter and its
- * segments, and what the layer changed about the tables below it.
+ * segments, and what the layer changed about the tables below it. A segment that rests on a file is named, and only what goes
+ * on changing about it is written.
  */
 import { deserialize, serialize } from 'node:v8';
 import { assert } from '../../errors.ts';
@@ -9,8 +10,11 @@ import type { CheckpointReader, CheckpointWriter } from '../projection.ts';
 import type { Layer } from './layer.ts';
 import { Overlay } from './overlay.ts';
 import type { RowStorage } from './row-storage.ts';
-import type { SegmentState } from './segment.ts';
-import { Table, type TableState } from './table.ts';
+import type { Segment } from './segment.ts';
+import type { SegmentChanges, SegmentState } from './segment-state.ts';
+import type { ColumnStore } from './store/column-store.ts';
+import type { SegmentFile } from './store/segment-file.ts';
+import { type RestingSegment, Table, type TableState } from './table.ts';
 
 interface Contents {
   readonly paths: readonly (string | null)[];
@@ -24,17 +28,20 @@ interface SavedLayer {
   readonly overlays: readonly { readonly layer: number; readonly type: string; readonly entries: Float64Array }[];
 }
 
+/** A segment as a section. */
+type SavedSegment = { readonly state: SegmentState } | { readonly file: string; readonly changes: SegmentChanges };
+
 export function saveRows(
   target: CheckpointWriter,
   state: Pick<Contents, 'paths' | 'tree'> & { readonly layers: readonly Layer[] },
+  store: ColumnStore | null,
 ): void {
   const layers = state.layers.map((layer): SavedLayer => {
     const tables = layer.tables();
     tables.forEach((table, number) => {
-      target.section(`table ${layer.id}.${number}`, serialize(table.saved()));
-      table.segments.forEach((segment, index) =>
-        target.section(`segment ${layer.id}.${number}.${index}`, serialize(segment.saved())),
-      );
+      const saved = table.saved();
+      target.section(`table ${layer.id}.${number}`, () => serialize(saved));
+      table.segments.forEach((segment, index) => saveSegment(target, `segment ${layer.id}.${number}.${index}`, segment, store));
     });
     const overlays = layer
       .overlays()
@@ -44,32 +51,67 @@ export function saveRows(
   target.section('contents', serialize({ paths: state.paths, tree: state.tree, layers } satisfies Contents));
 }
 
+function saveSegment(target: CheckpointWriter, name: string, segment: Segment, store: ColumnStore | null): void {
+  const file = store?.fileOf(segment) ?? null;
+  if (file === null) {
+    const state = segment.saved();
+    target.section(name, () => serialize({ state } satisfies SavedSegment));
+    return;
+  }
+  target.file(file);
+  const changes = segment.capture();
+  target.section(name, () => {
+    segment.released(changes);
+    return serialize({ file, changes } satisfies SavedSegment);
+  });
+}
+
 /** `fill` puts tables and overlays into layers, main first, that stand empty. */
-export function restoreRows(source: CheckpointReader): Pick<Contents, 'paths' | 'tree'> & {
-  fill(layers: readonly Layer[], storage: RowStorage): void;
-} {
+export async function restoreRows(
+  source: CheckpointReader,
+  storage: RowStorage,
+): Promise<Pick<Contents, 'paths' | 'tree'> & { fill(layers: readonly Layer[]): void }> {
   const { paths, tree, layers: saved } = read(source, 'contents') as Contents;
+  const tables = await Promise.all(
+    saved.map((layer) =>
+      Promise.all(Array.from({ length: layer.tables }, (_, number) => readTable(source, `${layer.id}.${number}`, storage))),
+    ),
+  );
   return {
     paths,
     tree,
-    fill: (layers, storage) => {
+    fill: (layers) => {
       saved.forEach((layer, i) => {
         assert(layers[i]?.id === layer.id, 'a checkpoint has the layers of its branches');
-        fillLayer(layers[i], layer, source, storage);
+        for (const { state, segments } of tables[i]!) {
+          layers[i].adoptTable(Table.restored(state, segments, storage, layer.id));
+        }
+        adoptOverlays(layers[i], layer);
       });
     },
   };
 }
 
-function fillLayer(layer: Layer, saved: SavedLayer, source: CheckpointReader, storage: RowStorage): void {
-  for (let number = 0; number < saved.tables; number++) {
-    const state = read(source, `table ${layer.id}.${number}`) as TableState;
-    const segments = Array.from(
-      { length: state.segments },
-      (_, index) => read(source, `segment ${layer.id}.${number}.${index}`) as SegmentState,
-    );
-    layer.adoptTable(Table.restored(state, segments, storage, layer.id));
-  }
+interface ReadTable {
+  readonly state: TableState;
+  readonly segments: readonly (SegmentState | RestingSegment)[];
+}
+
+async function readTable(source: CheckpointReader, place: string, { store }: RowStorage): Promise<ReadTable> {
+  const state = read(source, `table ${place}`) as TableState;
+  const segments = await Promise.all(
+    Array.from({ length: state.segments }, async (_, index): Promise<SegmentState | RestingSegment> => {
+      const saved = read(source, `segment ${place}.${index}`) as SavedSegment;
+      if ('state' in saved) return saved.state;
+      assert(store, 'what rests on files has a store');
+      const file: SegmentFile = await store.openFile(saved.file);
+      return { file, changes: saved.changes };
+    }),
+  );
+  return { state, segments };
+}
+
+function adoptOverlays(layer: Layer, saved: SavedLayer): void {
   for (const { layer: lowerId, type, entries } of saved.overlays) {
     const table = layer.lower.find((lower) => lower.layer.id === lowerId)?.layer.table(type);
     assert(table, 'an overlay changes a table that was saved');

@@ -15,7 +15,14 @@ const NEVER_CLOSED = -1;
 const SAFE = 9_007_199_254_740_991n;
 const encoder = new TextEncoder();
 
-export function hashTable(hash: CanonicalHash, table: Table, scopes: Scopes, timeline: Timeline): void {
+/** `afterSegment` is called where no view of a column is held. */
+export function hashTable(
+  hash: CanonicalHash,
+  table: Table,
+  scopes: Scopes,
+  timeline: Timeline,
+  afterSegment: () => void = () => undefined,
+): void {
   const names = [...table.columnTypes().keys()].sort(compareText).map((name) => ({ name, bytes: encoder.encode(name) }));
   // Each is one text, made once: rows share them.
   const paths = scopes.paths().map((path) => encoder.encode(JSON.stringify(path)));
@@ -25,7 +32,10 @@ export function hashTable(hash: CanonicalHash, table: Table, scopes: Scopes, tim
       encoder.encode(JSON.stringify([source, method, confidence, derivedFrom])),
     );
   hash.text(table.type);
-  for (const segment of table.segments) hashSegment(hash, segment, names, paths, provenances, timeline);
+  for (const segment of table.segments) {
+    hashSegment(hash, segment, names, paths, provenances, timeline);
+    afterSegment();
+  }
 }
 
 /** What a branch changed about an inherited table, by position. Rows that were removed since leave nothing. */

@@ -14,8 +14,10 @@ import { ByteDictionary, type SavedDictionary } from './byte-dictionary.ts';
 import { hashBytes } from './byte-hash.ts';
 import { PrimaryKeyIndex, type StoredKeys } from './primary-key-index.ts';
 import type { RowStorage } from './row-storage.ts';
-import { NO_ROW, Segment, type SegmentState } from './segment.ts';
+import { NO_ROW, Segment } from './segment.ts';
 import { SEGMENT_ROWS } from './segment-column.ts';
+import type { SegmentChanges, SegmentState } from './segment-state.ts';
+import type { SegmentFile } from './store/segment-file.ts';
 import type { StoredVersions } from './stored-versions.ts';
 
 const encoder = new TextEncoder();
@@ -52,6 +54,12 @@ export interface TableState {
   readonly provenances: readonly Provenance[];
 }
 
+/** A sealed segment of a checkpoint, on a file of its own. */
+export interface RestingSegment {
+  readonly file: SegmentFile;
+  readonly changes: SegmentChanges;
+}
+
 /** UTF-8 of a key in `keyScratch`; how long it is, or -1 when it can't be anybody's. */
 function encodeKey(key: string): number {
   // A key has at most so many bytes; what is longer is nobody's.
@@ -85,6 +93,7 @@ export class Table implements StoredKeys, StoredVersions {
   readonly #provenanceCodes = new Map<string, number>();
   readonly #counts = new Map<number, PathCounts>();
   #hashes = new Int32Array(1024);
+  readonly #dictionaryOf = (column: string): ByteDictionary | null => this.#columns.get(column)?.dictionary ?? null;
 
   constructor(type: string, storage: RowStorage, fork = 0) {
     this.type = type;
@@ -120,10 +129,11 @@ export class Table implements StoredKeys, StoredVersions {
       return;
     }
     if (column.type === type) return;
+    // Segments that rest as codes are read once more by what the codes mean.
+    for (const segment of this.segments) segment.widen(name, type, keepFormer);
     column.type = type;
     column.dictionary = null;
     column.coding = false;
-    for (const segment of this.segments) segment.widen(name, type, keepFormer);
   }
 
   append(entry: CommittedEntry, body: RowsBody, path: number): void {
@@ -138,7 +148,7 @@ export class Table implements StoredKeys, StoredVersions {
     for (let done = 0; done < rows; ) {
       const position = entry.position + done;
       const segment = this.#headFor(position);
-      const count = Math.min(rows - done, segment.room(position));
+      const count = Math.min(rows - done, this.#roomIn(segment, position));
       const first = segment.extend(position, count, path, provenance);
       segment.keys.append(keys, done, done + count);
       segment.setValid(from, to, done, first, count, this.#timeline);
@@ -167,8 +177,8 @@ export class Table implements StoredKeys, StoredVersions {
       for (let row = newest; row !== NO_ROW; row = this.previousOf(row)) {
         const segment = this.segmentOf(row);
         if (segment.isOpen(row & 0xffff)) counts.live--;
-        for (const [name, column] of segment.columns()) {
-          const code = column.codeAt(row & 0xffff);
+        for (const name of segment.columnNames()) {
+          const code = segment.column(name)!.codeAt(row & 0xffff);
           if (code < 0) continue;
           if (!codes.has(name)) codes.set(name, new Set());
           codes.get(name)!.add(code);
@@ -314,46 +324,106 @@ export class Table implements StoredKeys, StoredVersions {
     };
   }
 
-  /** Index and counts are made again from the segments. */
-  static restored(state: TableState, segments: readonly SegmentState[], storage: RowStorage, fork: number): Table {
+  /** Index and counts are made again from the segments, all but the last of which are sealed. */
+  static restored(
+    state: TableState,
+    segments: readonly (SegmentState | RestingSegment)[],
+    storage: RowStorage,
+    fork: number,
+  ): Table {
     const table = new Table(state.type, storage, fork);
     for (const { name, dictionary, ...column } of state.columns) {
       table.#columns.set(name, { ...column, dictionary: dictionary && ByteDictionary.restored(dictionary) });
     }
     for (const provenance of state.provenances) table.#internProvenance(provenance);
-    for (const segment of segments) {
-      table.segments.at(-1)?.seal();
-      table.segments.push(Segment.restored(segment, (column) => table.#columns.get(column)?.dictionary ?? null, storage.space));
-      table.#reindex(table.segments.at(-1)!);
-    }
+    const hashes = segments.map((segment, number) => table.#adopt(segment, number < segments.length - 1));
+    const superseded = table.#superseded();
+    table.segments.forEach((segment, number) => table.#reindex(segment, hashes[number]!(), superseded.get(number)));
     return table;
   }
 
-  #reindex(segment: Segment): void {
-    const { heap, offsets } = segment.keys;
-    const hashes = this.#hashes;
-    for (let block = 0; block < segment.length; block += 1024) {
-      const end = Math.min(segment.length, block + 1024);
-      for (let row = block; row < end; row++) {
-        hashes[row - block] = hashBytes(heap, offsets[row]!, offsets[row + 1]!, segment.paths.at(row));
+  /** Returns the way to the hashes of its keys: they are needed for a moment only. */
+  #adopt(saved: SegmentState | RestingSegment, followed: boolean): () => Int32Array {
+    const { space, store } = this.#storage;
+    if ('file' in saved) {
+      const { file, changes } = saved;
+      assert(store, 'what rests on files has a store');
+      const segment = Segment.resting(file.parts(), changes, file, this.#dictionaryOf, store, space);
+      this.segments.push(segment);
+      store.restored(segment, file, this.#dictionaryOf);
+      return () => file.hashes();
+    }
+    const segment = Segment.restored(saved, this.#dictionaryOf, space);
+    this.segments.push(segment);
+    if (followed) {
+      segment.seal();
+      store?.sealed(segment, this.#dictionaryOf);
+    }
+    return () => hashesOf(segment);
+  }
+
+  /** Bits of rows that another version of their key came after, by segment. */
+  #superseded(): Map<number, Int32Array> {
+    const superseded = new Map<number, Int32Array>();
+    for (const { previous, length } of this.segments) {
+      if (previous.constant === NO_ROW) continue;
+      for (let at = 0; at < length; at++) {
+        const row = previous.at(at);
+        if (row === NO_ROW) continue;
+        let bits = superseded.get(row >>> 16);
+        if (!bits) superseded.set(row >>> 16, (bits = new Int32Array(SEGMENT_ROWS >>> 5)));
+        bits[(row & 0xffff) >>> 5]! |= 1 << (row & 31);
       }
-      this.index.touch(hashes, end - block);
+    }
+    return superseded;
+  }
+
+  #reindex(segment: Segment, hashes: Int32Array, superseded: Int32Array | undefined): void {
+    const { length, firstRow } = segment;
+    for (let block = 0; block < length; block += 1024) {
+      const end = Math.min(length, block + 1024);
+      this.index.touch(hashes.subarray(block, end), end - block);
       for (let row = block; row < end; row++) {
-        if (segment.isRemoved(row)) continue;
-        const path = segment.paths.at(row);
-        const start = offsets[row]!;
-        this.index.put(heap, start, offsets[row + 1]! - start, path, hashes[row - block]!, segment.firstRow + row);
-        const counts = this.#countsOf(path);
-        counts.versions++;
-        if (segment.isOpen(row)) counts.live++;
+        if (superseded && (superseded[row >>> 5]! & (1 << (row & 31))) !== 0) continue;
+        if (!segment.isRemoved(row)) this.index.enter(hashes[row]!, firstRow + row);
       }
+    }
+    const path = segment.paths.constant;
+    if (path !== null) {
+      const counts = this.#countsOf(path);
+      counts.versions += length - segment.removedCount;
+      counts.live += segment.liveCount;
+      return;
+    }
+    for (let row = 0; row < length; row++) {
+      if (segment.isRemoved(row)) continue;
+      const counts = this.#countsOf(segment.paths.at(row));
+      counts.versions++;
+      if (segment.isOpen(row)) counts.live++;
+    }
+  }
+
+  #roomIn(segment: Segment, position: number): number {
+    return Math.min(segment.room(position), this.#storage.settings.segmentRows - segment.length);
+  }
+
+  /** Columns of the segments after `number`, for a scan that is about to read them. */
+  ahead(number: number, names: readonly string[]): void {
+    const { store } = this.#storage;
+    if (!store) return;
+    for (const segment of this.segments.slice(number + 1, number + 3)) {
+      const known = names.filter((name) => segment.columnNames().includes(name));
+      store.ahead(segment, names.includes('_pk') ? [null, ...known] : known);
     }
   }
 
   #headFor(position: number): Segment {
     const head = this.segments.at(-1);
-    if (head && head.room(position) > 0) return head;
-    if (head) head.seal();
+    if (head && this.#roomIn(head, position) > 0) return head;
+    if (head) {
+      head.seal();
+      this.#storage.store?.sealed(head, this.#dictionaryOf);
+    }
     const segment = new Segment(this.segments.length * SEGMENT_ROWS, position, this.#storage.space, head ?? null);
     this.segments.push(segment);
     return segment;
@@ -420,13 +490,13 @@ export class Table implements StoredKeys, StoredVersions {
         open.close(openAt, position);
         closed++;
       } else {
-        tailSegment.nextLive.set(tail, row, tailSegment.capacity);
+        tailSegment.setNextLive(tail, row);
         tailSegment = open;
         tail = openAt;
       }
       row = next;
     }
-    tailSegment.nextLive.set(tail, NO_ROW, tailSegment.capacity);
+    tailSegment.setNextLive(tail, NO_ROW);
     assert(closed === this.#ownPositions(closes, from, to), 'a version closes open versions of its own key');
     return closed;
   }
@@ -455,4 +525,10 @@ export class Table implements StoredKeys, StoredVersions {
     }
     return code;
   }
+}
+
+function hashesOf({ keys: { heap, offsets }, paths, length }: Segment): Int32Array {
+  const hashes = new Int32Array(length);
+  for (let row = 0; row < length; row++) hashes[row] = hashBytes(heap, offsets[row]!, offsets[row + 1]!, paths.at(row));
+  return hashes;
 }

@@ -48,7 +48,7 @@ class Reopened {
       random: new TestRandom(this.#random++),
       version: engine,
       say: () => undefined,
-      checkpointOnClose: true,
+      derived: { machineBytes: 2 ** 30 },
       sealIdleMs: 0,
       yieldTurn,
     });
@@ -298,7 +298,7 @@ test('statements of every kind, after writes, wider columns, a restart and a reb
   await store.service.close();
   const derived = `${store.service.settings.SERVICE_DATA_DIR}/projections`;
   const saved = await store.disk.list(derived);
-  expect(saved).toContain('exhibits.checkpoint');
+  expect(saved).toContain('checkpoint');
   for (const name of saved) await store.disk.unlink(`${derived}/${name}`);
   await store.open();
   await expectAllDerived(seals);

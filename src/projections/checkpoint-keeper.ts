@@ -1,0 +1,118 @@
+/**
+ * When checkpoints are taken: after so much log since the last one, soon after a hard delete, and at a clean close. One at a
+ * time, beside everything else; one that can't be written is said once, and the store goes on: it is derived data.
+ */
+import type { Clock } from '../clock.ts';
+import type { DerivedHome } from '../log/derived-file.ts';
+import type { LogStatus } from '../log/log-store.ts';
+import type { SavedLog } from '../log/saved-log.ts';
+import { captureCheckpoint, type CheckpointPlace, writeCheckpoint } from './checkpoint.ts';
+import type { Projector } from './projector.ts';
+import type { ColumnStore } from './rows/store/column-store.ts';
+
+export interface CheckpointKeeperOptions {
+  readonly home: DerivedHome;
+  readonly projector: Projector;
+  readonly store: ColumnStore;
+  readonly log: { status(): LogStatus; saved(): SavedLog; durable(leaves: number): Promise<void> };
+  readonly clock: Clock;
+  /** Bytes of log from one to the next. */
+  readonly bytesBetween: number;
+  readonly say: (line: string) => void;
+  /** The one that the start went on from. */
+  readonly last: { readonly leaves: number; readonly bytes: number } | null;
+}
+
+/** Deletions that follow each other share a checkpoint. */
+const AFTER_REMOVAL_MS = 1000;
+
+export class CheckpointKeeper {
+  readonly #options: CheckpointKeeperOptions;
+  #lastBytes: number;
+  #lastLeaves: number;
+  #running: Promise<boolean> | null = null;
+  #said = false;
+  #removal = false;
+  readonly #closing = new AbortController();
+  /** Longest that one turn took to capture a checkpoint, in milliseconds. */
+  #captureMs = 0;
+
+  constructor(options: CheckpointKeeperOptions) {
+    this.#options = options;
+    this.#lastBytes = options.last?.bytes ?? 0;
+    this.#lastLeaves = options.last?.leaves ?? 0;
+  }
+
+  get captureMs(): number {
+    return this.#captureMs;
+  }
+
+  /** Leaves of the newest one. */
+  get leaves(): number {
+    return this.#lastLeaves;
+  }
+
+  /** The log moved on. */
+  look(): void {
+    if (this.#running || this.#closing.signal.aborted) return;
+    if (this.#options.log.status().bytes - this.#lastBytes >= this.#options.bytesBetween) void this.take();
+  }
+
+  /** What was deleted for good is in files of before: they are replaced soon. */
+  removed(): void {
+    if (this.#removal || this.#closing.signal.aborted) return;
+    this.#removal = true;
+    const { clock } = this.#options;
+    void clock.sleep(AFTER_REMOVAL_MS, this.#closing.signal).then(async () => {
+      await this.#running;
+      this.#removal = false;
+      if (!this.#closing.signal.aborted) await this.take();
+    });
+  }
+
+  /** Takes one, or waits for the one that is under way. False when it could not be written. */
+  take(): Promise<boolean> {
+    this.#running ??= this.#take().finally(() => {
+      this.#running = null;
+    });
+    return this.#running;
+  }
+
+  /** After the log was closed: the last one, unless nothing happened since. */
+  async close(): Promise<void> {
+    this.#closing.abort();
+    await this.#running;
+    if (this.#options.projector.watermark !== this.#lastLeaves) await this.take();
+  }
+
+  /** Ends without another one. */
+  async abandon(): Promise<void> {
+    this.#closing.abort();
+    await this.#running;
+  }
+
+  async #take(): Promise<boolean> {
+    const { home, projector, store, log, clock, say } = this.#options;
+    const { bytes } = log.status();
+    // Whatever becomes of it: the next one is due so much later.
+    this.#lastBytes = bytes;
+    try {
+      await store.settled();
+      const began = clock.monotonicMs();
+      const { generation } = store;
+      const captured = captureCheckpoint(projector);
+      const saved = log.saved();
+      this.#captureMs = Math.max(this.#captureMs, clock.monotonicMs() - began);
+      await log.durable(saved.leaves);
+      const place: CheckpointPlace = await writeCheckpoint(home, captured, saved);
+      this.#lastLeaves = place.leaves;
+      await store.collect(generation, captured.files);
+      this.#said = false;
+      return true;
+    } catch (error) {
+      if (!this.#said) say(`a checkpoint can't be written (${error instanceof Error ? error.message : String(error)})`);
+      this.#said = true;
+      return false;
+    }
+  }
+}

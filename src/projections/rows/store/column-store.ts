@@ -1,0 +1,386 @@
+/**
+ * Which columns of sealed segments are in memory, and which rest on files only. What must hold:
+ *
+ * - a segment is written to a file of its own in the background once it is sealed, and again under another name when a hard
+ *   delete or a wider type changed it; only columns that a file has may leave memory;
+ * - a column leaves in a turn of its own, when resident columns exceed what the budget leaves for them: those that nobody
+ *   asked for since the hand last passed go first;
+ * - a file that the newest checkpoint rests on stays until the next one is in place;
+ * - files are derived: one that can't be written leaves its segment in memory, one that can't be read ends the question, and
+ *   the next start rebuilds everything from the log.
+ */
+import { assert, ServiceError } from '../../../errors.ts';
+import { type DerivedFile, DerivedFileError, type DerivedHome, type DerivedReader } from '../../../log/derived-file.ts';
+import { hexOf } from '../../../log/sha256.ts';
+import type { Segment } from '../segment.ts';
+import type { SegmentColumn } from '../segment-column.ts';
+import type { SegmentColumns, SegmentKeeper } from '../segment-columns.ts';
+import type { DictionaryOf } from '../segment-state.ts';
+import { rewriteSegmentFile, SegmentFile, writeSegmentFile } from './segment-file.ts';
+
+export interface ColumnStoreOptions {
+  /** Memory for rows, in bytes: columns get what indexes, closings and growing segments leave of it. */
+  readonly budgetBytes: number;
+  /** Columns that are read ahead at once. */
+  readonly hydrateMax: number;
+  /** Segments that are rewritten at once. */
+  readonly compactMax: number;
+  /** One line for the operator. */
+  readonly say: (line: string) => void;
+  /** Runs a task in a later turn of the event loop. */
+  readonly defer: (task: () => void) => void;
+  /** A derived file turned out to be damaged: what rests on it must not be believed again. */
+  readonly damaged?: () => void;
+}
+
+interface Resident {
+  readonly cells: SegmentColumns;
+  readonly name: string | null;
+  readonly column: SegmentColumn;
+  readonly bytes: number;
+}
+
+interface Kept {
+  readonly segment: Segment;
+  readonly dictionaryOf: DictionaryOf;
+  file: SegmentFile | null;
+  /** Its file was packed as tightly as can be. */
+  dense: boolean;
+  queued: boolean;
+}
+
+export interface Compacted {
+  readonly segments: number;
+  readonly bytesBefore: number;
+  readonly bytesAfter: number;
+}
+
+/** Of the budget: what columns may take however much the rest takes. */
+const LEAST_SHARE = 8;
+
+export class ColumnStore implements SegmentKeeper {
+  readonly #options: ColumnStoreOptions;
+  #home: DerivedHome | null = null;
+  #reader: DerivedReader | null = null;
+  #kept = new Map<SegmentColumns, Kept>();
+  #queue: SegmentColumns[] = [];
+  #ring: Resident[] = [];
+  #hand = 0;
+  #resident = 0;
+  #trimming = false;
+  #working: Promise<void> | null = null;
+  #failed = false;
+  #loading = 0;
+  readonly #ahead = new Map<SegmentColumns, Set<string | null>>();
+  /** Every file that was written or opened and not removed. */
+  readonly #files = new Map<string, { readonly file: DerivedFile; readonly born: number }>();
+  #born = 0;
+  /** Bytes that rows hold beside columns at rest. */
+  #fixed: () => number = () => 0;
+  #closed = false;
+
+  constructor(options: ColumnStoreOptions) {
+    this.#options = options;
+  }
+
+  /** From here on segments are written; until the log is known they wait. */
+  begin(home: DerivedHome): void {
+    if (this.#home?.logId === home.logId) return;
+    this.#home = home;
+    this.#pump();
+  }
+
+  /** How much memory rows take beside what this store can put away. */
+  measureBy(fixed: () => number): void {
+    this.#fixed = fixed;
+  }
+
+  /** Bytes of columns in memory that could leave it. */
+  get residentBytes(): number {
+    return this.#resident;
+  }
+
+  get budgetBytes(): number {
+    return this.#options.budgetBytes;
+  }
+
+  /** Segments that no file has yet. */
+  get unsaved(): number {
+    return this.#queue.length;
+  }
+
+  sealed(segment: Segment, dictionaryOf: DictionaryOf): void {
+    this.#kept.set(segment.cells, { segment, dictionaryOf, file: null, dense: false, queued: false });
+    this.#enqueue(segment.cells);
+  }
+
+  /** A segment of a checkpoint, and the file that it rests on. */
+  restored(segment: Segment, file: SegmentFile, dictionaryOf: DictionaryOf): void {
+    this.#kept.set(segment.cells, { segment, dictionaryOf, file, dense: false, queued: false });
+  }
+
+  changed(cells: SegmentColumns): void {
+    this.#enqueue(cells);
+  }
+
+  loaded(cells: SegmentColumns, name: string | null, column: SegmentColumn): void {
+    const { bytes } = column;
+    this.#ring.push({ cells, name, column, bytes });
+    this.#resident += bytes;
+    this.#trimLater();
+  }
+
+  unreadable(error: unknown): never {
+    if (!(error instanceof DerivedFileError)) throw error;
+    this.#options.say(`a derived file can't be read (${error.message}); the next start rebuilds from the log`);
+    this.#options.damaged?.();
+    throw new ServiceError('REL_STORAGE', 'a column can not be read from its file; a restart rebuilds it from the log', {
+      cause: error,
+    });
+  }
+
+  /** A segment that is dropped with its branch: readers that are at it go on by themselves. */
+  forget({ cells }: Segment): void {
+    if (!this.#kept.delete(cells)) return;
+    cells.leave();
+    this.#drop((other) => other === cells);
+  }
+
+  /** All segments are dropped. */
+  clear(): void {
+    for (const cells of this.#kept.keys()) cells.leave();
+    this.#kept.clear();
+    this.#drop(() => true);
+  }
+
+  /** Name of the file that says what the segment's columns hold now; null while none does. */
+  fileOf({ cells }: Segment): string | null {
+    return cells.isAtRest ? (this.#kept.get(cells)?.file?.name ?? null) : null;
+  }
+
+  /** Where the files of a checkpoint are. */
+  readFrom(reader: DerivedReader): void {
+    this.#reader = reader;
+  }
+
+  async openFile(name: string): Promise<SegmentFile> {
+    assert(this.#reader, 'files are read from somewhere');
+    const file = await SegmentFile.open(this.#reader, name);
+    this.#files.set(name, { file: file.file, born: this.#born++ });
+    return file;
+  }
+
+  /** Reads columns ahead of a scan, beside the turn. */
+  ahead({ cells }: Segment, names: readonly (string | null)[]): void {
+    const file = this.#kept.get(cells)?.file;
+    if (!file || !cells.isAtRest) return;
+    for (const name of names) {
+      if (this.#loading >= this.#options.hydrateMax) return;
+      if (!cells.isAbsent(name) || this.#ahead.get(cells)?.has(name)) continue;
+      void this.#loadAhead(cells, name, file);
+    }
+  }
+
+  /** Takes columns out of memory now: for who walks all of a store within one turn and holds no view of any. */
+  trim(): void {
+    const limit = Math.max(this.#options.budgetBytes - this.#fixed(), Math.floor(this.#options.budgetBytes / LEAST_SHARE));
+    if (this.#resident <= limit) return;
+    // Somewhat below, so that the next column does not begin it all again.
+    const goal = limit - (limit >>> 4);
+    for (let steps = this.#ring.length * 2; this.#resident > goal && steps > 0 && this.#ring.length > 0; steps--) {
+      if (this.#hand >= this.#ring.length) this.#hand = 0;
+      const each = this.#ring[this.#hand]!;
+      if (!each.cells.isAtRest) {
+        // It is written again first.
+        this.#hand++;
+      } else if (each.column.recent && !this.#kept.get(each.cells)?.dense) {
+        each.column.recent = false;
+        this.#hand++;
+      } else {
+        each.cells.evict(each.name);
+        this.#resident -= each.bytes;
+        this.#ring[this.#hand] = this.#ring.at(-1)!;
+        this.#ring.pop();
+      }
+    }
+  }
+
+  /** Resolves when every sealed segment has a file, or could not get one. */
+  async settled(): Promise<void> {
+    this.#failed = false;
+    this.#pump();
+    while (this.#working) await this.#working;
+  }
+
+  /** Number that files get from here on: those of before may go once a checkpoint of now is in place. */
+  get generation(): number {
+    return this.#born;
+  }
+
+  /** Removes files of before `generation` that nothing rests on any more. */
+  async collect(generation: number, needed: ReadonlySet<string>): Promise<void> {
+    const used = new Set<string>();
+    for (const { file } of this.#kept.values()) if (file) used.add(file.name);
+    for (const [name, { file, born }] of this.#files) {
+      if (born >= generation || needed.has(name) || used.has(name)) continue;
+      this.#files.delete(name);
+      // A reader of a dropped branch may be at it still: the name goes, the bytes when the last handle does.
+      await this.#home?.disk.unlink(`${this.#home.directory}/${name}`).catch(() => undefined);
+      this.#dropped.push(file);
+    }
+  }
+
+  readonly #dropped: DerivedFile[] = [];
+
+  /**
+   * Files of segments that are mostly superseded are packed tightly: history stays, in less room, and leaves memory first.
+   */
+  async compact(): Promise<Compacted> {
+    await this.settled();
+    const worth = [...this.#kept.values()].filter(
+      ({ segment, file, dense }) => file && !dense && segment.cells.isAtRest && segment.liveCount * 2 <= segment.length,
+    );
+    let [segments, bytesBefore, bytesAfter] = [0, 0, 0];
+    const work = async (): Promise<void> => {
+      for (let next = worth.pop(); next; next = worth.pop()) {
+        const before = next.file!;
+        const after = await this.#rewritten(next, before);
+        if (!after) continue;
+        segments++;
+        bytesBefore += before.file.size;
+        bytesAfter += after.file.size;
+      }
+    };
+    await Promise.all(Array.from({ length: this.#options.compactMax }, work));
+    return { segments, bytesBefore, bytesAfter };
+  }
+
+  /** Waits for what is being written, and closes all files. */
+  async close(): Promise<void> {
+    this.#closed = true;
+    this.#queue = [];
+    while (this.#working) await this.#working;
+    for (const { file } of this.#files.values()) await file.close().catch(() => undefined);
+    for (const file of this.#dropped) await file.close().catch(() => undefined);
+    this.#files.clear();
+  }
+
+  #enqueue(cells: SegmentColumns): void {
+    const kept = this.#kept.get(cells);
+    if (!kept || kept.queued) return;
+    kept.queued = true;
+    this.#queue.push(cells);
+    this.#pump();
+  }
+
+  #pump(): void {
+    if (this.#working || !this.#home || this.#failed || this.#closed || this.#queue.length === 0) return;
+    this.#working = this.#work(this.#home).finally(() => {
+      this.#working = null;
+    });
+  }
+
+  async #work(home: DerivedHome): Promise<void> {
+    while (this.#queue.length > 0 && !this.#closed) {
+      await home.yieldTurn();
+      const cells = this.#queue.shift();
+      const kept = cells && this.#kept.get(cells);
+      if (!cells || !kept) continue;
+      kept.queued = false;
+      try {
+        await this.#write(home, cells, kept);
+      } catch (error) {
+        // Derived data: the store goes on in memory, and tries again with the next checkpoint.
+        if (!this.#failed) this.#options.say(`a segment can't be saved (${messageOf(error)}); its columns stay in memory`);
+        this.#failed = true;
+        if (this.#kept.get(cells) === kept) {
+          kept.queued = true;
+          this.#queue.push(cells);
+        }
+        return;
+      }
+    }
+  }
+
+  async #write(home: DerivedHome, cells: SegmentColumns, kept: Kept): Promise<void> {
+    const { version } = cells;
+    const written = await writeSegmentFile(home, this.#newName(home), kept.segment.parts());
+    if (cells.version !== version || this.#kept.get(cells) !== kept) {
+      // Changed under the pen, or gone.
+      await discard(home, written);
+      this.#enqueue(cells);
+      return;
+    }
+    this.#rest(kept, new SegmentFile(written), version);
+    kept.dense = false;
+    this.#drop((other) => other === cells);
+    for (const [name, column] of cells.residents()) this.loaded(cells, name, column);
+  }
+
+  async #rewritten(kept: Kept, before: SegmentFile): Promise<SegmentFile | null> {
+    const home = this.#home!;
+    const { cells } = kept.segment;
+    const { version } = cells;
+    const written = await rewriteSegmentFile(home, this.#newName(home), before.file);
+    if (cells.version !== version || this.#kept.get(cells) !== kept || kept.file !== before) {
+      await discard(home, written);
+      return null;
+    }
+    const after = new SegmentFile(written);
+    this.#rest(kept, after, version);
+    kept.dense = true;
+    return after;
+  }
+
+  #rest(kept: Kept, file: SegmentFile, version: number): void {
+    this.#files.set(file.name, { file: file.file, born: this.#born++ });
+    kept.file = file;
+    kept.segment.cells.restOn(file, version, kept.dictionaryOf, this);
+  }
+
+  async #loadAhead(cells: SegmentColumns, name: string | null, file: SegmentFile): Promise<void> {
+    this.#loading++;
+    let names = this.#ahead.get(cells);
+    if (!names) this.#ahead.set(cells, (names = new Set()));
+    names.add(name);
+    try {
+      const saved = await file.load(name);
+      if (!this.#closed) cells.adopt(name, file, saved);
+    } catch {
+      // Whoever asks for the column meets the same, and is told.
+    } finally {
+      this.#loading--;
+      names.delete(name);
+      if (names.size === 0) this.#ahead.delete(cells);
+    }
+  }
+
+  #trimLater(): void {
+    if (this.#trimming || this.#closed) return;
+    this.#trimming = true;
+    this.#options.defer(() => {
+      this.#trimming = false;
+      this.trim();
+    });
+  }
+
+  #drop(gone: (cells: SegmentColumns) => boolean): void {
+    this.#ring = this.#ring.filter(({ cells }) => !gone(cells));
+    this.#queue = this.#queue.filter((cells) => !gone(cells) || this.#kept.has(cells));
+    this.#resident = this.#ring.reduce((sum, { bytes }) => sum + bytes, 0);
+    this.#hand = 0;
+  }
+
+  #newName({ random }: DerivedHome): string {
+    return `segment-${hexOf(random.fill(new Uint8Array(8)))}`;
+  }
+}
+
+async function discard(home: DerivedHome, file: DerivedFile): Promise<void> {
+  await file.close();
+  await home.disk.unlink(`${home.directory}/${file.name}`).catch(() => undefined);
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

@@ -1,0 +1,214 @@
+/**
+ * A sealed segment as a derived file: what never changes about it. The head of the file is read when it is opened; keys and
+ * columns are chunks of their own, read when somebody asks for them.
+ *
+ *   head      rows, positions, bounds, codes, shapes of all columns; columns as they were before they were widened
+ *   hashes    i32 a row: of key and path, so that the key index is made again without a look at any key
+ *   keys      offsets, then UTF-8
+ *   c <name>  values (text: offsets, then heap), then a byte a row where some are NULL
+ */
+import { deserialize, serialize } from 'node:v8';
+import { assert, unreachable } from '../../../errors.ts';
+import {
+  DerivedFile,
+  DerivedFileError,
+  DerivedFileWriter,
+  type DerivedHome,
+  type DerivedReader,
+} from '../../../log/derived-file.ts';
+import type { ColumnType } from '../../../log/value.ts';
+import { hashBytes } from '../byte-hash.ts';
+import type { SavedVector } from '../segment-column.ts';
+import type { RestingColumns, SavedColumn, SegmentParts } from '../segment-state.ts';
+
+/** What the bytes of a vector are. */
+interface Shape {
+  readonly kind: SavedVector['kind'];
+  readonly rows: number;
+  readonly dims: number;
+  readonly heap: number;
+  readonly nulls: boolean;
+}
+
+interface Head extends Omit<SegmentParts, 'keys' | 'columns'> {
+  readonly format: number;
+  readonly keyShape: Shape;
+  readonly columnShapes: readonly { readonly name: string; readonly type: ColumnType; readonly shape: Shape }[];
+}
+
+const FORMAT = 1;
+
+export async function writeSegmentFile(home: DerivedHome, name: string, parts: SegmentParts): Promise<DerivedFile> {
+  const { keys, columns, ...rest } = parts;
+  const { length } = parts;
+  const head: Head = {
+    ...rest,
+    format: FORMAT,
+    keyShape: shapeOf(keys, length),
+    columnShapes: columns.map((column) => ({
+      name: column.name,
+      type: column.type,
+      shape: shapeOf(column.vector, length),
+    })),
+  };
+  const headBytes = serialize(head);
+  const hashes = hashesOf(parts);
+  const writer = await DerivedFileWriter.create(home, name);
+  try {
+    await writer.chunk('head', [headBytes]);
+    await writer.chunk('hashes', [hashes]);
+    await writer.chunk('keys', arraysOf(keys, length));
+    for (const column of columns) await writer.chunk(`c ${column.name}`, arraysOf(column.vector, length));
+    return await writer.finish();
+  } catch (error) {
+    await writer.abandon();
+    throw error;
+  }
+}
+
+/** The same chunks in less room. */
+export async function rewriteSegmentFile(home: DerivedHome, name: string, from: DerivedFile): Promise<DerivedFile> {
+  const writer = await DerivedFileWriter.create(home, name);
+  try {
+    for (const chunk of from.chunks()) await writer.chunk(chunk, [await from.read(chunk)], 'dense');
+    return await writer.finish();
+  } catch (error) {
+    await writer.abandon();
+    throw error;
+  }
+}
+
+export class SegmentFile implements RestingColumns {
+  readonly file: DerivedFile;
+  readonly #head: Head;
+  readonly names: readonly string[];
+
+  constructor(file: DerivedFile) {
+    this.file = file;
+    this.#head = deserialize(file.readNow('head')) as Head;
+    if (this.#head.format !== FORMAT) throw new DerivedFileError(file.name, 'it has another format');
+    this.names = this.#head.columnShapes.map(({ name }) => name);
+  }
+
+  static async open(home: DerivedReader, name: string): Promise<SegmentFile> {
+    const file = await DerivedFile.open(home, name);
+    if (!file) throw new DerivedFileError(name, 'it is missing');
+    return new SegmentFile(file);
+  }
+
+  get name(): string {
+    return this.file.name;
+  }
+
+  parts(): Omit<SegmentParts, 'keys' | 'columns'> {
+    return this.#head;
+  }
+
+  hashes(): Int32Array {
+    const bytes = this.file.readNow('hashes');
+    return new Int32Array(bytes.buffer, 0, this.#head.length);
+  }
+
+  keys(): SavedVector {
+    return vectorOf(this.#head.keyShape, this.file.readNow('keys'));
+  }
+
+  column(name: string): Pick<SavedColumn, 'type' | 'vector'> {
+    const { type, shape } = this.#shapeOf(name);
+    return { type, vector: vectorOf(shape, this.file.readNow(`c ${name}`)) };
+  }
+
+  /** Keys (`null`) or a column, read beside the turn. */
+  async load(name: string | null): Promise<Pick<SavedColumn, 'type' | 'vector'>> {
+    if (name === null) return { type: 'string', vector: vectorOf(this.#head.keyShape, await this.file.read('keys')) };
+    const { type, shape } = this.#shapeOf(name);
+    return { type, vector: vectorOf(shape, await this.file.read(`c ${name}`)) };
+  }
+
+  typeOf(name: string): ColumnType | null {
+    return this.#find(name)?.type ?? null;
+  }
+
+  isCoded(name: string): boolean {
+    return this.#find(name)?.shape.kind === 'dict';
+  }
+
+  #find(name: string): Head['columnShapes'][number] | undefined {
+    return this.#head.columnShapes.find((column) => column.name === name);
+  }
+
+  #shapeOf(name: string): Head['columnShapes'][number] {
+    const found = this.#find(name);
+    assert(found, 'a segment rests with all of its columns');
+    return found;
+  }
+}
+
+function shapeOf(vector: SavedVector, rows: number): Shape {
+  const dims = vector.kind === 'vec' ? vector.dims : 0;
+  const heap = vector.kind === 'text' ? vector.offsets[rows]! : 0;
+  return { kind: vector.kind, rows, dims, heap, nulls: vector.kind !== 'null' && vector.nulls !== null };
+}
+
+/** Arrays of a vector in the order in which a file has them. */
+function arraysOf(vector: SavedVector, rows: number): ArrayBufferView[] {
+  if (vector.kind === 'null') return [];
+  const nulls = vector.nulls ? [vector.nulls.subarray(0, rows)] : [];
+  switch (vector.kind) {
+    case 'text':
+      return [vector.offsets.subarray(0, rows + 1), vector.heap.subarray(0, vector.offsets[rows]!), ...nulls];
+    case 'vec':
+      return [vector.values.subarray(0, rows * vector.dims), ...nulls];
+    case 'i32':
+    case 'dict':
+    case 'f64':
+    case 'i64':
+    case 'bool':
+      return [vector.values.subarray(0, rows), ...nulls];
+    default:
+      return unreachable(vector);
+  }
+}
+
+/** A vector over the bytes of its chunk. */
+function vectorOf({ kind, rows, dims, heap, nulls }: Shape, { buffer, length }: Uint8Array<ArrayBuffer>): SavedVector {
+  const nullsAt = (at: number): Uint8Array | null => (nulls ? new Uint8Array(buffer, at, rows) : null);
+  switch (kind) {
+    case 'null':
+      return { kind };
+    case 'i32':
+    case 'dict':
+      return { kind, values: new Int32Array(buffer, 0, rows), nulls: nullsAt(rows * 4) };
+    case 'f64':
+      return { kind, values: new Float64Array(buffer, 0, rows), nulls: nullsAt(rows * 8) };
+    case 'i64':
+      return { kind, values: new BigInt64Array(buffer, 0, rows), nulls: nullsAt(rows * 8) };
+    case 'bool':
+      return { kind, values: new Uint8Array(buffer, 0, rows), nulls: nullsAt(rows) };
+    case 'vec':
+      return { kind, values: new Float32Array(buffer, 0, rows * dims), dims, nulls: nullsAt(rows * dims * 4) };
+    case 'text': {
+      const heapAt = (rows + 1) * 4;
+      assert(heapAt + heap <= length, 'a chunk of text has its heap');
+      return {
+        kind,
+        offsets: new Uint32Array(buffer, 0, rows + 1),
+        heap: new Uint8Array(buffer, heapAt, heap),
+        nulls: nullsAt(heapAt + heap),
+      };
+    }
+    default:
+      return unreachable(kind);
+  }
+}
+
+function hashesOf({ keys, paths, length }: SegmentParts): Int32Array {
+  assert(keys.kind === 'text', 'keys are text');
+  const { offsets, heap } = keys;
+  const hashes = new Int32Array(length);
+  for (let row = 0; row < length; row++) {
+    const path = paths.values && row < paths.values.length ? paths.values[row]! : paths.constant;
+    hashes[row] = hashBytes(heap, offsets[row]!, offsets[row + 1]!, path);
+  }
+  return hashes;
+}
