@@ -11,8 +11,8 @@ import type { IngestBatch } from '../planner/formats/ingest-reader.ts';
 import type { BatchReceipt, Outcome } from '../projections/command.ts';
 import type { BodyDigest } from './body-digest.ts';
 
-/** Batches that may wait for their acknowledgement while the next is being read. */
-const inFlightMax = 4;
+/** Batches that may wait for their acknowledgement while the next is being read: enough to keep sealing and disk busy. */
+const inFlightMax = 8;
 export const listedMax = { ids: 1_000, errors: 1_000 } as const;
 
 /**
@@ -163,7 +163,9 @@ export class Ingest {
   #submit(batch: IngestBatch, last: boolean): Promise<Outcome> {
     const { type, atomic, createType, sync, provenance } = this.#request;
     const receipt = this.#receipt(batch, last);
-    const command = { kind: 'put-rows' as const, type, rows: batch.rows, atomic, createType, provenance };
+    // Those under way may bring more than are missing, never fewer.
+    const idsMax = receipt === undefined ? listedMax.ids - this.#ids.length : listedMax.ids;
+    const command = { kind: 'put-rows' as const, type, rows: batch.rows, atomic, createType, provenance, idsMax };
     return this.#invocation.submit(receipt === undefined ? command : { ...command, receipt }, { sync });
   }
 

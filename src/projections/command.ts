@@ -34,6 +34,8 @@ export interface PutRows {
   /** Registers the type, open, when it is unknown (`/ingest/auto`). */
   readonly createType: boolean;
   readonly provenance: Provenance;
+  /** Keys that the outcome lists, at most; as many as an outcome may list by default. */
+  readonly idsMax?: number;
   /** Under an idempotency key: a receipt is written with the rows, and a batch that has one already is not written again. */
   readonly receipt?: BatchReceipt;
 }

@@ -139,6 +139,15 @@ describe('the contract of a type', () => {
     expect(outcome.ids).toHaveLength(1000);
   });
 
+  test('lists as many keys as are asked for, and says when there are more', () => {
+    const store = new Store();
+    const rows = [{ id: 'a' }, { id: 'b' }, { id: 'c' }];
+    const put = (idsMax: number): unknown => store.put('T', { id: 'string' }, rows, { idsMax });
+    expect(put(2)).toMatchObject({ accepted: 3, ids: ['a', 'b'], idsTruncated: true });
+    expect(put(3)).toMatchObject({ accepted: 3, ids: ['a', 'b', 'c'], idsTruncated: false });
+    expect(put(0)).toMatchObject({ accepted: 3, ids: [], idsTruncated: true });
+  });
+
   test.each(['tenant_id', 'namespace_path', 'system_from', 'system_to', '_own', '_score', '__proto__', '#path'])(
     'keeps %s for the store, in open types too',
     (name) => {

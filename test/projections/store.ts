@@ -72,11 +72,12 @@ export class Store {
     type: string,
     columns: Columns,
     rows: readonly PlainRow[],
-    options: { path?: string | null; atomic?: boolean; branch?: string } = {},
+    options: { path?: string | null; atomic?: boolean; branch?: string; idsMax?: number } = {},
   ): Decision['outcome'] {
     return this.run(
       {
         kind: 'put-rows',
+        ...(options.idsMax === undefined ? {} : { idsMax: options.idsMax }),
         type,
         rows: batchOf(columns, rows),
         atomic: options.atomic ?? false,

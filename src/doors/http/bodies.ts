@@ -16,6 +16,8 @@ const paceBytesPerSecond = 2_048;
 const sweepMs = 1_000;
 /** Longest stretch of work on chunks that are here already. */
 const sliceMs = 2;
+/** Of a body that is here already: what a socket would have brought at once. */
+const pieceBytes = 65_536;
 const discardBytesMax = 16 * 1024 * 1024;
 
 interface Receipt {
@@ -103,25 +105,31 @@ export class Bodies {
    */
   async *stream(source: Readable): AsyncGenerator<Uint8Array, void> {
     const receipt = this.#track(source, graceMs);
-    let workedMs = 0;
+    const slice = this.#slice();
     try {
       // Destroying the stream would end the connection before the answer is on it.
       for await (const chunk of source.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
         this.#arrived(receipt, chunk);
         receipt.waitingSinceMs = null;
-        const handedMs = this.#clock.monotonicMs();
+        slice.begin();
         yield chunk;
-        workedMs += this.#clock.monotonicMs() - handedMs;
-        if (workedMs > sliceMs) {
-          await this.#yieldTurn();
-          workedMs = 0;
-        }
+        await slice.end();
         receipt.waitingSinceMs = this.#clock.monotonicMs();
       }
     } catch (error) {
       throw error instanceof ServiceError ? error : gone();
     } finally {
       this.#open.delete(receipt);
+    }
+  }
+
+  /** A body that was collected before, in pieces, and with the same turns for others. */
+  async *pieces(body: Uint8Array): AsyncGenerator<Uint8Array, void> {
+    const slice = this.#slice();
+    for (let at = 0; at < body.length; at += pieceBytes) {
+      slice.begin();
+      yield body.subarray(at, at + pieceBytes);
+      await slice.end();
     }
   }
 
@@ -140,6 +148,23 @@ export class Bodies {
     source.once('close', () => this.#open.delete(receipt));
     // A stream that was read by an iterator before stays paused otherwise.
     source.resume();
+  }
+
+  /** Measures work on pieces, and lets others have their turn once it has been enough. */
+  #slice(): { begin(): void; end(): Promise<void> } {
+    let begunMs = 0;
+    let workedMs = 0;
+    return {
+      begin: () => {
+        begunMs = this.#clock.monotonicMs();
+      },
+      end: async () => {
+        workedMs += this.#clock.monotonicMs() - begunMs;
+        if (workedMs <= sliceMs) return;
+        await this.#yieldTurn();
+        workedMs = 0;
+      },
+    };
   }
 
   #track(source: Readable, allowedMs: number): Receipt {

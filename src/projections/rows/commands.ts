@@ -57,7 +57,8 @@ export function decidePut(
   if (batch.definitionChanged) drafts.push(typeDraft(batch.definition, context));
   const bodies = provenances === null ? [body] : byProvenance(body, origins, provenances);
   for (const each of bodies) drafts.push({ context: context.entry, body: each });
-  return { drafts, outcome: outcomeOf('put-rows', body, rowsAt, rejections.count, rejections.list(outcomeLimits.errorsListed)) };
+  const errors = rejections.list(outcomeLimits.errorsListed);
+  return { drafts, outcome: outcomeOf('put-rows', body, rowsAt, rejections.count, errors, command.idsMax) };
 }
 
 /** Every open version of a key gets an end; the key's earlier beliefs stay readable as of then. */
@@ -314,7 +315,9 @@ function outcomeOf(
   at: NextPlace,
   rejected: number,
   errors: readonly RowRejection[],
+  idsMax: number = outcomeLimits.idsListed,
 ): Decision['outcome'] {
+  const idsListed = Math.min(idsMax, outcomeLimits.idsListed);
   const keys = body.keys.columns[0]!.vector;
   assert(keys.kind === 'text', 'keys are text');
   const ids: string[] = [];
@@ -322,8 +325,7 @@ function outcomeOf(
   for (let row = 0; row < body.ops.length; row++) {
     if (body.ops[row] === rowOp.remainder) continue;
     accepted++;
-    if (ids.length < outcomeLimits.idsListed)
-      ids.push(decoder.decode(keys.heap.subarray(keys.offsets[row]!, keys.offsets[row + 1]!)));
+    if (ids.length < idsListed) ids.push(decoder.decode(keys.heap.subarray(keys.offsets[row]!, keys.offsets[row + 1]!)));
   }
   return {
     kind,

@@ -197,6 +197,22 @@ describe('the pace of a body', () => {
     expect(seen).toEqual([0, 0, 1, 1, 2, 2]);
   });
 
+  test('so does work on a body that was collected before, which comes in pieces', async () => {
+    const clock = new ManualClock();
+    let turns = 0;
+    const bodies = new Bodies(clock, 1e9, async () => void turns++);
+    const body = Buffer.from(Array.from({ length: 300_000 }, (_, i) => i % 251));
+    const seen: number[] = [];
+    const pieces: Uint8Array[] = [];
+    for await (const piece of bodies.pieces(body)) {
+      seen.push(turns);
+      pieces.push(piece);
+      clock.ms += 1.5;
+    }
+    expect(seen).toEqual([0, 0, 1, 1, 2]);
+    expect(Buffer.concat(pieces).equals(body)).toBe(true);
+  });
+
   test('a sender that goes away is an error, not an end', async () => {
     const bodies = new Bodies(new ManualClock(), 1e9, nobodyWaits);
     const source = new PassThrough();

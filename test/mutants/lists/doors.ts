@@ -178,8 +178,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'a body that keeps others waiting as long as it comes fast',
     file: bodies,
-    find: 'if (workedMs > sliceMs) {',
-    replace: 'if (workedMs > 1e9) {',
+    find: 'if (workedMs <= sliceMs) return;',
+    replace: 'if (workedMs < 1e9) return;',
     killedBy: test('bodies'),
   },
   {

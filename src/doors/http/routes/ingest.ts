@@ -117,7 +117,7 @@ function registerRoute(app: App, context: HttpContext, plan: Plan, tasks: Ingest
             purpose: purpose ?? headerText(request, 'x-service-purpose'),
             bytes: body.length,
             run: async (later, progress) => {
-              const { ingested } = await write(context, later, asked, once(body), progress);
+              const { ingested } = await write(context, later, asked, context.bodies.pieces(body), progress);
               context.metrics.ingested(ingested.accepted);
               return ingested;
             },
@@ -151,7 +151,7 @@ export function plainIngest(context: HttpContext): PlainRoute {
       const query = { object_type: plainTarget.exec(request.raw.url!)![1]!, atomic: false, async: false };
       const asked = whatIsAsked(request, query, plan);
       const { ingested } = await invoke(context, request, 'ingest', undefined, (invocation) =>
-        write(context, invocation, asked, once(request.body as Buffer)),
+        write(context, invocation, asked, context.bodies.pieces(request.body as Buffer)),
       );
       context.metrics.ingested(ingested.accepted);
       const text = exactJson(ingested);
@@ -261,8 +261,4 @@ function collected(context: HttpContext, source: Readable, contentLength: string
   return new Promise((resolve, reject) => {
     context.bodies.collect(source, contentLength, (error, body) => (error ? reject(error) : resolve(body ?? new Uint8Array(0))));
   });
-}
-
-async function* once(bytes: Uint8Array): AsyncGenerator<Uint8Array, void> {
-  yield bytes;
 }
