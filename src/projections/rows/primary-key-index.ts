@@ -1,8 +1,9 @@
 /**
- * Key -> row number of its newest version, in interleaved words [row + 1, hash]; the key bytes stay in the columns. The
- * top bits of a hash choose a bucket, its low bits a place in the bucket, by open addressing. Buckets grow and split one
- * by one, so that no key waits for all of them to move, and at any time they are about half to three fifths full. Paths of many
- * rows hash first, touch the slots, then probe: the cache misses overlap.
+ * Key -> row number of its newest version. Open addressing over interleaved words [row + 1, hash]; the key bytes stay in the
+ * columns. A large index is 256 parts by the top bits of the hash: they double one by one, and their sizes differ so that
+ * they do so at different times. No key waits for all of them to move, and at any size the whole is about half full. Paths
+ * of many rows hash first, touch the slots, then probe: the cache misses overlap, which is why all parts are reached through
+ * a view or two of the memory that they lie in and not through one each.
  */
 import { assert } from '../../errors.ts';
 import type { Extents } from './extents.ts';
@@ -16,36 +17,37 @@ const EMPTY = 0;
 /** A removed key: probes go on past it. */
 const GONE = -1;
 const FIRST_SLOTS = 128;
-/** Up to here buckets double. From here on they rest in column memory and grow by steps, which waste less. */
-const STEPPED_SLOTS = 16_384;
-const STEP = 4096;
-/** A bucket that outgrows this splits: moving its keys takes some 100 µs. */
-const MOST_SLOTS = 24_576;
-/** Far beyond what hashes of 32 bits that fell out by chance need: keys that were made to collide share a bucket. */
-const MOST_DEPTH = 16;
-
-interface Bucket {
-  readonly slots: Int32Array;
-  readonly size: number;
-  /** How many top bits of the hash all its keys share. */
-  readonly depth: number;
-  /** Slots that are not EMPTY. */
-  used: number;
-}
+/** Of an index in one part; beyond, it is cut into PARTS. */
+const WHOLE_SLOTS = 16_384;
+const PARTS = 256;
+const empty = new Int32Array(8192).fill(EMPTY);
 
 export class PrimaryKeyIndex {
   readonly #keys: StoredKeys;
   readonly #extents: Extents;
-  /** 2^(32 - shift) entries by top bits; a bucket of fewer bits stands under several. */
-  #buckets: Bucket[];
-  #shift = 31;
+  /** The memories that parts lie in, whole. */
+  readonly #memories: Int32Array[];
+  /** Number of the memory that each part lies in, ... */
+  #memoryOf = new Uint8Array(1);
+  /** ... and at which word of it. */
+  #bases = new Int32Array(1);
+  /** What the parts were given. */
+  #parts: Int32Array[];
+  /** Slots of each part. */
+  #sizes = new Int32Array([FIRST_SLOTS]);
+  /** Slots of each part that are not EMPTY. */
+  #used = new Int32Array(1);
+  /** Of the top eight bits of a hash, those that choose its part. */
+  #mask = 0;
+  /** True once a part has more than 65,536 slots. */
+  #large = false;
   #size = 0;
 
   constructor(keys: StoredKeys, extents: Extents) {
     this.#keys = keys;
     this.#extents = extents;
-    const bucket = this.#newBucket(FIRST_SLOTS, 0);
-    this.#buckets = [bucket, bucket];
+    this.#parts = [new Int32Array(FIRST_SLOTS * 2)];
+    this.#memories = [...this.#parts];
   }
 
   get size(): number {
@@ -53,142 +55,165 @@ export class PrimaryKeyIndex {
   }
 
   get bytes(): number {
-    let total = 0;
-    for (const { slots } of new Set(this.#buckets)) total += slots.byteLength;
-    return total;
+    return this.#parts.reduce((sum, { byteLength }) => sum + byteLength, 0);
   }
 
   /** Row number of the newest version, or -1. */
   find(heap: Uint8Array, start: number, size: number, path: number, hash: number): number {
-    const bucket = this.#buckets[hash >>> this.#shift]!;
-    const { slots } = bucket;
-    let slot = placeOf(hash, bucket.size);
-    for (;;) {
-      const row = slots[slot * 2]! - 1;
+    const part = (hash >>> 24) & this.#mask;
+    const slots = this.#memories[this.#memoryOf[part]!]!;
+    const base = this.#bases[part]!;
+    const end = this.#sizes[part]!;
+    for (let slot = placeOf(hash, end); ; ) {
+      const row = slots[base + slot * 2]! - 1;
       if (row === EMPTY - 1) return -1;
-      if (row >= 0 && slots[slot * 2 + 1] === hash && this.#keys.matches(row, heap, start, size, path)) return row;
-      if (++slot === bucket.size) slot = 0;
+      if (row >= 0 && slots[base + slot * 2 + 1] === hash && this.#keys.matches(row, heap, start, size, path)) return row;
+      if (++slot === end) slot = 0;
     }
   }
 
   /** Makes `row` the newest version of its key; returns the one before, or -1. */
   put(heap: Uint8Array, start: number, size: number, path: number, hash: number, row: number): number {
-    const bucket = this.#buckets[hash >>> this.#shift]!;
-    const { slots } = bucket;
-    let slot = placeOf(hash, bucket.size);
-    for (;;) {
-      const found = slots[slot * 2]! - 1;
+    const part = (hash >>> 24) & this.#mask;
+    const slots = this.#memories[this.#memoryOf[part]!]!;
+    const base = this.#bases[part]!;
+    const end = this.#sizes[part]!;
+    for (let slot = placeOf(hash, end); ; ) {
+      const found = slots[base + slot * 2]! - 1;
       if (found === EMPTY - 1) {
-        slots[slot * 2] = row + 1;
-        slots[slot * 2 + 1] = hash;
-        bucket.used++;
-        this.#added(bucket, hash);
+        slots[base + slot * 2] = row + 1;
+        slots[base + slot * 2 + 1] = hash;
+        this.#added(part);
         return -1;
       }
-      if (found >= 0 && slots[slot * 2 + 1] === hash && this.#keys.matches(found, heap, start, size, path)) {
-        slots[slot * 2] = row + 1;
+      if (found >= 0 && slots[base + slot * 2 + 1] === hash && this.#keys.matches(found, heap, start, size, path)) {
+        slots[base + slot * 2] = row + 1;
         return found;
       }
-      if (++slot === bucket.size) slot = 0;
+      if (++slot === end) slot = 0;
     }
   }
 
   /** Puts a key that is known not to be there. */
   enter(hash: number, row: number): void {
-    const bucket = this.#buckets[hash >>> this.#shift]!;
-    enterSlot(bucket, hash, row + 1);
-    this.#added(bucket, hash);
+    const part = (hash >>> 24) & this.#mask;
+    enterSlot(this.#parts[part]!, this.#sizes[part]!, hash, row + 1);
+    this.#added(part);
   }
 
   /** Forgets a key. */
   remove(heap: Uint8Array, start: number, size: number, path: number, hash: number): void {
-    const bucket = this.#buckets[hash >>> this.#shift]!;
-    const { slots } = bucket;
-    let slot = placeOf(hash, bucket.size);
-    for (;;) {
-      const found = slots[slot * 2]! - 1;
+    const part = (hash >>> 24) & this.#mask;
+    const slots = this.#memories[this.#memoryOf[part]!]!;
+    const base = this.#bases[part]!;
+    const end = this.#sizes[part]!;
+    for (let slot = placeOf(hash, end); ; ) {
+      const found = slots[base + slot * 2]! - 1;
       assert(found !== EMPTY - 1, 'a removed key was indexed');
-      if (found >= 0 && slots[slot * 2 + 1] === hash && this.#keys.matches(found, heap, start, size, path)) {
-        slots[slot * 2] = GONE;
+      if (found >= 0 && slots[base + slot * 2 + 1] === hash && this.#keys.matches(found, heap, start, size, path)) {
+        slots[base + slot * 2] = GONE;
         this.#size--;
         return;
       }
-      if (++slot === bucket.size) slot = 0;
+      if (++slot === end) slot = 0;
     }
   }
 
   /** Brings the slots of many hashes into the cache; the sum keeps the loads from being optimised away. */
   touch(hashes: Int32Array, count: number): number {
-    const buckets = this.#buckets;
-    const shift = this.#shift;
     let sum = 0;
+    for (const [number, slots] of this.#memories.entries()) sum ^= this.#touchIn(number, slots, hashes, count);
+    return sum;
+  }
+
+  #touchIn(memory: number, slots: Int32Array, hashes: Int32Array, count: number): number {
+    const bases = this.#bases;
+    const sizes = this.#sizes;
+    const mask = this.#mask;
+    const memoryOf = this.#memoryOf;
+    let sum = 0;
+    if (this.#memories.length === 1 && !this.#large) {
+      // The common case, with as little between two loads as can be.
+      for (let i = 0; i < count; i++) {
+        const hash = hashes[i]!;
+        const part = (hash >>> 24) & mask;
+        sum ^= slots[bases[part]! + (((hash & 0xffff) * sizes[part]!) >>> 16) * 2]!;
+      }
+      return sum;
+    }
     for (let i = 0; i < count; i++) {
       const hash = hashes[i]!;
-      const bucket = buckets[hash >>> shift]!;
-      sum ^= bucket.slots[placeOf(hash, bucket.size) * 2]!;
+      const part = (hash >>> 24) & mask;
+      if (memoryOf[part] === memory) sum ^= slots[bases[part]! + placeOf(hash, sizes[part]!) * 2]!;
     }
     return sum;
   }
 
-  #added(bucket: Bucket, hash: number): void {
+  #added(part: number): void {
     this.#size++;
-    if (bucket.used * 5 <= bucket.size * 3) return;
-    if (bucket.size < STEPPED_SLOTS) this.#move(bucket, hash, bucket.size * 2);
-    else if (bucket.size < MOST_SLOTS) this.#move(bucket, hash, bucket.size + STEP);
-    else if (bucket.depth === MOST_DEPTH) this.#move(bucket, hash, bucket.size * 2);
-    else this.#split(bucket, hash);
+    if (++this.#used[part]! * 4 <= this.#sizes[part]! * 3) return;
+    if (this.#mask === 0 && this.#sizes[0] === WHOLE_SLOTS) this.#cut();
+    else this.#grow(part);
   }
 
-  #move(bucket: Bucket, hash: number, slots: number): void {
-    const wider = this.#newBucket(slots, bucket.depth);
-    for (let i = 0; i < bucket.slots.length; i += 2) {
-      if (bucket.slots[i]! > EMPTY) enterSlot(wider, bucket.slots[i + 1]!, bucket.slots[i]!);
+  #grow(part: number): void {
+    const before = this.#parts[part]!;
+    let kept = 0;
+    for (let i = 0; i < before.length; i += 2) if (before[i]! > EMPTY) kept++;
+    // Where many keys were removed there is room enough without them.
+    const size = this.#sizes[part]! * (kept * 8 > this.#sizes[part]! * 3 ? 2 : 1);
+    const slots = this.#slots(size);
+    for (let i = 0; i < before.length; i += 2) if (before[i]! > EMPTY) enterSlot(slots, size, before[i + 1]!, before[i]!);
+    this.#extents.giveBack(before);
+    this.#settle(part, slots);
+    this.#used[part] = kept;
+  }
+
+  #cut(): void {
+    const before = this.#parts[0]!;
+    this.#sizes = Int32Array.from({ length: PARTS }, (_, part) => ((2 * WHOLE_SLOTS) / PARTS) * 2 ** (part / PARTS));
+    this.#memories.length = 0;
+    this.#memoryOf = new Uint8Array(PARTS);
+    this.#bases = new Int32Array(PARTS);
+    this.#used = new Int32Array(PARTS);
+    this.#mask = PARTS - 1;
+    this.#sizes.forEach((size, part) => this.#settle(part, this.#slots(size)));
+    this.#size = 0;
+    for (let i = 0; i < before.length; i += 2) if (before[i]! > EMPTY) this.enter(before[i + 1]!, before[i]! - 1);
+  }
+
+  #settle(part: number, slots: Int32Array): void {
+    let memory = this.#memories.findIndex(({ buffer }) => buffer === slots.buffer);
+    if (memory < 0) {
+      if (this.#mask === 0) this.#memories.length = 0;
+      memory = this.#memories.push(new Int32Array(slots.buffer)) - 1;
     }
-    this.#replace(bucket, hash, wider, wider);
+    assert(memory < 256, 'an index lies in few memories');
+    this.#parts[part] = slots;
+    this.#memoryOf[part] = memory;
+    this.#bases[part] = slots.byteOffset / 4;
+    this.#sizes[part] = slots.length / 2;
+    if (slots.length > 131_072) this.#large = true;
   }
 
-  #split(bucket: Bucket, hash: number): void {
-    const depth = bucket.depth + 1;
-    if (depth > 32 - this.#shift) {
-      this.#buckets = this.#buckets.flatMap((each) => [each, each]);
-      this.#shift--;
-    }
-    const bit = 32 - depth;
-    // Should all of them fall on one side, they still fit.
-    const low = this.#newBucket(STEPPED_SLOTS, depth);
-    const high = this.#newBucket(STEPPED_SLOTS, depth);
-    for (let i = 0; i < bucket.slots.length; i += 2) {
-      if (bucket.slots[i]! <= EMPTY) continue;
-      const own = bucket.slots[i + 1]!;
-      enterSlot(((own >>> bit) & 1) === 0 ? low : high, own, bucket.slots[i]!);
-    }
-    this.#replace(bucket, hash, low, high);
-  }
-
-  /** Both halves of the entries that a bucket stands under. */
-  #replace(bucket: Bucket, hash: number, low: Bucket, high: Bucket): void {
-    const count = 2 ** (32 - this.#shift - bucket.depth);
-    const first = Math.floor((hash >>> this.#shift) / count) * count;
-    for (let i = 0; i < count; i++) this.#buckets[first + i] = i < count / 2 ? low : high;
-    this.#extents.giveBack(bucket.slots);
-  }
-
-  #newBucket(size: number, depth: number): Bucket {
-    const slots = size < STEPPED_SLOTS ? new Int32Array(size * 2) : this.#extents.allocate(Int32Array, size * 2).fill(EMPTY);
-    return { slots, size, depth, used: 0 };
+  /** In column memory once there are parts: arrays of their own would be a memory each. */
+  #slots(size: number): Int32Array {
+    if (this.#mask === 0) return new Int32Array(size * 2);
+    const slots = this.#extents.allocate(Int32Array, size * 2);
+    // Shared memory is filled word by word, but copied in one go.
+    for (let at = 0; at < slots.length; at += empty.length) slots.set(empty.subarray(0, slots.length - at), at);
+    return slots;
   }
 }
 
-/** In order of the low 16 bits, whatever the size. */
+/** In order of the low bits, whatever the size; a whole number on either way, which keeps the arithmetic on words. */
 function placeOf(hash: number, size: number): number {
-  return size <= 65_536 ? ((hash & 0xffff) * size) >>> 16 : Math.floor(((hash & 0xffff) * size) / 65_536);
+  return (size <= 65_536 ? ((hash & 0xffff) * size) >>> 16 : (hash & 0xffffff) * (size / 16_777_216)) | 0;
 }
 
-function enterSlot(bucket: Bucket, hash: number, word: number): void {
-  const { slots } = bucket;
-  let slot = placeOf(hash, bucket.size);
-  while (slots[slot * 2] !== EMPTY) if (++slot === bucket.size) slot = 0;
+function enterSlot(slots: Int32Array, size: number, hash: number, word: number): void {
+  let slot = placeOf(hash, size);
+  while (slots[slot * 2] !== EMPTY) if (++slot === size) slot = 0;
   slots[slot * 2] = word;
   slots[slot * 2 + 1] = hash;
-  bucket.used++;
 }
