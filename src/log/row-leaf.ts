@@ -20,6 +20,7 @@ import { assert } from '../errors.ts';
 import { textOfDict } from './column-codec.ts';
 import type { NamedColumn, Vector } from './columns.ts';
 import type { RowsBody } from './entry.ts';
+import { type HashColumn, HashForm, type HashInput, RowHashes } from './row-hashes.ts';
 import { HASH_BYTES, sha256 } from './sha256.ts';
 import { type ColumnType, columnTypes, compareText } from './value.ts';
 
@@ -50,6 +51,10 @@ export function rowsRoot(
   const rows = body.ops.length;
   assert(salts.length >= rows * SALT_BYTES, 'every row has a salt');
   const hasher = new RowHasher(body, path);
+  if (rows >= MODULE_ROWS_MIN && !dropped?.size && sharedHashes.begin(hasher.input(salts))) {
+    sharedHashes.hash(0, rows);
+    return sharedHashes.root();
+  }
   const tree = new RowTree();
   for (let row = 0; row < rows; row++) {
     const kept = dropped?.get(row);
@@ -57,6 +62,12 @@ export function rowsRoot(
   }
   return tree.root();
 }
+
+/** Below this laying out the module's memory costs more than it saves. */
+const MODULE_ROWS_MIN = 32;
+const sharedHashes = new RowHashes();
+/** Of slices that nobody is at. */
+const idleHashes: RowHashes[] = [];
 
 /** Rows that are hashed between two yields: about a millisecond. */
 const SLICE_ROWS = 1024;
@@ -66,6 +77,16 @@ export function* rowsRootInSlices(body: RowsBody, path: string | null, salts: Ui
   const rows = body.ops.length;
   assert(salts.length >= rows * SALT_BYTES, 'every row has a salt');
   const hasher = new RowHasher(body, path);
+  const hashes = idleHashes.pop() ?? new RowHashes();
+  if (rows > 0 && hashes.begin(hasher.input(salts))) {
+    for (let first = 0; first < rows; first += SLICE_ROWS) {
+      hashes.hash(first, Math.min(rows, first + SLICE_ROWS));
+      yield;
+    }
+    const root = hashes.root();
+    idleHashes.push(hashes);
+    return root;
+  }
   const tree = new RowTree();
   for (let first = 0; first < rows; first += SLICE_ROWS) {
     // Somebody else may have used the scratch bytes since the last slice.
@@ -180,6 +201,7 @@ interface CellHead {
   readonly name: string;
   readonly words: Uint32Array;
   readonly bytes: number;
+  readonly raw: Uint8Array;
 }
 
 const Form = { text: 0, integer: 1, number: 2, wide: 3, bool: 4, vec: 5 } as const;
@@ -230,6 +252,39 @@ class RowHasher {
   /** Writes what rows share once more: another hasher has used the scratch bytes since. */
   restart(path: string | null): void {
     this.#writeShared(path);
+  }
+
+  /** The same rows for the module. */
+  input(salts: Uint8Array): HashInput {
+    const { ops, closeOffsets, closes } = this.#body;
+    const bound = (vector: Vector): HashColumn | null =>
+      vector.kind === 'i64'
+        ? {
+            form: HashForm.wide,
+            head: noBytes,
+            data: vector.values,
+            offsets: null,
+            nulls: vector.nulls,
+            dims: 0,
+            cellBytesMax: 9,
+          }
+        : null;
+    assert(
+      [this.#validFrom, this.#validTo].every(({ kind }) => kind === 'i64' || kind === 'null'),
+      'bounds are timestamps',
+    );
+    return {
+      rows: ops.length,
+      prefix: scratch.slice(0, this.#start),
+      salts,
+      ops,
+      pk: this.#pk && hashColumn(this.#pk),
+      validFrom: bound(this.#validFrom),
+      validTo: bound(this.#validTo),
+      closeOffsets,
+      closes,
+      columns: this.#columns.map(hashColumn),
+    };
   }
 
   /** SHA-256 as a binary string. */
@@ -295,6 +350,25 @@ class RowHasher {
       at = writeCell(column, row, target, view, at + head.bytes);
     }
     return at;
+  }
+}
+
+function hashColumn({ head, form, nulls, numbers, wide, bytes, offsets, floats, dims, cellBytesMax }: CellSource): HashColumn {
+  const common = { head: head.raw, nulls, dims, cellBytesMax, offsets: form === Form.text ? offsets : null };
+  const narrow = numbers instanceof Int32Array;
+  switch (form) {
+    case Form.text:
+      return { ...common, form: HashForm.text, data: bytes };
+    case Form.integer:
+      return { ...common, form: narrow ? HashForm.integerOfI32 : HashForm.integerOfF64, data: numbers };
+    case Form.number:
+      return { ...common, form: narrow ? HashForm.numberOfI32 : HashForm.numberOfF64, data: numbers };
+    case Form.wide:
+      return { ...common, form: HashForm.wide, data: wide };
+    case Form.bool:
+      return { ...common, form: HashForm.bool, data: bytes };
+    case Form.vec:
+      return { ...common, form: HashForm.vec, data: floats };
   }
 }
 
@@ -385,7 +459,7 @@ function cellHead(name: string, type: ColumnType): CellHead {
   padded.setUint8(bytes - 1, columnTypes.indexOf(type));
   const words = Uint32Array.from({ length: padded.byteLength / 4 }, (_, i) => padded.getUint32(i * 4));
   if (ofType.size >= HEADS_MAX) ofType.clear();
-  const head = { name, words, bytes };
+  const head = { name, words, bytes, raw: new Uint8Array(padded.buffer, 0, bytes) };
   ofType.set(name, head);
   return head;
 }

@@ -61,8 +61,8 @@ function keysOf(length: number): fc.Arbitrary<RowBatch> {
     .map((columns) => ({ length, columns }));
 }
 
-export const rowsBody: fc.Arbitrary<RowsBody> = fc.integer({ min: 1, max: 9 }).chain((length) =>
-  fc
+export function rowsBodyOf(length: number): fc.Arbitrary<RowsBody> {
+  return fc
     .record({
       type: text,
       ops: fc.uint8Array({ minLength: length, maxLength: length, max: 2 }),
@@ -77,8 +77,10 @@ export const rowsBody: fc.Arbitrary<RowsBody> = fc.integer({ min: 1, max: 9 }).c
         closeOffsets[i + 1] = closeOffsets[i]! + positions.length;
       });
       return { kind: 'rows' as const, ...rest, closeOffsets, closes: new Float64Array(closed.flat()) };
-    }),
-);
+    });
+}
+
+export const rowsBody: fc.Arbitrary<RowsBody> = fc.integer({ min: 1, max: 9 }).chain(rowsBodyOf);
 
 const accessRecord: fc.Arbitrary<AccessRecord> = fc.record({
   time: i64,
