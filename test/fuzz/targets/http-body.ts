@@ -1,7 +1,7 @@
 /**
  * Bodies of HTTP requests on any bytes. What must hold: a buffered body is taken exactly when it is UTF-8 JSON of at most
  * 64 levels without `__proto__`, and then means what JSON.parse says; an ingest body gives the same batches however it is
- * cut into chunks, every row of it is accepted or rejected once, and what was accepted can be written as JSON again.
+ * cut into chunks and whether rows are taken one by one or many at once, every row of it is accepted or rejected once, and what was accepted can be written as JSON again.
  */
 import { isUtf8 } from 'node:buffer';
 import { exactJson } from '../../../src/doors/http/exact-json.ts';
@@ -21,6 +21,8 @@ const bodies = [
   'id,name,n\n1,"a ""quoted"" one",2\n2,"two\nlines",\n',
   // A carriage return as the last byte of a chunk, before an older line feed in the buffer behind it.
   'a,b\r\n1,2\r\n\r\n\r\n3,4\r\n',
+  '{"a":1,"b":"x","c":0.5,"d":true}\n{"a":-2,"b":"é","c":1e3,"d":null}\n{"a":9007199254740993,"b":"","c":0.30000000000000004}\n{"b":"y"}\n',
+  '[{"a":1,"b":"x"},{"a":2,"b":"y"}, {"a":3,"b":"z"},{"b":"a text of more than sixteen bytes"}]',
   '\ufeff{"a":"\\ud83d\\ude42\\u0000"}\r\n\r\n{"a":"é東"}',
   '{"__proto__":{"a":1},"\\u005f_proto__":2,"constructor":{"prototype":3}}',
   `{"deep":${'['.repeat(62)}${']'.repeat(62)}}`,
@@ -71,15 +73,17 @@ function isPlain(value: unknown, level: number): boolean {
 }
 
 function checkIngest(bytes: Uint8Array): void {
-  const batchRows = ((bytes[0] ?? 0) % 3) + 1;
-  const whole = ingested(bytes, bytes.length, batchRows);
+  const batchRows = ((bytes[0] ?? 0) % 3) * 4 + 1;
+  const oneByOne = ingested(bytes, bytes.length, batchRows, Number.POSITIVE_INFINITY);
   const cut = ((bytes[bytes.length >> 1] ?? 0) % 9) + 1;
-  assert(ingested(bytes, cut, batchRows) === whole, `chunks of ${cut} bytes give other batches`);
+  assert(ingested(bytes, cut, batchRows, Number.POSITIVE_INFINITY) === oneByOne, `chunks of ${cut} bytes give other batches`);
+  assert(ingested(bytes, bytes.length, batchRows, 0) === oneByOne, 'rows that are taken at once are the same rows');
+  assert(ingested(bytes, cut * 20, batchRows, 0) === oneByOne, `so they are in chunks of ${cut * 20} bytes`);
 }
 
 /** Everything that a body came to, as text. */
-function ingested(bytes: Uint8Array, chunkBytes: number, batchRows: number): string {
-  const reader = new BodyReader({ definition: null, batchRows, batchBytes: 1e9 });
+function ingested(bytes: Uint8Array, chunkBytes: number, batchRows: number, predictBytesMin: number): string {
+  const reader = new BodyReader({ definition: null, batchRows, batchBytes: 1e9, predictBytesMin });
   const said: string[] = [];
   let next = 0;
   const drain = (last: boolean): void => {
