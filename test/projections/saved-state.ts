@@ -47,11 +47,13 @@ export class SavedState {
     };
   }
 
-  async save(projector: Projector, store: ColumnStore | null = null): Promise<void> {
+  /** `meanwhile` runs between the turn that it is of and the turns in which it is written. */
+  async save(projector: Projector, store: ColumnStore | null = null, meanwhile: () => void = () => undefined): Promise<void> {
     await store?.settled();
     const generation = store?.generation ?? 0;
     const captured = captureCheckpoint(projector);
     const { leaves } = captured;
+    meanwhile();
     const log: SavedLog = { logId: 'log-1', leaves, leafHash: `hash ${leaves}`, bytes: new Uint8Array(10), blobs: [] };
     await writeCheckpoint(this.home, captured, log);
     await store?.collect(generation, captured.files);

@@ -12,6 +12,7 @@ import { FOREVER } from '../../log/timestamp.ts';
 import type { Timeline } from '../../log/timeline.ts';
 import { ByteDictionary, type SavedDictionary } from './byte-dictionary.ts';
 import { hashBytes } from './byte-hash.ts';
+import { KeyEntry } from './enter-keys.ts';
 import { PrimaryKeyIndex, type StoredKeys } from './primary-key-index.ts';
 import type { RowStorage } from './row-storage.ts';
 import { NO_ROW, Segment } from './segment.ts';
@@ -338,7 +339,10 @@ export class Table implements StoredKeys, StoredVersions {
     for (const provenance of state.provenances) table.#internProvenance(provenance);
     const hashes = segments.map((segment, number) => table.#adopt(segment, number < segments.length - 1));
     const superseded = table.#superseded();
-    table.segments.forEach((segment, number) => table.#reindex(segment, hashes[number]!(), superseded.get(number)));
+    const rows = table.segments.reduce((sum, { length }) => sum + length, 0);
+    const keys = new KeyEntry(table.index, rows);
+    table.segments.forEach((segment, number) => table.#reindex(segment, hashes[number]!(), superseded.get(number), keys));
+    keys.flush();
     return table;
   }
 
@@ -378,15 +382,11 @@ export class Table implements StoredKeys, StoredVersions {
     return superseded;
   }
 
-  #reindex(segment: Segment, hashes: Int32Array, superseded: Int32Array | undefined): void {
+  #reindex(segment: Segment, hashes: Int32Array, superseded: Int32Array | undefined, keys: KeyEntry): void {
     const { length, firstRow } = segment;
-    for (let block = 0; block < length; block += 1024) {
-      const end = Math.min(length, block + 1024);
-      this.index.touch(hashes.subarray(block, end), end - block);
-      for (let row = block; row < end; row++) {
-        if (superseded && (superseded[row >>> 5]! & (1 << (row & 31))) !== 0) continue;
-        if (!segment.isRemoved(row)) this.index.enter(hashes[row]!, firstRow + row);
-      }
+    for (let row = 0; row < length; row++) {
+      if (superseded && (superseded[row >>> 5]! & (1 << (row & 31))) !== 0) continue;
+      if (!segment.isRemoved(row)) keys.add(hashes[row]!, firstRow + row);
     }
     const path = segment.paths.constant;
     if (path !== null) {
