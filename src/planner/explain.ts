@@ -2,6 +2,7 @@
 import { formatInstant } from '../log/timestamp.ts';
 import type { Cell } from '../log/value.ts';
 import type { Bound } from './expressions/bound-expression.ts';
+import { aggregatesByKernel, filtersByKernel } from './kernels/kernel-chain.ts';
 import {
   type AggregateCall,
   inputsOf,
@@ -13,6 +14,9 @@ import {
 } from './logical-plan.ts';
 import type { Execution } from './operators/operator.ts';
 import { scanRequest } from './operators/scan.ts';
+
+/** What kernels work for, where columns rest in their reach. */
+const kernel = '; kernel';
 
 export function explain(plan: LogicalPlan, execution: Execution): string[] {
   const lines: string[] = [];
@@ -37,7 +41,7 @@ function describe(node: PlanNode, execution: Execution, plan: LogicalPlan): stri
     case 'scan':
       return scan(node, execution);
     case 'filter':
-      return `filter ${text(node.predicate, node.input.columns, execution)}`;
+      return `filter ${text(node.predicate, node.input.columns, execution)}${filtersByKernel(node) ? kernel : ''}`;
     case 'project': {
       const shown = node === plan.root ? node.expressions.slice(0, plan.visible) : node.expressions;
       const items = shown.map((bound, i) => {
@@ -51,7 +55,8 @@ function describe(node: PlanNode, execution: Execution, plan: LogicalPlan): stri
       const columns = node.input.columns;
       const keys = columns.slice(0, node.groups).map((_, i) => node.columns[i]!.name);
       const calls = node.calls.map((call) => callText(call, node.input, execution));
-      return `aggregate ${[...calls, ...(keys.length > 0 ? [`by ${keys.join(', ')}`] : [])].join(' ') || 'all'}`;
+      const what = [...calls, ...(keys.length > 0 ? [`by ${keys.join(', ')}`] : [])].join(' ') || 'all';
+      return `aggregate ${what}${aggregatesByKernel(node) ? kernel : ''}`;
     }
     case 'distinct':
       return 'distinct';

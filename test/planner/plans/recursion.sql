@@ -3,7 +3,7 @@ WITH RECURSIVE older(code, age) AS (SELECT code, age FROM Person WHERE age = 20 
 -- project code
 --   recursive older#1 union
 --     project code, age
---       filter (age = 20)
+--       filter (age = 20); kernel
 --         scan Person (by all versions; about 100 rows in 3 segments; columns code, age; zone age = 20)
 --     project code, age
 --       project code, age

@@ -5,7 +5,7 @@ SELECT x FROM (SELECT city AS x, age FROM Person UNION ALL SELECT name, founded 
 --     sort x first 2
 --       union all
 --         project city AS x
---           filter (city = 'Oslo')
+--           filter (city = 'Oslo'); kernel
 --             scan Person (by all versions; about 100 rows in 3 segments; columns city; zone city = 'Oslo')
 --         project name AS x
 --           project name
