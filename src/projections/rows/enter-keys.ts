@@ -6,8 +6,7 @@ import type { PrimaryKeyIndex } from './primary-key-index.ts';
 
 /** Some of the keys at once: what is sorted at a time takes a few MiB. */
 const GROUP = 2_097_152;
-const PARTITIONS = 1024;
-const SHIFT = 22;
+const PARTITIONS = 4096;
 
 export class KeyEntry {
   readonly #index: PrimaryKeyIndex;
@@ -18,6 +17,7 @@ export class KeyEntry {
   /** `most` keys at most are going to be entered. */
   constructor(index: PrimaryKeyIndex, most: number) {
     this.#index = index;
+    index.expect(most);
     const size = Math.min(most, GROUP);
     this.#hashes = new Int32Array(size);
     this.#rows = new Int32Array(size);
@@ -35,15 +35,20 @@ export class KeyEntry {
     const hashes = this.#hashes;
     const rows = this.#rows;
     const ends = new Int32Array(PARTITIONS + 1);
-    for (let i = 0; i < count; i++) ends[(hashes[i]! >>> SHIFT) + 1]!++;
+    for (let i = 0; i < count; i++) ends[partitionOf(hashes[i]!) + 1]!++;
     for (let part = 0; part < PARTITIONS; part++) ends[part + 1]! += ends[part]!;
     const sorted = new Int32Array(count * 2);
     for (let i = 0; i < count; i++) {
-      const at = ends[hashes[i]! >>> SHIFT]!++;
+      const at = ends[partitionOf(hashes[i]!)]!++;
       sorted[at * 2] = hashes[i]!;
       sorted[at * 2 + 1] = rows[i]!;
     }
     for (let i = 0; i < count; i++) this.#index.enter(sorted[i * 2]!, sorted[i * 2 + 1]!);
     this.#count = 0;
   }
+}
+
+/** Keys of one stretch of the index: its part by the top bits, the place in the part by the low ones. */
+function partitionOf(hash: number): number {
+  return ((hash >>> 24) << 4) | ((hash & 0xffff) >>> 12);
 }

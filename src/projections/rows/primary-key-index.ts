@@ -169,9 +169,18 @@ export class PrimaryKeyIndex {
     this.#used[part] = kept;
   }
 
-  #cut(): void {
+  /** Room for so many keys, before the first of them. */
+  expect(count: number): void {
+    if (this.#size === 0 && this.#mask === 0 && count * 4 > WHOLE_SLOTS * 3) this.#cut(count / PARTS);
+  }
+
+  #cut(expected = 0): void {
     const before = this.#parts[0]!;
-    this.#sizes = Int32Array.from({ length: PARTS }, (_, part) => ((2 * WHOLE_SLOTS) / PARTS) * 2 ** (part / PARTS));
+    this.#sizes = Int32Array.from({ length: PARTS }, (_, part) => {
+      let size = Math.floor(((2 * WHOLE_SLOTS) / PARTS) * 2 ** (part / PARTS));
+      while (expected * 4 > size * 3) size *= 2;
+      return size;
+    });
     this.#memories.length = 0;
     this.#memoryOf = new Uint8Array(PARTS);
     this.#bases = new Int32Array(PARTS);
