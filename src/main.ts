@@ -84,6 +84,7 @@ export async function main(args: readonly string[]): Promise<void> {
   shared(program.command('verify'))
     .description('check chain, tree, signed heads, blobs and manifest of a data directory, trusting no server')
     .option('--projections', 'compare derived files with a rebuild as well')
+    .option('--sealed', 'leave bodies shut: chain, tree, signed heads and payload digests only')
     .option('--json', 'print the report as JSON')
     .action((options: object) => finish(() => verifyCommand(merged(options), version)));
 

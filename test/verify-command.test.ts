@@ -75,6 +75,32 @@ describe('annals verify', () => {
     expect(report.bodiesOpened).toBe(22);
   });
 
+  it('says what it checked, and how fast', async () => {
+    const { text } = await run({ dataDir });
+    expect(text).toContain(
+      'checked     manifest, frame checksums, payload digests, chain, tree, signed heads, every body, rows roots, blobs\n',
+    );
+    expect(text).toMatch(/speed {7}\d+\.\d\d s, [\d ]+ MB\/s, [\d ]+ rows\/s\n/);
+    const { text: json } = await run({ dataDir, json: true });
+    const report = JSON.parse(json) as { seconds: number; rowsPerSecond: number; bytesPerSecond: number; rows: number };
+    expect(report.rowsPerSecond * report.seconds).toBeCloseTo(report.rows, 6);
+    expect(report.bytesPerSecond).toBeGreaterThan(0);
+  });
+
+  it('leaves bodies shut where it is asked to, and still knows who signed', async () => {
+    const { code, text } = await run({ dataDir, sealed: true });
+    expect(code).toBe(0);
+    expect(text).toContain('content     not opened: asked to leave bodies shut');
+    expect(text).toContain('checked     manifest, frame checksums, payload digests, chain, tree, signed heads\n');
+    expect(text).toContain('note  20 bodies were not opened: only what is sealed was to be checked');
+    expect(text).toMatch(/signature verified\nintact\n$/);
+    const path = join(dataDir, 'log/00000000.log');
+    const bytes = readFileSync(path);
+    bytes[700] = bytes[700]! ^ 4;
+    writeFileSync(path, bytes);
+    expect((await run({ dataDir, sealed: true })).code).toBe(1);
+  });
+
   it('checks chain and digests of a directory whose keys are elsewhere, and says what it did not open', async () => {
     rmSync(join(dataDir, 'keys'), { recursive: true });
     const { code, text } = await run({ dataDir });

@@ -4,7 +4,7 @@
  * scanner where the frames end.
  */
 import { assert } from '../errors.ts';
-import type { FrameOpener, OpenReply } from './frame-opener.ts';
+import { type FrameOpener, type OpenReply, vouches } from './frame-opener.ts';
 import { failsChecksum, type FrameHeader, type FrameScanner, frameIsWhole, type Scanned } from './log-file.ts';
 
 /** Windows that are read before they are asked for. */
@@ -67,7 +67,7 @@ export class FrameFeed {
     const { header, bytes, offset } = window.of.frames[window.frame++]!;
     const first = window.entry;
     window.entry += header.entries;
-    const vouched = (i: number): boolean => (window.reply?.places[(first + i) * 2] ?? -1) >= 0;
+    const vouched = (i: number): boolean => vouches(window.reply, first + i);
     // One entry that was opened is enough: the checksum was looked at before.
     if (!vouched(0) && !frameIsWhole(bytes)) {
       this.#scanner.offset = offset;

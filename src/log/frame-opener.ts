@@ -13,6 +13,20 @@ import type { Keyring } from './keys.ts';
 import { ENTRY_HEADER_BYTES, FRAME_HEADER_BYTES, type FrameHeader, frameEntries, frameIsWhole } from './log-file.ts';
 import type { Job, StartWorker, Worker } from './workers.ts';
 
+/** How bodies are opened beside the event loop. */
+export interface OpenBeside {
+  readonly startWorker: StartWorker;
+  /** Where there is less than this to read, all is done in the turn. */
+  readonly bytesMin: number;
+  /** What is read, and opened, at a time. */
+  readonly windowBytes?: number;
+  /** Overwrites bodies when they are no longer valid: who holds on to them then reads nonsense, which tests notice. */
+  readonly poison?: boolean;
+}
+
+/** Starting a worker takes as long as reading so much. */
+export const OPEN_BESIDE_BYTES_MIN = 8 << 20;
+
 /** A frame as it was read, looked at no further than its header. */
 export interface ReadFrame {
   readonly header: FrameHeader;
@@ -20,7 +34,8 @@ export interface ReadFrame {
 }
 
 export interface OpenRequest {
-  readonly source: SharedArrayBuffer;
+  /** Shared, where another thread is asked. */
+  readonly source: ArrayBufferLike;
   /** Offset in `source`, size and entries of one frame after the other. */
   readonly frames: Float64Array;
   /** Data keys that have not been sent before. */
@@ -58,7 +73,23 @@ export const openJob: Job<null, OpenRequest, OpenReply> = {
   },
 };
 
-function openFrames({ source, frames, rows, bodies }: OpenRequest, keyring: Pick<Keyring, 'open'>): OpenReply {
+/** Entry `i` of those that were asked about is in order. */
+export function vouches(reply: OpenReply | null, i: number): boolean {
+  return reply !== null && reply.places[i * 2]! !== NOTHING;
+}
+
+/** A request for frames of one buffer, without keys. */
+export function requestFor(frames: readonly ReadFrame[], rows: boolean): OpenRequest {
+  const list = new Float64Array(frames.length * 3);
+  frames.forEach(({ header, bytes }, i) => {
+    list[i * 3] = bytes.byteOffset;
+    list[i * 3 + 1] = bytes.length;
+    list[i * 3 + 2] = header.entries;
+  });
+  return { source: frames[0]!.bytes.buffer, frames: list, keys: [], rows, bodies: null };
+}
+
+export function openFrames({ source, frames, rows, bodies }: OpenRequest, keyring: Pick<Keyring, 'open'>): OpenReply {
   let entries = 0;
   for (let i = 0; i < frames.length; i += 3) entries += frames[i + 2]!;
   const places = new Int32Array(entries * 2).fill(NOTHING);
@@ -127,18 +158,11 @@ export class FrameOpener {
 
   /** The frames lie in one shared buffer. A worker that has ended vouches for nothing. */
   async open(frames: readonly ReadFrame[], bodies: SharedArrayBuffer | null): Promise<OpenReply> {
-    const list = new Float64Array(frames.length * 3);
     const keys: [number, KeyObject][] = [];
-    frames.forEach(({ header, bytes }, i) => {
-      list[i * 3] = bytes.byteOffset;
-      list[i * 3 + 1] = bytes.length;
-      list[i * 3 + 2] = header.entries;
-      this.#addKeys(bytes, header.entries, keys);
-    });
+    for (const { header, bytes } of frames) this.#addKeys(bytes, header.entries, keys);
     this.#asked++;
     try {
-      const source = frames[0]!.bytes.buffer as SharedArrayBuffer;
-      return await this.#worker.ask({ source, frames: list, keys, rows: this.#rows, bodies });
+      return await this.#worker.ask({ ...requestFor(frames, this.#rows), keys, bodies });
     } finally {
       this.#asked--;
     }

@@ -21,6 +21,7 @@ import { type BulkOptions, BulkSealer } from './bulk-sealer.ts';
 import { signCheckpoint } from './checkpoint-note.ts';
 import type { Disk } from './disk.ts';
 import { type EncodedEntry, EntrySealer, type PlacedEntry } from './entry-codec.ts';
+import type { OpenBeside } from './frame-opener.ts';
 import type { CommittedEntry, EntryBody, EntryContext, EntryDraft } from './entry.ts';
 import { GroupCommit } from './group-commit.ts';
 import type { Keyring } from './keys.ts';
@@ -40,7 +41,7 @@ import type {
 } from './log-store.ts';
 import { defaultWriterLimits, LogWriter, type WriterLimits } from './log-writer.ts';
 import type { Frontier, TreeHead } from './merkle-tree.ts';
-import { checkpointPath, type OpenBeside, type Recovered, recover } from './recovery.ts';
+import { checkpointPath, type Recovered, recover } from './recovery.ts';
 import { type ResumeOptions, type SavedLog, savedLog } from './saved-log.ts';
 import { FOREVER } from './timestamp.ts';
 import type { TreeStore } from './tree-store.ts';

@@ -20,7 +20,7 @@ import type { Disk, DiskFile } from './disk.ts';
 import type { CommittedEntry } from './entry.ts';
 import { FrameFeed } from './frame-feed.ts';
 import { FrameIndex } from './frame-index.ts';
-import { FrameOpener } from './frame-opener.ts';
+import { FrameOpener, type OpenBeside } from './frame-opener.ts';
 import type { Keyring } from './keys.ts';
 import {
   decodeFileHeader,
@@ -39,7 +39,6 @@ import { type LogFileRecord, logFileName, type Manifest, readManifest, writeMani
 import { type FrameSpan, type ResumeOptions, type Start, startFrom } from './saved-log.ts';
 import { equalBytes, hexOf } from './sha256.ts';
 import { TreeStore } from './tree-store.ts';
-import type { StartWorker } from './workers.ts';
 
 export interface RecoveryOptions {
   readonly disk: Disk;
@@ -63,20 +62,6 @@ export interface Recovered {
   readonly checkpointSize: number;
   readonly report: LogStatus['recovery'];
 }
-
-/** How bodies are opened beside the event loop. */
-export interface OpenBeside {
-  readonly startWorker: StartWorker;
-  /** Where a file has less than this to read, all is done in the turn. */
-  readonly bytesMin: number;
-  /** What a worker opens at a time. */
-  readonly windowBytes?: number;
-  /** Overwrites bodies when they are no longer valid: who holds on to them then reads nonsense, which tests notice. */
-  readonly poison?: boolean;
-}
-
-/** Starting a worker takes as long as reading so much. */
-export const OPEN_BESIDE_BYTES_MIN = 8 << 20;
 
 const WINDOW_BYTES = 2 << 20;
 

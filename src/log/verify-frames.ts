@@ -50,18 +50,28 @@ export async function onlyZeros(window: FileWindow, from: number, length: number
 export class FileWindow {
   readonly #file: DiskFile;
   readonly #length: number;
-  #bytes = new Uint8Array(0);
+  readonly #shared: boolean;
+  readonly #windowBytes: number;
+  #bytes: Uint8Array = new Uint8Array(0);
   #at = 0;
 
-  constructor(file: DiskFile, length: number) {
+  /** `shared`: in memory that other threads can read; `windowBytes` is how much is read at a time. */
+  constructor(
+    file: DiskFile,
+    length: number,
+    { shared = false, windowBytes: bytes = windowBytes }: { readonly shared?: boolean; readonly windowBytes?: number } = {},
+  ) {
     this.#file = file;
     this.#length = length;
+    this.#shared = shared;
+    this.#windowBytes = bytes;
   }
 
   /** `size` bytes at `offset`, all inside the file. Later views leave this one as it is. */
   async view(offset: number, size: number): Promise<Uint8Array> {
     if (offset < this.#at || offset + size > this.#at + this.#bytes.length) {
-      const bytes = new Uint8Array(Math.min(Math.max(size, windowBytes), this.#length - offset));
+      const span = Math.min(Math.max(size, this.#windowBytes), this.#length - offset);
+      const bytes = new Uint8Array(this.#shared ? new SharedArrayBuffer(span) : new ArrayBuffer(span));
       await readAll(this.#file, bytes, offset);
       this.#bytes = bytes;
       this.#at = offset;

@@ -3,19 +3,22 @@
  * the judgement of the tail and the tree's growth are done here a second time, from the drawings in `log-file.ts` and
  * `entry-codec.ts`. Never halts at a mistake: it lists them all, each with its place.
  *
- * Without keys everything holds but what is sealed: bodies stay shut, and the report says so.
+ * Without keys everything holds but what is sealed: bodies stay shut, and the report says so. With them a worker, where there
+ * is one, opens bodies beside the walk; what it does not vouch for is looked at here.
  */
 import { Blobs } from './blobs.ts';
 import { openCheckpoint } from './checkpoint-note.ts';
 import type { Disk, DiskFile } from './disk.ts';
 import type { CommittedEntry } from './entry.ts';
 import { decodeEntry, decodeLeaf, type LeafFacts, leafHashOf, noPreviousHash } from './entry-codec.ts';
+import type { OpenBeside } from './frame-opener.ts';
 import type { Keyring } from './keys.ts';
 import { decodeFileHeader, FILE_HEADER_BYTES, type FrameEntry, frameEntries } from './log-file.ts';
 import { type LogFileRecord, logFileName, type Manifest, manifestPath, parseManifest } from './manifest.ts';
 import { Frontier } from './merkle-tree.ts';
 import { equalBytes, hexOf, sha256 } from './sha256.ts';
-import { type FoundFrame, FileWindow, frameAt, nextFrame, onlyZeros, readAll } from './verify-frames.ts';
+import { BodyChecker, FrameRun, type WalkedFrame } from './verify-bodies.ts';
+import { FileWindow, nextFrame, onlyZeros, readAll } from './verify-frames.ts';
 
 export interface VerifyOptions {
   readonly disk: Disk;
@@ -23,6 +26,10 @@ export interface VerifyOptions {
   readonly directory: string;
   /** Opens bodies. Without it payload digests are checked and bodies are not. */
   readonly keyring?: Keyring;
+  /** Bodies stay shut, though there are keys: they are for signatures, and for what the log itself wrote. */
+  readonly sealed?: boolean;
+  /** Opens bodies beside the calling thread, of a log that is worth it. */
+  readonly openBeside?: OpenBeside;
   /** Keys that may have signed, where there is no keyring. */
   readonly publicKeys?: readonly Uint8Array[];
   /** Signed heads that someone kept elsewhere: the log must still contain each. */
@@ -76,6 +83,9 @@ const findingsMax = 1000;
 /** Kinds that take a leaf and no position. */
 const placeless: ReadonlySet<string> = new Set(['access', 'seal', 'receipt']);
 
+/** Kinds that the log writes by itself, and whose bodies say something of the log. */
+const ownKinds: ReadonlySet<string> = new Set(['genesis', 'seal']);
+
 interface ExpectedRoot {
   readonly size: number;
   readonly root: Uint8Array;
@@ -85,6 +95,8 @@ interface ExpectedRoot {
 class Verification {
   readonly #options: VerifyOptions;
   readonly #log: string;
+  /** Null: bodies are opened where they are come by. */
+  #checker: BodyChecker | null = null;
   readonly #findings: Finding[] = [];
   readonly #notes: string[] = [];
   readonly #expected: ExpectedRoot[] = [];
@@ -125,7 +137,12 @@ class Verification {
     const records = await this.#readManifest(names);
     heldCheckpoints.forEach((note, i) => void this.#expectHead(note, `held checkpoint ${i + 1}`));
     for (const { number } of records) this.#bytesTotal += (await disk.size(`${this.#log}/${logFileName(number)}`)) ?? 0;
-    for (const [i, record] of records.entries()) await this.#checkFile(record, i === records.length - 1);
+    this.#checker = this.#newChecker();
+    try {
+      for (const [i, record] of records.entries()) await this.#checkFile(record, i === records.length - 1);
+    } finally {
+      await this.#checker?.end();
+    }
     this.#compareRoots();
     for (const { size, place } of this.#expected) this.#find(place, null, `commits to ${size} leaves; the log has ${this.#leaf}`);
     if (this.#begun && this.#begun.firstLeaf > this.#leaf) {
@@ -134,7 +151,10 @@ class Verification {
     // A crash can come between the first seal and the first checkpoint, and not later.
     if (checkpoint === null && this.#seals > 1) this.#find('log/checkpoint', null, 'missing from a log that was sealed');
     await this.#checkBlobs();
-    if (this.#unopened > 0) this.#notes.push(`${this.#unopened} bodies were not opened: no keys were given`);
+    if (this.#unopened > 0) {
+      const why = this.#options.keyring ? 'only what is sealed was to be checked' : 'no keys were given';
+      this.#notes.push(`${this.#unopened} bodies were not opened: ${why}`);
+    }
     if (this.#findingsLeftOut > 0) this.#notes.push(`${this.#findingsLeftOut} more findings are left out`);
     return {
       ok: this.#findings.length === 0,
@@ -153,6 +173,17 @@ class Verification {
       blobs: this.#blobs,
       checkpoint,
     };
+  }
+
+  #newChecker(): BodyChecker | null {
+    const { openBeside, keyring, sealed = false, onEntry } = this.#options;
+    if (!openBeside || !keyring || sealed || onEntry || this.#bytesTotal < openBeside.bytesMin) return null;
+    return new BodyChecker(openBeside.startWorker, keyring);
+  }
+
+  #windowOf(file: DiskFile, length: number): FileWindow {
+    const windowBytes = this.#options.openBeside?.windowBytes;
+    return new FileWindow(file, length, { shared: this.#checker !== null, ...(windowBytes ? { windowBytes } : {}) });
   }
 
   /** The list of files that the manifest gives or, where it can't be read, that the directory suggests. */
@@ -255,7 +286,7 @@ class Verification {
           `begins with leaf ${record.firstLeaf} by the manifest, with ${this.#leaf} by its place`,
         );
       }
-      const end = await this.#walk(new FileWindow(file, length), name, record, length, last);
+      const end = await this.#walk(this.#windowOf(file, length), name, record, length, last);
       if (last && this.#claimed() > this.#leaf)
         this.#find(`${name}@${end}`, this.#leaf, 'the log ends before what a signed head covers');
       if (record.state === 'sealed') this.#checkSealed(name, record, end, length);
@@ -286,12 +317,14 @@ class Verification {
   /** Checks frame after frame; returns where the last one ended. */
   async #walk(window: FileWindow, name: string, record: LogFileRecord, length: number, last: boolean): Promise<number> {
     let at = FILE_HEADER_BYTES;
-    while (at < length) {
-      const frame = await frameAt(window, record.number, at, length);
+    let run = new FrameRun(window, record.number, at, length, this.#checker);
+    for (;;) {
+      const frame = await run.next();
+      if (frame === null) return at;
       if (typeof frame !== 'string') {
         this.#checkFrame(frame, name);
-        at += frame.bytes.length;
-        this.#bytes += frame.bytes.length;
+        at += frame.frame.bytes.length;
+        this.#bytes += frame.frame.bytes.length;
         this.#options.onProgress?.(this.#bytes, this.#bytesTotal);
         continue;
       }
@@ -314,8 +347,8 @@ class Verification {
       if (next === null) return at;
       this.#skipTo(next.header.firstLeaf);
       at = next.at;
+      run = new FrameRun(window, record.number, at, length, this.#checker);
     }
-    return at;
   }
 
   /** Most leaves that any signed head says were there. */
@@ -334,7 +367,7 @@ class Verification {
       this.#find(name, null, 'does not give the root it was sealed with');
   }
 
-  #checkFrame({ header, bytes, at }: FoundFrame, name: string): void {
+  #checkFrame({ frame: { header, bytes, at }, vouched }: WalkedFrame, name: string): void {
     const place = `${name}@${at}`;
     this.#frames++;
     if (header.firstLeaf !== this.#leaf) {
@@ -353,10 +386,10 @@ class Verification {
       this.#find(place, this.#leaf, messageOf(error));
       return this.#skipTo(header.firstLeaf + header.entries);
     }
-    for (const entry of entries) {
+    for (const [i, entry] of entries.entries()) {
       this.#compareRoots();
       try {
-        this.#checkEntry(entry, place);
+        this.#checkEntry(entry, place, vouched(i));
       } catch (error) {
         this.#find(place, this.#leaf, messageOf(error));
         this.#skipTo(this.#leaf + 1);
@@ -364,17 +397,21 @@ class Verification {
     }
   }
 
-  #checkEntry({ leaf: bytes, payload, redacted }: FrameEntry, place: string): void {
+  /** `vouched`: its body has been opened and is what the leaf says. */
+  #checkEntry({ leaf: bytes, payload, redacted }: FrameEntry, place: string, vouched: boolean): void {
     const hash = leafHashOf(bytes);
     const linked = this.#previousHash;
     const facts = decodeLeaf(bytes);
     if (linked && !equalBytes(facts.previousHash, linked)) this.#find(place, this.#leaf, 'does not link to the leaf before it');
     if (facts.leaf !== this.#leaf) this.#find(place, this.#leaf, `says that it is leaf ${facts.leaf}`);
     this.#checkOrder(facts, place);
-    if (!redacted && !equalBytes(sha256(payload), facts.payloadDigest)) {
+    if (!vouched && !redacted && !equalBytes(sha256(payload), facts.payloadDigest)) {
       this.#find(place, this.#leaf, 'the payload does not match its digest');
     }
-    this.#checkBody(facts, payload, redacted, place);
+    if (vouched && !ownKinds.has(facts.kind)) {
+      this.#bodiesOpened++;
+      if (facts.kind === 'rows') this.#rows += facts.positions;
+    } else this.#checkBody(facts, payload, redacted, place);
     this.#previousHash = hash;
     this.#tree?.append(hash);
     this.#leaf++;
@@ -397,8 +434,8 @@ class Verification {
   }
 
   #checkBody(facts: LeafFacts, payload: Uint8Array, redacted: boolean, place: string): void {
-    const { keyring, onEntry } = this.#options;
-    if (!keyring) {
+    const { keyring, sealed = false, onEntry } = this.#options;
+    if (!keyring || (sealed && !ownKinds.has(facts.kind))) {
       this.#unopened++;
       return;
     }
@@ -440,8 +477,9 @@ class Verification {
 
   async #checkBlobs(): Promise<void> {
     const { disk, directory, keyring } = this.#options;
-    if (!keyring) {
-      if ((await disk.list(`${directory}/blobs`)).length > 0) this.#notes.push('blobs were not opened: no keys were given');
+    if (!keyring || this.#options.sealed) {
+      if ((await disk.list(`${directory}/blobs`)).length > 0)
+        this.#notes.push(`blobs were not opened: ${keyring ? 'only what is sealed was to be checked' : 'no keys were given'}`);
       return;
     }
     const blobs = new Blobs({ disk, directory, keyring, random: { fill: (target) => target } });

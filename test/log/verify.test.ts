@@ -6,6 +6,7 @@ import { type Keyring, openKeyring } from '../../src/log/keys.ts';
 import { LocalLog } from '../../src/log/log.ts';
 import { MemoryDisk } from '../../src/log/memory-disk.ts';
 import { verifyDirectory } from '../../src/log/verify.ts';
+import { inlineWorker, threadWorker } from '../../src/log/workers.ts';
 import { draftsFor } from '../simulation/drafts.ts';
 import { Seeded } from '../simulation/seeded.ts';
 import { SimulatedClock } from '../simulation/world.ts';
@@ -42,6 +43,24 @@ describe('verifyDirectory', () => {
     for (let i = 0; i < 100; i++) await log.append(draftsFor(random, i, i), { sync: true }).acknowledged;
     await log.seal();
     await log.close();
+  });
+
+  it('says the same of sound and of broken logs with bodies opened in a thread beside it', async () => {
+    for (const damage of [null, 5_000, 20_000, 40_000]) {
+      const copy = new MemoryDisk();
+      await copy.makeDirectory(`${directory}/log`);
+      for (const name of await disk.list(`${directory}/log`)) {
+        const bytes = Uint8Array.from((await disk.readFile(`${directory}/log/${name}`))!);
+        if (damage !== null && name === '00000001.log') bytes[damage % bytes.length]! ^= 16;
+        await copy.replaceFile(`${directory}/log/${name}`, bytes);
+      }
+      const report = await verifyDirectory({ disk: copy, directory, keyring });
+      expect(report.ok).toBe(damage === null);
+      for (const startWorker of [threadWorker, inlineWorker]) {
+        const openBeside = { startWorker, bytesMin: 0, windowBytes: 3000 };
+        expect(await verifyDirectory({ disk: copy, directory, keyring, openBeside })).toEqual(report);
+      }
+    }
   });
 
   it('counts what is there and gives the root that the log gives', async () => {

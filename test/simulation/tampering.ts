@@ -3,10 +3,12 @@
  * place named: single bits, lost and repeated bytes, frames and files, parts of other logs, rewritten chains, and
  * whole directories of yesterday, where somebody kept today's head.
  */
+import assert from 'node:assert/strict';
 import type { Keyring } from '../../src/log/keys.ts';
 import { openKeyring } from '../../src/log/keys.ts';
 import { decodeFrameHeader, FILE_HEADER_BYTES, FRAME_HEADER_BYTES } from '../../src/log/log-file.ts';
 import { verifyDirectory, type VerifyReport } from '../../src/log/verify.ts';
+import { inlineWorker } from '../../src/log/workers.ts';
 import { draftsFor } from './drafts.ts';
 import { FaultyDisk, type Image } from './faulty-disk.ts';
 import { rechained, withManifest } from './forgery.ts';
@@ -63,14 +65,19 @@ export function withFile(image: Image, path: string, bytes: Uint8Array | null): 
   return { directories: image.directories, files };
 }
 
-export function check(
+/** The report, which a walk with bodies opened beside it must give as well. */
+export async function check(
   image: Image,
   log: SealedLog,
   options: { keys: boolean | 'none'; held?: readonly string[] },
 ): Promise<VerifyReport> {
   const { keyring } = log;
   const keys = options.keys === true ? { keyring } : options.keys === false ? { publicKeys: keyring.publicKeys } : {};
-  return verifyDirectory({ disk: imageDisk(image), directory, ...keys, heldCheckpoints: options.held ?? [] });
+  const given = { disk: imageDisk(image), directory, ...keys, heldCheckpoints: options.held ?? [] };
+  const report = await verifyDirectory(given);
+  const beside = await verifyDirectory({ ...given, openBeside: { startWorker: inlineWorker, bytesMin: 0, windowBytes: 2000 } });
+  assert.deepEqual(beside, report);
+  return report;
 }
 
 /** The frames of a log file, as byte ranges. */

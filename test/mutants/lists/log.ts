@@ -361,8 +361,15 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'verify trusts the payload',
     file: verify,
-    find: 'if (!redacted && !equalBytes(sha256(payload), facts.payloadDigest)) {',
+    find: 'if (!vouched && !redacted && !equalBytes(sha256(payload), facts.payloadDigest)) {',
     replace: 'if (payload.length === 0) {',
+    killedBy: tamper,
+  },
+  {
+    name: 'verify takes for granted what nobody vouched for',
+    file: 'src/log/verify-bodies.ts',
+    find: "vouched: (i) => reply !== 'under way' && vouches(reply, first + i)",
+    replace: "vouched: (i) => reply !== 'under way' && first + i >= 0",
     killedBy: tamper,
   },
   {
