@@ -38,7 +38,10 @@ const KIND_KEY_TEXT: u32 = 6;
 const POWERS_AT: usize = 1024;
 for (let i: usize = 0, power: f64 = 1; i < 23; i++, power *= 10) store<f64>(POWERS_AT + i * 8, power);
 
-/** After a run: the place behind what was taken, counted bytes, cells in the table of the deferred. */
+/**
+ * After a run: the place behind what was taken, counted bytes, cells in the table of the deferred, where those of the row
+ * that ended the run may be the last.
+ */
 export let at: u32 = 0;
 export let bytesTaken: u32 = 0;
 export let deferred: u32 = 0;
@@ -68,7 +71,6 @@ export function scan(from: u32, byLine: bool, columns: u32, rowsMax: u32, bytesM
   }
   while (rows < rowsMax && bytesTaken < bytesMax) {
     if (deferred + columns > <u32>DEFERRED_MAX) return rows;
-    const deferredBefore = deferred;
     let place = at;
     if (!byLine) place = skipSpace(place);
     const start = place;
@@ -80,7 +82,6 @@ export function scan(from: u32, byLine: bool, columns: u32, rowsMax: u32, bytesM
     }
     if (place == 0) {
       surprised = true;
-      deferred = deferredBefore;
       return rows;
     }
     rows++;

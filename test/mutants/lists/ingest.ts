@@ -59,20 +59,6 @@ export const mutants: readonly Mutant[] = [
     killedBy,
   },
   {
-    name: 'names that run over the table of names',
-    file: scanner,
-    find: 'if (used + size + 8 > namesBytes) return false;',
-    replace: '',
-    killedBy,
-  },
-  {
-    name: 'more columns than the scanner has room for',
-    file: scanner,
-    find: 'if (columns.length > columnsMax) return false;',
-    replace: '',
-    killedBy,
-  },
-  {
     name: 'text that is taken for UTF-8 unseen',
     file: scanner,
     find: 'Number(validText)',

@@ -232,6 +232,15 @@ it('bring texts of every length, beside the end of the bytes as well', () => {
   for (let lines = 100; lines < 140; lines++) expectSame(rows.slice(0, lines).join('\n'));
 });
 
+it('are refused where their text is not UTF-8, among rows of which some are not ASCII', () => {
+  const body = Buffer.from(orders(60).join('\n'));
+  for (const byte of [0x80, 0xc3, 0xff]) {
+    const broken = Buffer.from(body);
+    broken[body.indexOf(' 40 and')] = byte;
+    expect(expectSame(broken).batches[0]!.rejections).toMatchObject([{ index: 40, code: 'REL_INVALID' }]);
+  }
+});
+
 it('bring numbers exactly as Number reads them', () => {
   const dice = new Dice(5);
   const digits = (count: number): string => Array.from({ length: count }, () => dice.roll(10)).join('');
@@ -282,7 +291,7 @@ it('are taken at once: all of a shape, up to one that is another', () => {
 });
 
 it('of two bodies at once do not mix', () => {
-  const bodies = [orders(800), orders(800, 5000)].map((rows) => Buffer.from(rows.join('\n')));
+  const bodies = [orders(800, 10_000), orders(800, 50_000)].map((rows) => Buffer.from(rows.join('\n')));
   const options = { batchRows: 50, batchBytes: 1e9 };
   const open = (): BodyReader => new BodyReader({ ...options, definition: null, predictBytesMin: 0 });
   const readers = bodies.map((body) => ({ body, reader: open(), batches: [] as IngestBatch[] }));
