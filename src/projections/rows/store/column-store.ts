@@ -49,6 +49,16 @@ interface Kept {
   queued: boolean;
 }
 
+/** What happened since the store was opened. */
+export interface ColumnCounts {
+  /** Columns that were read from files, and that left memory. */
+  hydrated: number;
+  evicted: number;
+  /** Segment files that were written. */
+  written: number;
+  compacted: number;
+}
+
 export interface Compacted {
   readonly segments: number;
   readonly bytesBefore: number;
@@ -95,6 +105,8 @@ export class ColumnStore implements SegmentKeeper {
     this.#fixed = fixed;
   }
 
+  readonly counts: ColumnCounts = { hydrated: 0, evicted: 0, written: 0, compacted: 0 };
+
   /** Bytes of columns in memory that could leave it. */
   get residentBytes(): number {
     return this.#resident;
@@ -124,10 +136,8 @@ export class ColumnStore implements SegmentKeeper {
   }
 
   loaded(cells: SegmentColumns, name: string | null, column: SegmentColumn): void {
-    const { bytes } = column;
-    this.#ring.push({ cells, name, column, bytes });
-    this.#resident += bytes;
-    this.#trimLater();
+    this.counts.hydrated++;
+    this.#reside(cells, name, column);
   }
 
   unreadable(error: unknown): never {
@@ -182,11 +192,10 @@ export class ColumnStore implements SegmentKeeper {
   }
 
   /** Takes columns out of memory now: for who walks all of a store within one turn and holds no view of any. */
-  trim(): void {
-    const limit = Math.max(this.#options.budgetBytes - this.#fixed(), Math.floor(this.#options.budgetBytes / LEAST_SHARE));
+  trim(limit = Math.max(this.#options.budgetBytes - this.#fixed(), Math.floor(this.#options.budgetBytes / LEAST_SHARE))): void {
     if (this.#resident <= limit) return;
     // Somewhat below, so that the next column does not begin it all again.
-    const goal = limit - (limit >>> 4);
+    const goal = limit - Math.floor(limit / 16);
     for (let steps = this.#ring.length * 2; this.#resident > goal && steps > 0 && this.#ring.length > 0; steps--) {
       if (this.#hand >= this.#ring.length) this.#hand = 0;
       const each = this.#ring[this.#hand]!;
@@ -198,6 +207,7 @@ export class ColumnStore implements SegmentKeeper {
         this.#hand++;
       } else {
         each.cells.evict(each.name);
+        this.counts.evicted++;
         this.#resident -= each.bytes;
         this.#ring[this.#hand] = this.#ring.at(-1)!;
         this.#ring.pop();
@@ -244,7 +254,14 @@ export class ColumnStore implements SegmentKeeper {
     const work = async (): Promise<void> => {
       for (let next = worth.pop(); next; next = worth.pop()) {
         const before = next.file!;
-        const after = await this.#rewritten(next, before);
+        let after: SegmentFile | null;
+        try {
+          after = await this.#rewritten(next, before);
+        } catch (error) {
+          this.#options.say(`compaction stops (${messageOf(error)}); segments stay as they are`);
+          worth.length = 0;
+          return;
+        }
         if (!after) continue;
         segments++;
         bytesBefore += before.file.size;
@@ -263,6 +280,13 @@ export class ColumnStore implements SegmentKeeper {
     for (const { file } of this.#files.values()) await file.close().catch(() => undefined);
     for (const file of this.#dropped) await file.close().catch(() => undefined);
     this.#files.clear();
+  }
+
+  #reside(cells: SegmentColumns, name: string | null, column: SegmentColumn): void {
+    const { bytes } = column;
+    this.#ring.push({ cells, name, column, bytes });
+    this.#resident += bytes;
+    this.#trimLater();
   }
 
   #enqueue(cells: SegmentColumns): void {
@@ -314,7 +338,8 @@ export class ColumnStore implements SegmentKeeper {
     this.#rest(kept, new SegmentFile(written), version);
     kept.dense = false;
     this.#drop((other) => other === cells);
-    for (const [name, column] of cells.residents()) this.loaded(cells, name, column);
+    for (const [name, column] of cells.residents()) this.#reside(cells, name, column);
+    this.counts.written++;
   }
 
   async #rewritten(kept: Kept, before: SegmentFile): Promise<SegmentFile | null> {
@@ -329,6 +354,7 @@ export class ColumnStore implements SegmentKeeper {
     const after = new SegmentFile(written);
     this.#rest(kept, after, version);
     kept.dense = true;
+    this.counts.compacted++;
     return after;
   }
 
