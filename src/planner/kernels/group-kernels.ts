@@ -161,6 +161,7 @@ export class GroupKernels {
     }
     if (this.#keys === 0) return { room, selection, groups: 0, batch, size: 1, shift: 0 };
     const known = this.#groups.size;
+    if (known >= groupsMax) return this.#giveUp();
     room.rows.fill(0, 0, Math.min(groupsMax, known + newMax + 1));
     if (sum >= 0) {
       room.sums.set(this.#accumulators[sum]!.share(batch, known).doubles.subarray(0, known));
@@ -170,7 +171,7 @@ export class GroupKernels {
     let added: number | null = null;
     for (let from = 0, left = newMax; ; left--) {
       const tables = this.#groups.keyTables(batch);
-      if (!tables || !this.#fits(tables)) return this.#giveUp();
+      if (!tables || !fits(tables)) return this.#giveUp();
       shift = tables.places ? 1 : 0;
       const end = assign({ room, tables, batch, selection, from, added, addends, noted });
       if (end === batch.count) break;
@@ -186,15 +187,14 @@ export class GroupKernels {
     return { room, selection, groups: room.at + groupsAt, batch, size: this.#groups.size, shift };
   }
 
-  #fits({ keys, places }: KeyTables): boolean {
-    const tables = keys.every(({ table }) => table.length <= tableMax);
-    return tables && (places === null || places.length <= placesMax) && this.#groups.size < groupsMax;
-  }
-
   #giveUp(): null {
     this.#given = true;
     return null;
   }
+}
+
+function fits({ keys, places }: KeyTables): boolean {
+  return keys.every(({ table }) => table.length <= tableMax) && (places === null || places.length <= placesMax);
 }
 
 interface Assignment {

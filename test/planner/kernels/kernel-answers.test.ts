@@ -24,6 +24,8 @@ const types: Readonly<Record<string, ColumnType>> = {
   z: 'number',
   t: 'timestamp',
   e: 'number',
+  g: 'integer',
+  h: 'integer',
 };
 
 const few = dictionaryOf(['a', 'b', 'ab', '', 'Ä', 'a%', 'zz']);
@@ -58,6 +60,8 @@ function segmentOf(random: Seeded, length: number, turn: number): KernelSegment 
     x: { kind: 'f64', values: Float64Array.from(each(() => random.below(1_000_000) / 7 - 50_000)), nulls: nulls(20) },
     y: { kind: 'f64', values: Float64Array.from(each(() => pick(odd))), nulls: nulls(1) },
     z: turn % 3 === 2 ? { kind: 'null' } : { kind: 'f64', values: Float64Array.from(each(() => -random.below(3))), nulls: null },
+    g: i32((row) => (row * 7 + turn * 1_000) % 12_000),
+    h: i32((row) => (row * 3 + turn) % 3_000),
     e: {
       kind: 'f64',
       values: Float64Array.from(each(() => pick([Number.NaN, Infinity, -Infinity, 5, -5]))),
@@ -169,7 +173,7 @@ const aggregates = [
   'SUM(z) AS s, SUM(x) AS x, SUM(y) AS y',
   'SUM(x * 2) AS s, COUNT(*) AS n',
 ];
-const groups = ['', 'k', 'j', 'k, j', 'j, k', 'm', 'i', 'k, m', 'j, i', 'k, j, i'];
+const groups = ['', 'k', 'j', 'g', 'h', 'h, k', 'k, j', 'j, k', 'm', 'i', 'k, m', 'j, i', 'k, j, i'];
 
 const question = (what: string, group: string, where: string): string =>
   `SELECT ${group ? `${group}, ` : ''}${what} FROM T${where ? ` WHERE ${where}` : ''}${group ? ` GROUP BY ${group}` : ''}`;
@@ -192,7 +196,7 @@ describe('the same answer in column memory and in plain arrays', () => {
 
   test.each(aggregates)('of %s', async (what) => {
     for (const group of groups) {
-      for (const where of ['', 'i < 25', 'x >= 0 AND x < 20000', 'i < 0 AND i > 0']) {
+      for (const where of group.length > 1 ? ['i < 25'] : ['', 'i < 25', 'x >= 0 AND x < 20000', 'i < 0 AND i > 0']) {
         const sql = question(what, group, where);
         expect([sql, await answer(kernels, sql)]).toEqual([sql, await answer(plain, sql)]);
       }
