@@ -113,7 +113,12 @@ export const settingsTable = {
   SERVICE_TLS_CERT: optionalText('PEM certificate chain of the data listener'),
   SERVICE_TLS_KEY: optionalText('PEM private key of the data listener'),
   SERVICE_ERRORS_BASE: text('urn:annals:errors', 'prefix of the type URI of problem records'),
-  SERVICE_BODY_LIMIT_MB: integer(64, 1, 4096, 'largest buffered request body and atomic batch, MiB'),
+  SERVICE_BODY_LIMIT_MB: integer(
+    64,
+    1,
+    4096,
+    'largest atomic batch and body of an ingest task, MiB; other bodies of JSON have a cap of 4, questions of 8',
+  ),
 
   SERVICE_SECURITY_MODE: oneOf(['strict', 'open'], 'strict', 'whether weak-security opt-outs are tolerated'),
   SERVICE_KMS_LOCAL_DEV: boolean(false, 'keep the key-encryption key in a file of the data directory (security mode open)'),

@@ -3,6 +3,9 @@ import { isUtf8 } from 'node:buffer';
 import { ServiceError } from '../../errors.ts';
 import { limits } from '../../log/value.ts';
 
+/** A body is parsed in one turn of the event loop, which this many bytes hold up for some 10 ms. Questions have a cap of their own. */
+export const jsonBytesMax = 4 << 20;
+
 /** One JSON value; undefined when there are no bytes. Throws REL_INVALID for anything else. */
 export function parseJsonBody(body: Buffer): unknown {
   if (body.length === 0) return undefined;

@@ -18,7 +18,7 @@ import { Bodies } from './bodies.ts';
 import type { App, FastifyReply, FastifyRequest, HttpContext, HttpDoorOptions } from './context.ts';
 import { exactJson } from './exact-json.ts';
 import { headerText, refuseRepeatedHeaders } from './headers.ts';
-import { parseJsonBody } from './json-body.ts';
+import { jsonBytesMax, parseJsonBody } from './json-body.ts';
 import { HttpMetrics } from './metrics.ts';
 import { describeRoutes } from './openapi.ts';
 import { PlainLane } from './plain-lane.ts';
@@ -30,6 +30,7 @@ import { registerBranches } from './routes/branches.ts';
 import { registerExhibits } from './routes/exhibits.ts';
 import { registerExport } from './routes/export.ts';
 import { plainIngest, registerIngest } from './routes/ingest.ts';
+import { registerCompact } from './routes/compact.ts';
 import { registerLater } from './routes/later.ts';
 import { registerLookupRoutes } from './routes/lookup.ts';
 import { registerProof } from './routes/proof.ts';
@@ -83,6 +84,7 @@ export async function createHttpDoor(options: HttpDoorOptions): Promise<HttpDoor
 
   const admin = createListener(context, null);
   registerAdminTokens(admin, context);
+  registerCompact(admin, context);
   registerLater(admin, context, 'admin');
 
   const adminBind = parseBind('SERVICE_ADMIN_BIND', settings.SERVICE_ADMIN_BIND);
@@ -143,7 +145,7 @@ function createListener(context: HttpContext, tls: { readonly cert: string; read
     ...(tls
       ? {}
       : { http: { headersTimeout: timeouts.headersMs, connectionsCheckingInterval: timeouts.checkMs, maxHeaderSize: 16_384 } }),
-    bodyLimit: context.bodyLimitBytes,
+    bodyLimit: Math.min(context.bodyLimitBytes, jsonBytesMax),
     keepAliveTimeout: timeouts.keepAliveMs,
     // A streamed ingest may take hours; `bodies.ts` bounds how slowly a body may come instead.
     requestTimeout: 0,

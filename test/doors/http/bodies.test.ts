@@ -16,6 +16,16 @@ beforeEach(() => {
   world.questions.length = 0;
 });
 
+const largeBodies = {
+  SERVICE_PROFILE: 'free',
+  SERVICE_HTTP_BIND: '127.0.0.1',
+  SERVICE_PORT: 0,
+  SERVICE_ADMIN_BIND: '127.0.0.1:0',
+  SERVICE_ERRORS_BASE: 'urn:test:errors',
+  SERVICE_DRAIN_TIMEOUT_SECS: 5,
+  SERVICE_PINNED_NAMESPACES: [],
+} as const;
+
 const post = (body: string | Uint8Array, headers: Record<string, string> = {}) => world.call('POST', '/query', body, headers);
 
 describe('a buffered body', () => {
@@ -39,6 +49,22 @@ describe('a buffered body', () => {
     const head = `POST /query HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${goodToken}\r\ntransfer-encoding: chunked\r\n\r\n`;
     const text = await sendRaw(world.door.port, `${head}${chunks}0\r\n\r\n`);
     expect(text).toMatch(/^HTTP\/1\.1 413 /);
+  });
+
+  test('has at most 4 MiB whatever the body limit is, a question 8, and rows stream by', async () => {
+    const settings = { ...largeBodies, SERVICE_BODY_LIMIT_MB: 64 };
+    const large = await new DoorWorld().open({ settings });
+    try {
+      const answers = async (path: string, body: string): Promise<number> => (await large.call('POST', path, body)).status;
+      const name = 'x'.repeat(4 * 1024 * 1024);
+      expect(await answers('/types', JSON.stringify({ name, properties: {} }))).toBe(413);
+      expect(await answers('/types', JSON.stringify({ name: name.slice(100), properties: {} }))).not.toBe(413);
+      expect(await answers('/query', JSON.stringify({ sql: `SELECT '${name}'` }))).not.toBe(413);
+      expect(await answers('/query', JSON.stringify({ sql: `SELECT '${name}${name}'` }))).toBe(413);
+      expect(await answers('/ingest?object_type=T', `{"a":"${name}"}\n{"a":"${name}"}\n`)).toBe(200);
+    } finally {
+      await large.close();
+    }
   });
 
   test.each([

@@ -142,4 +142,11 @@ export const mutants: readonly Mutant[] = [
     replace: 'yield body.subarray(at, at + pieceBytes * 1e6);',
     killedBy: ['test/doors/http/bodies.test.ts'],
   },
+  {
+    name: 'bodies of JSON as large as an ingest',
+    file: 'src/doors/http/server.ts',
+    find: 'bodyLimit: Math.min(context.bodyLimitBytes, jsonBytesMax),',
+    replace: 'bodyLimit: context.bodyLimitBytes,',
+    killedBy: ['test/doors/http/bodies.test.ts'],
+  },
 ];
