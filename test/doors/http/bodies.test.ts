@@ -5,7 +5,7 @@ import type { Clock } from '../../../src/clock.ts';
 import { Bodies } from '../../../src/doors/http/bodies.ts';
 import { parseJsonBody } from '../../../src/doors/http/json-body.ts';
 import { ServiceError } from '../../../src/errors.ts';
-import { DoorWorld, goodToken, sendRaw } from './door-world.ts';
+import { DoorWorld, goodToken, openType, sendRaw } from './door-world.ts';
 
 let world: DoorWorld;
 beforeAll(async () => {
@@ -56,6 +56,7 @@ describe('a buffered body', () => {
     const large = await new DoorWorld().open({ settings });
     try {
       const answers = async (path: string, body: string): Promise<number> => (await large.call('POST', path, body)).status;
+      large.types.set('T', openType('T'));
       const name = 'x'.repeat(4 * 1024 * 1024);
       expect(await answers('/types', JSON.stringify({ name, properties: {} }))).toBe(413);
       expect(await answers('/types', JSON.stringify({ name: name.slice(100), properties: {} }))).not.toBe(413);
