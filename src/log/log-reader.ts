@@ -1,5 +1,9 @@
-/** Reading back while the log is open: what had been written when the call was made, verified frame by frame. */
+/**
+ * Reading back while the log is open: what had been written when the call was made, verified frame by frame, from the frame
+ * that the index knows before the first leaf on. Others get their turn every few milliseconds.
+ */
 import { ServiceError } from '../errors.ts';
+import type { Clock } from '../clock.ts';
 import type { Disk } from './disk.ts';
 import { decodeEntry, decodeLeaf, leafSpan } from './entry-codec.ts';
 import type { CommittedEntry } from './entry.ts';
@@ -18,10 +22,35 @@ export interface ReadRange {
   readonly fromLeaf: number;
 }
 
-export async function* readEntries(range: ReadRange): AsyncGenerator<CommittedEntry> {
-  for (const record of range.files) {
-    const end = record.state === 'sealed' ? record.firstLeaf + record.leaves : Number.POSITIVE_INFINITY;
-    if (end > range.fromLeaf) yield* readFileEntries(range, record);
+/** How long frames are read before others get their turn. */
+const SLICE_MS = 2;
+
+export async function* readEntries(range: ReadRange, frames: FrameIndex, clock: Clock): AsyncGenerator<CommittedEntry> {
+  const start = frames.before(range.fromLeaf);
+  if (start === undefined) return;
+  const slices = new Slices(clock);
+  for (const record of range.files.slice(start.file)) {
+    yield* readFileEntries(range, record, record.number === start.file ? start.offset : FILE_HEADER_BYTES, slices);
+  }
+}
+
+class Slices {
+  readonly #clock: Clock;
+  #start: number;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+    this.#start = clock.monotonicMs();
+  }
+
+  /** Whether what has been done since the last turn is enough. */
+  get over(): boolean {
+    return this.#clock.monotonicMs() - this.#start >= SLICE_MS;
+  }
+
+  async turn(): Promise<void> {
+    await new Promise((resolve) => setImmediate(resolve));
+    this.#start = this.#clock.monotonicMs();
   }
 }
 
@@ -78,13 +107,19 @@ function mustEndAt(path: string, offset: number, length: number): void {
   if (offset < length) throw new ServiceError('REL_STORAGE', `${path} offset ${offset}: frames up to ${length} are gone`);
 }
 
-async function* readFileEntries(range: ReadRange, record: LogFileRecord): AsyncGenerator<CommittedEntry> {
+async function* readFileEntries(
+  range: ReadRange,
+  record: LogFileRecord,
+  from: number,
+  slices: Slices,
+): AsyncGenerator<CommittedEntry> {
   const path = `${range.logDirectory}/${logFileName(record.number)}`;
   const file = await range.disk.open(path, 'read');
   try {
     const length = record.state === 'sealed' ? record.length : range.openLength;
-    const scanner = new FrameScanner(file, record.number, length);
+    const scanner = new FrameScanner(file, record.number, length, from);
     for (;;) {
+      if (slices.over) await slices.turn();
       const offset = scanner.offset;
       const scanned = await scanner.next();
       if (scanned.found === 'end') return mustEndAt(path, offset, length);
@@ -94,6 +129,7 @@ async function* readFileEntries(range: ReadRange, record: LogFileRecord): AsyncG
       for (const stored of frameEntries(scanned.bytes, header)) {
         const facts = decodeLeaf(stored.leaf);
         if (facts.leaf < range.fromLeaf) continue;
+        if (slices.over) await slices.turn();
         yield decodeEntry(facts, stored.payload, range.keyring, { redacted: stored.redacted, rows: false });
       }
     }

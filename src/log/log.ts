@@ -220,7 +220,8 @@ export class LocalLog implements LogStore {
   }
 
   read(fromLeaf: number): AsyncIterable<CommittedEntry> {
-    return readEntries({ ...this.#readable(), keyring: this.#options.keyring, fromLeaf });
+    const range = { ...this.#readable(), keyring: this.#options.keyring, fromLeaf };
+    return readEntries(range, this.#writer.frames, this.#options.clock);
   }
 
   onVisible(listener: (basis: Basis) => void): void {

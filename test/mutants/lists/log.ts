@@ -23,6 +23,20 @@ const beside = ['test/log/open-beside.test.ts'];
 
 export const mutants: readonly Mutant[] = [
   {
+    name: 'a reader of the log holds up everybody else',
+    file: 'src/log/log-reader.ts',
+    find: 'return this.#clock.monotonicMs() - this.#start >= SLICE_MS;',
+    replace: 'return this.#clock.monotonicMs() - this.#start < 0;',
+    killedBy: ['test/log/log-reader.test.ts'],
+  },
+  {
+    name: 'a reader begins at the front of the file',
+    file: 'src/log/log-reader.ts',
+    find: 'record.number === start.file ? start.offset : FILE_HEADER_BYTES, slices',
+    replace: 'FILE_HEADER_BYTES, slices',
+    killedBy: ['test/log/log-reader.test.ts'],
+  },
+  {
     name: 'a frame that nobody vouched for is followed',
     file: frameFeed,
     find: 'if (!vouched(0) && !frameIsWhole(bytes)) {',
