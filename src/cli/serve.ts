@@ -89,11 +89,19 @@ export async function openHttpDoor(
       state: () => (service.state() === 'closed' ? 'draining' : service.state()) as 'ready' | 'draining' | 'failed',
       failure: () => service.log.status().failure,
       doors,
-      // What lies on disk in segments is the log: rows are rebuilt from it in memory.
       storage: () => {
-        const { bytes, files } = service.log.status();
-        return { storedBytes: bytes, segmentBytes: bytes, segmentCount: files };
+        const { columns, projections, log } = service;
+        return {
+          storedBytes: log.status().bytes,
+          segmentBytes: columns?.storedBytes ?? 0,
+          segmentCount: columns?.storedSegments ?? 0,
+          rowBytes: projections.rows.bytes,
+          columnBytes: columns?.residentBytes ?? 0,
+          columnsHydrated: columns?.counts.hydrated ?? 0,
+          columnsEvicted: columns?.counts.evicted ?? 0,
+        };
       },
+      compact: async () => (await service.columns?.compact()) ?? { segments: 0, bytesBefore: 0, bytesAfter: 0 },
       walSync: () => settings.SERVICE_WAL_SYNC,
       config: () => redactedSettings(settings),
     },

@@ -271,6 +271,9 @@ describe('whose records one sees through the gate', () => {
 
 async function copyInto(from: AuditProjection, to: AuditProjection): Promise<void> {
   const sections = new Map<string, Uint8Array>();
-  await from.checkpoint({ section: (name, bytes) => void sections.set(name, bytes) });
+  await from.checkpoint({
+    section: (name, bytes) => void sections.set(name, typeof bytes === 'function' ? bytes() : bytes),
+    file: () => undefined,
+  });
   await to.restore({ section: (name) => sections.get(name) });
 }

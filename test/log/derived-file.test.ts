@@ -10,7 +10,7 @@ const PIECE = 256 * 1024;
 
 async function newHome(logId = 'log-1'): Promise<DerivedHome & { disk: MemoryDisk }> {
   const disk = new MemoryDisk();
-  const random = new SeededRandom(1);
+  const random = new SeededRandom('1');
   await disk.makeDirectory('/d/p');
   const keyring = await openKeyring({ disk, random, directory: '/d', kek: new Uint8Array(32).fill(7) });
   return { disk, random, keyring, directory: '/d/p', logId, yieldTurn: () => Promise.resolve() };
@@ -97,7 +97,7 @@ describe('a derived file', () => {
     const stranger = await openKeyring({
       ...other,
       disk: new MemoryDisk(),
-      random: new SeededRandom(2),
+      random: new SeededRandom('2'),
       kek: new Uint8Array(32).fill(7),
       directory: '/d',
     });

@@ -38,8 +38,12 @@ export class HttpMetrics {
       });
     };
     gauge('service_store_total_stored_bytes', 'bytes of the log on disk', () => system.storage().storedBytes);
-    gauge('service_store_disk_segment_bytes', 'bytes of columnar segments', () => system.storage().segmentBytes);
-    gauge('service_store_disk_segment_count', 'columnar segments', () => system.storage().segmentCount);
+    gauge('service_store_disk_segment_bytes', 'bytes of columnar segments on disk', () => system.storage().segmentBytes);
+    gauge('service_store_disk_segment_count', 'columnar segments on disk', () => system.storage().segmentCount);
+    gauge('service_store_row_memory_bytes', 'memory of indexes, columns and growing segments', () => system.storage().rowBytes);
+    gauge('service_store_column_memory_bytes', 'memory of columns that rest on files too', () => system.storage().columnBytes);
+    gauge('service_store_columns_hydrated', 'columns read from files since the start', () => system.storage().columnsHydrated);
+    gauge('service_store_columns_evicted', 'columns that left memory since the start', () => system.storage().columnsEvicted);
     gauge('service_up', '1 while the store takes work', () => (system.state() === 'ready' ? 1 : 0));
   }
 

@@ -1,6 +1,17 @@
 /** What the door asks of the process that it is part of. */
 import type { DoorStatus } from '../door.ts';
 
+export interface StorageFigures {
+  readonly storedBytes: number;
+  readonly segmentBytes: number;
+  readonly segmentCount: number;
+  /** Memory that rows take, and what of it are columns that could leave it. */
+  readonly rowBytes: number;
+  readonly columnBytes: number;
+  readonly columnsHydrated: number;
+  readonly columnsEvicted: number;
+}
+
 /** The process as `/health`, `/status`, `/metrics` and `/config` show it. */
 export interface SystemDesk {
   readonly version: string;
@@ -10,7 +21,9 @@ export interface SystemDesk {
   /** Why the log stopped accepting writes; null while it does not. */
   failure(): string | null;
   doors(): readonly DoorStatus[];
-  storage(): { readonly storedBytes: number; readonly segmentBytes: number; readonly segmentCount: number };
+  storage(): StorageFigures;
+  /** Rewrites segment files of mostly superseded rows. */
+  compact(): Promise<{ readonly segments: number; readonly bytesBefore: number; readonly bytesAfter: number }>;
   walSync(): string;
   /** Every setting with secrets redacted. */
   config(): Readonly<Record<string, { readonly value: unknown; readonly source: string }>>;

@@ -106,6 +106,10 @@ describe('the admin listener', () => {
     expect(world.records[0]?.caller.credential).toBe('admin');
   });
 
+  test('compacts on request, and says what that came to', async () => {
+    expect((await world.admin('POST', '/admin/compact', '{}')).json).toEqual({ segments: 2, bytes_before: 70, bytes_after: 50 });
+  });
+
   test('has no data routes', async () => {
     for (const [method, path] of parse(dataRoutes)) {
       const reply = await world.admin(method, path, method === 'POST' ? '{}' : undefined);
@@ -142,6 +146,10 @@ describe('system routes', () => {
       service_store_total_stored_bytes: 11,
       service_store_disk_segment_bytes: 22,
       service_store_disk_segment_count: 3,
+      service_store_row_memory_bytes: 44,
+      service_store_column_memory_bytes: 33,
+      service_store_columns_hydrated: 5,
+      service_store_columns_evicted: 6,
     };
     const { text, headers } = await world.call('GET', '/metrics');
     expect(headers['content-type']).toMatch(/^text\/plain/);

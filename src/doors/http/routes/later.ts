@@ -34,7 +34,7 @@ const dataRoutes: readonly Row[] = [
 ];
 
 const adminRoutes: readonly Row[] = [
-  ['POST', '/admin/backup', '/admin/restore', '/admin/compact', '/admin/reindex', '/admin/rotate-dek'],
+  ['POST', '/admin/backup', '/admin/restore', '/admin/reindex', '/admin/rotate-dek'],
   ['GET', '/admin/backups', '/admin/system', '/admin/dashboard', '/admin/console', '/admin/policies'],
   ['GET PUT DELETE', '/admin/policies/:id'],
   ['GET', '/platform/tenants', '/platform/license', '/platform/usage'],

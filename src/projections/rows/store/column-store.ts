@@ -116,6 +116,17 @@ export class ColumnStore implements SegmentKeeper {
     return this.#options.budgetBytes;
   }
 
+  /** Bytes of segment files, and how many there are. */
+  get storedBytes(): number {
+    let total = 0;
+    for (const { file } of this.#files.values()) total += file.size;
+    return total;
+  }
+
+  get storedSegments(): number {
+    return this.#files.size;
+  }
+
   /** Segments that no file has yet. */
   get unsaved(): number {
     return this.#queue.length;
