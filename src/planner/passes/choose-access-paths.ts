@@ -31,7 +31,7 @@ function narrowed(scan: ScanNode, filter: FilterNode): ScanNode {
     const found = keysOf(conjunct, scan);
     // The shortest list of keys wins; the others are still tested by the filter.
     if (found && (keys === null || found.length < keys.length)) keys = found;
-    zones.push(...zonesOf(conjunct));
+    zones.push(...zonesOf(conjunct).map((zone) => onKey(zone, scan)));
   }
   return { ...scan, keys, zones };
 }
@@ -51,6 +51,11 @@ function keysOf(conjunct: Bound, scan: ScanNode): readonly Bound[] | null {
     return conjunct.items;
   }
   return null;
+}
+
+/** Of a text that is the declared key storage knows extremes as of `_pk`, whatever else the rows call `id`. */
+function onKey(zone: Zone, scan: ScanNode): Zone {
+  return zone.column === scan.primaryKey && zone.type === 'string' ? { ...zone, column: '_pk' } : zone;
 }
 
 const mirrored = { '=': '=', '<': '>', '<=': '>=', '>': '<', '>=': '<=' } as const;

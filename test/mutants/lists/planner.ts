@@ -279,4 +279,11 @@ export const mutants: readonly Mutant[] = [
     replace: 'this.#waiting = [];',
     killedBy: ['test/planner/turn-queue.test.ts'],
   },
+  {
+    name: 'planner: ranges of a key that storage knows no extremes of',
+    file: paths,
+    find: "return zone.column === scan.primaryKey && zone.type === 'string'",
+    replace: "return zone.column === scan.primaryKey && zone.type === 'json'",
+    killedBy: byPlans,
+  },
 ];

@@ -10,4 +10,4 @@ SELECT x FROM (SELECT city AS x, age FROM Person UNION ALL SELECT name, founded 
 --         project name AS x
 --           project name
 --             filter (name = 'Oslo')
---               scan City (by primary key; about 1 rows in 1 segments; columns name; keys 1; zone name = 'Oslo')
+--               scan City (by primary key; about 1 rows in 1 segments; columns name; keys 1; zone _pk = 'Oslo')
