@@ -191,7 +191,7 @@ function readCell(from: usize, column: u32, row: u32): usize {
       return readBoolean(from, cells + VALUES + row);
     case KIND_TIMESTAMP:
       if (first != 0x22) return readInteger(from, cells + VALUES + (row << 3));
-      return readInstant(from + 1, column, row);
+      return readInstant(from + 1, cells + VALUES + (row << 3), column, row);
     case KIND_KEY_TEXT:
       return first == 0x22 ? readText(from + 1, cells, row) : readDigits(from, cells, row);
     default:
@@ -321,8 +321,8 @@ function readBoolean(from: usize, target: usize): usize {
   return from + 5;
 }
 
-/** Text of an instant: its ASCII is left to the caller. */
-function readInstant(from: usize, column: u32, row: u32): usize {
+/** Text of an instant: forms that are not the common ones are left to the caller. */
+function readInstant(from: usize, target: usize, column: u32, row: u32): usize {
   let place = from;
   for (;;) {
     const byte = load<u8>(place);
@@ -330,8 +330,62 @@ function readInstant(from: usize, column: u32, row: u32): usize {
     if (byte < 0x20 || byte > 0x7e || byte == 0x5c) return 0;
     place++;
   }
-  defer(from, place, column, row);
+  const value = instantOf(from, <u32>(place - from));
+  if (value == NO_INSTANT) defer(from, place, column, row);
+  else store<i64>(target, value);
   return place + 1;
+}
+
+const NO_INSTANT: i64 = i64.MIN_VALUE;
+
+/** Nanoseconds of `2024-05-01`, `2024-05-01T10:00:00Z` or the same with up to 9 digits of a second, in usual years. */
+function instantOf(text: usize, size: u32): i64 {
+  if (size != 10 && (size < 20 || size > 30 || size == 21)) return NO_INSTANT;
+  if (load<u8>(text, 4) != 0x2d || load<u8>(text, 7) != 0x2d) return NO_INSTANT;
+  const year = twoDigits(text) * 100 + twoDigits(text + 2);
+  const month = twoDigits(text + 5);
+  const day = twoDigits(text + 8);
+  if (year < 1700 || year > 2200 || month < 1 || month > 12 || day < 1 || day > daysIn(year, month)) return NO_INSTANT;
+  const days = <i64>daysFromEpoch(year, month, day);
+  if (size == 10) return days * 86_400_000_000_000;
+  if (load<u8>(text, 10) != 0x54 || load<u8>(text, 13) != 0x3a || load<u8>(text, 16) != 0x3a) return NO_INSTANT;
+  if (load<u8>(text + size - 1) != 0x5a) return NO_INSTANT;
+  const hour = twoDigits(text + 11);
+  const minute = twoDigits(text + 14);
+  const second = twoDigits(text + 17);
+  if (hour > 23 || minute > 59 || second > 59) return NO_INSTANT;
+  let nanoseconds: u32 = 0;
+  if (size > 20) {
+    if (load<u8>(text, 19) != 0x2e) return NO_INSTANT;
+    for (let i: u32 = 20; i < 29; i++) {
+      const digit: u32 = i < size - 1 ? digitAt(text + i) : 0;
+      if (digit > 9) return NO_INSTANT;
+      nanoseconds = nanoseconds * 10 + digit;
+    }
+  }
+  return (days * 86_400 + <i64>(hour * 3600 + minute * 60 + second)) * 1_000_000_000 + <i64>nanoseconds;
+}
+
+/** Far above any number that is looked for where one of them is no digit. */
+function twoDigits(place: usize): u32 {
+  const tens = digitAt(place);
+  const ones = digitAt(place + 1);
+  return tens > 9 || ones > 9 ? 100_000 : tens * 10 + ones;
+}
+
+function daysIn(year: u32, month: u32): u32 {
+  if (month == 2) return year % 4 == 0 && (year % 100 != 0 || year % 400 == 0) ? 29 : 28;
+  return month == 4 || month == 6 || month == 9 || month == 11 ? 30 : 31;
+}
+
+/** Days since 1970-01-01, years counted from March, in eras of 400. */
+function daysFromEpoch(year: u32, month: u32, day: u32): i32 {
+  const y = month <= 2 ? year - 1 : year;
+  const era = y / 400;
+  const yearOfEra = y - era * 400;
+  const dayOfYear = (153 * (month > 2 ? month - 3 : month + 9) + 2) / 5 + day - 1;
+  const dayOfEra = yearOfEra * 365 + yearOfEra / 4 - yearOfEra / 100 + dayOfYear;
+  return <i32>(era * 146_097 + dayOfEra) - 719_468;
 }
 
 function defer(from: usize, to: usize, column: u32, row: u32): void {

@@ -241,6 +241,35 @@ it('are refused where their text is not UTF-8, among rows of which some are not 
   }
 });
 
+it('bring instants as one by one: every day of four years and of the turns of centuries, every precision, and what is none', () => {
+  const dice = new Dice(6);
+  const days: string[] = [];
+  for (const year of [1699, 1700, 1899, 1900, 1969, 1970, 2000, 2023, 2024, 2100, 2200, 2201]) {
+    for (let month = 1; month <= 12; month++) {
+      for (const day of [1, 2, 27, 28, 29, 30, 31]) {
+        const time = new Date(Date.UTC(year, month - 1, day));
+        // Days that a month does not have are refused; here are those that it has.
+        if (time.getUTCMonth() === month - 1) days.push(time.toISOString().slice(0, 10));
+      }
+    }
+  }
+  const two = (below: number): string => String(dice.roll(below)).padStart(2, '0');
+  const texts = days.map((day, i) => {
+    const digits = Array.from({ length: i % 10 }, () => dice.roll(10)).join('');
+    return i % 7 === 0 ? day : `${day}T${two(24)}:${two(60)}:${two(60)}${digits === '' ? '' : `.${digits}`}Z`;
+  });
+  const options = { definition: closed, batchRows: 1e6 };
+  const rows = (list: readonly string[]): string => list.map((at) => `{"at":"${at}"}`).join('\n');
+  expect(expectSame(rows(texts), options).batches[0]!.rejections).toEqual([]);
+  const broken = texts.slice(0, 400).map((text, i) => {
+    const place = dice.roll(text.length);
+    const letter = dice.pick([...'0129:-TZ. x/']);
+    return i % 3 === 0 ? text.slice(0, place) + text.slice(place + 1) : text.slice(0, place) + letter + text.slice(place + 1);
+  });
+  // Each among good ones, so that it is met in the middle of a run.
+  for (const text of broken) expectSame(rows([...texts.slice(0, 12), text, ...texts.slice(12, 20)]), options);
+});
+
 it('bring numbers exactly as Number reads them', () => {
   const dice = new Dice(5);
   const digits = (count: number): string => Array.from({ length: count }, () => dice.roll(10)).join('');
