@@ -89,20 +89,33 @@ describe('a table of several segments', () => {
     ]);
   });
 
-  test('sealed segments whose values rule a predicate out are not read; a growing one is', () => {
-    const zone = (column: string, op: '=' | '<' | '>=', value: string | bigint | number) =>
+  test('stretches whose values rule a predicate out are not read; what has not grown to a stretch is', () => {
+    const zone = (column: string, op: '=' | '<' | '<=' | '>' | '>=', value: string | bigint | number) =>
       sumOf(store, { zones: [{ column, op, value }] }).count;
     const tail = ROWS - 65_536;
+    const growing = tail % 2048;
     expect(zone('n', '>=', 65_536n)).toBe(tail);
-    expect(zone('n', '>=', 65_535n)).toBe(ROWS);
-    expect(zone('n', '<', 0n)).toBe(tail);
-    expect(zone('n', '=', -0.5)).toBe(tail);
+    expect(zone('n', '>=', 65_535n)).toBe(2048 + tail);
+    expect(zone('n', '<=', 2048n)).toBe(4096 + growing);
+    expect(zone('n', '<', 2048n)).toBe(2048 + growing);
+    expect(zone('n', '>', 63_487n)).toBe(2048 + tail);
+    expect(zone('n', '<', 0n)).toBe(growing);
+    expect(zone('n', '=', -0.5)).toBe(growing);
+    expect(zone('n', '=', 5000n)).toBe(2048 + growing);
     expect(zone('word', '=', 'word 3')).toBe(ROWS);
-    expect(zone('word', '=', 'no such word')).toBe(tail);
+    expect(zone('word', '<', 'word 3')).toBe(ROWS);
+    expect(zone('word', '=', 'no such word')).toBe(growing);
     expect(zone('system_from', '<', START)).toBe(tail);
     expect(zone('system_from', '<', START + 2n)).toBe(ROWS);
     expect(zone('valid_to', '<', FOREVER)).toBe(tail);
     expect(zone('nothing', '=', 1n)).toBe(ROWS);
+    const both = sumOf(store, {
+      zones: [
+        { column: 'n', op: '>=', value: 10_000n },
+        { column: 'n', op: '<', value: 10_100n },
+      ],
+    });
+    expect(both).toMatchObject({ count: 2048 + growing, scanned: 2048 + growing });
   });
 
   test('keys are found in any segment, in the order of their versions', () => {

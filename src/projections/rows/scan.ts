@@ -12,10 +12,12 @@ import { NO_ROW, type Segment } from './segment.ts';
 import { SEGMENT_ROWS } from './segment-column.ts';
 import type { Table } from './table.ts';
 import { filterOf, isCurrent, isVisible, type SegmentFilter, selectRows, type Visibility, visibilityOf } from './visibility.ts';
-import { prunes } from './zones.ts';
+import { Pruner, STRETCH_ROWS } from './zones.ts';
 
 const BLOCK_ROWS = 8192;
 const BLOCK_ROWS_MAX = 16_384;
+/** Segments that are summarised before others get a turn. */
+const SUMMARIES_A_TURN = 4;
 /** Below this share of a stretch, rows are gathered instead of being pointed at when system columns must be made. */
 const SPARSE = 1 / 16;
 
@@ -65,18 +67,52 @@ function* scanLayer(source: ScanSource, layer: TableLayer, request: ScanRequest)
   const allowed = request.paths ? allowedCodes(request.paths, scopes) : null;
   const blockRows = Math.max(1, Math.min(request.blockRows ?? BLOCK_ROWS, BLOCK_ROWS_MAX));
   const zones = inherited ? request.zones?.filter(({ column }) => zoneHolds(column, table, inherited)) : request.zones;
+  const pruner = zones && zones.length > 0 ? new Pruner(zones, timeline, table, idType === 'string') : null;
+  let summaries = 0;
   // By number, because segments may be added while the reader works on a block; none of theirs is visible to it.
   for (let number = 0; number < table.segments.length; number++) {
     const segment = table.segments[number]!;
     if (segment.base >= visibility.bound) return;
     if (allowed && segment.paths.constant !== null && allowed[segment.paths.constant] !== 1) continue;
-    const filter = filterOf(segment, visibility);
-    if (!filter) continue;
+    if (!filterOf(segment, visibility)) continue;
     const sealed = number < table.segments.length - 1;
-    if (sealed && zones && prunes(segment, zones, timeline)) continue;
-    const left = request.unsiftedRows ? yield* unsiftedBlocks(segment, filter, reader, request, columns) : filter;
-    if (left) yield* segmentBlocks(segment, left, reader, allowed, request.columns, columns, blockRows);
+    const stretches = pruner ? pruner.stretches(segment, sealed) : -1;
+    if (pruner && pruner.made - summaries >= SUMMARIES_A_TURN) {
+      summaries = pruner.made;
+      yield nothing(request);
+    }
+    for (const part of partsOf(segment, visibility, stretches)) {
+      const left = request.unsiftedRows ? yield* unsiftedBlocks(segment, part, reader, request, columns) : part;
+      if (left) yield* segmentBlocks(segment, left, reader, allowed, request.columns, columns, blockRows);
+    }
   }
+}
+
+/** What is left of a segment's rows when only some stretches may hold what is asked for; neighbours go together. */
+function* partsOf(segment: Segment, visibility: Visibility, stretches: number): Generator<SegmentFilter, void> {
+  for (let at = 0; at < 32; at++) {
+    if (((stretches >>> at) & 1) === 0) continue;
+    const from = at;
+    while (at < 31 && ((stretches >>> (at + 1)) & 1) === 1) at++;
+    // Since the part before, entries may have been applied.
+    const filter = filterOf(segment, visibility);
+    if (!filter) return;
+    const first = Math.max(filter.first, from * STRETCH_ROWS);
+    const end = Math.min(filter.end, (at + 1) * STRETCH_ROWS);
+    if (first < end) yield { ...filter, first, end };
+  }
+}
+
+/** No row: the reader may give others a turn. */
+function nothing({ columns, paths }: ScanRequest): RowBlock {
+  return {
+    columns: columns.map(() => ({ kind: 'null' })),
+    selection: null,
+    first: 0,
+    count: 0,
+    scanned: 0,
+    path: paths?.[0] ?? 0,
+  };
 }
 
 /** What one layer of a scan is judged by. */

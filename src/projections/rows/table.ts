@@ -20,6 +20,7 @@ import { SEGMENT_ROWS } from './segment-column.ts';
 import type { SegmentChanges, SegmentState } from './segment-state.ts';
 import type { SegmentFile } from './store/segment-file.ts';
 import type { StoredVersions } from './stored-versions.ts';
+import { forgetZones } from './zones.ts';
 
 const encoder = new TextEncoder();
 const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
@@ -94,7 +95,8 @@ export class Table implements StoredKeys, StoredVersions {
   readonly #provenanceCodes = new Map<string, number>();
   readonly #counts = new Map<number, PathCounts>();
   #hashes = new Int32Array(1024);
-  readonly #dictionaryOf = (column: string): ByteDictionary | null => this.#columns.get(column)?.dictionary ?? null;
+  /** What codes of a column mean; null where none were ever given, or the column was widened since. */
+  readonly dictionaryOf = (column: string): ByteDictionary | null => this.#columns.get(column)?.dictionary ?? null;
 
   constructor(type: string, storage: RowStorage, fork = 0) {
     this.type = type;
@@ -131,7 +133,10 @@ export class Table implements StoredKeys, StoredVersions {
     }
     if (column.type === type) return;
     // Segments that rest as codes are read once more by what the codes mean.
-    for (const segment of this.segments) segment.widen(name, type, keepFormer);
+    for (const segment of this.segments) {
+      segment.widen(name, type, keepFormer);
+      forgetZones(segment, name);
+    }
     column.type = type;
     column.dictionary = null;
     column.coding = false;
@@ -185,6 +190,7 @@ export class Table implements StoredKeys, StoredVersions {
           codes.get(name)!.add(code);
         }
         segment.remove(row & 0xffff);
+        forgetZones(segment);
         removed++;
       }
     }
@@ -352,16 +358,16 @@ export class Table implements StoredKeys, StoredVersions {
     if ('file' in saved) {
       const { file, changes } = saved;
       assert(store, 'what rests on files has a store');
-      const segment = Segment.resting(file.parts(), changes, file, this.#dictionaryOf, store, space);
+      const segment = Segment.resting(file.parts(), changes, file, this.dictionaryOf, store, space);
       this.segments.push(segment);
-      store.restored(segment, file, this.#dictionaryOf);
+      store.restored(segment, file, this.dictionaryOf);
       return () => file.hashes();
     }
-    const segment = Segment.restored(saved, this.#dictionaryOf, space);
+    const segment = Segment.restored(saved, this.dictionaryOf, space);
     this.segments.push(segment);
     if (followed) {
       segment.seal();
-      store?.sealed(segment, this.#dictionaryOf);
+      store?.sealed(segment, this.dictionaryOf);
     }
     return () => hashesOf(segment);
   }
@@ -422,7 +428,7 @@ export class Table implements StoredKeys, StoredVersions {
     if (head && this.#roomIn(head, position) > 0) return head;
     if (head) {
       head.seal();
-      this.#storage.store?.sealed(head, this.#dictionaryOf);
+      this.#storage.store?.sealed(head, this.dictionaryOf);
     }
     const segment = new Segment(this.segments.length * SEGMENT_ROWS, position, this.#storage.space, head ?? null);
     this.segments.push(segment);
@@ -445,6 +451,7 @@ export class Table implements StoredKeys, StoredVersions {
     if (dictionary!.size > DICTIONARY_PROBATION && dictionary!.size * 2 > column.coded) {
       column.coding = false;
       cells.spellOut();
+      forgetZones(segment, name);
     }
   }
 

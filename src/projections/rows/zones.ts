@@ -1,92 +1,304 @@
 /**
- * Least and greatest value of a segment's columns, found on first use and kept: a predicate that no value between them
- * can meet skips the segment. Never more than a necessary condition. The segment that still grows is not summarised.
+ * Least and greatest value of each 2,048 rows of a segment's columns, found on first use and kept: a predicate that no value
+ * between them can meet skips those rows. Never more than a necessary condition. What must hold:
+ *
+ * - cells below a segment's length never change but by being removed, so extremes stay true; of a segment that still grows
+ *   only whole stretches are summarised;
+ * - whoever removes cells, or changes what a column rests as, calls `forgetZones`: extremes are values.
  */
 import type { Vector } from '../../log/columns.ts';
-import type { ZonePredicate } from '../access-paths.ts';
 import type { Timeline } from '../../log/timeline.ts';
+import type { ZonePredicate } from '../access-paths.ts';
+import type { ByteDictionary } from './byte-dictionary.ts';
 import type { Segment } from './segment.ts';
+import { SEGMENT_ROWS } from './segment-column.ts';
 
-interface Zone {
-  readonly least: number | bigint;
-  readonly most: number | bigint;
+/** 32 to a segment: one bit of a word each. */
+export const STRETCH_ROWS = SEGMENT_ROWS / 32;
+const ALL = -1;
+/** Bytes of a text that are kept: longer ones are known by how they begin. */
+const TEXT_BYTES = 24;
+
+/** `summarised` rows, all of them whole stretches unless the segment is full; a stretch without a value has its bit unset. */
+interface NumberZones {
+  readonly kind: 'numbers';
+  summarised: number;
+  some: number;
+  readonly least: Float64Array;
+  readonly most: Float64Array;
+  /** False where values are wider than a double: then equal extremes may stand for unequal values. */
+  exact: boolean;
 }
 
-/** No zone: nothing is known. Empty: no row has a value, so no comparison can hold. */
-type ZoneState = Zone | 'unknown' | 'empty';
-
-const zones = new WeakMap<Segment, Map<string, ZoneState>>();
-
-/** True when no row of a sealed segment can meet all predicates. */
-export function prunes(segment: Segment, predicates: readonly ZonePredicate[], timeline: Timeline): boolean {
-  return predicates.some((predicate) => !canHold(segment, predicate, timeline));
+interface TextZones {
+  readonly kind: 'texts';
+  summarised: number;
+  some: number;
+  /** Least and greatest of stretch n: bytes ends[2n-1] .. ends[2n], then up to ends[2n+1]. */
+  bytes: Uint8Array;
+  readonly ends: Uint16Array;
 }
 
-function canHold(segment: Segment, predicate: ZonePredicate, timeline: Timeline): boolean {
-  const { column, value } = predicate;
-  if (column === 'system_from' || column === 'valid_from' || column === 'valid_to') {
-    return typeof value !== 'bigint' || holdsWithin(predicate, timeZone(segment, column, timeline));
+type Zones = NumberZones | TextZones;
+
+const known = new WeakMap<Segment, Map<string, Zones>>();
+const encoder = new TextEncoder();
+const loneSurrogate = /\p{Surrogate}/u;
+
+/** Without a column: of all of them, keys included. */
+export function forgetZones(segment: Segment, column?: string): void {
+  if (column === undefined) known.delete(segment);
+  else known.get(segment)?.delete(column);
+}
+
+interface Predicate extends ZonePredicate {
+  /** UTF-8 of a text; null where it is none, or no text that a cell can hold. */
+  readonly bytes: Uint8Array | null;
+}
+
+/** The table whose segments are pruned. */
+interface Dictionaries {
+  dictionaryOf(column: string): ByteDictionary | null;
+}
+
+/** The predicates of one scan. */
+export class Pruner {
+  readonly #predicates: readonly Predicate[];
+  readonly #timeline: Timeline;
+  readonly #table: Dictionaries;
+  /** True where `id` is the key of rows that have none of their own. */
+  readonly #idIsKey: boolean;
+  /** Segments that had to be summarised: each takes about a millisecond, so the scan gives others a turn in between. */
+  made = 0;
+
+  constructor(predicates: readonly ZonePredicate[], timeline: Timeline, table: Dictionaries, idIsKey: boolean) {
+    this.#predicates = predicates.map((predicate) => ({ ...predicate, bytes: bytesOf(predicate.value) }));
+    this.#timeline = timeline;
+    this.#table = table;
+    this.#idIsKey = idIsKey;
   }
-  const cells = segment.column(column);
-  if (!cells || column === 'id') return true;
-  const vector = cells.vector(segment.length);
-  if (typeof value === 'string') {
-    // Codes rise with first appearance: a segment without the string may still hold its code's neighbours.
-    if (vector.kind !== 'dict' || predicate.op !== '=') return true;
-    const code = vector.dictionary.codeOf(value);
-    return code >= 0 && holdsWithin({ column, op: '=', value: code }, zoneOf(segment, column, vector));
+
+  /** A bit for each stretch of the segment in which all predicates may hold. */
+  stretches(segment: Segment, sealed: boolean): number {
+    let left = ALL;
+    for (const predicate of this.#predicates) {
+      if (left !== 0) left &= this.#holding(segment, predicate, sealed);
+    }
+    return left;
   }
-  if (typeof value === 'boolean') return true;
-  return holdsWithin(predicate, zoneOf(segment, column, vector));
+
+  #holding(segment: Segment, predicate: Predicate, sealed: boolean): number {
+    const { column, value } = predicate;
+    if (column === 'system_from' || column === 'valid_from' || column === 'valid_to') {
+      if (!sealed || typeof value !== 'bigint') return ALL;
+      return withinTimes(predicate.op, value, segment, column, this.#timeline) ? ALL : 0;
+    }
+    if (typeof value === 'boolean' || (typeof value === 'string' && predicate.bytes === null)) return ALL;
+    const keys = column === '_pk' || (column === 'id' && this.#idIsKey && !segment.columnNames().includes('id'));
+    // An `id` of its own stands beside keys that stand for those that are missing.
+    if (!keys && column === 'id') return ALL;
+    const zones = this.#zonesOf(segment, keys ? '_pk' : column, sealed);
+    if (zones === null) return ALL;
+    const holding = zones.kind === 'texts' ? textsHolding(zones, predicate) : this.#numbersHolding(zones, predicate);
+    return holding | unsummarised(zones.summarised);
+  }
+
+  #numbersHolding(zones: NumberZones, { column, op, value }: Predicate): number {
+    if (typeof value !== 'string') return numbersHolding(zones, op, value as number | bigint);
+    // Codes rise with first appearance: they say nothing about order.
+    const dictionary = op === '=' ? this.#table.dictionaryOf(column) : null;
+    if (zones.some === 0) return 0;
+    if (dictionary === null) return ALL;
+    const code = dictionary.codeOf(value);
+    return code < 0 ? 0 : numbersHolding(zones, op, code);
+  }
+
+  /** Null where nothing can be said of the column. */
+  #zonesOf(segment: Segment, column: string, sealed: boolean): Zones | null {
+    let zones = known.get(segment)?.get(column);
+    const rows = sealed ? segment.length : segment.length - (segment.length % STRETCH_ROWS);
+    if (zones && zones.summarised >= rows) return zones;
+    const cells = column === '_pk' ? segment.keys : segment.column(column);
+    const vector = cells?.vector(segment.length);
+    if (vector?.kind === 'null') return noValues;
+    if (!vector || vector.kind === 'bool' || vector.kind === 'vec') return null;
+    if (!zones) {
+      zones = vector.kind === 'text' ? noTexts() : noNumbers();
+      let columns = known.get(segment);
+      if (!columns) known.set(segment, (columns = new Map()));
+      columns.set(column, zones);
+    }
+    if (zones.kind === 'texts' && vector.kind === 'text') summariseTexts(zones, vector, rows);
+    else if (zones.kind === 'numbers' && vector.kind !== 'text') summariseNumbers(zones, vector, rows);
+    else return null;
+    this.made++;
+    return zones;
+  }
 }
 
-function holdsWithin(predicate: ZonePredicate, zone: ZoneState): boolean {
-  if (zone === 'unknown') return true;
-  if (zone === 'empty') return false;
-  const value = predicate.value as number | bigint;
-  switch (predicate.op) {
-    case '=':
-      return zone.least <= value && value <= zone.most;
-    case '<':
-      return zone.least < value;
-    case '<=':
-      return zone.least <= value;
-    case '>':
-      return zone.most > value;
-    case '>=':
-      return zone.most >= value;
-  }
+function bytesOf(value: ZonePredicate['value']): Uint8Array | null {
+  return typeof value === 'string' && !loneSurrogate.test(value) ? encoder.encode(value) : null;
 }
 
-function timeZone(segment: Segment, column: string, timeline: Timeline): ZoneState {
-  const own: Zone = {
-    least: timeline.timeOf(segment.base),
-    most: timeline.timeOf(segment.positionOf(segment.length - 1)),
-  };
+/** Bits of the stretches after so many rows. */
+function unsummarised(rows: number): number {
+  const stretches = Math.ceil(rows / STRETCH_ROWS);
+  return stretches >= 32 ? 0 : ALL << stretches;
+}
+
+function noNumbers(): NumberZones {
+  return { kind: 'numbers', summarised: 0, some: 0, least: new Float64Array(32), most: new Float64Array(32), exact: true };
+}
+
+const noValues: NumberZones = { ...noNumbers(), summarised: SEGMENT_ROWS };
+
+function noTexts(): TextZones {
+  return { kind: 'texts', summarised: 0, some: 0, bytes: new Uint8Array(0), ends: new Uint16Array(64) };
+}
+
+function numbersHolding(zones: NumberZones, op: ZonePredicate['op'], value: number | bigint): number {
+  const double = Number(value);
+  // Rounding keeps order but not difference.
+  const strict = zones.exact && (typeof value === 'number' || BigInt(double) === value);
+  let holding = 0;
+  for (let stretch = 0; stretch < 32; stretch++) {
+    if (((zones.some >>> stretch) & 1) === 0) continue;
+    const least = zones.least[stretch]!;
+    const most = zones.most[stretch]!;
+    const above = most > double || (most === double && !(strict && op === '>'));
+    const below = least < double || (least === double && !(strict && op === '<'));
+    const holds = op === '=' ? above && below : op === '<' || op === '<=' ? below : above;
+    if (holds) holding |= 1 << stretch;
+  }
+  return holding;
+}
+
+function summariseNumbers(
+  zones: NumberZones,
+  vector: Exclude<Vector, { kind: 'null' | 'text' | 'bool' | 'vec' }>,
+  rows: number,
+): void {
+  if (vector.kind === 'i64') zones.exact = false;
+  for (let from = zones.summarised - (zones.summarised % STRETCH_ROWS); from < rows; from += STRETCH_ROWS) {
+    const end = Math.min(rows, from + STRETCH_ROWS);
+    const stretch = from / STRETCH_ROWS;
+    const [least, most] = vector.kind === 'i64' ? wideExtremes(vector, from, end) : extremes(vector, from, end);
+    zones.least[stretch] = least;
+    zones.most[stretch] = most;
+    if (least <= most) zones.some |= 1 << stretch;
+  }
+  zones.summarised = rows;
+}
+
+function extremes(
+  { values, nulls }: Extract<Vector, { kind: 'i32' | 'f64' | 'dict' }>,
+  from: number,
+  end: number,
+): [number, number] {
+  let least = Infinity;
+  let most = -Infinity;
+  for (let row = from; row < end; row++) {
+    if (nulls !== null && nulls[row] === 1) continue;
+    const value = values[row]!;
+    if (value < least) least = value;
+    if (value > most) most = value;
+    if (Number.isNaN(value)) return [-Infinity, Infinity];
+  }
+  return [least, most];
+}
+
+function wideExtremes({ values, nulls }: Extract<Vector, { kind: 'i64' }>, from: number, end: number): [number, number] {
+  let least: bigint | null = null;
+  let most: bigint | null = null;
+  for (let row = from; row < end; row++) {
+    if (nulls !== null && nulls[row] === 1) continue;
+    const value = values[row]!;
+    if (least === null || value < least) least = value;
+    if (most === null || value > most) most = value;
+  }
+  return least === null ? [Infinity, -Infinity] : [Number(least), Number(most)];
+}
+
+function textsHolding(zones: TextZones, { op, bytes }: Predicate): number {
+  if (bytes === null) return ALL;
+  const { ends, bytes: kept } = zones;
+  let holding = 0;
+  for (let stretch = 0; stretch < 32; stretch++) {
+    if (((zones.some >>> stretch) & 1) === 0) continue;
+    const middle = ends[stretch * 2]!;
+    const end = ends[stretch * 2 + 1]!;
+    const least = compareBytes(kept, stretch === 0 ? 0 : ends[stretch * 2 - 1]!, middle, bytes, 0, bytes.length);
+    const most = compareBytes(kept, middle, end, bytes, 0, bytes.length);
+    // A text that was cut off is greater than what is kept of it, by nobody knows how much.
+    const cut =
+      end - middle === TEXT_BYTES && compareBytes(kept, middle, end, bytes, 0, Math.min(bytes.length, TEXT_BYTES)) === 0;
+    const above = cut || (op === '>' ? most > 0 : most >= 0);
+    const below = op === '<' ? least < 0 : least <= 0;
+    const holds = op === '=' ? above && below : op === '<' || op === '<=' ? below : above;
+    if (holds) holding |= 1 << stretch;
+  }
+  return holding;
+}
+
+function summariseTexts(zones: TextZones, { offsets, heap, nulls }: Extract<Vector, { kind: 'text' }>, rows: number): void {
+  const first = Math.floor(zones.summarised / STRETCH_ROWS);
+  const before = first === 0 ? 0 : zones.ends[first * 2 - 1]!;
+  const bytes = new Uint8Array(before + (Math.ceil(rows / STRETCH_ROWS) - first) * 2 * TEXT_BYTES);
+  bytes.set(zones.bytes.subarray(0, before));
+  let used = before;
+  for (let stretch = first; stretch * STRETCH_ROWS < rows; stretch++) {
+    let least = -1;
+    let most = -1;
+    for (let row = stretch * STRETCH_ROWS; row < Math.min(rows, (stretch + 1) * STRETCH_ROWS); row++) {
+      if (nulls !== null && nulls[row] === 1) continue;
+      if (most < 0) least = most = row;
+      // Texts that rise, as keys often do, are compared once.
+      else if (compareCells(offsets, heap, row, most) > 0) most = row;
+      else if (compareCells(offsets, heap, row, least) < 0) least = row;
+    }
+    if (least >= 0) zones.some |= 1 << stretch;
+    for (const [at, row] of [least, most].entries()) {
+      const start = row < 0 ? 0 : offsets[row]!;
+      const end = row < 0 ? 0 : Math.min(offsets[row + 1]!, start + TEXT_BYTES);
+      for (let i = start; i < end; i++) bytes[used++] = heap[i]!;
+      zones.ends[stretch * 2 + at] = used;
+    }
+  }
+  zones.bytes = bytes.slice(0, used);
+  zones.summarised = rows;
+}
+
+function compareCells(offsets: Uint32Array, heap: Uint8Array, a: number, b: number): number {
+  return compareBytes(heap, offsets[a]!, offsets[a + 1]!, heap, offsets[b]!, offsets[b + 1]!);
+}
+
+function compareBytes(a: Uint8Array, aFrom: number, aEnd: number, b: Uint8Array, bFrom: number, bEnd: number): number {
+  const size = Math.min(aEnd - aFrom, bEnd - bFrom);
+  for (let i = 0; i < size; i++) {
+    const difference = a[aFrom + i]! - b[bFrom + i]!;
+    if (difference !== 0) return difference;
+  }
+  return aEnd - aFrom - (bEnd - bFrom);
+}
+
+function withinTimes(op: ZonePredicate['op'], value: bigint, segment: Segment, column: string, timeline: Timeline): boolean {
   const valid = segment.validZone();
-  if (column === 'system_from') return own;
-  if (column === 'valid_from') return segment.validFrom ? { least: valid.fromLeast, most: valid.fromMost } : own;
-  return { least: valid.toLeast, most: valid.toMost };
-}
-
-function zoneOf(segment: Segment, column: string, vector: Vector): ZoneState {
-  let known = zones.get(segment);
-  if (!known) zones.set(segment, (known = new Map()));
-  let zone = known.get(column);
-  if (zone === undefined) known.set(column, (zone = summarise(vector, segment.length)));
-  return zone;
-}
-
-function summarise(vector: Vector, length: number): ZoneState {
-  if (vector.kind === 'null') return 'empty';
-  if (vector.kind !== 'i32' && vector.kind !== 'f64' && vector.kind !== 'i64' && vector.kind !== 'dict') return 'unknown';
-  const { values, nulls } = vector;
-  let least = -1;
-  let most = -1;
-  for (let row = 0; row < length; row++) {
-    if (nulls?.[row] === 1) continue;
-    if (least < 0 || values[row]! < values[least]!) least = row;
-    if (most < 0 || values[row]! > values[most]!) most = row;
+  const own = column === 'system_from' || (column === 'valid_from' && !segment.validFrom);
+  const [least, most] = own
+    ? [timeline.timeOf(segment.base), timeline.timeOf(segment.positionOf(segment.length - 1))]
+    : column === 'valid_from'
+      ? [valid.fromLeast, valid.fromMost]
+      : [valid.toLeast, valid.toMost];
+  switch (op) {
+    case '=':
+      return least <= value && value <= most;
+    case '<':
+      return least < value;
+    case '<=':
+      return least <= value;
+    case '>':
+      return most > value;
+    case '>=':
+      return most >= value;
   }
-  return least < 0 ? 'empty' : { least: values[least]!, most: values[most]! };
 }

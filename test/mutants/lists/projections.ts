@@ -4,6 +4,9 @@ import type { Mutant } from '../mutant.ts';
 const travel = ['test/projections/time-travel.test.ts'];
 const versions = ['test/projections/versions.test.ts'];
 const segments = ['test/projections/segments.test.ts'];
+const zones = ['test/projections/zones.test.ts'];
+const extents = ['test/projections/extents.test.ts'];
+const keyIndex = ['test/projections/primary-key-index.test.ts'];
 const contract = ['test/projections/contract.test.ts'];
 const projector = ['test/projections/projector.test.ts'];
 const timeline = ['test/projections/timeline.test.ts'];
@@ -162,9 +165,51 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'projections: a zone drops its own extreme',
     file: 'src/projections/rows/zones.ts',
-    find: 'return zone.most >= value;',
-    replace: 'return zone.most > value;',
+    find: "most === double && !(strict && op === '>')",
+    replace: "most === double && op === '<='",
     killedBy: segments,
+  },
+  {
+    name: 'projections: extremes that were rounded are compared as if they were exact',
+    file: 'src/projections/rows/zones.ts',
+    find: "if (vector.kind === 'i64') zones.exact = false;",
+    replace: '',
+    killedBy: zones,
+  },
+  {
+    name: 'projections: a text that was cut off is taken for the whole',
+    file: 'src/projections/rows/zones.ts',
+    find: 'const above = cut || (',
+    replace: 'const above = (',
+    killedBy: zones,
+  },
+  {
+    name: 'projections: a stretch that is still growing is summarised',
+    file: 'src/projections/rows/zones.ts',
+    find: 'sealed ? segment.length : segment.length - (segment.length % STRETCH_ROWS)',
+    replace: 'segment.length',
+    killedBy: zones,
+  },
+  {
+    name: 'projections: extremes outlive the rows that they were of',
+    file: 'src/projections/rows/table.ts',
+    find: '        forgetZones(segment);\n        removed++;',
+    replace: '        removed++;',
+    killedBy: zones,
+  },
+  {
+    name: 'projections: a part of the index is moved without its keys',
+    file: 'src/projections/rows/primary-key-index.ts',
+    find: 'this.#used[part] = kept;',
+    replace: 'this.#used[part] = 0;',
+    killedBy: keyIndex,
+  },
+  {
+    name: 'projections: what is given back is used again in the same turn',
+    file: 'src/projections/rows/extents.ts',
+    find: 'if (this.#held.delete(view)) this.#space.retire(view);',
+    replace: 'if (this.#held.delete(view)) this.#space.memory.release(view);',
+    killedBy: extents,
   },
   {
     name: 'projections: a closing too far for 32 bits is not widened',
