@@ -65,6 +65,8 @@ export class BulkSealer {
   readonly #done: () => void;
   readonly #failed: (cause: unknown) => void;
   readonly #slots: SharedArrayBuffer[] = [];
+  /** What the next new slot has room for, twice: as much as the last body that found none. */
+  #slotBytes = SLOT_BYTES_MIN;
   readonly #queue: Sealing[] = [];
   #worker: Worker<SealRequest, SealReply> | null = null;
   #slicing = false;
@@ -83,7 +85,7 @@ export class BulkSealer {
 
   /** Encodes a body into a slot; nothing happens to it before `start`. */
   prepare(encode: (target: ByteWriter) => void, secrets: Secrets): Sealing {
-    const slot = this.#slots.pop() ?? new SharedArrayBuffer(SLOT_BYTES_MIN);
+    const slot = this.#slots.pop() ?? new SharedArrayBuffer(this.#slotBytes);
     const writer = new ByteWriter(new Uint8Array(slot, 0, slot.byteLength >> 1));
     try {
       encode(writer);
@@ -98,6 +100,7 @@ export class BulkSealer {
     // Half as much again, in the hope that the next one fits as well.
     const half = Math.ceil(body.length * 1.5) + PAYLOAD_EXTRA;
     const larger = new SharedArrayBuffer(half * 2);
+    this.#slotBytes = Math.min(SLOT_BYTES_MAX, half * 2);
     const copy = new Uint8Array(larger, 0, body.length);
     copy.set(body);
     return new Sealing({ ...secrets, body: copy, target: new Uint8Array(larger, half) });

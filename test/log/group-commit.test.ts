@@ -45,6 +45,39 @@ test.each(['always', 'interval'] as const)(
   },
 );
 
+/** Appends one after the other within a turn of the event loop, as callers do that wake each other. */
+async function inOneTurn(count: number, append: (i: number) => Promise<unknown>): Promise<unknown[]> {
+  await settle();
+  const appends: Promise<unknown>[] = [];
+  for (let i = 0; i < count; i++) {
+    appends.push(append(i));
+    for (let hops = 0; hops < 50; hops++) await Promise.resolve();
+  }
+  return Promise.all(appends);
+}
+
+test('a group of many begins in the midst of a turn; what comes in the rest of it is the next', async () => {
+  const { log, disk } = await opened('always');
+  const placed: number[] = [];
+  // This disk is never busy: the event loop turns between any two groups all the same.
+  disk.before = (step) => void (step.startsWith('fsync') && placed.push(log.status().leaves - 1));
+  await inOneTurn(24, (i) => log.append([rowsDraft([`k${i}`])]).acknowledged);
+  expect(placed).toEqual([8, 24]);
+  // Half of the last group is worth waiting for.
+  placed.length = 0;
+  await inOneTurn(48, (i) => log.append([rowsDraft([`l${i}`])]).acknowledged);
+  expect(placed).toEqual([32, 72]);
+  placed.length = 0;
+  await inOneTurn(48, (i) => log.append([rowsDraft([`m${i}`])]).acknowledged);
+  expect(placed).toEqual([92, 120]);
+});
+
+test('access records alone never begin a group early: without an fsync the event loop would not turn', async () => {
+  const { log, disk } = await opened('always');
+  await inOneTurn(24, (i) => log.append([accessDraft(`p${i}`)]).written);
+  expect(kinds(disk)).toEqual(['write']);
+});
+
 test('what arrives during an fsync is the next group, which starts when that fsync ends', async () => {
   const { log, disk } = await opened('interval');
   const gate = new Gate();

@@ -10,7 +10,16 @@ export const directory = '/data';
 export const kek = new Uint8Array(32).fill(7);
 export const origin = 'simulated/log/main';
 
-export const openLocalLog: OpenLog = async ({ disk, clock, random, walSync, fileBytes, resume, replay }): Promise<LogStore> => {
+export const openLocalLog: OpenLog = async ({
+  disk,
+  clock,
+  random,
+  walSync,
+  fileBytes,
+  bulk,
+  resume,
+  replay,
+}): Promise<LogStore> => {
   await disk.makeDirectory(directory);
   await disk.lock(`${directory}/lock`);
   const keyring = await openKeys({ disk, random });
@@ -25,6 +34,7 @@ export const openLocalLog: OpenLog = async ({ disk, clock, random, walSync, file
     walSync,
     sealIdleMs: 1000,
     limits: { fileBytesMax: fileBytes, preallocateBytes: fileBytes >> 2 },
+    ...(bulk === undefined ? {} : { bulk }),
     ...(resume === undefined ? {} : { resume }),
     replay: replay ?? (() => undefined),
   });

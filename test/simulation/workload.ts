@@ -1,7 +1,9 @@
 /** One short life of a log under a seed: several writers, seals, pauses, a clock that jumps, and mostly a clean end. */
 import { AssertionError, assert } from '../../src/errors.ts';
 import type { CommittedEntry } from '../../src/log/entry.ts';
+import type { BulkOptions } from '../../src/log/bulk-sealer.ts';
 import type { LogStore, WalSync } from '../../src/log/log-store.ts';
+import { inlineWorker, type StartWorker } from '../../src/log/workers.ts';
 import type { ResumeOptions } from '../../src/log/saved-log.ts';
 import { draftsFor } from './drafts.ts';
 import { type DiskState, FaultyDisk, type Fault, type Image, type Step } from './faulty-disk.ts';
@@ -15,6 +17,8 @@ export interface Scenario {
   readonly writers: number;
   readonly appendsPerWriter: number;
   readonly fileBytes: number;
+  /** How bodies of more than one row are sealed: in the turn of their append, in slices, or by a worker that takes its time. */
+  readonly bulk: 'turn' | 'slices' | 'worker';
 }
 
 export type OpenLog = (world: {
@@ -23,6 +27,7 @@ export type OpenLog = (world: {
   readonly random: Seeded;
   readonly walSync: WalSync;
   readonly fileBytes: number;
+  readonly bulk?: BulkOptions;
   readonly resume?: ResumeOptions;
   /** Told every entry that is replayed. */
   readonly replay?: (entry: CommittedEntry) => void;
@@ -65,6 +70,7 @@ export function scenarioOf(seed: number): Scenario {
     writers: 1 + random.below(3),
     appendsPerWriter: 2 + random.below(3),
     fileBytes: random.pick([1500, 3000, 1 << 16]),
+    bulk: random.pick(['turn', 'slices', 'worker'] as const),
   };
 }
 
@@ -96,9 +102,10 @@ export async function live(scenario: Scenario, openLog: OpenLog, options: LifeOp
 
   let log: LogStore | null = null;
   let closed = false;
-  const { walSync, fileBytes } = scenario;
+  const { walSync, fileBytes, bulk: how } = scenario;
+  const bulk = bulkOptions(how, new Seeded(scenario.seed + 3));
   const whole = async (): Promise<void> => {
-    log = await openLog({ disk, clock, random: new Seeded(scenario.seed + 2), walSync, fileBytes });
+    log = await openLog({ disk, clock, random: new Seeded(scenario.seed + 2), walSync, fileBytes, ...(bulk ? { bulk } : {}) });
     if (walSync !== 'off') log.onVisible(({ position }) => history.show(position));
     await Promise.all(
       Array.from({ length: scenario.writers }, (_, writer) => write(writer, log!, scenario, random, clock, history)),
@@ -127,6 +134,30 @@ export async function live(scenario: Scenario, openLog: OpenLog, options: LifeOp
   };
 }
 
+function bulkOptions(how: Scenario['bulk'], random: Seeded): BulkOptions | undefined {
+  if (how === 'turn') return undefined;
+  return { rowsMin: 2, startWorker: how === 'slices' ? null : lateWorker(random) };
+}
+
+/** The twin, its replies some turns late, in order. */
+function lateWorker(random: Seeded): StartWorker {
+  return (job, data) => {
+    const worker = inlineWorker(job, data);
+    let before: Promise<unknown> = Promise.resolve();
+    return {
+      ask: (request) => {
+        const reply = before.then(async () => {
+          for (let turns = random.below(12); turns > 0; turns--) await settle();
+          return await worker.ask(request);
+        });
+        before = reply.catch(() => undefined);
+        return reply;
+      },
+      end: () => worker.end(),
+    };
+  };
+}
+
 async function write(
   writer: number,
   log: LogStore,
@@ -149,8 +180,14 @@ async function write(
       const appended = log.append(drafts, { at: expected, sync: random.chance(0.3) });
       assert(appended.entries[0]!.time === expected.time, 'an append lands where next() said');
       acknowledged = history.follow(appended);
-      const head = log.head();
-      history.roots.set(head.size, head.root);
+      const size = appended.entries[appended.entries.length - 1]!.leaf + 1;
+      // A look at the head would seal everything at once.
+      if (scenario.bulk === 'turn') history.roots.set(size, log.head().root);
+      else
+        void appended.written.then(
+          () => history.roots.set(size, log.proofs.root(size)),
+          () => undefined,
+        );
     } catch (error) {
       if (log.status().state === 'open') throw error;
       return;

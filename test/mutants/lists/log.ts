@@ -11,6 +11,8 @@ const writer = 'src/log/log-writer.ts';
 const recovery = 'src/log/recovery.ts';
 const logFile = 'src/log/log-file.ts';
 const log = 'src/log/log.ts';
+const rowHashes = ['test/log/row-hashes.test.ts'];
+const rowHashesSource = 'src/log/row-hashes.ts';
 const bulkSealer = 'src/log/bulk-sealer.ts';
 const chain = 'src/log/chain.ts';
 const verify = 'src/log/verify.ts';
@@ -329,6 +331,41 @@ export const mutants: readonly Mutant[] = [
     find: '      if (!entries[entries.length - 1]!.linked) break;\n',
     replace: '',
     killedBy: bulk,
+  },
+  {
+    name: 'begins a group of access records in the midst of a turn',
+    file: groupCommit,
+    find: "if (needs === 'fsync') this.#syncsQueued++;",
+    replace: 'this.#syncsQueued++;',
+    killedBy: ['test/log/group-commit.test.ts'],
+  },
+  {
+    name: 'lets no turn of the event loop pass between two groups',
+    file: groupCommit,
+    find: 'return this.#turned && this.#syncsQueued',
+    replace: 'return this.#syncsQueued',
+    killedBy: ['test/log/group-commit.test.ts'],
+  },
+  {
+    name: 'hashes a NULL cell of a column that has some',
+    file: rowHashesSource,
+    find: 'nulls ? this.#put(nulls.subarray(0, rows)) : 0, dims',
+    replace: '0, dims',
+    killedBy: rowHashes,
+  },
+  {
+    name: 'takes every text column to begin at its first byte',
+    file: rowHashesSource,
+    find: 'offsets[rows]!)) - first) >>> 0',
+    replace: 'offsets[rows]!))) >>> 0',
+    killedBy: rowHashes,
+  },
+  {
+    name: 'leaves the closes out of the hashes of many rows',
+    file: rowHashesSource,
+    find: 'const anyCloses = closesMax > 0;',
+    replace: 'const anyCloses = closesMax > 1_000;',
+    killedBy: rowHashes,
   },
   {
     name: 'goes on when a worker is gone',
