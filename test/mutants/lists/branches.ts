@@ -51,7 +51,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'branches: a source that widens a column widens it for its branches',
-    file: 'src/projections/rows/segment.ts',
+    file: 'src/projections/rows/segment-columns.ts',
     find: 'if (keepFormer) pushTo(',
     replace: 'if (!keepFormer) pushTo(',
     killedBy: projections,
@@ -59,7 +59,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'branches: a deleted branch keeps its tables',
     file: 'src/projections/rows/projection.ts',
-    find: 'for (const { id } of released) this.#layers.delete(id);',
+    find: 'for (const { id } of released) this.#release(id);',
     replace: '',
     killedBy: projections,
   },
