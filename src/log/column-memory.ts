@@ -84,7 +84,9 @@ export class ColumnMemory {
     }
     const pages = this.#memoryBytes / PAGE_BYTES + 1;
     const memory = new WebAssembly.Memory({ initial: pages, maximum: pages, shared: true });
-    const arena: Arena = { owner: this, memory, buffer: memory.buffer, free: [{ at: 0, size: this.#memoryBytes }] };
+    // Nothing lies at 0: kernels take that address for none. The page beyond makes up for it.
+    const free = [{ at: ALIGNMENT, size: this.#memoryBytes }];
+    const arena: Arena = { owner: this, memory, buffer: memory.buffer, free };
     arenas.set(arena.buffer, arena);
     this.#arenas.push(arena);
     return this.allocateIn(arena, bytes);

@@ -48,6 +48,13 @@ export class DerivedFileError extends Error {
   }
 }
 
+/** A disk that can't give a derived file back is one more way in which that file can be wrong. */
+function unreadable(name: string, error: unknown): never {
+  const code = error instanceof Error && 'code' in error ? String(error.code) : '';
+  if (error instanceof DerivedFileError || !/^E[A-Z0-9]+$/.test(code)) throw error;
+  throw new DerivedFileError(name, `it can not be read (${code})`, { cause: error });
+}
+
 /** How a piece is packed; `dense` is slower to write and shorter. */
 export type Packing = 'fast' | 'dense';
 
@@ -199,12 +206,12 @@ export class DerivedFile {
   static async open(home: DerivedReader, name: string): Promise<DerivedFile | undefined> {
     const path = `${home.directory}/${name}`;
     if ((await home.disk.size(path)) === undefined) return undefined;
-    const file = await home.disk.open(path, 'read');
+    const file = await home.disk.open(path, 'read').catch((error: unknown) => unreadable(name, error));
     try {
       return await openFile(home, name, file);
     } catch (error) {
       await file.close();
-      throw error;
+      return unreadable(name, error);
     }
   }
 
@@ -225,7 +232,7 @@ export class DerivedFile {
       const [offset, stored, plain] = pieces[i]!;
       const bytes = Buffer.allocUnsafe(stored);
       for (let read = 0; read < stored; ) {
-        const count = this.#file.readNow(bytes.subarray(read), offset + read);
+        const count = this.#readNow(bytes.subarray(read), offset + read);
         if (count === 0) throw new DerivedFileError(this.name, 'it ends early');
         read += count;
       }
@@ -233,6 +240,14 @@ export class DerivedFile {
       at += plain;
     }
     return target;
+  }
+
+  #readNow(target: Uint8Array, offset: number): number {
+    try {
+      return this.#file.readNow(target, offset);
+    } catch (error) {
+      return unreadable(this.name, error);
+    }
   }
 
   async read(chunk: string): Promise<Uint8Array<ArrayBuffer>> {
@@ -409,7 +424,7 @@ async function readAll(file: DiskFile, name: string, offset: number, length: num
   const bytes = Buffer.allocUnsafe(length);
   let read = 0;
   while (read < length) {
-    const count = await file.read(bytes.subarray(read), offset + read);
+    const count = await file.read(bytes.subarray(read), offset + read).catch((error: unknown) => unreadable(name, error));
     if (count === 0) throw new DerivedFileError(name, 'it ends early');
     read += count;
   }
