@@ -60,6 +60,13 @@ test('rows of every length across the edges of blocks, four of them unlike each 
   expect(hex(rowsRoot(body, null, salts))).toBe(oneByOne(body, null, salts));
 });
 
+test.each([700, 1400, 2000])('rows of up to %i bytes, which the module takes or leaves', (bytes) => {
+  const body = draftOf(64, bytes);
+  const salts = saltsFor(64);
+  const expected = oneByOne(body, null, salts);
+  expect([hex(rowsRoot(body, null, salts)), inSlices(body, null, salts)]).toEqual([expected, expected]);
+});
+
 test('text columns that are a part of longer arrays', () => {
   const body = draftOf(64);
   const cut = (batch: RowBatch): RowBatch => ({
