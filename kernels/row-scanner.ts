@@ -206,24 +206,87 @@ function readText(from: usize, cells: usize, row: u32): usize {
   let target = cells + HEAP + load<u32>(offset);
   let place = from;
   let high: u32 = 0;
-  let block = v128.load(place);
-  v128.store(target, block);
-  let ends = stopsIn(block);
-  while (ends == 0) {
-    high |= i8x16.bitmask(block);
-    place += 16;
-    target += 16;
-    block = v128.load(place);
+  for (;;) {
+    let block = v128.load(place);
     v128.store(target, block);
-    ends = stopsIn(block);
+    let ends = stopsIn(block);
+    while (ends == 0) {
+      high |= i8x16.bitmask(block);
+      place += 16;
+      target += 16;
+      block = v128.load(place);
+      v128.store(target, block);
+      ends = stopsIn(block);
+    }
+    const rest = ctz(ends);
+    high |= i8x16.bitmask(block) & ((1 << rest) - 1);
+    place += rest;
+    target += rest;
+    const stop = load<u8>(place);
+    if (stop == 0x22) break;
+    if (stop != 0x5c) return 0;
+    if (load<u8>(place, 1) == 0x75) {
+      target = putUnit(target, place + 2);
+      if (target == 0) return 0;
+      place += 6;
+      continue;
+    }
+    const meaning = meaningOf(load<u8>(place, 1));
+    if (meaning == 0) return 0;
+    store<u8>(target++, meaning);
+    place += 2;
   }
-  const rest = ctz(ends);
-  high |= i8x16.bitmask(block) & ((1 << rest) - 1);
-  place += rest;
-  target += rest;
-  if (load<u8>(place) != 0x22 || (high != 0 && !validText)) return 0;
+  if (high != 0 && !validText) return 0;
   store<u32>(offset, <u32>(target - cells - HEAP), 4);
   return place + 1;
+}
+
+/** What a backslash makes of a letter; 0: it is unknown. */
+function meaningOf(letter: u8): u8 {
+  switch (letter) {
+    case 0x22:
+    case 0x5c:
+    case 0x2f:
+      return letter;
+    case 0x62:
+      return 0x08;
+    case 0x66:
+      return 0x0c;
+    case 0x6e:
+      return 0x0a;
+    case 0x72:
+      return 0x0d;
+    case 0x74:
+      return 0x09;
+    default:
+      return 0;
+  }
+}
+
+/** UTF-8 of four hexadecimal digits; gives the place behind it, or 0 where they are none, or half of a surrogate pair. */
+function putUnit(target: usize, digits: usize): usize {
+  let unit: u32 = 0;
+  for (let i: usize = 0; i < 4; i++) {
+    const byte = <u32>load<u8>(digits + i);
+    const letter = (byte | 0x20) - 0x61;
+    const digit = letter < 6 ? letter + 10 : byte - 0x30;
+    if (digit > 15 || (letter >= 6 && digit > 9)) return 0;
+    unit = (unit << 4) | digit;
+  }
+  if (unit < 0x80) {
+    store<u8>(target, <u8>unit);
+    return target + 1;
+  }
+  if (unit < 0x800) {
+    store<u8>(target, <u8>(0xc0 | (unit >> 6)));
+    store<u8>(target, <u8>(0x80 | (unit & 63)), 1);
+    return target + 2;
+  }
+  if (unit >= 0xd800 && unit <= 0xdfff) return 0;
+  store<u8>(target, <u8>(0xe0 | (unit >> 12)));
+  store<u8>(target, <u8>(0x80 | ((unit >> 6) & 63)), 1);
+  store<u8>(target, <u8>(0x80 | (unit & 63)), 2);
+  return target + 3;
 }
 
 /** Which bytes of a text end its plain part: quotes, backslashes and controls. */
