@@ -382,13 +382,6 @@ export const mutants: readonly Mutant[] = [
     killedBy: bulk,
   },
   {
-    name: 'seals what a thread still writes into the slot of that thread',
-    file: bulkSealer,
-    find: '    this.sealed ??= {',
-    replace: '    this.sealed = {',
-    killedBy: bulk,
-  },
-  {
     name: 'signs a head over what is linked, not over what is placed',
     file: log,
     find: '  head(): TreeHead {\n    this.#linkNow();\n',
