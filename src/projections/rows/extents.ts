@@ -41,9 +41,12 @@ export class ColumnSpace {
 
   retire(view: ArrayBufferView): void {
     if (this.#retired.push(view) > 1) return;
-    this.#defer(() => {
-      for (const each of this.#retired.splice(0)) this.memory.release(each);
-    });
+    this.#defer(() => this.reclaim());
+  }
+
+  /** What was given back may be used again: for who walks all of a store within one turn, in which nobody else reads. */
+  reclaim(): void {
+    for (const each of this.#retired.splice(0)) this.memory.release(each);
   }
 }
 

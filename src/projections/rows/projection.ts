@@ -126,7 +126,7 @@ export class Rows implements Projection {
     const hash = new CanonicalHash();
     for (const layer of this.#ordered()) {
       if (layer.id > 0) hash.number(layer.id);
-      for (const table of layer.tables()) hashTable(hash, table, this.#scopes, this.timeline, () => this.#storage.store?.trim());
+      for (const table of layer.tables()) hashTable(hash, table, this.#scopes, this.timeline, () => this.#afterSegment());
       for (const { table, overlay } of layer.overlays()) hashOverlay(hash, table, overlay);
     }
     return hash.hex();
@@ -136,6 +136,13 @@ export class Rows implements Projection {
     const layer = this.#layers.get(id);
     assert(layer, 'a branch that is read has a layer');
     return layer;
+  }
+
+  /** A digest reads everything in one turn: without this, everything would come into memory. */
+  #afterSegment(): void {
+    const { store, space } = this.#storage;
+    store?.trim();
+    if (store) space.reclaim();
   }
 
   /** Readers that are at it read on. */

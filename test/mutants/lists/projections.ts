@@ -7,7 +7,6 @@ const segments = ['test/projections/segments.test.ts'];
 const zones = ['test/projections/zones.test.ts'];
 const extents = ['test/projections/extents.test.ts'];
 const keyIndex = ['test/projections/primary-key-index.test.ts'];
-const contract = ['test/projections/contract.test.ts'];
 const projector = ['test/projections/projector.test.ts'];
 const timeline = ['test/projections/timeline.test.ts'];
 const put = ['test/projections/put-rows.test.ts'];
@@ -167,6 +166,20 @@ export const mutants: readonly Mutant[] = [
     file: 'src/projections/rows/zones.ts',
     find: 'const above = cut || (',
     replace: 'const above = (',
+    killedBy: zones,
+  },
+  {
+    name: 'texts searched by halves that do not rise',
+    file: 'src/projections/rows/zones.ts',
+    find: ' || !rises(zones, from, to)',
+    replace: '',
+    killedBy: zones,
+  },
+  {
+    name: 'a range that begins behind its first text',
+    file: 'src/projections/rows/zones.ts',
+    find: 'if (order < 0 || (above && order === 0)) low',
+    replace: 'if (order <= 0) low',
     killedBy: zones,
   },
   {
