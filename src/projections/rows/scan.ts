@@ -21,6 +21,9 @@ const SUMMARIES_A_TURN = 4;
 /** Below this share of a stretch, rows are gathered instead of being pointed at when system columns must be made. */
 const SPARSE = 1 / 16;
 
+/** So few rows are gathered wherever they lie: columns in segment row numbers would be made for rows that nobody asked for. */
+const FEW = 512;
+
 /** Columns that are made for each block: in segment row numbers they cost the stretch, gathered they cost the rows. */
 const madeColumns: ReadonlySet<string> = new Set([
   'system_from',
@@ -81,7 +84,10 @@ function* scanLayer(source: ScanSource, layer: TableLayer, request: ScanRequest)
       summaries = pruner.made;
       yield nothing(request);
     }
-    for (const part of partsOf(segment, visibility, stretches)) {
+    for (const whole of partsOf(segment, visibility, stretches)) {
+      const [first, end] = pruner ? pruner.narrowed(segment, whole.first, whole.end) : [whole.first, whole.end];
+      if (first === end) continue;
+      const part = { ...whole, first, end };
       const left = request.unsiftedRows ? yield* unsiftedBlocks(segment, part, reader, request, columns) : part;
       if (left) yield* segmentBlocks(segment, left, reader, allowed, request.columns, columns, blockRows);
     }
@@ -295,7 +301,8 @@ function keyRows(table: Table, request: ScanRequest, reader: LayerReader, scopes
 function block(chosen: ChosenRows, names: readonly string[], columns: BlockColumns, scanned: number, stretch: number): RowBlock {
   const { segment, rows, first, count } = chosen;
   const path = segment.paths.constant ?? pathOfAll(segment, rows, first, count);
-  const compact = rows !== null && count < stretch * SPARSE && names.some((name) => madeColumns.has(name));
+  const sparse = rows === null ? count <= FEW : count < stretch * SPARSE;
+  const compact = sparse && names.some((name) => madeColumns.has(name));
   const vectors = columns.vectors(names, chosen, compact);
   if (compact) return { columns: vectors, selection: null, first: 0, count, scanned, path };
   return { columns: vectors, selection: rows, first, count, scanned, path };

@@ -37,6 +37,8 @@ interface TextZones {
   /** Least and greatest of stretch n: bytes ends[2n-1] .. ends[2n], then up to ends[2n+1]. */
   bytes: Uint8Array;
   readonly ends: Uint16Array;
+  /** Bits of the stretches of which no text is less than that of the row before it. */
+  rising: number;
 }
 
 type Zones = NumberZones | TextZones;
@@ -94,13 +96,36 @@ export class Pruner {
       return withinTimes(predicate.op, value, segment, column, this.#timeline) ? ALL : 0;
     }
     if (typeof value === 'boolean' || (typeof value === 'string' && predicate.bytes === null)) return ALL;
-    const keys = column === '_pk' || (column === 'id' && this.#idIsKey && !segment.columnNames().includes('id'));
-    // An `id` of its own stands beside keys that stand for those that are missing.
-    if (!keys && column === 'id') return ALL;
-    const zones = this.#zonesOf(segment, keys ? '_pk' : column, sealed);
+    const stored = this.#stored(segment, column);
+    const zones = stored === null ? null : this.#zonesOf(segment, stored, sealed);
     if (zones === null) return ALL;
     const holding = zones.kind === 'texts' ? textsHolding(zones, predicate) : this.#numbersHolding(zones, predicate);
     return holding | unsummarised(zones.summarised);
+  }
+
+  /**
+   * What is left of rows first .. end-1, which lie in neighbouring stretches, without those at either end that a predicate
+   * over texts that rise rules out: of a range of keys in the order of arrival, the range itself.
+   */
+  narrowed(segment: Segment, first: number, end: number): readonly [number, number] {
+    let [from, to] = [first, end];
+    for (const { column, op, bytes } of this.#predicates) {
+      const stored = bytes === null ? null : this.#stored(segment, column);
+      const zones = stored === null ? undefined : known.get(segment)?.get(stored);
+      if (bytes === null || zones?.kind !== 'texts' || zones.summarised < to || !rises(zones, from, to)) continue;
+      const texts = (stored === '_pk' ? segment.keys : segment.column(stored!))?.vector(segment.length);
+      if (texts?.kind !== 'text') continue;
+      if (op === '>' || op === '>=' || op === '=') from = rowAfter(texts, bytes, op === '>', from, to);
+      if (op === '<' || op === '<=' || op === '=') to = rowAfter(texts, bytes, op !== '<', from, to);
+    }
+    return [from, to];
+  }
+
+  /** The column whose extremes tell of `column`. */
+  #stored(segment: Segment, column: string): string | null {
+    if (column === '_pk' || (column === 'id' && this.#idIsKey && !segment.columnNames().includes('id'))) return '_pk';
+    // An `id` of its own stands beside keys that stand for those that are missing.
+    return column === 'id' ? null : column;
   }
 
   #numbersHolding(zones: NumberZones, { column, op, value }: Predicate): number {
@@ -153,7 +178,7 @@ function noNumbers(): NumberZones {
 const noValues: NumberZones = { ...noNumbers(), summarised: SEGMENT_ROWS };
 
 function noTexts(): TextZones {
-  return { kind: 'texts', summarised: 0, some: 0, bytes: new Uint8Array(0), ends: new Uint16Array(64) };
+  return { kind: 'texts', summarised: 0, some: 0, bytes: new Uint8Array(0), ends: new Uint16Array(64), rising: 0 };
 }
 
 function numbersHolding(zones: NumberZones, op: ZonePredicate['op'], value: number | bigint): number {
@@ -249,13 +274,19 @@ function summariseTexts(zones: TextZones, { offsets, heap, nulls }: Extract<Vect
   for (let stretch = first; stretch * STRETCH_ROWS < rows; stretch++) {
     let least = -1;
     let most = -1;
+    const before = stretch * STRETCH_ROWS - 1;
+    let rising = nulls === null && (before < 0 || compareCells(offsets, heap, before + 1, before) >= 0);
     for (let row = stretch * STRETCH_ROWS; row < Math.min(rows, (stretch + 1) * STRETCH_ROWS); row++) {
       if (nulls !== null && nulls[row] === 1) continue;
       if (most < 0) least = most = row;
       // Texts that rise, as keys often do, are compared once.
-      else if (compareCells(offsets, heap, row, most) > 0) most = row;
-      else if (compareCells(offsets, heap, row, least) < 0) least = row;
+      else if (compareCells(offsets, heap, row, most) >= 0) most = row;
+      else {
+        rising = false;
+        if (compareCells(offsets, heap, row, least) < 0) least = row;
+      }
     }
+    zones.rising = rising ? zones.rising | (1 << stretch) : zones.rising & ~(1 << stretch);
     if (least >= 0) zones.some |= 1 << stretch;
     for (const [at, row] of [least, most].entries()) {
       const start = row < 0 ? 0 : offsets[row]!;
@@ -266,6 +297,29 @@ function summariseTexts(zones: TextZones, { offsets, heap, nulls }: Extract<Vect
   }
   zones.bytes = bytes.slice(0, used);
   zones.summarised = rows;
+}
+
+function rises({ rising }: TextZones, from: number, to: number): boolean {
+  for (let row = from; row < to; row += STRETCH_ROWS) if (((rising >>> (row / STRETCH_ROWS)) & 1) === 0) return false;
+  return to <= from || ((rising >>> ((to - 1) / STRETCH_ROWS)) & 1) === 1;
+}
+
+/** The first row of from .. to-1 whose text is not below `bytes`, or above them where `above` says so; else `to`. */
+function rowAfter(
+  { offsets, heap }: Extract<Vector, { kind: 'text' }>,
+  bytes: Uint8Array,
+  above: boolean,
+  from: number,
+  to: number,
+): number {
+  let [low, high] = [from, to];
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    const order = compareBytes(heap, offsets[middle]!, offsets[middle + 1]!, bytes, 0, bytes.length);
+    if (order < 0 || (above && order === 0)) low = middle + 1;
+    else high = middle;
+  }
+  return low;
 }
 
 function compareCells(offsets: Uint32Array, heap: Uint8Array, a: number, b: number): number {
