@@ -11,8 +11,8 @@ import type { IngestBatch } from '../planner/formats/ingest-reader.ts';
 import type { BatchReceipt, Outcome } from '../projections/command.ts';
 import type { BodyDigest } from './body-digest.ts';
 
-/** Batches that may wait for their acknowledgement while the next is being read: enough to keep sealing and disk busy. */
-const inFlightMax = 8;
+/** Batches that may wait for their acknowledgement while the next is being read: as many as the log keeps room for to seal. */
+const inFlightMax = 4;
 export const listedMax = { ids: 1_000, errors: 1_000 } as const;
 
 /**
