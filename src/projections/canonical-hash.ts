@@ -8,9 +8,14 @@ const encoder = new TextEncoder();
 
 export class CanonicalHash {
   readonly #hash = createHash('sha256');
-  readonly #buffer = new Uint8Array(1 << 16);
-  readonly #view = new DataView(this.#buffer.buffer);
+  readonly #buffer: Uint8Array;
+  readonly #view: DataView;
   #used = 0;
+
+  constructor(bufferBytes = 1 << 16) {
+    this.#buffer = new Uint8Array(bufferBytes);
+    this.#view = new DataView(this.#buffer.buffer);
+  }
 
   byte(value: number): void {
     this.#reserve(1);
@@ -30,18 +35,53 @@ export class CanonicalHash {
     this.#used += 8;
   }
 
-  text(value: string): void {
-    this.bytes(encoder.encode(value));
+  /** values[start..end), each as `number` writes it. */
+  numbers(values: Int32Array | Float32Array | Float64Array, start: number, end: number): void {
+    for (let at = start; at < end; ) {
+      this.#reserve(8);
+      const view = this.#view;
+      const stop = Math.min(end, at + ((this.#buffer.length - this.#used) >> 3));
+      let to = this.#used;
+      for (; at < stop; at++, to += 8) {
+        const value = values[at]!;
+        view.setFloat64(to, value === 0 ? 0 : value);
+      }
+      this.#used = to;
+    }
   }
 
-  bytes(value: Uint8Array): void {
-    this.range(value, 0, value.length);
+  /** first, first + 1, … */
+  sequence(first: number, count: number): void {
+    for (let at = 0; at < count; ) {
+      this.#reserve(8);
+      const view = this.#view;
+      const stop = Math.min(count, at + ((this.#buffer.length - this.#used) >> 3));
+      let to = this.#used;
+      for (; at < stop; at++, to += 8) view.setFloat64(to, first + at);
+      this.#used = to;
+    }
   }
 
-  /** source[start..end), without a view of its own where it is short. */
-  range(source: Uint8Array, start: number, end: number): void {
+  i64s(values: BigInt64Array, start: number, end: number): void {
+    for (let at = start; at < end; ) {
+      this.#reserve(8);
+      const view = this.#view;
+      const stop = Math.min(end, at + ((this.#buffer.length - this.#used) >> 3));
+      let to = this.#used;
+      for (; at < stop; at++, to += 8) view.setBigInt64(to, values[at]!);
+      this.#used = to;
+    }
+  }
+
+  u32(value: number): void {
+    this.#reserve(4);
+    this.#view.setUint32(this.#used, value);
+    this.#used += 4;
+  }
+
+  /** source[start..end) as it is: how long it is must be told elsewhere. */
+  raw(source: Uint8Array, start: number, end: number): void {
     const size = end - start;
-    this.number(size);
     if (size > this.#buffer.length) {
       this.#flush();
       this.#hash.update(source.subarray(start, end));
@@ -51,6 +91,20 @@ export class CanonicalHash {
     if (size <= 64) for (let i = 0; i < size; i++) this.#buffer[this.#used + i] = source[start + i]!;
     else this.#buffer.set(source.subarray(start, end), this.#used);
     this.#used += size;
+  }
+
+  text(value: string): void {
+    this.bytes(encoder.encode(value));
+  }
+
+  bytes(value: Uint8Array): void {
+    this.range(value, 0, value.length);
+  }
+
+  /** How long it is, and source[start..end). */
+  range(source: Uint8Array, start: number, end: number): void {
+    this.number(end - start);
+    this.raw(source, start, end);
   }
 
   /** A JSON-like value. Keys of objects in codepoint order; bigint, null and absent members told apart. */

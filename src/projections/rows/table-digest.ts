@@ -1,19 +1,28 @@
-/** Canonical dump of a table into a hash: versions in position order, cells by column name, whatever the layout. */
+/**
+ * Canonical dump of a table into a hash: versions in position order, whatever the layout. Column after column, because a
+ * row at a time costs more than everything else that a rebuild does: each column is a stream of its own, over all segments,
+ * and the hash is over the streams.
+ *
+ * - A stream says nothing of segments, widths, dictionaries or codes. Rows that were removed are in none, and rows are
+ *   numbered without them.
+ * - What is mostly the same from row to row is written as runs that are as long as they can be.
+ * - A column that no row has a value in leaves nothing: it may not even exist in another layout.
+ */
 import { assert, unreachable } from '../../errors.ts';
 import type { Vector } from '../../log/columns.ts';
 import { FOREVER } from '../../log/timestamp.ts';
 import type { Timeline } from '../../log/timeline.ts';
 import { type ColumnType, compareText } from '../../log/value.ts';
-import type { CanonicalHash } from '../canonical-hash.ts';
+import { CanonicalHash } from '../canonical-hash.ts';
 import { ByteDictionary } from './byte-dictionary.ts';
+import type { CodeColumn } from './code-column.ts';
 import type { Overlay } from './overlay.ts';
 import type { Scopes } from './scopes.ts';
 import type { Segment } from './segment.ts';
 import type { Table } from './table.ts';
 
-const NEVER_CLOSED = -1;
 const SAFE = 9_007_199_254_740_991n;
-const encoder = new TextEncoder();
+const STREAM_BYTES = 1 << 14;
 
 /** `afterSegment` is called where no view of a column is held. */
 export function hashTable(
@@ -23,19 +32,20 @@ export function hashTable(
   timeline: Timeline,
   afterSegment: () => void = () => undefined,
 ): void {
-  const names = [...table.columnTypes().keys()].sort(compareText).map((name) => ({ name, bytes: encoder.encode(name) }));
-  // Each is one text, made once: rows share them.
-  const paths = scopes.paths().map((path) => encoder.encode(JSON.stringify(path)));
-  const provenances = table
-    .provenances()
-    .map(({ source, method, confidence, derivedFrom }) =>
-      encoder.encode(JSON.stringify([source, method, confidence, derivedFrom])),
-    );
-  hash.text(table.type);
+  const columns = [...table.columnTypes().keys()].sort(compareText).map((name) => ({ name, stream: new CellStream() }));
+  const rows = new RowStreams(table, scopes, timeline);
   for (const segment of table.segments) {
-    hashSegment(hash, segment, names, paths, provenances, timeline);
+    const { kept, length } = keptRows(segment);
+    for (const { name, stream } of columns) {
+      const column = segment.column(name);
+      if (column) stream.add(column.vector(segment.length), column.type, kept, length, rows.count);
+    }
+    rows.add(segment, kept, length);
     afterSegment();
   }
+  hash.text(table.type);
+  rows.end(hash);
+  for (const { name, stream } of columns) stream.end(hash, name);
 }
 
 /** What a branch changed about an inherited table, by position. Rows that were removed since leave nothing. */
@@ -48,67 +58,250 @@ export function hashOverlay(hash: CanonicalHash, table: Table, overlay: Overlay)
   }
 }
 
-function hashSegment(
-  hash: CanonicalHash,
-  segment: Segment,
-  names: readonly { name: string; bytes: Uint8Array }[],
-  paths: readonly Uint8Array[],
-  provenances: readonly Uint8Array[],
-  timeline: Timeline,
-): void {
-  const { keys, length } = segment;
-  const columns = names.flatMap(({ name, bytes }) => {
-    const column = segment.column(name);
-    return column ? [{ bytes, type: column.type, vector: column.vector(length) }] : [];
-  });
-  let from = segment.validFrom;
-  if (!from) timeline.writeTimes((from = new BigInt64Array(length)), segment, null, 0, length, false);
-  for (let row = 0; row < length; row++) {
-    if (segment.isRemoved(row)) continue;
-    hash.number(segment.positionOf(row));
-    hash.bytes(paths[segment.paths.at(row)]!);
-    hash.range(keys.heap, keys.offsets[row]!, keys.offsets[row + 1]!);
-    hash.i64(from[row]!);
-    hash.i64(segment.validTo ? segment.validTo[row]! : FOREVER);
-    const closing = segment.closingOf(row);
-    hash.number(closing === Infinity ? NEVER_CLOSED : closing);
-    hash.byte(segment.ops.at(row));
-    hash.bytes(provenances[segment.provenances.at(row)]!);
-    for (const { bytes, type, vector } of columns) hashCell(hash, bytes, vector, type, row);
+/** Rows of a segment that were not removed; null for all of them. */
+function keptRows(segment: Segment): { readonly kept: Int32Array | null; readonly length: number } {
+  const { length } = segment;
+  if (segment.removedCount === 0) return { kept: null, length };
+  const kept = new Int32Array(length);
+  let count = 0;
+  for (let row = 0; row < length; row++) if (!segment.isRemoved(row)) kept[count++] = row;
+  return { kept, length: count };
+}
+
+/** What every row has. */
+class RowStreams {
+  readonly #timeline: Timeline;
+  readonly #positions = new CanonicalHash(STREAM_BYTES);
+  readonly #keyCells = new CellStream();
+  readonly #validFrom = new CanonicalHash(STREAM_BYTES);
+  readonly #validTo = new Runs<bigint>((value, hash) => hash.i64(value));
+  /** Rows that were superseded, and by which position. */
+  readonly #closings = new CanonicalHash(STREAM_BYTES);
+  readonly #ops = new Runs<number>((op, hash) => hash.byte(op));
+  readonly #paths: Runs<string>;
+  readonly #provenances: Runs<string>;
+  /** What their codes stand for. */
+  readonly #pathTexts: readonly string[];
+  readonly #provenanceTexts: readonly string[];
+  /** Rows so far. */
+  count = 0;
+
+  constructor(table: Table, scopes: Scopes, timeline: Timeline) {
+    this.#timeline = timeline;
+    // Each is one text, made once: rows share them.
+    this.#pathTexts = scopes.paths().map((path) => JSON.stringify(path));
+    this.#provenanceTexts = table
+      .provenances()
+      .map(({ source, method, confidence, derivedFrom }) => JSON.stringify([source, method, confidence, derivedFrom]));
+    this.#paths = new Runs<string>((path, hash) => hash.text(path));
+    this.#provenances = new Runs<string>((provenance, hash) => hash.text(provenance));
+  }
+
+  add(segment: Segment, kept: Int32Array | null, length: number): void {
+    this.#addPositions(segment, kept, length);
+    const { keys } = segment;
+    this.#keyCells.addTexts(keys.offsets, keys.heap, kept, length, this.count);
+    let { validFrom } = segment;
+    if (!validFrom) {
+      this.#timeline.writeTimes((validFrom = new BigInt64Array(segment.length)), segment, null, 0, segment.length, false);
+    }
+    if (kept) for (let i = 0; i < length; i++) this.#validFrom.i64(validFrom[kept[i]!]!);
+    else this.#validFrom.i64s(validFrom, 0, length);
+    const { validTo } = segment;
+    if (!validTo) this.#validTo.add(FOREVER, length);
+    else for (let i = 0; i < length; i++) this.#validTo.add(validTo[kept ? kept[i]! : i]!, 1);
+    if (segment.liveCount < length) this.#addClosings(segment, kept, length);
+    addCodes(this.#ops, segment.ops, (code) => code, kept, length);
+    addCodes(this.#paths, segment.paths, (code) => this.#pathTexts[code]!, kept, length);
+    addCodes(this.#provenances, segment.provenances, (code) => this.#provenanceTexts[code]!, kept, length);
+    this.count += length;
+  }
+
+  end(hash: CanonicalHash): void {
+    hash.number(this.count);
+    for (const stream of [this.#positions, this.#validFrom, this.#closings]) hash.text(stream.hex());
+    for (const runs of [this.#validTo, this.#ops, this.#paths, this.#provenances]) hash.text(runs.hex());
+    this.#keyCells.end(hash, '');
+  }
+
+  #addPositions(segment: Segment, kept: Int32Array | null, length: number): void {
+    const last = length > 0 ? segment.positionOf(length - 1) : 0;
+    if (kept === null && last - segment.positionOf(0) === length - 1) {
+      this.#positions.sequence(segment.positionOf(0), length);
+    } else for (let i = 0; i < length; i++) this.#positions.number(segment.positionOf(kept ? kept[i]! : i));
+  }
+
+  #addClosings(segment: Segment, kept: Int32Array | null, length: number): void {
+    for (let i = 0; i < length; i++) {
+      const closing = segment.closingOf(kept ? kept[i]! : i);
+      if (closing === Infinity) continue;
+      this.#closings.number(this.count + i);
+      this.#closings.number(closing);
+    }
   }
 }
 
-/** A column that a row has no value in leaves nothing: it may not even exist in another layout. */
-function hashCell(hash: CanonicalHash, name: Uint8Array, vector: Vector, type: ColumnType, row: number): void {
-  if (vector.kind === 'null' || vector.nulls?.[row] === 1) return;
-  hash.bytes(name);
-  switch (vector.kind) {
-    case 'text':
-      hash.range(vector.heap, vector.offsets[row]!, vector.offsets[row + 1]!);
-      return;
-    case 'dict':
-      assert(vector.dictionary instanceof ByteDictionary, 'stored codes have a dictionary of bytes');
-      hash.bytes(vector.dictionary.bytesOf(vector.values[row]!));
-      return;
-    case 'bool':
-      hash.byte(vector.values[row]!);
-      return;
-    case 'vec':
-      hash.number(vector.dims);
-      for (let i = row * vector.dims; i < (row + 1) * vector.dims; i++) hash.number(vector.values[i]!);
-      return;
-    case 'i32':
-    case 'f64':
-      hash.number(vector.values[row]!);
-      return;
-    case 'i64': {
-      // An integer may rest in any of three widths: what a double holds is written as one.
-      const value = vector.values[row]!;
-      if (type === 'timestamp' || value > SAFE || value < -SAFE) hash.i64(value);
-      else hash.number(Number(value));
-      return;
+/** Two codes may stand for one value. */
+function addCodes<T extends number | string>(
+  runs: Runs<T>,
+  codes: CodeColumn,
+  valueOf: (code: number) => T,
+  kept: Int32Array | null,
+  length: number,
+): void {
+  const { constant } = codes;
+  if (constant !== null) runs.add(valueOf(constant), length);
+  else for (let i = 0; i < length; i++) runs.add(valueOf(codes.at(kept ? kept[i]! : i)), 1);
+}
+
+/** Values as runs of equal ones. */
+class Runs<T extends number | bigint | string> {
+  readonly #hash = new CanonicalHash(STREAM_BYTES);
+  readonly #write: (value: T, hash: CanonicalHash) => void;
+  #value: T | null = null;
+  #count = 0;
+
+  constructor(write: (value: T, hash: CanonicalHash) => void) {
+    this.#write = write;
+  }
+
+  add(value: T, count: number): void {
+    if (count === 0) return;
+    if (value !== this.#value) this.#flush();
+    this.#value = value;
+    this.#count += count;
+  }
+
+  hex(): string {
+    this.#flush();
+    return this.#hash.hex();
+  }
+
+  #flush(): void {
+    if (this.#value === null) return;
+    this.#hash.number(this.#count);
+    this.#write(this.#value, this.#hash);
+    this.#count = 0;
+  }
+}
+
+/** The cells of a column that hold a value, and which rows these are. */
+class CellStream {
+  /** Which rows: runs of first row and count. */
+  readonly #present = new CanonicalHash(STREAM_BYTES);
+  /** Numbers, bits, instants; of texts and vectors how long they are. */
+  readonly #values = new CanonicalHash(STREAM_BYTES);
+  readonly #bytes = new CanonicalHash(STREAM_BYTES);
+  #first = 0;
+  #end = 0;
+
+  add(vector: Vector, type: ColumnType, kept: Int32Array | null, length: number, firstRow: number): void {
+    if (vector.kind === 'null') return;
+    const { nulls } = vector;
+    if (nulls === null && kept === null) {
+      this.#mark(firstRow, length);
+      return this.#addAll(vector, type, length);
     }
-    default:
-      unreachable(vector);
+    for (let i = 0; i < length; i++) {
+      const row = kept ? kept[i]! : i;
+      if (nulls?.[row] === 1) continue;
+      this.#mark(firstRow + i, 1);
+      this.#addCell(vector, type, row);
+    }
+  }
+
+  addTexts(offsets: Uint32Array, heap: Uint8Array, kept: Int32Array | null, length: number, firstRow: number): void {
+    this.add({ kind: 'text', offsets, heap, nulls: null }, 'string', kept, length, firstRow);
+  }
+
+  end(hash: CanonicalHash, name: string): void {
+    if (this.#end === 0) return;
+    this.#flush();
+    hash.text(name);
+    for (const stream of [this.#present, this.#values, this.#bytes]) hash.text(stream.hex());
+  }
+
+  #mark(first: number, count: number): void {
+    if (count === 0) return;
+    if (first !== this.#end || this.#end === 0) {
+      this.#flush();
+      this.#first = first;
+    }
+    this.#end = first + count;
+  }
+
+  #flush(): void {
+    if (this.#end === 0) return;
+    this.#present.number(this.#first);
+    this.#present.number(this.#end - this.#first);
+  }
+
+  #addAll(vector: Exclude<Vector, { kind: 'null' }>, type: ColumnType, length: number): void {
+    switch (vector.kind) {
+      case 'text': {
+        const { offsets, heap } = vector;
+        for (let row = 0; row < length; row++) this.#values.u32(offsets[row + 1]! - offsets[row]!);
+        return this.#bytes.raw(heap, offsets[0]!, offsets[length]!);
+      }
+      case 'dict': {
+        const { values, dictionary } = vector;
+        assert(dictionary instanceof ByteDictionary, 'stored codes have a dictionary of bytes');
+        const texts: Uint8Array[] = [];
+        for (let row = 0; row < length; row++) {
+          const code = values[row]!;
+          const text = (texts[code] ??= dictionary.bytesOf(code));
+          this.#values.u32(text.length);
+          this.#bytes.raw(text, 0, text.length);
+        }
+        return;
+      }
+      case 'i32':
+      case 'f64':
+        return this.#values.numbers(vector.values, 0, length);
+      case 'i64':
+        if (type === 'timestamp') return this.#values.i64s(vector.values, 0, length);
+        break;
+      case 'bool':
+        return this.#values.raw(vector.values, 0, length);
+      case 'vec':
+        break;
+      default:
+        unreachable(vector);
+    }
+    for (let row = 0; row < length; row++) this.#addCell(vector, type, row);
+  }
+
+  #addCell(vector: Exclude<Vector, { kind: 'null' }>, type: ColumnType, row: number): void {
+    switch (vector.kind) {
+      case 'text':
+        return this.#addText(vector.heap, vector.offsets[row]!, vector.offsets[row + 1]!);
+      case 'dict': {
+        assert(vector.dictionary instanceof ByteDictionary, 'stored codes have a dictionary of bytes');
+        const text = vector.dictionary.bytesOf(vector.values[row]!);
+        return this.#addText(text, 0, text.length);
+      }
+      case 'bool':
+        return this.#values.byte(vector.values[row]!);
+      case 'vec':
+        this.#values.u32(vector.dims);
+        return this.#values.numbers(vector.values, row * vector.dims, (row + 1) * vector.dims);
+      case 'i32':
+      case 'f64':
+        return this.#values.number(vector.values[row]!);
+      case 'i64': {
+        // An integer may rest in any of three widths: what a double holds is written as one.
+        const value = vector.values[row]!;
+        if (type === 'timestamp' || value > SAFE || value < -SAFE) this.#values.i64(value);
+        else this.#values.number(Number(value));
+        return;
+      }
+      default:
+        unreachable(vector);
+    }
+  }
+
+  #addText(heap: Uint8Array, start: number, end: number): void {
+    this.#values.u32(end - start);
+    this.#bytes.raw(heap, start, end);
   }
 }

@@ -220,8 +220,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'projections: the digest depends on how wide an integer rests',
     file: 'src/projections/rows/table-digest.ts',
-    find: 'else hash.number(Number(value));',
-    replace: 'else hash.i64(value);',
+    find: 'else this.#values.number(Number(value));',
+    replace: 'else this.#values.i64(value);',
     killedBy: versions,
   },
   {
