@@ -135,9 +135,18 @@ describe('pruning', () => {
     fill(growing, 10_000, 20_000);
     expect(rowsOf(growing, from(19_000)).size).toBe(20_000 - 9 * 2048);
     expect(rowsOf(growing, from(0)).size).toBe(20_000);
+    expect(rowsOf(growing, [{ column: 'n', op: '<', value: 1024n }]).size).toBe(2048 + (20_000 % 2048));
     const keys = Array.from({ length: 1024 }, (_, i) => columns['id']!.cell(i) as string);
     growing.run({ kind: 'remove-rows', type: 'T', keys });
     expect(rowsOf(growing, [{ column: 'n', op: '<', value: 1024n }]).size).toBe(20_000 % 2048);
+  });
+
+  test('integers that no double holds are compared as far as doubles tell', () => {
+    const wide = new Store();
+    const rows = Array.from({ length: 4096 }, (_, i) => ({ id: `k${i}`, n: BigInt(i), wide: 2n ** 60n + 255n }));
+    wide.put('T', { id: 'string', n: 'integer', wide: 'integer' }, rows);
+    expect(rowsOf(wide, [{ column: 'wide', op: '<', value: 2n ** 60n + 256n }]).size).toBe(4096);
+    expect(rowsOf(wide, [{ column: 'wide', op: '<', value: 2n ** 60n - 256n }]).size).toBe(0);
   });
 
   test('a column that becomes text is summarised anew', () => {

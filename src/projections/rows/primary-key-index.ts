@@ -21,6 +21,7 @@ const FIRST_SLOTS = 128;
 const WHOLE_SLOTS = 16_384;
 const PARTS = 256;
 const empty = new Int32Array(8192).fill(EMPTY);
+const places = new Int32Array(1024);
 
 export class PrimaryKeyIndex {
   readonly #keys: StoredKeys;
@@ -37,10 +38,10 @@ export class PrimaryKeyIndex {
   #sizes = new Int32Array([FIRST_SLOTS]);
   /** Slots of each part that are not EMPTY. */
   #used = new Int32Array(1);
+  /** Slots of each part that are GONE. */
+  #gone = new Int32Array(1);
   /** Of the top eight bits of a hash, those that choose its part. */
   #mask = 0;
-  /** True once a part has more than 65,536 slots. */
-  #large = false;
   #size = 0;
 
   constructor(keys: StoredKeys, extents: Extents) {
@@ -112,6 +113,7 @@ export class PrimaryKeyIndex {
       assert(found !== EMPTY - 1, 'a removed key was indexed');
       if (found >= 0 && slots[base + slot * 2 + 1] === hash && this.#keys.matches(found, heap, start, size, path)) {
         slots[base + slot * 2] = GONE;
+        this.#gone[part]!++;
         this.#size--;
         return;
       }
@@ -122,31 +124,37 @@ export class PrimaryKeyIndex {
   /** Brings the slots of many hashes into the cache; the sum keeps the loads from being optimised away. */
   touch(hashes: Int32Array, count: number): number {
     let sum = 0;
-    for (const [number, slots] of this.#memories.entries()) sum ^= this.#touchIn(number, slots, hashes, count);
+    for (let from = 0; from < count; from += places.length) {
+      const end = Math.min(count, from + places.length);
+      for (const [number, slots] of this.#memories.entries()) {
+        const found = this.#placesIn(number, hashes, from, end);
+        // As little as can be between two loads that miss: the fewer instructions, the more of them are under way.
+        for (let i = 0; i < found; i++) sum ^= slots[places[i]!]!;
+      }
+    }
     return sum;
   }
 
-  #touchIn(memory: number, slots: Int32Array, hashes: Int32Array, count: number): number {
+  /** Words of one memory at which probes for hashes[from..end) begin. */
+  #placesIn(memory: number, hashes: Int32Array, from: number, end: number): number {
     const bases = this.#bases;
     const sizes = this.#sizes;
-    const mask = this.#mask;
     const memoryOf = this.#memoryOf;
-    let sum = 0;
-    if (this.#memories.length === 1 && !this.#large) {
-      // The common case, with as little between two loads as can be.
-      for (let i = 0; i < count; i++) {
-        const hash = hashes[i]!;
-        const part = (hash >>> 24) & mask;
-        sum ^= slots[bases[part]! + (((hash & 0xffff) * sizes[part]!) >>> 16) * 2]!;
+    const mask = this.#mask;
+    if (this.#memories.length === 1) {
+      for (let i = from; i < end; i++) {
+        const part = (hashes[i]! >>> 24) & mask;
+        places[i - from] = bases[part]! + placeOf(hashes[i]!, sizes[part]!) * 2;
       }
-      return sum;
+      return end - from;
     }
-    for (let i = 0; i < count; i++) {
+    let found = 0;
+    for (let i = from; i < end; i++) {
       const hash = hashes[i]!;
       const part = (hash >>> 24) & mask;
-      if (memoryOf[part] === memory) sum ^= slots[bases[part]! + placeOf(hash, sizes[part]!) * 2]!;
+      if (memoryOf[part] === memory) places[found++] = bases[part]! + placeOf(hash, sizes[part]!) * 2;
     }
-    return sum;
+    return found;
   }
 
   #added(part: number): void {
@@ -158,8 +166,7 @@ export class PrimaryKeyIndex {
 
   #grow(part: number): void {
     const before = this.#parts[part]!;
-    let kept = 0;
-    for (let i = 0; i < before.length; i += 2) if (before[i]! > EMPTY) kept++;
+    const kept = this.#used[part]! - this.#gone[part]!;
     // Where many keys were removed there is room enough without them.
     const size = this.#sizes[part]! * (kept * 8 > this.#sizes[part]! * 3 ? 2 : 1);
     const slots = this.#slots(size);
@@ -167,6 +174,7 @@ export class PrimaryKeyIndex {
     this.#extents.giveBack(before);
     this.#settle(part, slots);
     this.#used[part] = kept;
+    this.#gone[part] = 0;
   }
 
   /** Room for so many keys, before the first of them. */
@@ -185,6 +193,7 @@ export class PrimaryKeyIndex {
     this.#memoryOf = new Uint8Array(PARTS);
     this.#bases = new Int32Array(PARTS);
     this.#used = new Int32Array(PARTS);
+    this.#gone = new Int32Array(PARTS);
     this.#mask = PARTS - 1;
     this.#sizes.forEach((size, part) => this.#settle(part, this.#slots(size)));
     this.#size = 0;
@@ -202,7 +211,6 @@ export class PrimaryKeyIndex {
     this.#memoryOf[part] = memory;
     this.#bases[part] = slots.byteOffset / 4;
     this.#sizes[part] = slots.length / 2;
-    if (slots.length > 131_072) this.#large = true;
   }
 
   /** In column memory once there are parts: arrays of their own would be a memory each. */
