@@ -232,12 +232,65 @@ it('bring texts of every length, beside the end of the bytes as well', () => {
   for (let lines = 100; lines < 140; lines++) expectSame(rows.slice(0, lines).join('\n'));
 });
 
+it('are the same with every token in every column, in the middle of a run', () => {
+  const good: Readonly<Record<string, string>> = { id: '"k"', text: '"t"', n: '5', x: '0.5', ok: 'true', at: '1', any: 'null' };
+  const odd = [
+    '18446744073709551617',
+    '-18446744073709551615',
+    '1.5',
+    '.5',
+    '-.5',
+    '+1',
+    '1e',
+    '1e+',
+    '1e-',
+    '1.e1',
+    '00',
+    '-00',
+    '00.5',
+    '1.0e5',
+    '1E400',
+  ];
+  const words = [
+    'falsy',
+    'false1',
+    'trues',
+    'nul',
+    'nill',
+    '"x" ',
+    ' "x"',
+    ' 1 ',
+    '1 ',
+    '99999999999999999999',
+    '9007199254740993.0',
+    '4503599627370497.5',
+  ];
+  const controls = Array.from({ length: 33 }, (_, i) => `"a${String.fromCharCode(i)}b"`);
+  const highs = ['"ü"', '"an ü behind sixteen"', '"2024-05-0é"', '"2024-05-01\\u0041"'];
+  const tokens = [...new Set([...Object.values(plain).flat(), ...nasty, ...odd, ...words, ...controls, ...highs])];
+  const names = Object.keys(good);
+  const row = (name: string, token: string): string =>
+    `{${names.map((each) => `"${each}":${each === name ? token : good[each]}`).join()}}`;
+  for (const definition of [closed, null]) {
+    for (const name of names) {
+      const around = Array.from({ length: 9 }, () => row('', ''));
+      for (const token of tokens) expectSame([...around, row(name, token), ...around].join('\n'), { definition });
+    }
+  }
+});
+
 it('are refused where their text is not UTF-8, among rows of which some are not ASCII', () => {
   const body = Buffer.from(orders(60).join('\n'));
   for (const byte of [0x80, 0xc3, 0xff]) {
     const broken = Buffer.from(body);
     broken[body.indexOf(' 40 and')] = byte;
     expect(expectSame(broken).batches[0]!.rejections).toMatchObject([{ index: 40, code: 'REL_INVALID' }]);
+    // A text of a few bytes, and the last ones of a longer text.
+    for (const place of ['order-30', 'tail"}\n{"id":"order-31']) {
+      const other = Buffer.from(body);
+      other[body.indexOf(place) + 2] = byte;
+      expect(expectSame(other).batches[0]!.rejections).toMatchObject([{ index: 30, code: 'REL_INVALID' }]);
+    }
   }
 });
 
