@@ -15,7 +15,7 @@ import type { Cell, ColumnType } from '../src/log/value.ts';
 import { readIngest } from '../src/planner/formats/ingest-reader.ts';
 import type { Answer } from '../src/planner/planner-contract.ts';
 import type { Outcome } from '../src/projections/command.ts';
-import { Service } from '../src/service.ts';
+import { Service, type ServiceParts } from '../src/service.ts';
 
 /** Stands at an instant; durations pass only when `monotonicMs` is pushed. */
 export class TestClock implements Clock {
@@ -86,7 +86,11 @@ export class TestStore {
   }
 
   /** Settings by their environment names; purposes `analytics` and `test` are registered unless these say otherwise. */
-  static async open(instant = '2024-01-01', settings: Readonly<Record<string, string>> = {}): Promise<TestStore> {
+  static async open(
+    instant = '2024-01-01',
+    settings: Readonly<Record<string, string>> = {},
+    parts: Partial<ServiceParts> = {},
+  ): Promise<TestStore> {
     const clock = new TestClock(instant);
     const env = { SERVICE_IN_MEMORY: 'true', SERVICE_QUERY_QUOTA: '100000000', ...settings };
     const service = await Service.open({
@@ -97,6 +101,7 @@ export class TestStore {
       version: 'test',
       say: () => undefined,
       sealIdleMs: 0,
+      ...parts,
     });
     return new TestStore(service, clock);
   }
@@ -219,7 +224,7 @@ export function shownCell(cell: Cell, type: ColumnType): string {
 }
 
 /** One object; integers that are bigint are written as bare tokens. */
-function exactJson(value: unknown): string {
+export function exactJson(value: unknown): string {
   if (typeof value === 'bigint') return value.toString();
   if (Array.isArray(value)) return `[${value.map(exactJson).join(',')}]`;
   if (typeof value !== 'object' || value === null) return JSON.stringify(value);
