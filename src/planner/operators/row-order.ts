@@ -177,23 +177,32 @@ function keyValues(vector: Exclude<Vector, { kind: 'null' }>, key: SortKey, rows
     case 'dict': {
       const { values, dictionary } = vector;
       const ranks = dictionaryRanks(dictionary, key, rows);
-      if (ranks) return Int32Array.from({ length: rows }, (_, row) => ranks[values[row]!] ?? 0);
+      if (ranks) return ranksOfRows(ranks, values, rows);
       if (dictionary instanceof TextInterner && key.collate === 'codepoint')
         return (a, b) => dictionary.compare(values[a]!, values[b]!);
       const order = textOrder(key);
       return (a, b) => (values[a] === values[b] ? 0 : order(dictionary.text(values[a]!), dictionary.text(values[b]!)));
     }
     case 'text': {
-      const { offsets, heap, nulls } = vector;
+      const { offsets, heap } = vector;
       if (key.collate === 'codepoint')
         return (a, b) => compareHeap(heap, offsets[a]!, offsets[a + 1]!, offsets[b]!, offsets[b + 1]!);
-      const text = (row: number): string => decoder.decode(heap.subarray(offsets[row]!, offsets[row + 1]!)).normalize('NFC');
-      const texts = Array.from({ length: rows }, (_, row) => (nulls?.[row] === 1 ? '' : text(row)));
-      return (a, b) => collator.compare(texts[a]!, texts[b]!);
+      // Made when first compared, a few thousand in a turn: all of them at once would be one long one. NULLs never are.
+      const texts = new Array<string | undefined>(rows);
+      const text = (row: number): string =>
+        (texts[row] ??= decoder.decode(heap.subarray(offsets[row]!, offsets[row + 1]!)).normalize('NFC'));
+      return (a, b) => collator.compare(text(a), text(b));
     }
     case 'vec':
       return () => 0;
   }
+}
+
+/** A code behind the dictionary's end is that of a NULL. */
+function ranksOfRows(ranks: Int32Array, codes: Int32Array, rows: number): Int32Array {
+  const ranked = new Int32Array(rows);
+  for (let row = 0; row < rows; row++) ranked[row] = codes[row]! < ranks.length ? ranks[codes[row]!]! : 0;
+  return ranked;
 }
 
 /** Ranks of the codes where they are far fewer than rows: each text is then compared once, not per row. */

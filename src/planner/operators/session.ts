@@ -87,14 +87,16 @@ export class SessionOperator implements Operator {
     const order = step.value;
     const starts = new BigInt64Array(count);
     const ends = new BigInt64Array(count);
-    for (let at = 0, steps = 0; at < count; ) {
-      const end = sessionEnd(order, at, ranks, instants, this.#gap);
+    for (let first = 0, end = 1; first < count; end++) {
+      // One session may be all rows: the search for its end rests now and then, too.
+      if (end % rowsPerStep === 0) yield emptyBatch;
+      if (end < count && goesOn(order[end - 1]!, order[end]!, ranks, instants, this.#gap)) continue;
       const windowEnd = instants[order[end - 1]!]! + this.#gap;
       if (windowEnd > I64_MAX) throw integerOverflow();
-      for (const start = instants[order[at]!]!; at < end; at++) {
-        starts[order[at]!] = start;
-        ends[order[at]!] = windowEnd;
-        if (++steps % rowsPerStep === 0) yield emptyBatch;
+      for (const start = instants[order[first]!]!; first < end; first++) {
+        starts[order[first]!] = start;
+        ends[order[first]!] = windowEnd;
+        if (first % rowsPerStep === 0) yield emptyBatch;
       }
     }
     const output: Vector[] = [
@@ -113,17 +115,9 @@ export class SessionOperator implements Operator {
   }
 }
 
-/** The place behind the last row of the session that begins at `at`. */
-function sessionEnd(order: Int32Array, at: number, ranks: Int32Array, instants: BigInt64Array, gap: bigint): number {
-  const rank = ranks[order[at]!];
-  let last = instants[order[at]!]!;
-  for (let next = at + 1; next < order.length; next++) {
-    const row = order[next]!;
-    const instant = instants[row]!;
-    if (ranks[row] !== rank || instant - last >= gap) return next;
-    last = instant;
-  }
-  return order.length;
+/** Whether a row is of the session of the one before it. */
+function goesOn(before: number, row: number, ranks: Int32Array, instants: BigInt64Array, gap: bigint): boolean {
+  return ranks[row] === ranks[before] && instants[row]! - instants[before]! < gap;
 }
 
 function withInstant(batch: Batch, vector: Vector): Batch {
