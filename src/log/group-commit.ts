@@ -35,12 +35,58 @@ const EARLY_APPENDS = 8;
 
 type Promises = Pick<Appended, 'acknowledged' | 'written'>;
 
-interface Waiting {
+/** One append, and whoever waits for it. */
+class Waiting {
   readonly entries: readonly PlacedEntry[];
   readonly needs: 'fsync' | 'write' | 'nothing';
-  readonly acknowledge: (durability: Durability) => void;
-  readonly written: () => void;
-  readonly reject: (error: ServiceError) => void;
+  readonly acknowledged: Promise<Durability>;
+  #acknowledge!: (durability: Durability) => void;
+  #reject!: (error: ServiceError) => void;
+  /** Made when somebody asks: most callers wait for the acknowledgement alone. */
+  #written: Promise<void> | null = null;
+  #writtenDone: () => void = ignore;
+  #writtenReject: (error: ServiceError) => void = ignore;
+  #outcome: 'waiting' | 'written' | ServiceError = 'waiting';
+
+  constructor(entries: readonly PlacedEntry[], needs: Waiting['needs']) {
+    this.entries = entries;
+    this.needs = needs;
+    this.acknowledged = new Promise((resolve, reject) => {
+      this.#acknowledge = resolve;
+      this.#reject = reject;
+    });
+    // A caller may wait for the other one: this must not count as an unhandled rejection.
+    this.acknowledged.catch(ignore);
+  }
+
+  get written(): Promise<void> {
+    if (this.#written) return this.#written;
+    const outcome = this.#outcome;
+    this.#written = new Promise((resolve, reject) => {
+      if (outcome === 'waiting') {
+        this.#writtenDone = resolve;
+        this.#writtenReject = reject;
+      } else if (outcome === 'written') resolve();
+      else reject(outcome);
+    });
+    this.#written.catch(ignore);
+    return this.#written;
+  }
+
+  acknowledge(durability: Durability): void {
+    this.#acknowledge(durability);
+  }
+
+  wrote(): void {
+    this.#outcome = 'written';
+    this.#writtenDone();
+  }
+
+  reject(error: ServiceError): void {
+    if (this.#outcome === 'waiting') this.#outcome = error;
+    this.#reject(error);
+    this.#writtenReject(error);
+  }
 }
 
 type State = { at: 'idle' } | { at: 'committing'; done: Promise<void> } | { at: 'failed'; error: ServiceError };
@@ -75,34 +121,15 @@ export class GroupCommit {
     const sync = kind.sync || this.#syncDue;
     this.#syncDue = false;
     const needs = sync ? 'fsync' : this.#walSync === 'off' ? 'write' : kind.access ? 'nothing' : 'fsync';
-    let acknowledge!: (durability: Durability) => void;
-    let writtenDone!: () => void;
-    let rejectAcknowledged!: (error: ServiceError) => void;
-    let rejectWritten!: (error: ServiceError) => void;
-    const acknowledged = new Promise<Durability>((resolve, reject) => {
-      acknowledge = resolve;
-      rejectAcknowledged = reject;
-    });
-    const written = new Promise<void>((resolve, reject) => {
-      writtenDone = resolve;
-      rejectWritten = reject;
-    });
-    // A caller waits for one of the two; the other must not count as an unhandled rejection.
-    acknowledged.catch(ignore);
-    written.catch(ignore);
-    const reject = (error: ServiceError): void => {
-      rejectAcknowledged(error);
-      rejectWritten(error);
-    };
-    const waiting: Waiting = { entries, needs, acknowledge, written: writtenDone, reject };
-    if (this.#state.at === 'failed') reject(this.#state.error);
+    const waiting = new Waiting(entries, needs);
+    if (this.#state.at === 'failed') waiting.reject(this.#state.error);
     else {
       this.#queue.push(waiting);
       if (needs === 'fsync') this.#syncsQueued++;
       if (this.#isRipe()) this.#ripe();
       if (this.#state.at === 'idle') this.#state = { at: 'committing', done: this.#commit() };
     }
-    return { acknowledged, written };
+    return waiting;
   }
 
   /** Something that was added has been linked since. */
@@ -132,7 +159,7 @@ export class GroupCommit {
     this.#unsynced = [];
     this.#queue = [];
     this.#syncsQueued = 0;
-    for (const { reject } of waiting) reject(error);
+    for (const each of waiting) each.reject(error);
     this.#wake();
     if (first) this.#listener.failed(cause);
   }
@@ -195,17 +222,17 @@ export class GroupCommit {
     const last = entries[entries.length - 1]!;
     await this.#writer.write(entries);
     for (const { sealing } of entries) if (sealing) this.#listener.written(sealing);
-    for (const { written } of group) written();
+    for (const waiting of group) waiting.wrote();
     if (this.#walSync === 'off') {
       this.#listener.committed(last);
-      for (const { needs, acknowledge } of group) if (needs === 'write') acknowledge('buffered');
+      for (const waiting of group) if (waiting.needs === 'write') waiting.acknowledge('buffered');
     }
     if (group.some(({ needs }) => needs === 'fsync')) {
       await this.#writer.sync();
       if (this.#walSync !== 'off') this.#listener.committed(last);
-      for (const { acknowledge } of this.#unsynced) acknowledge('synced');
+      for (const waiting of this.#unsynced) waiting.acknowledge('synced');
       this.#unsynced = [];
-      for (const { acknowledge } of group) acknowledge('synced');
+      for (const waiting of group) waiting.acknowledge('synced');
     } else {
       for (const waiting of group) if (waiting.needs === 'nothing') this.#unsynced.push(waiting);
     }

@@ -68,6 +68,8 @@ export interface LocalLogOptions {
   readonly resume?: ResumeOptions;
   /** Gets every entry that is there, in order, before `open` returns; with `resume` those that the saved state does not stand for. */
   readonly replay: (entry: CommittedEntry, leafHash: Uint8Array) => void;
+  /** Asked between frames of a replay: whoever gets the entries may need time to put them away. */
+  readonly breathe?: () => Promise<void> | undefined;
   /** Gets entries that the log writes by itself (`seal`), in the turn in which they are placed. */
   readonly onEntry?: (entry: CommittedEntry) => void;
 }
@@ -105,7 +107,7 @@ export class LocalLog implements LogStore {
   #unlinked: PlacedEntry[] = [];
   /** Entries that are placed, linked or not. */
   #leaves: number;
-  #lastWritten: Promise<void> = Promise.resolve();
+  #lastAppended: Pick<Appended, 'written'> | null = null;
   #previousHash: Uint8Array;
   #position: number;
   #lastInstant: bigint;
@@ -334,10 +336,16 @@ export class LocalLog implements LogStore {
     // Access records hide nothing from readers, and wait for an fsync that may be long in coming.
     if (position > place.position) this.#hidden.push({ leaf: this.#leaves - 1, time: place.time });
     const access = drafts.every(({ body }) => body.kind === 'access');
-    const { acknowledged, written } = this.#commits.add(placed, { sync, access });
-    this.#lastWritten = written;
+    const promises = this.#commits.add(placed, { sync, access });
+    this.#lastAppended = promises;
     this.#sealWhenIdle();
-    return { entries: placed.map(({ entry }) => entry), acknowledged, written };
+    return {
+      entries: placed.map(({ entry }) => entry),
+      acknowledged: promises.acknowledged,
+      get written() {
+        return promises.written;
+      },
+    };
   }
 
   /** Hashes into the chain what is ready, in order: an entry waits for those before it. */
@@ -409,7 +417,7 @@ export class LocalLog implements LogStore {
 
   async #seal(): Promise<void> {
     // What is on its way is waited for, so that only what comes meanwhile can hold up the turn.
-    if (this.#unlinked.length > 0) await this.#lastWritten.catch(() => undefined);
+    if (this.#unlinked.length > 0) await this.#lastAppended?.written.catch(() => undefined);
     if (this.#hasFailed()) throw this.#refusal();
     if (this.#leaves === this.#sealedLeaves) return;
     this.#linkNow();

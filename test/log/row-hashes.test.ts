@@ -97,11 +97,12 @@ test('bodies that are too large for the module are hashed one by one', () => {
 });
 
 test('slices of two bodies at once share no memory', () => {
-  const bodies = [draftOf(3000), draftOf(2500, 50)];
+  // The last one's rows are too long for the module.
+  const bodies = [draftOf(3000), draftOf(2500, 50), draftOf(2200, 2000)];
   const salts = saltsFor(3000);
   const slices = bodies.map((body) => rowsRootInSlices(body, null, salts));
   const roots: string[] = [];
-  while (roots.filter(Boolean).length < 2) {
+  while (roots.filter(Boolean).length < bodies.length) {
     slices.forEach((each, i) => {
       if (roots[i]) return;
       const step = each.next();

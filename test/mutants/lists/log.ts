@@ -133,7 +133,7 @@ export const mutants: readonly Mutant[] = [
     name: 'acknowledges before the fsync',
     file: groupCommit,
     find: '      await this.#writer.sync();\n',
-    replace: "      for (const { acknowledge } of group) acknowledge('synced');\n      await this.#writer.sync();\n",
+    replace: "      for (const waiting of group) waiting.acknowledge('synced');\n      await this.#writer.sync();\n",
     killedBy: crash,
   },
   {
@@ -393,7 +393,7 @@ export const mutants: readonly Mutant[] = [
     file: 'src/log/row-leaf.ts',
     find: '    hasher.restart(path);\n    for (let row = first; row < Math.min',
     replace: '    for (let row = first; row < Math.min',
-    killedBy: bulk,
+    killedBy: rowHashes,
   },
   {
     name: 'verify trusts the link',
