@@ -15,8 +15,8 @@ const rowsMin = 512;
 /** New groups of a batch beyond these are better found by whoever finds them in bulk. */
 const newMax = 256;
 const rowsMax = 65_536;
-const groupsMax = 8_192;
-const tableMax = 16_384;
+const groupsMax = 32_768;
+const tableMax = 65_536;
 const placesMax = 65_536;
 /** Offsets in the workspace. What is addressed by group has a place before it, for groups that count from 1. */
 const before = 64;

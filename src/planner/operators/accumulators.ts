@@ -499,6 +499,9 @@ class OfDistinct implements Accumulator {
   readonly #pairs = new PairNumbers();
   readonly #rows = new RowCounts();
   #numbers = new Int32Array(0);
+  #places = new Int32Array(0);
+  /** The last batch brought no new value. */
+  #settled = false;
 
   constructor(inner: SharesLoop, column: number, type: ColumnType) {
     this.#inner = inner;
@@ -523,16 +526,28 @@ class OfDistinct implements Accumulator {
   }
 
   update(batch: Batch, groups: Int32Array, groupsMax: number): void {
-    if (this.#numbers.length < batch.count) this.#numbers = new Int32Array(batch.count);
+    if (this.#numbers.length < batch.count) {
+      this.#numbers = new Int32Array(batch.count);
+      this.#places = new Int32Array(batch.count);
+    }
     const numbers = this.#numbers;
-    this.#values.assign(batch.columns[this.#column]!, batch, numbers);
-    const rows = new Int32Array(batch.count);
-    const groupOf = new Int32Array(batch.count);
+    const vector = batch.columns[this.#column]!;
+    const known = this.#values.size;
+    if (groupsMax === 1 && this.#settled) {
+      // One group has met what anybody has: values that all came before add nothing.
+      this.#values.meet(vector, batch, numbers);
+      if (this.#values.size === known) return;
+    }
+    this.#values.assign(vector, batch, numbers);
+    this.#settled = this.#values.size === known;
+    const places = this.#places;
+    const admitted = this.#pairs.admit(groups, numbers, batch.count, groupsMax, this.#values.size + 1, places);
+    const rows = new Int32Array(admitted);
+    const groupOf = new Int32Array(admitted);
     let count = 0;
-    for (let j = 0; j < batch.count; j++) {
+    for (let n = 0; n < admitted; n++) {
+      const j = places[n]!;
       if (numbers[j] === 0) continue;
-      const known = this.#pairs.size;
-      if (this.#pairs.numberOf(groups[j]!, numbers[j]!) !== known) continue;
       rows[count] = batch.selection === null ? batch.first + j : batch.selection[j]!;
       groupOf[count++] = groups[j]!;
     }

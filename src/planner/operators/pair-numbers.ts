@@ -54,6 +54,27 @@ export class PairNumbers {
     }
   }
 
+  /** Gives each pair that has not come before a number, and writes its place in the batch to `out`; returns how many there were. */
+  admit(left: Int32Array, right: Int32Array, count: number, leftSize: number, rightSize: number, out: Int32Array): number {
+    const places = this.placesFor(leftSize, rightSize);
+    let admitted = 0;
+    if (places === null) {
+      for (let j = 0; j < count; j++) {
+        const known = this.size;
+        if (this.numberOf(left[j]!, right[j]!) === known) out[admitted++] = j;
+      }
+      return admitted;
+    }
+    const bits = this.bits;
+    for (let j = 0; j < count; j++) {
+      const place = (left[j]! << bits) | right[j]!;
+      if (places[place] !== 0) continue;
+      places[place] = this.#append(left[j]!, right[j]!) + 1;
+      out[admitted++] = j;
+    }
+    return admitted;
+  }
+
   numberOf(left: number, right: number): number {
     if (this.#places !== null) this.#hash();
     const mask = this.#slots.length - 1;

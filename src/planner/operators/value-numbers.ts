@@ -20,7 +20,9 @@ export interface ValueNumbers {
   readonly bytes: number;
   /** Numbers of the rows of a batch into `out`: 0 for NULL, else from 1. */
   assign(vector: Vector, batch: Batch, out: Int32Array): void;
-  /** The same without taking in new values: 0 for NULL and for what never came. */
+  /** Takes in new values, and no more; `scratch` has room for the rows. */
+  meet(vector: Vector, batch: Batch, scratch: Int32Array): void;
+  /** Numbers as `assign` gives them without taking in new values: 0 for NULL and for what never came. */
   find(vector: Vector, batch: Batch, out: Int32Array): void;
   /** Of a column of small numbers without NULL, from its values to their numbers: 0, or beyond its end, where there is none yet. */
   tableOf(vector: Vector): Int32Array | null;
@@ -69,6 +71,11 @@ export class TextNumbers implements ValueNumbers {
     }
     assert(vector.kind === 'text', 'text rests in text or dict');
     interner.numbersOf(vector, { selection, first, count }, out);
+  }
+
+  meet(vector: Vector, batch: Batch, scratch: Int32Array): void {
+    if (vector.kind === 'dict' && vector.nulls === null) this.complete(vector, batch);
+    else this.assign(vector, batch, scratch);
   }
 
   find(vector: Vector, { selection, first, count }: Batch, out: Int32Array): void {
@@ -166,6 +173,10 @@ class ScalarNumbers implements ValueNumbers {
 
   assign(vector: Vector, batch: Batch, out: Int32Array): void {
     this.#each(vector, batch, out, true);
+  }
+
+  meet(vector: Vector, batch: Batch, scratch: Int32Array): void {
+    this.#each(vector, batch, scratch, true);
   }
 
   find(vector: Vector, batch: Batch, out: Int32Array): void {

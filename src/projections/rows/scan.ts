@@ -178,7 +178,6 @@ function* unsiftedBlocks(
   request: ScanRequest,
   columns: BlockColumns,
 ): Generator<RowBlock, SegmentFilter | null> {
-  if (segment.paths.constant === null || inherited?.touches(segment)) return filter;
   if (request.columns.some((name) => madeColumns.has(name))) return filter;
   const stretch = Math.min(request.unsiftedRows!, SEGMENT_ROWS);
   for (let first = filter.first; first < filter.end; first += stretch) {

@@ -106,15 +106,15 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'kernels: a segment of several paths leaves unsifted',
     file: 'src/projections/rows/scan.ts',
-    find: 'if (segment.paths.constant === null || inherited?.touches(segment)) return filter;',
-    replace: 'if (inherited?.touches(segment)) return filter;',
+    find: 'if (segment.paths.constant === null || inherited?.touches(segment) || now.validFrom || now.validTo) return rest;',
+    replace: 'if (inherited?.touches(segment) || now.validFrom || now.validTo) return rest;',
     killedBy: ['test/projections/unsifted-scan.test.ts'],
   },
   {
     name: 'kernels: what a branch closed of a segment is not looked at',
     file: 'src/projections/rows/scan.ts',
-    find: 'if (segment.paths.constant === null || inherited?.touches(segment) || now.validFrom || now.validTo) return rest;',
-    replace: 'if (segment.paths.constant === null || now.validFrom || now.validTo) return rest;',
+    find: 'inherited?.touches(segment) || now.validFrom',
+    replace: 'now.validFrom',
     killedBy: ['test/projections/unsifted-scan.test.ts'],
   },
 ];

@@ -117,6 +117,8 @@ const segments = Array.from({ length: 7 }, (_, turn) =>
   segmentOf(random, turn === 3 ? 65_536 : 3_000 + random.below(9_000), turn),
 );
 let memory: WatchedMemory;
+/** What the columns take. */
+let resting: number;
 let kernels: KernelStore;
 let plain: KernelStore;
 let cramped: KernelStore;
@@ -124,6 +126,7 @@ let cramped: KernelStore;
 beforeAll(() => {
   memory = new WatchedMemory({ memoryBytes: 64 * 1024 * 1024, poison: true });
   kernels = new KernelStore(types, segments, memory);
+  resting = memory.used;
   plain = new KernelStore(types, segments, null);
   const full = new WatchedMemory({ memoryBytes: 64 * 1024 * 1024 });
   full.hasRoom = false;
@@ -204,22 +207,20 @@ describe('the same answer in column memory and in plain arrays', () => {
   });
 
   test('kernels ran, and gave back where they worked', async () => {
-    const before = memory.used;
     for (const sql of [question(aggregates[2]!, 'k', 'i < 25'), question(aggregates[3]!, '', 'j < 5')]) {
       const asked = memory.workspaces;
       await answer(kernels, sql);
       expect(memory.workspaces).toBeGreaterThan(asked + 1);
     }
-    expect(memory.used).toBe(before);
+    expect(memory.used).toBe(resting);
   });
 
   test('a question that ends early gives back where it worked', async () => {
-    const before = memory.used;
     const short = new Planner({ clock: systemClock, limits: { scannedRowsMax: 5_000 } });
     await expect(short.query(kernels.invocation(), { sql: question(aggregates[2]!, 'k', 'i < 25') })).rejects.toThrow(
       'scans more',
     );
-    expect(memory.used).toBe(before);
+    expect(memory.used).toBe(resting);
   });
 
   test('sums of doubles are those of rows in order', async () => {
