@@ -386,8 +386,6 @@ class GatedInvocation implements Invocation {
     const sync = options.sync === true || settings.SERVICE_DURABILITY === 'sync';
     const appended: Appended = this.#core.committer.commit(drafts, { at, sync });
     this.#core.writes.placed(drafts, appended);
-    // Only `acknowledged` is waited for.
-    appended.written.catch(() => undefined);
     this.#core.lastAcknowledged = appended.acknowledged;
     return appended.acknowledged;
   }

@@ -39,7 +39,10 @@ export interface Appended {
    * and they are visible. Rejects with REL_UNAVAILABLE when the log failed first: the outcome is then unknown.
    */
   readonly acknowledged: Promise<Durability>;
-  /** Resolves when the bytes were handed to the operating system, before any fsync: what an access record waits for. */
+  /**
+   * Resolves when the bytes were handed to the operating system, before any fsync: what an access record waits for. Made when
+   * it is asked for. Of the two promises the one that nobody waits for may reject unhandled.
+   */
   readonly written: Promise<void>;
 }
 
