@@ -57,11 +57,16 @@ export class ColumnSink {
   readonly #rowsExpected: number;
   readonly #heapExpected: number;
 
-  constructor(type: ColumnType, like: ColumnSink | null = null) {
+  constructor(type: ColumnType, like: ColumnSink | null = null, rowsExpected = 0, heapExpected = 0) {
     this.#type = type;
-    this.#rowsExpected = like === null ? 0 : like.#length;
+    this.#rowsExpected = like === null ? rowsExpected : like.#length;
     // Texts of as many rows are rarely as long: a little more, or every other heap would double for its last few.
-    this.#heapExpected = like === null ? 0 : like.#heapUsed + (like.#heapUsed >> 4);
+    this.#heapExpected = like === null ? heapExpected : like.#heapUsed + (like.#heapUsed >> 4);
+  }
+
+  /** For so many rows, and so many bytes of text, where that is known before. */
+  static withRoom(type: ColumnType, rows: number, heapBytes: number): ColumnSink {
+    return new ColumnSink(type, null, rows, heapBytes);
   }
 
   get bytes(): number {

@@ -188,7 +188,7 @@ function keyValues(vector: Exclude<Vector, { kind: 'null' }>, key: SortKey, rows
       if (key.collate === 'codepoint')
         return (a, b) => compareHeap(heap, offsets[a]!, offsets[a + 1]!, offsets[b]!, offsets[b + 1]!);
       // Made when first compared, a few thousand in a turn: all of them at once would be one long one. NULLs never are.
-      const texts = new Array<string | undefined>(rows);
+      const texts: (string | undefined)[] = [];
       const text = (row: number): string =>
         (texts[row] ??= decoder.decode(heap.subarray(offsets[row]!, offsets[row + 1]!)).normalize('NFC'));
       return (a, b) => collator.compare(text(a), text(b));

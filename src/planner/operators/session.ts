@@ -7,7 +7,7 @@ import type { Vector } from '../../log/columns.ts';
 import { I64_MAX } from '../../log/value.ts';
 import { integerOverflow } from '../expressions/evaluate.ts';
 import type { WindowNode } from '../logical-plan.ts';
-import { RowSink } from './column-sink.ts';
+import { CollectedRows } from './collected-rows.ts';
 import { GroupTable } from './group-table.ts';
 import { Instants } from './instants.ts';
 import { type Batch, emptyBatch, type Execution, type Operator } from './operator.ts';
@@ -44,7 +44,7 @@ export class SessionOperator implements Operator {
   *#run(): Generator<Batch, void, void> {
     const { column, partition, input } = this.#node;
     const types = input.columns.map(({ type }) => type);
-    const sink = new RowSink(types);
+    const sink = new CollectedRows(types);
     const groups = new GroupTable(partition.map((each) => types[each]!));
     let groupOf = new Int32Array(1024);
     for (let batch = this.#input.next(); batch !== null; batch = this.#input.next()) {
@@ -59,7 +59,10 @@ export class SessionOperator implements Operator {
     }
     const count = sink.length;
     if (count === 0) return;
-    const columns = sink.vectors();
+    const joining = sink.vectors();
+    let joined = joining.next();
+    for (; !joined.done; joined = joining.next()) yield emptyBatch;
+    const columns = joined.value;
     const rows = new Int32Array(count);
     for (let row = 0; row < count; row++) rows[row] = row;
     const converter = new Instants();

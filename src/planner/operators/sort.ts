@@ -5,7 +5,7 @@
  */
 import type { Vector } from '../../log/columns.ts';
 import type { SortNode } from '../logical-plan.ts';
-import { RowSink } from './column-sink.ts';
+import { CollectedRows } from './collected-rows.ts';
 import { type Batch, emptyBatch, type Execution, type Operator } from './operator.ts';
 import { comparator, mergeSorted, Threshold } from './row-order.ts';
 
@@ -18,7 +18,7 @@ export class SortOperator implements Operator {
   readonly #node: SortNode;
   readonly #execution: Execution;
   readonly #limit: number;
-  #sink: RowSink;
+  #sink: CollectedRows;
   #held = 0;
   #work: Generator<undefined, Int32Array, void> | null = null;
   #inputEnded = false;
@@ -61,9 +61,13 @@ export class SortOperator implements Operator {
   }
 
   #startSorting(): void {
-    this.#vectors = this.#sink.vectors();
-    const compare = comparator(this.#vectors, this.#node.keys, this.#sink.length);
-    this.#work = mergeSorted(this.#sink.length, compare);
+    this.#work = this.#sortCollected();
+  }
+
+  *#sortCollected(): Generator<undefined, Int32Array, void> {
+    this.#vectors = yield* this.#sink.vectors();
+    this.#held = this.#execution.memory.change(this.#held, this.#sink.bytes);
+    return yield* mergeSorted(this.#sink.length, comparator(this.#vectors, this.#node.keys, this.#sink.length));
   }
 
   #sorted(order: Int32Array): void {
@@ -89,7 +93,7 @@ export class SortOperator implements Operator {
     return { columns: this.#vectors, selection, first: 0, count: selection.length };
   }
 
-  #newSink(): RowSink {
-    return new RowSink(this.#node.columns.map(({ type }) => type));
+  #newSink(): CollectedRows {
+    return new CollectedRows(this.#node.columns.map(({ type }) => type));
   }
 }

@@ -138,4 +138,25 @@ export const mutants: readonly Mutant[] = [
     replace: 'key',
     killedBy: ['test/planner/passes/associate-joins.test.ts'],
   },
+  {
+    name: 'collected pieces of which each begins at the first row',
+    file: 'src/planner/operators/collected-rows.ts',
+    find: 'sink.append(vectors[c]!, null, first, Math.min(',
+    replace: 'sink.append(vectors[c]!, null, 0, Math.min(',
+    killedBy: ['test/planner/executor/collected-rows.test.ts'],
+  },
+  {
+    name: 'collected pieces put together in one turn',
+    file: 'src/planner/operators/collected-rows.ts',
+    find: '          yield;\n',
+    replace: '',
+    killedBy: ['test/planner/executor/collected-rows.test.ts'],
+  },
+  {
+    name: 'a session that goes on over its gap',
+    file: 'src/planner/operators/session.ts',
+    find: 'instants[row]! - instants[before]! < gap;',
+    replace: 'instants[row]! - instants[before]! <= gap;',
+    killedBy: ['test/planner/executor/window.test.ts', 'test/planner/queries.test.ts'],
+  },
 ];
