@@ -11,13 +11,11 @@ import { licenceOf } from './governance/tenancy/licence.ts';
 import { bootRefusals } from './governance/tenancy/profile.ts';
 import type { Disk } from './log/disk.ts';
 import { DerivedFileError, type DerivedHome, type DerivedReader } from './log/derived-file.ts';
-import type { CommittedEntry } from './log/entry.ts';
 import { BULK_ROWS_MIN } from './log/bulk-sealer.ts';
 import { OPEN_BESIDE_BYTES_MIN } from './log/frame-opener.ts';
 import { type Keyring, openKeyring } from './log/keys.ts';
-import { LocalLog } from './log/log.ts';
+import { LocalLog, type LocalLogOptions } from './log/log.ts';
 import { spareCores, threadWorker } from './log/workers.ts';
-import type { ResumeOptions } from './log/saved-log.ts';
 import { masterKeys } from './master-keys.ts';
 import { Planner } from './planner/planner.ts';
 import { TurnQueue } from './planner/turn-queue.ts';
@@ -258,7 +256,7 @@ async function openLog(
   parts: ServiceParts,
   keyring: Keyring,
   rooms: Rooms,
-  { resume, onEntry }: { readonly resume?: ResumeOptions; readonly onEntry?: (entry: CommittedEntry) => void },
+  { resume, onEntry, breathe }: Pick<LocalLogOptions, 'resume' | 'onEntry' | 'breathe'>,
 ): Promise<Rooms & { readonly log: LocalLog }> {
   const { settings, disk, clock, random } = parts;
   const { projections } = rooms;
@@ -276,6 +274,7 @@ async function openLog(
     bulk: { startWorker: spareCores() > 0 ? threadWorker : null, rowsMin: BULK_ROWS_MIN },
     ...(spareCores() > 0 && { openBeside: { startWorker: threadWorker, bytesMin: OPEN_BESIDE_BYTES_MIN } }),
     ...(resume && { resume }),
+    ...(breathe && { breathe }),
     replay: (entry, leafHash) => {
       onEntry?.(entry);
       projections.apply(entry);
@@ -343,6 +342,7 @@ async function openDerived(
         onEntry: ({ body }) => {
           if (body.kind === 'genesis') columns.begin(homeOf(body.logId));
         },
+        breathe: () => columns.room(),
       });
       const { logId, bytes } = opened.log.status();
       keeper = new CheckpointKeeper({
@@ -389,7 +389,7 @@ async function findCheckpoint(reader: DerivedReader, say: (line: string) => void
 
 /** What a derived file is to blame for, whoever stumbled over it. */
 function isDerivedFault(error: unknown): boolean {
-  return error instanceof DerivedFileError || (error instanceof Error && error.cause instanceof DerivedFileError);
+  return error instanceof DerivedFileError || (error instanceof Error && isDerivedFault(error.cause));
 }
 
 const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));

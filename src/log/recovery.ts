@@ -51,6 +51,7 @@ export interface RecoveryOptions {
   readonly resume?: ResumeOptions;
   readonly openBeside?: OpenBeside;
   readonly replay: (entry: CommittedEntry, leafHash: Uint8Array) => void;
+  readonly breathe?: () => Promise<void> | undefined;
 }
 
 export interface Recovered {
@@ -281,6 +282,7 @@ class Recovery {
         throw cause;
       }
       await this.#yield();
+      await this.#options.breathe?.();
     }
   }
 

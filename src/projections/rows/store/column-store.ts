@@ -67,6 +67,8 @@ export interface Compacted {
 
 /** Of the budget: what columns may take however much the rest takes. */
 const LEAST_SHARE = 8;
+/** Sealed segments that may wait to be written while more are replayed. */
+const WAITING_MAX = 4;
 
 export class ColumnStore implements SegmentKeeper {
   readonly #options: ColumnStoreOptions;
@@ -79,6 +81,7 @@ export class ColumnStore implements SegmentKeeper {
   #resident = 0;
   #trimming = false;
   #working: Promise<void> | null = null;
+  readonly #waiting: (() => void)[] = [];
   #failed = false;
   #loading = 0;
   readonly #ahead = new Map<SegmentColumns, Set<string | null>>();
@@ -226,6 +229,15 @@ export class ColumnStore implements SegmentKeeper {
     }
   }
 
+  /**
+   * For who brings rows faster than segments are written: undefined while there is room, otherwise it resolves when some were
+   * put away. Memory that can't be put away is nobody's to wait for.
+   */
+  room(): Promise<void> | undefined {
+    if (!this.#working || this.#queue.length < WAITING_MAX) return undefined;
+    return new Promise((resolve) => this.#waiting.push(resolve));
+  }
+
   /** Resolves when every sealed segment has a file, or could not get one. */
   async settled(): Promise<void> {
     this.#failed = false;
@@ -312,6 +324,7 @@ export class ColumnStore implements SegmentKeeper {
     if (this.#working || !this.#home || this.#failed || this.#closed || this.#queue.length === 0) return;
     this.#working = this.#work(this.#home).finally(() => {
       this.#working = null;
+      this.#wake();
     });
   }
 
@@ -324,6 +337,7 @@ export class ColumnStore implements SegmentKeeper {
       kept.queued = false;
       try {
         await this.#write(home, cells, kept);
+        if (this.#queue.length < WAITING_MAX) this.#wake();
       } catch (error) {
         // Derived data: the store goes on in memory, and tries again with the next checkpoint.
         if (!this.#failed) this.#options.say(`a segment can't be saved (${messageOf(error)}); its columns stay in memory`);
@@ -367,6 +381,10 @@ export class ColumnStore implements SegmentKeeper {
     kept.dense = true;
     this.counts.compacted++;
     return after;
+  }
+
+  #wake(): void {
+    for (const resolve of this.#waiting.splice(0)) resolve();
   }
 
   #rest(kept: Kept, file: SegmentFile, version: number): void {

@@ -1,0 +1,150 @@
+/** Columns of sealed segments that come and go: what is loaded ahead, what is widened on the way, what is waited for. */
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { SegmentFile } from '../../src/projections/rows/store/segment-file.ts';
+import { Table } from '../../src/projections/rows/table.ts';
+import { SavedState } from './saved-state.ts';
+import { freshProjections, Store } from './store.ts';
+
+let saved: SavedState;
+let rows: ReturnType<SavedState['resting']>;
+let store: Store;
+const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+
+function put(from: number, count: number): void {
+  const made = Array.from({ length: count }, (_, i) => ({ id: `k${from + i}`, n: BigInt(from + i), word: `word ${i % 2}` }));
+  store.put('T', { id: 'string', n: 'integer', word: 'string' }, made);
+}
+
+const table = (): Table => store.projections.rows.table('T')!;
+const absent = (name: string | null): boolean[] =>
+  table()
+    .segments.slice(0, -1)
+    .map(({ cells }) => cells.isAbsent(name));
+
+beforeEach(async () => {
+  saved = await SavedState.make();
+  rows = saved.resting(1e9, 4);
+  store = new Store(freshProjections(undefined, rows));
+  put(0, 18);
+  await rows.store.settled();
+});
+
+afterEach(() => rows.store.close());
+
+describe('a column store', () => {
+  test('takes out what may leave, gives back what is asked for, and counts both', () => {
+    const digest = store.projections.digests()['rows'];
+    expect(absent('n')).toEqual([false, false, false, false]);
+    rows.store.trim(0);
+    expect([absent(null), absent('n')]).toEqual([Array(4).fill(true), Array(4).fill(true)]);
+    expect(rows.store.residentBytes).toBe(0);
+    expect(store.read('T', ['n'], { keys: ['k6'] })).toEqual([{ n: 6n }]);
+    expect(absent('n')).toEqual([true, false, true, true]);
+    expect(rows.store.counts).toMatchObject({ written: 4, evicted: 12, hydrated: 2 });
+    expect(store.projections.digests()['rows']).toBe(digest);
+  });
+
+  test('keeps what was asked for since the hand last passed', () => {
+    rows.store.trim(0);
+    store.read('T', ['n', 'word']);
+    rows.store.trim(rows.store.residentBytes - 1);
+    const held = absent('n').filter((out) => !out).length;
+    expect(held).toBeGreaterThan(0);
+    // All were asked for, so all lost their bit; whoever is asked for now stays.
+    expect(table().segments[2]!.column('n')).toBeDefined();
+    rows.store.trim(rows.store.residentBytes >>> 1);
+    expect(table().segments[2]!.cells.isAbsent('n')).toBe(false);
+  });
+
+  test('reads ahead beside the turn, and what was read meanwhile is not read twice', async () => {
+    rows.store.trim(0);
+    table().ahead(0, ['n']);
+    expect(absent('n')).toEqual([true, true, true, true]);
+    table().segments[1]!.column('n');
+    for (let i = 0; i < 20; i++) await turn();
+    expect(absent('n')).toEqual([true, false, false, true]);
+    expect(rows.store.counts.hydrated).toBe(2);
+    expect(store.read('T', ['n']).map(({ n }) => n)).toEqual(Array.from({ length: 18 }, (_, i) => BigInt(i)));
+  });
+
+  test('widens on the way in what was widened while it was out, without a new file', async () => {
+    rows.store.trim(0);
+    const property = { type: 'number', required: false, masked: false, indexed: false, subject: false, dims: 0 } as const;
+    store.run({ kind: 'evolve-type', name: 'T', properties: { n: property } });
+    await rows.store.settled();
+    expect(rows.store.counts.written).toBe(4);
+    // Whoever decided it looked whether the integers fit, so they are in memory and were widened there.
+    for (let round = 0; round < 2; round++) {
+      expect(store.read('T', ['n']).map(({ n }) => n)).toEqual(Array.from({ length: 18 }, (_, i) => i));
+      rows.store.trim(0);
+      expect(absent('n')).toEqual(Array(4).fill(true));
+    }
+    await saved.save(store.projections.projector, rows.store);
+    const again = freshProjections(undefined, saved.resting());
+    await saved.restore(again.projector);
+    expect(again.digests()).toEqual(store.projections.digests());
+    // Codes mean what their dictionary says, which goes with the type.
+    store.run({ kind: 'evolve-type', name: 'T', properties: { word: { ...property, type: 'json' } } });
+    await rows.store.settled();
+    expect(rows.store.counts.written).toBe(8);
+    expect(store.read('T', ['word'], { keys: ['k3'] })).toEqual([{ word: '"word 1"' }]);
+  });
+
+  test('makes who brings rows faster than they are written wait', async () => {
+    expect(rows.store.room()).toBeUndefined();
+    put(100, 60);
+    expect(rows.store.unsaved).toBeGreaterThan(10);
+    await rows.store.room();
+    expect(rows.store.unsaved).toBeLessThan(4);
+    expect(rows.store.room()).toBeUndefined();
+  });
+
+  test('lets go of a branch that is deleted, while who reads it reads on', async () => {
+    store.run({ kind: 'fork-branch', name: 'dev', source: 'main', shares: 'everything' });
+    store.put(
+      'T',
+      { id: 'string', n: 'integer', word: 'string' },
+      Array.from({ length: 9 }, (_, i) => ({ id: `d${i}`, n: 1n, word: 'dev' })),
+      {
+        branch: 'dev',
+      },
+    );
+    await rows.store.settled();
+    const reader = store.snapshot(store.position, 'dev').rows;
+    const files = rows.store.storedSegments;
+    rows.store.trim(0);
+    store.run({ kind: 'delete-branch', name: 'dev' });
+    await saved.save(store.projections.projector, rows.store);
+    expect(rows.store.storedSegments).toBe(files - 2);
+    let count = 0;
+    const scan = reader.scan({ type: 'T', columns: ['n'], time: { system: 'all', valid: 'all' } });
+    for (let block = scan.next(); !block.done; block = scan.next()) count += block.value.count;
+    expect(count).toBe(27);
+  });
+});
+
+test('a checkpoint whose segment is gone leaves nothing behind', async () => {
+  await saved.save(store.projections.projector, rows.store);
+  const name = (await saved.disk.list('/d/p')).find((each) => each.startsWith('segment-'))!;
+  await saved.disk.unlink(`/d/p/${name}`);
+  const target = freshProjections(undefined, saved.resting());
+  const empty = target.digests();
+  await expect(saved.restore(target.projector)).rejects.toThrow('it is missing');
+  expect(target.digests()).toEqual(empty);
+  expect(target.projector.watermark).toBe(0);
+});
+
+test('a segment file says what it holds', async () => {
+  const [first] = table().segments;
+  const file = await SegmentFile.open(saved.home, rows.store.fileOf(first!)!);
+  expect(file.names).toEqual(['n', 'word']);
+  expect([file.typeOf('n'), file.typeOf('none'), file.isCoded('word'), file.isCoded('n')]).toEqual([
+    'integer',
+    null,
+    true,
+    false,
+  ]);
+  expect(file.hashes().length).toBe(4);
+  expect(file.keys().kind).toBe('text');
+  await file.file.close();
+});
