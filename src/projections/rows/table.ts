@@ -111,6 +111,10 @@ export class Table implements StoredKeys, StoredVersions {
     return this.#counts;
   }
 
+  get bloomColumns(): readonly string[] {
+    return this.#storage.settings.bloomColumns;
+  }
+
   columnTypes(): ReadonlyMap<string, { readonly type: ColumnType }> {
     return this.#columns;
   }

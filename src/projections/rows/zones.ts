@@ -9,6 +9,7 @@
 import type { Vector } from '../../log/columns.ts';
 import type { Timeline } from '../../log/timeline.ts';
 import type { ZonePredicate } from '../access-paths.ts';
+import { Bloom, hashNumber, hashText } from './bloom.ts';
 import type { ByteDictionary } from './byte-dictionary.ts';
 import type { Segment } from './segment.ts';
 import { SEGMENT_ROWS } from './segment-column.ts';
@@ -44,13 +45,17 @@ interface TextZones {
 type Zones = NumberZones | TextZones;
 
 const known = new WeakMap<Segment, Map<string, Zones>>();
+/** Null where a column has no filter. */
+const blooms = new WeakMap<Segment, Map<string, Bloom | null>>();
 const encoder = new TextEncoder();
 const loneSurrogate = /\p{Surrogate}/u;
 
 /** Without a column: of all of them, keys included. */
 export function forgetZones(segment: Segment, column?: string): void {
-  if (column === undefined) known.delete(segment);
-  else known.get(segment)?.delete(column);
+  for (const summaries of [known, blooms]) {
+    if (column === undefined) summaries.delete(segment);
+    else summaries.get(segment)?.delete(column);
+  }
 }
 
 interface Predicate extends ZonePredicate {
@@ -59,7 +64,9 @@ interface Predicate extends ZonePredicate {
 }
 
 /** The table whose segments are pruned. */
-interface Dictionaries {
+interface PrunedTable {
+  /** Columns of which sealed segments keep a filter for equality. */
+  readonly bloomColumns: readonly string[];
   dictionaryOf(column: string): ByteDictionary | null;
 }
 
@@ -67,13 +74,13 @@ interface Dictionaries {
 export class Pruner {
   readonly #predicates: readonly Predicate[];
   readonly #timeline: Timeline;
-  readonly #table: Dictionaries;
+  readonly #table: PrunedTable;
   /** True where `id` is the key of rows that have none of their own. */
   readonly #idIsKey: boolean;
   /** Segments that had to be summarised: each takes about a millisecond, so the scan gives others a turn in between. */
   made = 0;
 
-  constructor(predicates: readonly ZonePredicate[], timeline: Timeline, table: Dictionaries, idIsKey: boolean) {
+  constructor(predicates: readonly ZonePredicate[], timeline: Timeline, table: PrunedTable, idIsKey: boolean) {
     this.#predicates = predicates.map((predicate) => ({ ...predicate, bytes: bytesOf(predicate.value) }));
     this.#timeline = timeline;
     this.#table = table;
@@ -100,7 +107,27 @@ export class Pruner {
     const zones = stored === null ? null : this.#zonesOf(segment, stored, sealed);
     if (zones === null) return ALL;
     const holding = zones.kind === 'texts' ? textsHolding(zones, predicate) : this.#numbersHolding(zones, predicate);
+    const asked = holding !== 0 && sealed && predicate.op === '=' && this.#table.bloomColumns.includes(column);
+    // A filter over rows of several organisations would tell by its time whether another one has the value.
+    if (asked && segment.paths.constant !== null && this.#ruledOut(segment, zones.kind, predicate)) return 0;
     return holding | unsummarised(zones.summarised);
+  }
+
+  /** True when the filter of a column knows that no row of the segment has the value. */
+  #ruledOut(segment: Segment, kind: Zones['kind'], { column, value, bytes }: Predicate): boolean {
+    let bloom = blooms.get(segment)?.get(column);
+    if (bloom === undefined) {
+      const vector = segment.column(column)?.vector(segment.length);
+      bloom = vector ? Bloom.over(vector, segment.length) : null;
+      let columns = blooms.get(segment);
+      if (!columns) blooms.set(segment, (columns = new Map()));
+      columns.set(column, bloom);
+      this.made++;
+    }
+    if (bloom === null) return false;
+    if (kind === 'texts') return bytes !== null && !bloom.mayHold(hashText(bytes, 0, bytes.length));
+    const code = typeof value === 'string' ? this.#table.dictionaryOf(column)?.codeOf(value) : Number(value);
+    return code !== undefined && !bloom.mayHold(hashNumber(code));
   }
 
   /**
