@@ -66,7 +66,10 @@ export class AggregateOperator implements Operator {
       if (fragment) fragments.push(fragment);
       else if (source.kind === 'groups') each.update(batch, source.groups, size);
     }
-    accumulate(batch, source, fragments, this.#rows);
+    // Without keys all rows are of one group, whoever wanted it by place.
+    if (this.#groupCount > 0) accumulate(batch, source, fragments, this.#rows);
+    else if (fragments.length > 0) accumulate(batch, { kind: 'single' }, fragments, this.#rows);
+    else this.#rows.counts[0]! += batch.count;
   }
 
   /** Functions that go over the rows by themselves need the groups by place. */
