@@ -90,6 +90,43 @@ describe('a column store', () => {
     expect(store.read('T', ['word'], { keys: ['k3'] })).toEqual([{ word: '"word 1"' }]);
   });
 
+  test('keeps what a hard delete changed until its segment is written again', async () => {
+    store.run({ kind: 'remove-rows', type: 'T', keys: ['k1'] });
+    rows.store.trim(0);
+    expect(absent('n')).toEqual([false, true, true, true]);
+    expect(await saved.plain()).toContain('k1k2');
+    await saved.save(store.projections.projector, rows.store);
+    rows.store.trim(0);
+    expect(absent('n')).toEqual([true, true, true, true]);
+    const segments = (await saved.disk.list('/d/p')).filter((name) => name.startsWith('segment-'));
+    expect(segments.length).toBe(4);
+    expect(await saved.plain()).not.toContain('k1k2');
+    expect(store.read('T', ['_pk'], { keys: ['k0', 'k1', 'k2'] })).toEqual([{ _pk: 'k0' }, { _pk: 'k2' }]);
+  });
+
+  test('gives a checkpoint the chains of the turn that it is of', async () => {
+    const year = (from: number, to: number, n: number): void => {
+      store.put('T', { id: 'string', n: 'integer', valid_from: 'timestamp', valid_to: 'timestamp' }, [
+        { id: 'long', n: BigInt(n), valid_from: BigInt(from), valid_to: BigInt(to) },
+      ]);
+    };
+    for (let i = 0; i < 3; i++) {
+      year(i * 10, i * 10 + 10, i);
+      put(200 + i * 4, 4);
+    }
+    const open = (projections = store.projections): unknown[] => {
+      const versions = projections.rows.table('T')!;
+      return versions.openVersions(versions.newestOf(0, 'long')).map((row) => versions.cellOf(row, 'n'));
+    };
+    const before = open();
+    expect(before).toEqual([2n, 1n, 0n]);
+    await saved.save(store.projections.projector, rows.store, () => year(10, 20, 7));
+    expect(open()).toEqual([7n, 2n, 0n]);
+    const again = freshProjections(undefined, saved.resting());
+    await saved.restore(again.projector);
+    expect(open(again)).toEqual(before);
+  });
+
   test('makes who brings rows faster than they are written wait', async () => {
     expect(rows.store.room()).toBeUndefined();
     put(100, 60);

@@ -39,7 +39,7 @@ export class SavedState {
   }
 
   /** Rows in many segments, hardly any of which may be in memory; what left it is overwritten. */
-  resting(budgetBytes = 2000, segmentRows = 3): RowStorageOptions & { readonly store: ColumnStore } {
+  resting(budgetBytes = 0, segmentRows = 3): RowStorageOptions & { readonly store: ColumnStore } {
     return {
       store: this.columns(budgetBytes),
       memory: new ColumnMemory({ memoryBytes: 16 * 2 ** 20, poison: true }),

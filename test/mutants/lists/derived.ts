@@ -4,6 +4,7 @@ import type { Mutant } from '../mutant.ts';
 const file = ['test/log/derived-file.test.ts'];
 const contract = ['test/projections/contract.test.ts'];
 const restart = ['test/projections/restart.test.ts'];
+const store = ['test/projections/column-store.test.ts'];
 const versions = ['test/projections/versions.test.ts'];
 
 export const mutants: readonly Mutant[] = [
@@ -54,7 +55,7 @@ export const mutants: readonly Mutant[] = [
     file: 'src/projections/checkpoint.ts',
     find: '    } catch (error) {\n      projector.reset();',
     replace: '    } catch (error) {',
-    killedBy: [...contract, ...restart],
+    killedBy: store,
   },
   {
     name: 'derived: closings go on changing while a checkpoint of them is written',
@@ -68,21 +69,21 @@ export const mutants: readonly Mutant[] = [
     file: 'src/projections/rows/segment.ts',
     find: '    if (this.#captured) this.#leaveCopy(this.#captured);\n    this.#codes.nextLive.set',
     replace: '    this.#codes.nextLive.set',
-    killedBy: contract,
+    killedBy: store,
   },
   {
     name: 'derived: a column leaves memory though its file is behind',
     file: 'src/projections/rows/store/column-store.ts',
     find: 'if (!each.cells.isAtRest) {',
     replace: 'if (!each.cells.isAtRest && each.bytes < 0) {',
-    killedBy: [...contract, ...restart],
+    killedBy: store,
   },
   {
     name: 'derived: a removed row stays in the file of its segment',
     file: 'src/projections/rows/segment-columns.ts',
     find: '    this.#version++;\n',
     replace: '',
-    killedBy: [...contract, ...restart],
+    killedBy: store,
   },
   {
     name: 'derived: a hard delete waits for the next checkpoint',
@@ -96,14 +97,14 @@ export const mutants: readonly Mutant[] = [
     file: 'src/projections/rows/segment-columns.ts',
     find: 'for (const wider of this.#widened.get(name) ?? []) column.widen(wider);',
     replace: '',
-    killedBy: contract,
+    killedBy: store,
   },
   {
     name: 'derived: superseded versions are indexed after a restart',
     file: 'src/projections/rows/table.ts',
     find: 'if (superseded && (superseded[row >>> 5]! & (1 << (row & 31))) !== 0) continue;',
     replace: '',
-    killedBy: contract,
+    killedBy: store,
   },
   {
     name: 'derived: removed keys are indexed after a restart',
