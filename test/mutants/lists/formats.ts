@@ -99,8 +99,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'a missing property that takes the cell of the next row',
     file: file('column-set'),
-    find: '    if (builder.length < this.#rows) padTo(builder, this.#rows);\n    const start',
-    replace: '    const start',
+    find: '    if (builder.length < this.#rows) padTo(builder, this.#rows);\n    return builder;',
+    replace: '    return builder;',
     killedBy,
   },
   {
