@@ -96,6 +96,9 @@ export const someCommands = (): fc.Arbitrary<Command>[] => [
   fc.nat(5).map((branch) => new Drop(branch)),
   fc.integer({ min: -5_000, max: 200_000 }).map((seconds) => new Advance(seconds)),
   fc.constant(new Restart()),
+  ...repeat(2, fc.constant(new Derive('checkpoint'))),
+  ...repeat(2, fc.constant(new Derive('evict'))),
+  fc.constant(new Derive('compact')),
   fc.nat().map((seed) => new Crash(seed)),
   ...repeat(
     2,
@@ -200,6 +203,18 @@ class Restart implements Command {
     believed.commands++;
     await real.restart();
     await compareEverything(believed, real);
+  }
+}
+
+/** What the store does beside its log for its own sake: no answer may tell. */
+class Derive implements Command {
+  constructor(readonly what: 'checkpoint' | 'evict' | 'compact') {}
+  check = (): boolean => true;
+  toString = (): string => this.what;
+
+  async run(believed: Believed, real: RealStore): Promise<void> {
+    believed.commands++;
+    await real[this.what]();
   }
 }
 

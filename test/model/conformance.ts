@@ -2,7 +2,7 @@
 import fc from 'fast-check';
 import { Branched, type Mistake } from './bitemporal.ts';
 import { type Believed, compareEverything, someCommands } from './commands.ts';
-import { RealStore } from './store.ts';
+import { type DerivedCounts, RealStore } from './store.ts';
 
 export interface ConformanceOptions {
   readonly commands: number;
@@ -17,6 +17,8 @@ export interface ConformanceOptions {
 export interface Conformance {
   readonly commands: number;
   readonly histories: number;
+  /** How often derived files, evictions and restarts from checkpoints were among it. */
+  readonly derived: DerivedCounts;
   /** What fast-check says of the smallest history that differs; null when none does. */
   readonly failure: string | null;
 }
@@ -24,6 +26,7 @@ export interface Conformance {
 export async function checkConformance(options: ConformanceOptions): Promise<Conformance> {
   let done = 0;
   let histories = 0;
+  const derived: DerivedCounts = { checkpoints: 0, restored: 0, rebuilt: 0, hydrated: 0, compactions: 0 };
   const property = fc.asyncProperty(
     fc.commands(someCommands(), {
       maxCommands: 40,
@@ -37,6 +40,7 @@ export async function checkConformance(options: ConformanceOptions): Promise<Con
       await fc.asyncModelRun(() => ({ model: believed, real }), history);
       await compareEverything(believed, real);
       await real.close();
+      for (const [name, count] of Object.entries(real.counts)) derived[name as keyof DerivedCounts] += count;
       done += believed.commands;
       histories++;
       options.onRun?.(done);
@@ -52,6 +56,7 @@ export async function checkConformance(options: ConformanceOptions): Promise<Con
   return {
     commands: done,
     histories,
+    derived,
     failure: result.failed ? `${fc.defaultReportMessage(result)}\n${String(result.errorInstance)}` : null,
   };
 }

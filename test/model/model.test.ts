@@ -3,16 +3,21 @@ import { mistakes } from './bitemporal.ts';
 import { checkConformance } from './conformance.ts';
 
 describe('the store answers as the reference model does', () => {
-  it('over random histories of writes, deletes, restarts and crashes in four organisations', async () => {
-    const { commands, failure } = await checkConformance({ commands: 5_000, seed: 20_240_101 });
+  it('over random histories of writes, deletes, checkpoints, evictions, restarts and crashes in four organisations', {
+    timeout: 300_000,
+  }, async () => {
+    const { commands, derived, failure } = await checkConformance({ commands: 5_000, seed: 20_240_101 });
     expect(failure).toBeNull();
     expect(commands).toBeGreaterThanOrEqual(5_000);
+    for (const [what, count] of Object.entries(derived)) if (what !== 'rebuilt') expect(count, what).toBeGreaterThan(100);
+    // Whatever a crash leaves is a checkpoint that is of use.
+    expect(derived.rebuilt).toBe(0);
   });
 });
 
 describe('a model with one rule wrong is told apart from the store', () => {
   for (const mistake of mistakes) {
-    it(mistake, async () => {
+    it(mistake, { timeout: 300_000 }, async () => {
       const { failure } = await checkConformance({ commands: 3_000, seed: 1, mistake });
       expect(failure).not.toBeNull();
     });

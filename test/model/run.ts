@@ -35,7 +35,7 @@ const result = await checkConformance({
   },
 });
 console.log(
-  `${result.commands} commands in ${result.histories} histories, seed ${seed}: ${result.failure === null ? 'no difference' : 'DIFFERENT'}`,
+  `${result.commands} commands in ${result.histories} histories, seed ${seed}: ${result.failure === null ? 'no difference' : 'DIFFERENT'}; ${JSON.stringify(result.derived)}`,
 );
 if (result.failure !== null) console.log(result.failure);
 process.exit(result.failure === null ? 0 : 1);

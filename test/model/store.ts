@@ -4,6 +4,7 @@
  */
 import { ServiceError } from '../../src/errors.ts';
 import { loadSettings } from '../../src/config.ts';
+import { ColumnMemory } from '../../src/log/column-memory.ts';
 import type { Caller } from '../../src/governance/caller.ts';
 import type { Action, Invocation } from '../../src/governance/gate-contract.ts';
 import { readIngest } from '../../src/planner/formats/ingest-reader.ts';
@@ -29,6 +30,17 @@ export type Write =
 
 export const type = 'Fact';
 
+export interface DerivedCounts {
+  checkpoints: number;
+  /** Openings that went on from a checkpoint. */
+  restored: number;
+  /** Openings that refused one. */
+  rebuilt: number;
+  /** Reads that brought columns back into memory. */
+  hydrated: number;
+  compactions: number;
+}
+
 export class RealStore {
   readonly clock = new TestClock('2024-01-01');
   #service: Service;
@@ -40,6 +52,10 @@ export class RealStore {
   #stepsLeft = Infinity;
   #lost: DiskState | null = null;
   #powerGone: () => void = () => undefined;
+
+  /** What was said to the operator: a store that goes on from checkpoints has little to say. */
+  readonly said: string[] = [];
+  readonly counts: DerivedCounts = { checkpoints: 0, restored: 0, rebuilt: 0, hydrated: 0, compactions: 0 };
 
   private constructor() {
     this.#disk = this.#newDisk();
@@ -86,7 +102,9 @@ export class RealStore {
   }
 
   async query(path: string | null, sql: string, branch: string): Promise<{ rows: RealRow[]; answer: Answer }> {
+    const resident = this.#service.columns!.residentBytes;
     const answer = await this.#invoke(path, 'query', (invocation) => this.#service.planner.query(invocation, { sql }), branch);
+    if (this.#service.columns!.residentBytes > resident) this.counts.hydrated++;
     if (answer.asOfSystem > this.readInstant) this.readInstant = answer.asOfSystem;
     return { rows: rowsOf(answer) as RealRow[], answer };
   }
@@ -94,6 +112,22 @@ export class RealStore {
   async restart(): Promise<void> {
     await this.#service.close();
     await this.#open();
+  }
+
+  /** Everything at one leaf is saved; a write may be under way meanwhile. */
+  async checkpoint(): Promise<void> {
+    this.counts.checkpoints += Number(await this.#service.checkpoints!.take());
+  }
+
+  /** Segments get their files, and columns leave memory until the budget holds. */
+  async evict(): Promise<void> {
+    await this.#service.columns!.settled();
+    this.#service.columns!.trim();
+  }
+
+  async compact(): Promise<void> {
+    await this.#service.columns!.compact();
+    this.counts.compactions++;
   }
 
   /** The power goes now; which of the unsynced bytes survive is up to the seed. */
@@ -129,16 +163,33 @@ export class RealStore {
 
   async #open(): Promise<void> {
     this.readInstant = 0n;
-    const env = { SERVICE_DATA_DIR: '/data', SERVICE_WAL_SYNC: 'always', SERVICE_QUERY_QUOTA: '1000000000' };
+    const env = {
+      SERVICE_DATA_DIR: '/data',
+      SERVICE_WAL_SYNC: 'always',
+      SERVICE_QUERY_QUOTA: '1000000000',
+      SERVICE_KEK: '07'.repeat(32),
+    };
+    const before = this.said.length;
     this.#service = await Service.open({
       settings: loadSettings({ env, workingDirectory: '/nowhere', homeDirectory: '/nowhere' }),
       disk: this.#disk,
       clock: this.clock,
       random: new TestRandom((this.#random += 2)),
       version: 'model',
-      say: () => undefined,
+      say: (line) => void this.said.push(line),
       sealIdleMs: 0,
+      derived: {
+        machineBytes: 1 << 30,
+        // A few rows of a few columns; what is more rests on files, and memory that was given back is overwritten.
+        budgetBytes: 1_000,
+        segmentRows: 4,
+        // Taken by command, and after so many writes.
+        checkpointBytes: 24_000,
+        memory: new ColumnMemory({ memoryBytes: 1 << 20, poison: true }),
+      },
     });
+    if (this.said.slice(before).some((line) => line.includes('rebuilt from the log'))) this.counts.rebuilt++;
+    else if (this.#service.checkpoints!.leaves > 0) this.counts.restored++;
   }
 
   #newDisk(image?: Image): FaultyDisk {
