@@ -31,7 +31,6 @@ import { registerExhibits } from './routes/exhibits.ts';
 import { registerExport } from './routes/export.ts';
 import { plainIngest, registerIngest } from './routes/ingest.ts';
 import { registerCompact } from './routes/compact.ts';
-import { registerCompact } from './routes/compact.ts';
 import { registerLater } from './routes/later.ts';
 import { registerLookupRoutes } from './routes/lookup.ts';
 import { registerProof } from './routes/proof.ts';
@@ -85,7 +84,6 @@ export async function createHttpDoor(options: HttpDoorOptions): Promise<HttpDoor
 
   const admin = createListener(context, null);
   registerAdminTokens(admin, context);
-  registerCompact(admin, context);
   registerCompact(admin, context);
   registerLater(admin, context, 'admin');
 
