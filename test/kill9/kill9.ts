@@ -5,10 +5,11 @@
  *
  * Each round: start, look for every acknowledged row through /query, write from several connections, kill at a random
  * moment, `annals verify` on what is left, `annals replay --check` on a copy of it. The next start finds the crash
- * itself, untouched. One line of JSON; exit code 1 when a row is lost, a request came back in part, or a check failed.
+ * itself, untouched, and goes on from the checkpoint that it left. One line of JSON; exit code 1 when a row is lost, a request
+ * came back in part, a check failed, or a checkpoint that a kill left was of no use.
  */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
-import { cpSync, mkdtempSync, rmSync } from 'node:fs';
+import { cpSync, existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { createServer, type AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
@@ -38,6 +39,9 @@ const env = {
   SERVICE_ADMIN_BIND: `127.0.0.1:${adminPort}`,
   SERVICE_RATE_LIMIT_RPS: '1000000',
   SERVICE_READ_RATE_LIMIT_RPS: '1000000',
+  // Saved every few hundred requests, so that a kill comes in the middle of that too; and less memory than the rows take.
+  SERVICE_CHECKPOINT_LOG_MB: '1',
+  SERVICE_MEMORY_BUDGET_MB: '1',
 };
 
 /** One request: its rows stand or fall together. */
@@ -50,6 +54,8 @@ const ledger: Sent[] = [];
 const problems: string[] = [];
 const started = performance.now();
 let rounds = 0;
+/** Starts that found a checkpoint and went on from it. */
+let restored = 0;
 
 const token = run(['token', 'mint', '--data-dir', data]).stdout.trim();
 try {
@@ -67,6 +73,7 @@ console.log(
     acknowledgedRows: count('acknowledged'),
     unknownRows: count('unknown'),
     refusedRows: count('refused'),
+    restored,
     problems,
     ...(problems.length > 0 ? { data } : {}),
     seconds: Math.round((performance.now() - started) / 100) / 10,
@@ -99,7 +106,9 @@ async function round(): Promise<void> {
 /** Writes until the connection breaks. */
 async function write(writer: number): Promise<void> {
   for (let request = 0; ; request++) {
-    const ids = Array.from({ length: 1 + random.below(5) }, (_, i) => `${rounds}-${writer}-${request}-${i}`);
+    // Now and then so many that segments fill up and are sealed.
+    const rows = random.chance(0.02) ? 3_000 : 1 + random.below(5);
+    const ids = Array.from({ length: rows }, (_, i) => `${rounds}-${writer}-${request}-${i}`);
     const sent: Sent = { ids, outcome: 'unknown' };
     ledger.push(sent);
     const body = ids.map((id) => JSON.stringify({ id, round: rounds, note: 'x'.repeat(random.below(200)) })).join('\n');
@@ -128,10 +137,12 @@ async function checkLedger(): Promise<void> {
   for (const { ids, outcome } of ledger) {
     const there = ids.filter((id) => found.has(id)).length;
     if (there === ids.length && outcome !== 'refused') continue;
-    if (outcome === 'acknowledged') problems.push(`round ${rounds}: ${ids.length - there} of ${ids.join(' ')} are lost`);
-    else if (there > 0) problems.push(`round ${rounds}: ${ids.join(' ')} ${outcome}, and ${there} of them are there`);
+    if (outcome === 'acknowledged') problems.push(`round ${rounds}: ${ids.length - there} of ${shown(ids)} are lost`);
+    else if (there > 0) problems.push(`round ${rounds}: ${shown(ids)} ${outcome}, and ${there} of them are there`);
   }
 }
+
+const shown = (ids: readonly string[]): string => ids.slice(0, 5).join(' ');
 
 async function ask(path: string, body: string, type = 'application/x-ndjson'): Promise<{ status: number; text: string }> {
   const headers = { authorization: `Bearer ${token}`, 'content-type': type };
@@ -140,6 +151,7 @@ async function ask(path: string, body: string, type = 'application/x-ndjson'): P
 }
 
 async function start(): Promise<ChildProcess> {
+  const saved = existsSync(join(data, 'projections/checkpoint'));
   const server = spawn(process.execPath, [annals, 'serve', '--data-dir', data], { env, stdio: ['ignore', 'ignore', 'pipe'] });
   let said = '';
   server.stderr!.on('data', (chunk) => (said += chunk));
@@ -149,7 +161,12 @@ async function start(): Promise<ChildProcess> {
       ({ status }) => status === 200,
       () => false,
     );
-    if (ready) return server;
+    if (ready) {
+      // A kill leaves a checkpoint that is of use, or none.
+      if (said.includes('rebuilt from the log')) problems.push(`round ${rounds}: ${said}`);
+      else if (saved) restored++;
+      return server;
+    }
     await sleep(100);
   }
   server.kill('SIGKILL');

@@ -148,4 +148,25 @@ export const mutants: readonly Mutant[] = [
     replace: 'if (this.#resident <= 1e9) return;',
     killedBy: restart,
   },
+  {
+    name: 'a derived file that the disk can not give back ends the start',
+    file: 'src/log/derived-file.ts',
+    find: 'if (error instanceof DerivedFileError || !/^E[A-Z0-9]+$/.test(code)) throw error;',
+    replace: 'if (code !== "none") throw error;',
+    killedBy: ['test/simulation/stored-crash.test.ts'],
+  },
+  {
+    name: 'something lies at address 0, which kernels take for none',
+    file: 'src/log/column-memory.ts',
+    find: 'const free = [{ at: ALIGNMENT, size: this.#memoryBytes }];',
+    replace: 'const free = [{ at: 0, size: this.#memoryBytes }];',
+    killedBy: ['test/log/column-memory.test.ts'],
+  },
+  {
+    name: 'zeros where frames were are the end of a file',
+    file: 'src/log/log-reader.ts',
+    find: 'if (offset < length) throw',
+    replace: 'if (offset > length) throw',
+    killedBy: ['test/simulation/crash.test.ts'],
+  },
 ];
