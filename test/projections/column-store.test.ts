@@ -79,6 +79,10 @@ describe('a column store', () => {
       rows.store.trim(0);
       expect(absent('n')).toEqual(Array(4).fill(true));
     }
+    store.run({ kind: 'evolve-type', name: 'T', properties: { n: { ...property, type: 'json' } } });
+    rows.store.trim(0);
+    expect(store.read('T', ['n'], { keys: ['k3'] })).toEqual([{ n: '3' }]);
+    expect(rows.store.counts.written).toBe(4);
     await saved.save(store.projections.projector, rows.store);
     const again = freshProjections(undefined, saved.resting());
     await saved.restore(again.projector);
