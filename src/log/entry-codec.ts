@@ -175,6 +175,7 @@ export class EntrySealer {
     if (body.kind === 'rows' && this.#bulk?.takes(positions)) {
       const request = { path: context.path, keyId, key, nonce: this.#nextNonce().slice() };
       const sealing = this.#bulk.prepare((target) => encodeBody(body, secrets, target), request);
+      assert(sealing.request.body.length <= BODY_BYTES_MAX, 'a body fits its length field');
       return new PlacedEntry(entry, bytes, sealing);
     }
     this.#body.reset();
