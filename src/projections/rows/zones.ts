@@ -40,6 +40,8 @@ interface TextZones {
   readonly ends: Uint16Array;
   /** Bits of the stretches of which no text is less than that of the row before it. */
   rising: number;
+  /** Of the rows behind those that are summarised, as far as they were looked at. */
+  tail: { readonly from: number; end: number; rises: boolean };
 }
 
 type Zones = NumberZones | TextZones;
@@ -139,9 +141,9 @@ export class Pruner {
     for (const { column, op, bytes } of this.#predicates) {
       const stored = bytes === null ? null : this.#stored(segment, column);
       const zones = stored === null ? undefined : known.get(segment)?.get(stored);
-      if (bytes === null || zones?.kind !== 'texts' || zones.summarised < to || !rises(zones, from, to)) continue;
+      if (bytes === null || zones?.kind !== 'texts') continue;
       const texts = (stored === '_pk' ? segment.keys : segment.column(stored!))?.vector(segment.length);
-      if (texts?.kind !== 'text') continue;
+      if (texts?.kind !== 'text' || !rises(zones, texts, from, to)) continue;
       if (op === '>' || op === '>=' || op === '=') from = rowAfter(texts, bytes, op === '>', from, to);
       if (op === '<' || op === '<=' || op === '=') to = rowAfter(texts, bytes, op !== '<', from, to);
     }
@@ -205,7 +207,15 @@ function noNumbers(): NumberZones {
 const noValues: NumberZones = { ...noNumbers(), summarised: SEGMENT_ROWS };
 
 function noTexts(): TextZones {
-  return { kind: 'texts', summarised: 0, some: 0, bytes: new Uint8Array(0), ends: new Uint16Array(64), rising: 0 };
+  return {
+    kind: 'texts',
+    summarised: 0,
+    some: 0,
+    bytes: new Uint8Array(0),
+    ends: new Uint16Array(64),
+    rising: 0,
+    tail: { from: 0, end: 0, rises: true },
+  };
 }
 
 function numbersHolding(zones: NumberZones, op: ZonePredicate['op'], value: number | bigint): number {
@@ -326,9 +336,22 @@ function summariseTexts(zones: TextZones, { offsets, heap, nulls }: Extract<Vect
   zones.summarised = rows;
 }
 
-function rises({ rising }: TextZones, from: number, to: number): boolean {
-  for (let row = from; row < to; row += STRETCH_ROWS) if (((rising >>> (row / STRETCH_ROWS)) & 1) === 0) return false;
-  return to <= from || ((rising >>> ((to - 1) / STRETCH_ROWS)) & 1) === 1;
+function rises(zones: TextZones, texts: Extract<Vector, { kind: 'text' }>, from: number, to: number): boolean {
+  const known = Math.min(to, zones.summarised);
+  const isRising = (row: number): boolean => ((zones.rising >>> (row / STRETCH_ROWS)) & 1) === 1;
+  for (let row = from; row < known; row += STRETCH_ROWS) if (!isRising(row)) return false;
+  return (from >= known || isRising(known - 1)) && (to <= known || tailRises(zones, texts, to));
+}
+
+/** Of the rows that no stretch has summarised yet each is looked at once, however many scans ask. */
+function tailRises(zones: TextZones, { offsets, heap, nulls }: Extract<Vector, { kind: 'text' }>, to: number): boolean {
+  if (nulls !== null) return false;
+  if (zones.tail.from !== zones.summarised) zones.tail = { from: zones.summarised, end: zones.summarised, rises: true };
+  const { tail } = zones;
+  for (; tail.rises && tail.end < to; tail.end++) {
+    tail.rises = tail.end === 0 || compareCells(offsets, heap, tail.end, tail.end - 1) >= 0;
+  }
+  return tail.rises;
 }
 
 /** The first row of from .. to-1 whose text is not below `bytes`, or above them where `above` says so; else `to`. */

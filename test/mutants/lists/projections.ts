@@ -171,8 +171,15 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'texts searched by halves that do not rise',
     file: 'src/projections/rows/zones.ts',
-    find: ' || !rises(zones, from, to)',
+    find: ' || !rises(zones, texts, from, to)',
     replace: '',
+    killedBy: zones,
+  },
+  {
+    name: 'a tail of texts that rises by hearsay',
+    file: 'src/projections/rows/zones.ts',
+    find: 'tail.rises = tail.end === 0 || compareCells(offsets, heap, tail.end, tail.end - 1) >= 0;',
+    replace: 'tail.rises = tail.end >= 0;',
     killedBy: zones,
   },
   {
@@ -180,6 +187,13 @@ export const mutants: readonly Mutant[] = [
     file: 'src/projections/rows/zones.ts',
     find: 'if (order < 0 || (above && order === 0)) low',
     replace: 'if (order <= 0) low',
+    killedBy: zones,
+  },
+  {
+    name: 'projections: a filter is asked for another value than it was made of',
+    file: 'src/projections/rows/bloom.ts',
+    find: 'hashText(vector.heap, vector.offsets[row]!, vector.offsets[row + 1]!)',
+    replace: 'hashText(vector.heap, vector.offsets[row]! + 1, vector.offsets[row + 1]!)',
     killedBy: zones,
   },
   {
