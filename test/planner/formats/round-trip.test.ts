@@ -71,8 +71,11 @@ it('any rows come back as they were sent, in every body form', async () => {
           const back = batches.flatMap((batch) => withoutNulls(written(batch.rows)) as Exact[]);
           const sent = rows.flatMap((row) => withoutNulls(exactParse(`[${row}]`)) as Exact[]);
           expect(back.map((row) => asNumbers(row))).toEqual(sent.map((row) => asNumbers(row)));
-          // Where no column mixed kinds, integers are compared exactly.
-          const pure = batches.every((batch) => Object.values(typesOf(batch)).every((type) => type !== 'number'));
+          // Where no column mixed kinds, integers are compared exactly: one of numbers that met texts has 100000 for 1e5.
+          const decimals = /\d[.eE]/.test(rows.join(''));
+          const pure = batches.every((batch) =>
+            Object.values(typesOf(batch)).every((type) => type !== 'number' && !(type === 'json' && decimals)),
+          );
           if (pure) expect(back).toEqual(sent);
         }
       },
