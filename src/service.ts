@@ -310,8 +310,13 @@ async function openDerived(
     });
     columns.readFrom(reader);
     let keeper: CheckpointKeeper | null = null;
+    /** A hard delete came after the checkpoint that the start goes on from. */
+    let removedBefore = false;
     const rooms = newRooms(parts, ids, {
-      onRemoval: () => keeper?.removed(),
+      onRemoval: () => {
+        if (keeper) keeper.removed();
+        else removedBefore = true;
+      },
       rows: {
         store: columns,
         defer,
@@ -355,6 +360,7 @@ async function openDerived(
         say,
         last: from && { leaves: from.place.leaves, bytes },
       });
+      if (removedBefore) keeper.removed();
       opened.log.onVisible(() => keeper?.look());
       await checkpoint?.closeState();
       if (!from) await checkpoint?.closeBlobs();

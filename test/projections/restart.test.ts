@@ -308,6 +308,10 @@ describe('a hard delete', () => {
     expect(world.replayed).toBeGreaterThan(0);
     expect(world.count()).toBe(98);
     expect(world.digests()).toEqual(await world.rebuilt());
+    expect(await world.plain()).toContain('a note of version 0 on 7a');
+    world.clock.wake(1000);
+    await expect.poll(() => world.service.checkpoints!.leaves, soon).toBe(world.service.log.status().leaves);
+    expect(await world.plain()).not.toContain('a note of version 0 on 7a');
   });
 });
 
