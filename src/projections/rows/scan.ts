@@ -84,6 +84,7 @@ function* scanLayer(source: ScanSource, layer: TableLayer, request: ScanRequest)
       summaries = pruner.made;
       yield nothing(request);
     }
+    if (stretches !== 0) table.ahead(number, request.columns);
     for (const whole of partsOf(segment, visibility, stretches)) {
       const [first, end] = pruner ? pruner.narrowed(segment, whole.first, whole.end) : [whole.first, whole.end];
       if (first === end) continue;
