@@ -146,7 +146,7 @@ export const mutants: readonly Mutant[] = [
     file: 'src/projections/rows/store/column-store.ts',
     find: 'if (this.#resident <= limit) return;',
     replace: 'if (this.#resident <= 1e9) return;',
-    killedBy: restart,
+    killedBy: store,
   },
   {
     name: 'a derived file that the disk can not give back ends the start',
