@@ -4,6 +4,7 @@ import { ColumnMemory, memoryOf } from '../../src/log/column-memory.ts';
 import type { Vector } from '../../src/log/columns.ts';
 import type { ColumnType } from '../../src/log/value.ts';
 import { VectorBuilder } from '../../src/log/vector-builder.ts';
+import { ColumnSpace } from '../../src/projections/rows/extents.ts';
 import { Projections } from '../../src/projections/projections.ts';
 import type { Segment } from '../../src/projections/rows/segment.ts';
 import { everything, freshProjections, Store } from './store.ts';
@@ -125,7 +126,7 @@ describe('columns of sealed segments', () => {
 });
 
 describe('what is given back', () => {
-  test('stays as it was for the reader of this turn, and is gone for good in a later one', () => {
+  test('stays as it was for a reader until it comes back for the next block, and is gone for good after that', () => {
     const made = world();
     fill(made);
     made.laterTurn();
@@ -141,9 +142,39 @@ describe('what is given back', () => {
     expect(integers.kind === 'i32' && integers.values[1]).toBe(1);
     made.laterTurn();
     expect(memory.used).toBeGreaterThan(used);
+    // An operator may work on its block for many turns.
+    expect(integers.kind === 'i32' && integers.values[1]).toBe(1);
+    let rows = block.count + scan.next().value!.count;
     expect(integers.kind === 'i32' && integers.values[1]).not.toBe(1);
-    let rows = block.count;
     for (let next = scan.next(); !next.done; next = scan.next()) rows += next.value.count;
     expect(rows).toBe(ROWS);
+  });
+
+  test('waits for the oldest of several readers, and not for one that has ended', () => {
+    const memory = new ColumnMemory({ memoryBytes: 65_536, poison: true });
+    const later: (() => void)[] = [];
+    const space = new ColumnSpace(memory, (task) => void later.push(task));
+    const turn = (): void => later.splice(0).forEach((task) => task());
+    const extents = space.extents();
+    const old = extents.allocate(Int32Array, 16).fill(7);
+    const [slow, quick, ended] = [space.read([1, 2, 3]), space.read([1, 2, 3]), space.read([1, 2, 3])];
+    for (const reader of [slow, quick, ended]) reader.next();
+    extents.giveBack(old);
+    turn();
+    quick.next();
+    ended.return();
+    expect([...old.subarray(0, 2)]).toEqual([7, 7]);
+    slow.next();
+    expect([...old.subarray(0, 2)]).not.toEqual([7, 7]);
+    expect(memory.used).toBe(0);
+    // Given back in the turn in which the block was taken: the block may be of it.
+    const last = extents.allocate(Int32Array, 16).fill(5);
+    slow.next();
+    extents.giveBack(last);
+    turn();
+    expect([...last.subarray(0, 2)]).toEqual([5, 5]);
+    slow.next();
+    quick.next();
+    expect(memory.used).toBe(0);
   });
 });

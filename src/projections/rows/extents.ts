@@ -1,8 +1,8 @@
 /**
  * The arrays of one segment in column memory. What must hold:
  *
- * - an array that is given back may still be looked at by a reader of the running turn, so its bytes are used again only
- *   from a later turn on (`ColumnSpace.retire`);
+ * - an array that is given back may still be looked at by a reader of the running turn, and by one that took a block before
+ *   and has not come back for the next: its bytes are used again only once neither can be (`ColumnSpace.retire`);
  * - a segment that nobody can reach any more gives back what it held: a branch that was deleted while readers were at it
  *   has no other end;
  * - an array's length is that of its extent, and its first contents are undefined.
@@ -17,13 +17,23 @@ export interface FixedKind<T extends FixedArray> {
   new (buffer: ArrayBufferLike, offset: number, length: number): T;
 }
 
-/** What all segments of a store share: the memory, and the queue of what was given back in this turn. */
+/** Since when a reader may hold what it was given last: epochs are stretches of turns, told apart as arrays are given back. */
+interface BlockReader {
+  since: number;
+}
+
+/** What all segments of a store share: the memory, and the queue of what was given back while somebody may look at it. */
 export class ColumnSpace {
   readonly memory: ColumnMemory;
   readonly #defer: (task: () => void) => void;
-  readonly #retired: ArrayBufferView[] = [];
+  /** In the order in which they were given back. */
+  readonly #retired: { readonly view: ArrayBufferView; readonly epoch: number }[] = [];
+  /** Weakly: a reading that was dropped without an end holds nothing. */
+  readonly #readers = new Set<WeakRef<BlockReader>>();
+  #epoch = 0;
+  #deferred = false;
   readonly #lost = new FinalizationRegistry<Set<ArrayBufferView>>((held) => {
-    for (const view of held) this.memory.release(view);
+    for (const view of held) this.retire(view);
   });
 
   /** `defer` runs a task in a later turn of the event loop, when no reader holds a view. */
@@ -40,13 +50,54 @@ export class ColumnSpace {
   }
 
   retire(view: ArrayBufferView): void {
-    if (this.#retired.push(view) > 1) return;
-    this.#defer(() => this.reclaim());
+    this.#retired.push({ view, epoch: this.#epoch });
+    if (this.#deferred) return;
+    this.#deferred = true;
+    this.#defer(() => {
+      this.#deferred = false;
+      this.#epoch++;
+      this.#releaseUnseen();
+    });
   }
 
-  /** What was given back may be used again: for who walks all of a store within one turn, in which nobody else reads. */
+  /** What was given back may be used again, but for what open readers hold: for who walks all of a store within one turn. */
   reclaim(): void {
-    for (const each of this.#retired.splice(0)) this.memory.release(each);
+    this.#epoch++;
+    this.#releaseUnseen();
+  }
+
+  /**
+   * Blocks as they come. What was given back after a block was taken stays as it is until the next one is asked for, or the
+   * reading ends: operators hold a block for many turns.
+   */
+  *read<Block>(blocks: Iterable<Block>): Generator<Block, void> {
+    const reader: BlockReader = { since: this.#epoch };
+    const known = new WeakRef(reader);
+    this.#readers.add(known);
+    try {
+      for (const block of blocks) {
+        yield block;
+        const held = reader.since;
+        reader.since = this.#epoch;
+        if (held < this.#epoch && this.#retired.length > 0) this.#releaseUnseen();
+      }
+    } finally {
+      this.#readers.delete(known);
+      if (this.#retired.length > 0) this.#releaseUnseen();
+    }
+  }
+
+  /** Of an earlier turn, and given back before every open reader took the block that it has. */
+  #releaseUnseen(): void {
+    let least = this.#epoch;
+    for (const known of this.#readers) {
+      const reader = known.deref();
+      if (!reader) this.#readers.delete(known);
+      else if (reader.since < least) least = reader.since;
+    }
+    let count = 0;
+    while (count < this.#retired.length && this.#retired[count]!.epoch < least) count++;
+    for (const { view } of this.#retired.splice(0, count)) this.memory.release(view);
   }
 }
 

@@ -10,6 +10,7 @@ import type { CatalogReader, PathCodes, RowBlock, RowProvenance, RowReader, Scan
 import type { CheckpointReader, CheckpointWriter, Projection } from '../projection.ts';
 import type { Timeline } from '../../log/timeline.ts';
 import { BranchRows } from './branch-rows.ts';
+import type { ColumnSpace } from './extents.ts';
 import { declaredTypes, Layer } from './layer.ts';
 import { provenanceOf } from './lineage.ts';
 import { estimateRows, scanRows, type ScanSource } from './scan.ts';
@@ -41,6 +42,11 @@ export class Rows implements Projection {
 
   get scopes(): Scopes {
     return this.#scopes;
+  }
+
+  /** The memory of its columns, for who reads blocks of them. */
+  get space(): ColumnSpace {
+    return this.#storage.space;
   }
 
   /** A table of main. */
@@ -184,7 +190,7 @@ class RowsAt implements RowReader {
   }
 
   scan(request: ScanRequest): Iterator<RowBlock, void> {
-    return scanRows(this.#source(request.type), request);
+    return this.#rows.space.read(scanRows(this.#source(request.type), request));
   }
 
   estimate(request: ScanRequest): ScanEstimate {

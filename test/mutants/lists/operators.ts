@@ -106,8 +106,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'operators: a gap as long as given keeps a session together',
     file: operator('session'),
-    find: 'instant - last >= gap',
-    replace: 'instant - last > gap',
+    find: 'instants[row]! - instants[before]! < gap;',
+    replace: 'instants[row]! - instants[before]! <= gap;',
     killedBy: by('window'),
   },
   {

@@ -225,6 +225,13 @@ export const mutants: readonly Mutant[] = [
     killedBy: extents,
   },
   {
+    name: 'projections: what an open reader holds is used again',
+    file: 'src/projections/rows/extents.ts',
+    find: 'else if (reader.since < least) least = reader.since;',
+    replace: '',
+    killedBy: extents,
+  },
+  {
     name: 'projections: a closing too far for 32 bits is not widened',
     file: 'src/projections/rows/segment.ts',
     find: 'if (delta > DELTA_MAX && this.#closings instanceof Int32Array) this.#widenClosings();',

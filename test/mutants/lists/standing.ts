@@ -97,8 +97,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'standing: ops of few rows are read by the wrong numbers',
     file: columns,
-    find: "    return whole({ kind: 'i32', values: codes, nulls: null }, chosen, compact);",
-    replace: "    return { kind: 'i32', values: codes, nulls: null };",
+    find: 'return spread(chosen.segment.ops, chosen, compact);',
+    replace: 'return spread(chosen.segment.ops, chosen, false);',
     killedBy: byWatch,
   },
   {
