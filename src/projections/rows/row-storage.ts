@@ -1,6 +1,7 @@
 /** What all tables of a store share: where time comes from, where columns rest, and what is kept beside them. */
 import { ColumnMemory } from '../../log/column-memory.ts';
 import type { Timeline } from '../../log/timeline.ts';
+import { ClosingOrders } from './closing-order.ts';
 import { ColumnSpace } from './extents.ts';
 import { SEGMENT_ROWS } from './segment-column.ts';
 import type { ColumnStore } from './store/column-store.ts';
@@ -22,6 +23,8 @@ export interface RowStorage {
   /** Hands out that memory to segments. */
   readonly space: ColumnSpace;
   readonly settings: RowSettings;
+  /** Of a type, for all tables of it. */
+  closingOrders(type: string): ClosingOrders;
   /** Where columns rest that memory has no room for; null: all of them stay in memory. */
   readonly store: ColumnStore | null;
 }
@@ -44,5 +47,12 @@ export const defaultRowSettings: RowSettings = {
 export function rowStorage(timeline: Timeline, options: RowStorageOptions = {}): RowStorage {
   const memory = options.memory ?? new ColumnMemory();
   const space = new ColumnSpace(memory, options.defer ?? ((task) => void setImmediate(task)));
-  return { timeline, memory, space, settings: { ...defaultRowSettings, ...options.settings }, store: options.store ?? null };
+  const settings = { ...defaultRowSettings, ...options.settings };
+  const orders = new Map<string, ClosingOrders>();
+  const closingOrders = (type: string): ClosingOrders => {
+    let known = orders.get(type);
+    if (!known) orders.set(type, (known = new ClosingOrders(settings.temporalIndexMax)));
+    return known;
+  };
+  return { timeline, memory, space, settings, closingOrders, store: options.store ?? null };
 }

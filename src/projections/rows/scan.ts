@@ -7,6 +7,7 @@ import { BlockColumns, type ChosenRows } from './block-columns.ts';
 import type { TableLayer } from './branch-table.ts';
 import { inheritedCounts } from './inherited-counts.ts';
 import type { Scopes } from './scopes.ts';
+import type { ClosingOrders } from './closing-order.ts';
 import { HIDDEN, type DeclaredTypes, type Inherited } from './overlay.ts';
 import { NO_ROW, type Segment } from './segment.ts';
 import { SEGMENT_ROWS } from './segment-column.ts';
@@ -16,7 +17,7 @@ import { Pruner, STRETCH_ROWS } from './zones.ts';
 
 const BLOCK_ROWS = 8192;
 const BLOCK_ROWS_MAX = 16_384;
-/** Segments that are summarised before others get a turn. */
+/** Segments that are summarised, or have their closings ordered, before others get a turn. */
 const SUMMARIES_A_TURN = 4;
 /** Below this share of a stretch, rows are gathered instead of being pointed at when system columns must be made. */
 const SPARSE = 1 / 16;
@@ -72,11 +73,16 @@ function* scanLayer(source: ScanSource, layer: TableLayer, request: ScanRequest)
   const zones = inherited ? request.zones?.filter(({ column }) => zoneHolds(column, table, inherited)) : request.zones;
   const pruner = zones && zones.length > 0 ? new Pruner(zones, timeline, table, idType === 'string') : null;
   let summaries = 0;
+  let orders = reader.orders.made;
   // By number, because segments may be added while the reader works on a block; none of theirs is visible to it.
   for (let number = 0; number < table.segments.length; number++) {
     const segment = table.segments[number]!;
     if (segment.base >= visibility.bound) return;
     if (allowed && segment.paths.constant !== null && allowed[segment.paths.constant] !== 1) continue;
+    if (reader.orders.made - orders >= SUMMARIES_A_TURN) {
+      orders = reader.orders.made;
+      yield nothing(request);
+    }
     if (!filterOf(segment, visibility)) continue;
     const sealed = number < table.segments.length - 1;
     const stretches = pruner ? pruner.stretches(segment, sealed) : -1;
@@ -128,14 +134,21 @@ interface LayerReader {
   readonly inherited: Inherited | null;
   /** On an inherited layer: versions that a branch closed below this position are superseded; null: they show too. */
   readonly openAt: number | null;
+  readonly orders: ClosingOrders;
+  /** A read of what is believed now is about to have bits of open versions again: it makes no order. */
+  readonly ordering: boolean;
 }
 
-function readerOf({ inherited }: TableLayer, { basis, timeline }: ScanSource, request: ScanRequest): LayerReader {
-  if (!inherited) return { visibility: visibilityOf(request, basis, timeline), inherited, openAt: null };
+function readerOf({ table, inherited }: TableLayer, { basis, timeline }: ScanSource, request: ScanRequest): LayerReader {
+  const orders = table.closingOrders;
+  if (!inherited) {
+    const visibility = visibilityOf(request, basis, timeline);
+    return { visibility, inherited, openAt: null, orders, ordering: visibility.bound < basis };
+  }
   const { bound, openOnly } = visibilityOf(request, basis, timeline);
   // The source as of the fork: that a version was closed later has not happened here.
   const visibility = visibilityOf(request, Math.min(basis, inherited.end), timeline);
-  return { visibility, inherited, openAt: openOnly ? bound : null };
+  return { visibility, inherited, openAt: openOnly ? bound : null, orders, ordering: true };
 }
 
 /** A segment's extremes are of what it stores: they say nothing where the branch reads a column in another type. */
@@ -175,10 +188,11 @@ export function estimateRows(source: ScanSource, request: ScanRequest): ScanEsti
 function* unsiftedBlocks(
   segment: Segment,
   filter: SegmentFilter,
-  { visibility, inherited }: LayerReader,
+  reader: LayerReader,
   request: ScanRequest,
   columns: BlockColumns,
 ): Generator<RowBlock, SegmentFilter | null> {
+  const { visibility, inherited } = reader;
   if (request.columns.some((name) => madeColumns.has(name))) return filter;
   const stretch = Math.min(request.unsiftedRows!, SEGMENT_ROWS);
   for (let first = filter.first; first < filter.end; first += stretch) {
@@ -194,8 +208,15 @@ function* unsiftedBlocks(
     const closing = now.closing !== null && closings ? { closings, closing: now.closing } : { closings: null, closing: 0 };
     const scanned = now.live ? countLive(live!, first, first + count) : count;
     if (scanned === 0) continue;
+    const path = paths.constant!;
+    const few = openThen(segment, now, reader, first, first + count);
+    if (few) {
+      // As much is scanned as the whole stretch has, whether or not there is an order.
+      yield { columns: vectors, selection: few, first: few[0] ?? first, count: few.length, scanned, path };
+      continue;
+    }
     const sift = { live: now.live ? live : null, ...closing };
-    yield { columns: vectors, selection: null, first, count, scanned, path: paths.constant!, sift };
+    yield { columns: vectors, selection: null, first, count, scanned, path, sift };
   }
   return null;
 }
@@ -228,15 +249,18 @@ function countLive(live: Int32Array, first: number, end: number): number {
 function* segmentBlocks(
   segment: Segment,
   filter: SegmentFilter,
-  { visibility, inherited, openAt }: LayerReader,
+  reader: LayerReader,
   allowed: Uint8Array | null,
   names: readonly string[],
   columns: BlockColumns,
   blockRows: number,
 ): Generator<RowBlock, void> {
+  const { visibility, inherited, openAt } = reader;
   // Few open rows: one look at the bitmap for the whole segment, and one block.
   const stretch = filter.live && segment.liveCount <= blockRows ? filter.end - filter.first : blockRows;
   const { removals } = segment;
+  const few = openThen(segment, filter, reader, filter.first, filter.end);
+  let used = 0;
   for (let first = filter.first; first < filter.end; first += stretch) {
     const end = Math.min(filter.end, first + stretch);
     // Between two blocks entries may have been applied. What they closed is younger than the bound, which the bitmap
@@ -244,13 +268,28 @@ function* segmentBlocks(
     const stale = segment.removals !== removals || (filter.live !== null && segment.closedMost >= visibility.bound);
     const current = stale ? filterOf(segment, visibility) : filter;
     if (!current) return;
-    const selected = selectRows(segment, current, visibility, allowed, first, end);
+    const from = used;
+    if (few) while (used < few.length && few[used]! < end) used++;
+    const open = few && !stale ? few.subarray(from, used) : null;
+    const selected = selectRows(segment, current, visibility, allowed, first, end, open);
     const rows = inherited ? inherited.keep(segment, selected, first, end, openAt) : selected;
     const count = rows ? rows.length : end - first;
     if (count === 0) continue;
     const scanned = current.live && rows ? count : end - first;
     yield block({ segment, rows, first: rows ? rows[0]! : first, count }, names, columns, scanned, end - first);
   }
+}
+
+/** Rows of first .. end-1 that were open at the bound, where an order of closings has them at hand. */
+function openThen(
+  segment: Segment,
+  { closing }: SegmentFilter,
+  { visibility, orders, ordering }: LayerReader,
+  first: number,
+  end: number,
+): Int32Array | null {
+  if (!visibility.openOnly || closing === null || !segment.sealed) return null;
+  return orders.visible(segment, closing, first, end, ordering);
 }
 
 function* keyBlocks(

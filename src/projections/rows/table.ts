@@ -20,6 +20,7 @@ import { SEGMENT_ROWS } from './segment-column.ts';
 import type { SegmentChanges, SegmentState } from './segment-state.ts';
 import type { SegmentFile } from './store/segment-file.ts';
 import type { StoredVersions } from './stored-versions.ts';
+import type { ClosingOrders } from './closing-order.ts';
 import { forgetZones } from './zones.ts';
 
 const encoder = new TextEncoder();
@@ -109,6 +110,10 @@ export class Table implements StoredKeys, StoredVersions {
   /** Versions that are not removed, by path code. */
   get counts(): ReadonlyMap<number, PathCounts> {
     return this.#counts;
+  }
+
+  get closingOrders(): ClosingOrders {
+    return this.#storage.closingOrders(this.type);
   }
 
   get bloomColumns(): readonly string[] {

@@ -102,7 +102,7 @@ const scratch = new Int32Array(65_536);
 
 /**
  * Visible rows of first .. end-1 under a filter and, where given, allowed paths (`allowed[code] === 1`). Null when all
- * of them are.
+ * of them are. `open` are those that the filter's closing leaves, where they are known already.
  */
 export function selectRows(
   segment: Segment,
@@ -111,10 +111,12 @@ export function selectRows(
   allowed: Uint8Array | null,
   first: number,
   end: number,
+  open: Int32Array | null,
 ): Int32Array | null {
   let count = -1;
   const { live, closings, validFrom, validTo } = segment;
   if (filter.live) count = keepLive(live!, first, end);
+  else if (open) count = keepThese(open);
   else if (filter.closing !== null && closings) count = keepOpen(closings, filter.closing, first, end);
   if (filter.validFrom) count = keepBegun(validFrom!, visibility.valid as bigint, first, end, count);
   if (filter.validTo) count = keepUnended(validTo!, visibility.valid as bigint, first, end, count);
@@ -135,6 +137,11 @@ function keepLive(live: Int32Array, first: number, end: number): number {
     }
   }
   return count;
+}
+
+function keepThese(rows: Int32Array): number {
+  scratch.set(rows);
+  return rows.length;
 }
 
 function keepOpen(closings: Int32Array | Float64Array, closing: number, first: number, end: number): number {

@@ -8,6 +8,7 @@ const zones = ['test/projections/zones.test.ts'];
 const extents = ['test/projections/extents.test.ts'];
 const keyIndex = ['test/projections/primary-key-index.test.ts'];
 const projector = ['test/projections/projector.test.ts'];
+const closingOrder = ['test/projections/closing-order.test.ts'];
 const timeline = ['test/projections/timeline.test.ts'];
 const put = ['test/projections/put-rows.test.ts'];
 const catalog = ['test/projections/catalog.test.ts'];
@@ -195,6 +196,41 @@ export const mutants: readonly Mutant[] = [
     find: 'hashText(vector.heap, vector.offsets[row]!, vector.offsets[row + 1]!)',
     replace: 'hashText(vector.heap, vector.offsets[row]! + 1, vector.offsets[row + 1]!)',
     killedBy: zones,
+  },
+  {
+    name: 'projections: what was open when closings were ordered is taken to be open still',
+    file: 'src/projections/rows/closing-order.ts',
+    find: 'row >= end || closings[row]! < closing',
+    replace: 'row >= end',
+    killedBy: closingOrder,
+  },
+  {
+    name: 'projections: an order of closings outlives a removal',
+    file: 'src/projections/rows/closing-order.ts',
+    find: 'if (known?.removals === segment.removals) return known;',
+    replace: 'if (known) return known;',
+    killedBy: closingOrder,
+  },
+  {
+    name: 'projections: closings are ordered by their low digits alone',
+    file: 'src/projections/rows/closing-order.ts',
+    find: 'scale <= most; scale',
+    replace: 'scale <= 1; scale',
+    killedBy: closingOrder,
+  },
+  {
+    name: 'projections: a version closed at the bound is behind the place where the open ones begin',
+    file: 'src/projections/rows/closing-order.ts',
+    find: 'if (closings[rows[middle]!]! < closing) from',
+    replace: 'if (closings[rows[middle]!]! <= closing) from',
+    killedBy: closingOrder,
+  },
+  {
+    name: 'projections: closings are ordered whatever room there is',
+    file: 'src/projections/rows/closing-order.ts',
+    find: '  return this.#entries + entries <= this.#max;\n  }\n}',
+    replace: '  return true;\n  }\n}',
+    killedBy: closingOrder,
   },
   {
     name: 'projections: a stretch that is still growing is summarised',
