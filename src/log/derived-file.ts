@@ -96,6 +96,8 @@ export class DerivedFileWriter {
   readonly #name: string;
   readonly #file: DiskFile;
   readonly #seal: Seal;
+  /** One sealed piece at a time: the next is made when the one before is written. */
+  readonly #stored = Buffer.allocUnsafeSlow(PIECE_BYTES + TAG_BYTES);
   readonly #chunks: Record<string, Chunk> = Object.create(null) as Record<string, Chunk>;
   #offset: number;
   #number = 0;
@@ -144,7 +146,7 @@ export class DerivedFileWriter {
     let length = 0;
     for (const plain of piecesOf(parts)) {
       const packed = pack(plain, packing);
-      const stored = this.#seal.close(this.#number++, plain.length, packed.how, packed.bytes);
+      const stored = this.#seal.close(this.#number++, plain.length, packed.how, packed.bytes, this.#stored);
       await writeFully(this.#file, stored, this.#offset);
       pieces.push([this.#offset, stored.length, plain.length, packed.how]);
       this.#offset += stored.length;
@@ -342,11 +344,21 @@ class Seal {
     this.#binding = Buffer.concat([crypto.createHash('sha256').update(head).digest(), Buffer.alloc(9)]);
   }
 
-  close(number: number, plain: number, how: number, bytes: Uint8Array): Buffer {
+  /** Into the start of `target`, or memory of its own. */
+  close(
+    number: number,
+    plain: number,
+    how: number,
+    bytes: Uint8Array,
+    target = Buffer.allocUnsafe(bytes.length + TAG_BYTES),
+  ): Buffer {
     this.#bind(number, plain, how);
     const cipher = crypto.createCipheriv('aes-256-gcm', this.#key, this.#nonce);
     cipher.setAAD(this.#binding);
-    return Buffer.concat([cipher.update(bytes), cipher.final(), cipher.getAuthTag()]);
+    target.set(cipher.update(bytes));
+    cipher.final();
+    target.set(cipher.getAuthTag(), bytes.length);
+    return target.subarray(0, bytes.length + TAG_BYTES);
   }
 
   open(name: string, number: number, plain: number, how: number, stored: Buffer): Uint8Array {
@@ -392,32 +404,29 @@ function unpack(name: string, bytes: Uint8Array, length: number, how: number): U
   return plain;
 }
 
-/** The parts as one row of bytes, cut into pieces; small parts are put together, large ones are pointed at. */
+/** Holds the piece that was yielded last, whichever file it is for: fresh memory for each would keep the collector busy. */
+const piece = new Uint8Array(PIECE_BYTES);
+
+/**
+ * The parts as one row of bytes, cut into pieces. A piece is good until its taker next yields: nothing is kept in it from one
+ * to the next, so writers of several files may take turns. A copy in any case, as codecs do not take views over shared memory.
+ */
 function* piecesOf(parts: readonly ArrayBufferView[]): Generator<Uint8Array> {
-  let open: Uint8Array | null = null;
   let used = 0;
   for (const part of parts) {
     const bytes = new Uint8Array(part.buffer, part.byteOffset, part.byteLength);
     for (let at = 0; at < bytes.length; ) {
-      if (open === null && bytes.length - at >= PIECE_BYTES) {
-        // A copy: codecs do not take views over shared memory.
-        yield bytes.slice(at, at + PIECE_BYTES);
-        at += PIECE_BYTES;
-        continue;
-      }
-      open ??= new Uint8Array(PIECE_BYTES);
       const count = Math.min(PIECE_BYTES - used, bytes.length - at);
-      open.set(bytes.subarray(at, at + count), used);
+      piece.set(bytes.subarray(at, at + count), used);
       used += count;
       at += count;
       if (used === PIECE_BYTES) {
-        yield open;
-        open = null;
+        yield piece;
         used = 0;
       }
     }
   }
-  if (open !== null) yield open.subarray(0, used);
+  if (used > 0) yield piece.subarray(0, used);
 }
 
 async function readAll(file: DiskFile, name: string, offset: number, length: number): Promise<Buffer> {

@@ -103,14 +103,15 @@ export function frameBytes(entries: readonly EncodedEntry[]): number {
   return bytes;
 }
 
-/** One frame of `entries`, followed by `zeros` bytes of zeros. */
+/** One frame of `entries`, followed by `zeros` bytes of zeros; in the memory that `room` gives for so many bytes. */
 export function encodeFrame(
   place: Pick<FrameHeader, 'file' | 'offset' | 'durableThrough'>,
   entries: readonly EncodedEntry[],
   zeros: number,
+  room: (bytes: number) => Buffer = Buffer.allocUnsafe,
 ): Uint8Array {
   const bytes = frameBytes(entries);
-  const frame = Buffer.allocUnsafe(bytes + zeros);
+  const frame = room(bytes + zeros);
   const view = new DataView(frame.buffer, frame.byteOffset, frame.length);
   frame.set(frameMagic, 0);
   view.setUint32(4, FILE_FORMAT, true);

@@ -29,6 +29,8 @@ export const defaultWriterLimits: WriterLimits = { fileBytesMax: 64 << 20, preal
 
 /** Frames beyond this are bulk: the cost of growing the file is lost in theirs. */
 const SMALL_FRAME_BYTES = 32 << 10;
+/** What a writer keeps for its next frame at most. */
+const REUSED_FRAME_BYTES_MAX = 4 << 20;
 
 /** Where the log ends, as recovery found it. */
 export interface LogEnd {
@@ -60,6 +62,7 @@ export class LogWriter {
   #sealedBytes: number;
   #abandoned = false;
   readonly #frames: FrameIndex;
+  #frame = Buffer.alloc(0);
   #lastFrame: FrameSpan | null;
 
   constructor(disk: Disk, directory: string, end: LogEnd, limits: WriterLimits, root: (leaves: number) => Uint8Array) {
@@ -116,7 +119,7 @@ export class LogWriter {
     const size = frameBytes(entries);
     if (this.#offset + size > this.#limits.fileBytesMax && this.#offset > FILE_HEADER_BYTES) await this.#beginNextFile();
     const place = { file: this.#current().number, offset: this.#offset, durableThrough: this.#durableLeaves };
-    const frame = encodeFrame(place, entries, this.#zerosAfter(size));
+    const frame = encodeFrame(place, entries, this.#zerosAfter(size), (bytes) => this.#room(bytes));
     await writeFully(this.#file, frame, this.#offset);
     this.#frames.note({ file: place.file, offset: this.#offset, firstLeaf: this.leaves, firstPosition: this.#position });
     this.#allocated = Math.max(this.#allocated, this.#offset + frame.length);
@@ -145,6 +148,13 @@ export class LogWriter {
     if (this.#abandoned) return;
     this.#abandoned = true;
     await this.#file.close();
+  }
+
+  /** Frames are written one after the other, and nobody looks at one once it is written: large ones share their memory. */
+  #room(bytes: number): Buffer {
+    if (bytes > REUSED_FRAME_BYTES_MAX) return Buffer.allocUnsafe(bytes);
+    if (bytes > this.#frame.length) this.#frame = Buffer.allocUnsafeSlow(Math.min(REUSED_FRAME_BYTES_MAX, bytes * 2));
+    return this.#frame.subarray(0, bytes);
   }
 
   #current(): LogFileRecord {

@@ -9,6 +9,20 @@ const versions = ['test/projections/versions.test.ts'];
 
 export const mutants: readonly Mutant[] = [
   {
+    name: 'columns: nothing is spelt out as the first text of the dictionary',
+    file: 'src/projections/rows/byte-dictionary.ts',
+    find: 'if (nulls === null || nulls[row] !== 1) {',
+    replace: 'if (length > 0) {',
+    killedBy: ['test/projections/segments.test.ts'],
+  },
+  {
+    name: 'columns: text is spelt out from the end of its code',
+    file: 'src/projections/rows/byte-dictionary.ts',
+    find: 'let from = this.#offsets[codes[row]!]!;',
+    replace: 'let from = this.#offsets[codes[row]! + 1]!;',
+    killedBy: ['test/projections/segments.test.ts'],
+  },
+  {
     name: 'derived: a piece is not bound to its place',
     file: 'src/log/derived-file.ts',
     find: 'this.#nonce.writeUInt32LE(number, 0);\n    this.#binding.writeUInt32LE(number, 32);',
@@ -39,8 +53,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'derived: bytes go to the file as they are',
     file: 'src/log/derived-file.ts',
-    find: 'return Buffer.concat([cipher.update(bytes), cipher.final(), cipher.getAuthTag()]);',
-    replace: 'cipher.update(bytes);\n    return Buffer.concat([bytes, cipher.final(), cipher.getAuthTag()]);',
+    find: 'target.set(cipher.update(bytes));',
+    replace: 'cipher.update(bytes);\n    target.set(bytes);',
     killedBy: file,
   },
   {
