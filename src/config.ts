@@ -160,9 +160,14 @@ export const settingsTable = {
   SERVICE_VERIFY_ON_START: boolean(false, 'read and verify the whole log at each start instead of going on from what was saved'),
   SERVICE_COMPACT_MAX_PARALLEL: integer(4, 1, 64, 'compactions at once'),
   SERVICE_HYDRATE_MAX_PARALLEL: integer(8, 1, 64, 'column loads at once'),
-  SERVICE_TEMPORAL_INDEX_MAX_ENTRIES: integer(4_000_000, 0, 1e12, 'per type; beyond it AS OF scans'),
+  SERVICE_TEMPORAL_INDEX_MAX_ENTRIES: integer(
+    4_000_000,
+    0,
+    1e12,
+    'versions per type that are kept in the order of their ends, 2 bytes each, for AS OF over long histories; beyond it every end is compared',
+  ),
   SERVICE_BLOOM_COLUMNS: list(['tenant_id', 'object_type'], 'columns with bloom filters'),
-  SERVICE_SKETCH_COLUMNS: list([], 'columns with sketches'),
+  SERVICE_SKETCH_COLUMNS: list([], 'columns to estimate rows by; accepted, and without effect yet'),
   SERVICE_PINNED_NAMESPACES: list([], 'namespaces with a reserved cache slice'),
 
   SERVICE_QUERY_TIMEOUT_SECS: integer(30, 1, 86_400, 'longest query'),

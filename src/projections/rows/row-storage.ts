@@ -9,9 +9,9 @@ import type { ColumnStore } from './store/column-store.ts';
 export interface RowSettings {
   /** Columns of which each sealed segment keeps a bloom filter. */
   readonly bloomColumns: readonly string[];
-  /** Columns of which each sealed segment keeps sketches: how many values differ, and the most frequent ones. */
+  /** Columns to estimate rows by. Nothing is kept of them: a sketch of a segment would tell how other tenants' rows cut it. */
   readonly sketchColumns: readonly string[];
-  /** Entries of the temporal index per type; beyond it AS OF scans. */
+  /** Rows per type that orders of closings may hold; beyond it AS OF compares every closing. */
   readonly temporalIndexMax: number;
   /** Rows after which a segment is sealed: fewer than it could take where a test wants many segments of few rows. */
   readonly segmentRows: number;
