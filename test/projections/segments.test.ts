@@ -60,6 +60,34 @@ function sumOf(
 
 const sumBelow = (n: number): number => (n * (n - 1)) / 2;
 
+test('a column that gives its dictionary up holds what it held, nothing and the empty text among it', () => {
+  const store = new Store();
+  const textOf = (i: number): string | null => (i % 7 === 0 ? null : i % 11 === 0 ? '' : `é ${i % 5000}`);
+  for (const [from, to] of [
+    [0, 4000],
+    [4000, 9000],
+  ] as const) {
+    const keys = new VectorBuilder('string');
+    const texts = new VectorBuilder('string');
+    for (let i = from; i < to; i++) {
+      keys.appendString(`k${i}`);
+      const text = textOf(i);
+      if (text === null) texts.appendNull();
+      else texts.appendString(text);
+    }
+    const columns = [
+      { name: 'id', type: 'string' as const, vector: keys.build() },
+      { name: 'text', type: 'string' as const, vector: texts.build() },
+    ];
+    const rows = { length: to - from, columns };
+    store.run({ kind: 'put-rows', type: 'T', rows, atomic: false, createType: true, provenance: noProvenance });
+    const [head] = store.projections.rows.table('T')!.segments;
+    expect(head!.column('text')!.vector(head!.length).kind).toBe(from === 0 ? 'dict' : 'text');
+  }
+  const read = store.read('T', ['_pk', 'text']);
+  expect(read).toEqual(Array.from({ length: 9000 }, (_, i) => ({ _pk: `k${i}`, text: textOf(i) })));
+});
+
 describe('a table of several segments', () => {
   const store = big();
 

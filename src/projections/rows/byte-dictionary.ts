@@ -48,6 +48,31 @@ export class ByteDictionary implements Dictionary {
     return this.#heap.subarray(this.#offsets[code]!, this.#offsets[code + 1]!);
   }
 
+  /** Offsets of the first `length` cells in a heap that holds them one after the other; a cell of NULL holds nothing. Its bytes. */
+  measure(codes: Int32Array, nulls: Uint8Array | null, length: number, offsets: Uint32Array): number {
+    const own = this.#offsets;
+    let used = 0;
+    offsets[0] = 0;
+    for (let row = 0; row < length; row++) {
+      if (nulls === null || nulls[row] !== 1) {
+        const code = codes[row]!;
+        used += own[code + 1]! - own[code]!;
+      }
+      offsets[row + 1] = used;
+    }
+    return used;
+  }
+
+  /** Fills such a heap. */
+  spell(codes: Int32Array, length: number, offsets: Uint32Array, heap: Uint8Array): void {
+    const source = this.#heap;
+    for (let row = 0; row < length; row++) {
+      const end = offsets[row + 1]!;
+      let from = this.#offsets[codes[row]!]!;
+      for (let at = offsets[row]!; at < end; at++) heap[at] = source[from++]!;
+    }
+  }
+
   get byteLength(): number {
     return this.#offsets[this.#size]!;
   }

@@ -249,7 +249,7 @@ export class SegmentColumn {
 
   /** Holds the cells as UTF-8 from here on: a dictionary of mostly distinct strings costs more than it saves. */
   spellOut(): void {
-    if (this.#layout === 'dict') this.#rebuild('string', (cell) => String(cell));
+    if (this.#layout === 'dict') this.#spellCodes();
     this.#dictionary = null;
   }
 
@@ -467,6 +467,23 @@ export class SegmentColumn {
     ])
       if (then !== now) this.#extents?.giveBack(then!);
     if (before === 'none' && this.#length > 0) this.#ownNulls().fill(1, 0, this.#length);
+  }
+
+  /** From bytes to bytes: a turn that others wait for has no time to make a string of each cell. */
+  #spellCodes(): void {
+    const dictionary = this.#dictionary!;
+    const [codes, length] = [this.#i32, this.#length];
+    const offsets = this.#array(Uint32Array, this.#capacity + 1);
+    const used = dictionary.measure(codes, this.#nulls, length, offsets);
+    const heap = new Uint8Array(Math.max(64, this.#heapExpected, used));
+    dictionary.spell(codes, length, offsets, heap);
+    [this.#vector, this.#layout] = [null, 'text'];
+    this.#i32 = new Int32Array(0);
+    this.#extents?.giveBack(codes);
+    this.#offsets = offsets;
+    this.#heap = heap;
+    this.#heapUsed = used;
+    if (this.#sealed) this.seal(length);
   }
 
   /** Every cell as text under `type`. */
