@@ -4,7 +4,7 @@
  * columns as they were given, vectors arrays. A number that JSON can't say (the result of an overflow) is null.
  */
 import type { Vector } from '../../log/columns.ts';
-import { ByteWriter } from './byte-writer.ts';
+import { ByteWriter, FixedText } from './byte-writer.ts';
 import type { Answer, OutputBatch } from '../planner-contract.ts';
 
 type Rows = Pick<Answer, 'columns' | 'batches'>;
@@ -80,50 +80,81 @@ export function* writeRowGroups(rows: Rows, groupRows: number): Generator<Buffer
 let shared = new ByteWriter(16_384);
 const sharedBytesMax = 1 << 20;
 
-const knownPrefixes = new WeakMap<Rows['columns'], readonly Uint8Array[]>();
-
-/** What stands before each value of a row. Answers of one plan share their columns, and so these. */
-function prefixesOf(columns: Rows['columns']): readonly Uint8Array[] {
-  let prefixes = knownPrefixes.get(columns);
-  if (prefixes === undefined) {
-    prefixes = columns.map((column, i) => encoder.encode(`${i === 0 ? '{' : ','}${JSON.stringify(column.name)}:`));
-    knownPrefixes.set(columns, prefixes);
-  }
-  return prefixes;
+/** What stands around the cells of a row: the name of each of `cells` before it, `end` after the last one. */
+interface RowFrame {
+  readonly cells: readonly number[];
+  readonly before: readonly FixedText[];
+  readonly end: FixedText;
 }
+
+const knownNames = new WeakMap<Rows['columns'], readonly string[]>();
+const knownFrames = new WeakMap<Rows['columns'], RowFrame>();
+
+/** Answers of one plan share their columns, and so what was made of them. */
+function namesOf(columns: Rows['columns']): readonly string[] {
+  let names = knownNames.get(columns);
+  if (names === undefined) {
+    names = columns.map((column, i) => `${i === 0 ? '{' : ','}${JSON.stringify(column.name)}:`);
+    knownNames.set(columns, names);
+  }
+  return names;
+}
+
+function frameOf(columns: Rows['columns'], { columns: vectors, count }: OutputBatch): RowFrame {
+  // Columns without a value are part of what stands around the others; for a few rows that is not worth its making.
+  if (count >= framedRows && vectors.some((vector, i) => vector.kind === 'null' && i < columns.length)) {
+    return makeFrame(columns, vectors);
+  }
+  let frame = knownFrames.get(columns);
+  if (frame === undefined) knownFrames.set(columns, (frame = makeFrame(columns, null)));
+  return frame;
+}
+
+function makeFrame(columns: Rows['columns'], vectors: readonly Vector[] | null): RowFrame {
+  const cells: number[] = [];
+  const before: FixedText[] = [];
+  let text = columns.length === 0 ? '{' : '';
+  for (const [i, name] of namesOf(columns).entries()) {
+    text += name;
+    if (vectors !== null && vectors[i]!.kind === 'null') text += 'null';
+    else {
+      cells.push(i);
+      before.push(new FixedText(text));
+      text = '';
+    }
+  }
+  return { cells, before, end: new FixedText(`${text}}`) };
+}
+
+const framedRows = 16;
 
 class BatchWriter {
   readonly #columns: Rows['columns'];
   readonly #vectors: readonly Vector[];
-  readonly #prefixes: readonly Uint8Array[];
+  readonly #frame: RowFrame;
   readonly #selection: Int32Array | null;
   readonly #first: number;
   /** JSON columns keep their line breaks. */
   readonly #keepLines: boolean;
-  /** By column and dictionary code: what the code looks like. Only where it would be written often. */
-  readonly #quoted: (Uint8Array | undefined)[][] | null;
-
   readonly #halves: (Int32Array | undefined)[] = [];
 
   constructor(columns: Rows['columns'], batch: OutputBatch, keepLines: boolean) {
     this.#columns = columns;
     this.#vectors = batch.columns;
-    this.#prefixes = prefixesOf(columns);
+    this.#frame = frameOf(columns, batch);
     this.#selection = batch.selection;
     this.#first = batch.first;
     this.#keepLines = keepLines;
-    this.#quoted = batch.count < 64 ? null : columns.map(() => []);
   }
 
   writeRow(writer: ByteWriter, i: number): void {
     const row = this.#selection === null ? this.#first + i : this.#selection[i]!;
-    const count = this.#columns.length;
-    if (count === 0) writer.byte(0x7b);
-    for (let column = 0; column < count; column++) {
-      writer.raw(this.#prefixes[column]!);
-      this.#writeCell(writer, column, row);
+    const { cells, before, end } = this.#frame;
+    for (let k = 0; k < cells.length; k++) {
+      writer.fixed(before[k]!);
+      this.#writeCell(writer, cells[k]!, row);
     }
-    writer.byte(0x7d);
+    writer.fixed(end);
   }
 
   #writeCell(writer: ByteWriter, column: number, row: number): void {
@@ -159,12 +190,9 @@ class BatchWriter {
           const text = encoder.encode(vector.dictionary.text(code));
           return this.#keepLines ? writer.copy(text, 0, text.length) : writer.copyOnOneLine(text, 0, text.length);
         }
-        const known = this.#quoted?.[column]![code];
-        if (known !== undefined) return writer.raw(known);
-        const start = writer.length;
-        writer.string(vector.dictionary.text(code));
-        if (this.#quoted !== null && code < dictionaryCacheMax) this.#quoted[column]![code] = writer.copyFrom(start);
-        return;
+        const { dictionary } = vector;
+        const bytes = dictionary.bytesOf?.(code);
+        return bytes === undefined ? writer.string(dictionary.text(code)) : writer.quoted(bytes, 0, bytes.length);
       }
       case 'vec': {
         const { values, dims } = vector;
@@ -179,7 +207,6 @@ class BatchWriter {
   }
 }
 
-const dictionaryCacheMax = 4096;
 const encoder = new TextEncoder();
 const nullText = encoder.encode('null');
 const trueText = encoder.encode('true');

@@ -196,16 +196,24 @@ export class ColumnSink {
       this.#heapUsed += size;
       return;
     }
+    const nulls = this.#nulls;
+    let total = 0;
+    for (let j = 0; j < count; j++) {
+      const i = selection ? selection[j]! : first + j;
+      if (nulls === null || nulls[start + j] !== 1) total += offsets[i + 1]! - offsets[i]!;
+    }
+    this.#reserveHeap(total);
+    const own = this.#heap;
+    let used = this.#heapUsed;
     for (let j = 0; j < count; j++) {
       const i = selection ? selection[j]! : first + j;
       const from = offsets[i]!;
-      const size = this.#nulls?.[start + j] === 1 ? 0 : offsets[i + 1]! - from;
-      this.#reserveHeap(size);
-      const used = this.#heapUsed;
-      if (size <= 32) for (let k = 0; k < size; k++) this.#heap[used + k] = heap[from + k]!;
-      else this.#heap.set(heap.subarray(from, from + size), used);
-      target[start + j + 1] = this.#heapUsed = used + size;
+      const size = nulls !== null && nulls[start + j] === 1 ? 0 : offsets[i + 1]! - from;
+      if (size <= 32) for (let k = 0; k < size; k++) own[used + k] = heap[from + k]!;
+      else own.set(heap.subarray(from, from + size), used);
+      target[start + j + 1] = used += size;
     }
+    this.#heapUsed = used;
   }
 
   #appendFloats(

@@ -64,7 +64,8 @@ export class FilterOperator implements Operator {
     const [only] = this.#predicates;
     if (only && this.#predicates.length === 1) {
       const count = only.select(batch);
-      return { columns: batch.columns, selection: only.kept, first: 0, count };
+      // Rows that all pass stay as they are: what follows each other is copied as one.
+      return count === batch.count ? batch : { columns: batch.columns, selection: only.kept, first: 0, count };
     }
     return this.#any ? this.#passingAny(batch) : this.#passingAll(batch);
   }

@@ -78,7 +78,8 @@ function passing(predicate: Predicate | null, batch: Batch): Batch {
   if (batch.count === 0) return emptyBatch;
   if (!predicate) return batch;
   const count = predicate.select(batch);
-  return { columns: batch.columns, selection: predicate.kept, first: 0, count };
+  // Rows that all pass stay as they are: what follows each other is copied as one.
+  return count === batch.count ? batch : { columns: batch.columns, selection: predicate.kept, first: 0, count };
 }
 
 /** Where the memory has no room to work in. */

@@ -9,7 +9,7 @@ import { VectorBuilder, cellAt } from '../../log/vector-builder.ts';
 import { opColumn, pathColumn } from '../access-paths.ts';
 import type { Timeline } from '../../log/timeline.ts';
 import type { CodeColumn } from './code-column.ts';
-import { gather } from './gather.ts';
+import { gather, windowOf } from './gather.ts';
 import type { Inherited } from './overlay.ts';
 import type { Scopes } from './scopes.ts';
 import type { Segment } from './segment.ts';
@@ -200,7 +200,7 @@ function spread(codes: CodeColumn, { segment, rows, first, count }: ChosenRows, 
   return { kind: 'i32', values, nulls: null };
 }
 
-function whole(vector: Vector, chosen: ChosenRows, compact: boolean): Vector {
+function whole(vector: Vector, { rows, first, count }: ChosenRows, compact: boolean): Vector {
   if (!compact || vector.kind === 'null') return vector;
-  return gather(vector, chosen.rows ?? Int32Array.from({ length: chosen.count }, (_, k) => chosen.first + k));
+  return rows ? gather(vector, rows) : windowOf(vector, first, count);
 }

@@ -1,4 +1,4 @@
-/** A copy of chosen rows of a vector, in the order asked for. */
+/** Chosen rows of a vector: a copy in the order asked for, or, of rows that follow each other, views that copy nothing. */
 import { assert, unreachable } from '../../errors.ts';
 import type { Vector } from '../../log/columns.ts';
 
@@ -27,6 +27,34 @@ export function gather(vector: Vector, rows: Int32Array): Vector {
       const values = new Float32Array(count * dims);
       for (let k = 0; k < count; k++) values.set(vector.values.subarray(rows[k]! * dims, (rows[k]! + 1) * dims), k * dims);
       return { kind: 'vec', values, dims, nulls };
+    }
+    default:
+      return unreachable(vector);
+  }
+}
+
+/** Rows first .. first+count-1 under the numbers 0 .. count-1, where they lie. */
+export function windowOf(vector: Vector, first: number, count: number): Vector {
+  if (vector.kind === 'null') return vector;
+  const end = first + count;
+  const own = vector.nulls?.subarray(first, end) ?? null;
+  const nulls = own?.includes(1) ? own : null;
+  switch (vector.kind) {
+    case 'i32':
+      return { kind: 'i32', values: vector.values.subarray(first, end), nulls };
+    case 'dict':
+      return { kind: 'dict', values: vector.values.subarray(first, end), dictionary: vector.dictionary, nulls };
+    case 'f64':
+      return { kind: 'f64', values: vector.values.subarray(first, end), nulls };
+    case 'bool':
+      return { kind: 'bool', values: vector.values.subarray(first, end), nulls };
+    case 'i64':
+      return { kind: 'i64', values: vector.values.subarray(first, end), nulls };
+    case 'text':
+      return { kind: 'text', offsets: vector.offsets.subarray(first, end + 1), heap: vector.heap, nulls };
+    case 'vec': {
+      const { dims } = vector;
+      return { kind: 'vec', values: vector.values.subarray(first * dims, end * dims), dims, nulls };
     }
     default:
       return unreachable(vector);

@@ -125,6 +125,20 @@ export const mutants: readonly Mutant[] = [
     killedBy,
   },
   {
+    name: 'JSON: an instant is taken for the one before it by its upper half',
+    file: file('byte-writer'),
+    find: 'if (highHalf !== this.#lastHigh || lowHalf !== this.#lastLow) {',
+    replace: 'if (highHalf !== this.#lastHigh) {',
+    killedBy: ['test/planner/formats/json-rows.test.ts'],
+  },
+  {
+    name: 'JSON: columns without a value are left out of many rows',
+    file: file('json-rows'),
+    find: "text += 'null';",
+    replace: 'continue;',
+    killedBy: ['test/planner/formats/json-rows.test.ts'],
+  },
+  {
     name: 'control characters written bare',
     file: file('byte-writer'),
     find: 'escapeOf.fill(0x75, 0, 0x20);',

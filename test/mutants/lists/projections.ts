@@ -135,6 +135,13 @@ export const mutants: readonly Mutant[] = [
     killedBy: travel,
   },
   {
+    name: 'projections: few rows that follow each other begin with the segment',
+    file: 'src/projections/rows/gather.ts',
+    find: "return { kind: 'text', offsets: vector.offsets.subarray(first, end + 1)",
+    replace: "return { kind: 'text', offsets: vector.offsets.subarray(0, end + 1)",
+    killedBy: ['test/projections/zones.test.ts', ...segments],
+  },
+  {
     name: 'projections: rows of other paths pass a scan',
     file: 'src/projections/rows/visibility.ts',
     find: 'if (allowed[paths[row]!] === 1) scratch[count++] = row;',

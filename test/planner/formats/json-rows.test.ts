@@ -142,6 +142,44 @@ describe('rows', () => {
     ],
   };
 
+  it('are what JSON.stringify makes of them, columns without a value and names of any letters between them', () => {
+    const until = 9_223_372_036_854_775_807n;
+    const names = ['first', 'empty', 'naïve “name” \\', 'at', 'again', 'until', 'void', '日本', 'last one of all'];
+    const types: readonly ColumnType[] = [
+      ...(['string', 'string', 'integer', 'timestamp', 'timestamp', 'timestamp'] as const),
+      ...(['json', 'string', 'boolean'] as const),
+    ];
+    for (const count of [1, 2, 15, 16, 40]) {
+      const at = (i: number): bigint => 1_795_280_881_297_787_871n + BigInt(i >> 1);
+      const rows = Array.from({ length: count }, (_, i): readonly Cell[] => [
+        `key ${i}`,
+        null,
+        BigInt(i),
+        at(i),
+        at(i),
+        i % 7 === 3 ? at(i) : until,
+        null,
+        i % 5 === 0 ? null : `é${i}`,
+        i % 2 === 0,
+      ]);
+      const columns = names.map((name, i) => ({ name, type: types[i]! }));
+      const vectors = columns.map(
+        ({ type }, i): Vector =>
+          i === 1 || i === 6
+            ? { kind: 'null' }
+            : column(
+                type,
+                rows.map((row) => row[i]!),
+              ),
+      );
+      const json = (cell: Cell): string => (typeof cell === 'bigint' ? String(cell) : JSON.stringify(cell));
+      const expected = rows.map((row) => `{${row.map((cell, i) => `${JSON.stringify(names[i])}:${json(cell)}`).join()}}`);
+      const batches = [{ columns: vectors, selection: null, first: 0, count }];
+      expect(rowsText({ columns, batches })).toBe(`[${expected.join()}]`);
+      expect(writeNdjson({ columns, batches }).toString()).toBe(expected.map((line) => `${line}\n`).join(''));
+    }
+  });
+
   it('follow selections and offsets, in order', () => {
     expect(JSON.parse(rowsText(answer))).toEqual([
       { 'quo"te': 'a', n: 1 },
