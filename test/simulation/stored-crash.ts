@@ -44,7 +44,7 @@ export interface StoredMarks extends StoredCounts {
 }
 
 /** A picture of a store: state, and answers as text. */
-interface Picture {
+export interface Picture {
   readonly position: number;
   readonly digests: string;
   readonly answers: string;
@@ -273,7 +273,7 @@ export class StoredSimulation {
 }
 
 /** Null where a column can't be read from its file. */
-async function pictured(service: Service): Promise<Picture | null> {
+export async function pictured(service: Service): Promise<Picture | null> {
   try {
     const { position } = service.log.next();
     const digests = JSON.stringify(service.projections.projector.digests());
@@ -294,7 +294,7 @@ async function pictured(service: Service): Promise<Picture | null> {
   }
 }
 
-function differenceOf(found: Picture, truth: Picture): string | null {
+export function differenceOf(found: Picture, truth: Picture): string | null {
   if (found.position !== truth.position) return `position ${found.position} instead of ${truth.position}`;
   if (found.answers !== truth.answers) {
     const [a, b] = [found.answers.split('\n'), truth.answers.split('\n')];

@@ -6,7 +6,6 @@
 import type { Invocation } from '../../src/governance/gate-contract.ts';
 import { ColumnMemory } from '../../src/log/column-memory.ts';
 import type { Disk } from '../../src/log/disk.ts';
-import { DiskError } from '../../src/log/memory-disk.ts';
 import { Service } from '../../src/service.ts';
 import { loadSettings } from '../../src/config.ts';
 import { analyst, exactJson, TestClock, TestRandom } from '../harness.ts';
@@ -152,10 +151,10 @@ export async function liveStored(seed: number, { fault, points: share = 0.15 }: 
       const under = random.chance(0.5) ? written(put(service, type, rowsOf(random, type, i), branch)) : null;
       counts.checkpoints += Number(await service.checkpoints.take());
       await under;
-    } else if (action === 15) counts.compactedSegments += await compacted(service);
+    } else if (action === 15) counts.compactedSegments += (await service.columns?.compact())?.segments ?? 0;
     else if (action === 16)
       await written(put(service, type, [{ k: key(random), [`more${i}`]: i % 2 === 0 ? i : `text ${i}` }], branch));
-    else if (action === 18 && i > 12) await written(widen(service, type));
+    else if (action === 18 && i > 12) await written(widen(service, type, 'w', 'number'));
     else if (action === 17) {
       counts.restarts++;
       await service.close();
@@ -204,31 +203,21 @@ export function put(service: Service, type: string, rows: readonly object[], bra
   );
 }
 
-/** From whole numbers to numbers; again it changes nothing. */
-function widen(service: Service, name: string) {
-  const number = { type: 'number', required: false, masked: false, indexed: false, subject: false, dims: 0 } as const;
-  return invoke(service, 'schema', (invocation) => invocation.submit({ kind: 'evolve-type', name, properties: { w: number } }));
+/** To what a column has already it changes nothing. */
+export function widen(service: Service, name: string, column: string, type: 'number' | 'json', branch = 'main') {
+  const properties = { [column]: { type, required: false, masked: false, indexed: false, subject: false, dims: 0 } };
+  return invoke(service, 'schema', (invocation) => invocation.submit({ kind: 'evolve-type', name, properties }), branch);
 }
 
 export async function ask(service: Service, sql: string, branch = 'main') {
   return invoke(service, 'query', (invocation) => service.planner.query(invocation, { sql }), branch);
 }
 
-/** Segments that were packed; one that can't be written stays as it was. */
-async function compacted({ columns }: Service): Promise<number> {
-  try {
-    return (await columns?.compact())?.segments ?? 0;
-  } catch (error) {
-    if (error instanceof DiskError) return 0;
-    throw error;
-  }
-}
-
-function end(service: Service, how: 'delete' | 'remove', type: string, keys: readonly string[], branch: string) {
+export function end(service: Service, how: 'delete' | 'remove', type: string, keys: readonly string[], branch: string) {
   return invoke(service, how, (invocation) => invocation.submit({ kind: `${how}-rows`, type, keys }), branch);
 }
 
-function fork(service: Service, name: string) {
+export function fork(service: Service, name: string) {
   return invoke(service, 'fork', (invocation) =>
     invocation.submit({ kind: 'fork-branch', name, source: 'main', shares: 'everything' }),
   );

@@ -5,6 +5,7 @@ const file = ['test/log/derived-file.test.ts'];
 const contract = ['test/projections/contract.test.ts'];
 const restart = ['test/projections/restart.test.ts'];
 const store = ['test/projections/column-store.test.ts'];
+const rounds = ['test/simulation/stored-rounds.test.ts'];
 const versions = ['test/projections/versions.test.ts'];
 
 export const mutants: readonly Mutant[] = [
@@ -112,6 +113,20 @@ export const mutants: readonly Mutant[] = [
     find: 'for (const wider of this.#widened.get(name) ?? []) column.widen(wider);',
     replace: '',
     killedBy: store,
+  },
+  {
+    name: 'derived: a checkpoint does not wait for the log',
+    file: 'src/projections/checkpoint-keeper.ts',
+    find: '      await log.durable(saved.leaves);\n',
+    replace: '',
+    killedBy: rounds,
+  },
+  {
+    name: 'derived: a start forgets what columns were widened to',
+    file: 'src/projections/rows/segment-columns.ts',
+    find: 'for (const [name, types] of widened) this.#widened.set(name, [...types]);',
+    replace: '',
+    killedBy: rounds,
   },
   {
     name: 'derived: superseded versions are indexed after a restart',

@@ -104,10 +104,17 @@ export const mutants: readonly Mutant[] = [
     killedBy: byKernels,
   },
   {
+    name: 'planner: values of two keys are told apart by the first alone',
+    file: pairs,
+    find: 'const place = (left[j]! << bits) | right[j]!;\n      if (places',
+    replace: 'const place = left[j]! << bits;\n      if (places',
+    killedBy: byAnswers,
+  },
+  {
     name: 'planner: groups by two keys mix their values up',
     file: pairs,
-    find: 'const place = (left[j]! << bits) | right[j]!;',
-    replace: 'const place = left[j]! << bits;',
+    find: 'const place = (left[j]! << bits) | right[j]!;\n      const known',
+    replace: 'const place = left[j]! << bits;\n      const known',
     killedBy: byAnswers,
   },
   {
