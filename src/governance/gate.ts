@@ -137,7 +137,16 @@ export class Gate implements GateContract {
     const invocation = new GatedInvocation(this.#core, caller, request);
     this.#active++;
     try {
-      const ending = await this.#ending(invocation, run);
+      let ending: Ending<T>;
+      try {
+        if (this.#draining) throw new ServiceError('REL_UNAVAILABLE', 'the service is draining');
+        ending = { answer: await run(invocation) };
+      } catch (failure) {
+        ending = { failure };
+      }
+      // Writes that it started and did not wait for are waited for: the record tells what they did.
+      const writing = invocation.close();
+      if (writing !== null) await writing;
       await this.#trail.record(invocation.record(ending));
       if ('failure' in ending) throw ending.failure;
       return ending.answer;
@@ -155,18 +164,6 @@ export class Gate implements GateContract {
   async drain(): Promise<void> {
     this.#draining = true;
     if (this.#active > 0) await new Promise<void>((resolve) => this.#idle.push(resolve));
-  }
-
-  /** How `run` ended. Writes that it started and did not wait for are waited for: the record tells what they did. */
-  async #ending<T>(invocation: GatedInvocation, run: (invocation: Invocation) => Promise<T>): Promise<Ending<T>> {
-    try {
-      if (this.#draining) throw new ServiceError('REL_UNAVAILABLE', 'the service is draining');
-      return { answer: await run(invocation) };
-    } catch (failure) {
-      return { failure };
-    } finally {
-      await invocation.close();
-    }
   }
 }
 
@@ -195,7 +192,9 @@ class GatedInvocation implements Invocation {
   readonly #request: InvocationRequest;
   readonly #time: bigint;
   readonly #startedMs: number;
-  readonly #writes = new Set<Promise<unknown>>();
+  /** Writes under way, and what is called when the last one has ended. */
+  #writing = 0;
+  #allWritten: () => void = ignore;
   readonly #facts: { -readonly [K in keyof InvocationFacts]: InvocationFacts[K] } = {};
   #basis = 0n;
   #rowsWritten = 0;
@@ -232,9 +231,8 @@ class GatedInvocation implements Invocation {
 
   submit(command: Command, options: { readonly sync?: boolean } = {}): Promise<Outcome> {
     const write = this.#submit(command, options);
-    this.#writes.add(write);
     // Handled where it is awaited; here it only must not count as unhandled when the caller gave up on it.
-    write.catch(() => undefined).finally(() => this.#writes.delete(write));
+    write.then(undefined, ignore);
     return write;
   }
 
@@ -327,10 +325,15 @@ class GatedInvocation implements Invocation {
     return { ...snapshot, grantKey: `${snapshot.grantKey}\u0000@${instant}`, pinned: true };
   }
 
-  /** Ends the invocation for its holder: nothing can be read or written through it any more. */
-  async close(): Promise<void> {
+  /** Ends the invocation for its holder: nothing can be read or written through it any more. Null when nothing is under way. */
+  close(): Promise<void> | null {
     this.#closed = true;
-    while (this.#writes.size > 0) await Promise.allSettled(this.#writes);
+    if (this.#writing > 0) return new Promise<void>((resolve) => (this.#allWritten = resolve)).then(() => this.#leave());
+    this.#leave();
+    return null;
+  }
+
+  #leave(): void {
     // The slot is for running queries; waiting for the record's bytes is the log's time, not the query's.
     if (this.#running) this.#core.quota.leave(this.#tenantKey);
     this.#running = false;
@@ -359,10 +362,33 @@ class GatedInvocation implements Invocation {
   }
 
   async #submit(command: Command, options: { readonly sync?: boolean }): Promise<Outcome> {
+    this.#writing++;
+    try {
+      const { outcome, receiptLeaf, acknowledged } = this.#place(command, options);
+      const durability = await acknowledged;
+      this.#rowsWritten += outcome.accepted;
+      if (receiptLeaf === undefined) return { ...outcome, durability };
+      const { log } = this.#core.parts;
+      return { ...outcome, ...(await receiptedOutcome(log, receiptLeaf)), durability, replayed: true };
+    } finally {
+      this.#writing--;
+      if (this.#writing === 0) this.#allWritten();
+    }
+  }
+
+  /** All that one turn does of a write. */
+  #place(
+    command: Command,
+    options: { readonly sync?: boolean },
+  ): {
+    readonly outcome: Decision['outcome'];
+    readonly receiptLeaf: number | undefined;
+    readonly acknowledged: Promise<Durability>;
+  } {
     this.#admit();
     if (command.kind === 'put-rows' || command.kind === 'link-exhibit') this.#core.storage.admitWrite();
     const objectType = typeNamed(command);
-    if (objectType !== null) this.describe({ objectType });
+    if (objectType !== null) this.#facts.objectType = objectType;
     for (const type of typesMigrated(command)) this.#authorise({ action: 'schema', objectType: type });
     this.#authorise({ action: actionOf[command.kind], objectType, ...this.#tokenNamed(command), ...this.#branchEnded(command) });
 
@@ -371,10 +397,7 @@ class GatedInvocation implements Invocation {
     const next = log.next();
     const { drafts, outcome, receiptLeaf } = projections.decide(command, this.#context(), next);
     const acknowledged = drafts.length === 0 ? this.#core.lastAcknowledged : this.#append(drafts, next, options, settings);
-    const durability = await acknowledged;
-    this.#rowsWritten += outcome.accepted;
-    if (receiptLeaf === undefined) return { ...outcome, durability };
-    return { ...outcome, ...(await receiptedOutcome(log, receiptLeaf)), durability, replayed: true };
+    return { outcome, receiptLeaf, acknowledged };
   }
 
   #append(
@@ -471,3 +494,5 @@ class GatedInvocation implements Invocation {
     };
   }
 }
+
+function ignore(): void {}

@@ -77,6 +77,9 @@ export function* sealInSlices({ body, path, keyId, key, nonce, target }: SealReq
   return { payloadBytes: payload.length, root, digest: yield* digestInSlices(payload) };
 }
 
+/** The head of the payload at hand: a view of the payload would cost more than the copy. */
+const head = Buffer.alloc(PAYLOAD_HEAD);
+
 /** The same at once, for a body of any kind that has no rows root to compute. */
 export function sealPayload(body: Uint8Array, { keyId, key, nonce }: Pick<SealRequest, 'keyId' | 'key' | 'nonce'>): Uint8Array {
   let flags = 0;
@@ -91,7 +94,8 @@ export function sealPayload(body: Uint8Array, { keyId, key, nonce }: Pick<SealRe
   const target = Buffer.allocUnsafe(plain.length + PAYLOAD_EXTRA);
   const payload = writePayloadHead(target, plain.length, flags, keyId, body.length, nonce);
   const cipher = crypto.createCipheriv('aes-256-gcm', key, nonce);
-  cipher.setAAD(payload.subarray(0, PAYLOAD_HEAD));
+  for (let i = 0; i < PAYLOAD_HEAD; i++) head[i] = payload[i]!;
+  cipher.setAAD(head);
   payload.set(cipher.update(plain), PAYLOAD_HEAD + NONCE_BYTES);
   cipher.final();
   payload.set(cipher.getAuthTag(), payload.length - TAG_BYTES);
@@ -108,7 +112,8 @@ function writePayloadHead(
   nonce: Uint8Array,
 ): Uint8Array {
   assert(plainBytes + PAYLOAD_EXTRA <= target.length, 'the payload has room');
-  const payload = target.subarray(0, plainBytes + PAYLOAD_EXTRA);
+  const size = plainBytes + PAYLOAD_EXTRA;
+  const payload = size === target.length ? target : target.subarray(0, size);
   payload[0] = PAYLOAD_FORMAT;
   payload[1] = flags;
   payload[2] = payload[3] = 0;

@@ -43,7 +43,7 @@ export class ByteWriter {
   }
 
   take(): Uint8Array<ArrayBuffer> {
-    return new Uint8Array(this.#bytes.subarray(0, this.#at));
+    return this.#bytes.slice(0, this.#at) as Uint8Array<ArrayBuffer>;
   }
 
   u8(value: number): void {

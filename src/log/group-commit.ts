@@ -14,6 +14,7 @@
  */
 import { ServiceError } from '../errors.ts';
 import type { Sealing } from './bulk-sealer.ts';
+import type { CommittedEntry } from './entry.ts';
 import type { EncodedEntry, PlacedEntry } from './entry-codec.ts';
 import { frameBytes } from './log-file.ts';
 import type { Appended, Durability, WalSync } from './log-store.ts';
@@ -33,11 +34,10 @@ const GROUP_BYTES_MAX = 8 << 20;
 /** Of fewer appends each is worth waiting for, until the turn of the event loop ends. */
 const EARLY_APPENDS = 8;
 
-type Promises = Pick<Appended, 'acknowledged' | 'written'>;
-
 /** One append, and whoever waits for it. */
-class Waiting {
-  readonly entries: readonly PlacedEntry[];
+class Waiting implements Appended {
+  readonly placed: readonly PlacedEntry[];
+  readonly entries: readonly CommittedEntry[];
   readonly needs: 'fsync' | 'write' | 'nothing';
   readonly acknowledged: Promise<Durability>;
   #acknowledge!: (durability: Durability) => void;
@@ -48,8 +48,9 @@ class Waiting {
   #writtenReject: (error: ServiceError) => void = ignore;
   #outcome: 'waiting' | 'written' | ServiceError = 'waiting';
 
-  constructor(entries: readonly PlacedEntry[], needs: Waiting['needs']) {
-    this.entries = entries;
+  constructor(placed: readonly PlacedEntry[], needs: Waiting['needs']) {
+    this.placed = placed;
+    this.entries = placed.length === 1 ? [placed[0]!.entry] : placed.map(({ entry }) => entry);
     this.needs = needs;
     this.acknowledged = new Promise((resolve, reject) => {
       this.#acknowledge = resolve;
@@ -117,7 +118,7 @@ export class GroupCommit {
   }
 
   /** `sync` asks for an fsync whatever the mode; `access` means that nothing but access records is in it. */
-  add(entries: readonly PlacedEntry[], kind: { readonly sync: boolean; readonly access: boolean }): Promises {
+  add(entries: readonly PlacedEntry[], kind: { readonly sync: boolean; readonly access: boolean }): Appended {
     const sync = kind.sync || this.#syncDue;
     this.#syncDue = false;
     const needs = sync ? 'fsync' : this.#walSync === 'off' ? 'write' : kind.access ? 'nothing' : 'fsync';
@@ -207,9 +208,9 @@ export class GroupCommit {
   #takeGroup(): Waiting[] {
     let count = 0;
     for (let bytes = 0; count < this.#queue.length; count++) {
-      const { entries } = this.#queue[count]!;
-      if (!entries[entries.length - 1]!.linked) break;
-      bytes += frameBytes(entries);
+      const { placed } = this.#queue[count]!;
+      if (!placed[placed.length - 1]!.linked) break;
+      bytes += frameBytes(placed);
       if (count > 0 && bytes > GROUP_BYTES_MAX) break;
     }
     const group = this.#queue.splice(0, count);
@@ -218,7 +219,7 @@ export class GroupCommit {
   }
 
   async #commitGroup(group: readonly Waiting[]): Promise<void> {
-    const entries = group.length === 1 ? group[0]!.entries : group.flatMap((waiting) => waiting.entries);
+    const entries = group.length === 1 ? group[0]!.placed : group.flatMap(({ placed }) => placed);
     const last = entries[entries.length - 1]!;
     await this.#writer.write(entries);
     for (const { sealing } of entries) if (sealing) this.#listener.written(sealing);

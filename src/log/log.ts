@@ -335,17 +335,11 @@ export class LocalLog implements LogStore {
     this.#link();
     // Access records hide nothing from readers, and wait for an fsync that may be long in coming.
     if (position > place.position) this.#hidden.push({ leaf: this.#leaves - 1, time: place.time });
-    const access = drafts.every(({ body }) => body.kind === 'access');
-    const promises = this.#commits.add(placed, { sync, access });
-    this.#lastAppended = promises;
+    const access = drafts.every(isAccess);
+    const appended = this.#commits.add(placed, { sync, access });
+    this.#lastAppended = appended;
     this.#sealWhenIdle();
-    return {
-      entries: placed.map(({ entry }) => entry),
-      acknowledged: promises.acknowledged,
-      get written() {
-        return promises.written;
-      },
-    };
+    return appended;
   }
 
   /** Hashes into the chain what is ready, in order: an entry waits for those before it. */
@@ -481,6 +475,8 @@ export class LocalLog implements LogStore {
     return new ServiceError('REL_UNAVAILABLE', `${why}; it accepts no writes`);
   }
 }
+
+const isAccess = ({ body }: EntryDraft): boolean => body.kind === 'access';
 
 function max(a: bigint, b: bigint): bigint {
   return a > b ? a : b;

@@ -55,6 +55,7 @@ export function rowsRoot(
     sharedHashes.hash(0, rows);
     return sharedHashes.root();
   }
+  if (rows === 1 && !dropped?.size) return bytesOf(hasher.hash(0, salts));
   const tree = new RowTree();
   for (let row = 0; row < rows; row++) {
     const kept = dropped?.get(row);
@@ -160,10 +161,14 @@ class RowTree {
     let right = '';
     for (const left of this.#open) if (left) right = right ? parent(left, right) : left;
     if (!right) return sha256(new Uint8Array(0));
-    const root = new Uint8Array(HASH_BYTES);
-    for (let i = 0; i < HASH_BYTES; i++) root[i] = right.charCodeAt(i);
-    return root;
+    return bytesOf(right);
   }
+}
+
+function bytesOf(hash: string): Uint8Array {
+  const bytes = new Uint8Array(HASH_BYTES);
+  for (let i = 0; i < HASH_BYTES; i++) bytes[i] = hash.charCodeAt(i);
+  return bytes;
 }
 
 function parent(left: string, right: string): string {

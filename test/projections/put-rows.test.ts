@@ -119,6 +119,32 @@ describe('the contract of a type', () => {
     expect(store.entries).toHaveLength(1);
   });
 
+  test('a column that came with a refused batch is new again when it comes once more', () => {
+    const store = new Store();
+    store.put('T', { id: 'string', n: 'integer' }, [{ id: 'a', n: 1n }]);
+    const late = { id: 'string', n: 'integer', late: 'integer' } as const;
+    expect(() => store.put('T', late, [{ id: '', late: 1n }], { atomic: true })).toThrow(refused('REL_INVALID'));
+    expect(store.put('T', late, [{ id: 'b', late: 2n }]).accepted).toBe(1);
+    expect(store.entries.map(({ body }) => body.kind)).toEqual(['type', 'rows', 'type', 'rows']);
+    expect(Object.keys(store.projections.catalog.type('T')!.properties)).toEqual(['n', 'late']);
+  });
+
+  test('a row by itself ends what is open of its key, and is refused bounds that hold nothing', () => {
+    const store = new Store();
+    const bounds = { id: 'string', n: 'integer', valid_from: 'timestamp', valid_to: 'timestamp' } as const;
+    store.put('T', { id: 'string', n: 'integer' }, [{ id: 'a', n: 1n }]);
+    store.put('T', { id: 'string', n: 'integer' }, [{ id: 'a', n: 2n }]);
+    store.put('T', { id: 'string', n: 'integer' }, [{ id: 'b', n: 3n }]);
+    const empty = [{ id: 'c', n: 4n, valid_from: 5n, valid_to: 5n }];
+    expect(() => store.put('T', bounds, empty, { atomic: true })).toThrow(refused('REL_INVALID'));
+    expect(store.put('T', bounds, [{ id: 'c', n: 5n, valid_from: 5n, valid_to: 6n }]).accepted).toBe(1);
+    const bodies = store.entries.flatMap(({ body }) =>
+      body.kind === 'rows' ? [[...body.closes.subarray(0, body.closeOffsets[1])]] : [],
+    );
+    // The type has position 0.
+    expect(bodies).toEqual([[], [1], [], []]);
+  });
+
   test('a batch without a good row writes nothing, not even a type', () => {
     const store = new Store();
     expect(store.put('T', { id: 'string', a: 'integer' }, [{ id: '', a: 1n }])).toMatchObject({

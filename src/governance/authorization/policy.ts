@@ -34,10 +34,16 @@ export interface Decision {
 }
 
 export function decide(rules: readonly Rule[], request: PolicyRequest): Decision {
-  const forbids = rules.filter((rule) => rule.effect === 'forbid' && matches(rule, request));
+  const forbids = matching(rules, 'forbid', request);
   if (forbids.length > 0) return { allowed: false, because: forbids };
-  const permits = rules.filter((rule) => rule.effect === 'permit' && matches(rule, request));
+  const permits = matching(rules, 'permit', request);
   return { allowed: permits.length > 0, because: permits };
+}
+
+function matching(rules: readonly Rule[], effect: Rule['effect'], request: PolicyRequest): readonly Rule[] {
+  const found: Rule[] = [];
+  for (const rule of rules) if (rule.effect === effect && matches(rule, request)) found.push(rule);
+  return found;
 }
 
 /** Throws REL_HUMINT for classified types and REL_ACL for everything else that is denied. */

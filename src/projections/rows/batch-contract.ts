@@ -39,9 +39,11 @@ export function checkBatch(
   newKey: () => string,
 ): CheckedBatch {
   const before = known ?? { name, properties: {}, open: true, primaryKey: null, graphTriggers: [], ontologyVersion: 0 };
-  const properties = new Map(Object.entries(before.properties));
+  const contract = contractOf(before);
+  /** Those of the contract until the batch adds to it. */
+  let { properties } = contract;
   let changed = known === undefined;
-  const columns = new Map(batch.columns.map((column) => [column.name, column]));
+  const { columns } = batch;
   const cells: NamedColumn[] = [];
 
   for (const column of batch.columns) {
@@ -53,7 +55,8 @@ export function checkBatch(
       continue;
     }
     if (property !== declared) {
-      properties.set(column.name, property);
+      if (properties === contract.properties) properties = new Map(properties);
+      (properties as Map<string, PropertyDefinition>).set(column.name, property);
       changed = true;
     }
     cells.push({ name: column.name, type: property.type, vector: fitColumn(column, property, batch.length, rejections) });
@@ -61,7 +64,7 @@ export function checkBatch(
   if (properties.size > limits.columnsPerType) {
     throw new ServiceError('REL_INVALID', `a type has at most ${limits.columnsPerType} properties`);
   }
-  checkRequired(properties, cells, batch.length, rejections);
+  checkRequired(contract.required, cells, batch.length, rejections);
   const keys = keysOf(before.primaryKey, columns, cells, batch.length, rejections, newKey);
   if (!properties.has('id')) keepSentId(before.primaryKey, columns, cells, batch.length, rejections);
   return {
@@ -70,9 +73,33 @@ export function checkBatch(
     length: batch.length,
     cells,
     keys,
-    validFrom: boundOf(columns.get('valid_from'), batch.length, rejections),
-    validTo: boundOf(columns.get('valid_to'), batch.length, rejections),
+    validFrom: boundOf(named(columns, 'valid_from'), batch.length, rejections),
+    validTo: boundOf(named(columns, 'valid_to'), batch.length, rejections),
   };
+}
+
+/** What is looked up of a definition for every batch. */
+interface Contract {
+  readonly properties: ReadonlyMap<string, PropertyDefinition>;
+  readonly required: readonly string[];
+}
+
+const contracts = new WeakMap<TypeDefinition, Contract>();
+
+/** Kept for as long as its definition: for a batch of one row, making it would cost more than all the rest. */
+function contractOf(definition: TypeDefinition): Contract {
+  const known = contracts.get(definition);
+  if (known) return known;
+  const entries = Object.entries(definition.properties);
+  const required = entries.filter(([, property]) => property.required).map(([name]) => name);
+  const contract = { properties: new Map(entries), required };
+  contracts.set(definition, contract);
+  return contract;
+}
+
+function named(columns: readonly NamedColumn[], name: string): NamedColumn | undefined {
+  for (const column of columns) if (column.name === name) return column;
+  return undefined;
 }
 
 /** Columns that are read apart: key, bounds, provenance, and an `id` that nobody declared, be it as primary key. */
@@ -125,15 +152,9 @@ function refuseColumn(column: NamedColumn, why: string, length: number, rejectio
   }
 }
 
-function checkRequired(
-  properties: ReadonlyMap<string, PropertyDefinition>,
-  cells: readonly NamedColumn[],
-  length: number,
-  rejections: Rejections,
-): void {
-  for (const [name, { required }] of properties) {
-    if (!required) continue;
-    const vector = cells.find((column) => column.name === name)?.vector ?? { kind: 'null' };
+function checkRequired(required: readonly string[], cells: readonly NamedColumn[], length: number, rejections: Rejections): void {
+  for (const name of required) {
+    const vector = named(cells, name)?.vector ?? { kind: 'null' };
     if (vector.kind !== 'null' && !vector.nulls) continue;
     for (let row = 0; row < length; row++) {
       if (isNull(vector, row)) rejections.add(row, 'REL_REQUIRED', `property ${JSON.stringify(name)} is required`);
@@ -144,21 +165,21 @@ function checkRequired(
 /** `_pk`: the declared primary key, else a sent `_pk`, else `id`, else a new one. */
 function keysOf(
   primaryKey: string | null,
-  columns: ReadonlyMap<string, NamedColumn>,
+  columns: readonly NamedColumn[],
   cells: readonly NamedColumn[],
   length: number,
   rejections: Rejections,
   newKey: () => string,
 ): Extract<Vector, { kind: 'text' }> {
-  const declared = primaryKey === null ? undefined : cells.find((column) => column.name === primaryKey);
-  const sent = columns.get('_pk');
-  const id = cells.find((column) => column.name === 'id') ?? columns.get('id');
-  const sources = (primaryKey === null ? [sent, id] : [declared]).filter((column) => column !== undefined);
-  const only = sources[0];
+  const declared = primaryKey === null ? undefined : named(cells, primaryKey);
+  const sent = named(columns, '_pk');
+  const id = named(cells, 'id') ?? named(columns, 'id');
+  const only = primaryKey === null ? (sent ?? id) : declared;
   if (only?.type === 'string' && only.vector.kind === 'text' && !only.vector.nulls && (primaryKey === null || !sent)) {
     checkKeySizes(only.vector, length, rejections);
     return only.vector;
   }
+  const sources = (primaryKey === null ? [sent, id] : [declared]).filter((column) => column !== undefined);
   const builder = new VectorBuilder('string', Math.max(1, length));
   for (let row = 0; row < length; row++) {
     if (rejections.has(row)) {
@@ -200,13 +221,13 @@ function checkKeySizes(keys: Extract<Vector, { kind: 'text' }>, length: number, 
 /** An `id` beside another key is stored as text; one that is the key itself would be stored twice. */
 function keepSentId(
   primaryKey: string | null,
-  columns: ReadonlyMap<string, NamedColumn>,
+  columns: readonly NamedColumn[],
   cells: NamedColumn[],
   length: number,
   rejections: Rejections,
 ): void {
-  const id = columns.get('id');
-  if (!id || id.vector.kind === 'null' || (primaryKey === null && !columns.has('_pk'))) return;
+  const id = named(columns, 'id');
+  if (!id || id.vector.kind === 'null' || (primaryKey === null && !named(columns, '_pk'))) return;
   if (id.type === 'string') {
     cells.push(id);
     return;

@@ -12,6 +12,7 @@ import { classifiedTypes } from '../catalog/builtin-types.ts';
 import type { DeleteRows, Outcome, PutRows, RemoveRows, RowRejection } from '../command.ts';
 import { type DecideContext, type Decision, decideNothing, outcomeLimits } from '../decision.ts';
 import { BatchKeys } from './batch-keys.ts';
+import { hashBytes } from './byte-hash.ts';
 import { type CheckedBatch, checkBatch } from './batch-contract.ts';
 import { gather } from './gather.ts';
 import type { BranchRows } from './branch-rows.ts';
@@ -161,6 +162,7 @@ type Written = Omit<RowsBody, 'kind' | 'type' | 'provenance'>;
  */
 function putAll(batch: CheckedBatch, table: StoredVersions | undefined, path: number, at: NextPlace): Written | null {
   const { length, keys, validFrom, validTo } = batch;
+  if (length === 1) return putOne(batch, table, path, at);
   const groups = new BatchKeys(keys, length, path);
   /** Version of each key within the batch so far: its row. */
   const latest = new Int32Array(length);
@@ -190,8 +192,40 @@ function putAll(batch: CheckedBatch, table: StoredVersions | undefined, path: nu
     keys: keyColumns(length, keys, validFrom, validTo),
     closeOffsets,
     closes: Float64Array.from(closes),
-    cells: { length, columns: batch.cells.filter((column) => column.vector.kind !== 'null') },
+    cells: { length, columns: withCells(batch.cells) },
   };
+}
+
+/** Of bodies of one row that ends nothing: never written to. */
+const oneOp = new Uint8Array(1);
+const oneWithoutCloses = new Uint32Array(2);
+const noCloses = new Float64Array(0);
+
+/** The same of one row, without what tells rows of a batch apart. */
+function putOne(batch: CheckedBatch, table: StoredVersions | undefined, path: number, at: NextPlace): Written | null {
+  const { keys, validFrom, validTo } = batch;
+  const closes: number[] = [];
+  if (table && path >= 0) {
+    const [start, end] = [keys.offsets[0]!, keys.offsets[1]!];
+    table.openPositions(path, keys.heap, start, end, hashBytes(keys.heap, start, end, path), closes);
+  }
+  const from = boundAt(validFrom, 0);
+  const to = boundAt(validTo, 0);
+  if (from !== null || to !== null) {
+    if (closes.length > 0 || (from ?? at.time) >= (to ?? FOREVER)) return null;
+  }
+  return {
+    ops: oneOp,
+    keys: keyColumns(1, keys, validFrom, validTo),
+    closeOffsets: closes.length === 0 ? oneWithoutCloses : Uint32Array.of(0, closes.length),
+    closes: closes.length === 0 ? noCloses : Float64Array.from(closes),
+    cells: { length: 1, columns: withCells(batch.cells) },
+  };
+}
+
+function withCells(columns: readonly NamedColumn[]): readonly NamedColumn[] {
+  for (const { vector } of columns) if (vector.kind === 'null') return columns.filter((column) => column.vector.kind !== 'null');
+  return columns;
 }
 
 function boundAt(bounds: Vector, row: number): bigint | null {

@@ -48,6 +48,7 @@ export function rowProvenances(batch: RowBatch, base: Provenance, rejections: Re
 
 /** Throws REL_INVALID for what no provenance can be. */
 export function checkProvenance({ source, method, confidence, derivedFrom }: Provenance): void {
+  if (isShort(source) && isShort(method) && isShare(confidence) && isReference(derivedFrom)) return;
   const why = problemOf({ source, method, confidence, derived_from: derivedFrom });
   if (why !== null) throw new ServiceError('REL_INVALID', `provenance: ${why}`);
 }
@@ -123,18 +124,12 @@ function problemOf(fields: Readonly<Record<string, unknown>>): string | null {
 
 const isShort = (value: unknown): boolean => typeof value === 'string' && value.length > 0 && value.length <= textMax;
 
+const isShare = (value: unknown): boolean => typeof value === 'number' && value >= 0 && value <= 1;
+const isReference = (value: unknown): boolean => value === null || (typeof value === 'string' && reference.test(value));
+
 const checks: ReadonlyMap<string, { readonly says: string; readonly holds: (value: unknown) => boolean }> = new Map([
   ['source', { says: `a text of 1 to ${textMax} characters`, holds: isShort }],
   ['method', { says: `a text of 1 to ${textMax} characters`, holds: isShort }],
-  [
-    'confidence',
-    { says: 'a number from 0 to 1', holds: (value: unknown) => typeof value === 'number' && value >= 0 && value <= 1 },
-  ],
-  [
-    'derived_from',
-    {
-      says: 'null, or 16 or 64 lower-case hex digits',
-      holds: (value: unknown) => value === null || (typeof value === 'string' && reference.test(value)),
-    },
-  ],
+  ['confidence', { says: 'a number from 0 to 1', holds: isShare }],
+  ['derived_from', { says: 'null, or 16 or 64 lower-case hex digits', holds: isReference }],
 ]);

@@ -146,7 +146,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'governance: the record does not wait for writes left running',
     file: 'src/governance/gate.ts',
-    find: 'while (this.#writes.size > 0) await Promise.allSettled(this.#writes);',
+    find: 'if (writing !== null) await writing;',
     replace: '',
     killedBy: gate,
   },

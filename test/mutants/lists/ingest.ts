@@ -7,6 +7,7 @@ const columns = 'src/planner/formats/column-set.ts';
 const reader = 'src/planner/formats/ingest-reader.ts';
 const builder = 'src/log/vector-builder.ts';
 const killedBy = ['test/planner/formats/predicted-rows.test.ts'];
+const put = ['test/projections/put-rows.test.ts'];
 
 export const mutants: readonly Mutant[] = [
   {
@@ -148,5 +149,26 @@ export const mutants: readonly Mutant[] = [
     find: 'bodyLimit: Math.min(context.bodyLimitBytes, jsonBytesMax),',
     replace: 'bodyLimit: context.bodyLimitBytes,',
     killedBy: ['test/doors/http/bodies.test.ts'],
+  },
+  {
+    name: 'a refused batch leaves its columns in the contract',
+    file: 'src/projections/rows/batch-contract.ts',
+    find: 'if (properties === contract.properties) properties = new Map(properties);',
+    replace: '',
+    killedBy: put,
+  },
+  {
+    name: 'a row by itself ends nothing',
+    file: 'src/projections/rows/commands.ts',
+    find: 'closeOffsets: closes.length === 0 ? oneWithoutCloses : Uint32Array.of(0, closes.length),',
+    replace: 'closeOffsets: oneWithoutCloses,',
+    killedBy: put,
+  },
+  {
+    name: 'a row by itself with bounds that hold nothing',
+    file: 'src/projections/rows/commands.ts',
+    find: 'if (closes.length > 0 || (from ?? at.time) >= (to ?? FOREVER)) return null;',
+    replace: 'if (closes.length > 0) return null;',
+    killedBy: put,
   },
 ];

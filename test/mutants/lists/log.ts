@@ -328,7 +328,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'writes a group that is not all linked',
     file: groupCommit,
-    find: '      if (!entries[entries.length - 1]!.linked) break;\n',
+    find: '      if (!placed[placed.length - 1]!.linked) break;\n',
     replace: '',
     killedBy: bulk,
   },
