@@ -160,11 +160,14 @@ describe('streaming', () => {
     expect(batches().flatMap((batch) => column(batch, 'a'))).toEqual(Array.from({ length: rows }, (_, i) => BigInt(i % 1000)));
   });
 
-  test('/ingest/bulk takes larger batches', async () => {
+  test('/ingest/bulk takes larger batches under a key, and the usual ones otherwise', async () => {
     await upload('/ingest?object_type=T', lines(30_000));
     const usual = batches().length;
+    await upload('/ingest/bulk?object_type=T', lines(30_000), { 'idempotency-key': 'k' });
+    const keyed = batches().length - usual;
+    expect(keyed).toBeLessThan(0.6 * usual);
     await upload('/ingest/bulk?object_type=T', lines(30_000));
-    expect(batches().length - usual).toBeLessThan(0.6 * usual);
+    expect(batches().length - usual - keyed).toBe(usual);
   });
 
   test('only a few batches wait for their acknowledgement at once', async () => {

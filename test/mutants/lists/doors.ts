@@ -127,6 +127,13 @@ export const mutants: readonly Mutant[] = [
     killedBy: test('ingest'),
   },
   {
+    name: 'ingest: bulk under a key goes on in other batches than it was begun in',
+    file: 'src/doors/http/routes/ingest.ts',
+    find: "batchSizes[digest === null ? 'stream' : plan.size]",
+    replace: 'batchSizes.stream',
+    killedBy: ['test/doors/http/ingest.test.ts'],
+  },
+  {
     name: 'rejections counted within their batch',
     file: 'src/doors/ingest-stream.ts',
     find: '(indexes?.[index] ?? firstIndex + index)',

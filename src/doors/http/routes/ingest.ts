@@ -69,7 +69,12 @@ interface Plan {
 const routes = [
   { url: '/ingest', summary: 'Write rows of a registered type', size: 'stream', createType: false },
   { url: '/ingest/auto', summary: 'Write rows; the type is made, open, when it is unknown', size: 'stream', createType: true },
-  { url: '/ingest/bulk', summary: 'Write many rows: the same in larger batches', size: 'bulk', createType: false },
+  {
+    url: '/ingest/bulk',
+    summary: 'Write many rows: the same, in larger batches under an Idempotency-Key',
+    size: 'bulk',
+    createType: false,
+  },
 ] as const satisfies readonly Plan[];
 
 export async function registerIngest(app: App, context: HttpContext): Promise<void> {
@@ -222,7 +227,9 @@ async function write(
     readIngest(digest === null ? body : digest.pass(body), {
       ...reader,
       definition: ingest.definition(),
-      ...(atomic ? { batchRows: Infinity, batchBytes: Infinity, limitBytes: context.bodyLimitBytes } : batchSizes[plan.size]),
+      ...(atomic
+        ? { batchRows: Infinity, batchBytes: Infinity, limitBytes: context.bodyLimitBytes }
+        : batchSizes[digest === null ? 'stream' : plan.size]),
     }),
   );
   return { ingested, replayed: ingest.replayed };
