@@ -99,7 +99,7 @@ describe('orders of closings', () => {
           }
         },
       ),
-      { numRuns: 20 },
+      { numRuns: 20, endOnFailure: true },
     );
   });
 
@@ -129,15 +129,16 @@ describe('orders of closings', () => {
   const closings = fc.array(fc.record({ row: fc.nat(1999), gap: fc.nat(9) }), { minLength: 1500, maxLength: 3000 });
 
   test.each([
-    ['narrow', 2000, 1],
-    ['in doubles', 2 ** 31, 2 ** 20],
-  ])('the rows that are open at a bound, whatever was closed since the order was made: %s', (_, first, scale) => {
+    ['narrow', 2100, 1, 1],
+    ['far apart', 10_000_000, 10, 70_000],
+    ['in doubles', 2 ** 31, 2 ** 20, 1],
+  ])('the rows that are open at a bound, whatever was closed since the order was made: %s', (_, first, scale, spread) => {
     fc.assert(
       fc.property(closings, fc.array(fc.nat(2000), { minLength: 1, maxLength: 3 }), (actions, removed) => {
         const segment = new Segment(0, 0, new ColumnSpace(new ColumnMemory(), () => undefined));
         segment.extend(0, 2000, 1, 0);
         // All but a few are closed, the latest far behind the others.
-        for (let row = 0; row < 1900; row++) segment.close(row, 2000 + ((row * 7919) % 100));
+        for (let row = 0; row < 1900; row++) segment.close(row, 2000 + ((row * 7919) % 100) * spread);
         segment.seal();
         const orders = new ClosingOrders(10_000);
         let position = first;
@@ -159,11 +160,13 @@ describe('orders of closings', () => {
           position += gap * scale;
           if (segment.isOpen(row)) segment.close(row, position);
           else if (n % 500 === 499 && removed.includes(row % 7) && !segment.isRemoved(row)) segment.remove(row);
-          if (n % 250 === 0) for (const bound of [2050, 2099, 2100, position - 40 * scale, position]) check(bound);
+          if (n % 250 === 0)
+            for (const bound of [2000 + 50 * spread, 2000 + 99 * spread, 2000 + 97 * spread, position - 40 * scale, position])
+              check(bound);
         }
         expect(used).toBeGreaterThan(0);
       }),
-      { numRuns: 20 },
+      { numRuns: 20, endOnFailure: true },
     );
   });
 
