@@ -84,6 +84,8 @@ test('a column that gives its dictionary up holds what it held, nothing and the 
     const [head] = store.projections.rows.table('T')!.segments;
     expect(head!.column('text')!.vector(head!.length).kind).toBe(from === 0 ? 'dict' : 'text');
   }
+  const bytes = Array.from({ length: 9000 }, (_, i) => Buffer.byteLength(textOf(i) ?? '')).reduce((a, b) => a + b, 0);
+  expect(store.projections.rows.table('T')!.segments[0]!.column('text')!.heapBytes).toBe(bytes);
   const read = store.read('T', ['_pk', 'text']);
   expect(read).toEqual(Array.from({ length: 9000 }, (_, i) => ({ _pk: `k${i}`, text: textOf(i) })));
 });

@@ -37,6 +37,7 @@ interface Head extends Omit<SegmentParts, 'keys' | 'columns'> {
 }
 
 const FORMAT = 1;
+const HASHED_ROWS = 16_384;
 
 export async function writeSegmentFile(home: DerivedHome, name: string, parts: SegmentParts): Promise<DerivedFile> {
   const { keys, columns, ...rest } = parts;
@@ -52,7 +53,7 @@ export async function writeSegmentFile(home: DerivedHome, name: string, parts: S
     })),
   };
   const headBytes = serialize(head);
-  const hashes = hashesOf(parts);
+  const hashes = await hashesOf(parts, home.yieldTurn);
   const writer = await DerivedFileWriter.create(home, name);
   try {
     await writer.chunk('head', [headBytes]);
@@ -202,13 +203,17 @@ function vectorOf({ kind, rows, dims, heap, nulls }: Shape, { buffer, length }: 
   }
 }
 
-function hashesOf({ keys, paths, length }: SegmentParts): Int32Array {
+/** A stretch of rows in a turn: others wait for each. */
+async function hashesOf({ keys, paths, length }: SegmentParts, yieldTurn: () => Promise<void>): Promise<Int32Array> {
   assert(keys.kind === 'text', 'keys are text');
   const { offsets, heap } = keys;
   const hashes = new Int32Array(length);
-  for (let row = 0; row < length; row++) {
-    const path = paths.values && row < paths.values.length ? paths.values[row]! : paths.constant;
-    hashes[row] = hashBytes(heap, offsets[row]!, offsets[row + 1]!, path);
+  for (let from = 0; from < length; from += HASHED_ROWS) {
+    if (from > 0) await yieldTurn();
+    for (let row = from; row < Math.min(length, from + HASHED_ROWS); row++) {
+      const path = paths.values && row < paths.values.length ? paths.values[row]! : paths.constant;
+      hashes[row] = hashBytes(heap, offsets[row]!, offsets[row + 1]!, path);
+    }
   }
   return hashes;
 }
