@@ -321,7 +321,8 @@ class Life {
     const rows = new Map<string, object>();
     const width = this.#step < 20 ? 100n : this.#step < 40 ? 1n << 40n : 1n << 62n;
     for (let left = 1 + random.below(9); left > 0; left--) {
-      const k = this.#key();
+      // What is left of a key that was deleted for good looks like this one.
+      const k = random.chance(0.1) ? '\0'.repeat(2 + random.below(2)) : this.#key();
       const n = random.chance(0.2) ? null : (BigInt(random.bits()) * width) / 4_294_967_296n;
       const x = random.chance(0.3) ? null : random.below(1000) / 7;
       const s = random.chance(0.1) ? null : `text ${Math.max(0, this.#step - random.below(6))}`;

@@ -120,7 +120,10 @@ export class SegmentColumns {
     this.#derived.delete(name);
     column.widen(type);
     if (sealed) column.seal(length);
-    if (!asRead) this.#changed();
+    if (asRead) return;
+    // It is in memory until a file has it in this type: there is nothing left to make up for.
+    this.#widened.delete(name);
+    this.#changed();
   }
 
   /**

@@ -6,7 +6,6 @@ const contract = ['test/projections/contract.test.ts'];
 const restart = ['test/projections/restart.test.ts'];
 const store = ['test/projections/column-store.test.ts'];
 const rounds = ['test/simulation/stored-rounds.test.ts'];
-const versions = ['test/projections/versions.test.ts'];
 
 export const mutants: readonly Mutant[] = [
   {
@@ -122,6 +121,13 @@ export const mutants: readonly Mutant[] = [
     killedBy: rounds,
   },
   {
+    name: 'derived: a column that a file has in its last type is widened once more',
+    file: 'src/projections/rows/segment-columns.ts',
+    find: '    this.#widened.delete(name);\n',
+    replace: '',
+    killedBy: rounds,
+  },
+  {
     name: 'derived: a start forgets what columns were widened to',
     file: 'src/projections/rows/segment-columns.ts',
     find: 'for (const [name, types] of widened) this.#widened.set(name, [...types]);',
@@ -140,7 +146,7 @@ export const mutants: readonly Mutant[] = [
     file: 'src/projections/rows/table.ts',
     find: 'if (!segment.isRemoved(row)) keys.add(',
     replace: 'if (row >= 0) keys.add(',
-    killedBy: [...versions, ...contract],
+    killedBy: rounds,
   },
   {
     name: 'derived: files that the checkpoint rests on are removed',
