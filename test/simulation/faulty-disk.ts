@@ -326,7 +326,7 @@ class FaultyFile implements DiskFile {
     const partial =
       fault?.kind === 'short' || fault?.kind === 'error' ? Math.min(fault.bytes ?? 0, source.length) : source.length;
     if (partial > 0) {
-      this.#inode.write(source.slice(0, partial), fault?.kind === 'misdirected' ? fault.offset : offset);
+      this.#inode.write(Uint8Array.from(source.subarray(0, partial)), fault?.kind === 'misdirected' ? fault.offset : offset);
       this.#calls.changed();
     }
     if (fault?.kind === 'error') throw new DiskError(fault.code, `write ${this.path}`);
