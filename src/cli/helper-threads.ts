@@ -18,9 +18,10 @@ const last = 19;
 export function putHelpersBehind(cores = availableParallelism()): void {
   if (cores > 1 || process.platform !== 'linux') return;
   const priority = Math.min(last, getPriority() + behind);
-  for (const thread of readdirSync(tasks).slice(1, 1 + helpers)) {
+  const threads = readdirSync(tasks).map(Number);
+  for (const thread of threads.sort((a, b) => a - b).slice(1, 1 + helpers)) {
     try {
-      setPriority(Number(thread), priority);
+      setPriority(thread, priority);
     } catch {
       // The machine does not let us: answers take longer while code is compiled.
       return;

@@ -4,12 +4,12 @@
  */
 import { ServiceError } from '../errors.ts';
 import type { Clock } from '../clock.ts';
-import type { Disk } from './disk.ts';
+import type { Disk, DiskFile } from './disk.ts';
 import { decodeEntry, decodeLeaf, leafSpan } from './entry-codec.ts';
 import type { CommittedEntry } from './entry.ts';
 import type { FrameIndex } from './frame-index.ts';
 import type { Keyring } from './keys.ts';
-import { FILE_HEADER_BYTES, type FrameEntry, FrameScanner, frameEntries } from './log-file.ts';
+import { decodeFileHeader, FILE_HEADER_BYTES, type FrameEntry, FrameScanner, frameEntries, readFully } from './log-file.ts';
 import { type LogFileRecord, logFileName } from './manifest.ts';
 
 export interface ReadRange {
@@ -75,6 +75,7 @@ export async function readStoredEntry(
     const path = `${range.logDirectory}/${logFileName(record.number)}`;
     const file = await range.disk.open(path, 'read');
     try {
+      await mustBe(record, path, file);
       const length = record.state === 'sealed' ? record.length : range.openLength;
       const scanner = new FrameScanner(file, record.number, length, from, { chunkBytes: LOOKUP_BYTES });
       for (;;) {
@@ -102,7 +103,16 @@ export async function readStoredEntry(
   return undefined;
 }
 
-/** A log that was opened from a saved state has not read its old files: zeros where frames were are no end of a file. */
+/** A log that was opened from a saved state has not read its old files, their headers included. */
+async function mustBe(record: LogFileRecord, path: string, file: DiskFile): Promise<void> {
+  const bytes = new Uint8Array(FILE_HEADER_BYTES);
+  await readFully(file, bytes, 0);
+  const header = decodeFileHeader(bytes);
+  if (header.file !== record.number || header.firstLeaf !== record.firstLeaf || header.firstPosition !== record.firstPosition)
+    throw new ServiceError('REL_STORAGE', `${path} does not fit its place in the manifest`);
+}
+
+/** For the same reason zeros where frames were are no end of a file. */
 function mustEndAt(path: string, offset: number, length: number): void {
   if (offset < length) throw new ServiceError('REL_STORAGE', `${path} offset ${offset}: frames up to ${length} are gone`);
 }
@@ -116,6 +126,7 @@ async function* readFileEntries(
   const path = `${range.logDirectory}/${logFileName(record.number)}`;
   const file = await range.disk.open(path, 'read');
   try {
+    await mustBe(record, path, file);
     const length = record.state === 'sealed' ? record.length : range.openLength;
     const scanner = new FrameScanner(file, record.number, length, from);
     for (;;) {

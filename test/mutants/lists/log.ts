@@ -25,6 +25,13 @@ const beside = ['test/log/open-beside.test.ts'];
 
 export const mutants: readonly Mutant[] = [
   {
+    name: 'a reader of the log takes any file for the one that it reads',
+    file: 'src/log/log-reader.ts',
+    find: 'await readFully(file, bytes, 0);',
+    replace: 'return;',
+    killedBy: ['test/log/log-reader.test.ts'],
+  },
+  {
     name: 'a reader of the log holds up everybody else',
     file: 'src/log/log-reader.ts',
     find: 'return this.#clock.monotonicMs() - this.#start >= SLICE_MS;',
