@@ -10,7 +10,6 @@ import { MemoryDisk } from '../log/memory-disk.ts';
 import { nodeDisk } from '../log/node-disk.ts';
 import { checkBoot, Service } from '../service.ts';
 import { exitCode } from './exit.ts';
-import { putHelpersBehind } from './helper-threads.ts';
 import { lookupFiles } from './lookup-files.ts';
 import { Progress } from './progress.ts';
 import { mintToken } from './token.ts';
@@ -34,7 +33,6 @@ export async function serveCommand(options: ServeOptions, version: string): Prom
     overrides: options.dataDir === undefined ? {} : { SERVICE_DATA_DIR: options.dataDir },
   });
   checkBoot(settings);
-  putHelpersBehind();
   const statuses = doorStatuses(settings);
   const progress = new Progress('replay', systemClock);
   let entries = 0;

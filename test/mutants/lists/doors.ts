@@ -8,13 +8,6 @@ const test = (name: string): readonly string[] => [`test/doors/http/${name}.test
 
 export const mutants: readonly Mutant[] = [
   {
-    name: 'serve: what reads and writes files stands behind as well',
-    file: 'src/cli/helper-threads.ts',
-    find: '.slice(1, 1 + helpers)',
-    replace: '.slice(1)',
-    killedBy: ['test/helper-threads.test.ts'],
-  },
-  {
     name: 'admin routes that take data tokens',
     file: server,
     find: "request.caller = access === 'admin' ? authenticator.adminCaller(credentials) : authenticator.dataCaller(credentials);",
