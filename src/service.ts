@@ -243,10 +243,9 @@ function newRooms({ settings }: ServiceParts, ids: Ids, more: Partial<Constructo
   return { projections, audit };
 }
 
-function rowSettings(settings: Settings): Pick<RowSettings, 'bloomColumns' | 'sketchColumns' | 'temporalIndexMax'> {
+function rowSettings(settings: Settings): Pick<RowSettings, 'bloomColumns' | 'temporalIndexMax'> {
   return {
     bloomColumns: settings.SERVICE_BLOOM_COLUMNS ?? [],
-    sketchColumns: settings.SERVICE_SKETCH_COLUMNS ?? [],
     temporalIndexMax: settings.SERVICE_TEMPORAL_INDEX_MAX_ENTRIES,
   };
 }

@@ -9,8 +9,6 @@ import type { ColumnStore } from './store/column-store.ts';
 export interface RowSettings {
   /** Columns of which each sealed segment keeps a bloom filter. */
   readonly bloomColumns: readonly string[];
-  /** Columns to estimate rows by. Nothing is kept of them: a sketch of a segment would tell how other tenants' rows cut it. */
-  readonly sketchColumns: readonly string[];
   /** Rows per type that orders of closings may hold; beyond it AS OF compares every closing. */
   readonly temporalIndexMax: number;
   /** Rows after which a segment is sealed: fewer than it could take where a test wants many segments of few rows. */
@@ -39,7 +37,6 @@ export interface RowStorageOptions {
 
 export const defaultRowSettings: RowSettings = {
   bloomColumns: ['tenant_id', 'object_type'],
-  sketchColumns: [],
   temporalIndexMax: 4_000_000,
   segmentRows: SEGMENT_ROWS,
 };

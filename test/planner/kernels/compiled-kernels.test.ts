@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 // @ts-expect-error a script without types
-import { compiledKernels } from '../../../scripts/kernels.mjs';
+import { compiledModule } from '../../../scripts/kernels.mjs';
 
 test('the committed kernels are what the compiler makes of their source: `npm run kernels`', async () => {
   const committed = readFileSync(new URL('../../../src/planner/kernels/compiled-kernels.ts', import.meta.url), 'utf8');
-  expect(await (compiledKernels as () => Promise<string>)()).toBe(committed);
+  expect(await (compiledModule as (name: string) => Promise<string>)('column-kernels')).toBe(committed);
 }, 60_000);
