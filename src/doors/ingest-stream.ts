@@ -4,7 +4,7 @@
  * (in an atomic batch) none is; an error on the way says what had been accepted. Under an idempotency key every batch
  * has a receipt, and the reply is made of receipts alone, so that it is the same whenever it is given.
  */
-import { type ErrorCode, ServiceError } from '../errors.ts';
+import { assert, type ErrorCode, ServiceError } from '../errors.ts';
 import type { Invocation } from '../governance/gate-contract.ts';
 import type { Provenance, TypeDefinition } from '../log/entry.ts';
 import type { IngestBatch } from '../planner/formats/ingest-reader.ts';
@@ -101,6 +101,13 @@ export class Ingest {
     } catch (error) {
       throw this.#explained(error);
     }
+    return this.#reply();
+  }
+
+  /** A body that is one batch: the same without a stream. */
+  async runOne(batch: IngestBatch): Promise<IngestReply> {
+    assert(this.#request.once === undefined, 'under a key a batch has its receipt');
+    this.#take(batch, await this.#submit(batch, true));
     return this.#reply();
   }
 

@@ -3,6 +3,8 @@ import { request as httpRequest } from 'node:http';
 import { Readable } from 'node:stream';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { ServiceError } from '../../../src/errors.ts';
+import { exactJson } from '../../../src/doors/http/exact-json.ts';
+import { replyText } from '../../../src/doors/http/routes/ingest.ts';
 import { cellAt } from '../../../src/log/vector-builder.ts';
 import type { Command, PutRows } from '../../../src/projections/command.ts';
 import { DoorWorld, goodToken, openType, type Reply } from './door-world.ts';
@@ -258,4 +260,24 @@ describe('atomic=true', () => {
     }
     expect((await ingest('{"a":1}\n', '&atomic=maybe')).status).toBe(400);
   });
+});
+
+test('writes the reply to one row as it writes every other', () => {
+  const reply = {
+    type: 'Reading',
+    accepted: 1,
+    rejected: 0,
+    errors: [],
+    system_from: 9_223_372_036_854_775_807n,
+    system_from_last: 9_223_372_036_854_775_807n,
+    ids: ['a "key"\n\u2028 é'],
+    truncated: false,
+    durability: 'synced',
+  } as const;
+  for (const each of [
+    reply,
+    { ...reply, durability: 'buffered', truncated: true } as const,
+    { ...reply, ids: ['a', 'b'], accepted: 2 },
+  ])
+    expect(replyText(each)).toBe(exactJson(each));
 });

@@ -10,6 +10,7 @@ import type { Invocation } from '../../../governance/gate-contract.ts';
 import { canonicalJson } from '../../../log/canonical-json.ts';
 import type { Provenance } from '../../../log/entry.ts';
 import { type IngestOptions, readIngest } from '../../../planner/formats/ingest-reader.ts';
+import { readSmallBody } from '../../../planner/formats/small-body.ts';
 import { BodyDigest } from '../../body-digest.ts';
 import { batchSizes, Ingest, type IngestReply, listedMax } from '../../ingest-stream.ts';
 import { IngestTasks } from '../../ingest-tasks.ts';
@@ -155,14 +156,40 @@ export function plainIngest(context: HttpContext): PlainRoute {
     answer: async (request) => {
       const query = { object_type: plainTarget.exec(request.raw.url!)![1]!, atomic: false, async: false };
       const asked = whatIsAsked(request, query, plan);
-      const { ingested } = await invoke(context, request, 'ingest', undefined, (invocation) =>
-        write(context, invocation, asked, context.bodies.pieces(request.body as Buffer)),
+      const body = request.body as Buffer;
+      const ingested = await invoke(context, request, 'ingest', undefined, (invocation) =>
+        writeSmall(context, invocation, asked, body),
       );
       context.metrics.ingested(ingested.accepted);
-      const text = exactJson(ingested);
-      return { contentType: 'application/json; charset=utf-8', latin1: Buffer.from(text).toString('latin1') };
+      const text = replyText(ingested);
+      return { contentType: 'application/json; charset=utf-8', latin1: latin1Of(text) };
     },
   };
+}
+
+/** A batch that is all of the body is written in the turn in which it came; any other body goes the way of all bodies. */
+async function writeSmall(context: HttpContext, invocation: Invocation, asked: Asked, body: Buffer): Promise<IngestReply> {
+  invocation.describe({ objectType: asked.type, rowCount: 0 });
+  const ingest = ingestOf(invocation, asked, null);
+  const batch = readSmallBody(body, ingest.definition(), asked.reader.contentType ?? '');
+  if (batch !== null) return await ingest.runOne(batch);
+  return (await write(context, invocation, asked, context.bodies.pieces(body))).ingested;
+}
+
+/** What `exactJson` writes of it. */
+export function replyText(reply: IngestReply): string {
+  if (reply.ids.length !== 1 || reply.errors.length > 0) return exactJson(reply);
+  const { type, accepted, rejected, system_from: first, system_from_last: last, ids, truncated, durability } = reply;
+  return (
+    `{"type":${JSON.stringify(type)},"accepted":${accepted},"rejected":${rejected},"errors":[],"system_from":${first},` +
+    `"system_from_last":${last},"ids":[${JSON.stringify(ids[0])}],"truncated":${truncated},"durability":"${durability}"}`
+  );
+}
+
+/** UTF-8, each byte as one character. */
+function latin1Of(text: string): string {
+  for (let i = 0; i < text.length; i++) if (text.charCodeAt(i) > 0x7f) return Buffer.from(text).toString('latin1');
+  return text;
 }
 
 /** One request, as far as its head says. */

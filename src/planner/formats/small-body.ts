@@ -1,0 +1,109 @@
+/**
+ * A body of a row or a few, taken at once: what a client sends that commits each thing as it happens. What must hold: the
+ * batch is what `readIngest` makes of the same bytes, order of columns included (and ends where the body does); whatever it would refuse, cut or tell
+ * apart in another way is left to it (null), with nothing done.
+ *
+ * What reads the rows of a closed type is kept and used again: its columns have their types from the declaration alone, so
+ * nothing of one body can tell in the next. An open type's learn from what they see, and a vector's length may: those are
+ * made anew.
+ */
+import type { TypeDefinition } from '../../log/entry.ts';
+import { ColumnSet } from './column-set.ts';
+import type { IngestBatch } from './ingest-reader.ts';
+import { JsonReader } from './json-reader.ts';
+import { RowTape } from './row-tape.ts';
+
+/** Beyond this the general way of reading costs little beside its rows. */
+const bytesMax = 4_096;
+const rowsMax = 64;
+
+export function readSmallBody(body: Uint8Array, definition: TypeDefinition | null, contentType: string): IngestBatch | null {
+  if (body.length === 0 || body.length > bytesMax || body[0] !== 0x7b || /^text\/csv\b/i.test(contentType)) return null;
+  if (definition === null || !isSettled(definition)) return new SmallBody(definition).read(body);
+  const kept = readers.get(definition);
+  const batch = kept?.read(body) ?? null;
+  if (batch !== null) return batch;
+  // One that was learnt from another order of names, or from a row that was refused, is no use to this client.
+  const reader = new SmallBody(definition);
+  const first = reader.read(body);
+  if (first !== null) readers.set(definition, reader);
+  return first;
+}
+
+const readers = new WeakMap<TypeDefinition, SmallBody>();
+
+const settled = new WeakMap<TypeDefinition, boolean>();
+
+function isSettled(definition: TypeDefinition): boolean {
+  let known = settled.get(definition);
+  if (known === undefined) {
+    known = !definition.open && Object.values(definition.properties).every(({ type }) => type !== 'vector');
+    settled.set(definition, known);
+  }
+  return known;
+}
+
+class SmallBody {
+  readonly #tape = new RowTape();
+  readonly #columns: ColumnSet;
+  readonly #json: JsonReader;
+  readonly #window = new Uint8Array(bytesMax + 1);
+  /** Columns of the first row of a body, in its order. */
+  #slots: number[] = [];
+
+  constructor(definition: TypeDefinition | null) {
+    this.#columns = new ColumnSet(definition, this.#tape, false);
+    this.#json = new JsonReader(this.#columns, this.#tape);
+  }
+
+  read(body: Uint8Array): IngestBatch | null {
+    const window = this.#window;
+    window.set(body);
+    let end = body.length;
+    // The last line may lack its line feed.
+    if (window[end - 1] !== 0x0a) window[end++] = 0x0a;
+    const json = this.#json;
+    json.open(window, 0, end, true);
+    let rows = 0;
+    for (let at = 0; at < end; ) {
+      if (window[at] === 0x0a) at++;
+      else if (rows === rowsMax || json.readRow(at) !== 'row' || !this.#take(rows)) return this.#giveUp();
+      else {
+        rows++;
+        at = json.skipSpace(json.position);
+        if (at >= end || window[at] !== 0x0a) return this.#giveUp();
+        at++;
+      }
+      at = json.skipSpace(at);
+    }
+    return { rows: this.#columns.take(), firstIndex: 0, indexes: null, rejections: [], endOffset: body.length };
+  }
+
+  /** The row on the tape, where its columns stand in the order in which this body named them first. */
+  #take(row: number): boolean {
+    const tape = this.#tape;
+    if (tape.problem !== null) return false;
+    const slots = this.#slots;
+    if (row > 0 && tape.count !== slots.length) return false;
+    if (row === 0) slots.length = tape.count;
+    for (let i = 0; i < tape.count; i++) {
+      const slot = tape.slots[i]!;
+      if (row > 0 ? slots[i] !== slot : i > 0 && slot <= slots[i - 1]!) return false;
+      slots[i] = slot;
+    }
+    // Of a wrapper of rows this is the first name as well.
+    if (row === 0 && tape.count > 0 && isRows(this.#columns.names[slots[0]!]!)) return false;
+    return this.#columns.commit();
+  }
+
+  /** What was gathered is not written, and what only a refused row named is forgotten. */
+  #giveUp(): null {
+    this.#columns.take();
+    this.#columns.abandon();
+    return null;
+  }
+}
+
+function isRows(name: Uint8Array): boolean {
+  return name.length === 4 && name[0] === 0x72 && name[1] === 0x6f && name[2] === 0x77 && name[3] === 0x73;
+}
