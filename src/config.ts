@@ -166,8 +166,11 @@ export const settingsTable = {
     1e12,
     'versions per type that are kept in the order of their ends, 2 bytes each, for AS OF over long histories; beyond it every end is compared',
   ),
-  SERVICE_BLOOM_COLUMNS: list(['tenant_id', 'object_type'], 'columns with bloom filters'),
-  SERVICE_SKETCH_COLUMNS: list([], 'columns to estimate rows by; accepted, and without effect yet'),
+  SERVICE_BLOOM_COLUMNS: list(
+    ['tenant_id', 'object_type'],
+    'columns of any type whose segments keep a bloom filter; a tenant is known without one',
+  ),
+  SERVICE_SKETCH_COLUMNS: list([], 'columns to estimate rows by, of any type: for sides of joins and EXPLAIN, never for answers'),
   SERVICE_PINNED_NAMESPACES: list([], 'namespaces with a reserved cache slice'),
 
   SERVICE_QUERY_TIMEOUT_SECS: integer(30, 1, 86_400, 'longest query'),

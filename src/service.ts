@@ -151,6 +151,7 @@ export class Service {
       yieldTurn,
       standing: { watch: this.watch, lookups: this.lookups, views: this.views },
       pinnedBranches: settings.SERVICE_PINNED_NAMESPACES ?? [],
+      sketchColumns: settings.SERVICE_SKETCH_COLUMNS ?? [],
     });
     this.authenticator = new Authenticator({
       directory: projections.directory,

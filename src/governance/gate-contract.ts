@@ -5,7 +5,7 @@
 import type { BranchBody, ExhibitBody, TokenRecord } from '../log/entry.ts';
 import type { SignedHead } from '../log/log-store.ts';
 import type { RowProof } from '../log/row-proof.ts';
-import type { AccessPaths, AuditReader, ExhibitLink, ExhibitView } from '../projections/access-paths.ts';
+import type { AccessPaths, AuditReader, ExhibitLink, ExhibitView, RowReader } from '../projections/access-paths.ts';
 import type { Command, Outcome } from '../projections/command.ts';
 import type { Caller } from './caller.ts';
 
@@ -16,6 +16,8 @@ export interface GovernedSnapshot extends AccessPaths {
   readonly purpose: string | null;
   /** Changes with anything that could change a decision or a plan: part of every plan-cache key. */
   readonly grantKey: string;
+  /** The rows themselves, for guesses, also where `rows` was replaced by some of them or by an answer that stands for them. */
+  readonly stored: RowReader;
   /** At an instant that a recipe names: answers come from the log, never from what was cached of it. */
   readonly pinned?: true;
 }

@@ -30,6 +30,7 @@ export interface Grant {
 
 export function governSnapshot(paths: AccessPaths, grant: Grant, scopes: ScopeCache): GovernedSnapshot {
   const scope = scopes.scopeOf(grant.caller.path, paths.rows.pathCodes());
+  const rows = new GovernedRows(paths.rows, scope);
   return {
     governed: true,
     caller: grant.caller,
@@ -41,7 +42,8 @@ export function governSnapshot(paths: AccessPaths, grant: Grant, scopes: ScopeCa
     position: paths.position,
     instant: paths.instant,
     catalog: new GovernedCatalog(paths.catalog),
-    rows: new GovernedRows(paths.rows, scope),
+    rows,
+    stored: rows,
     removals: governRemovals(paths.removals, grant.caller.path),
     // What is made for a path is made for those below it.
     views: paths.views.filter(({ owner }) => sees(owner, grant.caller.path)),

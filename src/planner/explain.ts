@@ -1,6 +1,7 @@
 /** A plan as text: one operator a line, its inputs below it, two spaces deeper. The words are those of `logical-plan.ts`. */
 import { formatInstant } from '../log/timestamp.ts';
 import type { Cell } from '../log/value.ts';
+import type { SketchOf } from './column-sketch.ts';
 import type { Bound } from './expressions/bound-expression.ts';
 import { aggregatesByKernel, filtersByKernel } from './kernels/kernel-chain.ts';
 import {
@@ -14,14 +15,16 @@ import {
 } from './logical-plan.ts';
 import type { Execution } from './operators/operator.ts';
 import { scanRequest } from './operators/scan.ts';
+import { rowsOf, shareOf, type Statistics } from './passes/estimate-rows.ts';
 
 /** What kernels work for, where columns rest in their reach. */
 const kernel = '; kernel';
 
-export function explain(plan: LogicalPlan, execution: Execution): string[] {
+export function explain(plan: LogicalPlan, execution: Execution, sketch: SketchOf): string[] {
+  const statistics = statisticsOf(execution, sketch);
   const lines: string[] = [];
   const add = (node: PlanNode, indent: string): void => {
-    lines.push(indent + describe(node, execution, plan));
+    lines.push(indent + describe(node, execution, plan) + promised(node, statistics));
     for (const input of inputsOf(node)) add(input, `${indent}  `);
   };
   add(plan.root, '');
@@ -34,6 +37,24 @@ export function explain(plan: LogicalPlan, execution: Execution): string[] {
     add(plan.facets.root, '  ');
   }
   return lines;
+}
+
+/** With the values of this statement, unlike the plan, which serves others too. */
+function statisticsOf(execution: Execution, sketch: SketchOf): Statistics {
+  return {
+    estimate: (scan) => {
+      const request = scanRequest(scan, execution);
+      return request ? execution.snapshot.rows.estimate(request).rows : 0;
+    },
+    sketch,
+    cell: (parameter) => execution.kernels.parameters[parameter]!.cell,
+  };
+}
+
+/** What a filter over sketched columns lets through. */
+function promised(node: PlanNode, statistics: Statistics): string {
+  if (node.kind !== 'filter' || !shareOf(node, statistics).isSketched) return '';
+  return `; about ${Math.round(rowsOf(node, statistics))} rows`;
 }
 
 function describe(node: PlanNode, execution: Execution, plan: LogicalPlan): string {

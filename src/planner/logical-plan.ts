@@ -237,6 +237,12 @@ export function inputsOf(node: PlanNode): readonly PlanNode[] {
   }
 }
 
+/** Whether there are sides to choose anywhere in a plan. */
+export function hasJoin({ root, subqueries, facets }: LogicalPlan): boolean {
+  const joins = (node: PlanNode): boolean => node.kind === 'join' || inputsOf(node).some(joins);
+  return [root, ...subqueries.map((subquery) => subquery.root), ...(facets ? [facets.root] : [])].some(joins);
+}
+
 /** The same node over other inputs; the node itself when none of them changed. */
 export function mapInputs(node: PlanNode, map: (input: PlanNode) => PlanNode): PlanNode {
   switch (node.kind) {

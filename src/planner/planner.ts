@@ -15,7 +15,7 @@ import { asInstant } from './expressions/evaluate.ts';
 import { KernelContext } from './expressions/kernel-context.ts';
 import { parseLexed } from './languages/sql-parser.ts';
 import { type LexedStatement, lexing, lexStatement } from './languages/sql-lexer.ts';
-import type { AxisBound, LogicalPlan, ScanNode } from './logical-plan.ts';
+import { type AxisBound, hasJoin, type LogicalPlan, type ScanNode } from './logical-plan.ts';
 import { type Execution, MemoryMeter } from './operators/operator.ts';
 import { associateJoins } from './passes/associate-joins.ts';
 import { chooseAccessPaths } from './passes/choose-access-paths.ts';
@@ -26,6 +26,7 @@ import { pruneColumns } from './passes/prune-columns.ts';
 import { pushDownFilters } from './passes/push-down-filters.ts';
 import { simplifyExpressions } from './passes/simplify-expressions.ts';
 import { at } from './places.ts';
+import { Sketches, withoutSketches } from './sketches.ts';
 import type { ServedView } from './standing/materialized-views.ts';
 import { byText, PlanCache } from './plan-cache.ts';
 import { TurnQueue } from './turn-queue.ts';
@@ -62,6 +63,8 @@ export interface PlannerOptions {
   readonly standing?: Standing;
   /** Names of branches whose plans no other branch's may push out. */
   readonly pinnedBranches?: readonly string[];
+  /** Columns that are sketched, of whatever type has them. */
+  readonly sketchColumns?: readonly string[];
   /** Fewer passes give the same answers, only slower; the first one can't be left out. */
   readonly passes?: readonly Pass[];
 }
@@ -105,6 +108,7 @@ export class Planner implements PlannerContract {
   readonly #lexed = new LRUCache<string, LexedStatement>({ max: 512 });
   readonly #questions = new LRUCache<string, Question>({ max: 1_024, ...byText });
   readonly #plans: PlanCache<CachedPlan>;
+  readonly #sketches: Sketches;
 
   constructor(options: PlannerOptions) {
     this.#clock = options.clock;
@@ -115,6 +119,7 @@ export class Planner implements PlannerContract {
     this.#plans = new PlanCache({ plansMax: 1_024, pinned: new Set(options.pinnedBranches) });
     const turns = new TurnQueue();
     this.#scheduler = { yield: options.yieldTurn ?? (() => turns.next()) };
+    this.#sketches = new Sketches(options.sketchColumns ?? [], this.#clock, this.#scheduler);
   }
 
   async query(invocation: Invocation, request: QuestionRequest): Promise<Answer> {
@@ -265,9 +270,10 @@ export class Planner implements PlannerContract {
     const servedView = (name: string) => (name === served?.name ? served.columns : undefined);
     let plan = bindQuery({ query, withProvenance, literals, catalog: snapshot.catalog, views, lookups, servedView });
     const estimate = (scan: ScanNode): number => scan.keys?.length ?? rowsOf(snapshot, scan.type);
+    const sketch = hasJoin(plan) ? await this.#sketches.of(plan, snapshot) : withoutSketches;
     for (const pass of this.#passes) {
       await turn();
-      plan = pass(plan, { estimate });
+      plan = pass(plan, { estimate, sketch });
     }
     await turn();
     const named = new Set(typesNamed(query));
@@ -339,8 +345,9 @@ export class Planner implements PlannerContract {
     return entries;
   }
 
-  #explained(plan: LogicalPlan, execution: Execution, actualRows: number | null, startedMs: number): Answer {
-    return this.#lines(explain(plan, execution), execution.kernels.instant, actualRows, startedMs);
+  async #explained(plan: LogicalPlan, execution: Execution, actualRows: number | null, startedMs: number): Promise<Answer> {
+    const sketch = await this.#sketches.of(plan, execution.snapshot);
+    return this.#lines(explain(plan, execution, sketch), execution.kernels.instant, actualRows, startedMs);
   }
 
   /** The decision that reading would meet now. Source: specification, "SQL dialect" rule 12; the live one is given here too. */

@@ -61,6 +61,7 @@ export class FakeStore {
         ontologyVersion: this.ontologyVersion,
       },
       rows: this.#reader(),
+      stored: this.#reader(),
       removals: { removedAfter: () => [] },
       views: [],
     };

@@ -10,14 +10,14 @@ import type { PassContext } from './pass.ts';
 /** Every row of b is looked up in c: that must be cheap beside what it saves. */
 const timesSmaller = 8;
 
-export function associateJoins(plan: LogicalPlan, { estimate }: PassContext): LogicalPlan {
+export function associateJoins(plan: LogicalPlan, context: PassContext): LogicalPlan {
   const associated = (node: PlanNode): PlanNode => turn(mapInputs(node, associated));
   const turn = (node: PlanNode): PlanNode => {
     if (node.kind !== 'join' || node.left.kind !== 'join' || !isPlain(node) || !isPlain(node.left)) return node;
     const [b, c] = [node.left.right, node.right];
     const width = node.left.left.columns.length;
     if (!node.leftKeys.some((key) => key >= width) || !isFiltered(c)) return node;
-    if (rowsOf(c, estimate) * timesSmaller > rowsOf(b, estimate)) return node;
+    if (rowsOf(c, context) * timesSmaller > rowsOf(b, context)) return node;
     // The join below is one smaller now, and both of the new ones may turn again.
     return turn(turned(node, node.left, turn));
   };

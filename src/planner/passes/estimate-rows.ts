@@ -1,31 +1,153 @@
-/** How many rows a node promises: guesses that only have to rank the sides of a join. */
-import type { PlanNode } from '../logical-plan.ts';
+/**
+ * How many rows a node promises: guesses that only have to rank the sides of a join, and that EXPLAIN tells. Where columns are
+ * sketched they know how many values differ; a plan serves every literal, so it goes by a value as frequent as any, and only
+ * EXPLAIN, which has `cells`, by the values that are asked for.
+ */
+import type { Cell } from '../../log/value.ts';
+import type { ColumnSketch } from '../column-sketch.ts';
+import type { Bound } from '../expressions/bound-expression.ts';
+import type { FilterNode, PlanNode } from '../logical-plan.ts';
 import type { PassContext } from './pass.ts';
 import { conjunctsOf } from './simplify-expressions.ts';
 
-export function rowsOf(node: PlanNode, estimate: PassContext['estimate']): number {
+export interface Statistics extends PassContext {
+  /** Of a parameter; absent where a plan is made for any. */
+  readonly cell?: (parameter: number) => Cell;
+}
+
+/** Of a condition of which nothing is known; as if there were no more than four of them. */
+const guessedShare = 1 / 3;
+const guessesMax = 4;
+
+export function rowsOf(node: PlanNode, statistics: Statistics): number {
   switch (node.kind) {
     case 'scan':
-      return estimate(node);
+      return statistics.estimate(node);
     case 'working':
       return 1_000;
     case 'filter':
-      // A third of the rows for each condition, a guess that only has to be the same on both sides.
-      return rowsOf(node.input, estimate) / 3 ** Math.min(4, conjunctsOf(node.predicate).length);
+      return rowsOf(node.input, statistics) * shareOf(node, statistics).share;
     case 'aggregate':
-      return node.groups === 0 ? 1 : rowsOf(node.input, estimate) / 4;
+      return node.groups === 0 ? 1 : (groupsOf(node.input, node.groups, statistics) ?? rowsOf(node.input, statistics) / 4);
     case 'distinct':
-      return rowsOf(node.input, estimate) / 2;
+      return groupsOf(node.input, node.columns.length, statistics) ?? rowsOf(node.input, statistics) / 2;
     case 'join':
-      return Math.max(rowsOf(node.left, estimate), rowsOf(node.right, estimate));
+      return Math.max(rowsOf(node.left, statistics), rowsOf(node.right, statistics));
     case 'set-operation':
-      return rowsOf(node.left, estimate) + (node.op === 'except' || node.op === 'intersect' ? 0 : rowsOf(node.right, estimate));
+      return (
+        rowsOf(node.left, statistics) + (node.op === 'except' || node.op === 'intersect' ? 0 : rowsOf(node.right, statistics))
+      );
     case 'recursive':
-      return 4 * rowsOf(node.base, estimate);
+      return 4 * rowsOf(node.base, statistics);
     case 'project':
     case 'sort':
     case 'limit':
     case 'window':
-      return rowsOf(node.input, estimate);
+      return rowsOf(node.input, statistics);
+  }
+}
+
+/** What a filter lets through, conditions taken to be independent; and whether a sketch had a part in it. */
+export function shareOf({ predicate, input }: FilterNode, statistics: Statistics): { share: number; isSketched: boolean } {
+  const conjuncts = conjunctsOf(predicate);
+  const known = conjuncts.flatMap((conjunct) => knownShare(conjunct, input, statistics) ?? []);
+  const guesses = Math.min(guessesMax, conjuncts.length - known.length);
+  return { share: known.reduce((product, share) => product * share, guessedShare ** guesses), isSketched: known.length > 0 };
+}
+
+/** Null where no sketch says anything of the condition. */
+function knownShare(bound: Bound, input: PlanNode, statistics: Statistics): number | null {
+  const sketched = (operand: Bound): ColumnSketch | null =>
+    operand.kind === 'column' ? sketchAt(input, operand.index, statistics) : null;
+  const equal = (sketch: ColumnSketch, value: Bound): number => sketch.equalShare(cellOf(value, statistics));
+  switch (bound.kind) {
+    case 'compare': {
+      const isMirrored = bound.left.kind !== 'column';
+      const [operand, value] = isMirrored ? [bound.right, bound.left] : [bound.left, bound.right];
+      const sketch = sketched(operand);
+      if (!sketch || value.kind !== 'parameter') return null;
+      if (bound.op === '=') return equal(sketch, value);
+      if (bound.op === '!=') return Math.max(0, 1 - sketch.absentShare - equal(sketch, value));
+      const cell = cellOf(value, statistics);
+      return cell === undefined
+        ? (1 - sketch.absentShare) * guessedShare
+        : sketch.rangeShare(isMirrored ? mirrored[bound.op] : bound.op, cell);
+    }
+    case 'between': {
+      const sketch = sketched(bound.operand);
+      const [low, high] = [cellOf(bound.low, statistics), cellOf(bound.high, statistics)];
+      if (!sketch) return null;
+      if (low === undefined || high === undefined) return (1 - sketch.absentShare) * guessedShare;
+      const outside = 1 - sketch.absentShare - sketch.rangeShare('<=', high);
+      return low === null || high === null ? 0 : Math.max(0, sketch.rangeShare('>=', low) - outside);
+    }
+    case 'in': {
+      const sketch = sketched(bound.operand);
+      return (
+        sketch &&
+        Math.min(
+          1 - sketch.absentShare,
+          bound.items.reduce((sum, item) => sum + equal(sketch, item), 0),
+        )
+      );
+    }
+    case 'is-null':
+      return sketched(bound.operand)?.absentShare ?? null;
+    case 'not': {
+      if (bound.operand.kind !== 'is-null') return null;
+      const sketch = sketched(bound.operand.operand);
+      return sketch && 1 - sketch.absentShare;
+    }
+    case 'or': {
+      const shares = bound.operands.flatMap((operand) => knownShare(operand, input, statistics) ?? []);
+      return shares.length < bound.operands.length
+        ? null
+        : Math.min(
+            1,
+            shares.reduce((sum, share) => sum + share, 0),
+          );
+    }
+    default:
+      return null;
+  }
+}
+
+const mirrored = { '<': '>', '<=': '>=', '>': '<', '>=': '<=' } as const;
+
+/** Undefined where it is not known yet. */
+function cellOf(bound: Bound, { cell }: Statistics): Cell | undefined {
+  return bound.kind === 'parameter' ? cell?.(bound.index) : undefined;
+}
+
+/** So many values of the first columns as there are at most; null where one of them is not sketched. */
+function groupsOf(input: PlanNode, columns: number, statistics: Statistics): number | null {
+  let groups = 1;
+  for (let column = 0; column < columns; column++) {
+    const sketch = sketchAt(input, column, statistics);
+    if (!sketch) return null;
+    groups *= sketch.distinct + (sketch.absentShare > 0 ? 1 : 0);
+  }
+  return Math.min(groups, rowsOf(input, statistics));
+}
+
+/** Of the stored column that a column of a node is. */
+function sketchAt(node: PlanNode, column: number, statistics: Statistics): ColumnSketch | null {
+  switch (node.kind) {
+    case 'scan':
+      return statistics.sketch(node.type, node.columns[column]!.name);
+    case 'filter':
+    case 'sort':
+    case 'limit':
+      return sketchAt(node.input, column, statistics);
+    case 'project': {
+      const made = node.expressions[column]!;
+      return made.kind === 'column' ? sketchAt(node.input, made.index, statistics) : null;
+    }
+    case 'join': {
+      const width = node.left.columns.length;
+      return column < width ? sketchAt(node.left, column, statistics) : sketchAt(node.right, column - width, statistics);
+    }
+    default:
+      return null;
   }
 }

@@ -6,7 +6,7 @@ import { type JoinNode, type LogicalPlan, mapInputs, mapRoots, type PlanNode } f
 import { rowsOf } from './estimate-rows.ts';
 import type { PassContext } from './pass.ts';
 
-export function orderJoins(plan: LogicalPlan, { estimate }: PassContext): LogicalPlan {
+export function orderJoins(plan: LogicalPlan, context: PassContext): LogicalPlan {
   const ordered = (node: PlanNode): PlanNode => {
     const own = mapInputs(node, ordered);
     return own.kind === 'join' ? withBuild(own) : own;
@@ -14,7 +14,7 @@ export function orderJoins(plan: LogicalPlan, { estimate }: PassContext): Logica
   // Holding the left side takes a second look at it, so the right one must be clearly larger.
   const withBuild = (node: JoinNode): JoinNode => ({
     ...node,
-    build: rowsOf(node.left, estimate) * 2 < rowsOf(node.right, estimate) ? 'left' : 'right',
+    build: rowsOf(node.left, context) * 2 < rowsOf(node.right, context) ? 'left' : 'right',
   });
   return mapRoots(plan, ordered);
 }

@@ -1,9 +1,12 @@
 /** What a pass is given besides the plan. */
+import type { SketchOf } from '../column-sketch.ts';
 import type { LogicalPlan, ScanNode } from '../logical-plan.ts';
 
 export interface PassContext {
   /** Rows that a scan would yield before its filter, of those that the caller may see. */
   readonly estimate: (scan: ScanNode) => number;
+  /** Of the same rows. */
+  readonly sketch: SketchOf;
 }
 
 /** A plan of the same answer. Pure. */

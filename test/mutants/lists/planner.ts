@@ -17,12 +17,14 @@ const executor = 'src/planner/executor.ts';
 const planner = 'src/planner/planner.ts';
 const paths = 'src/planner/passes/choose-access-paths.ts';
 const pushDown = 'src/planner/passes/push-down-filters.ts';
+const sketches = 'src/planner/sketches.ts';
 const simplify = 'src/planner/passes/simplify-expressions.ts';
 
 const byKernels = ['test/planner/executor/kernels.test.ts'];
 const byAnswers = ['test/planner/executor/answers.test.ts'];
 const byLimits = ['test/planner/executor/limits.test.ts'];
 const byPasses = ['test/planner/passes/passes.test.ts'];
+const bySketches = ['test/planner/sketches.test.ts'];
 const byPlans = ['test/planner/plans.test.ts'];
 
 export const mutants: readonly Mutant[] = [
@@ -292,5 +294,54 @@ export const mutants: readonly Mutant[] = [
     find: "return zone.column === scan.primaryKey && zone.type === 'string'",
     replace: "return zone.column === scan.primaryKey && zone.type === 'json'",
     killedBy: byPlans,
+  },
+  {
+    name: 'planner: a sketch that ends in the middle takes cells again',
+    file: sketches,
+    find: 'stored.scan(before ? { ...every, after: before.instant } : every)',
+    replace: 'stored.scan(every)',
+    killedBy: bySketches,
+  },
+  {
+    name: 'planner: what was removed for good stays in a sketch',
+    file: sketches,
+    find: '(isLater || removals.removedAfter(type, before.instant).length > 0)',
+    replace: 'isLater',
+    killedBy: bySketches,
+  },
+  {
+    name: 'planner: one sketch for all organisations',
+    file: sketches,
+    find: 'const key = `${grantKey}\\0${catalog',
+    replace: 'const key = `${catalog',
+    killedBy: bySketches,
+  },
+  {
+    name: 'planner: a sketch that knows later rows answers for an earlier basis',
+    file: sketches,
+    find: 'if (before?.instant === instant) return before.sketch;',
+    replace: 'if (before && before.instant >= instant) return before.sketch;',
+    killedBy: bySketches,
+  },
+  {
+    name: 'planner: a sketch counts on from the first cell where it goes on',
+    file: 'src/planner/column-sketch.ts',
+    find: 'this.#values = before.#values;',
+    replace: '',
+    killedBy: ['test/planner/column-sketch.test.ts'],
+  },
+  {
+    name: 'planner: a sample goes on as it began after it was halved',
+    file: 'src/planner/column-sketch.ts',
+    find: 'this.#mask = before.#mask;',
+    replace: '',
+    killedBy: ['test/planner/column-sketch.test.ts'],
+  },
+  {
+    name: 'planner: what a filter lets through is of all conditions but the sketched ones',
+    file: 'src/planner/passes/estimate-rows.ts',
+    find: 'guessedShare ** guesses)',
+    replace: '1)',
+    killedBy: bySketches,
   },
 ];
