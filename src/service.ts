@@ -285,6 +285,9 @@ async function openLog(
   return { ...rooms, log };
 }
 
+/** Between two sealed segments of a stream of rows it is rarely longer; a reader of them notices nothing. */
+const SEGMENT_LULL_MS = 1000;
+
 /** From the newest checkpoint where it is any good, otherwise from the log alone. */
 async function openDerived(
   parts: ServiceParts,
@@ -306,6 +309,7 @@ async function openDerived(
       compactMax: settings.SERVICE_COMPACT_MAX_PARALLEL,
       say,
       defer,
+      lull: (signal) => clock.sleep(SEGMENT_LULL_MS, signal),
       damaged: () => void dropCheckpoint(reader).catch(() => undefined),
     });
     columns.readFrom(reader);

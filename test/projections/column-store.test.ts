@@ -1,5 +1,6 @@
 /** Columns of sealed segments that come and go: what is loaded ahead, what is widened on the way, what is waited for. */
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import type { ColumnStore } from '../../src/projections/rows/store/column-store.ts';
 import { SegmentFile } from '../../src/projections/rows/store/segment-file.ts';
 import { Table } from '../../src/projections/rows/table.ts';
 import { SavedState } from './saved-state.ts';
@@ -30,6 +31,82 @@ beforeEach(async () => {
 });
 
 afterEach(() => rows.store.close());
+
+/** Stretches of quiet that end when the test says so. */
+class Lulls {
+  readonly #waiting: (() => void)[] = [];
+  begun = 0;
+
+  readonly wait = (signal: AbortSignal): Promise<void> => {
+    this.begun++;
+    return new Promise((resolve) => {
+      this.#waiting.push(resolve);
+      signal.addEventListener('abort', () => resolve());
+    });
+  };
+
+  async end(): Promise<void> {
+    for (const resolve of this.#waiting.splice(0)) resolve();
+    for (let i = 0; i < 20; i++) await turn();
+  }
+}
+
+describe('segments that were just sealed', () => {
+  const gathering = (budgetBytes: number): { lulls: Lulls; of: Store; columns: ColumnStore } => {
+    const lulls = new Lulls();
+    const columns = saved.columns(budgetBytes, undefined, lulls.wait);
+    return { lulls, columns, of: new Store(freshProjections(undefined, { store: columns, settings: { segmentRows: 4 } })) };
+  };
+  const add = (of: Store, from: number, count: number): void => {
+    const rowsOf = Array.from({ length: count }, (_, i) => ({ id: `k${from + i}` }));
+    of.put('T', { id: 'string' }, rowsOf);
+  };
+
+  test('wait while more come, and are written once none did', async () => {
+    const { lulls, of, columns } = gathering(1e9);
+    add(of, 0, 5);
+    await lulls.end();
+    expect(columns.counts.written).toBe(1);
+    add(of, 5, 4);
+    add(of, 9, 4);
+    await turn();
+    const before = lulls.begun;
+    add(of, 13, 4);
+    await lulls.end();
+    expect([columns.counts.written, columns.unsaved, lulls.begun]).toEqual([1, 3, before + 1]);
+    expect(columns.room()).toBeUndefined();
+    await lulls.end();
+    expect([columns.counts.written, columns.unsaved]).toEqual([4, 0]);
+    await columns.close();
+  });
+
+  test('are written for who needs them, at the end of their number or share of the budget, and not after the end', async () => {
+    const asked = gathering(1e9);
+    add(asked.of, 0, 9);
+    await asked.columns.settled();
+    expect(asked.columns.counts.written).toBe(2);
+    await asked.columns.close();
+
+    const many = gathering(1e9);
+    add(many.of, 0, 31 * 4 + 1);
+    for (let i = 0; i < 20; i++) await turn();
+    expect(many.columns.counts.written).toBe(0);
+    add(many.of, 31 * 4 + 1, 4);
+    while (many.columns.unsaved > 0) await turn();
+    await many.columns.close();
+
+    const small = gathering(100);
+    add(small.of, 0, 5);
+    for (let i = 0; i < 20; i++) await turn();
+    expect(small.columns.counts.written).toBe(1);
+    await small.columns.close();
+
+    const closed = gathering(1e9);
+    add(closed.of, 0, 9);
+    await closed.columns.close();
+    expect(closed.columns.counts.written).toBe(0);
+  });
+});
 
 describe('a column store', () => {
   test('takes out what may leave, gives back what is asked for, and counts both', () => {

@@ -24,7 +24,11 @@ export class SavedState {
     return made;
   }
 
-  columns(budgetBytes: number, damaged: () => void = () => undefined): ColumnStore {
+  columns(
+    budgetBytes: number,
+    damaged: () => void = () => undefined,
+    lull: ((signal: AbortSignal) => Promise<void>) | null = null,
+  ): ColumnStore {
     const store = new ColumnStore({
       budgetBytes,
       hydrateMax: 4,
@@ -32,6 +36,7 @@ export class SavedState {
       say: (line) => this.said.push(line),
       defer: (task) => void setImmediate(task),
       damaged,
+      ...(lull && { lull }),
     });
     store.readFrom(this.home);
     store.begin(this.home);

@@ -1,8 +1,10 @@
 /**
  * Which columns of sealed segments are in memory, and which rest on files only. What must hold:
  *
- * - a segment is written to a file of its own in the background once it is sealed, and again under another name when a hard
+ * - a segment is written to a file of its own in the background after it was sealed, and again under another name when a hard
  *   delete or a wider type changed it; only columns that a file has may leave memory;
+ * - while rows pour in, segments gather: nobody needs their files but a checkpoint, which asks for them, and memory that runs
+ *   short, which is looked at with each of them;
  * - a column leaves in a turn of its own, when resident columns exceed what the budget leaves for them: those that nobody
  *   asked for since the hand last passed go first;
  * - a file that the newest checkpoint rests on stays until the next one is in place;
@@ -29,6 +31,8 @@ export interface ColumnStoreOptions {
   readonly say: (line: string) => void;
   /** Runs a task in a later turn of the event loop. */
   readonly defer: (task: () => void) => void;
+  /** Resolves a while later, or when the signal is aborted: for so long no segment comes before the first is written. Absent: at once. */
+  readonly lull?: (signal: AbortSignal) => Promise<void>;
   /** A derived file turned out to be damaged: what rests on it must not be believed again. */
   readonly damaged?: () => void;
 }
@@ -69,6 +73,9 @@ export interface Compacted {
 const LEAST_SHARE = 8;
 /** Sealed segments that may wait to be written while more are replayed. */
 const WAITING_MAX = 4;
+/** Sealed segments that gather while more come in: this many, and of the budget no more than a share. */
+const GATHERED_MAX = 32;
+const GATHERED_SHARE = 8;
 
 export class ColumnStore implements SegmentKeeper {
   readonly #options: ColumnStoreOptions;
@@ -81,6 +88,11 @@ export class ColumnStore implements SegmentKeeper {
   #resident = 0;
   #trimming = false;
   #working: Promise<void> | null = null;
+  /** Ends the gathering that `#working` is at. */
+  #gathering: AbortController | null = null;
+  /** Bytes of segments that were sealed and have no file. */
+  #unsavedBytes = 0;
+  #sealed = 0;
   readonly #waiting: (() => void)[] = [];
   #failed = false;
   #loading = 0;
@@ -137,7 +149,10 @@ export class ColumnStore implements SegmentKeeper {
 
   sealed(segment: Segment, dictionaryOf: DictionaryOf): void {
     this.#kept.set(segment.cells, { segment, dictionaryOf, file: null, dense: false, queued: false });
+    this.#sealed++;
+    this.#unsavedBytes += segment.bytes;
     this.#enqueue(segment.cells);
+    if (this.#isPressed()) this.#gathering?.abort();
   }
 
   /** A segment of a checkpoint, and the file that it rests on. */
@@ -234,7 +249,7 @@ export class ColumnStore implements SegmentKeeper {
    * put away. Memory that can't be put away is nobody's to wait for.
    */
   room(): Promise<void> | undefined {
-    if (!this.#working || this.#queue.length < WAITING_MAX) return undefined;
+    if (!this.#working || this.#gathering || this.#queue.length < this.#waitingMax) return undefined;
     return new Promise((resolve) => this.#waiting.push(resolve));
   }
 
@@ -242,7 +257,10 @@ export class ColumnStore implements SegmentKeeper {
   async settled(): Promise<void> {
     this.#failed = false;
     this.#pump();
-    while (this.#working) await this.#working;
+    while (this.#working) {
+      this.#gathering?.abort();
+      await this.#working;
+    }
   }
 
   /** Number that files get from here on: those of before may go once a checkpoint of now is in place. */
@@ -299,6 +317,7 @@ export class ColumnStore implements SegmentKeeper {
   async close(): Promise<void> {
     this.#closed = true;
     this.#queue = [];
+    this.#gathering?.abort();
     while (this.#working) await this.#working;
     for (const { file } of this.#files.values()) await file.close().catch(() => undefined);
     for (const file of this.#dropped) await file.close().catch(() => undefined);
@@ -328,7 +347,29 @@ export class ColumnStore implements SegmentKeeper {
     });
   }
 
+  get #waitingMax(): number {
+    return this.#options.lull ? GATHERED_MAX + WAITING_MAX : WAITING_MAX;
+  }
+
+  #isPressed(): boolean {
+    return this.#queue.length >= GATHERED_MAX || this.#unsavedBytes * GATHERED_SHARE > this.#options.budgetBytes;
+  }
+
+  /** Until no segment has come for a while, or they are too many. */
+  async #gather(lull: (signal: AbortSignal) => Promise<void>): Promise<void> {
+    this.#gathering = new AbortController();
+    const { signal } = this.#gathering;
+    for (let before = -1; before !== this.#sealed && !this.#isPressed() && !signal.aborted; ) {
+      before = this.#sealed;
+      await lull(signal);
+    }
+    this.#gathering = null;
+  }
+
   async #work(home: DerivedHome): Promise<void> {
+    const { lull } = this.#options;
+    if (lull) await this.#gather(lull);
+    this.#unsavedBytes = 0;
     while (this.#queue.length > 0 && !this.#closed) {
       await home.yieldTurn();
       const cells = this.#queue.shift();
@@ -337,7 +378,7 @@ export class ColumnStore implements SegmentKeeper {
       kept.queued = false;
       try {
         await this.#write(home, cells, kept);
-        if (this.#queue.length < WAITING_MAX) this.#wake();
+        if (this.#queue.length < this.#waitingMax) this.#wake();
       } catch (error) {
         // Derived data: the store goes on in memory, and tries again with the next checkpoint.
         if (!this.#failed) this.#options.say(`a segment can't be saved (${messageOf(error)}); its columns stay in memory`);
