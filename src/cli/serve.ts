@@ -107,6 +107,8 @@ export async function openHttpDoor(
           columnBytes: columns?.residentBytes ?? 0,
           columnsHydrated: columns?.counts.hydrated ?? 0,
           columnsEvicted: columns?.counts.evicted ?? 0,
+          segmentsPruned: projections.rows.pruned.segments,
+          segmentsPrunedByBloom: projections.rows.pruned.byBloom,
         };
       },
       compact: async () => (await service.columns?.compact()) ?? { segments: 0, bytesBefore: 0, bytesAfter: 0 },

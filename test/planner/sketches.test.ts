@@ -83,12 +83,13 @@ describe('EXPLAIN', () => {
 
   test('goes on with new rows, forgets removed ones, and tells the same at one basis whoever asked before', async () => {
     const [asked, unasked] = [await filled(), await filled()];
+    const withSizes = parts(4000, 4000).map((row, i) => ({ ...row, size: i % 100 }));
     for (const store of [asked, unasked]) {
       store.clock.wallNs += 1_000_000_000n;
       if (store === asked) expect(await filterOf(store, 'size IS NULL')).toBe('1000');
-      await store.put('Part', parts(4000, 4000), at('acme'));
+      await store.put('Part', withSizes, at('acme'));
       store.clock.wallNs += 1_000_000_000n;
-      if (store === asked) expect(await filterOf(store, "code = 'code 7'")).toBe('10');
+      if (store === asked) expect(await filterOf(store, 'size IS NULL')).toBe('1000');
       await store.invoke(at('acme'), 'remove', (invocation) =>
         invocation.submit({ kind: 'remove-rows', type: 'Part', keys: parts(2000).map(({ _pk }) => String(_pk)) }),
       );
@@ -97,7 +98,7 @@ describe('EXPLAIN', () => {
     for (const where of ['size IS NULL', 'size < 50', "code = 'code 7'", "code >= 'code 5'"]) {
       expect(await filterOf(asked, where)).toBe(await filterOf(unasked, where));
     }
-    expect(await filterOf(asked, 'size IS NULL')).toBe('1500');
+    expect(await filterOf(asked, 'size IS NULL')).toBe('500');
     await Promise.all([asked.close(), unasked.close()]);
   });
 

@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { Cell, ColumnType } from '../../src/log/value.ts';
 import { compareText } from '../../src/log/value.ts';
-import { VectorBuilder } from '../../src/log/vector-builder.ts';
+import { cellAt, VectorBuilder } from '../../src/log/vector-builder.ts';
 import type { ZonePredicate } from '../../src/projections/access-paths.ts';
 import { Projections } from '../../src/projections/projections.ts';
 import { defaultRowSettings } from '../../src/projections/rows/row-storage.ts';
@@ -138,6 +138,29 @@ describe.each([
     expect(counted(['>=', 40_100], ['<', 40_000])).toBe(0);
   });
 
+  test('few rows that follow each other leave with their own cells, beside columns that are made for them', () => {
+    const zones: ZonePredicate[] = [
+      { column: '_pk', op: '>=', value: columns['id']!.cell(40_000) as string },
+      { column: '_pk', op: '<', value: columns['id']!.cell(40_100) as string },
+    ];
+    const asked = ['system_from', ...names];
+    let rows = 0;
+    for (const { columns: vectors, selection, first, count } of store.blocks({
+      type: 'T',
+      columns: asked,
+      time: everything,
+      zones,
+    })) {
+      for (let k = 0; k < count; k++, rows++) {
+        const at = selection === null ? first + k : selection[k]!;
+        for (const [place, name] of names.entries()) {
+          expect(cellAt(vectors[place + 1]!, columns[name]!.type, at), name).toEqual(columns[name]!.cell(40_000 + rows));
+        }
+      }
+    }
+    expect(rows).toBe(100);
+  });
+
   test('texts that do not rise are not searched as if they did, in few rows either', () => {
     const few = new Store();
     const { cell } = columns['shuffled']!;
@@ -213,4 +236,30 @@ test('a value that no row of a sealed segment has is not looked for there, whate
   for (let i = 0; i < 70_000; i += 997) {
     expect(rowsOf(store, [{ column: 'shuffled', op: '=', value: `value ${(i * 7919) % 70_001}` }]).has(i)).toBe(true);
   }
+});
+
+test('columns that are filtered by default: object_type where a type has it; of a tenant no filter is needed', () => {
+  const store = new Store();
+  const object = (i: number): string => `object ${(i * 7919) % 70_001}`;
+  for (let from = 0; from < 140_000; from += 10_000) {
+    const cells = Array.from({ length: 10_000 }, (_, i) => ({
+      id: `k${from + i}`,
+      n: BigInt(from + i),
+      object_type: object(from + i),
+    }));
+    store.put('T', { id: 'string', n: 'integer', object_type: 'string' }, cells, { path: from < 70_000 ? 'acme/eu' : 'acme/us' });
+  }
+  const { pruned } = store.projections.rows;
+  const scanned = (column: string, value: string): Set<number> => rowsOf(store, [{ column, op: '=', value }]);
+  const before = { ...pruned };
+  for (let i = 0; i < 20; i++) scanned('object_type', `object ${i}x`);
+  // Two of three segments are sealed; the one in the middle has rows of two organisations.
+  expect(pruned.byBloom - before.byBloom).toBeGreaterThan(15);
+  expect(pruned.segments - before.segments).toBeGreaterThanOrEqual(pruned.byBloom - before.byBloom);
+  for (let i = 0; i < 140_000; i += 9_973) expect(scanned('object_type', object(i)).has(i)).toBe(true);
+  const inEurope = scanned('namespace_path', 'acme/eu');
+  expect([inEurope.size, inEurope.has(69_999)]).toEqual([70_000, true]);
+  expect(scanned('tenant_id', 'acme').size).toBe(140_000);
+  expect(scanned('tenant_id', 'acme/eu').size).toBe(0);
+  expect(scanned('namespace_path', 'acme').size).toBe(0);
 });

@@ -44,6 +44,8 @@ export class HttpMetrics {
     gauge('service_store_column_memory_bytes', 'memory of columns that rest on files too', () => system.storage().columnBytes);
     gauge('service_store_columns_hydrated', 'columns read from files since the start', () => system.storage().columnsHydrated);
     gauge('service_store_columns_evicted', 'columns that left memory since the start', () => system.storage().columnsEvicted);
+    gauge('service_store_segments_pruned', 'segments that scans left out since the start', () => system.storage().segmentsPruned);
+    gauge('service_store_segments_pruned_by_bloom', 'of these, by a bloom filter', () => system.storage().segmentsPrunedByBloom);
     gauge('service_up', '1 while the store takes work', () => (system.state() === 'ready' ? 1 : 0));
   }
 

@@ -10,6 +10,9 @@ export interface StorageFigures {
   readonly columnBytes: number;
   readonly columnsHydrated: number;
   readonly columnsEvicted: number;
+  /** That scans left out, since no row of them could match, and of these what a bloom filter knew. */
+  readonly segmentsPruned: number;
+  readonly segmentsPrunedByBloom: number;
 }
 
 /** The process as `/health`, `/status`, `/metrics` and `/config` show it. */

@@ -20,6 +20,7 @@ import { CanonicalHash } from '../canonical-hash.ts';
 import { hashOverlay, hashTable } from './table-digest.ts';
 import { type RowStorage, type RowStorageOptions, rowStorage } from './row-storage.ts';
 import { restoreRows, saveRows } from './table-checkpoint.ts';
+import type { PruningCounts } from './zones.ts';
 
 export class Rows implements Projection {
   readonly name = 'rows';
@@ -67,6 +68,11 @@ export class Rows implements Projection {
   /** What deciding on a branch goes by. */
   on(branch: number, catalog: CatalogReader): BranchRows {
     return new BranchRows(this.#layer(branch), this.#scopes, catalog);
+  }
+
+  /** What scans did not have to read. */
+  get pruned(): Readonly<PruningCounts> {
+    return this.#storage.pruned;
   }
 
   /** Heap that segments, indexes, dictionaries and overlays take. */

@@ -5,6 +5,7 @@ import { ClosingOrders } from './closing-order.ts';
 import { ColumnSpace } from './extents.ts';
 import { SEGMENT_ROWS } from './segment-column.ts';
 import type { ColumnStore } from './store/column-store.ts';
+import type { PruningCounts } from './zones.ts';
 
 export interface RowSettings {
   /** Columns of which each sealed segment keeps a bloom filter. */
@@ -23,6 +24,8 @@ export interface RowStorage {
   readonly settings: RowSettings;
   /** Of a type, for all tables of it. */
   closingOrders(type: string): ClosingOrders;
+  /** By all scans of all types. */
+  readonly pruned: PruningCounts;
   /** Where columns rest that memory has no room for; null: all of them stay in memory. */
   readonly store: ColumnStore | null;
 }
@@ -51,5 +54,6 @@ export function rowStorage(timeline: Timeline, options: RowStorageOptions = {}):
     if (!known) orders.set(type, (known = new ClosingOrders(settings.temporalIndexMax)));
     return known;
   };
-  return { timeline, memory, space, settings, closingOrders, store: options.store ?? null };
+  const pruned = { segments: 0, byBloom: 0 };
+  return { timeline, memory, space, settings, closingOrders, pruned, store: options.store ?? null };
 }

@@ -13,7 +13,7 @@ import { NO_ROW, type Segment } from './segment.ts';
 import { SEGMENT_ROWS } from './segment-column.ts';
 import type { Table } from './table.ts';
 import { filterOf, isCurrent, isVisible, type SegmentFilter, selectRows, type Visibility, visibilityOf } from './visibility.ts';
-import { Pruner, STRETCH_ROWS } from './zones.ts';
+import { matchingPaths, Pruner, STRETCH_ROWS } from './zones.ts';
 
 const BLOCK_ROWS = 8192;
 const BLOCK_ROWS_MAX = 16_384;
@@ -68,7 +68,8 @@ function* scanLayer(source: ScanSource, layer: TableLayer, request: ScanRequest)
     yield* keyBlocks(table, request, reader, columns, scopes);
     return;
   }
-  const allowed = request.paths ? allowedCodes(request.paths, scopes) : null;
+  const paths = matchingPaths(request.zones, request.paths, scopes);
+  const allowed = paths ? allowedCodes(paths, scopes) : null;
   const blockRows = Math.max(1, Math.min(request.blockRows ?? BLOCK_ROWS, BLOCK_ROWS_MAX));
   const zones = inherited ? request.zones?.filter(({ column }) => zoneHolds(column, table, inherited)) : request.zones;
   const pruner = zones && zones.length > 0 ? new Pruner(zones, timeline, table, idType === 'string') : null;
@@ -171,7 +172,8 @@ export function estimateRows(source: ScanSource, request: ScanRequest): ScanEsti
     for (const layer of layers) rows += keyRows(layer.table, request, readerOf(layer, source, request), scopes).length;
     return { access, rows, segments: rows === 0 ? 0 : 1 };
   }
-  const allowed = request.paths ? new Set(request.paths) : null;
+  const paths = matchingPaths(request.zones, request.paths, scopes);
+  const allowed = paths ? new Set(paths) : null;
   let rows = 0;
   for (const { table, inherited } of layers) {
     const counts = inherited ? inheritedCounts(table, inherited) : table.counts;

@@ -21,7 +21,7 @@ import type { SegmentChanges, SegmentState } from './segment-state.ts';
 import type { SegmentFile } from './store/segment-file.ts';
 import type { StoredVersions } from './stored-versions.ts';
 import type { ClosingOrders } from './closing-order.ts';
-import { forgetZones } from './zones.ts';
+import { forgetZones, type PruningCounts } from './zones.ts';
 
 const encoder = new TextEncoder();
 const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
@@ -118,6 +118,10 @@ export class Table implements StoredKeys, StoredVersions {
 
   get bloomColumns(): readonly string[] {
     return this.#storage.settings.bloomColumns;
+  }
+
+  get pruned(): PruningCounts {
+    return this.#storage.pruned;
   }
 
   columnTypes(): ReadonlyMap<string, { readonly type: ColumnType }> {

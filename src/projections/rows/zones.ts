@@ -8,7 +8,7 @@
  */
 import type { Vector } from '../../log/columns.ts';
 import type { Timeline } from '../../log/timeline.ts';
-import type { ZonePredicate } from '../access-paths.ts';
+import type { PathCodes, ZonePredicate } from '../access-paths.ts';
 import { Bloom, hashNumber, hashText } from './bloom.ts';
 import type { ByteDictionary } from './byte-dictionary.ts';
 import type { Segment } from './segment.ts';
@@ -65,10 +65,35 @@ interface Predicate extends ZonePredicate {
   readonly bytes: Uint8Array | null;
 }
 
+/** Since the start: segments of which no row was read, since none could match, and of these what a filter knew. */
+export interface PruningCounts {
+  segments: number;
+  byBloom: number;
+}
+
+/**
+ * Of the paths that a scan may show (undefined: all), those of which rows can match: what is asked of `tenant_id` and
+ * `namespace_path` is known by path, without a look at any row.
+ */
+export function matchingPaths(
+  predicates: readonly ZonePredicate[] | undefined,
+  paths: readonly number[] | undefined,
+  codes: PathCodes,
+): readonly number[] | undefined {
+  let left = paths;
+  for (const { column, op, value } of predicates ?? []) {
+    if (op !== '=' || typeof value !== 'string' || (column !== 'tenant_id' && column !== 'namespace_path')) continue;
+    const matches = (path: string | null): boolean => (column === 'tenant_id' ? path?.split('/', 1)[0] : path) === value;
+    left = (left ?? Array.from({ length: codes.size }, (_, code) => code)).filter((code) => matches(codes.path(code)));
+  }
+  return left;
+}
+
 /** The table whose segments are pruned. */
 interface PrunedTable {
   /** Columns of which sealed segments keep a filter for equality. */
   readonly bloomColumns: readonly string[];
+  readonly pruned: PruningCounts;
   dictionaryOf(column: string): ByteDictionary | null;
 }
 
@@ -95,6 +120,7 @@ export class Pruner {
     for (const predicate of this.#predicates) {
       if (left !== 0) left &= this.#holding(segment, predicate, sealed);
     }
+    if (left === 0) this.#table.pruned.segments++;
     return left;
   }
 
@@ -111,7 +137,10 @@ export class Pruner {
     const holding = zones.kind === 'texts' ? textsHolding(zones, predicate) : this.#numbersHolding(zones, predicate);
     const asked = holding !== 0 && sealed && predicate.op === '=' && this.#table.bloomColumns.includes(column);
     // A filter over rows of several organisations would tell by its time whether another one has the value.
-    if (asked && segment.paths.constant !== null && this.#ruledOut(segment, zones.kind, predicate)) return 0;
+    if (asked && segment.paths.constant !== null && this.#ruledOut(segment, zones.kind, predicate)) {
+      this.#table.pruned.byBloom++;
+      return 0;
+    }
     return holding | unsummarised(zones.summarised);
   }
 

@@ -117,6 +117,8 @@ export class DoorWorld {
           columnBytes: 33,
           columnsHydrated: 5,
           columnsEvicted: 6,
+          segmentsPruned: 8,
+          segmentsPrunedByBloom: 7,
         }),
         compact: async () => ({ segments: 2, bytesBefore: 70, bytesAfter: 50 }),
         walSync: () => 'interval',

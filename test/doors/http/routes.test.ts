@@ -150,6 +150,8 @@ describe('system routes', () => {
       service_store_column_memory_bytes: 33,
       service_store_columns_hydrated: 5,
       service_store_columns_evicted: 6,
+      service_store_segments_pruned: 8,
+      service_store_segments_pruned_by_bloom: 7,
     };
     const { text, headers } = await world.call('GET', '/metrics');
     expect(headers['content-type']).toMatch(/^text\/plain/);

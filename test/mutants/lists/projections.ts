@@ -205,6 +205,20 @@ export const mutants: readonly Mutant[] = [
     killedBy: zones,
   },
   {
+    name: 'projections: a tenant is looked for by the whole path',
+    file: 'src/projections/rows/zones.ts',
+    find: "(column === 'tenant_id' ? path?.split('/', 1)[0] : path) === value",
+    replace: 'path === value',
+    killedBy: zones,
+  },
+  {
+    name: 'projections: no filter is ever asked',
+    file: 'src/projections/rows/zones.ts',
+    find: "predicate.op === '=' && this.#table.bloomColumns",
+    replace: "predicate.op === '<' && this.#table.bloomColumns",
+    killedBy: zones,
+  },
+  {
     name: 'projections: what was open when closings were ordered is taken to be open still',
     file: 'src/projections/rows/closing-order.ts',
     find: 'row >= end || closings[row]! < closing',
