@@ -18,7 +18,7 @@ import { LocalLog, type LocalLogOptions } from './log/log.ts';
 import { spareCores, threadWorker } from './log/workers.ts';
 import { masterKeys } from './master-keys.ts';
 import { Planner } from './planner/planner.ts';
-import { TurnQueue } from './planner/turn-queue.ts';
+import { TurnQueue, type WorkKind } from './planner/turn-queue.ts';
 import { type LookupFiles, LookupTables } from './planner/standing/lookup-tables.ts';
 import { MaterializedViews } from './planner/standing/materialized-views.ts';
 import { StandingQueries } from './planner/standing/watch.ts';
@@ -78,7 +78,7 @@ export class Service {
   readonly projections: Projections;
   readonly gate: Gate;
   readonly planner: Planner;
-  /** What doors wait with while they work for long. */
+  /** What doors wait with while they take up or send a body for long. */
   readonly yieldTurn: () => Promise<void>;
   readonly watch: StandingQueries;
   readonly lookups: LookupTables;
@@ -117,9 +117,8 @@ export class Service {
       digestKey: opened.keyring.hmacKey,
       warn: parts.say,
     });
-    const turns = new TurnQueue();
-    const yieldTurn = parts.yieldTurn ?? (() => turns.next());
-    this.yieldTurn = yieldTurn;
+    const yieldTurn = opened.turnsOf('queries');
+    this.yieldTurn = opened.turnsOf('bodies');
     // What stands asks the planner, and the planner's statements ask what stands.
     const planner = { query: (...asked: Parameters<Planner['query']>) => this.planner.query(...asked) };
     this.lookups = new LookupTables({ files: parts.lookupFiles ?? null, clock });
@@ -170,10 +169,13 @@ export class Service {
       const keys = await masterKeys(settings, disk, random, parts.say);
       const keyring = await openKeyring({ disk, random, directory, ...keys });
       const ids = new Ids(clock, random);
+      const turns = new TurnQueue();
+      const turnsOf: TurnsOf = (kind) => parts.yieldTurn ?? (() => turns.next(kind));
+      const ground = { keyring, ids, turnsOf };
       const opened = parts.derived
-        ? await openDerived(parts, parts.derived, keyring, ids)
-        : { ...(await openLog(parts, keyring, newRooms(parts, ids), {})), checkpoints: null, columns: null, checkpoint: null };
-      return new Service(parts, { ...opened, ids, keyring, unlock: () => lock.release() });
+        ? await openDerived(parts, parts.derived, ground)
+        : { ...(await openLog(parts, ground, newRooms(parts, ids), {})), checkpoints: null, columns: null, checkpoint: null };
+      return new Service(parts, { ...opened, ...ground, unlock: () => lock.release() });
     } catch (error) {
       await lock.release();
       throw error;
@@ -217,15 +219,23 @@ export const derivedDirectory = (settings: Settings): string => join(settings.SE
 
 export const hex = (bytes: Uint8Array): string => Buffer.from(bytes).toString('hex');
 
+/** What work of a kind waits for its next turn with. */
+type TurnsOf = (kind: WorkKind) => () => Promise<void>;
+
+/** What all rooms stand on. */
+interface Ground {
+  readonly keyring: Keyring;
+  readonly ids: Ids;
+  readonly turnsOf: TurnsOf;
+}
+
 interface Rooms {
   readonly projections: Projections;
   readonly audit: AuditProjection;
 }
 
-interface Opened extends Rooms {
+interface Opened extends Rooms, Ground {
   readonly log: LocalLog;
-  readonly ids: Ids;
-  readonly keyring: Keyring;
   readonly unlock: () => Promise<void>;
   readonly checkpoints: CheckpointKeeper | null;
   readonly columns: ColumnStore | null;
@@ -254,7 +264,7 @@ function rowSettings(settings: Settings): Pick<RowSettings, 'bloomColumns' | 'te
 /** Replays into the projections what they have not applied yet. */
 async function openLog(
   parts: ServiceParts,
-  keyring: Keyring,
+  { keyring, turnsOf }: Ground,
   rooms: Rooms,
   { resume, onEntry, breathe }: Pick<LocalLogOptions, 'resume' | 'onEntry' | 'breathe'>,
 ): Promise<Rooms & { readonly log: LocalLog }> {
@@ -271,7 +281,7 @@ async function openLog(
     engineVersion: parts.version,
     walSync: settings.SERVICE_WAL_SYNC,
     sealIdleMs: parts.sealIdleMs ?? 1000,
-    bulk: { startWorker: spareCores() > 0 ? threadWorker : null, rowsMin: BULK_ROWS_MIN },
+    bulk: { startWorker: spareCores() > 0 ? threadWorker : null, rowsMin: BULK_ROWS_MIN, yieldTurn: turnsOf('seals') },
     ...(spareCores() > 0 && { openBeside: { startWorker: threadWorker, bytesMin: OPEN_BESIDE_BYTES_MIN } }),
     ...(resume && { resume }),
     ...(breathe && { breathe }),
@@ -292,17 +302,19 @@ const SEGMENT_LULL_MS = 1000;
 async function openDerived(
   parts: ServiceParts,
   derived: DerivedParts,
-  keyring: Keyring,
-  ids: Ids,
-): Promise<Omit<Opened, 'ids' | 'keyring' | 'unlock'>> {
+  ground: Ground,
+): Promise<Omit<Opened, keyof Ground | 'unlock'>> {
   const { settings, disk, clock, random, say } = parts;
+  const { keyring, ids } = ground;
   const directory = derivedDirectory(settings);
-  const yieldTurn = parts.yieldTurn ?? (() => new Promise<void>((resolve) => setImmediate(resolve)));
-  const defer = (task: () => void): void => void yieldTurn().then(task);
+  const yieldTurn = ground.turnsOf('files');
+  // Giving memory back is short work that others wait for.
+  const soon = parts.yieldTurn ?? (() => new Promise<void>((resolve) => setImmediate(resolve)));
+  const defer = (task: () => void): void => void soon().then(task);
   await disk.makeDirectory(directory);
   const reader: DerivedReader = { disk, keyring, directory, logId: null };
   const homeOf = (logId: string): DerivedHome => ({ disk, random, keyring, directory, logId, yieldTurn });
-  const open = async (checkpoint: Checkpoint | null): Promise<Omit<Opened, 'ids' | 'keyring' | 'unlock'>> => {
+  const open = async (checkpoint: Checkpoint | null): Promise<Omit<Opened, keyof Ground | 'unlock'>> => {
     const columns = new ColumnStore({
       budgetBytes: derived.budgetBytes ?? (settings.SERVICE_MEMORY_BUDGET_MB * 2 ** 20 || Math.floor(derived.machineBytes / 2)),
       hydrateMax: settings.SERVICE_HYDRATE_MAX_PARALLEL,
@@ -337,7 +349,7 @@ async function openDerived(
         columns.begin(homeOf(from.place.logId));
         await from.restore(projector);
       }
-      const opened = await openLog(parts, keyring, rooms, {
+      const opened = await openLog(parts, ground, rooms, {
         ...(from && {
           resume: {
             ...from.log,

@@ -16,6 +16,8 @@ export interface BulkOptions {
   readonly startWorker: StartWorker | null;
   /** Bodies of fewer rows are sealed in the turn in which they are placed. */
   readonly rowsMin: number;
+  /** Between two slices: other work goes first. The next round of the event loop where it is absent. */
+  readonly yieldTurn?: () => Promise<void>;
 }
 
 /** Below this handing over and waiting cost more than they save. */
@@ -143,13 +145,14 @@ export class BulkSealer {
 
   async #slice(): Promise<void> {
     this.#slicing = true;
+    const { yieldTurn = nextRound } = this.#options;
     try {
       for (let next = this.#queue.shift(); next; next = this.#queue.shift()) {
         const slices = sealInSlices(next.request, true);
         let step = slices.next();
         while (!step.done) {
           const packed = await step.value;
-          await turn();
+          await yieldTurn();
           // Somebody could not wait.
           if (next.sealed) break;
           step = slices.next(packed);
@@ -165,6 +168,6 @@ export class BulkSealer {
   }
 }
 
-function turn(): Promise<void> {
+function nextRound(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }

@@ -109,6 +109,18 @@ export class ColumnMemory {
     give(arena, view.byteOffset, size);
     this.#used -= size;
   }
+
+  /** The same of what lies behind its first `bytes`. */
+  shorten(view: ArrayBufferView, bytes: number): void {
+    const arena = this.#arenas.find(({ buffer }) => buffer === view.buffer);
+    assert(arena && bytes <= view.byteLength, 'what is shortened was allocated here');
+    const kept = rounded(bytes);
+    const size = rounded(view.byteLength) - kept;
+    if (size === 0) return;
+    if (this.#poison) new Uint8Array(arena.buffer, view.byteOffset + kept, size).fill(0xdd);
+    give(arena, view.byteOffset + kept, size);
+    this.#used -= size;
+  }
 }
 
 function rounded(bytes: number): number {

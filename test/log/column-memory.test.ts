@@ -47,13 +47,31 @@ test('an extent can be released once', () => {
   expect(() => memory.release(new Uint8Array(64))).toThrow('allocated here');
 });
 
+test('what lies behind the part of an extent that is kept is used again', () => {
+  const memory = new ColumnMemory({ memoryBytes: 65_536, poison: true });
+  const extent = memory.allocate(60_000)!;
+  expect(memory.allocate(30_000)).not.toBe(null);
+  extent.fill(1);
+  memory.shorten(new Int32Array(extent.buffer, extent.byteOffset, 15_000), 20_004);
+  expect([extent[20_003], extent[20_031], extent[20_032]]).toEqual([1, 1, 0xdd]);
+  const next = memory.allocate(30_000)!;
+  expect(next.buffer === extent.buffer && next.byteOffset - extent.byteOffset).toBe(20_032);
+  expect(memory.used).toBe(20_032 + 2 * 30_016);
+  expect(() => memory.shorten(new Uint8Array(64), 1)).toThrow('allocated here');
+});
+
 test('random histories: nobody gets bytes that somebody has, and what is given back joins up again', () => {
   for (let seed = 1; seed <= 20; seed++) {
     const random = new Seeded(seed);
     const memory = new ColumnMemory({ memoryBytes: 1 << 20 });
     const held: { view: Uint8Array; mark: number }[] = [];
     for (let step = 0; step < 500; step++) {
-      if (held.length > 0 && random.below(100) < 45) {
+      const some = held[random.below(Math.max(1, held.length))];
+      if (some && random.below(100) < 20) {
+        const kept = 1 + random.below(some.view.length);
+        memory.shorten(some.view, kept);
+        some.view = some.view.subarray(0, kept);
+      } else if (held.length > 0 && random.below(100) < 45) {
         const [{ view, mark }] = held.splice(random.below(held.length), 1) as [{ view: Uint8Array; mark: number }];
         expect(view.every((byte) => byte === mark)).toBe(true);
         memory.release(view);

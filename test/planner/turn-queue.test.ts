@@ -1,6 +1,6 @@
-/** Who waits goes on one after the other, one in each round of the event loop. */
+/** Who waits goes on one after the other, one in each round of the event loop; kinds of work take turns. */
 import { expect, test } from 'vitest';
-import { TurnQueue } from '../../src/planner/turn-queue.ts';
+import { TurnQueue, type WorkKind } from '../../src/planner/turn-queue.ts';
 
 class Rounds {
   #tasks: (() => void)[] = [];
@@ -35,4 +35,20 @@ test('one goes on in each round, the longest-waiting first, whoever asks again m
   all.push(work('e', 1));
   await rounds.pass();
   expect(went.at(-1)).toBe('e');
+});
+
+test('kinds of work take turns, however many of one kind wait', async () => {
+  const rounds = new Rounds();
+  const queue = new TurnQueue(rounds.defer);
+  const went: string[] = [];
+  const work = async (name: string, kind: WorkKind, slices: number): Promise<void> => {
+    for (let slice = 0; slice < slices; slice++) {
+      await queue.next(kind);
+      went.push(name);
+    }
+  };
+  const all = [work('a', 'queries', 3), work('b', 'queries', 3), work('body', 'bodies', 3), work('seal', 'seals', 2)];
+  for (let round = 0; round < 11; round++) await rounds.pass();
+  await Promise.all(all);
+  expect(went.join(' ')).toBe('a body seal b body seal a body b a b');
 });

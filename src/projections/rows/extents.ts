@@ -122,10 +122,20 @@ export class Extents {
   /** The first `length` elements in an extent of just that length; what held them before is given back. */
   settle<T extends FixedArray>(from: T, length: number): T {
     if (from.length === length && (length === 0 || this.#held.has(from))) return from;
+    if (length > 0 && from.length > length && this.#held.has(from)) return this.#shortened(from, length);
     const to = this.allocate(from.constructor as unknown as FixedKind<T>, length);
     // Elements of one kind: the union only hides it.
     (to as Uint8Array).set(from.subarray(0, length) as Uint8Array);
     this.giveBack(from);
+    return to;
+  }
+
+  /** In its place: nobody reads what lies behind, and copying a column keeps everybody waiting for milliseconds. */
+  #shortened<T extends FixedArray>(from: T, length: number): T {
+    const to = new (from.constructor as unknown as FixedKind<T>)(from.buffer, from.byteOffset, length);
+    this.#held.delete(from);
+    this.#held.add(to);
+    this.#space.memory.shorten(from, to.byteLength);
     return to;
   }
 

@@ -450,7 +450,7 @@ export class SegmentColumn {
         break;
       case 'text':
         this.#offsets = this.#array(Uint32Array, this.#capacity + 1).fill(0, 0, this.#length + 1);
-        this.#heap = new Uint8Array(Math.max(64, this.#heapExpected || this.#capacity * 8));
+        this.#heap = this.#array(Uint8Array, Math.max(64, this.#heapExpected || this.#capacity * 8));
         break;
       case 'none':
         break;
@@ -579,9 +579,7 @@ export class SegmentColumn {
 
   #reserveHeap(bytes: number): void {
     if (this.#heapUsed + bytes <= this.#heap.length) return;
-    const heap = new Uint8Array(Math.max(this.#heap.length * 2, this.#heapUsed + bytes));
-    heap.set(this.#heap.subarray(0, this.#heapUsed));
-    this.#heap = heap;
+    this.#heap = this.#grown(this.#heap, Uint8Array, Math.max(this.#heap.length * 2, this.#heapUsed + bytes));
   }
 
   #reserve(rows: number): void {

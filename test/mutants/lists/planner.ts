@@ -277,15 +277,22 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'the youngest that waits goes on first',
     file: 'src/planner/turn-queue.ts',
-    find: 'const resolve = this.#waiting[this.#first++]!;',
-    replace: 'const resolve = this.#waiting.pop()!;',
+    find: 'const resolve = lane.waiting[lane.first++]!;',
+    replace: 'const resolve = lane.waiting.pop()!;',
+    killedBy: ['test/planner/turn-queue.test.ts'],
+  },
+  {
+    name: 'a kind of work that waits goes on until nobody of it does',
+    file: 'src/planner/turn-queue.ts',
+    find: 'if (lane.waiting.length > 0) this.#order.push(lane);',
+    replace: 'if (lane.waiting.length > 0) this.#order.unshift(lane);',
     killedBy: ['test/planner/turn-queue.test.ts'],
   },
   {
     name: 'those who have gone on pile up until some are lost',
     file: 'src/planner/turn-queue.ts',
-    find: 'this.#waiting = this.#waiting.slice(this.#first);',
-    replace: 'this.#waiting = [];',
+    find: 'lane.waiting = lane.waiting.slice(lane.first);',
+    replace: 'lane.waiting = [];',
     killedBy: ['test/planner/turn-queue.test.ts'],
   },
   {
