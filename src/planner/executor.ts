@@ -27,7 +27,7 @@ import { SetOperationOperator } from './operators/set-operation.ts';
 import { SortOperator } from './operators/sort.ts';
 import { windowOperator } from './operators/window.ts';
 import { WorkingOperator } from './operators/working.ts';
-import type { Facets, OutputBatch } from './planner-contract.ts';
+import type { Facets, OutputBatch, OutputColumn, RowTaker } from './planner-contract.ts';
 
 export interface Scheduler {
   /** Resolves once other work had its turn (`turn-queue.ts` in production). */
@@ -72,6 +72,8 @@ export interface RunRequest {
   readonly signal: AbortSignal | undefined;
   /** Monotonic milliseconds at which the query began: parsing counts. */
   readonly startedMs: number;
+  /** Takes the rows as long as it can, and what it sees of them. */
+  readonly taker: { readonly columns: readonly OutputColumn[]; readonly rows: RowTaker } | null;
 }
 
 /** Sets behind IN first, then the rows, then the facets: all under one clock and one account of memory. */
@@ -92,7 +94,7 @@ export async function run(options: ExecutorOptions, request: RunRequest): Promis
   const output = new Output(
     plan.root.columns.map(({ type }) => type),
     options.resultRowsMax,
-    execution,
+    request,
   );
   await driver.drain(buildOperator(plan.root, kernels, execution), (batch) => output.append(batch));
   const facets = plan.facets && (await countFacets(driver, plan.facets.root, { kernels, execution: whole }));
@@ -271,15 +273,19 @@ class Output {
   readonly #rowsMax: number;
   readonly #execution: Execution;
   readonly #batches: OutputBatch[] = [];
+  /** null once it takes no more. */
+  #taker: RunRequest['taker'];
+  #taken = 0;
   #sink: RowSink;
   #rowCount = 0;
   #heldBefore = 0;
   #held = 0;
 
-  constructor(types: readonly ColumnType[], rowsMax: number, execution: Execution) {
+  constructor(types: readonly ColumnType[], rowsMax: number, { execution, taker }: RunRequest) {
     this.#types = types;
     this.#rowsMax = rowsMax;
     this.#execution = execution;
+    this.#taker = taker;
     this.#sink = new RowSink(types);
   }
 
@@ -287,6 +293,14 @@ class Output {
     this.#rowCount += batch.count;
     if (this.#rowCount > this.#rowsMax) {
       throw new ServiceError('REL_RESULT_CAP', `the result has more than ${this.#rowsMax} rows; LIMIT and AFTER page through it`);
+    }
+    if (this.#taker !== null) {
+      const { columns, rows } = this.#taker;
+      if (rows.take(columns, batch)) {
+        this.#taken = this.#execution.memory.change(this.#taken, rows.bytes);
+        return;
+      }
+      this.#taker = null;
     }
     this.#sink.append(batch);
     this.#held = this.#execution.memory.change(this.#held, this.#heldBefore + this.#sink.bytes);

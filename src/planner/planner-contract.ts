@@ -10,6 +10,17 @@ export interface QuestionRequest {
   readonly signal?: AbortSignal;
   /** Refuses what is not a question (control statements) with REL_INVALID. */
   readonly questionsOnly?: boolean;
+  /** Takes rows while they are read, where nothing but the rows is wanted of them. */
+  readonly rows?: RowTaker;
+}
+
+/** Where rows go as they come, in their order: what was taken is in no batch of the answer. */
+export interface RowTaker {
+  /** Rows taken so far, and bytes held for them. */
+  readonly rows: number;
+  readonly bytes: number;
+  /** Reads all of the batch, which is valid until this returns; or false: these rows, and all after them, stay columns. */
+  take(columns: readonly OutputColumn[], batch: OutputBatch): boolean;
 }
 
 export interface OutputColumn {
@@ -50,7 +61,9 @@ export interface FacetStats {
 
 export interface Answer {
   readonly columns: readonly OutputColumn[];
+  /** But for the rows that the question's `rows` took. */
   readonly batches: readonly OutputBatch[];
+  /** Those that were taken among them. */
   readonly rowCount: number;
   readonly costUnits: number;
   /** Size of the matching set before LIMIT: accurate up to 100,000, a lower bound otherwise. */

@@ -9,7 +9,7 @@ import { runControl } from './control.ts';
 import type { ControlStatement, Standing } from './control-request.ts';
 import { viewNamed } from './binding/views.ts';
 import { type Cursor, opaqueCursor, readCursor } from './cursor.ts';
-import { type PlanKernels, type Result, run, type Scheduler } from './executor.ts';
+import { type PlanKernels, type Result, run, type RunRequest, type Scheduler } from './executor.ts';
 import { explain } from './explain.ts';
 import { asInstant } from './expressions/evaluate.ts';
 import { KernelContext } from './expressions/kernel-context.ts';
@@ -156,7 +156,7 @@ export class Planner implements PlannerContract {
         timeoutMs: this.#limits.timeoutMs,
         resultRowsMax: this.#limits.resultRowsMax,
       },
-      { plan, kernels: cached.kernels, execution, signal: request.signal, startedMs },
+      { plan, kernels: cached.kernels, execution, signal: request.signal, startedMs, taker: takerOf(question, cached, request) },
     );
     invocation.describe({ rowCount: result.rowCount, costUnits });
     if (question.mode === 'analyze') return this.#explained(plan, execution, result.rowCount, startedMs);
@@ -461,6 +461,11 @@ function isOutgrown(cached: CachedPlan, position: number): boolean {
 
 function rowsOf(snapshot: GovernedSnapshot, type: string): number {
   return snapshot.rows.estimate({ type, columns: [], time: { system: 'all', valid: 'all' } }).rows;
+}
+
+/** Cursors and lineage look at rows once more. */
+function takerOf({ mode }: Question, { plan, columns }: CachedPlan, { rows }: QuestionRequest): RunRequest['taker'] {
+  return rows === undefined || mode !== 'run' || plan.paged || plan.withProvenance ? null : { columns, rows };
 }
 
 /** Only a page that was cut has a cursor: a full page at the very end has nothing after it. */

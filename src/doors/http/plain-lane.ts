@@ -18,6 +18,7 @@ import type { HttpContext, RequestFacts } from './context.ts';
 import { type PlainHead, readPlainHead } from './plain-head.ts';
 import { problemType, toServiceError } from './problem.ts';
 import { refusalOf } from './refusal.ts';
+import type { ReplyBytes } from './reply-bytes.ts';
 
 export interface PlainRoute {
   /** As the framework knows it. */
@@ -30,11 +31,14 @@ export interface PlainRoute {
   readonly answer: (request: RequestFacts) => Promise<PlainAnswer>;
 }
 
-/** Of status 200: a text of which each character is a byte, or pieces that leave at the client's pace. */
-export type PlainAnswer = { readonly contentType: string; readonly latin1: string } | Pieces;
+/** Of status 200: a text of which each character is a byte, bytes, or pieces that leave at the client's pace. */
+export type PlainAnswer = { readonly contentType: string } & (
+  | { readonly latin1: string }
+  | { readonly whole: ReplyBytes }
+  | Pieces
+);
 
 interface Pieces {
-  readonly contentType: string;
   readonly pieces: Iterator<Uint8Array>;
 }
 
@@ -245,7 +249,8 @@ class PlainConnection {
     let status = 200;
     try {
       const answer = await route.answer(request);
-      if ('latin1' in answer) this.#write(200, answer.contentType, '', answer.latin1);
+      if ('whole' in answer) this.#writeWhole(answer.contentType, answer.whole);
+      else if ('latin1' in answer) this.#write(200, answer.contentType, '', answer.latin1);
       else await this.#stream(route, request, answer);
     } catch (error) {
       const destination = { route: route.url, access: 'token', action: route.action } as const;
@@ -265,19 +270,28 @@ class PlainConnection {
     }
   }
 
+  #writeWhole(contentType: string, whole: ReplyBytes): void {
+    if (this.socket.destroyed || this.socket.writableEnded) return whole.release();
+    whole.send(this.socket, this.#replyHead(200, contentType, '', whole.bodyLength));
+  }
+
   /** Head and body in one write. */
   #write(status: number, contentType: string, headers: string, latin1: string): void {
     if (this.socket.destroyed || this.socket.writableEnded) return;
+    this.socket.write(`${this.#replyHead(status, contentType, headers, latin1.length)}${latin1}`, 'latin1');
+  }
+
+  #replyHead(status: number, contentType: string, headers: string, length: number): string {
     const connection = this.#lane.draining ? 'connection: close\r\n' : keptAlive;
-    this.socket.write(
+    return (
       `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\ncontent-type: ${contentType}\r\n${headers}` +
-        `content-length: ${latin1.length}\r\ndate: ${this.#lane.date()}\r\n${connection}\r\n${latin1}`,
-      'latin1',
+      `content-length: ${length}\r\ndate: ${this.#lane.date()}\r\n${connection}\r\n`
     );
   }
 
   /** Through Node's own response: chunks, and what becomes of them when the client goes away. */
-  async #stream(route: PlainRoute, request: PlainRequest, { contentType, pieces }: Pieces): Promise<void> {
+  async #stream(route: PlainRoute, request: PlainRequest, answer: PlainAnswer & Pieces): Promise<void> {
+    const { contentType, pieces } = answer;
     const message = new IncomingMessage(this.socket);
     message.method = 'POST';
     message.httpVersionMajor = message.httpVersionMinor = 1;

@@ -3,7 +3,7 @@ import { isUtf8 } from 'node:buffer';
 import { z } from 'zod';
 import type { Action } from '../../governance/gate-contract.ts';
 import { checkText } from '../../log/value.ts';
-import type { Answer } from '../../planner/planner-contract.ts';
+import type { Answer, RowTaker } from '../../planner/planner-contract.ts';
 import type { HttpContext, RequestFacts } from './context.ts';
 import { statedPurpose } from './headers.ts';
 import { invoke, signalOf } from './invoke.ts';
@@ -58,6 +58,8 @@ export interface AskOptions {
   readonly action: Action;
   /** Refuses control statements: nothing may change by a request that proxies and browsers repeat at will. */
   readonly questionsOnly?: boolean;
+  /** Takes rows as they are read. */
+  readonly rows?: RowTaker;
 }
 
 /**
@@ -79,7 +81,8 @@ export async function ask<T>(
       sql,
       purpose: statedPurpose(request, purpose),
       signal,
-      ...(options.questionsOnly ? { questionsOnly: true } : {}),
+      questionsOnly: options.questionsOnly === true,
+      ...(options.rows ? { rows: options.rows } : {}),
     });
     return use(answer);
   });

@@ -50,6 +50,10 @@ export class TextInterner implements Dictionary {
     return this.#heap.subarray(this.#offsets[code]!, this.#offsets[code + 1]!);
   }
 
+  get utf8(): { readonly offsets: Uint32Array; readonly heap: Uint8Array } {
+    return { offsets: this.#offsets, heap: this.#heap };
+  }
+
   codeOf(text: string): number {
     const bytes = encoder.encode(text);
     return this.#slots[this.#find(bytes, 0, bytes.length, hashBytes(bytes, 0, bytes.length))]! - 1;

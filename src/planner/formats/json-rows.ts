@@ -3,34 +3,16 @@
  * Integers and instants are bare exact tokens, numbers the shortest text that reads back as the same double, JSON
  * columns as they were given, vectors arrays. A number that JSON can't say (the result of an overflow) is null.
  */
-import type { Vector } from '../../log/columns.ts';
-import { ByteWriter, FixedText } from './byte-writer.ts';
-import type { Answer, OutputBatch } from '../planner-contract.ts';
+import type { Dictionary, Vector } from '../../log/columns.ts';
+import { ByteWriter, escapeOf, FixedTexts, numberBytes, putEscaped } from './byte-writer.ts';
+import { putInteger, putNumber } from './cell-text.ts';
+import { viewOf } from './copy-words.ts';
+import type { Answer, OutputBatch, OutputColumn, RowTaker } from '../planner-contract.ts';
 
 type Rows = Pick<Answer, 'columns' | 'batches'>;
 
-/**
- * `[{…},{…}]` in one piece, each byte of its UTF-8 as one character: so it joins a reply's header in one write, and the
- * second write that a buffer would take is an eighth of a point read. null where it would be longer than `bytesMax`: few
- * rows may still be a lot of text.
- */
-export function writeRowsLatin1(rows: Rows, bytesMax: number): string | null {
-  // A large answer must not keep its memory for ever.
-  if (shared.capacity > sharedBytesMax) shared = new ByteWriter(16_384);
-  const writer = shared;
-  writer.length = 0;
-  writer.byte(0x5b);
-  for (const batch of rows.batches) {
-    const columns = new BatchWriter(rows.columns, batch, true);
-    for (let i = 0; i < batch.count; i++) {
-      if (writer.length > 1) writer.byte(0x2c);
-      columns.writeRow(writer, i);
-      if (writer.length > bytesMax) return null;
-    }
-  }
-  writer.byte(0x5d);
-  return writer.latin1();
-}
+/** `array`: each row behind a comma, which stands for the bracket before the first. JSON columns of `lines` have no line break. */
+type Shape = 'array' | 'lines' | 'groups';
 
 /** One object a line, in one buffer. */
 export function writeNdjson(rows: Rows): Buffer {
@@ -43,171 +25,419 @@ export function* writeRowChunks(
   shape: 'array' | 'lines' = 'array',
   chunkBytes = 256 * 1024,
 ): Generator<Buffer, void> {
-  const writer = new ByteWriter(Math.min(chunkBytes, 65_536));
-  const array = shape === 'array';
-  if (array) writer.byte(0x5b);
-  let first = true;
+  if (shape === 'array') return yield* moreRows(rows, { after: 0, chunkBytes });
+  yield* chunks(new ByteWriter(Math.min(chunkBytes, pieceBytes)), rows, shape, chunkBytes);
+}
+
+/** What is left of an array of which `after` rows are written already, its closing bracket included. */
+export function* moreRows(rows: Rows, { after = 0, chunkBytes = 256 * 1024 }): Generator<Buffer, void> {
+  const writer = new ByteWriter(Math.min(chunkBytes, pieceBytes));
+  const pieces = chunks(writer, rows, 'array', chunkBytes);
+  let opened = after > 0;
+  for (const piece of pieces) {
+    // The comma before the first row of all is where the array begins.
+    if (!opened) piece[0] = openingBracket;
+    opened = true;
+    yield piece;
+  }
+  yield Buffer.from(opened ? ']' : '[]');
+}
+
+function* chunks(writer: ByteWriter, rows: Rows, shape: Shape, chunkBytes: number): Generator<Buffer, void> {
+  const columns = new JsonColumns(rows.columns, shape);
   for (const batch of rows.batches) {
-    const columns = new BatchWriter(rows.columns, batch, array);
-    for (let i = 0; i < batch.count; i++) {
-      if (array && !first) writer.byte(0x2c);
-      first = false;
-      columns.writeRow(writer, i);
-      if (!array) writer.byte(0x0a);
+    columns.open(batch);
+    for (let i = 0; i < batch.count; ) {
+      i = columns.write(writer, batch, i, batch.count, chunkBytes);
       if (writer.length >= chunkBytes) yield writer.take();
     }
   }
-  if (array) writer.byte(0x5d);
   if (writer.length > 0) yield writer.take();
 }
 
 /** Arrays of at most `groupRows` rows each, without a line break in any. */
 export function* writeRowGroups(rows: Rows, groupRows: number): Generator<Buffer, void> {
   const writer = new ByteWriter(65_536);
+  const columns = new JsonColumns(rows.columns, 'groups');
   for (const batch of rows.batches) {
-    const columns = new BatchWriter(rows.columns, batch, false);
-    for (let i = 0; i < batch.count; i++) {
-      writer.byte(i % groupRows === 0 ? 0x5b : 0x2c);
-      columns.writeRow(writer, i);
-      if (i % groupRows !== groupRows - 1 && i !== batch.count - 1) continue;
+    columns.open(batch);
+    for (let first = 0; first < batch.count; first += groupRows) {
+      columns.write(writer, batch, first, Math.min(first + groupRows, batch.count), Number.MAX_SAFE_INTEGER);
       writer.byte(0x5d);
-      yield writer.take();
+      const group = writer.take();
+      group[0] = openingBracket;
+      yield group;
     }
   }
 }
 
-/** What was written is read off before anybody else writes. */
-let shared = new ByteWriter(16_384);
-const sharedBytesMax = 1 << 20;
-
-/** What stands around the cells of a row: the name of each of `cells` before it, `end` after the last one. */
-interface RowFrame {
-  readonly cells: readonly number[];
-  readonly before: readonly FixedText[];
-  readonly end: FixedText;
+export interface RowsTextLimits {
+  readonly rowsMax: number;
+  readonly bytesMax: number;
 }
 
-const knownNames = new WeakMap<Rows['columns'], readonly string[]>();
-const knownFrames = new WeakMap<Rows['columns'], RowFrame>();
+/** Rows as text while they are read, up to so many of them and so many bytes: behind what the writer holds. */
+export class RowsText implements RowTaker {
+  rows = 0;
+  readonly writer: ByteWriter;
+  readonly #limits: RowsTextLimits;
+  readonly #start: number;
+  #full = false;
 
-/** Answers of one plan share their columns, and so what was made of them. */
-function namesOf(columns: Rows['columns']): readonly string[] {
-  let names = knownNames.get(columns);
-  if (names === undefined) {
-    names = columns.map((column, i) => `${i === 0 ? '{' : ','}${JSON.stringify(column.name)}:`);
-    knownNames.set(columns, names);
+  constructor(writer: ByteWriter, limits: RowsTextLimits) {
+    this.writer = writer;
+    this.#limits = limits;
+    this.#start = writer.length;
   }
-  return names;
-}
 
-function frameOf(columns: Rows['columns'], { columns: vectors, count }: OutputBatch): RowFrame {
-  // Columns without a value are part of what stands around the others; for a few rows that is not worth its making.
-  if (count >= framedRows && vectors.some((vector, i) => vector.kind === 'null' && i < columns.length)) {
-    return makeFrame(columns, vectors);
+  get bytes(): number {
+    return this.writer.length - this.#start;
   }
-  let frame = knownFrames.get(columns);
-  if (frame === undefined) knownFrames.set(columns, (frame = makeFrame(columns, null)));
-  return frame;
-}
 
-function makeFrame(columns: Rows['columns'], vectors: readonly Vector[] | null): RowFrame {
-  const cells: number[] = [];
-  const before: FixedText[] = [];
-  let text = columns.length === 0 ? '{' : '';
-  for (const [i, name] of namesOf(columns).entries()) {
-    text += name;
-    if (vectors !== null && vectors[i]!.kind === 'null') text += 'null';
-    else {
-      cells.push(i);
-      before.push(new FixedText(text));
-      text = '';
+  take(columns: readonly OutputColumn[], batch: OutputBatch): boolean {
+    const { rowsMax, bytesMax } = this.#limits;
+    if (this.#full || this.rows + batch.count > rowsMax) return !(this.#full = true);
+    const { writer } = this;
+    const before = writer.length;
+    const most = this.#start + bytesMax;
+    const cells = columnsOf(columns);
+    cells.open(batch);
+    const written = cells.write(writer, batch, 0, batch.count, most);
+    // A batch is taken as a whole, or not at all.
+    if (written < batch.count || writer.length > most) {
+      writer.length = before;
+      return !(this.#full = true);
     }
+    this.rows += batch.count;
+    return true;
   }
-  return { cells, before, end: new FixedText(`${text}}`) };
+
+  /** The array ends here. */
+  close(): void {
+    if (this.rows === 0) this.writer.byte(openingBracket);
+    else this.#open();
+    this.writer.byte(0x5d);
+  }
+
+  /** What follows is for `moreRows`. */
+  leaveOpen(): void {
+    if (this.rows > 0) this.#open();
+  }
+
+  #open(): void {
+    this.writer.bytes[this.#start] = openingBracket;
+  }
 }
 
-const framedRows = 16;
+const pieceBytes = 65_536;
+const openingBracket = 0x5b;
 
-class BatchWriter {
-  readonly #columns: Rows['columns'];
-  readonly #vectors: readonly Vector[];
-  readonly #frame: RowFrame;
-  readonly #selection: Int32Array | null;
-  readonly #first: number;
-  /** JSON columns keep their line breaks. */
-  readonly #keepLines: boolean;
-  readonly #halves: (Int32Array | undefined)[] = [];
+const known = new WeakMap<readonly OutputColumn[], JsonColumns>();
 
-  constructor(columns: Rows['columns'], batch: OutputBatch, keepLines: boolean) {
-    this.#columns = columns;
-    this.#vectors = batch.columns;
-    this.#frame = frameOf(columns, batch);
-    this.#selection = batch.selection;
-    this.#first = batch.first;
-    this.#keepLines = keepLines;
+/** Answers of one plan share their columns, and so what was made of them: whoever opens it is through within the turn. */
+function columnsOf(columns: readonly OutputColumn[]): JsonColumns {
+  let made = known.get(columns);
+  if (made === undefined) known.set(columns, (made = new JsonColumns(columns, 'array')));
+  return made;
+}
+
+/** What stands around the cells of a row: text k before the k-th of `cells`, the last one behind all of them. */
+interface Frame {
+  readonly cells: readonly JsonColumn[];
+  readonly texts: FixedTexts;
+  /** Of a row without its texts, JSON and vectors. */
+  readonly rowBytes: number;
+}
+
+/** How the cells of a column lie in the batch at hand: a number, since every cell asks. */
+const layout = {
+  null: 0,
+  i32: 1,
+  whole: 2,
+  number: 3,
+  i64: 4,
+  wide: 5,
+  boolean: 6,
+  text: 7,
+  json: 8,
+  codes: 9,
+  words: 10,
+  floats: 11,
+};
+
+class JsonColumn {
+  layout = layout.null;
+  nulls: Uint8Array | null = null;
+  integers: Int32Array = noIntegers;
+  numbers: Float64Array = noNumbers;
+  /** Of 64-bit integers, low before high: reading a bigint would make an object. */
+  halves: Int32Array = noIntegers;
+  bytes: Uint8Array = noBytes;
+  /** Of the same bytes. */
+  view: DataView = viewOf(noBytes);
+  offsets: Uint32Array = noOffsets;
+  dictionary: Dictionary | null = null;
+  vector: Vector = nullVector;
+  readonly #column: OutputColumn;
+
+  constructor(column: OutputColumn) {
+    this.#column = column;
   }
 
-  writeRow(writer: ByteWriter, i: number): void {
-    const row = this.#selection === null ? this.#first + i : this.#selection[i]!;
-    const { cells, before, end } = this.#frame;
-    for (let k = 0; k < cells.length; k++) {
-      writer.fixed(before[k]!);
-      this.#writeCell(writer, cells[k]!, row);
-    }
-    writer.fixed(end);
-  }
-
-  #writeCell(writer: ByteWriter, column: number, row: number): void {
-    const vector = this.#vectors[column]!;
-    if (vector.kind === 'null' || (vector.nulls !== null && vector.nulls[row] === 1)) return writer.raw(nullText);
-    const { type } = this.#columns[column]!;
+  open(vector: Exclude<Vector, { kind: 'null' }>): void {
+    const { type } = this.#column;
+    this.nulls = vector.nulls;
     switch (vector.kind) {
       case 'i32':
-        return writer.integer(vector.values[row]!);
-      case 'f64': {
-        const value = vector.values[row]!;
-        // An integer column has no minus zero.
-        return type === 'number' ? writer.number(value) : writer.integer(value + 0);
-      }
-      case 'i64': {
-        if (type === 'number') return writer.number(Number(vector.values[row]!));
-        // 32-bit halves, low before high: reading a bigint would make an object.
-        const { buffer, byteOffset, length } = vector.values;
-        const halves = (this.#halves[column] ??= new Int32Array(buffer, byteOffset, length * 2));
-        return writer.i64(halves[row * 2 + 1]!, halves[row * 2]! >>> 0);
-      }
+        this.layout = layout.i32;
+        this.integers = vector.values;
+        return;
+      case 'f64':
+        this.layout = type === 'number' ? layout.number : layout.whole;
+        this.numbers = vector.values;
+        return;
+      case 'i64':
+        this.layout = type === 'number' ? layout.wide : layout.i64;
+        this.vector = vector;
+        this.halves = new Int32Array(vector.values.buffer, vector.values.byteOffset, vector.values.length * 2);
+        return;
       case 'bool':
-        return writer.raw(vector.values[row] === 1 ? trueText : falseText);
-      case 'text': {
-        const start = vector.offsets[row]!;
-        const end = vector.offsets[row + 1]!;
-        if (type !== 'json') return writer.quoted(vector.heap, start, end);
-        return this.#keepLines ? writer.copy(vector.heap, start, end) : writer.copyOnOneLine(vector.heap, start, end);
-      }
+        this.layout = layout.boolean;
+        this.bytes = vector.values;
+        return;
+      case 'text':
+        this.layout = type === 'json' ? layout.json : layout.text;
+        this.#hold(vector.heap, vector.offsets);
+        return;
       case 'dict': {
-        const code = vector.values[row]!;
-        if (type === 'json') {
-          const text = encoder.encode(vector.dictionary.text(code));
-          return this.#keepLines ? writer.copy(text, 0, text.length) : writer.copyOnOneLine(text, 0, text.length);
-        }
-        const { dictionary } = vector;
-        const bytes = dictionary.bytesOf?.(code);
-        return bytes === undefined ? writer.string(dictionary.text(code)) : writer.quoted(bytes, 0, bytes.length);
+        const utf8 = type === 'json' ? undefined : vector.dictionary.utf8;
+        this.layout = utf8 === undefined ? layout.words : layout.codes;
+        this.integers = vector.values;
+        this.dictionary = vector.dictionary;
+        if (utf8 !== undefined) this.#hold(utf8.heap, utf8.offsets);
+        return;
       }
-      case 'vec': {
-        const { values, dims } = vector;
-        writer.byte(0x5b);
-        for (let i = 0; i < dims; i++) {
-          if (i > 0) writer.byte(0x2c);
-          writer.float(values[row * dims + i]!);
-        }
-        return writer.byte(0x5d);
-      }
+      case 'vec':
+        this.layout = layout.floats;
+        this.vector = vector;
     }
+  }
+
+  #hold(heap: Uint8Array, offsets: Uint32Array): void {
+    this.offsets = offsets;
+    // Mostly that of the batch before.
+    if (heap === this.bytes) return;
+    this.bytes = heap;
+    this.view = viewOf(heap);
+  }
+
+  /** The text of a code that has no bytes in place. */
+  word(code: number): Uint8Array {
+    const text = this.dictionary!.text(code);
+    return encoder.encode(this.#column.type === 'json' ? text : JSON.stringify(text));
   }
 }
 
+const noIntegers = new Int32Array(0);
+const noNumbers = new Float64Array(0);
+const noBytes = new Uint8Array(0);
+const noOffsets = new Uint32Array(0);
+const nullVector: Vector = { kind: 'null' };
+
+/** The columns of an answer through its batches. */
+class JsonColumns {
+  readonly #columns: readonly JsonColumn[];
+  readonly #names: readonly string[];
+  readonly #shape: Shape;
+  /** By which columns have no value at all: they are part of what stands around the others. */
+  readonly #frames = new Map<string, Frame>();
+  #frame: Frame;
+
+  constructor(columns: readonly OutputColumn[], shape: Shape) {
+    const opening = shape === 'lines' ? '{' : ',{';
+    this.#columns = columns.map((column) => new JsonColumn(column));
+    this.#names = columns.map(({ name }, i) => `${i === 0 ? opening : ','}${JSON.stringify(name)}:`);
+    this.#shape = shape;
+    this.#frame = this.#frameWithout('');
+  }
+
+  open({ columns }: OutputBatch): void {
+    let absent = '';
+    for (let i = 0; i < this.#columns.length; i++) {
+      const vector = columns[i]!;
+      if (vector.kind === 'null') absent += `${i} `;
+      else this.#columns[i]!.open(vector);
+    }
+    this.#frame = this.#frames.get(absent) ?? this.#frameWithout(absent);
+  }
+
+  /** Writes rows from `from` to `end` - 1 while the writer holds less than `bytesMax`; the row to go on with. */
+  write(writer: ByteWriter, { selection, first }: OutputBatch, from: number, end: number, bytesMax: number): number {
+    const { cells, texts, rowBytes } = this.#frame;
+    const { words, starts, sizes } = texts;
+    const oneLine = this.#shape !== 'array';
+    const width = cells.length;
+    let at = writer.length;
+    let bytes = writer.bytes;
+    let view = writer.view;
+    let i = from;
+    for (; i < end && at < bytesMax; i++) {
+      const row = selection === null ? first + i : selection[i]!;
+      if (at + rowBytes > bytes.length) {
+        writer.length = at;
+        writer.reserve(rowBytes);
+        ({ bytes, view } = writer);
+      }
+      for (let c = 0; ; c++) {
+        for (let k = starts[c]!, to = starts[c + 1]!, place = at; k < to; k++, place += 8)
+          view.setFloat64(place, words[k]!, true);
+        at += sizes[c]!;
+        if (c === width) break;
+        const column = cells[c]!;
+        if (column.nulls !== null && column.nulls[row] === 1) {
+          view.setInt32(at, nullWord, true);
+          at += 4;
+          continue;
+        }
+        switch (column.layout) {
+          case layout.i32:
+            at = putInteger(bytes, at, column.integers[row]!);
+            break;
+          case layout.whole:
+            // An integer column has no minus zero.
+            at = putInteger(bytes, at, column.numbers[row]! + 0);
+            break;
+          case layout.number: {
+            const value = column.numbers[row]!;
+            if (Number.isFinite(value)) at = putNumber(bytes, at, value);
+            else {
+              view.setInt32(at, nullWord, true);
+              at += 4;
+            }
+            break;
+          }
+          case layout.wide:
+            at = putNumber(bytes, at, Number((column.vector as Extract<Vector, { kind: 'i64' }>).values[row]!));
+            break;
+          case layout.i64: {
+            const { halves } = column;
+            at = writer.putI64(at, halves[row * 2 + 1]!, halves[row * 2]! >>> 0);
+            break;
+          }
+          case layout.boolean:
+            if (column.bytes[row] === 1) {
+              view.setInt32(at, trueWord, true);
+              at += 4;
+            } else {
+              view.setInt32(at, falseWord, true);
+              bytes[at + 4] = 0x65;
+              at += 5;
+            }
+            break;
+          case layout.text:
+          case layout.codes: {
+            const cell = column.layout === layout.text ? row : column.integers[row]!;
+            const start = column.offsets[cell]!;
+            const stop = column.offsets[cell + 1]!;
+            if (at + (stop - start) * 6 + rowBytes > bytes.length) {
+              writer.length = at;
+              writer.reserve((stop - start) * 6 + rowBytes);
+              ({ bytes, view } = writer);
+            }
+            at = putText(bytes, view, at, column, start, stop);
+            break;
+          }
+          default: {
+            writer.length = at;
+            this.#writeLong(writer, column, row, oneLine);
+            writer.reserve(rowBytes);
+            at = writer.length;
+            ({ bytes, view } = writer);
+          }
+        }
+      }
+    }
+    writer.length = at;
+    return i;
+  }
+
+  /** What is rare, or long in any case. */
+  #writeLong(writer: ByteWriter, column: JsonColumn, row: number, oneLine: boolean): void {
+    if (column.layout === layout.json) {
+      const start = column.offsets[row]!;
+      const end = column.offsets[row + 1]!;
+      return oneLine ? writer.copyOnOneLine(column.bytes, start, end) : writer.copy(column.bytes, start, end);
+    }
+    if (column.layout === layout.words) {
+      const text = column.word(column.integers[row]!);
+      return oneLine ? writer.copyOnOneLine(text, 0, text.length) : writer.copy(text, 0, text.length);
+    }
+    const { values, dims } = column.vector as Extract<Vector, { kind: 'vec' }>;
+    writer.byte(openingBracket);
+    for (let i = 0; i < dims; i++) {
+      if (i > 0) writer.byte(0x2c);
+      writer.float(values[row * dims + i]!);
+    }
+    writer.byte(0x5d);
+  }
+
+  #frameWithout(absent: string): Frame {
+    const without = new Set(absent.split(' '));
+    const cells: JsonColumn[] = [];
+    const texts: string[] = [];
+    let text = this.#names.length > 0 ? '' : this.#shape === 'lines' ? '{' : ',{';
+    for (const [i, name] of this.#names.entries()) {
+      text += name;
+      if (without.has(String(i))) text += 'null';
+      else {
+        cells.push(this.#columns[i]!);
+        texts.push(text);
+        text = '';
+      }
+    }
+    texts.push(`${text}}${this.#shape === 'lines' ? '\n' : ''}`);
+    const fixed = new FixedTexts(texts);
+    const frame = { cells, texts: fixed, rowBytes: fixed.bytes + (cells.length + 1) * numberBytes };
+    if (this.#frames.size >= framesMax) this.#frames.clear();
+    this.#frames.set(absent, frame);
+    return frame;
+  }
+}
+
+/** UTF-8 as a JSON string, four bytes at a time as far as none of them wants an escape. */
+function putText(
+  bytes: Uint8Array,
+  view: DataView,
+  start: number,
+  { bytes: source, view: sourceView }: JsonColumn,
+  from: number,
+  to: number,
+): number {
+  let at = start;
+  let k = from;
+  bytes[at++] = 0x22;
+  for (; k < to - 3; k += 4, at += 4) {
+    const word = sourceView.getInt32(k, true);
+    const quotes = word ^ 0x2222_2222;
+    const backslashes = word ^ 0x5c5c_5c5c;
+    // The highest bit is set in a byte that is below what was subtracted, and maybe in those above such a byte.
+    const found =
+      ((word - 0x2020_2020) & ~word) | ((quotes - 0x0101_0101) & ~quotes) | ((backslashes - 0x0101_0101) & ~backslashes);
+    if ((found & 0x8080_8080) !== 0) break;
+    view.setInt32(at, word, true);
+  }
+  for (; k < to; k++) {
+    const byte = source[k]!;
+    if (escapeOf[byte] === 0) bytes[at++] = byte;
+    else at = putEscaped(bytes, at, byte);
+  }
+  bytes[at++] = 0x22;
+  return at;
+}
+
+const framesMax = 64;
 const encoder = new TextEncoder();
-const nullText = encoder.encode('null');
-const trueText = encoder.encode('true');
-const falseText = encoder.encode('false');
+const wordOf = (text: string): number => Buffer.from(text).readInt32LE(0);
+const nullWord = wordOf('null');
+const trueWord = wordOf('true');
+const falseWord = wordOf('fals');

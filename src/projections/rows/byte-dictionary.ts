@@ -48,6 +48,10 @@ export class ByteDictionary implements Dictionary {
     return this.#heap.subarray(this.#offsets[code]!, this.#offsets[code + 1]!);
   }
 
+  get utf8(): { readonly offsets: Uint32Array; readonly heap: Uint8Array } {
+    return { offsets: this.#offsets, heap: this.#heap };
+  }
+
   /** Offsets of the first `length` cells in a heap that holds them one after the other; a cell of NULL holds nothing. Its bytes. */
   measure(codes: Int32Array, nulls: Uint8Array | null, length: number, offsets: Uint32Array): number {
     const own = this.#offsets;

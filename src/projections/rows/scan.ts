@@ -312,8 +312,11 @@ function* keyBlocks(
     let count = 0;
     for (; at < end; at++) if (!segment.isRemoved(found[at]! & 0xffff)) rows[count++] = found[at]! & 0xffff;
     if (count === 0) continue;
-    const chosen = count === rows.length ? rows : rows.slice(0, count);
-    yield block({ segment, rows: chosen, first: chosen[0]!, count }, request.columns, columns, count, 65_536);
+    // Rows that follow each other, as one alone does, are looked at where they lie.
+    const first = rows[0]!;
+    const dense = rows[count - 1]! - first === count - 1;
+    const chosen = dense ? null : count === rows.length ? rows : rows.slice(0, count);
+    yield block({ segment, rows: chosen, first, count }, request.columns, columns, count, 65_536);
   }
 }
 

@@ -139,6 +139,27 @@ export const mutants: readonly Mutant[] = [
     killedBy: ['test/planner/formats/json-rows.test.ts'],
   },
   {
+    name: 'JSON: four bytes at once hide the escape that one of them wants',
+    file: file('json-rows'),
+    find: 'if ((found & 0x8080_8080) !== 0) break;',
+    replace: 'if ((found & 0x0080_8080) !== 0) break;',
+    killedBy: ['test/planner/formats/json-rows.test.ts'],
+  },
+  {
+    name: 'JSON: an instant after the one before it, whatever digit that ended with',
+    file: file('byte-writer'),
+    find: ' && highHalf >= 0 && final !== nine;',
+    replace: ' && highHalf >= 0;',
+    killedBy: ['test/planner/formats/json-rows.test.ts'],
+  },
+  {
+    name: 'JSON: rows that were refused stay',
+    file: file('json-rows'),
+    find: '      writer.length = before;\n',
+    replace: '',
+    killedBy: ['test/planner/formats/json-rows.test.ts'],
+  },
+  {
     name: 'control characters written bare',
     file: file('byte-writer'),
     find: 'escapeOf.fill(0x75, 0, 0x20);',

@@ -3,7 +3,9 @@ import type { PropertyDefinition, TypeDefinition } from '../../../src/log/entry.
 import type { ColumnType } from '../../../src/log/value.ts';
 import { cellAt } from '../../../src/log/vector-builder.ts';
 import { type IngestBatch, type IngestOptions, readIngest } from '../../../src/planner/formats/ingest-reader.ts';
-import { writeRowsLatin1 } from '../../../src/planner/formats/json-rows.ts';
+import { ByteWriter } from '../../../src/planner/formats/byte-writer.ts';
+import { RowsText } from '../../../src/planner/formats/json-rows.ts';
+import type { Answer } from '../../../src/planner/planner-contract.ts';
 import type { RowBatch } from '../../../src/log/columns.ts';
 import { type Exact, exactParse } from './exact-parse.ts';
 
@@ -65,6 +67,10 @@ export function definition(properties: Record<string, PropertyDefinition>, isOpe
 }
 
 /** The rows' JSON as the text that a client decodes. */
-export function rowsText(rows: Parameters<typeof writeRowsLatin1>[0]): string {
-  return Buffer.from(writeRowsLatin1(rows, Number.MAX_SAFE_INTEGER)!, 'latin1').toString('utf8');
+export function rowsText({ columns, batches }: Pick<Answer, 'columns' | 'batches'>): string {
+  const writer = new ByteWriter(64);
+  const text = new RowsText(writer, { rowsMax: Infinity, bytesMax: Infinity });
+  for (const batch of batches) if (!text.take(columns, batch)) throw new Error('rows without a bound are taken');
+  text.close();
+  return writer.take().toString('utf8');
 }

@@ -2,7 +2,9 @@ import { describe, expect, it } from 'vitest';
 import type { Dictionary, Vector } from '../../../src/log/columns.ts';
 import type { Cell, ColumnType } from '../../../src/log/value.ts';
 import { VectorBuilder } from '../../../src/log/vector-builder.ts';
-import { writeNdjson, writeRowChunks, writeRowsLatin1 } from '../../../src/planner/formats/json-rows.ts';
+import { ByteWriter } from '../../../src/planner/formats/byte-writer.ts';
+import { moreRows, RowsText, writeNdjson, writeRowChunks } from '../../../src/planner/formats/json-rows.ts';
+import type { OutputBatch } from '../../../src/planner/planner-contract.ts';
 import { rowsText } from './ingest-fixtures.ts';
 
 function column(type: ColumnType, cells: readonly Cell[]): Vector {
@@ -211,6 +213,42 @@ describe('rows', () => {
   });
 });
 
+describe('texts', () => {
+  it('are escaped wherever in them the character stands', () => {
+    for (const special of ['"', '\\', '\n', '\u0001', '\u001f', '\u007f', ' ', '!', '#', '[', ']', 'ä', '\u2028']) {
+      for (let before = 0; before < 9; before++) {
+        for (let after = 0; after < 6; after++) {
+          const text = `${'a'.repeat(before)}${special}${'~'.repeat(after)}`;
+          expect(textOf('string', text)).toBe(JSON.stringify(text));
+        }
+      }
+    }
+  });
+});
+
+describe('instants that follow each other', () => {
+  it.each([1_700_000_000_000_000_005n, -7n, -1_700_000_000_000_000_005n, 4_294_967_290n, 9_223_372_036_854_775_800n])(
+    'from %s',
+    (from) => {
+      const cells = Array.from({ length: 8 }, (_, i) => from + BigInt(i));
+      const text = one('timestamp', column('timestamp', cells), cells.length);
+      expect(text).toBe(`[${cells.map((cell) => `{"v":${cell}}`).join()}]`);
+    },
+  );
+
+  it('with others between them', () => {
+    const cells = [
+      1_700_000_000_000_000_001n,
+      1_700_000_000_000_000_002n,
+      1_700_000_000_000_000_002n,
+      3n,
+      1_700_000_000_000_000_003n,
+    ];
+    const text = one('timestamp', column('timestamp', cells), cells.length);
+    expect(text).toBe(`[${cells.map((cell) => `{"v":${cell}}`).join()}]`);
+  });
+});
+
 describe('an answer in one piece', () => {
   it('is none where it would be too long, however few its rows are', () => {
     const texts = ['a'.repeat(900), 'ä'.repeat(900), 'c'];
@@ -218,9 +256,38 @@ describe('an answer in one piece', () => {
       columns: [{ name: 'v', type: 'string' as const }],
       batches: [{ columns: [column('string', texts)], selection: null, first: 0, count: texts.length }],
     };
-    const bytes = Buffer.byteLength(rowsText(rows));
-    expect(writeRowsLatin1(rows, bytes)?.length).toBe(bytes);
-    expect(writeRowsLatin1(rows, 2_000)).toBeNull();
+    const taken = (bytesMax: number, rowsMax = 10): boolean =>
+      new RowsText(new ByteWriter(64), { rowsMax, bytesMax }).take(rows.columns, rows.batches[0]!);
+    // The closing bracket is not of the rows.
+    const bytes = Buffer.byteLength(rowsText(rows)) - 1;
+    expect(taken(bytes)).toBe(true);
+    expect(taken(bytes - 1)).toBe(false);
+    expect(taken(2_000)).toBe(false);
+    expect(taken(bytes, 3)).toBe(true);
+    expect(taken(bytes, 2)).toBe(false);
     expect(Buffer.concat([...writeRowChunks(rows)]).toString()).toBe(rowsText(rows));
+  });
+
+  it('goes on in pieces where the next rows are too many', () => {
+    const batchOf = (texts: string[]): OutputBatch => ({
+      columns: [column('string', texts)],
+      selection: null,
+      first: 0,
+      count: texts.length,
+    });
+    const columns = [{ name: 'v', type: 'string' as const }];
+    const batches = [batchOf(['a', 'b']), batchOf(['c', 'd', 'e']), batchOf(['f'])];
+    for (const taken of [0, 1, 3]) {
+      const writer = new ByteWriter(64);
+      writer.string('ä:');
+      const text = new RowsText(writer, { rowsMax: [1, 4, 5, 6][taken]!, bytesMax: 1_000 });
+      const kept = batches.map((batch) => text.take(columns, batch));
+      // What is refused ends the taking: a later batch that would fit comes behind it.
+      expect(kept).toEqual([taken > 0, taken > 1, taken > 2]);
+      expect(text.bytes).toBe([0, 2, 5, 6][taken]! * ',{"v":"a"}'.length);
+      text.leaveOpen();
+      const rest = Buffer.concat([...moreRows({ columns, batches: batches.slice(taken) }, { after: text.rows })]);
+      expect(`${writer.take().toString()}${rest.toString()}`).toBe(`ä:${rowsText({ columns, batches })}`);
+    }
   });
 });

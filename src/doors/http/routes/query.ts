@@ -1,12 +1,13 @@
 /** POST /query: a question in, the governed answer out. Source: specification, "Query" and "Result envelopes". */
 import { z } from 'zod';
-import { writeRowChunks, writeRowsLatin1 } from '../../../planner/formats/json-rows.ts';
+import { moreRows, RowsText } from '../../../planner/formats/json-rows.ts';
 import type { Answer } from '../../../planner/planner-contract.ts';
 import { openBody } from '../answer-body.ts';
 import { envelopeMembers, envelopePieces, facetValues } from '../answer-envelope.ts';
-import type { App, FastifyReply, HttpContext } from '../context.ts';
+import type { App, HttpContext, RequestFacts } from '../context.ts';
 import type { PlainRoute } from '../plain-lane.ts';
 import { ask, plainQuestion, type Question, questionBody, questionBytesMax } from '../question.ts';
+import { ReplyBytes } from '../reply-bytes.ts';
 import { problems } from '../schemas.ts';
 
 /** Longer answers leave in pieces, as fast as the client takes them. */
@@ -55,10 +56,15 @@ export function registerQuery(app: App, context: HttpContext): void {
     bodyLimit: questionBytesMax,
     schema: { summary: 'Ask in SQL', tags: ['query'], body: questionBody, response: { 200: queryReply, ...problems } },
     handler: async (request, reply) => {
-      const answer = await ask(context, request, request.body, { action: 'query' }, (given) => given);
-      const whole = wholeLatin1(answer);
-      if (whole !== null) return sendWhole(reply, whole);
-      await openBody(context, request, reply, { 'content-type': jsonType })?.sendAll(pieces(answer));
+      const answered = await answerTo(context, request, request.body);
+      if ('whole' in answered) {
+        reply.hijack();
+        const body = answered.whole.body();
+        reply.raw.writeHead(200, ['content-type', jsonType, 'content-length', String(body.length)]);
+        reply.raw.end(body);
+        return reply;
+      }
+      await openBody(context, request, reply, { 'content-type': jsonType })?.sendAll(answered.pieces);
       return reply;
     },
   });
@@ -72,43 +78,40 @@ export function plainQuery(context: HttpContext): PlainRoute {
     bucket: 'read',
     takes: (target) => target === '/query',
     bodyOf: plainQuestion,
-    answer: async (request) => {
-      const answer = await ask(context, request, request.body as Question, { action: 'query' }, (given) => given);
-      const latin1 = wholeLatin1(answer);
-      return latin1 === null ? { contentType: jsonType, pieces: pieces(answer) } : { contentType: jsonType, latin1 };
-    },
+    answer: (request) => answerTo(context, request, request.body as Question),
   };
 }
 
-/**
- * An answer in one string, a character a byte: so it joins the header in one write, where a buffer would take a second one,
- * an eighth of a point read. null where it is too long for that.
- */
-function wholeLatin1(answer: Answer): string | null {
-  const isShort = answer.rowCount + facetValues(answer) <= rowsInOnePiece;
-  const rows = isShort ? writeRowsLatin1(answer, bytesInOnePiece) : null;
-  if (rows === null) return null;
-  const rest = `${envelopeMembers(answer)}}`;
-  return `{"rows":${rows}${isAscii(rest) ? rest : Buffer.from(rest, 'utf8').toString('latin1')}`;
+type Answered = { readonly contentType: string } & ({ readonly whole: ReplyBytes } | { readonly pieces: Iterator<Uint8Array> });
+
+/** The rows become text while they are read; what is too long for one piece stays columns until the client takes it. */
+function answerTo(context: HttpContext, request: RequestFacts, question: Question): Promise<Answered> {
+  const reply = new ReplyBytes();
+  const { writer } = reply;
+  writer.string('{"rows":');
+  const rows = new RowsText(writer, { rowsMax: rowsInOnePiece, bytesMax: bytesInOnePiece });
+  return ask(context, request, question, { action: 'query', rows }, (answer) => {
+    const { columns, batches } = answer;
+    let taken = 0;
+    while (taken < batches.length && rows.take(columns, batches[taken]!)) taken++;
+    if (taken === batches.length && facetValues(answer) <= rowsInOnePiece) {
+      rows.close();
+      writer.string(envelopeMembers(answer));
+      writer.byte(closingBrace);
+      return { contentType: jsonType, whole: reply };
+    }
+    rows.leaveOpen();
+    return { contentType: jsonType, pieces: pieces(reply, rows.rows, { ...answer, batches: batches.slice(taken) }) };
+  });
 }
 
-function sendWhole(reply: FastifyReply, text: string): FastifyReply {
-  reply.hijack();
-  reply.raw.writeHead(200, ['content-type', jsonType, 'content-length', String(text.length)]);
-  reply.raw.end(text, 'latin1');
-  return reply;
-}
-
+const closingBrace = 0x7d;
 const jsonType = 'application/json; charset=utf-8';
 
-function isAscii(text: string): boolean {
-  for (let i = 0; i < text.length; i++) if (text.charCodeAt(i) > 0x7f) return false;
-  return true;
-}
-
-function* pieces(answer: Answer): Generator<Buffer, void> {
-  yield Buffer.from('{"rows":');
-  yield* writeRowChunks(answer);
-  for (const piece of envelopePieces(answer)) yield Buffer.from(piece);
+/** The first piece is what was written of the rows already. */
+function* pieces(reply: ReplyBytes, after: number, rest: Answer): Generator<Buffer, void> {
+  yield reply.body();
+  yield* moreRows(rest, { after });
+  for (const piece of envelopePieces(rest)) yield Buffer.from(piece);
   yield Buffer.from('}');
 }
