@@ -1,0 +1,22 @@
+/** `npm run equal` in small: one history, every way to keep and to evaluate it, the same bits. */
+import { expect, test } from 'vitest';
+import { MemoryDisk } from '../../src/log/memory-disk.ts';
+import { differences, modes, type Outcome, type Place, runMode } from './equality/modes.ts';
+
+test('answers and digests are the same in every mode', { timeout: 300_000 }, async () => {
+  const history = { rows: 24_000, batchRows: 400 };
+  const place: Place = {
+    disk: new MemoryDisk(),
+    directory: '/data',
+    history,
+    derived: { segmentRows: 2_048, checkpointBytes: 2 ** 40 },
+    budgetMb: 1,
+  };
+  let first: Outcome | null = null;
+  for (const mode of modes) {
+    const outcome = await runMode(mode, place);
+    first ??= outcome;
+    expect(differences(first, outcome, history)).toEqual([]);
+  }
+  expect(first!.answers.length).toBeGreaterThanOrEqual(30);
+});

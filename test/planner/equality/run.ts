@@ -1,0 +1,72 @@
+/**
+ * Equal answers at size: a history in a directory of its own, asked in every mode, each in a process of its own. A line of
+ * JSON a mode; fails where any answer or digest differs from that of the store which was just loaded.
+ *
+ *   npm run equal -- [--rows 1000000] [--budget 256] [--only <mode>]
+ */
+import { execFileSync } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
+import { nodeDisk } from '../../../src/log/node-disk.ts';
+import { differences, type Mode, modes, type Outcome, runMode } from './modes.ts';
+
+const { values: options } = parseArgs({
+  options: {
+    rows: { type: 'string', default: '1000000' },
+    /** MiB. */
+    budget: { type: 'string', default: '256' },
+    only: { type: 'string' },
+    /** Of the parent: run this mode in this directory, and say how it went. */
+    mode: { type: 'string' },
+    directory: { type: 'string' },
+  },
+});
+
+const rows = Number(options.rows);
+const history = { rows, batchRows: Math.min(10_000, Math.ceil(rows / 60)) };
+
+if (options.mode !== undefined) {
+  const place = { disk: nodeDisk, directory: options.directory!, history, budgetMb: Number(options.budget) };
+  process.stdout.write(JSON.stringify(await runMode(options.mode as Mode, place)));
+  process.exit(0);
+}
+
+const directory = options.directory ?? mkdtempSync(join(tmpdir(), 'annals-equal-'));
+const chosen = modes.filter((mode) => mode === 'loaded' || options.only === undefined || mode === options.only);
+let first: Outcome | null = null;
+let failures = 0;
+try {
+  for (const mode of chosen) {
+    const args = [...process.execArgv, fileURLToPath(import.meta.url), '--mode', mode, '--directory', directory];
+    const sizes = ['--rows', options.rows, '--budget', options.budget];
+    const text = execFileSync(process.execPath, ['--max-old-space-size=8192', ...args, ...sizes], {
+      encoding: 'utf8',
+      maxBuffer: 1 << 26,
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
+    const outcome = JSON.parse(text) as Outcome;
+    first ??= outcome;
+    const found = differences(first, outcome, history);
+    failures += found.length;
+    for (const each of found) console.error(each);
+    const { answers, digests, counts, seconds } = outcome;
+    const rowsAnswered = answers.reduce((sum, answer) => sum + answer.rows, 0);
+    console.log(
+      JSON.stringify({
+        mode,
+        questions: answers.length,
+        rowsAnswered,
+        digests: Object.keys(digests).length,
+        different: found.length,
+        ...counts,
+        seconds: Number(seconds.toFixed(1)),
+      }),
+    );
+  }
+} finally {
+  if (options.directory === undefined) rmSync(directory, { recursive: true, force: true });
+}
+process.exitCode = failures > 0 ? 1 : 0;
