@@ -15,6 +15,7 @@ import { asInstant } from './expressions/evaluate.ts';
 import { KernelContext } from './expressions/kernel-context.ts';
 import { parseLexed } from './languages/sql-parser.ts';
 import { type LexedStatement, lexing, lexStatement } from './languages/sql-lexer.ts';
+import { KnownShapes } from './languages/sql-shapes.ts';
 import { type AxisBound, hasJoin, type LogicalPlan, type ScanNode } from './logical-plan.ts';
 import { type Execution, MemoryMeter } from './operators/operator.ts';
 import { associateJoins } from './passes/associate-joins.ts';
@@ -106,6 +107,7 @@ export class Planner implements PlannerContract {
   readonly #scheduler: Scheduler;
   readonly #passes: readonly Pass[];
   readonly #lexed = new LRUCache<string, LexedStatement>({ max: 512 });
+  readonly #shapes = new KnownShapes();
   readonly #questions = new LRUCache<string, Question>({ max: 1_024, ...byText });
   readonly #plans: PlanCache<CachedPlan>;
   readonly #sketches: Sketches;
@@ -177,10 +179,13 @@ export class Planner implements PlannerContract {
     };
   }
 
-  /** The same text again is the common case: its tokens are kept. */
+  /** The same text again, or one of other literals, is the common case. */
   #lex(sql: string): LexedStatement {
-    let lexed = this.#lexed.get(sql);
-    if (!lexed) this.#lexed.set(sql, (lexed = lexStatement(sql)));
+    const known = this.#shapes.recognise(sql) ?? this.#lexed.get(sql);
+    if (known) return known;
+    const lexed = lexStatement(sql);
+    this.#lexed.set(sql, lexed);
+    if (this.#questions.has(lexed.template)) this.#shapes.learn(lexed);
     return lexed;
   }
 

@@ -48,7 +48,7 @@ export interface HttpDoorOptions {
   readonly planner: PlannerContract;
   readonly watch: StandingQueries;
   readonly lookups: LookupTables;
-  readonly authenticator: Pick<Authenticator, 'dataCaller' | 'adminCaller'>;
+  readonly authenticator: Pick<Authenticator, 'dataCaller' | 'renewed' | 'adminCaller'>;
   readonly system: SystemDesk;
   readonly readLimit: RateLimiter;
   readonly writeLimit: RateLimiter;

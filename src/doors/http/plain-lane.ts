@@ -153,6 +153,8 @@ class PlainConnection {
   /** Clients send the same head again and again. */
   #headText = '';
   #head: PlainHead | null = null;
+  /** Whom that head has authenticated. */
+  #caller: Caller | null = null;
 
   constructor(lane: PlainLane, socket: Socket) {
     this.#lane = lane;
@@ -225,6 +227,7 @@ class PlainConnection {
     if (text !== this.#headText) {
       this.#head = readPlainHead(text);
       this.#headText = text;
+      this.#caller = null;
     }
     return this.#head;
   }
@@ -235,10 +238,13 @@ class PlainConnection {
     const { authorization, 'x-organization-id': organization } = headers;
     let caller: Caller;
     try {
-      caller = authenticator.dataCaller({ authorization, organization, door: 'http' });
+      const known = this.#caller;
+      caller =
+        known === null ? authenticator.dataCaller({ authorization, organization, door: 'http' }) : authenticator.renewed(known);
     } catch {
       return null;
     }
+    this.#caller = caller;
     const limiter = bucket === 'write' ? writeLimit : readLimit;
     return limiter.take(this.#address, clock.monotonicMs()).allowed ? caller : null;
   }

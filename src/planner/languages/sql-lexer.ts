@@ -43,14 +43,19 @@ export class LexedStatement {
   readonly text: string;
   readonly template: string;
   readonly parameters: readonly Literal[];
-  readonly tokens: readonly Token[];
+  #tokens: readonly Token[] | null;
   #lineStarts: number[] | null = null;
 
-  constructor(text: string, template: string, parameters: readonly Literal[], tokens: readonly Token[]) {
+  /** Without tokens: they are looked for when they are asked for. */
+  constructor(text: string, template: string, parameters: readonly Literal[], tokens: readonly Token[] | null) {
     this.text = text;
     this.template = template;
     this.parameters = parameters;
-    this.tokens = tokens;
+    this.#tokens = tokens;
+  }
+
+  get tokens(): readonly Token[] {
+    return (this.#tokens ??= lexStatement(this.text).tokens);
   }
 
   /**

@@ -101,7 +101,11 @@ export class DoorWorld {
         subscriptionsMax: 10,
         yieldTurn: async () => undefined,
       }),
-      authenticator: { dataCaller: (given) => dataCaller(given), adminCaller: (given) => adminCaller(given) },
+      authenticator: {
+        dataCaller: (given) => dataCaller(given),
+        renewed: (caller) => caller,
+        adminCaller: (given) => adminCaller(given),
+      },
       system: {
         version: '1.2.3',
         profile: 'free',

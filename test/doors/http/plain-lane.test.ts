@@ -7,6 +7,7 @@ import { readPlainHead } from '../../../src/doors/http/plain-head.ts';
 import { ServiceError } from '../../../src/errors.ts';
 import { RateLimiter } from '../../../src/governance/admission/rate-limit.ts';
 import { DoorWorld, emptyAnswer, goodToken, openType, sendRaw } from './door-world.ts';
+import { StoreWorld } from './store-world.ts';
 
 interface Asked {
   readonly target?: string;
@@ -289,6 +290,27 @@ describe('a connection of plain requests', () => {
     expect(text).toContain('HTTP/1.1 200');
     expect(text).toContain('connection: close');
     await stopped;
+  });
+
+  test('knows its caller by this very head, and no longer than the token is valid', async () => {
+    const store = await StoreWorld.open();
+    const { json } = await store.admin('POST', '/admin/tokens', { principal: 'short-lived' });
+    const sockets = [0, 1].map(() => connect(store.door.port, '127.0.0.1'));
+    const asked = async (which: number, token = json['token'] as string): Promise<Got> => {
+      const replied = new Promise<Buffer>((resolve) => sockets[which]!.once('data', resolve));
+      sockets[which]!.write(bytesOf({ body: '{"sql":"SELECT 1"}', headers: { authorization: `Bearer ${token}` } }));
+      return repliesOf((await replied).toString('latin1'))[0]!;
+    };
+    for (const which of [0, 1]) {
+      const first = await asked(which);
+      expect([first.plain, first.status]).toEqual([true, (await asked(which)).status]);
+      expect(first.status).not.toBe(401);
+    }
+    expect((await asked(1, `${json['token'] as string}x`)).status).toBe(401);
+    expect((await store.admin('DELETE', `/admin/tokens/${json['id'] as string}`)).status).toBe(200);
+    expect((await asked(0)).status).toBe(401);
+    for (const socket of sockets) socket.destroy();
+    await store.close();
   });
 
   test('is the framework’s when its request takes long to arrive', { timeout: 15_000 }, async () => {

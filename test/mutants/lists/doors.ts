@@ -176,6 +176,20 @@ export const mutants: readonly Mutant[] = [
     killedBy: test('plain-lane'),
   },
   {
+    name: 'a caller kept for ever',
+    file: 'src/doors/http/plain-lane.ts',
+    find: ': authenticator.renewed(known);',
+    replace: ': known;',
+    killedBy: test('plain-lane'),
+  },
+  {
+    name: 'a caller kept for another head',
+    file: 'src/doors/http/plain-lane.ts',
+    find: '      this.#caller = null;\n',
+    replace: '',
+    killedBy: test('plain-lane'),
+  },
+  {
     name: 'plain questions of any members',
     file: 'src/doors/http/question.ts',
     find: "if (name !== 'sql' && name !== 'purpose' && name !== 'branch') return undefined;",

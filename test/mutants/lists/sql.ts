@@ -247,4 +247,25 @@ export const mutants: readonly Mutant[] = [
     replace: 'if (visibility.openOnly && segment.closingOf(row) < visibility.bound - 1) return false;',
     killedBy: byAnswers,
   },
+  {
+    name: 'shapes: a doubled quote ends a text',
+    file: 'src/planner/languages/sql-shapes.ts',
+    find: 'if (end < 0 || text.charCodeAt(end + 1) === quote) return -1;',
+    replace: 'if (end < 0) return -1;',
+    killedBy: ['test/planner/languages/sql-shapes.test.ts'],
+  },
+  {
+    name: 'shapes: a number goes on behind its digits',
+    file: 'src/planner/languages/sql-shapes.ts',
+    find: ' || !endsNumber(text, end) ? -1 : end;',
+    replace: ' ? -1 : end;',
+    killedBy: ['test/planner/languages/sql-shapes.test.ts'],
+  },
+  {
+    name: 'shapes: whatever follows the last piece',
+    file: 'src/planner/languages/sql-shapes.ts',
+    find: 'return at === text.length ? literals : null;',
+    replace: 'return literals;',
+    killedBy: ['test/planner/languages/sql-shapes.test.ts'],
+  },
 ];
