@@ -58,6 +58,11 @@ export class Store {
     return this.#position;
   }
 
+  /** From where another store is: its state was restored here. */
+  goOn(other: Store): void {
+    [this.#position, this.#leaf, this.time] = [other.#position, other.#leaf, other.time];
+  }
+
   run(command: Command, path: string | null = null, branch = 'main'): Decision['outcome'] {
     const { drafts, outcome } = this.decide(command, path, branch);
     this.commit(drafts);

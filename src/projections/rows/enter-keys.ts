@@ -1,14 +1,65 @@
 /**
  * The keys of a restored table into its index, by hash alone and in the order of their hashes: places that lie together are
  * filled together, which costs a fraction of what keys in the order of rows do.
+ *
+ * It is most of what a start from saved state has to do, and nobody who reads whole columns needs it: a large index is filled a
+ * slice at a time while the store answers already, and at once by the first who looks for a key or brings rows.
  */
 import type { PrimaryKeyIndex } from './primary-key-index.ts';
+import { NO_ROW, type Segment } from './segment.ts';
+import { SEGMENT_ROWS } from './segment-column.ts';
 
 /** Some of the keys at once: what is sorted at a time takes a few MiB. */
 const GROUP = 2_097_152;
 const PARTITIONS = 4096;
+/** Keys that are counted, sorted or entered between two yields: a millisecond or two each. */
+const COUNTED = 524_288;
+const SORTED = 131_072;
+const ENTERED = 32_768;
 
-export class KeyEntry {
+/** `hashes` are those of the rows of each segment; nothing may change a row or a key before the last step. */
+export function* enterKeys(
+  index: PrimaryKeyIndex,
+  segments: readonly Segment[],
+  hashes: readonly Int32Array[],
+): Generator<undefined, void> {
+  const superseded = supersededRows(segments);
+  yield;
+  const keys = new KeyEntry(
+    index,
+    segments.reduce((sum, { length }) => sum + length, 0),
+  );
+  for (const [number, segment] of segments.entries()) {
+    const { length, firstRow } = segment;
+    const own = hashes[number]!;
+    const gone = superseded.get(number);
+    if (keys.room < length) yield* keys.flush();
+    for (let row = 0; row < length; row++) {
+      if (gone && (gone[row >>> 5]! & (1 << (row & 31))) !== 0) continue;
+      if (!segment.isRemoved(row)) keys.add(own[row]!, firstRow + row);
+    }
+    yield;
+  }
+  yield* keys.flush();
+}
+
+/** Bits of rows that another version of their key came after, by segment. */
+function supersededRows(segments: readonly Segment[]): Map<number, Int32Array> {
+  const superseded = new Map<number, Int32Array>();
+  for (const { previous, length } of segments) {
+    if (previous.constant === NO_ROW) continue;
+    for (let at = 0; at < length; at++) {
+      const row = previous.at(at);
+      if (row === NO_ROW) continue;
+      let bits = superseded.get(row >>> 16);
+      if (!bits) superseded.set(row >>> 16, (bits = new Int32Array(SEGMENT_ROWS >>> 5)));
+      bits[(row & 0xffff) >>> 5]! |= 1 << (row & 31);
+    }
+  }
+  return superseded;
+}
+
+class KeyEntry {
   readonly #index: PrimaryKeyIndex;
   readonly #hashes: Int32Array;
   readonly #rows: Int32Array;
@@ -23,27 +74,40 @@ export class KeyEntry {
     this.#rows = new Int32Array(size);
   }
 
+  /** Keys that may be added before the next flush. */
+  get room(): number {
+    return this.#hashes.length - this.#count;
+  }
+
   /** A key that was not added before. */
   add(hash: number, row: number): void {
-    if (this.#count === this.#hashes.length) this.flush();
     this.#hashes[this.#count] = hash;
     this.#rows[this.#count++] = row;
   }
 
-  flush(): void {
+  *flush(): Generator<undefined, void> {
     const count = this.#count;
     const hashes = this.#hashes;
     const rows = this.#rows;
     const ends = new Int32Array(PARTITIONS + 1);
-    for (let i = 0; i < count; i++) ends[partitionOf(hashes[i]!) + 1]!++;
+    for (let from = 0; from < count; from += COUNTED) {
+      for (let i = from; i < Math.min(count, from + COUNTED); i++) ends[partitionOf(hashes[i]!) + 1]!++;
+      yield;
+    }
     for (let part = 0; part < PARTITIONS; part++) ends[part + 1]! += ends[part]!;
     const sorted = new Int32Array(count * 2);
-    for (let i = 0; i < count; i++) {
-      const at = ends[partitionOf(hashes[i]!)]!++;
-      sorted[at * 2] = hashes[i]!;
-      sorted[at * 2 + 1] = rows[i]!;
+    for (let from = 0; from < count; from += SORTED) {
+      for (let i = from; i < Math.min(count, from + SORTED); i++) {
+        const at = ends[partitionOf(hashes[i]!)]!++;
+        sorted[at * 2] = hashes[i]!;
+        sorted[at * 2 + 1] = rows[i]!;
+      }
+      yield;
     }
-    for (let i = 0; i < count; i++) this.#index.enter(sorted[i * 2]!, sorted[i * 2 + 1]!);
+    for (let from = 0; from < count; from += ENTERED) {
+      for (let i = from; i < Math.min(count, from + ENTERED); i++) this.#index.enter(sorted[i * 2]!, sorted[i * 2 + 1]!);
+      yield;
+    }
     this.#count = 0;
   }
 }

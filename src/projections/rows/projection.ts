@@ -70,6 +70,11 @@ export class Rows implements Projection {
     return new BranchRows(this.#layer(branch), this.#scopes, catalog);
   }
 
+  /** Indexes that a start left for later are filled beside everything else. */
+  enterKeys(): void {
+    for (const layer of this.#layers.values()) for (const table of layer.tables()) table.enterKeys();
+  }
+
   /** What scans did not have to read. */
   get pruned(): Readonly<PruningCounts> {
     return this.#storage.pruned;

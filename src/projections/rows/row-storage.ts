@@ -28,6 +28,8 @@ export interface RowStorage {
   readonly pruned: PruningCounts;
   /** Where columns rest that memory has no room for; null: all of them stay in memory. */
   readonly store: ColumnStore | null;
+  /** Runs a task in a later turn of the event loop. */
+  readonly defer: (task: () => void) => void;
 }
 
 export interface RowStorageOptions {
@@ -46,7 +48,8 @@ export const defaultRowSettings: RowSettings = {
 
 export function rowStorage(timeline: Timeline, options: RowStorageOptions = {}): RowStorage {
   const memory = options.memory ?? new ColumnMemory();
-  const space = new ColumnSpace(memory, options.defer ?? ((task) => void setImmediate(task)));
+  const defer = options.defer ?? ((task: () => void): void => void setImmediate(task));
+  const space = new ColumnSpace(memory, defer);
   const settings = { ...defaultRowSettings, ...options.settings };
   const orders = new Map<string, ClosingOrders>();
   const closingOrders = (type: string): ClosingOrders => {
@@ -55,5 +58,5 @@ export function rowStorage(timeline: Timeline, options: RowStorageOptions = {}):
     return known;
   };
   const pruned = { segments: 0, byBloom: 0 };
-  return { timeline, memory, space, settings, closingOrders, pruned, store: options.store ?? null };
+  return { timeline, memory, space, settings, closingOrders, pruned, store: options.store ?? null, defer };
 }

@@ -12,7 +12,7 @@ import { FOREVER } from '../../log/timestamp.ts';
 import type { Timeline } from '../../log/timeline.ts';
 import { ByteDictionary, type SavedDictionary } from './byte-dictionary.ts';
 import { hashBytes } from './byte-hash.ts';
-import { KeyEntry } from './enter-keys.ts';
+import { enterKeys } from './enter-keys.ts';
 import { PrimaryKeyIndex, type StoredKeys } from './primary-key-index.ts';
 import type { RowStorage } from './row-storage.ts';
 import { NO_ROW, Segment } from './segment.ts';
@@ -83,12 +83,17 @@ export interface PathCounts {
   live: number;
 }
 
+/** Segments of a table whose keys are entered before anybody asks. */
+const ENTERED_AT_ONCE = 2;
+
 export class Table implements StoredKeys, StoredVersions {
   readonly type: string;
   /** Fork of the branch that the table belongs to: what its entries close below that, they close elsewhere. */
   readonly #fork: number;
   readonly segments: Segment[] = [];
-  readonly index: PrimaryKeyIndex;
+  readonly #index: PrimaryKeyIndex;
+  /** Enters the keys of restored segments; null once all are there. */
+  #entering: Iterator<undefined, void> | null = null;
   readonly #storage: RowStorage;
   readonly #timeline: Timeline;
   readonly #columns = new Map<string, TableColumn>();
@@ -103,8 +108,22 @@ export class Table implements StoredKeys, StoredVersions {
     this.type = type;
     this.#storage = storage;
     this.#timeline = storage.timeline;
-    this.index = new PrimaryKeyIndex(this, storage.space.extents());
+    this.#index = new PrimaryKeyIndex(this, storage.space.extents());
     this.#fork = fork;
+  }
+
+  get index(): PrimaryKeyIndex {
+    if (this.#entering) this.#enterAll();
+    return this.#index;
+  }
+
+  /** Fills the index of a restored table a slice a turn, before the first who needs it would have to. */
+  enterKeys(): void {
+    if (!this.#entering) return;
+    this.#storage.defer(() => {
+      if (this.#entering?.next().done === true) this.#entering = null;
+      this.enterKeys();
+    });
   }
 
   /** Versions that are not removed, by path code. */
@@ -156,6 +175,7 @@ export class Table implements StoredKeys, StoredVersions {
   }
 
   append(entry: CommittedEntry, body: RowsBody, path: number): void {
+    if (this.#entering) this.#enterAll();
     const rows = body.ops.length;
     const provenance = this.#internProvenance(body.provenance);
     const [keys, from, to] = body.keys.columns.map((column) => column.vector);
@@ -329,7 +349,7 @@ export class Table implements StoredKeys, StoredVersions {
   }
 
   get bytes(): number {
-    let total = this.index.bytes;
+    let total = this.#index.bytes;
     for (const segment of this.segments) total += segment.bytes;
     for (const { dictionary } of this.#columns.values()) total += dictionary?.byteLength ?? 0;
     return total;
@@ -344,7 +364,7 @@ export class Table implements StoredKeys, StoredVersions {
     };
   }
 
-  /** Index and counts are made again from the segments, all but the last of which are sealed. */
+  /** Index and counts are made again from the segments, all but the last of which are sealed; a large index while it is used. */
   static restored(
     state: TableState,
     segments: readonly (SegmentState | RestingSegment)[],
@@ -357,11 +377,13 @@ export class Table implements StoredKeys, StoredVersions {
     }
     for (const provenance of state.provenances) table.#internProvenance(provenance);
     const hashes = segments.map((segment, number) => table.#adopt(segment, number < segments.length - 1));
-    const superseded = table.#superseded();
-    const rows = table.segments.reduce((sum, { length }) => sum + length, 0);
-    const keys = new KeyEntry(table.index, rows);
-    table.segments.forEach((segment, number) => table.#reindex(segment, hashes[number]!(), superseded.get(number), keys));
-    keys.flush();
+    table.segments.forEach((segment) => table.#count(segment));
+    table.#entering = enterKeys(
+      table.#index,
+      [...table.segments],
+      hashes.map((of) => of()),
+    );
+    if (segments.length <= ENTERED_AT_ONCE) table.#enterAll();
     return table;
   }
 
@@ -385,28 +407,13 @@ export class Table implements StoredKeys, StoredVersions {
     return () => hashesOf(segment);
   }
 
-  /** Bits of rows that another version of their key came after, by segment. */
-  #superseded(): Map<number, Int32Array> {
-    const superseded = new Map<number, Int32Array>();
-    for (const { previous, length } of this.segments) {
-      if (previous.constant === NO_ROW) continue;
-      for (let at = 0; at < length; at++) {
-        const row = previous.at(at);
-        if (row === NO_ROW) continue;
-        let bits = superseded.get(row >>> 16);
-        if (!bits) superseded.set(row >>> 16, (bits = new Int32Array(SEGMENT_ROWS >>> 5)));
-        bits[(row & 0xffff) >>> 5]! |= 1 << (row & 31);
-      }
-    }
-    return superseded;
+  #enterAll(): void {
+    while (this.#entering?.next().done === false);
+    this.#entering = null;
   }
 
-  #reindex(segment: Segment, hashes: Int32Array, superseded: Int32Array | undefined, keys: KeyEntry): void {
-    const { length, firstRow } = segment;
-    for (let row = 0; row < length; row++) {
-      if (superseded && (superseded[row >>> 5]! & (1 << (row & 31))) !== 0) continue;
-      if (!segment.isRemoved(row)) keys.add(hashes[row]!, firstRow + row);
-    }
+  #count(segment: Segment): void {
+    const { length } = segment;
     const path = segment.paths.constant;
     if (path !== null) {
       const counts = this.#countsOf(path);

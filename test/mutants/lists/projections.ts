@@ -386,4 +386,27 @@ export const mutants: readonly Mutant[] = [
     replace: 'return record && instant <= record.expiresAt ? record : undefined;',
     killedBy: directory,
   },
+  {
+    name: 'rows that come before the keys of a restored table are in its index are entered twice',
+    file: 'src/projections/rows/table.ts',
+    find: `    if (this.#entering) this.#enterAll();
+    const rows = body.ops.length;`,
+    replace: '    const rows = body.ops.length;',
+    killedBy: ['test/projections/enter-keys.test.ts'],
+  },
+  {
+    name: 'a key is looked for before all of a restored table are in its index',
+    file: 'src/projections/rows/table.ts',
+    find: `    if (this.#entering) this.#enterAll();
+    return this.#index;`,
+    replace: '    return this.#index;',
+    killedBy: ['test/projections/enter-keys.test.ts'],
+  },
+  {
+    name: 'the last slice of keys is never entered',
+    file: 'src/projections/rows/enter-keys.ts',
+    find: '  yield* keys.flush();\n}',
+    replace: '}',
+    killedBy: ['test/projections/enter-keys.test.ts'],
+  },
 ];

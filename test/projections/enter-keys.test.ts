@@ -1,0 +1,87 @@
+/** Keys of restored rows: in the index a slice at a time, or all of them as soon as somebody needs one. */
+import { expect, test } from 'vitest';
+import type { Command } from '../../src/projections/command.ts';
+import type { Table } from '../../src/projections/rows/table.ts';
+import { batchOf, freshProjections, Store } from './store.ts';
+import { SavedState } from './saved-state.ts';
+
+const columns = { id: 'string', n: 'integer' } as const;
+const keys = Array.from({ length: 50 }, (_, i) => `k${i}`);
+
+interface Restored {
+  readonly store: Store;
+  /** What it was restored from. */
+  readonly before: Store;
+  readonly table: Table;
+  readonly found: () => number[];
+}
+
+/** Fifty keys in many segments; every third has a newer version, and one of them is removed for good. */
+async function restored(later: (() => void)[]): Promise<Restored> {
+  const saved = await SavedState.make();
+  const rows = saved.resting(1e6, 7);
+  const before = new Store(freshProjections(undefined, rows));
+  before.put(
+    'T',
+    columns,
+    keys.map((id, i) => ({ id, n: BigInt(i) })),
+  );
+  before.put(
+    'T',
+    columns,
+    keys.filter((_, i) => i % 3 === 0).map((id) => ({ id, n: -1n })),
+  );
+  before.run({ kind: 'remove-rows', type: 'T', keys: ['k33'] });
+  await rows.store.settled();
+  await saved.save(before.projections.projector, rows.store);
+  await rows.store.close();
+  const defer = (task: () => void): void => void later.push(task);
+  const after = freshProjections(undefined, { ...saved.resting(1e6, 7), defer });
+  await saved.restore(after.projector);
+  const store = new Store(after);
+  store.goOn(before);
+  const table = after.rows.table('T')!;
+  const newest = before.projections.rows.table('T')!;
+  expect(keys.map((key) => newest.newestOf(0, key))).toContain(-1);
+  return { store, before, table, found: () => keys.map((key) => table.newestOf(0, key) - newest.newestOf(0, key)) };
+}
+
+const same = keys.map(() => 0);
+
+test('whoever looks for a key first has all of them', async () => {
+  const { table, found } = await restored([]);
+  expect(found()).toEqual(same);
+  expect(table.index.size).toBe(49);
+});
+
+test('a slice a turn, and whoever comes in between finds every key', async () => {
+  for (const turns of [0, 1, 2, 5, 1000]) {
+    const later: (() => void)[] = [];
+    const { store, table, found } = await restored(later);
+    store.projections.rows.enterKeys();
+    for (let turn = 0; turn < turns && later.length > 0; turn++) later.shift()!();
+    if (turns === 1000) expect(later.length).toBe(0);
+    expect(found()).toEqual(same);
+    while (later.length > 0) later.shift()!();
+    expect(table.index.size).toBe(49);
+    // The next version of a key supersedes the one that was restored.
+    store.put('T', columns, [{ id: 'k4', n: 7n }, { id: 'new' }]);
+    expect(store.read('T', ['n'], { keys: ['k4'] }).map(({ n }) => n)).toEqual([4n, 7n]);
+    expect(table.index.size).toBe(50);
+  }
+});
+
+test('rows of a log that goes on fill it first', async () => {
+  const { store, before, table } = await restored([]);
+  const command: Command = {
+    kind: 'put-rows',
+    type: 'T',
+    rows: batchOf(columns, [{ id: 'k4', n: 7n }, { id: 'new' }]),
+    atomic: false,
+    createType: false,
+    provenance: { source: 'test', method: 'ingest', confidence: 0.5, derivedFrom: null },
+  };
+  store.commit(before.decide(command).drafts);
+  expect(table.index.size).toBe(50);
+  expect(store.read('T', ['n'], { keys: ['k4'] }).map(({ n }) => n)).toEqual([4n, 7n]);
+});
