@@ -75,15 +75,11 @@ function endOfString(text: string, start: number): number {
   return end + 1;
 }
 
+/** What follows the digits decides whether the number ends with them: it is the same text as in the statement that is known. */
 function endOfDigits(text: string, start: number): number {
   let end = start;
   while (isDigit(text.charCodeAt(end))) end++;
-  return end === start || end - start > digitsMax || !endsNumber(text, end) ? -1 : end;
-}
-
-/** Whether a number can go on no further here. */
-function endsNumber(text: string, at: number): boolean {
-  return at === text.length || ' \t\r\n),;'.includes(text[at]!);
+  return end === start || end - start > digitsMax ? -1 : end;
 }
 
 /** null where a literal is written in a way that is not cut out. */

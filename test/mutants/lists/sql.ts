@@ -255,13 +255,6 @@ export const mutants: readonly Mutant[] = [
     killedBy: ['test/planner/languages/sql-shapes.test.ts'],
   },
   {
-    name: 'shapes: a number goes on behind its digits',
-    file: 'src/planner/languages/sql-shapes.ts',
-    find: ' || !endsNumber(text, end) ? -1 : end;',
-    replace: ' ? -1 : end;',
-    killedBy: ['test/planner/languages/sql-shapes.test.ts'],
-  },
-  {
     name: 'shapes: whatever follows the last piece',
     file: 'src/planner/languages/sql-shapes.ts',
     find: 'return at === text.length ? literals : null;',
