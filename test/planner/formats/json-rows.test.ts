@@ -277,14 +277,22 @@ describe('an answer in one piece', () => {
     });
     const columns = [{ name: 'v', type: 'string' as const }];
     const batches = [batchOf(['a', 'b']), batchOf(['c', 'd', 'e']), batchOf(['f'])];
-    for (const taken of [0, 1, 3]) {
+    const row = ',{"v":"a"}'.length;
+    for (const [taken, rowsMax, bytesMax] of [
+      [0, 1, 1_000],
+      [1, 4, 1_000],
+      [3, 6, 1_000],
+      [0, 10, row],
+      [1, 10, 4 * row],
+      [3, 10, 6 * row],
+    ] as const) {
       const writer = new ByteWriter(64);
       writer.string('ä:');
-      const text = new RowsText(writer, { rowsMax: [1, 4, 5, 6][taken]!, bytesMax: 1_000 });
+      const text = new RowsText(writer, { rowsMax, bytesMax });
       const kept = batches.map((batch) => text.take(columns, batch));
       // What is refused ends the taking: a later batch that would fit comes behind it.
       expect(kept).toEqual([taken > 0, taken > 1, taken > 2]);
-      expect(text.bytes).toBe([0, 2, 5, 6][taken]! * ',{"v":"a"}'.length);
+      expect(text.bytes).toBe([0, 2, 5, 6][taken]! * row);
       text.leaveOpen();
       const rest = Buffer.concat([...moreRows({ columns, batches: batches.slice(taken) }, { after: text.rows })]);
       expect(`${writer.take().toString()}${rest.toString()}`).toBe(`ä:${rowsText({ columns, batches })}`);
