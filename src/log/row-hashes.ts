@@ -81,45 +81,55 @@ export class RowHashes {
   /** False, and nothing has happened, for a body that is too large or of too long rows. */
   begin(input: HashInput): boolean {
     const { rows, prefix, salts, ops, pk, validFrom, validTo, closeOffsets, closes, columns } = input;
-    const keys = [pk, validFrom, validTo].filter((column) => column !== null);
-    let closesMax = 0;
-    for (let row = 0; row < rows; row++) closesMax = Math.max(closesMax, closeOffsets[row + 1]! - closeOffsets[row]!);
+    const closesMax = mostCloses(closeOffsets, rows);
+    const all: HashColumn[] = [];
+    for (const column of [pk, validFrom, validTo]) if (column !== null) all.push(column);
+    for (const column of columns) all.push(column);
     let rowBytes = prefix.length + 64 + closesMax * 8;
     let cellBytes = 0;
-    for (const column of [...keys, ...columns]) {
+    let size = 0;
+    for (const column of all) {
+      const bytes = sizeOf(column, rows);
       rowBytes += column.head.length + column.cellBytesMax;
-      cellBytes += column.head.length * rows + sizeOf(column, rows);
+      cellBytes += column.head.length * rows + bytes;
+      size += bytes + column.head.length + TABLE_COLUMN_BYTES + SLACK * 5;
     }
     if (cellBytes > MEAN_ROW_BYTES_MAX * rows) return false;
     const stride = Math.ceil((rowBytes + 64 + 9 + SLACK) / 64) * 64;
-    let size = prefix.length + rows * (16 + 1 + HASH_BYTES) + (rows + 1) * 4 + closes.byteLength + stride * 4 + 512;
-    for (const column of [...keys, ...columns])
-      size += sizeOf(column, rows) + column.head.length + TABLE_COLUMN_BYTES + SLACK * 5;
+    size += prefix.length + rows * (16 + 1 + HASH_BYTES) + (rows + 1) * 4 + closes.byteLength + stride * 4 + 512;
     if (rowBytes > ROW_BYTES_MAX || size > MEMORY_BYTES_MAX) return false;
     this.#reserve(size + PAGE_BYTES);
     this.#rows = rows;
     this.#at = this.#module!.freeFrom();
-    const anyCloses = closesMax > 0;
-    const entries = [
-      this.#put(prefix),
-      prefix.length,
-      this.#put(salts.subarray(0, rows * 16)),
-      this.#put(ops.subarray(0, rows)),
-      anyCloses ? this.#put(closeOffsets.subarray(0, rows + 1)) : 0,
-      anyCloses ? this.#put(closes) : 0,
-    ];
-    const described = columns.map((column) => this.#describe(column, rows));
-    const pkColumn = pk ? this.#describe(pk, rows) : null;
-    const table = this.#take((columns.length + 1) * TABLE_COLUMN_BYTES);
-    described.forEach((fields, i) => this.#words.set(fields, table / 4 + (i * TABLE_COLUMN_BYTES) / 4));
-    const pkAt = table + columns.length * TABLE_COLUMN_BYTES;
-    if (pkColumn) this.#words.set(pkColumn, pkAt / 4);
+    const entries = new Uint32Array(16);
+    entries[0] = this.#put(prefix, prefix.length);
+    entries[1] = prefix.length;
+    entries[2] = this.#put(salts, rows * 16);
+    entries[3] = this.#put(ops, rows);
+    if (closesMax > 0) {
+      entries[4] = this.#put(closeOffsets, (rows + 1) * 4);
+      entries[5] = this.#put(closes, closes.byteLength);
+    }
+    const table = this.#take((columns.length + 3) * TABLE_COLUMN_BYTES);
+    const keysAt = table + columns.length * TABLE_COLUMN_BYTES;
+    for (let i = 0; i < columns.length; i++) this.#describe(columns[i]!, rows, table + i * TABLE_COLUMN_BYTES);
+    const keys = [pk, validFrom, validTo];
+    for (let i = 0; i < 3; i++) this.#describe(keys[i]!, rows, keysAt + i * TABLE_COLUMN_BYTES);
     const stage = this.#take(stride * 4);
     // Lanes beyond those that are used, and nodes beyond the last, are read as well.
     this.#hashes = this.#take(rows * HASH_BYTES + 256);
-    const [from, to] = [validFrom, validTo].map((column) => (column ? this.#describe(column, rows) : [0, 0, 0, 0, 0, 0, 0]));
-    entries.push(table, columns.length, stage, stride, this.#hashes, pk ? pkAt : 0, from![3]!, from![5]!, to![3]!, to![5]!);
-    this.#words.set(entries, this.#module!.tableAt() / 4);
+    entries[6] = table;
+    entries[7] = columns.length;
+    entries[8] = stage;
+    entries[9] = stride;
+    entries[10] = this.#hashes;
+    entries[11] = pk ? keysAt : 0;
+    for (let i = 0; i < 2; i++) {
+      const word = (keysAt + (1 + i) * TABLE_COLUMN_BYTES) >>> 2;
+      entries[12 + i * 2] = this.#words[word + 3]!;
+      entries[13 + i * 2] = this.#words[word + 5]!;
+    }
+    this.#words.set(entries, this.#module!.tableAt() >>> 2);
     assert(this.#at <= this.#bytes.length, 'what a body takes was counted');
     return true;
   }
@@ -138,22 +148,30 @@ export class RowHashes {
     return root;
   }
 
-  #describe({ form, head, data, offsets, nulls, dims }: HashColumn, rows: number): number[] {
-    const headAt = this.#put(head);
-    let dataAt: number;
-    if (offsets) {
-      const first = offsets[0]!;
-      // Offsets count from where cell 0 would begin if nothing were left out.
-      dataAt = (this.#put((data as Uint8Array).subarray(first, offsets[rows]!)) - first) >>> 0;
-    } else
-      dataAt = this.#put(new Uint8Array(data.buffer, data.byteOffset, widths[form]! * rows * (form === HashForm.vec ? dims : 1)));
-    const offsetsAt = offsets ? this.#put(offsets.subarray(0, rows + 1)) : 0;
-    return [form, headAt, head.length, dataAt, offsetsAt, nulls ? this.#put(nulls.subarray(0, rows)) : 0, dims];
+  /** Where a column's arrays lie, into the table; zeros for one that is not there. */
+  #describe(column: HashColumn | null, rows: number, at: number): void {
+    const fields = new Uint32Array(TABLE_COLUMN_BYTES / 4);
+    if (column !== null) {
+      const { form, head, data, offsets, nulls, dims } = column;
+      fields[0] = form;
+      fields[1] = this.#put(head, head.length);
+      fields[2] = head.length;
+      if (offsets) {
+        const first = offsets[0]!;
+        // Offsets count from where cell 0 would begin if nothing were left out.
+        fields[3] = this.#put(data, offsets[rows]! - first, first) - first;
+        fields[4] = this.#put(offsets, (rows + 1) * 4);
+      } else fields[3] = this.#put(data, widths[form]! * rows * (form === HashForm.vec ? dims : 1));
+      if (nulls) fields[5] = this.#put(nulls, rows);
+      fields[6] = dims;
+    }
+    this.#words.set(fields, at >>> 2);
   }
 
-  #put(view: ArrayBufferView): number {
-    const at = this.#take(view.byteLength);
-    this.#bytes.set(new Uint8Array(view.buffer, view.byteOffset, view.byteLength), at);
+  /** So many bytes of an array of any kind, from byte `from` on. */
+  #put(view: ArrayBufferView, size: number, from = 0): number {
+    const at = this.#take(size);
+    this.#bytes.set(new Uint8Array(view.buffer, view.byteOffset + from, size), at);
     return at;
   }
 
@@ -172,6 +190,13 @@ export class RowHashes {
     this.#bytes = new Uint8Array(memory.buffer);
     this.#words = new Uint32Array(memory.buffer);
   }
+}
+
+function mostCloses(offsets: Uint32Array, rows: number): number {
+  if (offsets[rows] === 0) return 0;
+  let most = 0;
+  for (let row = 0; row < rows; row++) most = Math.max(most, offsets[row + 1]! - offsets[row]!);
+  return most;
 }
 
 /** Bytes of a cell, by form; of `vec`, of one of its floats. */
