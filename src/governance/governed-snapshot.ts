@@ -126,7 +126,7 @@ class GovernedRows implements RowReader {
     const width = request.columns.length;
     const blocks = this.#rows.scan({
       ...request,
-      columns: [...request.columns, pathColumn],
+      columns: withPath(request.columns),
       paths: this.#scope.codes,
     });
     return new GovernedBlocks(blocks, width, this.#scope.allowed);
@@ -146,6 +146,15 @@ class GovernedRows implements RowReader {
   pathCodes(): PathCodes {
     return noPathCodes;
   }
+}
+
+const widened = new WeakMap<readonly string[], readonly string[]>();
+
+/** Scans of one plan name the same columns. */
+function withPath(columns: readonly string[]): readonly string[] {
+  let names = widened.get(columns);
+  if (names === undefined) widened.set(columns, (names = [...columns, pathColumn]));
+  return names;
 }
 
 function governRemovals(removals: RemovalReader, callerPath: string | null): RemovalReader {

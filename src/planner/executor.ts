@@ -5,8 +5,7 @@
 import type { Clock } from '../clock.ts';
 import { ServiceError } from '../errors.ts';
 import type { Vector } from '../log/columns.ts';
-import type { ColumnType } from '../log/value.ts';
-import type { CompiledProject, FilterKernel, KernelCache } from './expressions/kernel-compiler.ts';
+import type { FilterKernel, KernelCache } from './expressions/kernel-compiler.ts';
 import { aggregatesByKernel, filtersByKernel } from './kernels/kernel-chain.ts';
 import { SubquerySet } from './operators/subquery-set.ts';
 import { inputsOf, type LogicalPlan, type PlanNode } from './logical-plan.ts';
@@ -20,7 +19,7 @@ import { type KernelFilterKernels, kernelFilterKernels, KernelFilterOperator, no
 import { KeptRows } from './operators/kept-rows.ts';
 import { LimitOperator } from './operators/limit.ts';
 import type { Batch, Execution, Operator } from './operators/operator.ts';
-import { ProjectOperator, projectKernels } from './operators/project.ts';
+import { type ProjectKernels, ProjectOperator, projectKernels } from './operators/project.ts';
 import { RecursiveOperator } from './operators/recursive.ts';
 import { ScanOperator } from './operators/scan.ts';
 import { SetOperationOperator } from './operators/set-operation.ts';
@@ -55,12 +54,7 @@ const outputRows = 8_192;
 const countingBlockRows = 8_192;
 const segmentRows = 65_536;
 
-type NodeKernels =
-  | FilterKernels
-  | KernelFilterKernels
-  | KernelCache<FilterKernel>
-  | readonly (KernelCache<CompiledProject> | null)[]
-  | null;
+type NodeKernels = FilterKernels | KernelFilterKernels | KernelCache<FilterKernel> | ProjectKernels | null;
 
 /** Kernels by node: compiled once, kept with the plan. */
 export type PlanKernels = Map<PlanNode, NodeKernels>;
@@ -81,7 +75,7 @@ export async function run(options: ExecutorOptions, request: RunRequest): Promis
   const { plan, kernels, execution } = request;
   const driver = new Driver(options, request);
   // A page begins behind its cursor; sets and facets are of everything.
-  const whole = { ...execution, after: null };
+  const whole = plan.subqueries.length > 0 || plan.facets ? { ...execution, after: null } : execution;
   for (const { root } of plan.subqueries) {
     const set = new SubquerySet();
     let held = 0;
@@ -91,12 +85,9 @@ export async function run(options: ExecutorOptions, request: RunRequest): Promis
     });
     execution.kernels.addSubquerySet(set);
   }
-  const output = new Output(
-    plan.root.columns.map(({ type }) => type),
-    options.resultRowsMax,
-    request,
-  );
-  await driver.drain(buildOperator(plan.root, kernels, execution), (batch) => output.append(batch));
+  const output = new Output(options.resultRowsMax, request);
+  const turns = driver.drain(buildOperator(plan.root, kernels, execution), (batch) => output.append(batch));
+  if (turns) await turns;
   const facets = plan.facets && (await countFacets(driver, plan.facets.root, { kernels, execution: whole }));
   return { ...output.finish(), facets };
 }
@@ -116,17 +107,33 @@ class Driver {
     this.#sliceStart = now - (sliceMs - firstSliceMs);
   }
 
-  /** Takes batches until there are none, or until one is enough. */
-  async drain(root: Operator, take: (batch: Batch) => boolean | void): Promise<void> {
+  /** Takes batches until there are none, or until one is enough; null where nobody had to be given a turn for that. */
+  drain(root: Operator, take: (batch: Batch) => boolean | void): Promise<void> | null {
+    let turn: Promise<void> | null = null;
     try {
-      for (let batch = root.next(); batch !== null; batch = root.next()) {
-        if (batch.count > 0 && take(batch) === false) return;
-        const turn = this.#turn();
-        if (turn) await turn;
-      }
+      turn = this.#pull(root, take);
+    } finally {
+      if (turn === null) root.close();
+    }
+    return turn && this.#drainOn(root, take, turn);
+  }
+
+  async #drainOn(root: Operator, take: (batch: Batch) => boolean | void, due: Promise<void>): Promise<void> {
+    try {
+      for (let turn: Promise<void> | null = due; turn !== null; turn = this.#pull(root, take)) await turn;
     } finally {
       root.close();
     }
+  }
+
+  /** Takes batches until others are due, or there is nothing more to take: null. */
+  #pull(root: Operator, take: (batch: Batch) => boolean | void): Promise<void> | null {
+    for (let batch = root.next(); batch !== null; batch = root.next()) {
+      if (batch.count > 0 && take(batch) === false) return null;
+      const turn = this.#turn();
+      if (turn) return turn;
+    }
+    return null;
   }
 
   /** Work in bounded steps, to its result. */
@@ -269,24 +276,24 @@ function checkTime(nowMs: number, request: RunRequest, options: ExecutorOptions)
 
 /** Copies what leaves: batches belong to operators and store, the answer outlives both. */
 class Output {
-  readonly #types: readonly ColumnType[];
   readonly #rowsMax: number;
+  readonly #request: RunRequest;
   readonly #execution: Execution;
   readonly #batches: OutputBatch[] = [];
   /** null once it takes no more. */
   #taker: RunRequest['taker'];
   #taken = 0;
-  #sink: RowSink;
+  /** Of rows since the last batch; null before the first. */
+  #sink: RowSink | null = null;
   #rowCount = 0;
   #heldBefore = 0;
   #held = 0;
 
-  constructor(types: readonly ColumnType[], rowsMax: number, { execution, taker }: RunRequest) {
-    this.#types = types;
+  constructor(rowsMax: number, request: RunRequest) {
     this.#rowsMax = rowsMax;
-    this.#execution = execution;
-    this.#taker = taker;
-    this.#sink = new RowSink(types);
+    this.#request = request;
+    this.#execution = request.execution;
+    this.#taker = request.taker;
   }
 
   append(batch: Batch): void {
@@ -302,20 +309,26 @@ class Output {
       }
       this.#taker = null;
     }
-    this.#sink.append(batch);
-    this.#held = this.#execution.memory.change(this.#held, this.#heldBefore + this.#sink.bytes);
-    if (this.#sink.length >= outputRows) this.#flush();
+    const sink = (this.#sink ??= this.#newSink(null));
+    sink.append(batch);
+    this.#held = this.#execution.memory.change(this.#held, this.#heldBefore + sink.bytes);
+    if (sink.length >= outputRows) this.#flush(sink);
   }
 
   finish(): Omit<Result, 'facets'> {
-    if (this.#sink.length > 0) this.#flush();
+    if (this.#sink !== null && this.#sink.length > 0) this.#flush(this.#sink);
     return { batches: this.#batches, rowCount: this.#rowCount };
   }
 
-  #flush(): void {
-    const columns: Vector[] = this.#sink.vectors();
-    this.#batches.push({ columns, selection: null, first: 0, count: this.#sink.length });
+  #flush(sink: RowSink): void {
+    const columns: Vector[] = sink.vectors();
+    this.#batches.push({ columns, selection: null, first: 0, count: sink.length });
     this.#heldBefore = this.#held;
-    this.#sink = new RowSink(this.#types, null, this.#sink);
+    this.#sink = this.#newSink(sink);
+  }
+
+  #newSink(like: RowSink | null): RowSink {
+    const types = this.#request.plan.root.columns.map(({ type }) => type);
+    return new RowSink(types, null, like);
   }
 }

@@ -2,7 +2,7 @@
 import { LRUCache } from 'lru-cache';
 import type { Clock } from '../clock.ts';
 import { ServiceError } from '../errors.ts';
-import type { GovernedSnapshot, Invocation } from '../governance/gate-contract.ts';
+import type { GovernedSnapshot, Invocation, InvocationFacts } from '../governance/gate-contract.ts';
 import { smallAnswer } from './answers.ts';
 import { bindQuery } from './binder.ts';
 import { runControl } from './control.ts';
@@ -95,6 +95,8 @@ interface Question {
   readonly withProvenance: boolean;
   readonly purposeSlot: number | null;
   readonly mode: 'run' | 'plan' | 'analyze' | 'policy';
+  /** For the record. */
+  readonly facts: InvocationFacts;
 }
 
 const shortText = 4_096;
@@ -133,7 +135,8 @@ export class Planner implements PlannerContract {
     const known = this.#questions.get(lexed.template);
     const question = known ?? this.#parse(lexed);
     if ('control' in question) return this.#control(invocation, request, lexed, question.control, startedMs);
-    invocation.describe({ ...statedPurpose(question.purposeSlot, literals, request, lexed), ...objectType(question.query) });
+    invocation.describe(question.facts);
+    invocation.describe(statedPurpose(question.purposeSlot, literals, request, lexed));
 
     if (question.mode === 'policy') return this.#policy(invocation, question.query, startedMs);
 
@@ -323,7 +326,7 @@ export class Planner implements PlannerContract {
       pinned,
       literals,
       rowLimit,
-      working: new Map(),
+      working: noWorking,
       blockRows: pageRows === null ? this.#limits.blockRows : Math.min(this.#limits.blockRows, Math.max(1_024, 2 * pageRows)),
       scannedRowsMax: this.#limits.scannedRowsMax,
       memory: new MemoryMeter(this.#limits.memoryBytesMax),
@@ -381,6 +384,9 @@ export class Planner implements PlannerContract {
   }
 }
 
+/** Outside of a recursion. */
+const noWorking: Execution['working'] = new Map();
+
 /** Source: specification, "Tool protocol": a query costs 1. */
 const costUnits = 1;
 
@@ -392,6 +398,7 @@ function questionOf(statement: Statement): Question {
         withProvenance: statement.withProvenance,
         purposeSlot: statement.purpose?.slot ?? null,
         mode: 'run',
+        facts: objectType(statement.query),
       };
     case 'explain': {
       const inner = statement.statement;

@@ -54,13 +54,19 @@ export function facetValues({ facets }: Answer): number {
 
 /** Members of a JSON object, each after a comma: what follows the rows. */
 export function envelopeMembers(answer: Answer): string {
-  let text = '';
-  for (const piece of envelopePieces(answer)) text += piece;
-  return text;
+  let facets = '';
+  if (answer.facets !== null) for (const piece of facetPieces(answer.facets)) facets += piece;
+  return `${firstMembers(answer)}${facets}${lastMembers(answer)}`;
 }
 
 /** The same in pieces: facets of a hundred thousand values are work for many turns. */
 export function* envelopePieces(answer: Answer): Generator<string, void> {
+  yield firstMembers(answer);
+  if (answer.facets !== null) yield* facetPieces(answer.facets);
+  yield lastMembers(answer);
+}
+
+function firstMembers(answer: Answer): string {
   let columns = columnNames.get(answer.columns);
   if (columns === undefined) {
     columns = JSON.stringify(answer.columns.map((column) => column.name));
@@ -82,12 +88,12 @@ export function* envelopePieces(answer: Answer): Generator<string, void> {
     }));
     text += `,"provenance":${exactJson(entries)}`;
   }
-  if (answer.facets !== null) {
-    yield text;
-    text = '';
-    yield* facetPieces(answer.facets);
-  }
+  return text;
+}
+
+function lastMembers(answer: Answer): string {
+  let text = '';
   if (answer.plan !== null) text += `,"plan":${JSON.stringify(answer.plan.replace(/\n$/, '').split('\n'))}`;
   if (answer.actualRows !== null) text += `,"actual_rows":${answer.actualRows}`;
-  yield text;
+  return text;
 }

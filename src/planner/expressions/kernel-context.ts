@@ -91,10 +91,11 @@ export class KernelContext {
   readonly instant: bigint;
   readonly #request: ContextRequest;
   readonly #cells: readonly Cell[];
-  readonly #tables = new Map<Bound, Map<Dictionary, TruthTable>>();
-  readonly #sets = new Map<Bound, ConstantSet>();
-  readonly #interners = new Map<Bound, TextInterner>();
-  readonly #lookups = new Map<Bound, LookupField>();
+  // Made when they are asked for: most executions have no use for any.
+  #tables: Map<Bound, Map<Dictionary, TruthTable>> | null = null;
+  #sets: Map<Bound, ConstantSet> | null = null;
+  #interners: Map<Bound, TextInterner> | null = null;
+  #lookups: Map<Bound, LookupField> | null = null;
   readonly #subquerySets: CellSet[] = [];
 
   constructor(request: ContextRequest) {
@@ -111,8 +112,8 @@ export class KernelContext {
 
   /** `site` is a predicate over one column; `rows` is how many rows will ask, so that a few don't pay for a large table. */
   truthTable(site: Bound, dictionary: Dictionary, rows: number): TruthTable {
-    let tables = this.#tables.get(site);
-    if (!tables) this.#tables.set(site, (tables = new Map()));
+    let tables = this.#tables?.get(site);
+    if (!tables) (this.#tables ??= new Map()).set(site, (tables = new Map()));
     let table = tables.get(dictionary);
     if (!table) {
       const ofNull = verdict(this.#evaluate(site, null, this.#cells));
@@ -137,10 +138,10 @@ export class KernelContext {
   }
 
   constantSet(site: Bound): ConstantSet {
-    let set = this.#sets.get(site);
+    let set = this.#sets?.get(site);
     if (!set) {
       assert(site.kind === 'in', 'sets belong to IN lists');
-      this.#sets.set(site, (set = new ConstantSet(site.items.map((item) => this.constant(item)))));
+      (this.#sets ??= new Map()).set(site, (set = new ConstantSet(site.items.map((item) => this.constant(item)))));
     }
     return set;
   }
@@ -156,18 +157,18 @@ export class KernelContext {
 
   /** A field of a lookup table, for one expression of this execution. */
   lookupField(site: Bound): LookupField {
-    let field = this.#lookups.get(site);
+    let field = this.#lookups?.get(site);
     if (!field) {
       assert(site.kind === 'lookup', 'fields belong to lookups');
-      this.#lookups.set(site, (field = new LookupField(site.table, site.field)));
+      (this.#lookups ??= new Map()).set(site, (field = new LookupField(site.table, site.field)));
     }
     return field;
   }
 
   /** Texts that an expression of this execution yields, by code. */
   interner(site: Bound): TextInterner {
-    let interner = this.#interners.get(site);
-    if (!interner) this.#interners.set(site, (interner = new TextInterner()));
+    let interner = this.#interners?.get(site);
+    if (!interner) (this.#interners ??= new Map()).set(site, (interner = new TextInterner()));
     return interner;
   }
 

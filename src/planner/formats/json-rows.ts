@@ -103,6 +103,7 @@ export class RowsText implements RowTaker {
     const cells = columnsOf(columns);
     cells.open(batch);
     const written = cells.write(writer, batch, 0, batch.count, most);
+    cells.close();
     // A batch is taken as a whole, or not at all.
     if (written < batch.count || writer.length > most) {
       writer.length = before;
@@ -174,7 +175,7 @@ class JsonColumn {
   halves: Int32Array = noIntegers;
   bytes: Uint8Array = noBytes;
   /** Of the same bytes. */
-  view: DataView = viewOf(noBytes);
+  view: DataView = noView;
   offsets: Uint32Array = noOffsets;
   dictionary: Dictionary | null = null;
   vector: Vector = nullVector;
@@ -186,6 +187,7 @@ class JsonColumn {
 
   open(vector: Exclude<Vector, { kind: 'null' }>): void {
     const { type } = this.#column;
+    this.vector = vector;
     this.nulls = vector.nulls;
     switch (vector.kind) {
       case 'i32':
@@ -198,7 +200,6 @@ class JsonColumn {
         return;
       case 'i64':
         this.layout = type === 'number' ? layout.wide : layout.i64;
-        this.vector = vector;
         this.halves = new Int32Array(vector.values.buffer, vector.values.byteOffset, vector.values.length * 2);
         return;
       case 'bool':
@@ -219,8 +220,18 @@ class JsonColumn {
       }
       case 'vec':
         this.layout = layout.floats;
-        this.vector = vector;
     }
+  }
+
+  /** Lets go of arrays, but for those of columns at rest: their memory is there in any case. */
+  close(): void {
+    this.nulls = null;
+    this.integers = this.halves = noIntegers;
+    this.numbers = noNumbers;
+    this.offsets = noOffsets;
+    this.dictionary = null;
+    this.vector = nullVector;
+    if (!(this.bytes.buffer instanceof SharedArrayBuffer)) this.#hold(noBytes, noOffsets);
   }
 
   #hold(heap: Uint8Array, offsets: Uint32Array): void {
@@ -228,7 +239,7 @@ class JsonColumn {
     // Mostly that of the batch before.
     if (heap === this.bytes) return;
     this.bytes = heap;
-    this.view = viewOf(heap);
+    this.view = heap === noBytes ? noView : viewOf(heap);
   }
 
   /** The text of a code that has no bytes in place. */
@@ -241,6 +252,7 @@ class JsonColumn {
 const noIntegers = new Int32Array(0);
 const noNumbers = new Float64Array(0);
 const noBytes = new Uint8Array(0);
+const noView = viewOf(noBytes);
 const noOffsets = new Uint32Array(0);
 const nullVector: Vector = { kind: 'null' };
 
@@ -269,6 +281,10 @@ class JsonColumns {
       else this.#columns[i]!.open(vector);
     }
     this.#frame = this.#frames.get(absent) ?? this.#frameWithout(absent);
+  }
+
+  close(): void {
+    for (const column of this.#columns) column.close();
   }
 
   /** Writes rows from `from` to `end` - 1 while the writer holds less than `bytesMax`; the row to go on with. */

@@ -12,9 +12,21 @@ import { widen } from '../expressions/kernel-runtime.ts';
 import type { ProjectNode } from '../logical-plan.ts';
 import { type Batch, emptyBatch, type Execution, type Operator } from './operator.ts';
 
-/** Kernels of the computed columns of one node; kept with the plan. */
-export function projectKernels(node: ProjectNode): (KernelCache<CompiledProject> | null)[] {
-  return node.expressions.map((bound) => (bound.kind === 'column' ? null : new KernelCache(bound, compileProject)));
+/** What one node computes of; kept with the plan. */
+export interface ProjectKernels {
+  /** Null for a plain column. */
+  readonly kernels: readonly (KernelCache<CompiledProject> | null)[];
+  /** Of how many columns there are any. */
+  readonly computed: number;
+  /** Where all are plain: which columns of the input. */
+  readonly plain: readonly number[] | null;
+}
+
+export function projectKernels({ expressions }: ProjectNode): ProjectKernels {
+  const kernels = expressions.map((bound) => (bound.kind === 'column' ? null : new KernelCache(bound, compileProject)));
+  const computed = kernels.filter((kernel) => kernel !== null).length;
+  const plain = computed > 0 ? null : expressions.map((bound) => (bound.kind === 'column' ? bound.index : -1));
+  return { kernels, computed, plain };
 }
 
 export class ProjectOperator implements Operator {
@@ -26,17 +38,15 @@ export class ProjectOperator implements Operator {
   /** Rows of a batch that are computed at once: many columns are work for several turns. */
   readonly #step: number;
 
-  constructor(
-    input: Operator,
-    node: ProjectNode,
-    kernels: readonly (KernelCache<CompiledProject> | null)[],
-    execution: Execution,
-  ) {
+  constructor(input: Operator, node: ProjectNode, { kernels, computed, plain }: ProjectKernels, execution: Execution) {
     this.#input = input;
-    this.#columns = node.expressions.map((bound, i) =>
-      bound.kind === 'column' ? bound.index : new ComputedColumn(bound, kernels[i]!, execution),
-    );
-    const computed = node.expressions.filter(({ kind }) => kind !== 'column').length;
+    this.#columns =
+      plain ??
+      node.expressions.map((bound, i) =>
+        bound.kind === 'column' ? bound.index : new ComputedColumn(bound, kernels[i]!, execution),
+      );
+    // Nothing has to be compiled for plain columns.
+    if (plain) this.#ready = plain.length;
     this.#step = Math.max(rowsAtLeast, Math.floor(cellsPerCall / Math.max(1, computed)));
   }
 

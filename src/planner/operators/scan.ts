@@ -138,9 +138,7 @@ function textBytes(vector: Vector, { selection, first, count }: Batch): number {
 
 /** What storage is asked; null when the keys leave nothing to read. */
 export function scanRequest(node: ScanNode, execution: Execution): ScanRequest | null {
-  const keys = node.keys && [
-    ...new Set(node.keys.map((key) => keyText(execution.kernels.constant(key))).filter((key) => key !== null)),
-  ];
+  const keys = node.keys && keysOf(node.keys, execution);
   if (keys?.length === 0) return null;
   const zones: ZonePredicate[] = [];
   for (const zone of node.zones) {
@@ -162,9 +160,22 @@ export function scanRequest(node: ScanNode, execution: Execution): ScanRequest |
 }
 
 /** Pages of an earlier basis tell by system_from what was written after it: it comes last where nothing else reads it. */
-function columnNames(node: ScanNode, execution: Execution): string[] {
-  const names = node.columns.map(({ name }) => name);
+function columnNames(node: ScanNode, execution: Execution): readonly string[] {
+  let names = knownNames.get(node);
+  if (names === undefined) knownNames.set(node, (names = node.columns.map(({ name }) => name)));
   return execution.pinned === null || names.includes('system_from') ? names : [...names, 'system_from'];
+}
+
+const knownNames = new WeakMap<ScanNode, readonly string[]>();
+
+/** Texts of the keys, each once. */
+function keysOf(bound: NonNullable<ScanNode['keys']>, execution: Execution): string[] {
+  const keys: string[] = [];
+  for (const key of bound) {
+    const text = keyText(execution.kernels.constant(key));
+    if (text !== null) keys.push(text);
+  }
+  return keys.length > 1 ? [...new Set(keys)] : keys;
 }
 
 function keyText(cell: Cell): string | null {

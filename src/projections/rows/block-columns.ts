@@ -51,7 +51,7 @@ export class BlockColumns {
   #segment: Segment | null = null;
   /** system_from of the block at hand, which is valid_from too where no row was given one. */
   #ownTimes: Vector | null = null;
-  readonly #arrays = new Map<string, BigInt64Array>();
+  #arrays: Map<string, BigInt64Array> | null = null;
 
   /** `idType` is what `id` was declared as; text where it was not. */
   constructor(timeline: Timeline, scopes: Scopes, basis: number, idType: ColumnType, inherited: Inherited | null) {
@@ -66,7 +66,7 @@ export class BlockColumns {
   vectors(names: readonly string[], chosen: ChosenRows, compact: boolean): Vector[] {
     if (this.#segment !== chosen.segment) {
       this.#segment = chosen.segment;
-      this.#arrays.clear();
+      this.#arrays = null;
     }
     this.#ownTimes = null;
     return names.map((name) => this.#vector(name, chosen, compact));
@@ -183,9 +183,9 @@ export class BlockColumns {
 
   #array(name: string, chosen: ChosenRows, compact: boolean): BigInt64Array {
     if (compact) return new BigInt64Array(chosen.count);
-    let array = this.#arrays.get(name);
-    if (!array || array.length < chosen.segment.length)
-      this.#arrays.set(name, (array = new BigInt64Array(chosen.segment.length)));
+    const arrays = (this.#arrays ??= new Map());
+    let array = arrays.get(name);
+    if (!array || array.length < chosen.segment.length) arrays.set(name, (array = new BigInt64Array(chosen.segment.length)));
     return array;
   }
 }
