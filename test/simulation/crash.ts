@@ -19,7 +19,7 @@ import { crashImage, isSettled, sameImage, type Survivors } from './crash-image.
 import { rowsBody, contextOf, textOf } from './drafts.ts';
 import { faultsOf } from './faults.ts';
 import { FaultyDisk, type Fault, type Image, type Step } from './faulty-disk.ts';
-import { History, type Promises } from './history.ts';
+import { History, type KeptState, type Promises } from './history.ts';
 import { imageDisk } from './image-disk.ts';
 import { noMarks } from './marks.ts';
 import { Seeded } from './seeded.ts';
@@ -184,7 +184,8 @@ export class CrashSimulation {
 
   /**
    * A process starts anew on a machine that did not, after an fsync failed: it is shown pages that no fsync will write.
-   * What it then acknowledges must survive all the same.
+   * What it then acknowledges must survive all the same. A state that was kept early would vouch for those pages, so there is
+   * none here: whoever keeps states waits for what they stand for.
    */
   async #restart(life: Life, point: CrashPoint, path: string): Promise<void> {
     if (!this.#wanted(path)) return;
@@ -192,7 +193,7 @@ export class CrashSimulation {
     this.states++;
     const disk = FaultyDisk.afterKill(point.disk);
     try {
-      const log = await this.#open(disk, life, path);
+      const log = await this.#open(disk, life, path, ({ early }) => !early);
       const entries = await collect(log);
       const wrong = life.history.faultOf(entries, point.promises.synced, point.promises);
       if (wrong) return this.#report(path, wrong);
@@ -374,10 +375,16 @@ export class CrashSimulation {
   }
 
   /** From one of the life's saved states as often as not; throws an AssertionError when that is replayed wrongly. */
-  async #open(disk: FaultyDisk, { scenario, history }: Life, path: string): Promise<LogStore> {
+  async #open(
+    disk: FaultyDisk,
+    { scenario, history }: Life,
+    path: string,
+    among: (state: KeptState) => boolean = () => true,
+  ): Promise<LogStore> {
     const random = new Seeded(hashOf(path));
-    if (history.kept.length === 0 || random.chance(0.5)) return this.#openFully(disk, scenario);
-    const state = random.pick(history.kept);
+    const kept = history.kept.filter(among);
+    if (kept.length === 0 || random.chance(0.5)) return this.#openFully(disk, scenario);
+    const state = random.pick(kept);
     const replayed: CommittedEntry[] = [];
     let refused: string | null = null;
     const log = await this.#openFully(disk, scenario, {

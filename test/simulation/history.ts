@@ -26,11 +26,14 @@ export interface Promises {
 /** A state of the log that somebody keeps beside what was derived from it. */
 export class KeptState {
   readonly leaves: number;
+  /** Kept before what it stands for was durable. */
+  readonly early: boolean;
   readonly #bytes: Uint8Array;
   readonly #blobs: ReadonlyMap<string, Uint8Array>;
 
-  constructor(saved: SavedLog) {
+  constructor(saved: SavedLog, early: boolean) {
     this.leaves = saved.leaves;
+    this.early = early;
     this.#bytes = saved.bytes.slice();
     this.#blobs = new Map(saved.blobs.map(({ name, bytes }) => [name, bytes().slice()]));
   }
@@ -84,9 +87,9 @@ export class History {
   /** Keeps the state of the log, as a checkpoint does once it is durable, or as one must not do: at once. */
   async keep(log: LogStore, early: boolean): Promise<void> {
     const saved = log.saved();
-    if (early) this.kept.push(new KeptState(saved));
+    if (early) this.kept.push(new KeptState(saved, early));
     await log.durable(saved.leaves);
-    if (!early) this.kept.push(new KeptState(saved));
+    if (!early) this.kept.push(new KeptState(saved, early));
   }
 
   submit(entries: readonly CommittedEntry[]): number {
