@@ -35,8 +35,11 @@ export interface DiskFile {
   readNow(target: Uint8Array, offset: number): number;
   /** Writes some or all of `source` at `offset`; returns how many. Callers loop (`writeFully`). */
   write(source: Uint8Array, offset: number): Promise<number>;
-  /** fdatasync. After an error it must never be called again on this file (the caller is poisoned). */
-  sync(): Promise<void>;
+  /**
+   * fdatasync. After an error it must never be called again on this file (the caller is poisoned). `inTurn`: a disk may hold
+   * the calling turn until it is done, because nobody else is waiting for the event loop.
+   */
+  sync(inTurn?: boolean): Promise<void>;
   truncate(length: number): Promise<void>;
   close(): Promise<void>;
 }

@@ -1,17 +1,21 @@
 /**
- * Many appends, one write, one fsync. A group is everything that waited when the disk became free; the next one starts
- * when the last one ends, so nobody waits for a timer while the disk is idle. Where many append at a time a group begins
- * with about half of them: its fsync then runs while the others are placed, and theirs while the first come again.
+ * Many appends, one write, one fsync. What is added in a turn of the event loop belongs together, and whoever committed
+ * just before is expected to come again: an fsync waits for them as long as others keep coming, because one that leaves
+ * with the first of them makes all the others wait for two. Nobody waits for a timer, and a lone committer for nobody.
  *
  * - `always`, `interval`: acknowledged and visible after the group's fsync. `interval` may hold a group back for at most
  *   10 ms; as a group begins as soon as the disk is free, it never has to.
  * - `off`: acknowledged and visible after the write; `sync` appends still wait for an fsync.
  * - A group of access records alone is written and not fsynced: nobody waits for that. The next fsync covers it, and
  *   where only reads happen `syncSoon` asks for one now and then, so that a power cut takes a bounded stretch of records.
+ *   Answers wait for their records to be written, so these never wait for commits that are expected.
+ * - Where all who are expected wait for a small fsync there is nobody to serve meanwhile: it is made in the turn, which
+ *   spares two changes of thread, for as long as the disk is fast.
  * - An append whose entries are not all linked, because a body is still being sealed, holds up those after it.
  * - After a failed write or fsync nothing is tried again: every waiting and later append is refused, because what the
  *   disk holds is unknown.
  */
+import type { Clock } from '../clock.ts';
 import { ServiceError } from '../errors.ts';
 import type { Sealing } from './bulk-sealer.ts';
 import type { CommittedEntry } from './entry.ts';
@@ -31,8 +35,21 @@ export interface GroupListener {
 /** A larger group would make those who wait for the next one wait too long. One append is never divided. */
 const GROUP_BYTES_MAX = 8 << 20;
 
-/** Of fewer appends each is worth waiting for, until the turn of the event loop ends. */
-const EARLY_APPENDS = 8;
+/** Who is expected and has not come so long after the last one who did is not waited for. */
+const PATIENCE_MS = 0.15;
+/** The same in turns of the event loop, whatever the clock says. */
+const PATIENCE_TURNS = 16;
+/** Whoever comes back later than this after an fsync was not waiting to. */
+const EXPECTED_MS = 5;
+/** Nobody's fsync waits longer than this for others, however many keep coming. */
+const GATHER_MS_MAX = 2;
+
+/** The event loop is not held for what takes longer: larger groups, and a disk whose last fsync in the turn was slow. */
+const IN_TURN_BYTES_MAX = 64 << 10;
+const IN_TURN_MS_MAX = 0.5;
+/** Fsyncs beside the loop before another one is tried in the turn; doubled each time that one is slow. */
+const BESIDE_MIN = 16;
+const BESIDE_MAX = 4096;
 
 /** One append, and whoever waits for it. */
 class Waiting implements Appended {
@@ -95,25 +112,35 @@ type State = { at: 'idle' } | { at: 'committing'; done: Promise<void> } | { at: 
 export class GroupCommit {
   readonly #writer: LogWriter;
   readonly #walSync: WalSync;
+  readonly #clock: Pick<Clock, 'monotonicMs'>;
   readonly #listener: GroupListener;
   #state: State = { at: 'idle' };
   #queue: Waiting[] = [];
   /** Written, and waiting for whatever fsync comes next. */
   #unsynced: Waiting[] = [];
+  /** The last entry that is written. */
+  #lastWritten: EncodedEntry | null = null;
+  #bytesUnsynced = 0;
   #syncDue = false;
-  /** Of the queue: how many wait for an fsync. */
+  /** Who waits for an fsync, queued and written. */
   #syncsQueued = 0;
-  #lastGroup = 0;
-  /** Whether the event loop has turned since the last group began: it must between any two. */
-  #turned = true;
-  /** Ends the gathering of a group. */
-  #ripe: () => void = ignore;
+  #syncsWritten = 0;
+  /** Of late, how many waited for an fsync or came while it was made. */
+  #expected = 1;
+  /** Since when an fsync waits for those who are expected, since when nobody has come, and for how many turns. */
+  #gatheringSinceMs = 0;
+  #quietSinceMs = 0;
+  #quietTurns = 0;
+  /** Fsyncs that are still made beside the loop, because the last one in the turn was slow. */
+  #besides = 0;
+  #besidesNext = BESIDE_MIN;
   /** Wakes the loop when something was linked. */
   #wake: () => void = ignore;
 
-  constructor(writer: LogWriter, walSync: WalSync, listener: GroupListener) {
+  constructor(writer: LogWriter, walSync: WalSync, clock: Pick<Clock, 'monotonicMs'>, listener: GroupListener) {
     this.#writer = writer;
     this.#walSync = walSync;
+    this.#clock = clock;
     this.#listener = listener;
   }
 
@@ -127,7 +154,6 @@ export class GroupCommit {
     else {
       this.#queue.push(waiting);
       if (needs === 'fsync') this.#syncsQueued++;
-      if (this.#isRipe()) this.#ripe();
       if (this.#state.at === 'idle') this.#state = { at: 'committing', done: this.#commit() };
     }
     return waiting;
@@ -159,7 +185,7 @@ export class GroupCommit {
     const waiting = [...this.#unsynced, ...this.#queue];
     this.#unsynced = [];
     this.#queue = [];
-    this.#syncsQueued = 0;
+    this.#syncsQueued = this.#syncsWritten = 0;
     for (const each of waiting) each.reject(error);
     this.#wake();
     if (first) this.#listener.failed(cause);
@@ -168,17 +194,19 @@ export class GroupCommit {
   async #commit(): Promise<void> {
     let group: Waiting[] = [];
     try {
+      const idleMs = this.#clock.monotonicMs() - this.#gatheringSinceMs;
+      if (idleMs > EXPECTED_MS) this.#expected = 1;
+      this.#beginGathering();
       await this.#gather();
-      while (this.#queue.length > 0 && this.#state.at !== 'failed') {
+      while ((this.#queue.length > 0 || this.#syncsWritten > 0) && this.#state.at !== 'failed') {
         group = this.#takeGroup();
-        if (group.length === 0) {
+        if (group.length > 0) await this.#write(group);
+        else if (this.#syncsWritten === 0) {
           await new Promise<void>((resolve) => (this.#wake = resolve));
           continue;
         }
-        this.#turned = false;
-        setImmediate(() => (this.#turned = true));
-        await this.#commitGroup(group);
-        this.#lastGroup = group.length;
+        group = [];
+        if (this.#syncsWritten > 0 && !this.#isWorthWaiting()) await this.#sync();
         await this.#gather();
       }
       if (this.#state.at === 'committing') this.#state = { at: 'idle' };
@@ -190,18 +218,36 @@ export class GroupCommit {
     }
   }
 
-  /** Access records alone never are: their callers may come again and again without an fsync to wait for. */
-  #isRipe(): boolean {
-    return this.#turned && this.#syncsQueued >= Math.max(EARLY_APPENDS, this.#lastGroup >> 1);
+  #beginGathering(): void {
+    this.#gatheringSinceMs = this.#quietSinceMs = this.#clock.monotonicMs();
+    this.#quietTurns = 0;
   }
 
-  /** Whoever else appends in this turn of the event loop, woken by the same group, belongs to the same next group. */
+  /**
+   * Whoever else appends in this turn of the event loop, woken by the same group, belongs to the same next group; and those
+   * who are expected, unless somebody waits for a write alone.
+   */
   async #gather(): Promise<void> {
-    if (this.#isRipe()) return;
-    await new Promise<void>((resolve) => {
-      this.#ripe = resolve;
-      setImmediate(resolve);
-    });
+    do {
+      const before = this.#syncsQueued;
+      await new Promise<void>((resolve) => setImmediate(resolve));
+      if (this.#syncsQueued > before) {
+        this.#quietSinceMs = this.#clock.monotonicMs();
+        this.#quietTurns = 0;
+      } else this.#quietTurns++;
+    } while (this.#queue.length === this.#syncsQueued && this.#isWorthWaiting());
+  }
+
+  get #syncs(): number {
+    return this.#syncsQueued + this.#syncsWritten;
+  }
+
+  /** Whether an fsync that somebody waits for had better wait for more of them. */
+  #isWorthWaiting(): boolean {
+    const syncs = this.#syncs;
+    if (syncs === 0 || syncs >= this.#expected || this.#quietTurns >= PATIENCE_TURNS) return false;
+    const nowMs = this.#clock.monotonicMs();
+    return nowMs - this.#quietSinceMs < PATIENCE_MS && nowMs - this.#gatheringSinceMs < GATHER_MS_MAX;
   }
 
   /** All that is linked, up to what one write may hold. */
@@ -213,29 +259,53 @@ export class GroupCommit {
       bytes += frameBytes(placed);
       if (count > 0 && bytes > GROUP_BYTES_MAX) break;
     }
-    const group = this.#queue.splice(0, count);
-    for (const { needs } of group) if (needs === 'fsync') this.#syncsQueued--;
-    return group;
+    return count === 0 ? [] : this.#queue.splice(0, count);
   }
 
-  async #commitGroup(group: readonly Waiting[]): Promise<void> {
+  async #write(group: readonly Waiting[]): Promise<void> {
     const entries = group.length === 1 ? group[0]!.placed : group.flatMap(({ placed }) => placed);
-    const last = entries[entries.length - 1]!;
+    for (const { needs } of group) {
+      if (needs !== 'fsync') continue;
+      this.#syncsQueued--;
+      this.#syncsWritten++;
+    }
+    this.#bytesUnsynced += frameBytes(entries);
     await this.#writer.write(entries);
+    const last = (this.#lastWritten = entries[entries.length - 1]!);
     for (const { sealing } of entries) if (sealing) this.#listener.written(sealing);
     for (const waiting of group) waiting.wrote();
-    if (this.#walSync === 'off') {
-      this.#listener.committed(last);
-      for (const waiting of group) if (waiting.needs === 'write') waiting.acknowledge('buffered');
+    if (this.#walSync === 'off') this.#listener.committed(last);
+    for (const waiting of group) {
+      if (waiting.needs === 'write') waiting.acknowledge('buffered');
+      else this.#unsynced.push(waiting);
     }
-    if (group.some(({ needs }) => needs === 'fsync')) {
-      await this.#writer.sync();
-      if (this.#walSync !== 'off') this.#listener.committed(last);
-      for (const waiting of this.#unsynced) waiting.acknowledge('synced');
-      this.#unsynced = [];
-      for (const waiting of group) waiting.acknowledge('synced');
-    } else {
-      for (const waiting of group) if (waiting.needs === 'nothing') this.#unsynced.push(waiting);
+  }
+
+  async #sync(): Promise<void> {
+    const synced = this.#syncsWritten;
+    const last = this.#lastWritten!;
+    const covered = this.#unsynced;
+    await this.#syncFile(synced >= this.#expected && this.#bytesUnsynced <= IN_TURN_BYTES_MAX);
+    if (this.#walSync !== 'off') this.#listener.committed(last);
+    this.#unsynced = [];
+    this.#syncsWritten = 0;
+    this.#bytesUnsynced = 0;
+    for (const waiting of covered) waiting.acknowledge('synced');
+    this.#expected = synced + this.#syncsQueued;
+    this.#beginGathering();
+  }
+
+  async #syncFile(nobodyElse: boolean): Promise<void> {
+    if (!nobodyElse || this.#besides > 0) {
+      this.#besides = Math.max(0, this.#besides - 1);
+      return await this.#writer.sync();
+    }
+    const beganMs = this.#clock.monotonicMs();
+    await this.#writer.sync(true);
+    if (this.#clock.monotonicMs() - beganMs <= IN_TURN_MS_MAX) this.#besidesNext = BESIDE_MIN;
+    else {
+      this.#besides = this.#besidesNext;
+      this.#besidesNext = Math.min(BESIDE_MAX, this.#besidesNext * 2);
     }
   }
 }

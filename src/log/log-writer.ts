@@ -130,10 +130,11 @@ export class LogWriter {
     this.#position = last.position + last.positions;
   }
 
-  async sync(): Promise<void> {
+  /** `inTurn`: see `DiskFile.sync`. */
+  async sync(inTurn = false): Promise<void> {
     const written = this.leaves;
     if (this.#durableLeaves === written) return;
-    await this.#file.sync();
+    await this.#file.sync(inTurn);
     this.#durableLeaves = written;
   }
 

@@ -173,7 +173,7 @@ export class LocalLog implements LogStore {
       sign: (head) => this.#signed(head),
       read: (place) => readStoredEntry(this.#readable(), this.#writer.frames, place),
     });
-    this.#commits = new GroupCommit(this.#writer, options.walSync, {
+    this.#commits = new GroupCommit(this.#writer, options.walSync, options.clock, {
       written: (sealing) => this.#bulk!.release(sealing),
       committed: (last) => this.#makeVisible(last),
       failed: (cause) => this.#fail(cause),

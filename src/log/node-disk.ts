@@ -1,6 +1,7 @@
 /**
  * The disk of a running process. Small writes are made in the calling turn: they only reach the page cache, and a hop
- * through the thread pool would cost more than the copy. Syncs and large transfers never block the event loop.
+ * through the thread pool would cost more than the copy. Large transfers never block the event loop, and syncs only for who
+ * says that nobody else is waiting for it.
  */
 import { spawnSync } from 'node:child_process';
 import fs from 'node:fs';
@@ -135,11 +136,12 @@ class NodeFile implements DiskFile {
     return writeAt(this.#fd, source, offset);
   }
 
-  async sync(): Promise<void> {
+  async sync(inTurn = false): Promise<void> {
     // The kernel reports a lost write once; asking again would say that all is well.
     if (this.#syncFailed) throw new Error(`${this.path}: sync after a failed sync`);
     try {
-      await fdatasyncFd(this.#fd);
+      if (inTurn) fs.fdatasyncSync(this.#fd);
+      else await fdatasyncFd(this.#fd);
     } catch (error) {
       this.#syncFailed = true;
       throw error;

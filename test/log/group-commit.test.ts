@@ -56,23 +56,117 @@ async function inOneTurn(count: number, append: (i: number) => Promise<unknown>)
   return Promise.all(appends);
 }
 
-test('a group of many begins in the midst of a turn; what comes in the rest of it is the next', async () => {
+const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+
+/** Appends in turns of the event loop of their own. */
+async function turnByTurn(log: OpenedLog['log'], keys: readonly string[]): Promise<Appended[]> {
+  const appends: Appended[] = [];
+  for (const key of keys) {
+    appends.push(log.append([rowsDraft([key])]));
+    await turn();
+  }
+  return appends;
+}
+
+test('an fsync waits for those who waited for the last one, while others keep coming', async () => {
   const { log, disk } = await opened('always');
-  const placed: number[] = [];
-  // This disk is never busy: the event loop turns between any two groups all the same.
-  disk.before = (step) => void (step.startsWith('fsync') && placed.push(log.status().leaves - 1));
-  await inOneTurn(24, (i) => log.append([rowsDraft([`k${i}`])]).acknowledged);
-  expect(placed).toEqual([8, 24]);
-  // Half of the last group is worth waiting for.
-  placed.length = 0;
-  await inOneTurn(48, (i) => log.append([rowsDraft([`l${i}`])]).acknowledged);
-  expect(placed).toEqual([32, 72]);
-  placed.length = 0;
-  await inOneTurn(48, (i) => log.append([rowsDraft([`m${i}`])]).acknowledged);
-  expect(placed).toEqual([92, 120]);
+  const keys = Array.from({ length: 24 }, (_, i) => `k${i}`);
+  await inOneTurn(24, (i) => log.append([rowsDraft([keys[i]!])]).acknowledged);
+  expect(kinds(disk)).toEqual(['write', 'fsync']);
+  const appends = await turnByTurn(log, keys);
+  await Promise.all(appends.map(({ acknowledged }) => acknowledged));
+  expect(kinds(disk)).toEqual(['write', 'fsync']);
 });
 
-test('access records alone never begin a group early: without an fsync the event loop would not turn', async () => {
+test('who does not come is waited for a few turns of the event loop, and then no more', async () => {
+  const { log, disk } = await opened('always');
+  await inOneTurn(24, (i) => log.append([rowsDraft([`k${i}`])]).acknowledged);
+  disk.take();
+  const appended = log.append([rowsDraft(['alone'])]);
+  for (let turns = 0; turns < 8; turns++) await turn();
+  expect(kinds(disk)).toEqual([]);
+  expect(await appended.acknowledged).toBe('synced');
+  expect(kinds(disk)).toEqual(['write', 'fsync']);
+  const next = log.append([rowsDraft(['alone'])]);
+  for (let turns = 0; turns < 3; turns++) await turn();
+  expect(kinds(disk)).toEqual(['write', 'fsync']);
+  expect(await next.acknowledged).toBe('synced');
+});
+
+test('nobody is waited for beyond his time, or after a while without commits', async () => {
+  const { log, disk, world } = await opened('always');
+  const many = (): Promise<unknown> => inOneTurn(24, (i) => log.append([rowsDraft([`k${i}`])]).acknowledged);
+  await many();
+  disk.take();
+  const alone = log.append([rowsDraft(['alone'])]);
+  await turn();
+  await turn();
+  expect(kinds(disk)).toEqual([]);
+  world.clock.milliseconds += 0.2;
+  for (let turns = 0; turns < 3; turns++) await turn();
+  expect(kinds(disk)).toEqual(['write', 'fsync']);
+  await alone.acknowledged;
+  await many();
+  disk.take();
+  // Others come in every turn, each soon after the one before.
+  for (let i = 0; i < 23; i++) {
+    log.append([rowsDraft([`l${i}`])]);
+    await turn();
+    world.clock.milliseconds += 0.1;
+  }
+  expect(kinds(disk).slice(0, 2)).toEqual(['write', 'fsync']);
+  await many();
+  disk.take();
+  world.clock.milliseconds += 6;
+  const late = log.append([rowsDraft(['late'])]);
+  for (let turns = 0; turns < 3; turns++) await turn();
+  expect(kinds(disk)).toEqual(['write', 'fsync']);
+  await late.acknowledged;
+});
+
+test('a record that an answer waits for is written while commits wait for others', async () => {
+  const { log, disk } = await opened('always');
+  await inOneTurn(24, (i) => log.append([rowsDraft([`k${i}`])]).acknowledged);
+  disk.take();
+  const row = log.append([rowsDraft(['a'])]);
+  const access = log.append([accessDraft('ada')]);
+  await access.written;
+  expect(kinds(disk)).toEqual(['write']);
+  expect(await Promise.all([row.acknowledged, access.acknowledged])).toEqual(['synced', 'synced']);
+  expect(kinds(disk)).toEqual(['fsync']);
+  expect(log.status().durableLeaves).toBe(log.status().leaves);
+});
+
+test('the turn is held for an fsync where all who are expected wait for it, and not while the disk is slow', async () => {
+  const { log, disk, world } = await opened('always');
+  const next = async (): Promise<boolean | undefined> => {
+    disk.inTurn.length = 0;
+    await log.append([rowsDraft(['k'])]).acknowledged;
+    return disk.inTurn[0];
+  };
+  expect(await next()).toBe(true);
+  disk.before = (step) => void (step.startsWith('fsync') && (world.clock.milliseconds += 0.6));
+  expect(await next()).toBe(true);
+  const tried: number[] = [];
+  for (let i = 1; i <= 16 + 1 + 32 + 1; i++) if (await next()) tried.push(i);
+  expect(tried).toEqual([17, 50]);
+  // Larger groups take longer, and leave time for others.
+  disk.before = () => undefined;
+  for (let i = 0; i < 64; i++) await next();
+  expect(await next()).toBe(true);
+  disk.inTurn.length = 0;
+  await log.append([rowsDraft(['k'.repeat(500)])]).acknowledged;
+  expect(disk.inTurn).toEqual([true]);
+  disk.inTurn.length = 0;
+  await log.append([rowsDraft(Array.from({ length: 2000 }, (_, i) => `${i}${'k'.repeat(400)}${(i * 7919) ** 3}`))]).acknowledged;
+  expect(disk.inTurn).toEqual([false]);
+  // Somebody who is expected has not come: there is work to do meanwhile.
+  await inOneTurn(4, (i) => log.append([rowsDraft([`l${i}`])]).acknowledged);
+  expect(await next()).toBe(false);
+  expect(await next()).toBe(true);
+});
+
+test('access records that callers make one after the other in a turn are one write', async () => {
   const { log, disk } = await opened('always');
   await inOneTurn(24, (i) => log.append([accessDraft(`p${i}`)]).written);
   expect(kinds(disk)).toEqual(['write']);

@@ -6,6 +6,8 @@ export class RecordingDisk implements Disk {
   readonly inner = new MemoryDisk();
   /** One line a step that can change or persist something; reads, sizes and listings are left out. */
   readonly steps: string[] = [];
+  /** Of every fsync: whether the turn might have been held for it. */
+  readonly inTurn: boolean[] = [];
   /** Runs before the step takes effect: throws to fail it, returns a promise to hold it. */
   before: (step: string) => Promise<void> | void = () => undefined;
 
@@ -16,7 +18,8 @@ export class RecordingDisk implements Disk {
 
   async open(path: string, mode: 'read' | 'write' | 'create'): Promise<DiskFile> {
     if (mode === 'create') await this.#step(`create ${path}`);
-    return new RecordingFile(await this.inner.open(path, mode), (step) => this.#step(step));
+    const step = (text: string): Promise<void> => this.#step(text);
+    return new RecordingFile(await this.inner.open(path, mode), step, this.inTurn);
   }
 
   readFile(path: string): Promise<Uint8Array | undefined> {
@@ -77,11 +80,13 @@ class RecordingFile implements DiskFile {
   readonly path: string;
   readonly #inner: DiskFile;
   readonly #step: (step: string) => Promise<void>;
+  readonly #inTurn: boolean[];
 
-  constructor(inner: DiskFile, step: (step: string) => Promise<void>) {
+  constructor(inner: DiskFile, step: (step: string) => Promise<void>, inTurn: boolean[]) {
     this.path = inner.path;
     this.#inner = inner;
     this.#step = step;
+    this.#inTurn = inTurn;
   }
 
   size(): Promise<number> {
@@ -101,7 +106,8 @@ class RecordingFile implements DiskFile {
     return this.#inner.write(source, offset);
   }
 
-  async sync(): Promise<void> {
+  async sync(inTurn = false): Promise<void> {
+    this.#inTurn.push(inTurn);
     await this.#step(`fsync ${this.path}`);
     return this.#inner.sync();
   }
