@@ -38,6 +38,9 @@ interface TextZones {
   /** Least and greatest of stretch n: bytes ends[2n-1] .. ends[2n], then up to ends[2n+1]. */
   bytes: Uint8Array;
   readonly ends: Uint16Array;
+  /** Stretches that have the least and the greatest of all texts; -1 where there is no text. */
+  least: number;
+  most: number;
   /** Bits of the stretches of which no text is less than that of the row before it. */
   rising: number;
   /** Of the rows behind those that are summarised, as far as they were looked at. */
@@ -242,6 +245,8 @@ function noTexts(): TextZones {
     some: 0,
     bytes: new Uint8Array(0),
     ends: new Uint16Array(64),
+    least: -1,
+    most: -1,
     rising: 0,
     tail: { from: 0, end: 0, rises: true },
   };
@@ -312,23 +317,33 @@ function wideExtremes({ values, nulls }: Extract<Vector, { kind: 'i64' }>, from:
 
 function textsHolding(zones: TextZones, { op, bytes }: Predicate): number {
   if (bytes === null) return ALL;
-  const { ends, bytes: kept } = zones;
+  // Of keys in the order of arrival all segments but one or two are told by this alone.
+  if (zones.least < 0 || !mayHold(zones, zones.least, zones.most, op, bytes)) return 0;
   let holding = 0;
   for (let stretch = 0; stretch < 32; stretch++) {
-    if (((zones.some >>> stretch) & 1) === 0) continue;
-    const middle = ends[stretch * 2]!;
-    const end = ends[stretch * 2 + 1]!;
-    const least = compareBytes(kept, stretch === 0 ? 0 : ends[stretch * 2 - 1]!, middle, bytes, 0, bytes.length);
-    const most = compareBytes(kept, middle, end, bytes, 0, bytes.length);
-    // A text that was cut off is greater than what is kept of it, by nobody knows how much.
-    const cut =
-      end - middle === TEXT_BYTES && compareBytes(kept, middle, end, bytes, 0, Math.min(bytes.length, TEXT_BYTES)) === 0;
-    const above = cut || (op === '>' ? most > 0 : most >= 0);
-    const below = op === '<' ? least < 0 : least <= 0;
-    const holds = op === '=' ? above && below : op === '<' || op === '<=' ? below : above;
-    if (holds) holding |= 1 << stretch;
+    if (((zones.some >>> stretch) & 1) === 1 && mayHold(zones, stretch, stretch, op, bytes)) holding |= 1 << stretch;
   }
   return holding;
+}
+
+/** Whether a text between the least one of a stretch and the greatest one of another may meet the predicate. */
+function mayHold(zones: TextZones, leastOf: number, mostOf: number, op: ZonePredicate['op'], value: Uint8Array): boolean {
+  const { ends, bytes } = zones;
+  if (op !== '>' && op !== '>=') {
+    const least = compareBytes(bytes, startOfLeast(zones, leastOf), ends[leastOf * 2]!, value, 0, value.length);
+    if (op === '<' ? least >= 0 : least > 0) return false;
+    if (op !== '=') return true;
+  }
+  const start = ends[mostOf * 2]!;
+  const end = ends[mostOf * 2 + 1]!;
+  const most = compareBytes(bytes, start, end, value, 0, value.length);
+  if (op === '>' ? most > 0 : most >= 0) return true;
+  // A text that was cut off is greater than what is kept of it, by nobody knows how much.
+  return end - start === TEXT_BYTES && compareBytes(bytes, start, end, value, 0, Math.min(value.length, TEXT_BYTES)) === 0;
+}
+
+function startOfLeast({ ends }: TextZones, stretch: number): number {
+  return stretch === 0 ? 0 : ends[stretch * 2 - 1]!;
 }
 
 function summariseTexts(zones: TextZones, { offsets, heap, nulls }: Extract<Vector, { kind: 'text' }>, rows: number): void {
@@ -363,6 +378,18 @@ function summariseTexts(zones: TextZones, { offsets, heap, nulls }: Extract<Vect
   }
   zones.bytes = bytes.slice(0, used);
   zones.summarised = rows;
+  for (let stretch = first; stretch * STRETCH_ROWS < rows; stretch++) noteExtremes(zones, stretch);
+}
+
+function noteExtremes(zones: TextZones, stretch: number): void {
+  const { bytes, ends, least, most } = zones;
+  if (((zones.some >>> stretch) & 1) === 0) return;
+  const middle = ends[stretch * 2]!;
+  const start = startOfLeast(zones, stretch);
+  if (least < 0 || compareBytes(bytes, start, middle, bytes, startOfLeast(zones, least), ends[least * 2]!) < 0)
+    zones.least = stretch;
+  const end = ends[stretch * 2 + 1]!;
+  if (most < 0 || compareBytes(bytes, middle, end, bytes, ends[most * 2]!, ends[most * 2 + 1]!) > 0) zones.most = stretch;
 }
 
 function rises(zones: TextZones, texts: Extract<Vector, { kind: 'text' }>, from: number, to: number): boolean {

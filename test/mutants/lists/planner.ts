@@ -220,7 +220,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'planner: the store is not let go of',
     file: executor,
-    find: 'root.close();',
+    find: 'if (turn === null) root.close();',
     replace: '',
     killedBy: byLimits,
   },

@@ -172,8 +172,15 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'projections: a text that was cut off is taken for the whole',
     file: 'src/projections/rows/zones.ts',
-    find: 'const above = cut || (',
-    replace: 'const above = (',
+    find: 'return end - start === TEXT_BYTES && compareBytes(',
+    replace: 'return end - start > TEXT_BYTES && compareBytes(',
+    killedBy: zones,
+  },
+  {
+    name: 'projections: the first texts of a segment are taken for its greatest',
+    file: 'src/projections/rows/zones.ts',
+    find: 'ends[most * 2]!, ends[most * 2 + 1]!) > 0) zones.most = stretch;',
+    replace: 'ends[most * 2]!, ends[most * 2 + 1]!) > 255) zones.most = stretch;',
     killedBy: zones,
   },
   {
