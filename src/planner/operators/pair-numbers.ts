@@ -1,9 +1,18 @@
-/** Pairs of small numbers to numbers again, in order of first appearance: open addressing over typed arrays. */
+/**
+ * Pairs of small numbers to numbers again, in order of first appearance: open addressing over typed arrays. A large table
+ * grows into one of twice its length a few pairs at a time, while others come: moved all at once, a million of them would keep
+ * everybody waiting for tens of milliseconds.
+ */
 
 /** Places of the tables that pairs of small numbers need no hashing for. */
 const placesInAll = 1 << 20;
 /** So few tables may grow at the same row. */
 const tablesTogether = 8;
+/** A table that is shorter moves at once. */
+const movesFrom = 1 << 16;
+/** So many move for every few that come: they are through long before there are so many again. */
+const movesAtOnce = 64;
+const comeBetween = 8;
 
 /**
  * How much of its full load the table at `at` takes before it grows. Tables side by side that take in the same rows would
@@ -16,6 +25,10 @@ export function fillOf(tables: number, at: number): number {
 /** Pairs of numbers to numbers from 0. Also counts distinct values per group. */
 export class PairNumbers {
   #slots = new Int32Array(256);
+  /** The table that pairs move from: it has all below `#movesEnd`, of which those below `#moved` are in `#slots` too. */
+  #before: Int32Array | null = null;
+  #moved = 0;
+  #movesEnd = 0;
   #left = new Int32Array(128);
   #right = new Int32Array(128);
   /** Numbers + 1 by left and right side by side, `bits` for the right one; null once there would be too many places. */
@@ -32,7 +45,8 @@ export class PairNumbers {
   }
 
   get bytes(): number {
-    return this.#slots.byteLength + this.#left.byteLength + this.#right.byteLength + (this.#places?.byteLength ?? 0);
+    const tables = this.#slots.byteLength + (this.#before?.byteLength ?? 0) + (this.#places?.byteLength ?? 0);
+    return tables + this.#left.byteLength + this.#right.byteLength;
   }
 
   /** Replaces left[j] by the number of (left[j], right[j]); lefts are below leftSize, rights below rightSize. */
@@ -77,30 +91,68 @@ export class PairNumbers {
 
   numberOf(left: number, right: number): number {
     if (this.#places !== null) this.#hash();
-    const mask = this.#slots.length - 1;
+    const slots = this.#slots;
+    const mask = slots.length - 1;
     let slot = hashWords(left, right) & mask;
     for (;;) {
-      const index = this.#slots[slot]! - 1;
+      const index = slots[slot]! - 1;
       if (index < 0) break;
       if (this.#left[index] === left && this.#right[index] === right) return index;
       slot = (slot + 1) & mask;
     }
+    if (this.#before !== null) {
+      const index = this.#findIn(this.#before, left, right);
+      if (index >= 0) return index;
+    }
     const index = this.#append(left, right);
-    this.#slots[slot] = index + 1;
-    if (this.size * 2 > this.#slots.length * this.#fill)
-      this.#slots = rehashed(this.#slots.length * 2, this.size, this.#left, this.#right);
+    slots[slot] = index + 1;
+    if (this.#before !== null) {
+      if (index % comeBetween === 0) this.#move();
+    } else if (this.size * 2 > slots.length * this.#fill) this.#grow();
     return index;
   }
 
   /** -1 where the pair never came. */
   find(left: number, right: number): number {
-    const mask = this.#slots.length - 1;
+    const index = this.#findIn(this.#slots, left, right);
+    return index >= 0 || this.#before === null ? index : this.#findIn(this.#before, left, right);
+  }
+
+  #findIn(slots: Int32Array, left: number, right: number): number {
+    const mask = slots.length - 1;
     let slot = hashWords(left, right) & mask;
     for (;;) {
-      const index = this.#slots[slot]! - 1;
+      const index = slots[slot]! - 1;
       if (index < 0 || (this.#left[index] === left && this.#right[index] === right)) return index;
       slot = (slot + 1) & mask;
     }
+  }
+
+  #grow(): void {
+    const { length } = this.#slots;
+    if (length < movesFrom) {
+      this.#slots = rehashed(length * 2, this.size, this.#left, this.#right);
+      return;
+    }
+    this.#before = this.#slots;
+    this.#slots = new Int32Array(length * 2);
+    this.#moved = 0;
+    this.#movesEnd = this.size;
+  }
+
+  #move(): void {
+    const slots = this.#slots;
+    const lefts = this.#left;
+    const rights = this.#right;
+    const mask = slots.length - 1;
+    const end = Math.min(this.#movesEnd, this.#moved + movesAtOnce);
+    for (let index = this.#moved; index < end; index++) {
+      let slot = hashWords(lefts[index]!, rights[index]!) & mask;
+      while (slots[slot] !== 0) slot = (slot + 1) & mask;
+      slots[slot] = index + 1;
+    }
+    this.#moved = end;
+    if (end === this.#movesEnd) this.#before = null;
   }
 
   lefts(numbers: Int32Array): Int32Array {

@@ -15,6 +15,7 @@ import { comparator, mergeSorted } from './row-order.ts';
 
 const outputRows = 4_096;
 const rowsPerStep = 16_384;
+const ranksPerStep = 131_072;
 
 export class SessionOperator implements Operator {
   readonly #input: Operator;
@@ -72,7 +73,10 @@ export class SessionOperator implements Operator {
       instants = converter.of(columns[column]!, step, step.length);
       yield emptyBatch;
     }
-    const ranks = ranksOf(groups, groupOf, count);
+    const ranking = ranksOf(groups, groupOf, count);
+    let ranked = ranking.next();
+    for (; !ranked.done; ranked = ranking.next()) yield emptyBatch;
+    const ranks = ranked.value;
     this.#hold(sink.bytes + groups.bytes + groupOf.byteLength + count * 32);
     const keys: Vector[] = [
       { kind: 'i32', values: ranks, nulls: null },
@@ -138,13 +142,19 @@ function withInstant(batch: Batch, vector: Vector): Batch {
 }
 
 /** Group numbers of rows by when the group first appeared: the NULL group of a single key is 0 whenever it came. */
-function ranksOf(groups: GroupTable, groupOf: Int32Array, count: number): Int32Array {
+function* ranksOf(groups: GroupTable, groupOf: Int32Array, count: number): Generator<undefined, Int32Array, void> {
+  const order = groups.order();
   const rankOf = new Int32Array(groups.size);
-  groups.order().forEach((group, rank) => {
-    rankOf[group] = rank;
-  });
+  yield;
+  for (let rank = 0; rank < order.length; rank++) {
+    rankOf[order[rank]!] = rank;
+    if (rank % ranksPerStep === ranksPerStep - 1) yield;
+  }
   const ranks = new Int32Array(count);
-  for (let row = 0; row < count; row++) ranks[row] = rankOf[groupOf[row]!]!;
+  for (let row = 0; row < count; row++) {
+    ranks[row] = rankOf[groupOf[row]!]!;
+    if (row % ranksPerStep === ranksPerStep - 1) yield;
+  }
   return ranks;
 }
 

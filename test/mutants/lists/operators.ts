@@ -41,6 +41,20 @@ export const mutants: readonly Mutant[] = [
     killedBy: by('many-columns'),
   },
   {
+    name: 'operators: a pair that has not moved yet comes again',
+    file: operator('pair-numbers'),
+    find: '      if (index >= 0) return index;\n    }\n    const index = this.#append(left, right);',
+    replace: '    }\n    const index = this.#append(left, right);',
+    killedBy: by('pair-numbers'),
+  },
+  {
+    name: 'operators: the last pair does not move',
+    file: operator('pair-numbers'),
+    find: 'if (end === this.#movesEnd) this.#before = null;',
+    replace: 'if (end > this.#movesEnd - movesAtOnce) this.#before = null;',
+    killedBy: by('pair-numbers'),
+  },
+  {
     name: 'operators: partners come in reverse order',
     file: operator('dense-integers'),
     find: 'for (let j = places.length - 1; j >= 0; j--) {',
