@@ -1,6 +1,7 @@
 /** Which rows of one batch share a key: open addressing over the batch's own key bytes, groups numbered by appearance. */
 import type { Vector } from '../../log/columns.ts';
-import { hashBytes, sameBytes } from './byte-hash.ts';
+import { sameBytes } from './byte-hash.ts';
+import { hashKeys } from './key-hashes.ts';
 
 type TextVector = Extract<Vector, { kind: 'text' }>;
 
@@ -14,10 +15,7 @@ export class BatchKeys {
 
   constructor(keys: TextVector, length: number, path: number) {
     this.#keys = keys;
-    this.hashes = new Int32Array(length);
-    for (let row = 0; row < length; row++) {
-      this.hashes[row] = hashBytes(keys.heap, keys.offsets[row]!, keys.offsets[row + 1]!, path);
-    }
+    this.hashes = hashKeys(keys, length, path);
     let slots = 16;
     while (slots < length * 2) slots *= 2;
     this.#slots = new Int32Array(slots * 2);

@@ -1,6 +1,5 @@
 /** Distinct strings as UTF-8 in one heap, found by their bytes: coding a column makes no JavaScript string. */
 import type { Dictionary } from '../../log/columns.ts';
-import { hashBytes, sameBytes } from './byte-hash.ts';
 
 const encoder = new TextEncoder();
 const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
@@ -10,10 +9,18 @@ export interface SavedDictionary {
   readonly heap: Uint8Array;
 }
 
+/** A text column's cells. */
+export interface Cells {
+  readonly heap: Uint8Array;
+  readonly offsets: Uint32Array;
+  readonly nulls: Uint8Array | null;
+}
+
 export class ByteDictionary implements Dictionary {
   #size = 0;
   #offsets = new Uint32Array(17);
   #heap = new Uint8Array(256);
+  #view = viewOf(this.#heap);
   /** Open addressing, interleaved: [code + 1, hash]. */
   #slots = new Int32Array(64);
   #mask = 31;
@@ -30,17 +37,23 @@ export class ByteDictionary implements Dictionary {
 
   codeOf(text: string): number {
     const bytes = encoder.encode(text);
-    const slot = this.#find(bytes, 0, bytes.length, hashBytes(bytes, 0, bytes.length, 0));
+    const view = viewOf(bytes);
+    const slot = this.#find(view, 0, bytes.length, hashOf(view, 0, bytes.length));
     return this.#slots[slot * 2]! - 1;
   }
 
   /** Code of source[start..end), added when new. */
   encode(source: Uint8Array, start: number, end: number): number {
-    const hash = hashBytes(source, start, end, 0);
-    const slot = this.#find(source, start, end, hash);
-    const found = this.#slots[slot * 2]!;
-    if (found !== 0) return found - 1;
-    return this.#add(source, start, end, hash, slot);
+    return this.#codeOf(source, viewOf(source), start, end);
+  }
+
+  /** Codes of cells from .. to - 1 of a text column, into target[at ...]; 0 for NULL. */
+  encodeCells(cells: Cells, from: number, to: number, target: Int32Array, at: number): void {
+    const { heap, offsets, nulls } = cells;
+    const view = viewOf(heap);
+    for (let i = from; i < to; i++) {
+      target[at + i - from] = nulls !== null && nulls[i] === 1 ? 0 : this.#codeOf(heap, view, offsets[i]!, offsets[i + 1]!);
+    }
   }
 
   /** UTF-8 of a code, in place: never to be written to. */
@@ -87,11 +100,12 @@ export class ByteDictionary implements Dictionary {
 
   static restored(state: SavedDictionary): ByteDictionary {
     const dictionary = new ByteDictionary();
+    const view = viewOf(state.heap);
     for (let code = 0; code + 1 < state.offsets.length; code++) {
       // Added even when it looks known: forgotten strings are alike, and each keeps its code.
       const start = state.offsets[code]!;
       const end = state.offsets[code + 1]!;
-      const hash = hashBytes(state.heap, start, end, 0);
+      const hash = hashOf(view, start, end);
       let slot = hash & dictionary.#mask;
       while (dictionary.#slots[slot * 2] !== 0) slot = (slot + 1) & dictionary.#mask;
       dictionary.#add(state.heap, start, end, hash, slot);
@@ -105,8 +119,15 @@ export class ByteDictionary implements Dictionary {
     this.#texts[code] = undefined;
   }
 
+  #codeOf(source: Uint8Array, view: DataView, start: number, end: number): number {
+    const hash = hashOf(view, start, end);
+    const slot = this.#find(view, start, end, hash);
+    const found = this.#slots[slot * 2]!;
+    return found !== 0 ? found - 1 : this.#add(source, start, end, hash, slot);
+  }
+
   /** The slot that holds these bytes, or the free one where they belong. */
-  #find(source: Uint8Array, start: number, end: number, hash: number): number {
+  #find(source: DataView, start: number, end: number, hash: number): number {
     const slots = this.#slots;
     const offsets = this.#offsets;
     const size = end - start;
@@ -116,7 +137,7 @@ export class ByteDictionary implements Dictionary {
       if (code < 0) return slot;
       if (slots[slot * 2 + 1] === hash) {
         const at = offsets[code]!;
-        if (offsets[code + 1]! - at === size && sameBytes(this.#heap, at, source, start, size)) return slot;
+        if (offsets[code + 1]! - at === size && isSame(this.#view, at, source, start, size)) return slot;
       }
       slot = (slot + 1) & this.#mask;
     }
@@ -135,6 +156,7 @@ export class ByteDictionary implements Dictionary {
       const heap = new Uint8Array(Math.max(this.#heap.length * 2, at + size));
       heap.set(this.#heap);
       this.#heap = heap;
+      this.#view = viewOf(heap);
     }
     for (let i = 0; i < size; i++) this.#heap[at + i] = source[start + i]!;
     this.#offsets[code + 1] = at + size;
@@ -159,4 +181,34 @@ export class ByteDictionary implements Dictionary {
     this.#slots = slots;
     this.#mask = mask;
   }
+}
+
+function viewOf(bytes: Uint8Array): DataView {
+  return new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+}
+
+/** Four bytes a step, each step mixed down to the low bits; the last four may overlap those before them. For this process only. */
+function hashOf(source: DataView, start: number, end: number): number {
+  let hash = start - end;
+  if (end - start < 4) {
+    for (let at = start; at < end; at++) hash = Math.imul(hash, 31) + source.getUint8(at);
+  } else {
+    for (let at = start; at < end - 4; at += 4) hash = mixed(hash ^ source.getInt32(at, true));
+    hash ^= source.getInt32(end - 4, true);
+  }
+  return mixed(mixed(hash));
+}
+
+function mixed(word: number): number {
+  const product = Math.imul(word, 0x9e3779b1);
+  return product ^ (product >>> 15);
+}
+
+function isSame(a: DataView, aStart: number, b: DataView, bStart: number, size: number): boolean {
+  if (size < 4) {
+    for (let i = 0; i < size; i++) if (a.getUint8(aStart + i) !== b.getUint8(bStart + i)) return false;
+    return true;
+  }
+  for (let i = 0; i < size - 4; i += 4) if (a.getInt32(aStart + i, true) !== b.getInt32(bStart + i, true)) return false;
+  return a.getInt32(aStart + size - 4, true) === b.getInt32(bStart + size - 4, true);
 }

@@ -168,6 +168,7 @@ function putAll(batch: CheckedBatch, table: StoredVersions | undefined, path: nu
   const latest = new Int32Array(length);
   const closes: number[] = [];
   const closeOffsets = new Uint32Array(length + 1);
+  const bounded = validFrom.kind !== 'null' || validTo.kind !== 'null';
   for (let block = 0; block < length; block += 1024) {
     const end = Math.min(length, block + 1024);
     if (table) table.touch(groups.hashes.subarray(block, end), end - block);
@@ -178,10 +179,12 @@ function putAll(batch: CheckedBatch, table: StoredVersions | undefined, path: nu
       else if (table && path >= 0) {
         table.openPositions(path, keys.heap, keys.offsets[row]!, keys.offsets[row + 1]!, groups.hashes[row]!, closes);
       }
-      const from = boundAt(validFrom, row);
-      const to = boundAt(validTo, row);
-      if (from !== null || to !== null) {
-        if (closes.length > closeOffsets[row]! || (from ?? at.time + BigInt(row)) >= (to ?? FOREVER)) return null;
+      if (bounded) {
+        const from = boundAt(validFrom, row);
+        const to = boundAt(validTo, row);
+        if (from !== null || to !== null) {
+          if (closes.length > closeOffsets[row]! || (from ?? at.time + BigInt(row)) >= (to ?? FOREVER)) return null;
+        }
       }
       latest[group] = row;
       closeOffsets[row + 1] = closes.length;

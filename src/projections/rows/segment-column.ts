@@ -385,11 +385,7 @@ export class SegmentColumn {
 
   #encodeText(source: Extract<Vector, { kind: 'text' }>, from: number, to: number, at: number, dictionary: ByteDictionary): void {
     this.#become('dict');
-    const { offsets, heap, nulls } = source;
-    const target = this.#i32;
-    for (let i = from; i < to; i++) {
-      target[at + i - from] = nulls?.[i] === 1 ? 0 : dictionary.encode(heap, offsets[i]!, offsets[i + 1]!);
-    }
+    dictionary.encodeCells(source, from, to, this.#i32, at);
   }
 
   #appendText(source: Extract<Vector, { kind: 'text' }>, from: number, to: number, at: number): void {

@@ -12,6 +12,7 @@ import { FOREVER } from '../../log/timestamp.ts';
 import type { Timeline } from '../../log/timeline.ts';
 import { ByteDictionary, type SavedDictionary } from './byte-dictionary.ts';
 import { hashBytes } from './byte-hash.ts';
+import { takeHashes } from './key-hashes.ts';
 import { enterKeys } from './enter-keys.ts';
 import { PrimaryKeyIndex, type StoredKeys } from './primary-key-index.ts';
 import type { RowStorage } from './row-storage.ts';
@@ -183,6 +184,7 @@ export class Table implements StoredKeys, StoredVersions {
     for (const column of body.cells.columns) {
       if (!this.#columns.has(column.name)) this.setColumnType(column.name, column.type);
     }
+    const hashes = rows > 1 ? takeHashes(keys, rows, path) : null;
     let closed = 0;
     for (let done = 0; done < rows; ) {
       const position = entry.position + done;
@@ -193,7 +195,7 @@ export class Table implements StoredKeys, StoredVersions {
       segment.setValid(from, to, done, first, count, this.#timeline);
       this.#appendOps(segment, body.ops, done, first, count);
       for (const { name, vector } of body.cells.columns) this.#appendCells(segment, name, vector, done, done + count, first);
-      closed += this.#link(segment, first, count, body, done, path, keys);
+      closed += this.#link(segment, first, count, body, done, path, keys, hashes);
       done += count;
     }
     const counts = this.#countsOf(path);
@@ -475,21 +477,36 @@ export class Table implements StoredKeys, StoredVersions {
     }
   }
 
-  /** Enters rows that were just appended into index and chains, closing what they close. Returns how many that were. */
-  #link(segment: Segment, first: number, count: number, body: RowsBody, source: number, path: number, keys: Vector): number {
-    assert(keys.kind === 'text', 'keys are text');
+  /**
+   * Enters rows that were just appended into index and chains, closing what they close. Returns how many that were. `known`:
+   * hashes of all keys of the body, whose slots were touched when they were decided about.
+   */
+  #link(
+    segment: Segment,
+    first: number,
+    count: number,
+    body: RowsBody,
+    source: number,
+    path: number,
+    keys: Extract<Vector, { kind: 'text' }>,
+    known: Int32Array | null,
+  ): number {
     const { offsets, heap } = keys;
-    if (this.#hashes.length < count) this.#hashes = new Int32Array(SEGMENT_ROWS);
-    const hashes = this.#hashes;
+    if (known === null && this.#hashes.length < count) this.#hashes = new Int32Array(SEGMENT_ROWS);
+    const hashes = known ?? this.#hashes;
     let closed = 0;
     for (let block = 0; block < count; block += 1024) {
       const end = Math.min(count, block + 1024);
-      for (let i = block; i < end; i++) hashes[i - block] = hashBytes(heap, offsets[source + i]!, offsets[source + i + 1]!, path);
-      this.index.touch(hashes, end - block);
+      const shift = known === null ? -block : source;
+      if (known === null) {
+        for (let i = block; i < end; i++)
+          hashes[i - block] = hashBytes(heap, offsets[source + i]!, offsets[source + i + 1]!, path);
+        this.index.touch(hashes, end - block);
+      }
       for (let i = block; i < end; i++) {
         const start = offsets[source + i]!;
         const row = segment.firstRow + first + i;
-        const before = this.index.put(heap, start, offsets[source + i + 1]! - start, path, hashes[i - block]!, row);
+        const before = this.index.put(heap, start, offsets[source + i + 1]! - start, path, hashes[i + shift]!, row);
         const closeFrom = body.closeOffsets[source + i]!;
         const closeTo = body.closeOffsets[source + i + 1]!;
         if (before === NO_ROW) assert(this.#ownPositions(body.closes, closeFrom, closeTo) === 0, 'a new key closes nothing');

@@ -9,6 +9,27 @@ const rounds = ['test/simulation/stored-rounds.test.ts'];
 
 export const mutants: readonly Mutant[] = [
   {
+    name: 'derived: hashes of keys are taken for those of another path',
+    file: 'src/projections/rows/key-hashes.ts',
+    find: ' && known.path === path',
+    replace: '',
+    killedBy: ['test/projections/key-hashes.test.ts'],
+  },
+  {
+    name: 'derived: segments are written as soon as they are sealed, whatever else comes',
+    file: 'src/projections/rows/store/column-store.ts',
+    find: 'if (lull) await this.#gather(lull);',
+    replace: '',
+    killedBy: store,
+  },
+  {
+    name: 'derived: segments gather without end',
+    file: 'src/projections/rows/store/column-store.ts',
+    find: 'return this.#queue.length >= GATHERED_MAX || ',
+    replace: 'return ',
+    killedBy: store,
+  },
+  {
     name: 'columns: nothing is spelt out as the first text of the dictionary',
     file: 'src/projections/rows/byte-dictionary.ts',
     find: 'if (nulls === null || nulls[row] !== 1) {',
