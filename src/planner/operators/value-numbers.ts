@@ -144,6 +144,11 @@ export class TextNumbers implements ValueNumbers {
 const smallMax = 1 << 24;
 const smallPerValue = 16;
 const smallInAnyCase = 65_536;
+/** A table of values that is shorter moves at once, … */
+const movesFrom = 1 << 16;
+/** … a longer one so many places for every few values that come. */
+const slotsAtOnce = 256;
+const comeBetween = 8;
 
 /** Integers, instants and booleans by their 64 bits, doubles by theirs: one number per value whatever the layout. */
 class ScalarNumbers implements ValueNumbers {
@@ -153,7 +158,12 @@ class ScalarNumbers implements ValueNumbers {
   readonly #fill: number;
   /** Numbers of the integers from 0 to its length, which most keys are. All others are found by their hash. */
   #small = new Int32Array(1_024);
+  /** Numbers of doubles that are so many hundredths, as amounts mostly are: 0 where the hash knows more. */
+  #hundredths = new Int32Array(1_024);
   #slots = new Int32Array(256);
+  /** The table that values move from, and how far they have: a large one grows a few values at a time, as pairs do. */
+  #before: Int32Array | null = null;
+  #moved = 0;
   #hashed = 0;
   #high = new Int32Array(128);
   #low = new Int32Array(128);
@@ -168,7 +178,14 @@ class ScalarNumbers implements ValueNumbers {
   }
 
   get bytes(): number {
-    return this.#small.byteLength + this.#slots.byteLength + this.#high.byteLength + this.#low.byteLength;
+    return (
+      this.#small.byteLength +
+      this.#hundredths.byteLength +
+      this.#slots.byteLength +
+      (this.#before?.byteLength ?? 0) +
+      this.#high.byteLength +
+      this.#low.byteLength
+    );
   }
 
   assign(vector: Vector, batch: Batch, out: Int32Array): void {
@@ -233,6 +250,8 @@ class ScalarNumbers implements ValueNumbers {
     add: boolean,
   ): void {
     let small = this.#small;
+    let hundredths = this.#hundredths;
+    let { size } = this;
     for (let j = 0; j < count; j++) {
       const i = selection === null ? first + j : selection[j]!;
       if (nulls !== null && nulls[i] === 1) {
@@ -241,11 +260,23 @@ class ScalarNumbers implements ValueNumbers {
       }
       const value = values[i]!;
       const known = value >= 0 && value < small.length && value === (value | 0) ? small[value | 0]! : 0;
-      if (known !== 0) out[j] = known;
-      else {
-        out[j] = Number.isInteger(value) ? this.#ofInteger(value, add) : this.#ofDouble(value, add);
-        small = this.#small;
+      if (known !== 0) {
+        out[j] = known;
+        continue;
       }
+      const near = value * 100 + 0.5;
+      // No other double is the same quotient, so what stands there is of this one.
+      const met = near >= 0 && near < hundredths.length && (near | 0) / 100 === value ? hundredths[near | 0]! : 0;
+      if (met !== 0) {
+        out[j] = met;
+        continue;
+      }
+      out[j] = Number.isInteger(value) ? this.#ofInteger(value, add) : this.#ofDouble(value, add);
+      if (this.size === size) continue;
+      size = this.size;
+      this.#remember(value);
+      small = this.#small;
+      hundredths = this.#hundredths;
     }
   }
 
@@ -322,6 +353,25 @@ class ScalarNumbers implements ValueNumbers {
     return this.#doubles ? this.#ofDouble(value, add) : this.#ofWords(Math.floor(value / word), value | 0, add);
   }
 
+  /** Of a value that was just met. */
+  #remember(value: number): void {
+    const place = Math.floor(value * 100 + 0.5);
+    if (!(place >= 0 && place < smallMax && place / 100 === value)) return;
+    if (place < this.#hundredths.length) {
+      this.#hundredths[place] = this.size;
+      return;
+    }
+    if (place >= Math.max(smallInAnyCase, this.size * smallPerValue)) return;
+    let length = this.#hundredths.length;
+    while (length <= place) length *= 2;
+    this.#hundredths = new Int32Array(length);
+    for (let index = 0; index < this.size; index++) {
+      const met = this.#valueOf(index);
+      const at = Math.floor(met * 100 + 0.5);
+      if (at >= 0 && at < length && at / 100 === met) this.#hundredths[at] = index + 1;
+    }
+  }
+
   /** Makes the table of small integers longer where that is worth it. */
   #reaches(value: number): boolean {
     if (value >= Math.max(smallInAnyCase, this.size * smallPerValue)) return false;
@@ -359,18 +409,34 @@ class ScalarNumbers implements ValueNumbers {
   #ofWords(high: number, low: number, add: boolean): number {
     high |= 0;
     low |= 0;
-    const mask = this.#slots.length - 1;
+    const slots = this.#slots;
+    const mask = slots.length - 1;
     let slot = hashWords(high, low) & mask;
     for (;;) {
-      const number = this.#slots[slot]!;
+      const number = slots[slot]!;
       if (number === 0) break;
       if (this.#low[number - 1] === low && this.#high[number - 1] === high) return number;
       slot = (slot + 1) & mask;
     }
+    if (this.#before !== null) {
+      const number = this.#findBefore(this.#before, high, low);
+      if (number !== 0) return number;
+    }
     if (!add) return 0;
-    this.#slots[slot] = this.#append(high, low);
-    if (++this.#hashed * 2 > this.#slots.length * this.#fill) this.#rehash();
+    slots[slot] = this.#append(high, low);
+    this.#hashed++;
+    if (this.#before !== null) {
+      if (this.#hashed % comeBetween === 0) this.#move(this.#before, slotsAtOnce);
+    } else if (this.#hashed * 2 > slots.length * this.#fill) this.#grow();
     return this.size;
+  }
+
+  #findBefore(slots: Int32Array, high: number, low: number): number {
+    const mask = slots.length - 1;
+    for (let slot = hashWords(high, low) & mask; ; slot = (slot + 1) & mask) {
+      const number = slots[slot]!;
+      if (number === 0 || (this.#low[number - 1] === low && this.#high[number - 1] === high)) return number;
+    }
   }
 
   #append(high: number, low: number): number {
@@ -384,16 +450,27 @@ class ScalarNumbers implements ValueNumbers {
     return index + 1;
   }
 
-  #rehash(): void {
-    const slots = new Int32Array(this.#slots.length * 2);
+  #grow(): void {
+    const before = this.#slots;
+    this.#slots = new Int32Array(before.length * 2);
+    this.#before = before;
+    this.#moved = 0;
+    if (before.length < movesFrom) this.#move(before, before.length);
+  }
+
+  #move(before: Int32Array, count: number): void {
+    const slots = this.#slots;
     const mask = slots.length - 1;
-    for (const number of this.#slots) {
+    const end = Math.min(before.length, this.#moved + count);
+    for (let at = this.#moved; at < end; at++) {
+      const number = before[at]!;
       if (number === 0) continue;
       let slot = hashWords(this.#high[number - 1]!, this.#low[number - 1]!) & mask;
       while (slots[slot] !== 0) slot = (slot + 1) & mask;
       slots[slot] = number;
     }
-    this.#slots = slots;
+    this.#moved = end;
+    if (end === before.length) this.#before = null;
   }
 }
 

@@ -351,4 +351,18 @@ export const mutants: readonly Mutant[] = [
     replace: '1)',
     killedBy: bySketches,
   },
+  {
+    name: 'planner: a double near a hundredth is taken for it',
+    file: values,
+    find: 'near >= 0 && near < hundredths.length && (near | 0) / 100 === value ?',
+    replace: 'near >= 0 && near < hundredths.length ?',
+    killedBy: ['test/planner/executor/hundredths.test.ts'],
+  },
+  {
+    name: 'planner: amounts that came before the table reached them are entered one too low',
+    file: values,
+    find: 'if (at >= 0 && at < length && at / 100 === met) this.#hundredths[at] = index + 1;',
+    replace: 'if (at >= 0 && at < length && at / 100 === met) this.#hundredths[at] = index;',
+    killedBy: ['test/planner/executor/hundredths.test.ts'],
+  },
 ];
