@@ -55,6 +55,20 @@ export const mutants: readonly Mutant[] = [
     killedBy: by('pair-numbers'),
   },
   {
+    name: 'operators: a value that has not moved yet comes again',
+    file: operator('value-numbers'),
+    find: 'if (number !== 0) return number;\n    }\n    if (!add) return 0;',
+    replace: '}\n    if (!add) return 0;',
+    killedBy: by('value-numbers'),
+  },
+  {
+    name: 'operators: the last values do not move',
+    file: operator('value-numbers'),
+    find: 'if (end === before.length) this.#before = null;',
+    replace: 'if (end >= before.length - slotsAtOnce) this.#before = null;',
+    killedBy: by('value-numbers'),
+  },
+  {
     name: 'operators: partners come in reverse order',
     file: operator('dense-integers'),
     find: 'for (let j = places.length - 1; j >= 0; j--) {',
