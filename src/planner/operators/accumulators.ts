@@ -500,6 +500,8 @@ class OfDistinct implements Accumulator {
   readonly #rows = new RowCounts();
   #numbers = new Int32Array(0);
   #places = new Int32Array(0);
+  /** Values that the only group has met, while there is one. */
+  #ofOne = 0;
   /** The last batch brought no new value. */
   #settled = false;
 
@@ -541,7 +543,7 @@ class OfDistinct implements Accumulator {
     this.#values.assign(vector, batch, numbers);
     this.#settled = this.#values.size === known;
     const places = this.#places;
-    const admitted = this.#pairs.admit(groups, numbers, batch.count, groupsMax, this.#values.size + 1, places);
+    const admitted = this.#admit(groups, numbers, batch.count, groupsMax, known);
     const rows = new Int32Array(admitted);
     const groupOf = new Int32Array(admitted);
     let count = 0;
@@ -554,6 +556,26 @@ class OfDistinct implements Accumulator {
     const firsts: Batch = { columns: batch.columns, selection: rows.subarray(0, count), first: 0, count };
     this.#rows.reserve(groupsMax);
     accumulate(firsts, { kind: 'groups', groups: groupOf }, [this.#inner.prepare(firsts, groupsMax)], this.#rows);
+  }
+
+  /** Places of the rows that bring their group a value for the first time; `known` values came in batches before. */
+  #admit(groups: Int32Array, numbers: Int32Array, count: number, groupsMax: number, known: number): number {
+    const places = this.#places;
+    if (groupsMax === 1) {
+      // New numbers rise by one: of an only group they say themselves what is new.
+      let admitted = 0;
+      let seen = known;
+      for (let j = 0; j < count; j++) {
+        if (numbers[j]! <= seen) continue;
+        seen = numbers[j]!;
+        places[admitted++] = j;
+      }
+      this.#ofOne = seen;
+      return admitted;
+    }
+    // Another group has come: what the first one has met until now becomes pairs like theirs.
+    for (; this.#ofOne > 0; this.#ofOne--) this.#pairs.numberOf(0, this.#ofOne);
+    return this.#pairs.admit(groups, numbers, count, groupsMax, this.#values.size + 1, places);
   }
 
   result(groups: Int32Array): Vector {

@@ -365,4 +365,11 @@ export const mutants: readonly Mutant[] = [
     replace: 'if (at >= 0 && at < length && at / 100 === met) this.#hundredths[at] = index;',
     killedBy: ['test/planner/executor/hundredths.test.ts'],
   },
+  {
+    name: 'planner: what an only group had met is forgotten when another one comes',
+    file: sums,
+    find: 'for (; this.#ofOne > 0; this.#ofOne--) this.#pairs.numberOf(0, this.#ofOne);',
+    replace: '',
+    killedBy: ['test/planner/executor/count-distinct.test.ts'],
+  },
 ];
