@@ -139,22 +139,22 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'acknowledges before the fsync',
     file: groupCommit,
-    find: '      await this.#writer.sync();\n',
-    replace: "      for (const waiting of group) waiting.acknowledge('synced');\n      await this.#writer.sync();\n",
+    find: '    const covered = this.#unsynced;\n',
+    replace: "    const covered = this.#unsynced;\n    for (const waiting of covered) waiting.acknowledge('synced');\n",
     killedBy: crash,
   },
   {
     name: 'never fsyncs a group',
     file: groupCommit,
-    find: '      await this.#writer.sync();\n',
+    find: '    await this.#syncFile(synced >= this.#expected && this.#bytesUnsynced <= IN_TURN_BYTES_MAX);\n',
     replace: '',
     killedBy: crash,
   },
   {
     name: 'acknowledges a group of one with the next one',
     file: groupCommit,
-    find: "if (group.some(({ needs }) => needs === 'fsync')) {\n      await",
-    replace: "if (group.some(({ needs }) => needs === 'fsync')) {\n      if (this.#queue.length === 0) await",
+    find: 'await this.#syncFile(synced >=',
+    replace: 'if (this.#queue.length === 0) await this.#syncFile(synced >=',
     killedBy: crash,
   },
   {
@@ -188,15 +188,15 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'calls fsync again after it failed',
     file: writer,
-    find: '    await this.#file.sync();\n    this.#durableLeaves = written;',
-    replace: '    await this.#file.sync().catch(() => this.#file.sync());\n    this.#durableLeaves = written;',
+    find: '    await this.#file.sync(inTurn);\n    this.#durableLeaves = written;',
+    replace: '    await this.#file.sync(inTurn).catch(() => this.#file.sync());\n    this.#durableLeaves = written;',
     killedBy: crash,
   },
   {
     name: 'swallows a failed fsync',
     file: writer,
-    find: '    await this.#file.sync();\n    this.#durableLeaves = written;',
-    replace: '    await this.#file.sync().catch(() => undefined);\n    this.#durableLeaves = written;',
+    find: '    await this.#file.sync(inTurn);\n    this.#durableLeaves = written;',
+    replace: '    await this.#file.sync(inTurn).catch(() => undefined);\n    this.#durableLeaves = written;',
     killedBy: crash,
   },
   {
@@ -354,13 +354,6 @@ export const mutants: readonly Mutant[] = [
     killedBy: ['test/log/group-commit.test.ts'],
   },
   {
-    name: 'waits for ever',
-    file: groupCommit,
-    find: 'this.#quietTurns >= PATIENCE_TURNS',
-    replace: 'this.#quietTurns < 0',
-    killedBy: ['test/log/group-commit.test.ts'],
-  },
-  {
     name: 'expects those of long ago',
     file: groupCommit,
     find: 'if (idleMs > EXPECTED_MS) this.#expected = 1;',
@@ -379,13 +372,6 @@ export const mutants: readonly Mutant[] = [
     file: groupCommit,
     find: 'synced >= this.#expected && this.#bytesUnsynced',
     replace: 'this.#bytesUnsynced',
-    killedBy: ['test/log/group-commit.test.ts'],
-  },
-  {
-    name: 'syncs with the first record that comes',
-    file: groupCommit,
-    find: 'if (this.#syncsWritten > 0 && !this.#isWorthWaiting()) await this.#sync();',
-    replace: 'if (this.#syncsWritten > 0) await this.#sync();',
     killedBy: ['test/log/group-commit.test.ts'],
   },
   {
