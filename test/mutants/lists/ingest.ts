@@ -9,7 +9,31 @@ const builder = 'src/log/vector-builder.ts';
 const killedBy = ['test/planner/formats/predicted-rows.test.ts'];
 const put = ['test/projections/put-rows.test.ts'];
 
+const small = 'src/planner/formats/small-body.ts';
+const smallTest = ['test/planner/formats/small-body.test.ts'];
+
 export const mutants: readonly Mutant[] = [
+  {
+    name: 'a small body of an open type that is read by what another one taught',
+    file: small,
+    find: 'known = !definition.open && ',
+    replace: 'known = ',
+    killedBy: smallTest,
+  },
+  {
+    name: 'columns of a small body in the order of the one before',
+    file: small,
+    find: ': i > 0 && slot <= slots[i - 1]!',
+    replace: ': false',
+    killedBy: smallTest,
+  },
+  {
+    name: 'a small body that leaves rows behind for the next',
+    file: small,
+    find: '    this.#columns.take();\n    this.#columns.abandon();\n',
+    replace: '',
+    killedBy: smallTest,
+  },
   {
     name: 'a scanner that reads the text of another body',
     file: predicted,
