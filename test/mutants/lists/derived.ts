@@ -157,14 +157,14 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'derived: superseded versions are indexed after a restart',
-    file: 'src/projections/rows/table.ts',
-    find: 'if (superseded && (superseded[row >>> 5]! & (1 << (row & 31))) !== 0) continue;',
+    file: 'src/projections/rows/enter-keys.ts',
+    find: 'if (gone && (gone[row >>> 5]! & (1 << (row & 31))) !== 0) continue;',
     replace: '',
     killedBy: store,
   },
   {
     name: 'derived: removed keys are indexed after a restart',
-    file: 'src/projections/rows/table.ts',
+    file: 'src/projections/rows/enter-keys.ts',
     find: 'if (!segment.isRemoved(row)) keys.add(',
     replace: 'if (row >= 0) keys.add(',
     killedBy: rounds,
