@@ -367,7 +367,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'planner: what an only group had met is forgotten when another one comes',
-    file: sums,
+    file: 'src/planner/operators/of-distinct.ts',
     find: 'for (; this.#ofOne > 0; this.#ofOne--) this.#pairs.numberOf(0, this.#ofOne);',
     replace: '',
     killedBy: ['test/planner/executor/count-distinct.test.ts'],

@@ -1,0 +1,105 @@
+/** Passes on the first row of each value in each group: a function over distinct values. NULLs are no values. */
+import { AssertionError } from '../../errors.ts';
+import type { Vector } from '../../log/columns.ts';
+import type { ColumnType } from '../../log/value.ts';
+import { accumulate, type Accumulator, type Fragment, RowCounts } from './accumulate.ts';
+import type { Batch } from './operator.ts';
+import { PairNumbers } from './pair-numbers.ts';
+import { type ValueNumbers, valueNumbers } from './value-numbers.ts';
+
+/** One whose `prepare` always has a share of the common loop. */
+interface SharesLoop extends Accumulator {
+  prepare(batch: Batch, groupsMax: number): Fragment;
+}
+
+export class OfDistinct implements Accumulator {
+  readonly byPlace = true;
+  readonly #inner: SharesLoop;
+  readonly #column: number;
+  readonly #values: ValueNumbers;
+  readonly #pairs = new PairNumbers();
+  readonly #rows = new RowCounts();
+  #numbers = new Int32Array(0);
+  #places = new Int32Array(0);
+  /** Values that the only group has met, while there is one. */
+  #ofOne = 0;
+  /** The last batch brought no new value. */
+  #settled = false;
+
+  constructor(inner: SharesLoop, column: number, type: ColumnType) {
+    this.#inner = inner;
+    this.#column = column;
+    this.#values = valueNumbers(type);
+  }
+
+  get bytes(): number {
+    return this.#values.bytes + this.#pairs.bytes + this.#rows.counts.byteLength + this.#inner.bytes;
+  }
+
+  step(): null {
+    return null;
+  }
+
+  share(): never {
+    throw new AssertionError('no step, no share');
+  }
+
+  prepare(): null {
+    return null;
+  }
+
+  update(batch: Batch, groups: Int32Array, groupsMax: number): void {
+    if (this.#numbers.length < batch.count) {
+      this.#numbers = new Int32Array(batch.count);
+      this.#places = new Int32Array(batch.count);
+    }
+    const numbers = this.#numbers;
+    const vector = batch.columns[this.#column]!;
+    const known = this.#values.size;
+    if (groupsMax === 1 && this.#settled) {
+      // One group has met what anybody has: values that all came before add nothing.
+      this.#values.meet(vector, batch, numbers);
+      if (this.#values.size === known) return;
+    }
+    this.#values.assign(vector, batch, numbers);
+    this.#settled = this.#values.size === known;
+    const places = this.#places;
+    const admitted = this.#admit(groups, numbers, batch.count, groupsMax, known);
+    const rows = new Int32Array(admitted);
+    const groupOf = new Int32Array(admitted);
+    let count = 0;
+    for (let n = 0; n < admitted; n++) {
+      const j = places[n]!;
+      if (numbers[j] === 0) continue;
+      rows[count] = batch.selection === null ? batch.first + j : batch.selection[j]!;
+      groupOf[count++] = groups[j]!;
+    }
+    const firsts: Batch = { columns: batch.columns, selection: rows.subarray(0, count), first: 0, count };
+    this.#rows.reserve(groupsMax);
+    accumulate(firsts, { kind: 'groups', groups: groupOf }, [this.#inner.prepare(firsts, groupsMax)], this.#rows);
+  }
+
+  /** Places of the rows that bring their group a value for the first time; `known` values came in batches before. */
+  #admit(groups: Int32Array, numbers: Int32Array, count: number, groupsMax: number, known: number): number {
+    const places = this.#places;
+    if (groupsMax === 1) {
+      // New numbers rise by one: of an only group they say themselves what is new.
+      let admitted = 0;
+      let seen = known;
+      for (let j = 0; j < count; j++) {
+        if (numbers[j]! <= seen) continue;
+        seen = numbers[j]!;
+        places[admitted++] = j;
+      }
+      this.#ofOne = seen;
+      return admitted;
+    }
+    // Another group has come: what the first one has met until now becomes pairs like theirs.
+    for (; this.#ofOne > 0; this.#ofOne--) this.#pairs.numberOf(0, this.#ofOne);
+    return this.#pairs.admit(groups, numbers, count, groupsMax, this.#values.size + 1, places);
+  }
+
+  result(groups: Int32Array): Vector {
+    return this.#inner.result(groups, this.#rows.counts);
+  }
+}
