@@ -14,6 +14,8 @@ const PAGE_BYTES = 65_536;
 const ALIGNMENT = 64;
 /** Columns of one segment should share a memory, so one memory holds many segments; kernels take 32-bit offsets. */
 const MEMORY_BYTES = 1024 * 1024 * 1024;
+/** Of a memory's columns, as much again for workspaces. */
+const SPARE_SHARE = 1 / 32;
 
 interface Free {
   at: number;
@@ -26,6 +28,9 @@ interface Arena {
   readonly buffer: ArrayBufferLike;
   /** By offset; neighbours are joined. */
   readonly free: Free[];
+  /** The same behind the columns, for workspaces: a memory full of columns has room for whoever works on them. */
+  readonly spare: Free[];
+  readonly spareAt: number;
 }
 
 const arenas = new WeakMap<ArrayBufferLike, Arena>();
@@ -46,7 +51,7 @@ export interface Workspace {
 export function workspaceIn(memory: WebAssembly.Memory, bytes: number): Workspace | null {
   const arena = arenas.get(memory.buffer);
   assert(arena, 'workspaces lie beside columns');
-  const view = arena.owner.allocateIn(arena, bytes);
+  const view = arena.owner.allocateIn(arena, bytes) ?? arena.owner.allocateIn(arena, bytes, true);
   return view && { memory, bytes: view, release: () => arena.owner.release(view) };
 }
 
@@ -82,19 +87,23 @@ export class ColumnMemory {
       const view = this.allocateIn(arena, bytes);
       if (view) return view;
     }
-    const pages = this.#memoryBytes / PAGE_BYTES + 1;
+    const columnPages = this.#memoryBytes / PAGE_BYTES;
+    const sparePages = Math.floor(columnPages * SPARE_SHARE);
+    const pages = columnPages + sparePages + 1;
     const memory = new WebAssembly.Memory({ initial: pages, maximum: pages, shared: true });
     // Nothing lies at 0: kernels take that address for none. The page beyond makes up for it.
     const free = [{ at: ALIGNMENT, size: this.#memoryBytes }];
-    const arena: Arena = { owner: this, memory, buffer: memory.buffer, free };
+    const spareAt = ALIGNMENT + this.#memoryBytes;
+    const spare = sparePages > 0 ? [{ at: spareAt, size: sparePages * PAGE_BYTES }] : [];
+    const arena: Arena = { owner: this, memory, buffer: memory.buffer, free, spare, spareAt };
     arenas.set(arena.buffer, arena);
     this.#arenas.push(arena);
     return this.allocateIn(arena, bytes);
   }
 
-  /** In one of its memories. */
-  allocateIn(arena: Arena, bytes: number): Uint8Array | null {
-    const at = take(arena, rounded(bytes));
+  /** In one of its memories; of what is spare there for nobody but workspaces. */
+  allocateIn(arena: Arena, bytes: number, spare = false): Uint8Array | null {
+    const at = take(spare ? arena.spare : arena.free, rounded(bytes));
     if (at < 0) return null;
     this.#used += rounded(bytes);
     return new Uint8Array(arena.buffer, at, bytes);
@@ -106,7 +115,7 @@ export class ColumnMemory {
     assert(arena, 'what is released was allocated here');
     const size = rounded(view.byteLength);
     if (this.#poison) new Uint8Array(arena.buffer, view.byteOffset, size).fill(0xdd);
-    give(arena, view.byteOffset, size);
+    give(view.byteOffset < arena.spareAt ? arena.free : arena.spare, view.byteOffset, size);
     this.#used -= size;
   }
 
@@ -118,7 +127,7 @@ export class ColumnMemory {
     const size = rounded(view.byteLength) - kept;
     if (size === 0) return;
     if (this.#poison) new Uint8Array(arena.buffer, view.byteOffset + kept, size).fill(0xdd);
-    give(arena, view.byteOffset + kept, size);
+    give(view.byteOffset < arena.spareAt ? arena.free : arena.spare, view.byteOffset + kept, size);
     this.#used -= size;
   }
 }
@@ -128,7 +137,7 @@ function rounded(bytes: number): number {
 }
 
 /** Offset of the first hole that is large enough, or -1. */
-function take({ free }: Arena, size: number): number {
+function take(free: Free[], size: number): number {
   const index = free.findIndex((hole) => hole.size >= size);
   if (index < 0) return -1;
   const hole = free[index]!;
@@ -139,7 +148,7 @@ function take({ free }: Arena, size: number): number {
   return at;
 }
 
-function give({ free }: Arena, at: number, size: number): void {
+function give(free: Free[], at: number, size: number): void {
   let low = 0;
   let high = free.length;
   while (low < high) {

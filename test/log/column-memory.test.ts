@@ -89,3 +89,23 @@ test('random histories: nobody gets bytes that somebody has, and what is given b
     if (one) expect(memory.allocate(1 << 20)!.byteOffset).toBe(64);
   }
 });
+
+test('a memory full of columns has room for those who work on them, and takes no column there', () => {
+  const memory = new ColumnMemory({ memoryBytes: 64 * 65_536 });
+  const column = memory.allocate(64 * 65_536)!;
+  const own = memoryOf(column)!;
+  const workspace = workspaceIn(own, 65_536)!;
+  expect(workspace.bytes.buffer).toBe(column.buffer);
+  expect(workspace.bytes.byteOffset).toBeGreaterThanOrEqual(column.byteOffset + column.byteLength);
+  expect(memory.used).toBe(65 * 65_536);
+  workspace.release();
+  expect(memory.used).toBe(64 * 65_536);
+  // Another memory, not what is spare in the first.
+  expect(memory.allocate(64)!.buffer).not.toBe(column.buffer);
+  const [first, second] = [workspaceIn(own, 65_536)!, workspaceIn(own, 65_536)!];
+  expect(first.bytes.byteOffset).not.toBe(second.bytes.byteOffset);
+  first.release();
+  second.release();
+  memory.release(column);
+  expect(memory.allocate(64 * 65_536)!.buffer).toBe(column.buffer);
+});
