@@ -127,7 +127,7 @@ export class AnnalsServer {
     if (reply.accepted !== rows) throw new Error(`${reply.accepted} of ${rows} rows accepted: ${text.slice(0, 1000)}`);
   }
 
-  async registerOrders(): Promise<void> {
+  async registerOrders(name = 'Purchase'): Promise<void> {
     const text = { type: 'string' };
     const properties = {
       id: text,
@@ -140,7 +140,7 @@ export class AnnalsServer {
       paid: { type: 'boolean' },
       note: text,
     };
-    await this.request('/types', JSON.stringify({ name: 'Purchase', properties, primary_key: 'id' }));
+    await this.request('/types', JSON.stringify({ name, properties, primary_key: 'id' }));
   }
 
   async stop(): Promise<void> {
