@@ -1,6 +1,7 @@
 /**
  * Bodies as canonical bytes, one function pair a kind. A body starts with its version and kind; all that follows is
- * fixed fields, u32-prefixed texts and column batches. What `rows` adds to its contract is the secrets of its leaves:
+ * fixed fields, u32-prefixed texts and column batches. Version 2 is of types only, and of those only that are guarded or
+ * have a property that references a type: what is new in them follows what version 1 has. What `rows` adds to its contract is the secrets of its leaves:
  * salts (a seed, or one each) and, of rows that were dropped, their place and leaf hash, so that a frame without them
  * still gives the root that its leaf commits to. Changing this needs a new version and a fixture.
  */
@@ -20,11 +21,14 @@ import type {
   RowsBody,
   TokenBody,
   TypeBody,
+  TypeDefinition,
 } from './entry.ts';
+import { recordOf, recordText } from './record-codec.ts';
 import { SALT_BYTES, saltsOf } from './row-leaf.ts';
 import { columnTypes } from './value.ts';
 
 export const BODY_VERSION = 1;
+const GUARDED_TYPE_VERSION = 2;
 
 /** Numbers never change; a new kind takes the next one. */
 export const kindNumber: Record<EntryKind, number> = {
@@ -39,6 +43,9 @@ export const kindNumber: Record<EntryKind, number> = {
   exhibit: 9,
   view: 10,
   receipt: 11,
+  policy: 12,
+  tenant: 13,
+  agreement: 14,
 };
 
 export const kindOfNumber: ReadonlyMap<number, EntryKind> = new Map(
@@ -72,7 +79,7 @@ export function saltsOfRows(secrets: RowSecrets, rows: number): Uint8Array {
 }
 
 export function encodeBody(body: EntryBody, secrets: RowSecrets | null, target: ByteWriter): void {
-  target.u8(BODY_VERSION);
+  target.u8(body.kind === 'type' && isGuarded(body.definition) ? GUARDED_TYPE_VERSION : BODY_VERSION);
   target.u8(kindNumber[body.kind]);
   switch (body.kind) {
     case 'genesis':
@@ -106,6 +113,10 @@ export function encodeBody(body: EntryBody, secrets: RowSecrets | null, target: 
       target.u32(body.batch);
       target.text(body.request);
       return target.text(body.outcome);
+    case 'policy':
+    case 'tenant':
+    case 'agreement':
+      return target.text(recordText(body));
   }
 }
 
@@ -115,15 +126,17 @@ export function encodeBody(body: EntryBody, secrets: RowSecrets | null, target: 
  */
 export function decodeBody(bytes: Uint8Array, checked = false): DecodedBody {
   const source = new ByteReader(bytes);
-  if (source.u8() !== BODY_VERSION) throw malformed('an unknown body version');
+  const version = source.u8();
   const kind = kindOfNumber.get(source.u8());
   if (kind === undefined) throw malformed('an unknown entry kind');
-  const decoded = kind === 'rows' ? decodeRows(source, checked) : { body: decodeControl(kind, source), secrets: null };
+  const known = version === BODY_VERSION || (version === GUARDED_TYPE_VERSION && kind === 'type');
+  if (!known) throw malformed('an unknown body version');
+  const decoded = kind === 'rows' ? decodeRows(source, checked) : { body: decodeControl(kind, source, version), secrets: null };
   source.end();
   return decoded;
 }
 
-function decodeControl(kind: Exclude<EntryKind, 'rows'>, source: ByteReader): EntryBody {
+function decodeControl(kind: Exclude<EntryKind, 'rows'>, source: ByteReader, version: number): EntryBody {
   switch (kind) {
     case 'genesis':
       return { kind, logId: source.text(), origin: source.text(), engineVersion: source.text() };
@@ -132,7 +145,7 @@ function decodeControl(kind: Exclude<EntryKind, 'rows'>, source: ByteReader): En
     case 'removal':
       return decodeRemoval(source);
     case 'type':
-      return decodeType(source);
+      return version === GUARDED_TYPE_VERSION ? decodeGuardedType(source) : decodeType(source);
     case 'token':
       return decodeToken(source);
     case 'access':
@@ -145,6 +158,10 @@ function decodeControl(kind: Exclude<EntryKind, 'rows'>, source: ByteReader): En
       return { kind, name: source.text(), sql: source.text(), refreshSecs: source.u64() };
     case 'receipt':
       return { kind, key: source.text(), batch: source.u32(), request: source.text(), outcome: source.text() };
+    case 'policy':
+    case 'tenant':
+    case 'agreement':
+      return recordOf(kind, source.text());
   }
 }
 
@@ -286,6 +303,17 @@ function encodeType(body: TypeBody, target: ByteWriter): void {
     target.text(trigger.targetField);
   }
   target.u64(definition.ontologyVersion);
+  if (!isGuarded(definition)) return;
+  const { guard } = definition;
+  assert(guard === undefined || guard.protected || guard.accessScope, 'a guard asks for something');
+  target.u8(guard === undefined ? 0 : +guard.protected | (+guard.accessScope << 1));
+  for (const [, { references }] of properties) target.optionalText(references ?? null);
+}
+
+function isGuarded({ guard, properties }: TypeDefinition): boolean {
+  if (guard !== undefined) return true;
+  for (const name in properties) if (properties[name]!.references !== undefined) return true;
+  return false;
 }
 
 function decodeType(source: ByteReader): TypeBody {
@@ -311,6 +339,20 @@ function decodeType(source: ByteReader): TypeBody {
   // fromEntries defines own properties: one named `__proto__` is a property like any other.
   const definition = { name, properties: Object.fromEntries(properties), open, primaryKey, graphTriggers, ontologyVersion };
   return { kind: 'type', definition };
+}
+
+function decodeGuardedType(source: ByteReader): TypeBody {
+  const { definition } = decodeType(source);
+  const flags = source.u8();
+  if (flags > 3) throw malformed('an unknown guard of a type');
+  const properties = Object.entries(definition.properties).map(([name, property]): [string, PropertyDefinition] => {
+    const references = source.optionalText();
+    return [name, references === null ? property : { ...property, references }];
+  });
+  const guard = flags === 0 ? {} : { guard: { protected: (flags & 1) !== 0, accessScope: (flags & 2) !== 0 } };
+  const guarded = { ...definition, properties: Object.fromEntries(properties), ...guard };
+  if (!isGuarded(guarded)) throw malformed('a guarded type without a guard');
+  return { kind: 'type', definition: guarded };
 }
 
 function checkDistinct(named: readonly (readonly [string, unknown])[]): void {

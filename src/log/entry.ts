@@ -2,6 +2,7 @@
  * What can ever have happened here: the closed union of entry kinds. An entry records effects (concrete keys and
  * values), never queries or clocks, so replay is deterministic and total. `log.ts` orders entries and never looks inside.
  */
+import type { Json } from './canonical-json.ts';
 import type { RowBatch } from './columns.ts';
 import type { ColumnType } from './value.ts';
 
@@ -17,7 +18,10 @@ export type EntryBody =
   | BranchBody
   | ExhibitBody
   | ViewBody
-  | ReceiptBody;
+  | ReceiptBody
+  | PolicyBody
+  | TenantBody
+  | AgreementBody;
 
 export type EntryKind = EntryBody['kind'];
 
@@ -84,6 +88,8 @@ export interface PropertyDefinition {
   readonly subject: boolean;
   /** Of a vector column; 0 elsewhere. */
   readonly dims: number;
+  /** Type whose rows the cells name; absent: none. What names rows of a protected type is as protected. */
+  readonly references?: string;
 }
 
 export interface GraphTrigger {
@@ -109,6 +115,16 @@ export interface TypeDefinition {
   readonly graphTriggers: readonly GraphTrigger[];
   /** Ontology version at which this definition was made: rises with every `type` entry of the branch. */
   readonly ontologyVersion: number;
+  /** Absent: readers state nothing beyond their purpose. */
+  readonly guard?: TypeGuard;
+}
+
+/** What a reader states before rows of a type are shown. At least one of them holds. */
+export interface TypeGuard {
+  /** A reason (break-glass), and the role for it. */
+  readonly protected: boolean;
+  /** A reference to the scope that the reader was cleared for. */
+  readonly accessScope: boolean;
 }
 
 /** The registry of tokens: the secret itself is never here, only its SHA-256. Takes one position. */
@@ -221,6 +237,108 @@ export interface ReceiptBody {
   readonly outcome: string;
 }
 
+/** One policy of the set, as it stands after this entry. Takes one position; the set is main's. */
+export interface PolicyBody {
+  readonly kind: 'policy';
+  readonly change: 'installed' | 'deleted';
+  readonly id: string;
+  /** Cedar; empty when deleted. */
+  readonly text: string;
+  /** Of the set after this entry: lower-case hex SHA-256 over the RFC 8785 JSON of {id: text}; empty when none is left. */
+  readonly digest: string;
+}
+
+/** How a tenant went: out of use with its record kept, with all rows removed, or with nothing left but its name. */
+export type DeletionManner = 'soft' | 'purge' | 'tombstone';
+
+/** The registry of tenants. Takes one position. `purged`: of a deleted one no row is left on any branch. */
+export interface TenantBody {
+  readonly kind: 'tenant';
+  readonly change: 'created' | 'changed' | 'suspended' | 'reactivated' | 'deleted' | 'purged';
+  /** Of a deletion; null elsewhere. */
+  readonly manner: DeletionManner | null;
+  readonly tenant: TenantRecord;
+}
+
+/** As it stands after its entry. */
+export interface TenantRecord {
+  /** An organisation path of one segment. */
+  readonly id: string;
+  readonly name: string;
+  readonly tier: string;
+  readonly state: 'active' | 'suspended' | 'deleted';
+  readonly quota: TenantQuota;
+  /** What the tenant's searches start from, when they say nothing else. */
+  readonly search: { readonly [name: string]: Json };
+  /** By principal, in codepoint order. */
+  readonly members: readonly TenantMember[];
+  /** Nanoseconds, like `changedAt`. */
+  readonly createdAt: bigint;
+  readonly changedAt: bigint;
+}
+
+export const quotaNames = ['queryUnits', 'inFlight', 'storageBytes', 'subscriptions', 'requestsPerSecond'] as const;
+
+/** null: what the settings say. */
+export type TenantQuota = Readonly<Record<(typeof quotaNames)[number], number | null>>;
+
+export interface TenantMember {
+  readonly principal: string;
+  readonly role: string;
+}
+
+/** What one organisation lets another see of its rows. Takes one position, and is of both tenants' audit views. */
+export interface AgreementBody {
+  readonly kind: 'agreement';
+  readonly change: 'proposed' | 'accepted' | 'activated' | 'suspended' | 'resumed' | 'revoked' | 'expired' | 'changed';
+  readonly agreement: AgreementRecord;
+}
+
+/** From the least to the most that is shown of a cell; of two masks the first holds. `last4` and `year` show alike. */
+export const maskKinds = ['redact', 'null', 'hash', 'bucket', 'last4', 'year'] as const;
+export type MaskKind = (typeof maskKinds)[number];
+
+export const agreementStates = ['proposed', 'accepted', 'active', 'suspended', 'revoked', 'expired'] as const;
+export type AgreementState = (typeof agreementStates)[number];
+
+/** What of a row's past is shared: from the activation on, all of it, or what stands now. */
+export const sharedHistories = ['from_start', 'full', 'current_only'] as const;
+
+/** What is shared: what both sides consent to. */
+export interface AgreementTerms {
+  /** Whose rows: an organisation path, with all below it. */
+  readonly assigner: string;
+  /** Who sees them: an organisation path, with all below it. */
+  readonly assignee: string;
+  readonly types: readonly string[];
+  /** Cedar condition over `resource`; null: every row. */
+  readonly where: string | null;
+  /** null: every column. */
+  readonly columns: readonly string[] | null;
+  /** What may be done with the rows: names of actions. */
+  readonly permission: readonly string[];
+  /** Empty: any purpose. */
+  readonly purposes: readonly string[];
+  /** Nanoseconds: in force from `validFrom` to just before `validTo`. */
+  readonly validFrom: bigint;
+  readonly validTo: bigint;
+  readonly history: (typeof sharedHistories)[number];
+  readonly masking: Readonly<Record<string, MaskKind>>;
+  readonly onwardSharing: boolean;
+  /** Groups of fewer rows are not shown; null: of any size. */
+  readonly aggregateMinGroup: number | null;
+  /** Lower-case hex SHA-256 of a document that both sides signed elsewhere. */
+  readonly termsDigest: string | null;
+}
+
+export interface AgreementRecord extends AgreementTerms {
+  readonly id: string;
+  readonly state: AgreementState;
+  readonly createdAt: bigint;
+  /** Of the first activation; null before it. */
+  readonly activatedAt: bigint | null;
+}
+
 /** The branch that always exists: nobody forked it, and nobody can delete it. */
 export const mainBranch = 'main';
 
@@ -271,6 +389,9 @@ export function positionsOf(body: EntryBody): number {
     case 'branch':
     case 'exhibit':
     case 'view':
+    case 'policy':
+    case 'tenant':
+    case 'agreement':
       return 1;
   }
 }

@@ -33,6 +33,9 @@ export function statementOf(body: EntryBody): string | null {
     case 'access':
     case 'view':
     case 'receipt':
+    case 'policy':
+    case 'tenant':
+    case 'agreement':
       return null;
   }
 }

@@ -1,8 +1,22 @@
 /** Random values of everything that a log can hold. */
 import fc from 'fast-check';
 import type { NamedColumn, RowBatch, Vector } from '../../src/log/columns.ts';
-import type { AccessRecord, EntryBody, RowsBody } from '../../src/log/entry.ts';
-import { type ColumnType, columnTypes } from '../../src/log/value.ts';
+import {
+  type AccessRecord,
+  type AgreementBody,
+  type AgreementRecord,
+  agreementStates,
+  type EntryBody,
+  maskKinds,
+  type PolicyBody,
+  quotaNames,
+  type RowsBody,
+  sharedHistories,
+  type TenantBody,
+  type TenantQuota,
+  type TenantRecord,
+} from '../../src/log/entry.ts';
+import { type ColumnType, columnTypes, compareText } from '../../src/log/value.ts';
 import { VectorBuilder } from '../../src/log/vector-builder.ts';
 
 export const text = fc.oneof(
@@ -102,14 +116,18 @@ const accessRecord: fc.Arbitrary<AccessRecord> = fc.record({
   durationMs: double,
 });
 
-const property = fc.record({
-  type: fc.constantFrom(...columnTypes),
-  required: fc.boolean(),
-  masked: fc.boolean(),
-  indexed: fc.boolean(),
-  subject: fc.boolean(),
-  dims: fc.nat(4096),
-});
+const property = fc.record(
+  {
+    type: fc.constantFrom(...columnTypes),
+    required: fc.boolean(),
+    masked: fc.boolean(),
+    indexed: fc.boolean(),
+    subject: fc.boolean(),
+    dims: fc.nat(4096),
+    references: text,
+  },
+  { requiredKeys: ['type', 'required', 'masked', 'indexed', 'subject', 'dims'] },
+);
 
 /** Records of own properties only: a key may be `__proto__`. */
 function record<T>(value: fc.Arbitrary<T>): fc.Arbitrary<Record<string, T>> {
@@ -117,6 +135,67 @@ function record<T>(value: fc.Arbitrary<T>): fc.Arbitrary<Record<string, T>> {
     .uniqueArray(fc.tuple(text, value), { maxLength: 4, selector: ([name]) => name })
     .map((entries) => Object.fromEntries(entries) as Record<string, T>);
 }
+
+const texts = fc.array(text, { maxLength: 3 });
+
+const tenantRecord: fc.Arbitrary<TenantRecord> = fc.record({
+  id: text,
+  name: text,
+  tier: text,
+  state: fc.constantFrom('active', 'suspended', 'deleted'),
+  quota: fc
+    .tuple(...quotaNames.map(() => fc.option(u53)))
+    .map((amounts) => Object.fromEntries(quotaNames.map((name, i) => [name, amounts[i]!])) as unknown as TenantQuota),
+  search: record(fc.oneof(text, fc.boolean(), fc.integer(), texts)),
+  members: fc
+    .uniqueArray(fc.record({ principal: text, role: text }), { maxLength: 3, selector: ({ principal }) => principal })
+    .map((members) => members.sort((a, b) => compareText(a.principal, b.principal))),
+  createdAt: i64,
+  changedAt: i64,
+});
+
+const agreementRecord: fc.Arbitrary<AgreementRecord> = fc.record({
+  id: text,
+  assigner: text,
+  assignee: text,
+  types: texts,
+  where: optionalText,
+  columns: fc.option(texts),
+  permission: texts,
+  purposes: texts,
+  validFrom: i64,
+  validTo: i64,
+  history: fc.constantFrom(...sharedHistories),
+  masking: record(fc.constantFrom(...maskKinds)),
+  onwardSharing: fc.boolean(),
+  aggregateMinGroup: fc.option(u53),
+  termsDigest: optionalText,
+  state: fc.constantFrom(...agreementStates),
+  createdAt: i64,
+  activatedAt: fc.option(i64),
+});
+
+/** Policies, tenants and agreements. */
+export const recordBody: fc.Arbitrary<PolicyBody | TenantBody | AgreementBody> = fc.oneof(
+  fc.record({
+    kind: fc.constant('policy' as const),
+    change: fc.constantFrom('installed' as const, 'deleted' as const),
+    id: text,
+    text,
+    digest: text,
+  }),
+  fc.record({
+    kind: fc.constant('tenant' as const),
+    change: fc.constantFrom('created', 'changed', 'suspended', 'reactivated', 'deleted', 'purged'),
+    manner: fc.constantFrom(null, 'soft', 'purge', 'tombstone'),
+    tenant: tenantRecord,
+  }),
+  fc.record({
+    kind: fc.constant('agreement' as const),
+    change: fc.constantFrom('proposed', 'accepted', 'activated', 'suspended', 'resumed', 'revoked', 'expired', 'changed'),
+    agreement: agreementRecord,
+  }),
+);
 
 export const controlBody: fc.Arbitrary<EntryBody> = fc.oneof(
   fc.record({ kind: fc.constant('genesis' as const), logId: text, origin: text, engineVersion: text }),
@@ -129,14 +208,22 @@ export const controlBody: fc.Arbitrary<EntryBody> = fc.oneof(
   }),
   fc.record({
     kind: fc.constant('type' as const),
-    definition: fc.record({
-      name: text,
-      properties: record(property),
-      open: fc.boolean(),
-      primaryKey: optionalText,
-      graphTriggers: fc.array(fc.record({ linkType: text, sourceField: text, targetField: text }), { maxLength: 3 }),
-      ontologyVersion: u53,
-    }),
+    definition: fc.record(
+      {
+        name: text,
+        properties: record(property),
+        open: fc.boolean(),
+        primaryKey: optionalText,
+        graphTriggers: fc.array(fc.record({ linkType: text, sourceField: text, targetField: text }), { maxLength: 3 }),
+        ontologyVersion: u53,
+        guard: fc.constantFrom(
+          { protected: true, accessScope: false },
+          { protected: false, accessScope: true },
+          { protected: true, accessScope: true },
+        ),
+      },
+      { requiredKeys: ['name', 'properties', 'open', 'primaryKey', 'graphTriggers', 'ontologyVersion'] },
+    ),
   }),
   fc.record({
     kind: fc.constant('token' as const),
@@ -154,6 +241,7 @@ export const controlBody: fc.Arbitrary<EntryBody> = fc.oneof(
     }),
     replaces: optionalText,
   }),
+  recordBody,
   fc.record({ kind: fc.constant('access' as const), records: fc.array(accessRecord, { maxLength: 4 }) }),
 );
 
