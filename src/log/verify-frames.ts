@@ -46,7 +46,7 @@ export async function onlyZeros(window: FileWindow, from: number, length: number
   return true;
 }
 
-/** A part of a file in memory, refilled when a view lies outside of it. */
+/** A part of a file in memory, refilled when a view lies outside of it. What comes behind it is read while it is looked at. */
 export class FileWindow {
   readonly #file: DiskFile;
   readonly #length: number;
@@ -54,6 +54,8 @@ export class FileWindow {
   readonly #windowBytes: number;
   #bytes: Uint8Array = new Uint8Array(0);
   #at = 0;
+  /** What comes behind `#bytes`, with room before it for a frame that begins there. */
+  #next: { readonly memory: Uint8Array; readonly span: number; readonly read: Promise<boolean> } | null = null;
 
   /** `shared`: in memory that other threads can read; `windowBytes` is how much is read at a time. */
   constructor(
@@ -70,13 +72,58 @@ export class FileWindow {
   /** `size` bytes at `offset`, all inside the file. Later views leave this one as it is. */
   async view(offset: number, size: number): Promise<Uint8Array> {
     if (offset < this.#at || offset + size > this.#at + this.#bytes.length) {
-      const span = Math.min(Math.max(size, this.#windowBytes), this.#length - offset);
-      const bytes = new Uint8Array(this.#shared ? new SharedArrayBuffer(span) : new ArrayBuffer(span));
-      await readAll(this.#file, bytes, offset);
-      this.#bytes = bytes;
+      this.#bytes = (await this.#fromNext(offset, size)) ?? (await this.#read(offset, size));
       this.#at = offset;
+      this.#beginNext();
     }
     return this.#bytes.subarray(offset - this.#at, offset - this.#at + size);
+  }
+
+  /** Nothing is being read when it resolves: the file can be closed. */
+  async settle(): Promise<void> {
+    await this.#next?.read;
+    this.#next = null;
+  }
+
+  async #read(offset: number, size: number): Promise<Uint8Array> {
+    const bytes = this.#memory(Math.min(Math.max(size, this.#windowBytes), this.#length - offset));
+    await readAll(this.#file, bytes, offset);
+    return bytes;
+  }
+
+  #beginNext(): void {
+    const from = this.#at + this.#bytes.length;
+    const span = Math.min(this.#windowBytes, this.#length - from);
+    if (span === 0) return;
+    const memory = this.#memory(this.#carryBytes + span);
+    // A reading that fails is tried again by who needs it, and fails there.
+    const read = readAll(this.#file, memory.subarray(this.#carryBytes), from).then(
+      () => true,
+      () => false,
+    );
+    this.#next = { memory, span, read };
+  }
+
+  /** The view where it begins in this window and ends in the next. */
+  async #fromNext(offset: number, size: number): Promise<Uint8Array | null> {
+    const next = this.#next;
+    if (!next) return null;
+    this.#next = null;
+    const end = this.#at + this.#bytes.length;
+    const carried = end - offset;
+    const here = carried >= 0 && carried <= Math.min(this.#carryBytes, this.#bytes.length) && size <= carried + next.span;
+    if (!(await next.read) || !here) return null;
+    const bytes = next.memory.subarray(this.#carryBytes - carried);
+    bytes.set(this.#bytes.subarray(this.#bytes.length - carried));
+    return bytes;
+  }
+
+  get #carryBytes(): number {
+    return this.#windowBytes >> 2;
+  }
+
+  #memory(bytes: number): Uint8Array {
+    return new Uint8Array(this.#shared ? new SharedArrayBuffer(bytes) : new ArrayBuffer(bytes));
   }
 }
 

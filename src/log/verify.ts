@@ -225,6 +225,7 @@ class Verification {
     const window = new FileWindow(file, length);
     const frame = await nextFrame(window, Number(name.slice(0, 8)), 0, length);
     const head = await window.view(0, Math.min(length, FILE_HEADER_BYTES));
+    await window.settle();
     await file.close();
     if (frame) return this.#find(`log/${name}`, null, 'holds entries and is not in the manifest');
     this.#notes.push(`log/${name} is not in the manifest and holds no entry`);
@@ -276,8 +277,10 @@ class Verification {
       this.#find(name, null, `can't be opened: ${messageOf(error)}`);
       return this.#skipTo(record.state === 'sealed' ? record.firstLeaf + record.leaves : this.#leaf);
     }
+    let window: FileWindow | null = null;
     try {
       const length = await file.size();
+      window = this.#windowOf(file, length);
       await this.#checkHeader(file, name, length, record);
       if (record.firstLeaf >= 0 && record.firstLeaf !== this.#leaf) {
         this.#find(
@@ -286,7 +289,7 @@ class Verification {
           `begins with leaf ${record.firstLeaf} by the manifest, with ${this.#leaf} by its place`,
         );
       }
-      const end = await this.#walk(this.#windowOf(file, length), name, record, length, last);
+      const end = await this.#walk(window, name, record, length, last);
       if (last && this.#claimed() > this.#leaf)
         this.#find(`${name}@${end}`, this.#leaf, 'the log ends before what a signed head covers');
       if (record.state === 'sealed') this.#checkSealed(name, record, end, length);
@@ -294,6 +297,7 @@ class Verification {
       this.#find(name, this.#leaf, `reading failed: ${messageOf(error)}`);
       this.#skipTo(record.state === 'sealed' ? record.firstLeaf + record.leaves : this.#leaf);
     } finally {
+      await window?.settle();
       await file.close();
     }
   }

@@ -16,6 +16,8 @@ const rowHashesSource = 'src/log/row-hashes.ts';
 const bulkSealer = 'src/log/bulk-sealer.ts';
 const chain = 'src/log/chain.ts';
 const verify = 'src/log/verify.ts';
+const verifyFrames = 'src/log/verify-frames.ts';
+const window = ['test/log/verify-frames.test.ts'];
 
 const savedLog = 'src/log/saved-log.ts';
 const resume = ['test/log/resume.test.ts'];
@@ -443,6 +445,34 @@ export const mutants: readonly Mutant[] = [
     find: "vouched: (i) => reply !== 'under way' && vouches(reply, first + i)",
     replace: "vouched: (i) => reply !== 'under way' && first + i >= 0",
     killedBy: tamper,
+  },
+  {
+    name: 'verify leaves out a byte where a frame goes on in the window that was read ahead',
+    file: verifyFrames,
+    find: 'bytes.set(this.#bytes.subarray(this.#bytes.length - carried));',
+    replace: 'bytes.set(this.#bytes.subarray(this.#bytes.length - carried, -1));',
+    killedBy: window,
+  },
+  {
+    name: 'verify takes what could not be read ahead for read',
+    file: verifyFrames,
+    find: 'if (!(await next.read) || !here) return null;',
+    replace: 'if (!(await next.read, here)) return null;',
+    killedBy: window,
+  },
+  {
+    name: 'verify takes the window that was read ahead for whatever is asked for',
+    file: verifyFrames,
+    find: ' && size <= carried + next.span;',
+    replace: ';',
+    killedBy: window,
+  },
+  {
+    name: 'verify closes a file that is being read',
+    file: verifyFrames,
+    find: 'await this.#next?.read;',
+    replace: '',
+    killedBy: window,
   },
   {
     name: 'verify ignores signed heads',
