@@ -1,4 +1,7 @@
-/** How long `/health` takes while four scans of the large store and an ingest keep the server's core busy. */
+/**
+ * How long `/health` takes while four scans of the large store and an ingest keep the server's core busy. Servers run for
+ * long: what is compared is one that has compiled what it runs, and the first round of a process stands beside it.
+ */
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { AnnalsServer } from '../annals-server.ts';
@@ -27,12 +30,13 @@ export async function healthUnderLoad({ report, datasets, largeRows, rows, repea
   const sql = `SELECT category, SUM(amount) AS total, COUNT(*) AS n FROM Version AS OF SYSTEM TIME '${set.instant}' WHERE quantity < 25 GROUP BY category`;
   const server = await AnnalsServer.start(set.parent, set.name, port());
   const found: Polled[] = [];
+  const first: Polled[] = [];
   let scanned = 0;
   let ingestSeconds = 0;
   try {
     await server.registerOrders();
     await server.query(sql);
-    for (let repeat = 0; repeat < repeats; repeat++) {
+    for (let round = 0; round <= repeats; round++) {
       let ingesting = true;
       const polling = await startPoller(server.port);
       const scanning = Array.from({ length: scans }, async () => {
@@ -46,16 +50,17 @@ export async function healthUnderLoad({ report, datasets, largeRows, rows, repea
       await server.ingest('Purchase', json, rows).finally(() => (ingesting = false));
       ingestSeconds += (performance.now() - began) / 1000;
       await Promise.all(scanning);
-      found.push(await polling.stop());
+      (round === 0 ? first : found).push(await polling.stop());
     }
   } finally {
     await server.stop();
   }
-  const failed = found.reduce((sum, each) => sum + each.failed, 0);
+  const all = [...first, ...found];
+  const failed = all.reduce((sum, each) => sum + each.failed, 0);
   if (failed > 0) throw new Error(`${failed} times /health was not 200`);
-  const polls = found.reduce((sum, each) => sum + each.polls, 0);
+  const polls = all.reduce((sum, each) => sum + each.polls, 0);
   const measure = `/health under ${scans} scans of ${largeRows.toLocaleString('en')} rows and an ingest of ${rows.toLocaleString('en')}`;
-  const late = Math.max(...found.map(({ lateMs }) => lateMs)).toFixed(1);
+  const late = Math.max(...all.map(({ lateMs }) => lateMs)).toFixed(1);
   const note = `${polls} questions in ${ingestSeconds.toFixed(0)} s, ${scanned} scans done; the client itself was late by ${late} ms (p99)`;
   for (const quantity of ['p50', 'p99', 'max'] as const) {
     const samples = found.map((each) => each[quantity]);
@@ -66,6 +71,14 @@ export async function healthUnderLoad({ report, datasets, largeRows, rows, repea
       product: `annals, ${quantity}`,
       samples,
       note: quantity === 'p50' ? note : '',
+    });
+    report.add({
+      measure,
+      unit: 'ms',
+      better: 'smaller',
+      product: `annals, just started, ${quantity}`,
+      samples: first.map((each) => each[quantity]),
+      note: quantity === 'p50' ? 'the first round of the process' : '',
     });
   }
   report.figure('health-under-load.p99', summary(found.map(({ p99 }) => p99)));
