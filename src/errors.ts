@@ -68,6 +68,7 @@ export const errorTable = {
   REL_QUEUE_FULL: row('too_many_requests', 429, 'all priority queues are full', true),
   REL_RATE_LIMITED: row('too_many_requests', 429, 'the token bucket of this address is empty', true),
   REL_TOKEN_CAP: row('conflict', 409, 'SERVICE_TOKEN_REGISTRY_MAX tokens are registered'),
+  REL_TENANT_CAP: row('conflict', 409, 'as many tenants are registered as the licence allows'),
   REL_CONFLICT: row('conflict', 409, 'what is being created exists already, or changed since it was read'),
   REL_RESULT_CAP: row('cap_exceeded', 406, 'the result is larger than SERVICE_MAX_RESULT_ROWS'),
   REL_SCAN_CAP: row('cap_exceeded', 406, 'the query would scan more rows than one query may'),

@@ -35,6 +35,17 @@ export const actionOf: Readonly<Record<CommandKind, Action>> = {
   'delete-branch': 'fork',
   'create-view': 'schema',
   'link-exhibit': 'replay',
+  'put-policy': 'administer',
+  'delete-policy': 'administer',
+  'create-tenant': 'administer',
+  'change-tenant': 'administer',
+  'suspend-tenant': 'administer',
+  'reactivate-tenant': 'administer',
+  'delete-tenant': 'administer',
+  'purge-tenant': 'administer',
+  'propose-agreement': 'administer',
+  'move-agreement': 'administer',
+  'change-agreement': 'administer',
 };
 
 /** The type that a command writes to or defines. */
@@ -55,6 +66,17 @@ export function typeNamed(command: Command): string | null {
     case 'fork-branch':
     case 'delete-branch':
     case 'link-exhibit':
+    case 'put-policy':
+    case 'delete-policy':
+    case 'create-tenant':
+    case 'change-tenant':
+    case 'suspend-tenant':
+    case 'reactivate-tenant':
+    case 'delete-tenant':
+    case 'purge-tenant':
+    case 'propose-agreement':
+    case 'move-agreement':
+    case 'change-agreement':
       return null;
   }
 }

@@ -3,7 +3,19 @@
  * projection that owns it: pure, so testable without a log, a clock or a disk.
  */
 import type { RowBatch } from '../log/columns.ts';
-import type { GraphTrigger, PropertyDefinition, Provenance, TokenRecord } from '../log/entry.ts';
+import type {
+  AgreementState,
+  AgreementTerms,
+  DeletionManner,
+  GraphTrigger,
+  PropertyDefinition,
+  Provenance,
+  TenantMember,
+  TenantQuota,
+  TenantRecord,
+  TokenRecord,
+  TypeGuard,
+} from '../log/entry.ts';
 
 export type Command =
   | PutRows
@@ -18,7 +30,18 @@ export type Command =
   | ForkBranch
   | DeleteBranch
   | CreateView
-  | LinkExhibit;
+  | LinkExhibit
+  | PutPolicy
+  | DeletePolicy
+  | CreateTenant
+  | ChangeTenant
+  | SuspendTenant
+  | ReactivateTenant
+  | DeleteTenant
+  | PurgeTenant
+  | ProposeAgreement
+  | MoveAgreement
+  | ChangeAgreement;
 
 export type CommandKind = Command['kind'];
 
@@ -79,13 +102,19 @@ export interface RegisterType {
   readonly properties: Readonly<Record<string, PropertyDefinition>> | null;
   readonly primaryKey: string | null;
   readonly graphTriggers: readonly GraphTrigger[];
+  /** Absent: none. */
+  readonly guard?: TypeGuard;
 }
 
-/** Adds columns and widens (integer to number, anything to json). Narrowing is REL_CONFLICT. */
+/**
+ * Adds columns and widens (integer to number, anything to json). Narrowing is REL_CONFLICT. A guard and what a property
+ * references are added and stay: taking one away, or changing it, is REL_CONFLICT; leaving it out keeps it.
+ */
 export interface EvolveType {
   readonly kind: 'evolve-type';
   readonly name: string;
   readonly properties: Readonly<Record<string, PropertyDefinition>>;
+  readonly guard?: TypeGuard;
 }
 
 /** Several of both, in order, in one append: all of them or none. Later ones see what earlier ones made. */
@@ -144,6 +173,105 @@ export interface LinkExhibit {
   readonly resultHash: string;
 }
 
+/** The same text under the id again is a no-op. */
+export interface PutPolicy {
+  readonly kind: 'put-policy';
+  readonly id: string;
+  /** Cedar that governance has read and can enforce. */
+  readonly text: string;
+}
+
+export interface DeletePolicy {
+  readonly kind: 'delete-policy';
+  readonly id: string;
+}
+
+/** An id that stands is a no-op, whatever else is asked for; a new one over the cap is REL_TENANT_CAP. */
+export interface CreateTenant extends Pick<TenantRecord, 'id' | 'name' | 'tier' | 'search'> {
+  readonly kind: 'create-tenant';
+  /** What is not named is as the settings say. */
+  readonly quota: Partial<TenantQuota>;
+  readonly members: readonly TenantMember[];
+  /** Tenants that the licence allows, filled in by governance; 0: any number. */
+  readonly tenantsMax: number;
+}
+
+/** What is absent stays. REL_NOT_FOUND for a tenant that does not stand, as in all that follow. */
+export interface ChangeTenant {
+  readonly kind: 'change-tenant';
+  readonly id: string;
+  readonly name?: string;
+  readonly tier?: string;
+  /** What is not named stays. */
+  readonly quota?: Partial<TenantQuota>;
+  readonly search?: TenantRecord['search'];
+  /** In order. */
+  readonly members?: readonly MemberChange[];
+}
+
+/** Adding one who is there in another role is REL_CONFLICT; changing or removing one who is not is REL_NOT_FOUND. */
+export interface MemberChange extends TenantMember {
+  readonly change: 'add' | 'change' | 'remove';
+}
+
+export interface SuspendTenant {
+  readonly kind: 'suspend-tenant';
+  readonly id: string;
+}
+
+export interface ReactivateTenant {
+  readonly kind: 'reactivate-tenant';
+  readonly id: string;
+}
+
+/** Ends its agreements and tokens. A deleted one may be deleted further: soft, then tombstone, then purge. */
+export interface DeleteTenant {
+  readonly kind: 'delete-tenant';
+  readonly id: string;
+  readonly manner: DeletionManner;
+}
+
+/** One step of a purge: again with the cursor of its outcome, until that has none. With null it starts anew. */
+export interface PurgeTenant {
+  readonly kind: 'purge-tenant';
+  readonly id: string;
+  readonly cursor: PurgeCursor | null;
+  /** Keys removed in this step, at most. */
+  readonly keysMax: number;
+}
+
+/** How far a purge has come. Governance's own, never a caller's. */
+export interface PurgeCursor {
+  readonly branch: string;
+  readonly fork: number;
+  readonly type: string;
+  readonly after: bigint;
+}
+
+/** Whose word a move of an agreement is. `clock`: somebody noticed that it has expired. */
+export type AgreementSide = 'assigner' | 'assignee' | 'administrator' | 'clock';
+
+export interface ProposeAgreement {
+  readonly kind: 'propose-agreement';
+  readonly id: string;
+  readonly terms: AgreementTerms;
+}
+
+/** A move that does not exist is REL_CONFLICT, one that is not this side's to make REL_ACL. */
+export interface MoveAgreement {
+  readonly kind: 'move-agreement';
+  readonly id: string;
+  readonly to: AgreementState;
+  readonly side: AgreementSide;
+}
+
+/** Of one that is still proposed. The sides stay. */
+export interface ChangeAgreement {
+  readonly kind: 'change-agreement';
+  readonly id: string;
+  readonly terms: AgreementTerms;
+}
+
 export interface RowRejection {
   readonly index: number;
   readonly code: string;
@@ -165,6 +293,8 @@ export interface Outcome {
   /** False when the command changed nothing (a type registered again). */
   readonly changed: boolean;
   readonly durability: 'synced' | 'buffered';
+  /** Of a step of a purge: where the next one goes on; absent when nothing is left. */
+  readonly purge?: PurgeCursor;
   /** What an earlier command under the same receipt came to: this one wrote nothing. */
   readonly replayed?: true;
 }

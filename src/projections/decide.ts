@@ -13,11 +13,23 @@ import { decideMint, decideRevoke, decideRotate } from './directory/commands.ts'
 import type { Directory } from './directory/projection.ts';
 import { decideLink } from './exhibits/commands.ts';
 import type { Exhibits } from './exhibits/projection.ts';
+import { decideDeletePolicy, decidePutPolicy } from './policies/commands.ts';
+import type { Policies } from './policies/projection.ts';
 import { decideOnce } from './receipts/commands.ts';
 import type { Receipts } from './receipts/projection.ts';
 import { decideDelete, decidePut, decideRemove } from './rows/commands.ts';
 import type { BranchRows } from './rows/branch-rows.ts';
 import type { Rows } from './rows/projection.ts';
+import { decideChange, decideMove, decidePropose } from './tenants/agreements.ts';
+import {
+  decideChangeTenant,
+  decideCreateTenant,
+  decideDeleteTenant,
+  decideReactivate,
+  decideSuspend,
+} from './tenants/commands.ts';
+import type { Tenants } from './tenants/projection.ts';
+import { decidePurge } from './tenants/purge.ts';
 import { decideCreateView } from './views/commands.ts';
 import type { Views } from './views/projection.ts';
 
@@ -27,8 +39,10 @@ export interface CurrentState {
   readonly catalog: Catalog;
   readonly directory: Directory;
   readonly exhibits: Exhibits;
+  readonly policies: Policies;
   readonly receipts: Receipts;
   readonly rows: Rows;
+  readonly tenants: Tenants;
   readonly views: Views;
 }
 
@@ -57,6 +71,18 @@ const deciders: { readonly [K in CommandKind]: Decide<K> } = {
   'delete-branch': (command, { branches }, context, next) => decideDeleteBranch(command, branches, context, next),
   'create-view': (command, state, context, next) => decideCreateView(command, ...viewsOn(state, context), context, next),
   'link-exhibit': (command, { exhibits }, context, next) => decideLink(command, exhibits, context, next),
+  'put-policy': (command, { policies }, context, next) => decidePutPolicy(command, policies, onMain(context), next),
+  'delete-policy': (command, { policies }, context, next) => decideDeletePolicy(command, policies, onMain(context), next),
+  'create-tenant': (command, { tenants }, context, next) => decideCreateTenant(command, tenants, onMain(context), next),
+  'change-tenant': (command, { tenants }, context, next) => decideChangeTenant(command, tenants, onMain(context), next),
+  'suspend-tenant': (command, { tenants }, context, next) => decideSuspend(command, tenants, onMain(context), next),
+  'reactivate-tenant': (command, { tenants }, context, next) => decideReactivate(command, tenants, onMain(context), next),
+  'delete-tenant': (command, { tenants, directory }, context, next) =>
+    decideDeleteTenant(command, tenants, directory, onMain(context), next),
+  'purge-tenant': (command, state, context, next) => decidePurge(command, state, onMain(context), next),
+  'propose-agreement': (command, { tenants }, context, next) => decidePropose(command, tenants, onMain(context), next),
+  'move-agreement': (command, { tenants }, context, next) => decideMove(command, tenants, onMain(context), next),
+  'change-agreement': (command, { tenants }, context, next) => decideChange(command, tenants, onMain(context), next),
 };
 
 /** Types and rows of the branch that the command is on. */
@@ -78,7 +104,7 @@ function branchOf({ branches }: CurrentState, { entry }: DecideContext): number 
   return branch;
 }
 
-/** The directory never forks: a branch can't keep a revoked token alive. */
+/** Tokens, policies and tenants never fork: a branch can't keep alive what was revoked. */
 function onMain(context: DecideContext): DecideContext {
   return { ...context, entry: { ...context.entry, branch: mainBranch } };
 }

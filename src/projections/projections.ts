@@ -11,6 +11,7 @@ import { decide } from './decide.ts';
 import type { Decision } from './decision.ts';
 import { Directory } from './directory/projection.ts';
 import { Exhibits } from './exhibits/projection.ts';
+import { Policies } from './policies/projection.ts';
 import type { Projection } from './projection.ts';
 import { Projector } from './projector.ts';
 import { Receipts } from './receipts/projection.ts';
@@ -21,6 +22,7 @@ import { Rows } from './rows/projection.ts';
 import type { RowStorageOptions } from './rows/row-storage.ts';
 import { RowsOfThen } from './rows/rows-of-then.ts';
 import { takeSnapshot } from './snapshot.ts';
+import { Tenants } from './tenants/projection.ts';
 import { Temporal } from './temporal/projection.ts';
 import { Views } from './views/projection.ts';
 
@@ -44,9 +46,11 @@ export class Projections {
   readonly catalogHistory = new CatalogHistory();
   readonly directory = new Directory();
   readonly exhibits = new Exhibits();
+  readonly policies = new Policies();
   readonly receipts = new Receipts();
   readonly rows: Rows;
   readonly removedKeys = new RemovedKeys();
+  readonly tenants = new Tenants();
   readonly views = new Views();
   readonly projector: Projector;
   readonly #options: ProjectionsOptions;
@@ -62,9 +66,11 @@ export class Projections {
       this.catalogHistory,
       this.directory,
       this.exhibits,
+      this.policies,
       this.receipts,
       this.rows,
       this.removedKeys,
+      this.tenants,
       this.views,
       ...(options.more ?? []),
     ]);

@@ -18,9 +18,11 @@ for (const name of [
   'catalog-history',
   'directory',
   'exhibits',
+  'policies',
   'receipts',
   'rows',
   'removed-keys',
+  'tenants',
   'views',
 ]) {
   projectionContract({ name, fresh: (rows) => freshProjections(undefined, rows).projector, histories: committed });

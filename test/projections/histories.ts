@@ -1,7 +1,7 @@
 /** Random histories of commands, as fast-check arbitraries, and how they are played into a store. */
 import fc from 'fast-check';
 import { ServiceError } from '../../src/errors.ts';
-import type { PropertyDefinition, TokenRecord } from '../../src/log/entry.ts';
+import { type AgreementTerms, agreementStates, type PropertyDefinition, type TokenRecord } from '../../src/log/entry.ts';
 import type { ColumnType } from '../../src/log/value.ts';
 import type { Command, PutRows } from '../../src/projections/command.ts';
 import { batchOf, START, type Store } from './store.ts';
@@ -184,6 +184,125 @@ const viewCommands = fc
   })
   .map((view): Command => ({ kind: 'create-view', ...view }));
 
+const policyCommands: fc.Arbitrary<Command> = fc.oneof(
+  {
+    weight: 3,
+    arbitrary: fc.record({
+      kind: fc.constant('put-policy' as const),
+      id: fc.constantFrom('p1', 'p2', '__proto__'),
+      text: fc.constantFrom('permit(principal, action, resource);', 'forbid(principal, action, resource);', ''),
+    }),
+  },
+  {
+    weight: 1,
+    arbitrary: fc.record({ kind: fc.constant('delete-policy' as const), id: fc.constantFrom('p1', 'p2', '__proto__') }),
+  },
+);
+
+export function termsOf(assigner: string, assignee: string, more: Partial<AgreementTerms> = {}): AgreementTerms {
+  return {
+    assigner,
+    assignee,
+    types: ['Person'],
+    where: null,
+    columns: null,
+    permission: ['query'],
+    purposes: [],
+    validFrom: START,
+    validTo: START * 2n,
+    history: 'full',
+    masking: {},
+    onwardSharing: false,
+    aggregateMinGroup: null,
+    termsDigest: null,
+    ...more,
+  };
+}
+
+export const tenantIds = ['acme', 'globex', 'initech'] as const;
+const tenantId = fc.constantFrom(...tenantIds);
+const keyedTenant = <K extends string>(kind: K): fc.Arbitrary<{ kind: K; id: string }> =>
+  fc.record({ kind: fc.constant(kind), id: tenantId });
+const principal = fc.constantFrom('ada', 'bob', 'cy');
+const role = fc.constantFrom('owner', 'reader');
+const search = fc.constantFrom({}, { weights: { z: 1, a: [2.5, null] } }, JSON.parse('{"__proto__":{"b":1,"a":"x"}}') as object);
+
+export const tenantCommands: fc.Arbitrary<Command> = fc.oneof(
+  {
+    weight: 4,
+    arbitrary: fc.record({
+      kind: fc.constant('create-tenant' as const),
+      id: tenantId,
+      name: fc.constantFrom('A', 'B'),
+      tier: fc.constantFrom('standard', 'gold'),
+      quota: fc.constantFrom({}, { inFlight: 3 }, { queryUnits: 0, storageBytes: null }),
+      search: search as fc.Arbitrary<Record<string, never>>,
+      members: fc.constantFrom([], [{ principal: 'ada', role: 'owner' }]),
+      tenantsMax: fc.constantFrom(0, 2),
+    }),
+  },
+  {
+    weight: 3,
+    arbitrary: fc.record(
+      {
+        kind: fc.constant('change-tenant' as const),
+        id: tenantId,
+        name: fc.constantFrom('A', 'B'),
+        tier: fc.constantFrom('standard', 'gold'),
+        quota: fc.constantFrom({ inFlight: 4 }, { inFlight: null }),
+        search: search as fc.Arbitrary<Record<string, never>>,
+        members: fc.array(fc.record({ change: fc.constantFrom('add', 'change', 'remove'), principal, role }), { maxLength: 2 }),
+      },
+      { requiredKeys: ['kind', 'id'] },
+    ) as fc.Arbitrary<Command>,
+  },
+  keyedTenant('suspend-tenant'),
+  keyedTenant('reactivate-tenant'),
+  {
+    weight: 2,
+    arbitrary: fc.record({
+      kind: fc.constant('delete-tenant' as const),
+      id: tenantId,
+      manner: fc.constantFrom('soft' as const, 'purge' as const, 'purge' as const, 'tombstone' as const),
+    }),
+  },
+  {
+    weight: 2,
+    arbitrary: fc.record({
+      kind: fc.constant('purge-tenant' as const),
+      id: tenantId,
+      cursor: fc.constant(null),
+      keysMax: fc.constantFrom(1, 2, 100),
+    }),
+  },
+);
+
+const agreementId = fc.constantFrom('g1', 'g2', 'g3');
+const terms = fc
+  .record({
+    sides: fc.constantFrom(['acme', 'globex'], ['globex', 'acme/eu'], ['acme/eu', 'acme/us'], ['initech', 'acme']),
+    where: fc.constantFrom(null, 'resource.name == "x"'),
+    masking: fc.constantFrom({}, { name: 'redact' as const, age: 'bucket' as const }),
+    life: fc.constantFrom(START * 2n, START + 9_000n, START + 20_000n),
+  })
+  .map(({ sides: [assigner, assignee], where, masking, life }) =>
+    termsOf(assigner!, assignee!, { where, masking, validTo: life }),
+  );
+
+export const agreementCommands: fc.Arbitrary<Command> = fc.oneof(
+  { weight: 2, arbitrary: fc.record({ kind: fc.constant('propose-agreement' as const), id: agreementId, terms }) },
+  {
+    weight: 4,
+    arbitrary: fc.record({
+      kind: fc.constant('move-agreement' as const),
+      id: agreementId,
+      to: fc.constantFrom(...agreementStates),
+      side: fc.constantFrom('assigner' as const, 'assignee' as const, 'administrator' as const, 'clock' as const),
+    }),
+  },
+  { weight: 1, arbitrary: fc.record({ kind: fc.constant('change-agreement' as const), id: agreementId, terms }) },
+);
+
 /** Names that are forked, deleted and taken again. */
 export const branches = ['dev', 'trial', 'types only'];
 
@@ -220,6 +339,9 @@ export const histories = (maxLength: number): fc.Arbitrary<Step[]> =>
         { weight: 4, arbitrary: branchCommands },
         { weight: 3, arbitrary: exhibitCommands },
         { weight: 2, arbitrary: viewCommands },
+        { weight: 2, arbitrary: policyCommands },
+        { weight: 4, arbitrary: tenantCommands },
+        { weight: 3, arbitrary: agreementCommands },
       ),
     ),
     { minLength: 1, maxLength },

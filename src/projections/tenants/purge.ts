@@ -1,0 +1,125 @@
+/**
+ * Removing for good what a deleted tenant left: rows of its paths, of every type on every branch, some keys a command. What
+ * was removed isn't found again, so a purge that was cut off starts anew with no cursor and comes to the same end. Nobody
+ * writes under the paths of a deleted tenant, so one pass finds everything. Pure.
+ *
+ * Branches go in the order of their forks, main first: a removal reaches what was forked from where it was asked for.
+ */
+import { assert, ServiceError } from '../../errors.ts';
+import { type EntryDraft, mainBranch } from '../../log/entry.ts';
+import type { NextPlace } from '../../log/log-store.ts';
+import { compareText } from '../../log/value.ts';
+import { cellAt } from '../../log/vector-builder.ts';
+import { pathColumn, type RowReader, type TimeBounds } from '../access-paths.ts';
+import type { Branches } from '../branches/projection.ts';
+import type { Catalog } from '../catalog/projection.ts';
+import type { PurgeCursor, PurgeTenant } from '../command.ts';
+import { type DecideContext, type Decision, decideOne } from '../decision.ts';
+import type { BranchRows } from '../rows/branch-rows.ts';
+import type { Rows } from '../rows/projection.ts';
+import type { Tenants } from './projection.ts';
+import { covers, recordDraft } from './records.ts';
+
+export interface PurgedState {
+  readonly tenants: Tenants;
+  readonly branches: Branches;
+  readonly catalog: Catalog;
+  readonly rows: Rows;
+}
+
+const everything: TimeBounds = { system: 'all', valid: 'all' };
+const columns = ['_pk', pathColumn, 'system_from'];
+
+/** The outcome says where to go on (`purge`); when nothing is left, the entry that says so was made and there is no more. */
+export function decidePurge(command: PurgeTenant, state: PurgedState, context: DecideContext, next: NextPlace): Decision {
+  const { id, keysMax } = command;
+  assert(keysMax >= 1, 'a step of a purge removes something');
+  const tenant = state.tenants.tenant(id);
+  if (!tenant) throw new ServiceError('REL_NOT_FOUND', 'no such tenant');
+  if (tenant.purged) return decideOne('purge-tenant', id, [], next);
+  if (tenant.manner !== 'purge') throw new ServiceError('REL_CONFLICT', 'rows are purged of a tenant that was deleted with them');
+  const found = nextKeys(id, keysMax, command.cursor, state, next.position);
+  if (found === null) {
+    const body = { kind: 'tenant', change: 'purged', manner: null, tenant: { ...tenant.record, changedAt: next.time } } as const;
+    return decideOne('purge-tenant', id, [recordDraft(body, context.entry)], next);
+  }
+  const drafts = [...found.keys].map(([path, keys]) => removal(id, path, [...keys], found, context));
+  const removed = [...found.keys.values()].reduce((sum, keys) => sum + keys.size, 0);
+  const { outcome } = decideOne('purge-tenant', id, drafts, next);
+  return { drafts, outcome: { ...outcome, accepted: removed, purge: found.cursor } };
+}
+
+interface Found {
+  readonly cursor: PurgeCursor;
+  readonly rows: BranchRows;
+  /** By path. */
+  readonly keys: ReadonlyMap<string, ReadonlySet<string>>;
+}
+
+/** Keys of one type on one branch, from the cursor on; null when nothing is left from there to the end. */
+function nextKeys(id: string, keysMax: number, cursor: PurgeCursor | null, state: PurgedState, position: number): Found | null {
+  const { branches, catalog, rows } = state;
+  const codes = codesOf(id, rows);
+  const forks = [{ name: mainBranch, fork: 0 }, ...branches.list().map(({ name, fork }) => ({ name, fork }))];
+  for (const { name: branch, fork } of forks.sort((a, b) => a.fork - b.fork)) {
+    if (cursor !== null && fork < cursor.fork) continue;
+    const types = catalog.on(fork);
+    const reader = rows.branchReader(fork, position, types);
+    for (const { name: type } of types.types()) {
+      if (cursor?.fork === fork && compareText(type, cursor.type) < 0) continue;
+      const after = cursor?.fork === fork && type === cursor.type ? cursor.after : null;
+      if (reader.estimate({ type, columns: [], time: everything, paths: codes }).rows === 0) continue;
+      const { keys, last } = keysOf(reader, type, codes, keysMax, after);
+      if (keys.size === 0) continue;
+      return { cursor: { branch, fork, type, after: last }, rows: rows.on(fork, types), keys };
+    }
+  }
+  return null;
+}
+
+function codesOf(id: string, { scopes }: Rows): number[] {
+  return scopes.paths().flatMap((path, code) => (path !== null && covers(id, path) ? [code] : []));
+}
+
+function keysOf(
+  reader: RowReader,
+  type: string,
+  paths: readonly number[],
+  keysMax: number,
+  after: bigint | null,
+): { keys: Map<string, Set<string>>; last: bigint } {
+  const keys = new Map<string, Set<string>>();
+  const codes = reader.pathCodes();
+  let [count, last] = [0, after ?? 0n];
+  const request = { type, columns, time: everything, paths, blockRows: keysMax, ...(after === null ? {} : { after }) };
+  const scan = reader.scan(request);
+  for (let step = scan.next(); step.done !== true; step = scan.next()) {
+    const block = step.value;
+    const [pk, path, from] = block.columns;
+    for (let k = 0; k < block.count && count < keysMax; k++) {
+      const row = block.selection ? block.selection[k]! : block.first + k;
+      const owner = codes.path(Number(cellAt(path!, 'integer', row)))!;
+      const own = keys.get(owner) ?? new Set();
+      keys.set(owner, own);
+      const before = own.size;
+      count += own.add(String(cellAt(pk!, 'string', row))).size - before;
+      last = cellAt(from!, 'timestamp', row) as bigint;
+    }
+    if (count >= keysMax) break;
+  }
+  scan.return?.();
+  return { keys, last };
+}
+
+function removal(id: string, path: string, keys: readonly string[], found: Found, context: DecideContext): EntryDraft {
+  const { branch, type } = found.cursor;
+  const versions = found.rows.versions(type)!;
+  const code = found.rows.scopes.codeOf(path);
+  const positions = keys.flatMap((key) =>
+    versions.allVersions(versions.newestOf(code, key)).map((row) => versions.positionOf(row)),
+  );
+  return {
+    context: { ...context.entry, branch, tenant: id, path },
+    body: { kind: 'removal', type, keys, positions: Float64Array.from(positions).sort() },
+  };
+}
