@@ -1,6 +1,8 @@
 /**
- * Access records on their way into the log: those of one turn of the event loop share one entry, so that recording costs
- * a fraction of a write. A record's promise settles when the log has handed its bytes to the operating system.
+ * Access records on their way into the log: those of two turns of the event loop share one entry, so that recording costs
+ * a fraction of a write. What comes in by sockets while the first turn's are worked on is recorded with them; who is alone
+ * waits for one look at sockets that have nothing. The log, which gathers commits, writes records at once.
+ * A record's promise settles when the log has handed its bytes to the operating system.
  */
 import { hash } from 'node:crypto';
 import { assert, ServiceError } from '../errors.ts';
@@ -24,7 +26,7 @@ export class AuditTrail {
   record(record: AccessRecord): Promise<void> {
     if (this.#batch === undefined) {
       this.#batch = new Batch();
-      this.#defer(() => this.#flush());
+      this.#defer(() => this.#defer(() => this.#flush()));
     }
     this.#batch.records.push(record);
     return this.#batch.written;

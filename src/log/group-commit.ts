@@ -197,7 +197,9 @@ export class GroupCommit {
       const idleMs = this.#clock.monotonicMs() - this.#gatheringSinceMs;
       if (idleMs > EXPECTED_MS) this.#expected = 1;
       this.#beginGathering();
-      await this.#gather();
+      // Records have been gathered by whoever made them: they are written once this turn has linked them.
+      if (this.#queue.every(isRecord)) await Promise.resolve();
+      else await this.#gather();
       while ((this.#queue.length > 0 || this.#syncsWritten > 0) && this.#state.at !== 'failed') {
         group = this.#takeGroup();
         if (group.length > 0) await this.#write(group);
@@ -205,9 +207,10 @@ export class GroupCommit {
           await new Promise<void>((resolve) => (this.#wake = resolve));
           continue;
         }
+        const nobodyWoken = group.every(isRecord) && this.#syncsWritten === 0;
         group = [];
         if (this.#syncsWritten > 0 && !this.#isWorthWaiting()) await this.#sync();
-        await this.#gather();
+        if (!nobodyWoken || this.#queue.length > 0) await this.#gather();
       }
       if (this.#state.at === 'committing') this.#state = { at: 'idle' };
       // Something else failed while this group was under way: what it left waiting for an fsync gets none.
@@ -308,6 +311,11 @@ export class GroupCommit {
       this.#besidesNext = Math.min(BESIDE_MAX, this.#besidesNext * 2);
     }
   }
+}
+
+/** Of access records alone, which no commit comes after. */
+function isRecord({ needs }: Waiting): boolean {
+  return needs === 'nothing';
 }
 
 function ignore(): void {}

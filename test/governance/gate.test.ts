@@ -179,6 +179,22 @@ describe('exactly one access record', () => {
     expect(world.log.entries.length).toBe(2);
   });
 
+  test('what comes in by the next turn is recorded with it, and what comes later is not waited for', async () => {
+    const tasks: (() => void)[] = [];
+    const world = new World({}, { defer: (task) => tasks.push(task) });
+    const answers: Promise<unknown>[] = [];
+    for (const principal of ['first', 'second', 'third']) {
+      answers.push(world.invoke(caller({ principal }), 'inspect', async () => principal));
+      await turns(2);
+      for (const task of tasks.splice(0)) task();
+    }
+    const recorded = world.log.entries.map(({ body }) => (body.kind === 'access' ? body.records.length : 0));
+    expect(recorded).toEqual([2]);
+    for (const task of tasks) task();
+    expect(await Promise.all(answers)).toEqual(['first', 'second', 'third']);
+    expect(world.log.entries.length).toBe(2);
+  });
+
   test('says who, where, why, what and how much', async () => {
     const world = new World();
     const who = caller({ tenant: 'acme', path: 'acme/eu', door: 'kv' });

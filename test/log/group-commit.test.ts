@@ -168,10 +168,25 @@ test('the turn is held for an fsync where all who are expected wait for it, and 
   expect(await next()).toBe(true);
 });
 
-test('access records that callers make one after the other in a turn are one write', async () => {
+test('access records are written in the turn that appends them: whoever makes them has gathered them', async () => {
   const { log, disk } = await opened('always');
-  await inOneTurn(24, (i) => log.append([accessDraft(`p${i}`)]).written);
+  await settle();
+  let turned = false;
+  setImmediate(() => (turned = true));
+  const both = [log.append([accessDraft('ada')]), log.append([accessDraft('bob')])];
+  await Promise.all(both.map(({ written }) => written));
   expect(kinds(disk)).toEqual(['write']);
+  expect(turned).toBe(false);
+});
+
+test('commits behind an access record are gathered as any others', async () => {
+  const { log, disk } = await opened('always');
+  await settle();
+  await log.append([accessDraft('ada')]).written;
+  const first = log.append([rowsDraft(['a'])]);
+  for (let hops = 0; hops < 50; hops++) await Promise.resolve();
+  await Promise.all([first, log.append([rowsDraft(['b'])])].map(({ acknowledged }) => acknowledged));
+  expect(kinds(disk)).toEqual(['write', 'write', 'fsync']);
 });
 
 test('what arrives during an fsync is the next group, which starts when that fsync ends', async () => {

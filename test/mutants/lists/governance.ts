@@ -116,6 +116,20 @@ export const mutants: readonly Mutant[] = [
     killedBy: gate,
   },
   {
+    name: 'governance: a record waits for those of its turn alone',
+    file: 'src/governance/audit-trail.ts',
+    find: 'this.#defer(() => this.#defer(() => this.#flush()));',
+    replace: 'this.#defer(() => this.#flush());',
+    killedBy: gate,
+  },
+  {
+    name: 'governance: a record waits for a third turn',
+    file: 'src/governance/audit-trail.ts',
+    find: 'this.#defer(() => this.#defer(() => this.#flush()));',
+    replace: 'this.#defer(() => this.#defer(() => this.#defer(() => this.#flush())));',
+    killedBy: gate,
+  },
+  {
     name: 'governance: a record keeps text that no entry can carry',
     file: 'src/governance/access-record.ts',
     find: 'loneSurrogate.test(cut) ? Buffer.from(cut).toString() : cut',

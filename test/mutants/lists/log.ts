@@ -349,6 +349,20 @@ export const mutants: readonly Mutant[] = [
     killedBy: ['test/log/group-commit.test.ts'],
   },
   {
+    name: 'gathers records that have been gathered',
+    file: groupCommit,
+    find: 'if (this.#queue.every(isRecord)) await Promise.resolve();',
+    replace: 'if (this.#queue.length === 0) await Promise.resolve();',
+    killedBy: ['test/log/group-commit.test.ts'],
+  },
+  {
+    name: 'gathers nobody behind a record',
+    file: groupCommit,
+    find: 'if (!nobodyWoken || this.#queue.length > 0) await this.#gather();',
+    replace: 'if (!nobodyWoken) await this.#gather();',
+    killedBy: ['test/log/group-commit.test.ts'],
+  },
+  {
     name: 'waits for nobody',
     file: groupCommit,
     find: 'if (syncs === 0 || syncs >= this.#expected',
