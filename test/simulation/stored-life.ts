@@ -3,13 +3,17 @@
  * deletes, wider types, branches, restarts. Before every disk call it notes what the machine would have left, and up to
  * where writes had been acknowledged by then.
  */
+import { ServiceError } from '../../src/errors.ts';
 import type { Invocation } from '../../src/governance/gate-contract.ts';
 import { ColumnMemory } from '../../src/log/column-memory.ts';
 import type { Disk } from '../../src/log/disk.ts';
 import { Service } from '../../src/service.ts';
 import { loadSettings } from '../../src/config.ts';
 import { analyst, exactJson, TestClock, TestRandom } from '../harness.ts';
+import type { Command } from '../../src/projections/command.ts';
 import { readIngest } from '../../src/planner/formats/ingest-reader.ts';
+import { termsOf } from '../projections/histories.ts';
+import { START } from '../projections/store.ts';
 import { type DiskState, type Fault, FaultyDisk, type Step } from './faulty-disk.ts';
 import { Seeded } from './seeded.ts';
 
@@ -107,6 +111,7 @@ const operations = 44;
 export async function liveStored(seed: number, { fault, points: share = 0.15 }: StoredLifeOptions = {}): Promise<StoredLife> {
   const random = new Seeded(seed);
   const taking = new Seeded(seed + 1);
+  const governing = new Seeded(seed + 2);
   const clock = new TestClock('2024-01-01');
   const points: StoredPoint[] = [];
   const steps: Step[] = [];
@@ -168,10 +173,36 @@ export async function liveStored(seed: number, { fault, points: share = 0.15 }: 
       // What came into memory had been out of it.
       if ((service.columns?.residentBytes ?? 0) > before) counts.evictions++;
     }
+    if (governing.chance(0.3)) await written(govern(service, governedCommand(governing, i)));
   }
   const digests = service.projections.projector.digests();
   await service.close();
   return { seed, points, steps, said, counts, closed: disk.state(), digests };
+}
+
+/** What is main's alone, and restored beside the rows. Refusals are part of it: they must leave nothing. */
+function governedCommand(random: Seeded, at: number): Command {
+  const id = random.pick(['north', 'south']);
+  const terms = termsOf(id, 'east', { validTo: START * 2n });
+  return random.pick<Command>([
+    { kind: 'put-policy', id, text: `permit(principal, action, resource); // ${at}` },
+    { kind: 'delete-policy', id },
+    { kind: 'create-tenant', id, name: `${at}`, tier: 'standard', quota: {}, search: {}, members: [], tenantsMax: 0 },
+    { kind: 'suspend-tenant', id },
+    { kind: 'delete-tenant', id, manner: random.pick(['soft', 'purge', 'tombstone']) },
+    { kind: 'purge-tenant', id, cursor: null, keysMax: 100 },
+    { kind: 'propose-agreement', id: `${id} ${at}`, terms },
+    { kind: 'move-agreement', id: `${id} ${at - 1}`, to: 'accepted', side: 'assignee' },
+  ]);
+}
+
+async function govern(service: Service, command: Command): Promise<void> {
+  const request = { action: 'administer', purpose: 'test', correlationId: 'simulation' } as const;
+  try {
+    await service.gate.invoke({ ...analyst, credential: 'admin' }, request, (invocation) => invocation.submit(command));
+  } catch (error) {
+    if (!(error instanceof ServiceError) || error.code === 'REL_STORAGE' || error.code === 'REL_UNAVAILABLE') throw error;
+  }
 }
 
 export function register(service: Service, name: string, types: Readonly<Record<string, 'string' | 'integer' | 'number'>>) {
