@@ -1,6 +1,7 @@
 /** `annals replay`: projections rebuilt from the log alone, and their digests. */
 import { systemClock } from '../clock.ts';
 import { ConfigError } from '../config.ts';
+import { spareCores, threadWorker } from '../log/workers.ts';
 import { hex } from '../service.ts';
 import { compareDerived, LeafHashes } from './derived.ts';
 import { exitCode } from './exit.ts';
@@ -36,7 +37,8 @@ export function replayCommand(options: ReplayOptions, version: string): Promise<
         );
       }
     } else {
-      for (const [name, digest] of Object.entries(projections.digests())) {
+      const digests = spareCores() > 0 ? await projections.projector.digestsBeside(threadWorker) : projections.digests();
+      for (const [name, digest] of Object.entries(digests)) {
         if (wanted.has(name)) process.stdout.write(`${name.padEnd(width)} ${digest}\n`);
       }
     }

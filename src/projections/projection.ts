@@ -8,6 +8,7 @@
  * - `digest` is SHA-256 (hex) over a canonical dump: equal state, equal digest, on any machine and layout.
  */
 import type { CommittedEntry } from '../log/entry.ts';
+import type { StartWorker } from '../log/workers.ts';
 
 export interface Projection {
   readonly name: string;
@@ -18,6 +19,8 @@ export interface Projection {
   restore(source: CheckpointReader): Promise<void>;
   reset(): void;
   digest(): string;
+  /** The same, with a worker's help. Nothing may be applied before it resolves. */
+  digestBeside?(startWorker: StartWorker): Promise<string>;
 }
 
 /** One atomic file for all projections: positions and data can't part. Sections are named and read back in any order. */

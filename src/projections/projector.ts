@@ -4,6 +4,7 @@
  */
 import { assert } from '../errors.ts';
 import type { CommittedEntry } from '../log/entry.ts';
+import type { StartWorker } from '../log/workers.ts';
 import type { Projection } from './projection.ts';
 
 interface Watched {
@@ -93,6 +94,15 @@ export class Projector {
 
   digests(): Readonly<Record<string, string>> {
     return Object.fromEntries(this.#watched.map(({ projection }) => [projection.name, projection.digest()]));
+  }
+
+  /** The same, with workers' help. Nothing may be applied before it resolves. */
+  async digestsBeside(startWorker: StartWorker): Promise<Readonly<Record<string, string>>> {
+    const digests: Record<string, string> = {};
+    for (const { projection } of this.#watched) {
+      digests[projection.name] = (await projection.digestBeside?.(startWorker)) ?? projection.digest();
+    }
+    return digests;
   }
 
   #find(name: string): Watched {

@@ -3,6 +3,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { CommittedEntry } from '../../src/log/entry.ts';
 import { DerivedFileError } from '../../src/log/derived-file.ts';
+import { inlineWorker } from '../../src/log/workers.ts';
 import { Checkpoint } from '../../src/projections/checkpoint.ts';
 import type { Projector } from '../../src/projections/projector.ts';
 import type { RowStorageOptions } from '../../src/projections/rows/row-storage.ts';
@@ -42,6 +43,16 @@ export function projectionContract(subject: Subject): void {
           await projector.rebuild(projector.names, iterate(entries));
           expect(projector.digests()[name]).toBe(live);
           expect(digestAfter(entries)).toBe(live);
+        }),
+      ));
+
+    test('a worker that helps with digests gives the same ones', () =>
+      fc.assert(
+        fc.asyncProperty(histories, fc.integer({ min: 1, max: 20 }), async (entries, segmentRows) => {
+          const projector = fresh({ settings: { segmentRows } });
+          for (const entry of entries) projector.apply(entry);
+          expect(await projector.digestsBeside(inlineWorker)).toEqual(projector.digests());
+          expect(projector.digests()[name]).toBe(digestAfter(entries));
         }),
       ));
 

@@ -1,5 +1,6 @@
 /** What the digest of rows tells apart: each history differs from the first in one thing, and all digests differ. */
 import { expect, test } from 'vitest';
+import { inlineWorker, type StartWorker, threadWorker } from '../../src/log/workers.ts';
 import type { Caller } from '../../src/governance/caller.ts';
 import { analyst, type InputRow, TestStore } from '../harness.ts';
 
@@ -48,4 +49,48 @@ test('one thing that differs gives another digest, and nothing that differs the 
   const digests = await Promise.all(histories);
   expect(new Set(digests).size).toBe(digests.length);
   expect(await digestOf(first)).toBe(digests[0]);
+});
+
+/** Several types, with columns of every layout and rows that are gone. */
+async function largeStore(): Promise<TestStore> {
+  const store = await TestStore.open();
+  const columns = { word: 'string', note: 'string', count: 'integer', part: 'number', yes: 'boolean', at: 'timestamp' } as const;
+  for (const type of ['Thing', 'Other']) await store.register(type, { id: 'string', ...columns }, 'id');
+  const rows = Array.from({ length: 300 }, (_, i) => ({
+    id: `k${i}`,
+    word: ['red', 'green', 'blue'][i % 3]!,
+    note: i % 7 === 0 ? null : `note ${i}`,
+    count: i % 5 === 0 ? null : i * 1000 + (i > 200 ? 2 ** 40 : 0),
+    part: i / 4,
+    yes: i % 2 === 0,
+    at: new Date(Date.UTC(2024, 0, 1) + i * 1000).toISOString(),
+  }));
+  await store.put('Thing', rows);
+  await store.put('Other', rows.slice(0, 10));
+  await store.put('Thing', rows.slice(20, 40));
+  await store.delete('Thing', ['k3']);
+  return store;
+}
+
+test('a worker that hashes columns meanwhile gives the same digests', async () => {
+  const store = await largeStore();
+  const { projector } = store.service.projections;
+  const digests = projector.digests();
+  const asked: string[] = [];
+  const noted =
+    (start: StartWorker): StartWorker =>
+    (job, data) => {
+      asked.push(job.name);
+      return start(job, data);
+    };
+  for (const start of [inlineWorker, threadWorker]) expect(await projector.digestsBeside(noted(start))).toEqual(digests);
+  expect(asked).toEqual(['columnDigestJob', 'columnDigestJob']);
+  await store.close();
+});
+
+test('a digest whose worker ends is refused', async () => {
+  const store = await largeStore();
+  const ends: StartWorker = () => ({ ask: () => Promise.reject(new Error('it has ended')), end: () => Promise.resolve() });
+  await expect(store.service.projections.projector.digestsBeside(ends)).rejects.toThrow('it has ended');
+  await store.close();
 });

@@ -9,6 +9,7 @@ import type { CommittedEntry } from '../../log/entry.ts';
 import type { CatalogReader, PathCodes, RowBlock, RowProvenance, RowReader, ScanEstimate, ScanRequest } from '../access-paths.ts';
 import type { CheckpointReader, CheckpointWriter, Projection } from '../projection.ts';
 import type { Timeline } from '../../log/timeline.ts';
+import type { StartWorker } from '../../log/workers.ts';
 import { BranchRows } from './branch-rows.ts';
 import type { ColumnSpace } from './extents.ts';
 import { declaredTypes, Layer } from './layer.ts';
@@ -17,7 +18,8 @@ import { estimateRows, scanRows, type ScanSource } from './scan.ts';
 import { Scopes } from './scopes.ts';
 import type { Table } from './table.ts';
 import { CanonicalHash } from '../canonical-hash.ts';
-import { hashOverlay, hashTable } from './table-digest.ts';
+import { columnDigestJob, columnsWithoutCodes } from './column-digests.ts';
+import { type CellHashes, hashOverlay, TableDigest } from './table-digest.ts';
 import { type RowStorage, type RowStorageOptions, rowStorage } from './row-storage.ts';
 import { restoreRows, saveRows } from './table-checkpoint.ts';
 import type { PruningCounts } from './zones.ts';
@@ -140,10 +142,42 @@ export class Rows implements Projection {
 
   /** Over values, never over layouts: segment sizes, widths, dictionaries and codes leave no trace. */
   digest(): string {
+    const afterSegment = (): void => this.#afterSegment();
+    return this.#digest((table) => new TableDigest(table, this.#scopes, this.timeline, { afterSegment }));
+  }
+
+  /** The same with a worker that hashes columns meanwhile. Nothing may be applied before it resolves. */
+  async digestBeside(startWorker: StartWorker): Promise<string> {
+    assert(!this.#storage.store, 'a worker reads columns that stay where they are');
+    const worker = startWorker(columnDigestJob, null);
+    try {
+      const tables = this.#ordered().flatMap((layer) => [...layer.tables()]);
+      const begun = tables.map((table) => {
+        const columns = columnsWithoutCodes(table);
+        return { table, names: [...columns.keys()], reply: worker.ask([...columns.values()]) };
+      });
+      const replied = Promise.all(begun.map(({ reply }) => reply));
+      const digests = new Map<Table, TableDigest>();
+      const found = new Map<Table, readonly CellHashes[]>();
+      try {
+        for (const { table, names } of begun) {
+          const elsewhere = new Map(names.map((name, i) => [name, () => found.get(table)![i]!]));
+          digests.set(table, new TableDigest(table, this.#scopes, this.timeline, { elsewhere }));
+        }
+      } finally {
+        for (const [i, hashes] of (await replied).entries()) found.set(begun[i]!.table, hashes);
+      }
+      return this.#digest((table) => digests.get(table)!);
+    } finally {
+      await worker.end();
+    }
+  }
+
+  #digest(digestOf: (table: Table) => TableDigest): string {
     const hash = new CanonicalHash();
     for (const layer of this.#ordered()) {
       if (layer.id > 0) hash.number(layer.id);
-      for (const table of layer.tables()) hashTable(hash, table, this.#scopes, this.timeline, () => this.#afterSegment());
+      for (const table of layer.tables()) digestOf(table).end(hash);
       for (const { table, overlay } of layer.overlays()) hashOverlay(hash, table, overlay);
     }
     return hash.hex();

@@ -24,28 +24,60 @@ import type { Table } from './table.ts';
 const SAFE = 9_007_199_254_740_991n;
 const STREAM_BYTES = 1 << 14;
 
-/** `afterSegment` is called where no view of a column is held. */
-export function hashTable(
-  hash: CanonicalHash,
-  table: Table,
-  scopes: Scopes,
-  timeline: Timeline,
-  afterSegment: () => void = () => undefined,
-): void {
-  const columns = [...table.columnTypes().keys()].sort(compareText).map((name) => ({ name, stream: new CellStream() }));
-  const rows = new RowStreams(table, scopes, timeline);
-  for (const segment of table.segments) {
-    const { kept, length } = keptRows(segment);
-    for (const { name, stream } of columns) {
-      const column = segment.column(name);
-      if (column) stream.add(column.vector(segment.length), column.type, kept, length, rows.count);
+/** The three hashes of a column; null where no row has a value. */
+export type CellHashes = readonly string[] | null;
+
+/** Streams over a table: what is read of it is read by the constructor. */
+export class TableDigest {
+  readonly #type: string;
+  readonly #rows: RowStreams;
+  readonly #columns: readonly { readonly name: string; readonly hashes: () => CellHashes }[];
+
+  /**
+   * Columns in `elsewhere` are hashed by somebody else, who is asked at the end. `afterSegment` is called where no view of a
+   * column is held.
+   */
+  constructor(
+    table: Table,
+    scopes: Scopes,
+    timeline: Timeline,
+    {
+      elsewhere = new Map<string, () => CellHashes>(),
+      afterSegment = () => undefined,
+    }: { readonly elsewhere?: ReadonlyMap<string, () => CellHashes>; readonly afterSegment?: () => void } = {},
+  ) {
+    this.#type = table.type;
+    this.#rows = new RowStreams(table, scopes, timeline);
+    const own: { readonly name: string; readonly stream: CellStream }[] = [];
+    this.#columns = [...table.columnTypes().keys()].sort(compareText).map((name) => {
+      const hashes = elsewhere.get(name);
+      if (hashes) return { name, hashes };
+      const stream = new CellStream();
+      own.push({ name, stream });
+      return { name, hashes: () => stream.hashes() };
+    });
+    for (const segment of table.segments) {
+      const { kept, length } = keptRows(segment);
+      for (const { name, stream } of own) {
+        const column = segment.column(name);
+        if (column) stream.add(column.vector(segment.length), column.type, kept, length, this.#rows.count);
+      }
+      this.#rows.add(segment, kept, length);
+      afterSegment();
     }
-    rows.add(segment, kept, length);
-    afterSegment();
   }
-  hash.text(table.type);
-  rows.end(hash);
-  for (const { name, stream } of columns) stream.end(hash, name);
+
+  end(hash: CanonicalHash): void {
+    hash.text(this.#type);
+    this.#rows.end(hash);
+    for (const { name, hashes } of this.#columns) addHashes(hash, name, hashes());
+  }
+}
+
+function addHashes(hash: CanonicalHash, name: string, hashes: CellHashes): void {
+  if (!hashes) return;
+  hash.text(name);
+  for (const each of hashes) hash.text(each);
 }
 
 /** What a branch changed about an inherited table, by position. Rows that were removed since leave nothing. */
@@ -59,7 +91,7 @@ export function hashOverlay(hash: CanonicalHash, table: Table, overlay: Overlay)
 }
 
 /** Rows of a segment that were not removed; null for all of them. */
-function keptRows(segment: Segment): { readonly kept: Int32Array | null; readonly length: number } {
+export function keptRows(segment: Segment): { readonly kept: Int32Array | null; readonly length: number } {
   const { length } = segment;
   if (segment.removedCount === 0) return { kept: null, length };
   const kept = new Int32Array(length);
@@ -121,7 +153,7 @@ class RowStreams {
     hash.number(this.count);
     for (const stream of [this.#positions, this.#validFrom, this.#closings]) hash.text(stream.hex());
     for (const runs of [this.#validTo, this.#ops, this.#paths, this.#provenances]) hash.text(runs.hex());
-    this.#keyCells.end(hash, '');
+    addHashes(hash, '', this.#keyCells.hashes());
   }
 
   #addPositions(segment: Segment, kept: Int32Array | null, length: number): void {
@@ -186,7 +218,7 @@ class Runs<T extends number | bigint | string> {
 }
 
 /** The cells of a column that hold a value, and which rows these are. */
-class CellStream {
+export class CellStream {
   /** Which rows: runs of first row and count. */
   readonly #present = new CanonicalHash(STREAM_BYTES);
   /** Numbers, bits, instants; of texts and vectors how long they are. */
@@ -214,11 +246,11 @@ class CellStream {
     this.add({ kind: 'text', offsets, heap, nulls: null }, 'string', kept, length, firstRow);
   }
 
-  end(hash: CanonicalHash, name: string): void {
-    if (this.#end === 0) return;
+  /** Nothing is added afterwards. */
+  hashes(): CellHashes {
+    if (this.#end === 0) return null;
     this.#flush();
-    hash.text(name);
-    for (const stream of [this.#present, this.#values, this.#bytes]) hash.text(stream.hex());
+    return [this.#present, this.#values, this.#bytes].map((stream) => stream.hex());
   }
 
   #mark(first: number, count: number): void {

@@ -310,6 +310,27 @@ export const mutants: readonly Mutant[] = [
     killedBy: versions,
   },
   {
+    name: 'projections: a worker numbers rows by segment',
+    file: 'src/projections/rows/column-digests.ts',
+    find: 'firstRow += length;',
+    replace: 'firstRow = length;',
+    killedBy: ['test/projections/contract.test.ts'],
+  },
+  {
+    name: 'projections: a worker hashes rows that were removed',
+    file: 'src/projections/rows/column-digests.ts',
+    find: 'stream.add(vector, type, kept, length, firstRow)',
+    replace: 'stream.add(vector, type, null, vector.nulls?.length ?? length, firstRow)',
+    killedBy: ['test/projections/contract.test.ts'],
+  },
+  {
+    name: 'projections: a worker is sent codes without what they stand for',
+    file: 'src/projections/rows/column-digests.ts',
+    find: "if (vector.kind === 'dict') columns.delete(name);\n      else ",
+    replace: '',
+    killedBy: ['test/projections/table-digest.test.ts'],
+  },
+  {
     name: 'projections: a time past the low word is a second early',
     file: 'src/log/timeline.ts',
     find: 'end - base, sum, high + 1)',
