@@ -159,9 +159,9 @@ export class SegmentColumns {
   }
 
   get bytes(): number {
-    let total = 0;
-    for (const [, column] of this.residents()) total += column.bytes;
-    for (const { column } of this.#copies()) total += column.bytes;
+    let total = this.#keys?.bytes ?? 0;
+    for (const column of this.#columns.values()) total += column?.bytes ?? 0;
+    if (this.#formers.size + this.#derived.size > 0) for (const { column } of this.#copies()) total += column.bytes;
     return total;
   }
 

@@ -221,7 +221,7 @@ export class ColumnStore implements SegmentKeeper {
   }
 
   /** Takes columns out of memory now: for who walks all of a store within one turn and holds no view of any. */
-  trim(limit = Math.max(this.#options.budgetBytes - this.#fixed(), Math.floor(this.#options.budgetBytes / LEAST_SHARE))): void {
+  trim(limit = this.#limit()): void {
     if (this.#resident <= limit) return;
     // Somewhat below, so that the next column does not begin it all again.
     const goal = limit - Math.floor(limit / 16);
@@ -449,6 +449,13 @@ export class ColumnStore implements SegmentKeeper {
       names.delete(name);
       if (names.size === 0) this.#ahead.delete(cells);
     }
+  }
+
+  /** Measuring walks over all segments: not where the least that columns have is enough. */
+  #limit(): number {
+    const { budgetBytes } = this.#options;
+    const least = Math.floor(budgetBytes / LEAST_SHARE);
+    return this.#resident <= least ? least : Math.max(budgetBytes - this.#fixed(), least);
   }
 
   #trimLater(): void {
