@@ -114,7 +114,7 @@ export interface EvolveType {
   readonly kind: 'evolve-type';
   readonly name: string;
   readonly properties: Readonly<Record<string, PropertyDefinition>>;
-  readonly guard?: TypeGuard;
+  readonly guard?: Partial<TypeGuard>;
 }
 
 /** Several of both, in order, in one append: all of them or none. Later ones see what earlier ones made. */

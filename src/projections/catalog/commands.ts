@@ -1,6 +1,6 @@
 /** Registering and evolving types: a command and the catalog to a `type` entry. Pure. */
 import { ServiceError } from '../../errors.ts';
-import type { GraphTrigger, PropertyDefinition, TypeDefinition } from '../../log/entry.ts';
+import type { GraphTrigger, PropertyDefinition, TypeDefinition, TypeGuard } from '../../log/entry.ts';
 import type { NextPlace } from '../../log/log-store.ts';
 import { type ColumnType, checkIdentifier, columnTypes, limits, systemColumns } from '../../log/value.ts';
 import type { CatalogReader } from '../access-paths.ts';
@@ -39,6 +39,7 @@ export function decideRegister(command: RegisterType, catalog: CatalogReader, co
     primaryKey: command.primaryKey,
     graphTriggers: command.graphTriggers,
     ontologyVersion: catalog.ontologyVersion + 1,
+    ...guardOf(command.guard),
   };
   return decideOne('register-type', command.name, [{ context: context.entry, body: { kind: 'type', definition } }], next);
 }
@@ -54,10 +55,12 @@ export function decideEvolve(
   const existing = catalog.type(command.name);
   if (!existing) throw new ServiceError('REL_UNKNOWN_TYPE', `no type ${JSON.stringify(command.name)}`);
   const properties = new Map(Object.entries(existing.properties));
-  let changed = false;
-  for (const [name, property] of Object.entries(command.properties)) {
-    checkProperty(name, property);
+  const guard = raised(existing, command.guard ?? {});
+  let changed = !sameGuard(guard.guard, existing.guard);
+  for (const [name, given] of Object.entries(command.properties)) {
+    checkProperty(name, given);
     const before = properties.get(name);
+    const property = before?.references === undefined ? given : { references: before.references, ...given };
     if (before && sameProperty(before, property)) continue;
     // Rows have an `id` from the first one on: text, where nobody said otherwise.
     if (!before && name === 'id' && property.type !== 'string')
@@ -68,7 +71,7 @@ export function decideEvolve(
   }
   checkCount(properties.size);
   if (!changed) return decideOne('evolve-type', command.name, [], next);
-  const definition = evolved(existing, properties, catalog);
+  const definition = { ...evolved(existing, properties, catalog), ...guard };
   return decideOne('evolve-type', command.name, [{ context: context.entry, body: { kind: 'type', definition } }], next);
 }
 
@@ -87,6 +90,10 @@ export function checkProperty(name: string, property: PropertyDefinition): void 
   const what = `property ${JSON.stringify(name)}`;
   if (!columnTypes.includes(property.type)) throw new ServiceError('REL_INVALID', `${what} has no such type`);
   if (isReservedName(name)) throw new ServiceError('REL_INVALID', `${what} has a name that the store keeps for itself`);
+  if (property.references !== undefined) {
+    checkIdentifier(property.references, `the type that ${what} references`);
+    refuseClassified(property.references);
+  }
   if (property.subject)
     throw new ServiceError('REL_NOT_IMPLEMENTED', `${what}: keys of one's own per subject are not implemented`);
   if (name.startsWith(embeddingPrefix) && property.type !== 'vector')
@@ -167,6 +174,10 @@ function checkWidening(
       throw conflict('a stored integer has no exact number (above 2^53)');
     }
   } else if (before.dims !== after.dims) throw conflict(`vectors have ${before.dims} dims`);
+  if (before.masked && !after.masked) throw conflict('it stays masked');
+  if (before.references !== undefined && before.references !== after.references) {
+    throw conflict(`it references ${JSON.stringify(before.references)}`);
+  }
   if (after.required && !before.required) throw conflict("an optional property can't become required");
 }
 
@@ -177,14 +188,40 @@ function sameProperty(a: PropertyDefinition, b: PropertyDefinition): boolean {
     a.masked === b.masked &&
     a.indexed === b.indexed &&
     a.subject === b.subject &&
-    a.dims === b.dims
+    a.dims === b.dims &&
+    a.references === b.references
   );
+}
+
+/** What asks for nothing is no guard. */
+function guardOf(given: Partial<TypeGuard> | undefined): Pick<TypeDefinition, 'guard'> {
+  const { protected: isProtected = false, accessScope = false } = given ?? {};
+  return isProtected || accessScope ? { guard: { protected: isProtected, accessScope } } : {};
+}
+
+/** Whoever may define types could read what is guarded, if a guard could be taken away by defining. */
+function raised(type: TypeDefinition, given: Partial<TypeGuard>): Pick<TypeDefinition, 'guard'> {
+  const lowered = (['protected', 'accessScope'] as const).find((name) => type.guard?.[name] === true && given[name] === false);
+  if (lowered !== undefined) {
+    throw new ServiceError('REL_CONFLICT', `the guard of ${JSON.stringify(type.name)} stays: it asks for ${guardWords[lowered]}`);
+  }
+  return guardOf({ ...type.guard, ...given });
+}
+
+const guardWords: Readonly<Record<keyof TypeGuard, string>> = {
+  protected: 'a reason (break-glass)',
+  accessScope: 'an access scope',
+};
+
+function sameGuard(a: TypeGuard | undefined, b: TypeGuard | undefined): boolean {
+  return a?.protected === b?.protected && a?.accessScope === b?.accessScope;
 }
 
 /** True when registering this again would change nothing. Columns inferred since then don't count against it. */
 function sameDeclaration(command: RegisterType, existing: TypeDefinition): boolean {
   if ((command.properties === null) !== existing.open || command.primaryKey !== existing.primaryKey) return false;
   if (!sameTriggers(command.graphTriggers, existing.graphTriggers)) return false;
+  if (!sameGuard(guardOf(command.guard).guard, existing.guard)) return false;
   if (command.properties === null) return true;
   const declared = Object.entries(command.properties);
   if (!declared.every(([name, property]) => existing.properties[name] && sameProperty(existing.properties[name], property)))

@@ -26,6 +26,7 @@ const property = z
       indexed: z.boolean().optional(),
       subject: z.boolean().optional(),
       dims: z.int().min(1).max(limits.vectorDims).optional(),
+      references: z.string().optional().describe('the type whose rows the values name'),
     }),
   ])
   .meta({ id: 'Property', description: 'a column type, or one with attributes' });
@@ -34,6 +35,11 @@ const properties = z.record(z.string(), property);
 
 const graphTrigger = z.strictObject({ link_type: z.string(), src_field: z.string(), dst_field: z.string() });
 
+const guard = {
+  protected: z.boolean().optional().describe('rows are shown for a reason (break-glass) only'),
+  access_scope: z.boolean().optional().describe('rows are shown under a reference to a cleared scope only'),
+};
+
 const typeBody = z
   .strictObject({
     name: z.string(),
@@ -41,11 +47,13 @@ const typeBody = z
     primary_key: z.string().nullable().optional(),
     graph_triggers: z.array(graphTrigger).max(64).optional(),
     open: z.boolean().optional().describe('true: columns beyond the declared ones are inferred on write'),
+    ...guard,
     ontology_version: z.int().optional().describe('ignored'),
   })
   .meta({ id: 'TypeBody' });
 
 type TypeBody = z.infer<typeof typeBody>;
+type Guard = Pick<TypeBody, 'protected' | 'access_scope'>;
 
 const typeReply = z
   .object({
@@ -59,11 +67,14 @@ const typeReply = z
         indexed: z.boolean(),
         subject: z.boolean(),
         dims: z.int().optional(),
+        references: z.string().optional(),
       }),
     ),
     primary_key: z.string().nullable(),
     open: z.boolean(),
     graph_triggers: z.array(graphTrigger),
+    protected: z.boolean(),
+    access_scope: z.boolean(),
     ontology_version: z.int(),
   })
   .meta({ id: 'Type' });
@@ -143,14 +154,14 @@ export function registerSchema(app: App, context: HttpContext): void {
       summary: 'Add columns to a type, or widen them',
       tags: ['schema'],
       params: nameParams,
-      body: z.strictObject({ properties }),
+      body: z.strictObject({ properties, ...guard }),
       response: { 200: changedType, ...problems },
     },
     handler: (request) => {
       const { name } = request.params;
       return invoke(context, request, 'schema', undefined, async (invocation) => {
         invocation.describe({ objectType: name });
-        const command = { kind: 'evolve-type', name, properties: definitions(request.body.properties) } as const;
+        const command = evolution(name, request.body.properties, request.body);
         const { changed } = await invocation.submit(command, { sync: wantsSync(request) });
         return { ...shown(definitionOf(invocation, name)), changed };
       });
@@ -220,18 +231,23 @@ function stepsOf(bodies: readonly TypeBody[], invocation: Invocation): (Register
     if (primaryKey !== undefined && primaryKey !== known) {
       throw new ServiceError('REL_CONFLICT', `the primary key of ${name} can't be changed`);
     }
-    return body.properties === undefined ? [] : [evolution(name, body.properties)];
+    const guarded = body.protected !== undefined || body.access_scope !== undefined;
+    return body.properties === undefined && !guarded ? [] : [evolution(name, body.properties ?? {}, body)];
   });
 }
 
 /** An open type with columns, as GET shows one, is registered open and then given its columns. */
 function registrations(body: TypeBody): (RegisterType | EvolveType)[] {
   const { name, open, properties: columns } = body;
-  return open === true && columns !== undefined ? [registration(body), evolution(name, columns)] : [registration(body)];
+  return open === true && columns !== undefined ? [registration(body), evolution(name, columns, {})] : [registration(body)];
 }
 
-function evolution(name: string, columns: z.infer<typeof properties>): EvolveType {
-  return { kind: 'evolve-type', name, properties: definitions(columns) };
+function evolution(name: string, columns: z.infer<typeof properties>, asked: Guard): EvolveType {
+  const guarded = {
+    ...(asked.protected !== undefined && { protected: asked.protected }),
+    ...(asked.access_scope !== undefined && { accessScope: asked.access_scope }),
+  };
+  return { kind: 'evolve-type', name, properties: definitions(columns), guard: guarded };
 }
 
 function registration(body: TypeBody): RegisterType {
@@ -245,6 +261,7 @@ function registration(body: TypeBody): RegisterType {
       sourceField: trigger.src_field,
       targetField: trigger.dst_field,
     })),
+    guard: { protected: body.protected ?? false, accessScope: body.access_scope ?? false },
   };
 }
 
@@ -259,6 +276,7 @@ function definitions(given: z.infer<typeof properties>): Record<string, Property
       indexed: attributes.indexed ?? false,
       subject: attributes.subject ?? false,
       dims: attributes.dims ?? 0,
+      ...(attributes.references !== undefined && { references: attributes.references }),
     };
   }
   return made;
@@ -290,6 +308,8 @@ function shown(definition: TypeDefinition): z.infer<typeof typeReply> {
       src_field: trigger.sourceField,
       dst_field: trigger.targetField,
     })),
+    protected: definition.guard?.protected ?? false,
+    access_scope: definition.guard?.accessScope ?? false,
     ontology_version: definition.ontologyVersion,
   };
 }

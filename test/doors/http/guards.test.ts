@@ -1,0 +1,66 @@
+/** Types declare what a reader must state: POST /types, POST /types/:name/schema and /ontology/migrate take it, GET shows it. */
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { StoreWorld } from './store-world.ts';
+
+let world: StoreWorld;
+beforeAll(async () => {
+  world = await StoreWorld.open();
+});
+afterAll(() => world.close());
+
+const post = (path: string, body: unknown) => world.call('POST', path, body);
+const shown = async (name: string): Promise<Record<string, unknown>> => (await world.call('GET', `/types/${name}`)).json;
+
+test('a type is protected, needs a scope, and has columns that reference another', async () => {
+  const properties = { name: 'string', of: { type: 'string', references: 'Plain' } };
+  const reply = await post('/types', { name: 'Both', properties, protected: true, access_scope: true });
+  expect(reply.status).toBe(201);
+  expect(reply.json).toMatchObject({ protected: true, access_scope: true, properties: { of: { references: 'Plain' } } });
+  const type = await shown('Both');
+  expect(type).toMatchObject({ protected: true, access_scope: true });
+  expect(type['properties']).toMatchObject({ name: expect.not.objectContaining({ references: expect.anything() }) });
+});
+
+test('a type that says nothing is neither, and what GET shows registers the same type again', async () => {
+  await post('/types', { name: 'Plain', properties: { name: 'string' } });
+  expect(await shown('Plain')).toMatchObject({ protected: false, access_scope: false });
+  for (const name of ['Plain', 'Both']) {
+    const again = await post('/types', await shown(name));
+    expect([again.status, again.json['changed']]).toEqual([200, false]);
+  }
+});
+
+test('a guard is raised later, alone or with columns, and never lowered', async () => {
+  await post('/types', { name: 'Later', properties: { name: 'string' } });
+  expect((await post('/types/Later/schema', { properties: {}, protected: true })).json).toMatchObject({
+    changed: true,
+    protected: true,
+  });
+  expect((await post('/types/Later/schema', { properties: { more: 'integer' } })).json).toMatchObject({
+    protected: true,
+    access_scope: false,
+  });
+  const lowered = await post('/types/Later/schema', { properties: {}, protected: false });
+  expect([lowered.status, lowered.json['type']]).toEqual([409, 'urn:annals:errors/REL_CONFLICT']);
+});
+
+test('a migration registers and raises guards', async () => {
+  const types = [
+    { name: 'Migrated', properties: { a: 'string' }, access_scope: true },
+    { name: 'Plain', access_scope: true },
+  ];
+  const reply = await post('/ontology/migrate', { types });
+  expect(reply.json).toMatchObject({
+    types: [
+      { name: 'Migrated', access_scope: true, protected: false, changed: true },
+      { name: 'Plain', access_scope: true, protected: false, changed: true },
+    ],
+  });
+  expect(await shown('Plain')).toMatchObject({ access_scope: true });
+});
+
+test('a guard that is no yes or no, and a reference that is no text, are refused', async () => {
+  for (const more of [{ protected: 'yes' }, { access_scope: 1 }, { properties: { a: { type: 'string', references: 5 } } }]) {
+    expect((await post('/types', { name: 'Wrong', ...more })).status).toBe(400);
+  }
+});

@@ -1,0 +1,107 @@
+import { describe, expect, test } from 'vitest';
+import type { ErrorCode } from '../../src/errors.ts';
+import type { EvolveType, RegisterType } from '../../src/projections/command.ts';
+import { property } from './histories.ts';
+import { Store } from './store.ts';
+
+const secret: RegisterType = {
+  kind: 'register-type',
+  name: 'Secret',
+  properties: { name: property('string', { masked: true }), of: property('string', { references: 'Person' }) },
+  primaryKey: null,
+  graphTriggers: [],
+  guard: { protected: true, accessScope: false },
+};
+
+function refused(code: ErrorCode): unknown {
+  return expect.objectContaining({ code });
+}
+
+const evolve = (store: Store, more: Partial<EvolveType>): unknown =>
+  store.run({ kind: 'evolve-type', name: 'Secret', properties: {}, ...more });
+const definition = (store: Store): unknown => store.projections.catalog.type('Secret');
+
+function registered(more: Partial<RegisterType> = {}): Store {
+  const store = new Store();
+  store.run({ ...secret, ...more });
+  return store;
+}
+
+describe('the guard of a type', () => {
+  test('is what it was registered with, and none where it asks for nothing', () => {
+    expect(definition(registered())).toMatchObject({ guard: { protected: true, accessScope: false } });
+    expect(definition(registered({ guard: { protected: false, accessScope: false } }))).not.toHaveProperty('guard');
+    const { guard: _, ...plain } = secret;
+    const store = new Store();
+    store.run(plain);
+    expect(definition(store)).not.toHaveProperty('guard');
+    expect(store.run({ ...plain, guard: { protected: false, accessScope: false } })).toMatchObject({ changed: false });
+  });
+
+  test('is part of the declaration', () => {
+    const store = registered();
+    expect(store.run(secret)).toMatchObject({ changed: false });
+    for (const guard of [
+      { protected: true, accessScope: true },
+      { protected: false, accessScope: false },
+    ]) {
+      expect(() => store.run({ ...secret, guard })).toThrow(refused('REL_CONFLICT'));
+    }
+  });
+
+  test('is raised by evolving, and never lowered', () => {
+    const store = registered();
+    expect(evolve(store, { guard: { protected: true } })).toMatchObject({ changed: false });
+    expect(evolve(store, { guard: {} })).toMatchObject({ changed: false });
+    expect(() => evolve(store, { guard: { protected: false } })).toThrow(refused('REL_CONFLICT'));
+    expect(() => evolve(store, { guard: { protected: false, accessScope: true } })).toThrow(refused('REL_CONFLICT'));
+    expect(evolve(store, { guard: { accessScope: true } })).toMatchObject({ changed: true });
+    expect(definition(store)).toMatchObject({ guard: { protected: true, accessScope: true }, ontologyVersion: 2 });
+    expect(() => evolve(store, { guard: { accessScope: false } })).toThrow(refused('REL_CONFLICT'));
+  });
+
+  test('stays when columns are added, by hand, by a migration or by writing', () => {
+    const store = registered({ properties: null });
+    evolve(store, { properties: { a: property('integer') } });
+    store.run({ kind: 'migrate-types', steps: [{ kind: 'evolve-type', name: 'Secret', properties: { b: property('string') } }] });
+    store.put('Secret', { id: 'string', c: 'number' }, [{ id: 'x', c: 1 }]);
+    expect(Object.keys(store.projections.catalog.type('Secret')!.properties)).toEqual(['a', 'b', 'c']);
+    expect(definition(store)).toMatchObject({ guard: { protected: true, accessScope: false } });
+  });
+});
+
+describe('what a property references', () => {
+  test('is part of the declaration', () => {
+    const store = registered();
+    const properties = { ...secret.properties, of: property('string') };
+    expect(() => store.run({ ...secret, properties })).toThrow(refused('REL_CONFLICT'));
+  });
+
+  test('may be said later, is kept when it is not said again, and can’t become another', () => {
+    const store = registered();
+    evolve(store, { properties: { more: property('string'), of: property('json') } });
+    evolve(store, { properties: { more: property('string', { references: 'Event' }) } });
+    expect(definition(store)).toMatchObject({
+      properties: { of: { type: 'json', references: 'Person' }, more: { references: 'Event' } },
+    });
+    for (const references of ['Person', 'X']) {
+      const change = (): unknown => evolve(store, { properties: { more: property('string', { references }) } });
+      expect(change).toThrow(refused('REL_CONFLICT'));
+    }
+    expect(evolve(store, { properties: { more: property('string') } })).toMatchObject({ changed: false });
+  });
+
+  test.each([
+    ['nothing', '', 'REL_INVALID'],
+    ['a control character', 'a\n', 'REL_INVALID'],
+    ['a classified type', 'SigintIntercept', 'REL_HUMINT'],
+  ] as const)('is not %s', (_, references, code) => {
+    expect(() => registered({ properties: { of: property('string', { references }) } })).toThrow(refused(code));
+  });
+});
+
+test('a masked property stays masked', () => {
+  const store = registered();
+  expect(() => evolve(store, { properties: { name: property('string') } })).toThrow(refused('REL_CONFLICT'));
+  expect(evolve(store, { properties: { name: property('json', { masked: true }) } })).toMatchObject({ changed: true });
+});
