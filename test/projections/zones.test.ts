@@ -24,6 +24,7 @@ const columns: Readonly<Record<string, { type: ColumnType; cell(i: number): Cell
   mixed: { type: 'string', cell: (i) => (i % 3000 === 0 ? '' : i % 7 === 0 ? null : `é${'\u{1f600}'.repeat(i % 3)}${i % 5000}`) },
   sparse: { type: 'integer', cell: (i) => (i > 20_000 && i < 30_000 ? BigInt(i % 50) : null) },
   shuffled: { type: 'string', cell: (i) => `s${(i * 7919) % 10_007}` },
+  wandering: { type: 'string', cell: (i) => `w${(Math.floor(i / 2048) * 7) % 10}-${i}` },
   word: { type: 'string', cell: (i) => `word ${Math.floor(i / 1000)}` },
 };
 
@@ -186,6 +187,14 @@ describe.each([
     });
     const seen = rowsOf(few, [{ column: '_pk', op: '>=', value: 's5' }]);
     for (const [i, key] of keys.entries()) if (key >= 's5') expect(seen.has(i)).toBe(true);
+  });
+
+  test('stretches whose texts wander are looked at one by one', () => {
+    const { cell } = columns['wandering']!;
+    for (let i = 100; i < 65_536; i += 2048) {
+      const value = cell(i) as string;
+      for (const op of ['=', '<=', '>='] as const) expect(rowsOf(store, [{ column: 'wandering', op, value }]).has(i)).toBe(true);
+    }
   });
 
   test('a segment that grows is summarised further, and rows that are removed leave nothing behind', () => {

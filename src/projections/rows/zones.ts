@@ -228,8 +228,12 @@ function bytesOf(value: ZonePredicate['value']): Uint8Array | null {
 
 /** Bits of the stretches after so many rows. */
 function unsummarised(rows: number): number {
-  const stretches = Math.ceil(rows / STRETCH_ROWS);
-  return stretches >= 32 ? 0 : ALL << stretches;
+  return from(Math.ceil(rows / STRETCH_ROWS));
+}
+
+/** Bits of this stretch and those behind it. */
+function from(stretch: number): number {
+  return stretch >= 32 ? 0 : ALL << stretch;
 }
 
 function noNumbers(): NumberZones {
@@ -319,11 +323,40 @@ function textsHolding(zones: TextZones, { op, bytes }: Predicate): number {
   if (bytes === null) return ALL;
   // Of keys in the order of arrival all segments but one or two are told by this alone.
   if (zones.least < 0 || !mayHold(zones, zones.least, zones.most, op, bytes)) return 0;
+  const stretches = Math.ceil(zones.summarised / STRETCH_ROWS);
+  const all = ~unsummarised(zones.summarised);
+  if (zones.some === all && (zones.rising & all) === all) return risingHolding(zones, stretches, op, bytes);
   let holding = 0;
   for (let stretch = 0; stretch < 32; stretch++) {
     if (((zones.some >>> stretch) & 1) === 1 && mayHold(zones, stretch, stretch, op, bytes)) holding |= 1 << stretch;
   }
   return holding;
+}
+
+/** The same where texts rise from stretch to stretch: those that hold lie side by side, and where they begin and end is searched. */
+function risingHolding(zones: TextZones, stretches: number, op: ZonePredicate['op'], bytes: Uint8Array): number {
+  let holding = ~unsummarised(zones.summarised);
+  if (op !== '<' && op !== '<=') {
+    const upwards = op === '=' ? '>=' : op;
+    holding &= from(stretchAfter(stretches, (stretch) => !mayHold(zones, stretch, stretch, upwards, bytes)));
+  }
+  if (op !== '>' && op !== '>=') {
+    const downwards = op === '=' ? '<=' : op;
+    holding &= ~from(stretchAfter(stretches, (stretch) => mayHold(zones, stretch, stretch, downwards, bytes)));
+  }
+  return holding;
+}
+
+/** The first stretch that is not `before`, as all behind it are not. Most of the time it is the first one, or there is none. */
+function stretchAfter(stretches: number, before: (stretch: number) => boolean): number {
+  if (!before(0)) return 0;
+  let [low, high] = before(stretches - 1) ? [stretches, stretches] : [1, stretches - 1];
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if (before(middle)) low = middle + 1;
+    else high = middle;
+  }
+  return low;
 }
 
 /** Whether a text between the least one of a stretch and the greatest one of another may meet the predicate. */

@@ -184,6 +184,20 @@ export const mutants: readonly Mutant[] = [
     killedBy: zones,
   },
   {
+    name: 'stretches searched by halves that do not rise',
+    file: 'src/projections/rows/zones.ts',
+    find: ' && (zones.rising & all) === all',
+    replace: '',
+    killedBy: zones,
+  },
+  {
+    name: 'a search that steps over a stretch',
+    file: 'src/projections/rows/zones.ts',
+    find: 'if (before(middle)) low = middle + 1;',
+    replace: 'if (before(middle)) low = middle + 2;',
+    killedBy: zones,
+  },
+  {
     name: 'texts searched by halves that do not rise',
     file: 'src/projections/rows/zones.ts',
     find: ' || !rises(zones, texts, from, to)',
