@@ -243,6 +243,16 @@ describe('callers', () => {
     expect(await codeOf(() => authenticator.adminCaller(credentials(undefined)))).toBe('REL_UNAUTHENTICATED');
   });
 
+  test('who comes again is who he was, as the registry has him by now', () => {
+    const caller = authenticator.dataCaller(credentials(`Bearer ${token}`));
+    expect(authenticator.renewed(caller)).toEqual(caller);
+    for (const change of [{ roles: ['auditor'] }, { attributes: { desk: 'fx' } }, { purposes: ['audit'] }]) {
+      const changed = new Authenticator(parts({}, [{ ...record, ...change }]));
+      expect(changed.renewed(caller)).toEqual({ ...caller, ...change });
+    }
+    expect(() => new Authenticator(parts({}, [])).renewed(caller)).toThrow();
+  });
+
   test('a compatibility door’s caller has the bootstrap secret', async () => {
     expect(authenticator.sharedSecretCaller('bearer-secret', 'acme', 'kv')).toMatchObject({
       credential: 'shared-secret',

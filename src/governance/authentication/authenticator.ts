@@ -69,7 +69,10 @@ export class Authenticator {
     if (caller.credential !== 'token') return caller;
     const token = caller.tokenId === null ? undefined : this.#registry.token(caller.tokenId);
     if (token === undefined || this.#parts.clock.now() >= token.expiresAt) throw unauthenticated();
-    return { ...caller, roles: token.roles, attributes: token.attributes, purposes: token.purposes };
+    const { roles, attributes, purposes } = token;
+    // Nearly always it is as it was: a connection's requests then share one caller.
+    if (caller.roles === roles && caller.attributes === attributes && caller.purposes === purposes) return caller;
+    return { ...caller, roles, attributes, purposes };
   }
 
   /** The administrator, on the admin listener. */

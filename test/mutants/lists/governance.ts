@@ -116,6 +116,27 @@ export const mutants: readonly Mutant[] = [
     killedBy: gate,
   },
   {
+    name: 'governance: who comes again keeps the roles he had',
+    file: 'src/governance/authentication/authenticator.ts',
+    find: 'caller.roles === roles && ',
+    replace: '',
+    killedBy: authentication,
+  },
+  {
+    name: 'governance: who comes again keeps the attributes he had',
+    file: 'src/governance/authentication/authenticator.ts',
+    find: 'caller.attributes === attributes && ',
+    replace: '',
+    killedBy: authentication,
+  },
+  {
+    name: 'governance: who comes again keeps the purposes he had',
+    file: 'src/governance/authentication/authenticator.ts',
+    find: ' && caller.purposes === purposes',
+    replace: '',
+    killedBy: authentication,
+  },
+  {
     name: 'governance: a record waits for those of its turn alone',
     file: 'src/governance/audit-trail.ts',
     find: 'this.#defer(() => this.#defer(() => this.#flush()));',
