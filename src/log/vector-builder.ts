@@ -195,15 +195,15 @@ export class VectorBuilder {
   /** The column; the builder must not be used afterwards. Arrays are as long as the column. */
   build(): Vector {
     const n = this.#length;
-    const nulls = this.#nulls ? this.#nulls.subarray(0, n) : null;
+    const nulls = this.#nulls ? first(this.#nulls, n) : null;
     if (!this.#sawValue) return { kind: 'null' };
     if (this.#offsets)
-      return { kind: 'text', offsets: this.#offsets.subarray(0, n + 1), heap: this.#heap!.subarray(0, this.#heapUsed), nulls };
-    if (this.#bool) return { kind: 'bool', values: this.#bool.subarray(0, n), nulls };
-    if (this.#floats) return { kind: 'vec', values: this.#floats.subarray(0, n * this.#dims), dims: this.#dims, nulls };
-    if (this.#i64) return { kind: 'i64', values: this.#i64.subarray(0, n), nulls };
-    if (this.#f64) return { kind: 'f64', values: this.#f64.subarray(0, n), nulls };
-    if (this.#i32) return { kind: 'i32', values: this.#i32.subarray(0, n), nulls };
+      return { kind: 'text', offsets: first(this.#offsets, n + 1), heap: first(this.#heap!, this.#heapUsed), nulls };
+    if (this.#bool) return { kind: 'bool', values: first(this.#bool, n), nulls };
+    if (this.#floats) return { kind: 'vec', values: first(this.#floats, n * this.#dims), dims: this.#dims, nulls };
+    if (this.#i64) return { kind: 'i64', values: first(this.#i64, n), nulls };
+    if (this.#f64) return { kind: 'f64', values: first(this.#f64, n), nulls };
+    if (this.#i32) return { kind: 'i32', values: first(this.#i32, n), nulls };
     throw new AssertionError('a column with values has a layout');
   }
 
@@ -217,7 +217,7 @@ export class VectorBuilder {
     this.#reserve(cells);
     if (!this.#offsets) {
       this.#offsets = new Uint32Array(this.#capacity + 1);
-      this.#heap = new Uint8Array(Math.max(256, bytes, this.#heapBytes));
+      this.#heap = new Uint8Array(this.#capacity === 1 ? bytes : Math.max(256, bytes, this.#heapBytes));
     }
     if (this.#heapUsed + bytes > this.#heap!.length) {
       const heap = new Uint8Array(Math.max(this.#heap!.length * 2, this.#heapUsed + bytes));
@@ -265,6 +265,14 @@ export class VectorBuilder {
     if (this.#offsets) this.#offsets = grown(this.#offsets, new Uint32Array(capacity + 1));
     if (this.#floats) this.#floats = grown(this.#floats, new Float32Array(capacity * this.#dims));
   }
+}
+
+/** A view of the first `length`; where that is all, the array itself: a column of one cell is smaller than its views. */
+function first<T extends Uint8Array | Int32Array | Uint32Array | Float32Array | Float64Array | BigInt64Array>(
+  from: T,
+  length: number,
+): T {
+  return from.length === length ? from : (from.subarray(0, length) as T);
 }
 
 function grown<T extends Uint8Array | Int32Array | Uint32Array | Float32Array | Float64Array>(from: T, to: T): T {

@@ -52,7 +52,9 @@ export class ColumnSet implements ColumnNames {
   /** Properties that the type has once these columns are written. */
   #properties: number;
   #rows = 0;
-  #capacity = firstCapacity;
+  /** Never fewer rows are made room for. */
+  readonly #capacityMin: number;
+  #capacity: number;
   readonly #instants: bigint[] = [];
   readonly #vectors: Float32Array[] = [];
   #scratch = new Uint8Array(256);
@@ -60,7 +62,8 @@ export class ColumnSet implements ColumnNames {
   /** Cells are plain text (CSV): an open type's columns are typed by all their cells, when the batch is taken. */
   readonly #plainText: boolean;
 
-  constructor(definition: TypeDefinition | null, tape: RowTape, plainText: boolean) {
+  constructor(definition: TypeDefinition | null, tape: RowTape, plainText: boolean, capacityMin = firstCapacity) {
+    this.#capacity = this.#capacityMin = capacityMin;
     this.#definition = definition;
     this.#properties = definition === null ? 0 : Object.keys(definition.properties).length;
     this.#tape = tape;
@@ -177,7 +180,7 @@ export class ColumnSet implements ColumnNames {
       column.kindsSeen = 0;
     }
     this.#rows = 0;
-    this.#capacity = Math.max(firstCapacity, length);
+    this.#capacity = Math.max(this.#capacityMin, length);
     return { length, columns };
   }
 

@@ -52,7 +52,8 @@ class SmallBody {
   #slots: number[] = [];
 
   constructor(definition: TypeDefinition | null) {
-    this.#columns = new ColumnSet(definition, this.#tape, false);
+    // Mostly there is one row, and columns of one cell need no more memory than that.
+    this.#columns = new ColumnSet(definition, this.#tape, false, 1);
     this.#json = new JsonReader(this.#columns, this.#tape);
   }
 

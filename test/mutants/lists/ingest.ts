@@ -35,6 +35,27 @@ export const mutants: readonly Mutant[] = [
     killedBy: smallTest,
   },
   {
+    name: 'columns of a row with room for many',
+    file: small,
+    find: 'this.#tape, false, 1);',
+    replace: 'this.#tape, false);',
+    killedBy: smallTest,
+  },
+  {
+    name: 'a built column as long as its room',
+    file: builder,
+    find: 'return from.length === length ? from :',
+    replace: 'return from.length >= length ? from :',
+    killedBy: ['test/log/vector-builder.test.ts'],
+  },
+  {
+    name: 'a text of one cell in a heap for many',
+    file: builder,
+    find: 'this.#capacity === 1 ? bytes : ',
+    replace: '',
+    killedBy: ['test/log/vector-builder.test.ts'],
+  },
+  {
     name: 'a scanner that reads the text of another body',
     file: predicted,
     find: 'if (scanner.owner !== this || from',

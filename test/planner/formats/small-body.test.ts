@@ -149,3 +149,14 @@ it('leaves arrays, wrappers, CSV, large bodies and what would be refused to the 
   // And what was left does not come with the next body.
   expect(readSmallBody(order, type, '')).toEqual(general(order, type));
 });
+
+it('columns of one row take the memory of their cells', () => {
+  const body = new TextEncoder().encode('{"id":"a","text":"some text","n":1,"x":0.5,"ok":true}');
+  const { rows } = readSmallBody(body, definition(declared), '')!;
+  expect(rows.columns.map(({ name }) => name)).toEqual(['id', 'text', 'n', 'x', 'ok']);
+  for (const { vector } of rows.columns) {
+    if (vector.kind === 'null' || vector.kind === 'dict') throw new Error('every column has a cell');
+    const array = vector.kind === 'text' ? vector.heap : vector.values;
+    expect(array.buffer.byteLength).toBe(array.byteLength);
+  }
+});
