@@ -229,7 +229,7 @@ const search = fc.constantFrom({}, { weights: { z: 1, a: [2.5, null] } }, JSON.p
 
 export const tenantCommands: fc.Arbitrary<Command> = fc.oneof(
   {
-    weight: 4,
+    weight: 6,
     arbitrary: fc.record({
       kind: fc.constant('create-tenant' as const),
       id: tenantId,
@@ -242,7 +242,7 @@ export const tenantCommands: fc.Arbitrary<Command> = fc.oneof(
     }),
   },
   {
-    weight: 3,
+    weight: 8,
     arbitrary: fc.record(
       {
         kind: fc.constant('change-tenant' as const),
@@ -251,7 +251,10 @@ export const tenantCommands: fc.Arbitrary<Command> = fc.oneof(
         tier: fc.constantFrom('standard', 'gold'),
         quota: fc.constantFrom({ inFlight: 4 }, { inFlight: null }),
         search: search as fc.Arbitrary<Record<string, never>>,
-        members: fc.array(fc.record({ change: fc.constantFrom('add', 'change', 'remove'), principal, role }), { maxLength: 2 }),
+        members: fc.array(fc.record({ change: fc.constantFrom('add', 'add', 'change', 'remove'), principal, role }), {
+          minLength: 1,
+          maxLength: 2,
+        }),
       },
       { requiredKeys: ['kind', 'id'] },
     ) as fc.Arbitrary<Command>,
