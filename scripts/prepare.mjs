@@ -2,7 +2,7 @@
 // compiles src to dist if any source is newer. Quiet when there is nothing to do.
 import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, lstatSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
@@ -33,6 +33,10 @@ const lockHash = createHash('sha256')
   .digest('hex');
 const installed = join(root, 'node_modules/.annals-lock');
 if (!existsSync(installed) || readFileSync(installed, 'utf8') !== lockHash) {
+  if (lstatSync(join(root, 'node_modules'), { throwIfNoEntry: false })?.isSymbolicLink()) {
+    console.error('node_modules is a link to packages of another package-lock.json, which others may be using: remove the link');
+    process.exit(1);
+  }
   console.error('installing dependencies …');
   run('npm', ['ci', '--no-audit', '--no-fund', '--loglevel=error']);
   writeFileSync(installed, lockHash);
