@@ -80,3 +80,31 @@ test('the branches of v1-branches hold what they were made of', async () => {
   expect(believed('types only')).toEqual([]);
   await log.close();
 });
+
+test('policies, tenants and agreements of v2-governance are what they were made of', async () => {
+  const { log, replayed } = await openLog(worldOn(await diskOf('v2-governance')));
+  const projections = new Projections({ newKey: () => 'unused', tokensMax: 1 });
+  for (const entry of replayed) projections.apply(entry);
+  const { catalog, policies, tenants } = projections;
+  expect(['Plain', 'Secret', 'Scoped', 'Both', 'Names'].map((name) => catalog.type(name)!.guard)).toEqual([
+    undefined,
+    { protected: true, accessScope: false },
+    { protected: false, accessScope: true },
+    { protected: true, accessScope: true },
+    undefined,
+  ]);
+  expect(catalog.type('Names')!.properties['of']).toMatchObject({ references: 'Both' });
+  expect(policies.current).toMatchObject({ epoch: 3, policies: [{ id: '__proto__' }] });
+  expect(tenants.tenants()).toMatchObject([{ record: { id: 'acme', state: 'deleted' }, manner: 'purge', purged: true }]);
+  expect(tenants.agreement('g-1')!.events.map(({ change }) => change)).toEqual([
+    'proposed',
+    'changed',
+    'accepted',
+    'activated',
+    'suspended',
+    'resumed',
+    'revoked',
+    'expired',
+  ]);
+  await log.close();
+});
