@@ -3,9 +3,12 @@
  * the rules that determined it, so explaining is not a second implementation.
  */
 import { ServiceError } from '../../errors.ts';
+import type { TypeDefinition } from '../../log/entry.ts';
 import { covers, type Caller } from '../caller.ts';
 import type { Action } from '../gate-contract.ts';
+import type { Asker } from './cedar/entities.ts';
 import { isClassified } from './egress.ts';
+import { cedarActionOf, type PolicySet } from './policy-set.ts';
 
 /** One thing that somebody wants to do. */
 export interface PolicyRequest {
@@ -44,6 +47,51 @@ function matching(rules: readonly Rule[], effect: Rule['effect'], request: Polic
   const found: Rule[] = [];
   for (const rule of rules) if (rule.effect === effect && matches(rule, request)) found.push(rule);
   return found;
+}
+
+/** Installed policies, and what they ask of an invocation besides the request. */
+export interface Installed {
+  readonly policies: PolicySet;
+  readonly asker: Asker;
+  /** Nanoseconds. */
+  readonly now: bigint;
+  typeOf(name: string): TypeDefinition | undefined;
+}
+
+/**
+ * The decision once policies are installed: forbids of the rules hold as before, and their permits give way to those of the
+ * set. Whoever administers the store, or their own token, does so by the rules alone: no policy locks them out. An action
+ * about rows is allowed when any row may be concerned; which ones are, the grant says, type by type.
+ */
+export function decideInstalled(rules: readonly Rule[], request: PolicyRequest, installed: Installed): Decision {
+  const ruled = decide(rules, request);
+  const isForbidden = !ruled.allowed && ruled.because.length > 0;
+  const { policies, asker, now } = installed;
+  if (policies.isEmpty || isForbidden || (request.action === 'administer' && ruled.allowed)) return ruled;
+  const caller = policies.for(asker);
+  const { action, about } = cedarActionOf[request.action];
+  const { objectType, branch } = request;
+  if (about === 'rows') {
+    if (objectType === null) return ruled;
+    const { rows, because } = caller.rows(action, installed.typeOf(objectType) ?? unregistered(objectType), now);
+    return { allowed: rows !== 'none', because: because.map(ruleOf(rows === 'none' ? 'forbid' : 'permit')) };
+  }
+  const { allowed, because } =
+    about === 'type' && objectType !== null
+      ? caller.decide(action, { type: 'Type', id: objectType }, now)
+      : about === 'branch'
+        ? caller.decide(action, { type: 'Branch', id: branch?.name ?? asker.branch, owner: branch?.owner ?? null }, now)
+        : caller.decide(action, { type: 'Store', id: about }, now);
+  return { allowed, because: because.map(ruleOf(allowed ? 'permit' : 'forbid')) };
+}
+
+function ruleOf(effect: Rule['effect']): (id: string) => Rule {
+  return (id) => ({ id, effect, says: `policy ${id}`, matches: () => true });
+}
+
+/** A type that a first write will register. */
+function unregistered(name: string): TypeDefinition {
+  return { name, properties: {}, open: true, primaryKey: null, graphTriggers: [], ontologyVersion: 0 };
 }
 
 /** Throws REL_HUMINT for classified types and REL_ACL for everything else that is denied. */

@@ -1,0 +1,121 @@
+/** Where values of an integer column change their class. */
+import type { Rows } from './features.ts';
+import { millisecondsOf, wordsOf } from './cells.ts';
+
+/** Cuts of a column of timestamps are milliseconds. */
+export class Bounds {
+  readonly #cuts: readonly bigint[];
+  readonly #near: Float64Array;
+  readonly #exact: Float64Array;
+  readonly #labels: Int32Array;
+  /** Classes from the first cut to the last, where they are near each other. */
+  readonly #table: Int32Array | null;
+
+  constructor(cuts: readonly bigint[], labels: readonly number[]) {
+    const kept: bigint[] = [];
+    const keptLabels = [labels[0]!];
+    cuts.forEach((cut, i) => {
+      if (labels[i + 1] === keptLabels.at(-1)) return;
+      kept.push(cut);
+      keptLabels.push(labels[i + 1]!);
+    });
+    this.#cuts = kept;
+    this.#labels = Int32Array.from(keptLabels);
+    this.#near = Float64Array.from(kept, Number);
+    // No double beyond 2^53 stands in a column, so a cut there is beyond all of them.
+    this.#exact = Float64Array.from(kept, (cut) => (cut > 2n ** 53n ? Infinity : cut < -(2n ** 53n) ? -Infinity : Number(cut)));
+    const [from, to] = [this.#exact[0] ?? 0, this.#exact.at(-1) ?? 0];
+    if (kept.length > 4 && to - from <= 65_536) {
+      this.#table = new Int32Array(to - from + 1);
+      for (let at = 0; at < this.#table.length; at++) this.#table[at] = this.#labels[countUpTo(this.#exact, from + at)]!;
+    } else this.#table = null;
+  }
+
+  #labelOf(value: number): number {
+    const cuts = this.#exact;
+    const table = this.#table;
+    if (table !== null) {
+      const at = value - cuts[0]!;
+      return at < 0 ? this.#labels[0]! : at < table.length ? table[at]! : this.#labels[cuts.length]!;
+    }
+    return this.#labels[countUpTo(cuts, value)]!;
+  }
+
+  /** Of integers that doubles hold. */
+  classify(
+    values: Int32Array | Float64Array,
+    nulls: Uint8Array | null,
+    ofNull: number,
+    rows: Rows,
+    shift: number,
+    out: Int32Array,
+  ): void {
+    const { selection, first, count } = rows;
+    for (let k = 0; k < count; k++) {
+      const row = selection === null ? first + k : selection[k]!;
+      out[k]! |= (nulls !== null && nulls[row] === 1 ? ofNull : this.#labelOf(values[row]!)) << shift;
+    }
+  }
+
+  classifyInstants(
+    values: BigInt64Array,
+    nulls: Uint8Array | null,
+    ofNull: number,
+    rows: Rows,
+    shift: number,
+    out: Int32Array,
+  ): void {
+    const words = wordsOf(values);
+    const { selection, first, count } = rows;
+    for (let k = 0; k < count; k++) {
+      const row = selection === null ? first + k : selection[k]!;
+      const isNull = nulls !== null && nulls[row] === 1;
+      out[k]! |= (isNull ? ofNull : this.#labelOf(millisecondsOf(words[2 * row]!, words[2 * row + 1]!))) << shift;
+    }
+  }
+
+  classifyWide(
+    values: BigInt64Array,
+    nulls: Uint8Array | null,
+    ofNull: number,
+    rows: Rows,
+    shift: number,
+    out: Int32Array,
+  ): void {
+    const words = wordsOf(values);
+    const { selection, first, count } = rows;
+    for (let k = 0; k < count; k++) {
+      const row = selection === null ? first + k : selection[k]!;
+      const isNull = nulls !== null && nulls[row] === 1;
+      out[k]! |= (isNull ? ofNull : this.#labelOfWide(words[2 * row]!, words[2 * row + 1]!, values, row)) << shift;
+    }
+  }
+
+  /** Of an i64 cell. Its nearest double tells it from any cut but one with the same nearest double. */
+  #labelOfWide(low: number, high: number, values: BigInt64Array, row: number): number {
+    const near = high * 4_294_967_296 + (low >>> 0);
+    const count = countUpTo(this.#near, near);
+    if (count === 0 || this.#near[count - 1] !== near) return this.#labels[count]!;
+    const value = values[row]!;
+    let exact = count;
+    while (exact > 0 && this.#cuts[exact - 1]! > value) exact--;
+    return this.#labels[exact]!;
+  }
+}
+
+/** How many of these ascending numbers are at most `value`. */
+function countUpTo(ascending: Float64Array, value: number): number {
+  if (ascending.length <= 4) {
+    let count = 0;
+    while (count < ascending.length && ascending[count]! <= value) count++;
+    return count;
+  }
+  let from = 0;
+  let to = ascending.length;
+  while (from < to) {
+    const middle = (from + to) >> 1;
+    if (ascending[middle]! <= value) from = middle + 1;
+    else to = middle;
+  }
+  return from;
+}

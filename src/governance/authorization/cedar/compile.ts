@@ -1,0 +1,168 @@
+/**
+ * What a set of policies says of rows and cells of one type, for one caller and action. Default deny; any forbid that is
+ * true or errs denies; else any permit that is true allows. Cells need no permit of their own: they are read with their row.
+ */
+import type { TypeDefinition } from '../../../log/entry.ts';
+import { compareText, systemColumns, type ColumnType } from '../../../log/value.ts';
+import type { CellMask, MaskKind, RowCondition } from '../grant.ts';
+import { compileCondition } from './conditions.ts';
+import type { Question, Resource, Situation } from './entities.ts';
+import { fold } from './fold.ts';
+import type { CedarAction, Policy } from './policies.ts';
+import type { Expr } from './syntax.ts';
+import type { Instant } from './values.ts';
+
+/** What is known of an invocation but the resource. */
+export interface Asked {
+  readonly situation: Situation;
+  readonly action: CedarAction;
+  readonly now: Instant;
+}
+
+/** A policy that may matter, and what is left of it. */
+export interface Residual {
+  readonly policy: Policy;
+  /** A value that is a boolean, an error, or about cells. */
+  readonly left: Expr;
+}
+
+export interface RowDecision {
+  /** null: every row; 'none': no row. */
+  readonly rows: RowCondition | null | 'none';
+  /** Those that are not false whatever a row holds. */
+  readonly residuals: readonly Residual[];
+  /** The ids that alone decide, where rows are all or none: forbids, else permits. Empty: nothing permits it. */
+  readonly because: readonly string[];
+}
+
+export function decideRows(policies: readonly Policy[], type: TypeDefinition, asked: Asked): RowDecision {
+  return rowsOf(residualsOf(policies, { kind: 'row', type }, asked), type);
+}
+
+export interface MaskDecision {
+  readonly masks: ReadonlyMap<string, CellMask>;
+  readonly residuals: readonly (Residual & { readonly column: string })[];
+}
+
+/**
+ * Columns of which cells are hidden. Of the store's own columns those that repeat the key are: hiding the property that is
+ * the key hides them, and the other way round. When a row was written, and whose it is, is no cell of it.
+ */
+export function decideMasks(policies: readonly Policy[], type: TypeDefinition, asked: Omit<Asked, 'action'>): MaskDecision {
+  const forbids = policies.filter(({ effect, actions }) => effect === 'forbid' && (actions === null || actions.has('readCell')));
+  const masks = new Map<string, CellMask>();
+  const residuals: (Residual & { column: string })[] = [];
+  if (forbids.length === 0) return { masks, residuals };
+  const keys = new Set(['_pk', 'id', ...(type.primaryKey === null ? [] : [type.primaryKey])]);
+  const ofKey: Residual[] = [];
+  const hide = (column: string, found: readonly Residual[]): void => {
+    if (found.length === 0) return;
+    residuals.push(...found.map((residual) => ({ ...residual, column })));
+    masks.set(column, strictestOf(found, type));
+  };
+  for (const column of new Set([...Object.keys(type.properties), ...keys])) {
+    const found = residualsOf(forbids, { kind: 'cell', type, column }, { ...asked, action: 'readCell' });
+    if (keys.has(column)) ofKey.push(...found);
+    else hide(column, found);
+  }
+  for (const column of keys) hide(column, ofKey);
+  return { masks, residuals };
+}
+
+/** Policies for this action that are not false for every row. */
+export function residualsOf(
+  policies: readonly Policy[],
+  resource: Resource,
+  asked: Omit<Question, 'resource'>,
+): readonly Residual[] {
+  const question: Question = { ...asked, resource };
+  const residuals: Residual[] = [];
+  for (const policy of policies) {
+    if (policy.actions !== null && !policy.actions.has(asked.action)) continue;
+    const left = fold(policy.condition, question);
+    if (isFalse(left) || (policy.effect === 'permit' && isError(left))) continue;
+    residuals.push({ policy, left });
+  }
+  return residuals;
+}
+
+function rowsOf(residuals: readonly Residual[], type: TypeDefinition): RowDecision {
+  const of = (effect: Policy['effect']): readonly Residual[] => residuals.filter(({ policy }) => policy.effect === effect);
+  const ids = (from: readonly Residual[]): readonly string[] => from.map(({ policy }) => policy.id);
+  const forbids = of('forbid');
+  const permits = of('permit');
+  const denying = forbids.filter(({ left }) => isCertain(left));
+  if (denying.length > 0) return { rows: 'none', residuals, because: ids(denying) };
+  if (permits.length === 0) return { rows: 'none', residuals, because: [] };
+  const allowing = permits.filter(({ left }) => isCertain(left));
+  if (allowing.length > 0 && forbids.length === 0) return { rows: null, residuals, because: ids(allowing) };
+  const rows = compileCondition(
+    {
+      always: allowing.length > 0,
+      permits: permits.map(({ left }) => left),
+      forbids: forbids.map(({ left }) => left),
+    },
+    typesOf(type),
+  );
+  return { rows, residuals, because: [] };
+}
+
+/** True in every row, or an error in every row. */
+function isCertain(left: Expr): boolean {
+  return left.op === 'value' || left.op === 'error';
+}
+
+function isFalse(left: Expr): boolean {
+  return left.op === 'value' && left.value === false;
+}
+
+function isError(left: Expr): boolean {
+  return left.op === 'error' || (left.op === 'value' && typeof left.value !== 'boolean');
+}
+
+const strictness: Readonly<Record<MaskKind, number>> = { redact: 5, null: 4, hash: 3, bucket: 2, last4: 1, year: 1 };
+
+/**
+ * One mask a column: the strictest of those that may apply, in every row in which any of them does. Masks of one column
+ * under different conditions hide more than each alone would, never less.
+ */
+function strictestOf(found: readonly Residual[], type: TypeDefinition): CellMask {
+  const ordered = found.toSorted(
+    ({ policy: a }, { policy: b }) =>
+      strictness[kindOf(b)] - strictness[kindOf(a)] ||
+      (b.mask?.size ?? 0) - (a.mask?.size ?? 0) ||
+      compareText(kindOf(a), kindOf(b)),
+  );
+  const strictest = ordered[0]!.policy.mask;
+  const always = ordered.some(({ left }) => isCertain(left));
+  const forbids = ordered.map(({ left }) => left);
+  return {
+    kind: strictest?.kind ?? 'redact',
+    ...(strictest?.size === undefined ? {} : { size: strictest.size }),
+    when: always ? null : inverted(compileCondition({ always: true, permits: [], forbids }, typesOf(type))),
+    because: ordered.map(({ policy }) => policy.id).join(', '),
+  };
+}
+
+function kindOf(policy: Policy): MaskKind {
+  return policy.mask?.kind ?? 'redact';
+}
+
+/** 1 where the condition says 0: a mask is where a forbid is. */
+function inverted(condition: RowCondition): RowCondition {
+  return {
+    columns: condition.columns,
+    key: `not ${condition.key}`,
+    test(columns, selection, first, count, out) {
+      condition.test(columns, selection, first, count, out);
+      for (let k = 0; k < count; k++) out[k] = 1 - out[k]!;
+    },
+  };
+}
+
+export function typesOf(type: TypeDefinition): (column: string) => ColumnType {
+  return (column) =>
+    Object.hasOwn(type.properties, column)
+      ? type.properties[column]!.type
+      : (systemColumns[column as keyof typeof systemColumns] satisfies ColumnType);
+}

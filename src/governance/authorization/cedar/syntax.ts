@@ -1,0 +1,242 @@
+/**
+ * Cedar expressions as a tree, and their text. The text is canonical: equal texts are equal expressions, so it keys what
+ * is cached of them, and it is what EXPLAIN POLICY shows. Frozen by convention; every operator is a case of one union.
+ */
+import { unreachable } from '../../../errors.ts';
+import type { ColumnType } from '../../../log/value.ts';
+import { Entity, Instant, RecordValue, SetValue, Span, type Value } from './values.ts';
+
+export type BinaryOp =
+  | '=='
+  | '!='
+  | '<'
+  | '<='
+  | '>'
+  | '>='
+  | '+'
+  | '-'
+  | '*'
+  | 'in'
+  | 'contains'
+  | 'containsAll'
+  | 'containsAny';
+
+export type Variable = 'principal' | 'action' | 'resource' | 'context';
+
+export type Expr =
+  | { readonly op: 'value'; readonly value: Value }
+  | { readonly op: 'error' }
+  | { readonly op: 'variable'; readonly name: Variable }
+  | { readonly op: 'and' | 'or'; readonly left: Expr; readonly right: Expr }
+  | { readonly op: 'not' | 'negate' | 'isEmpty'; readonly arg: Expr }
+  | { readonly op: BinaryOp; readonly left: Expr; readonly right: Expr }
+  | { readonly op: 'attribute' | 'has'; readonly left: Expr; readonly name: string }
+  /** null is the wildcard. */
+  | { readonly op: 'like'; readonly left: Expr; readonly pattern: readonly (string | null)[] }
+  | { readonly op: 'is'; readonly left: Expr; readonly type: string; readonly within: Expr | null }
+  | { readonly op: 'if'; readonly test: Expr; readonly yes: Expr; readonly no: Expr }
+  | { readonly op: 'set'; readonly items: readonly Expr[] }
+  | { readonly op: 'record'; readonly fields: readonly (readonly [string, Expr])[] }
+  | { readonly op: 'call'; readonly name: string; readonly args: readonly Expr[] }
+  /** What is left of `resource` in a row's condition: a cell of it, whether it has one, whether an organisation covers it. */
+  | { readonly op: 'column'; readonly name: string; readonly type: ColumnType }
+  | { readonly op: 'present'; readonly name: string }
+  | { readonly op: 'covered'; readonly path: string }
+  /** `context.now`, while it is not known yet. */
+  | { readonly op: 'now' };
+
+export const TRUE: Expr = { op: 'value', value: true };
+export const FALSE: Expr = { op: 'value', value: false };
+export const FAILS: Expr = { op: 'error' };
+
+export const value = (of: Value): Expr => ({ op: 'value', value: of });
+export const and = (left: Expr, right: Expr): Expr => ({ op: 'and', left, right });
+
+/** The column whose cells say which organisation a row belongs to. */
+export const ownerColumn = 'namespace_path';
+
+/** Direct operands. */
+export function operands(expr: Expr): readonly Expr[] {
+  switch (expr.op) {
+    case 'value':
+    case 'error':
+    case 'variable':
+    case 'column':
+    case 'present':
+    case 'covered':
+    case 'now':
+      return [];
+    case 'not':
+    case 'negate':
+    case 'isEmpty':
+      return [expr.arg];
+    case 'attribute':
+    case 'has':
+    case 'like':
+      return [expr.left];
+    case 'is':
+      return expr.within === null ? [expr.left] : [expr.left, expr.within];
+    case 'if':
+      return [expr.test, expr.yes, expr.no];
+    case 'set':
+      return expr.items;
+    case 'record':
+      return expr.fields.map(([, field]) => field);
+    case 'call':
+      return expr.args;
+    default:
+      return [expr.left, expr.right];
+  }
+}
+
+export function mentions(expr: Expr, found: (part: Expr) => boolean): boolean {
+  return found(expr) || operands(expr).some((part) => mentions(part, found));
+}
+
+/** Columns that a row's condition reads, ascending. */
+export function columnsOf(expr: Expr): readonly string[] {
+  const names = new Set<string>();
+  mentions(expr, (part) => {
+    if (part.op === 'column' || part.op === 'present') names.add(part.name);
+    if (part.op === 'covered') names.add(ownerColumn);
+    return false;
+  });
+  return [...names].sort();
+}
+
+/** True when it is a boolean wherever it is no error. */
+export function isBoolean(expr: Expr): boolean {
+  switch (expr.op) {
+    case 'value':
+      return typeof expr.value === 'boolean';
+    case 'column':
+      return expr.type === 'boolean';
+    case 'if':
+      return isBoolean(expr.yes) && isBoolean(expr.no);
+    case 'variable':
+    case 'attribute':
+    case 'negate':
+    case '+':
+    case '-':
+    case '*':
+    case 'set':
+    case 'record':
+    case 'call':
+    case 'now':
+      return false;
+    default:
+      return true;
+  }
+}
+
+export function textOf(expr: Expr): string {
+  switch (expr.op) {
+    case 'value':
+      return textOfValue(expr.value);
+    case 'error':
+      return 'error';
+    case 'variable':
+      return expr.name;
+    case 'column':
+      return `resource${attributeText(expr.name)}`;
+    case 'present':
+      return `resource has ${nameText(expr.name)}`;
+    case 'covered':
+      return `resource in Org::${JSON.stringify(expr.path)}`;
+    case 'now':
+      return 'context.now';
+    case 'and':
+      return `${inner(expr.left)} && ${inner(expr.right)}`;
+    case 'or':
+      return `${inner(expr.left)} || ${inner(expr.right)}`;
+    case 'not':
+      return `!${inner(expr.arg)}`;
+    case 'negate':
+      return `-${inner(expr.arg)}`;
+    case 'isEmpty':
+      return `${inner(expr.arg)}.isEmpty()`;
+    case 'attribute':
+      return `${inner(expr.left)}${attributeText(expr.name)}`;
+    case 'has':
+      return `${inner(expr.left)} has ${nameText(expr.name)}`;
+    case 'like':
+      return `${inner(expr.left)} like ${patternText(expr.pattern)}`;
+    case 'is':
+      return `${inner(expr.left)} is ${expr.type}${expr.within === null ? '' : ` in ${inner(expr.within)}`}`;
+    case 'if':
+      return `if ${inner(expr.test)} then ${inner(expr.yes)} else ${inner(expr.no)}`;
+    case 'set':
+      return `[${expr.items.map(textOf).join(', ')}]`;
+    case 'record':
+      return `{${expr.fields.map(([name, field]) => `${JSON.stringify(name)}: ${textOf(field)}`).join(', ')}}`;
+    case 'call': {
+      const [first, ...rest] = expr.args;
+      const isMethod = first !== undefined && expr.name !== 'datetime' && expr.name !== 'duration';
+      return isMethod
+        ? `${inner(first)}.${expr.name}(${rest.map(textOf).join(', ')})`
+        : `${expr.name}(${expr.args.map(textOf).join(', ')})`;
+    }
+    case 'contains':
+    case 'containsAll':
+    case 'containsAny':
+      return `${inner(expr.left)}.${expr.op}(${textOf(expr.right)})`;
+    case '==':
+    case '!=':
+    case '<':
+    case '<=':
+    case '>':
+    case '>=':
+    case '+':
+    case '-':
+    case '*':
+    case 'in':
+      return `${inner(expr.left)} ${expr.op} ${inner(expr.right)}`;
+    default:
+      return unreachable(expr);
+  }
+}
+
+const bare: ReadonlySet<Expr['op']> = new Set([
+  'value',
+  'error',
+  'variable',
+  'column',
+  'attribute',
+  'set',
+  'record',
+  'call',
+  'now',
+]);
+
+function inner(expr: Expr): string {
+  return bare.has(expr.op) ? textOf(expr) : `(${textOf(expr)})`;
+}
+
+function textOfValue(of: Value): string {
+  if (typeof of === 'boolean' || typeof of === 'bigint') return String(of);
+  if (typeof of === 'string') return JSON.stringify(of);
+  if (of instanceof Entity) return `${of.type}::${JSON.stringify(of.id)}`;
+  if (of instanceof Span) return `duration("${of.ms}ms")`;
+  if (of instanceof SetValue) return `[${[...new Set(of.items.map(textOfValue))].sort().join(', ')}]`;
+  if (of instanceof RecordValue) {
+    const fields = [...of.fields].sort(([a], [b]) => (a < b ? -1 : 1));
+    return `{${fields.map(([name, field]) => `${JSON.stringify(name)}: ${textOfValue(field)}`).join(', ')}}`;
+  }
+  const ms = Number((of satisfies Instant).ms);
+  // Years that Cedar's own literal can't say.
+  const sayable = ms >= -62_167_219_200_000 && ms <= 253_402_300_799_999;
+  return sayable ? `datetime("${new Date(ms).toISOString()}")` : `datetime("1970-01-01").offset(duration("${of.ms}ms"))`;
+}
+
+function patternText(pattern: readonly (string | null)[]): string {
+  const literal = (text: string): string => JSON.stringify(text).slice(1, -1).replaceAll('*', '\\*');
+  return `"${pattern.map((part) => (part === null ? '*' : literal(part))).join('')}"`;
+}
+
+function attributeText(name: string): string {
+  return /^[A-Za-z_]\w*$/.test(name) ? `.${name}` : `[${JSON.stringify(name)}]`;
+}
+
+function nameText(name: string): string {
+  return /^[A-Za-z_]\w*$/.test(name) ? name : JSON.stringify(name);
+}
