@@ -105,3 +105,57 @@ test('a masked property stays masked', () => {
   expect(() => evolve(store, { properties: { name: property('string') } })).toThrow(refused('REL_CONFLICT'));
   expect(evolve(store, { properties: { name: property('json', { masked: true }) } })).toMatchObject({ changed: true });
 });
+
+describe('what guards a type on a branch', () => {
+  const of = (store: Store, branch: string): unknown => {
+    const { branches, catalog } = store.projections;
+    const { masked, references, ...guard } = catalog.protection(branches.idOf(branch)!, 'T');
+    return { ...guard, masked: [...masked], references: [...references].map(([name, types]) => [name, [...types]]) };
+  };
+  const nothing = { protected: false, accessScope: false, masked: [], references: [] };
+
+  function forked(): Store {
+    const store = new Store();
+    store.append({ kind: 'genesis', logId: 'l', origin: 'o', engineVersion: 'e' });
+    store.run({ ...secret, name: 'T', properties: { a: property('string') }, guard: { protected: false, accessScope: false } });
+    for (const [name, source] of [
+      ['dev', 'main'],
+      ['trial', 'dev'],
+    ] as const) {
+      store.run({ kind: 'fork-branch', name, source, shares: 'everything' });
+    }
+    return store;
+  }
+  const raise = (store: Store, branch: string, more: Partial<EvolveType>): unknown =>
+    store.run({ kind: 'evolve-type', name: 'T', properties: {}, ...more }, null, branch);
+
+  test('is what its source asks for, raised before the fork or after it', () => {
+    const store = forked();
+    for (const branch of ['main', 'dev', 'trial']) expect(of(store, branch)).toEqual(nothing);
+    raise(store, 'main', { guard: { protected: true } });
+    raise(store, 'dev', { properties: { a: property('string', { masked: true, references: 'Person' }) } });
+    expect(of(store, 'main')).toEqual({ ...nothing, protected: true });
+    for (const branch of ['dev', 'trial']) {
+      expect(of(store, branch)).toEqual({ protected: true, accessScope: false, masked: ['a'], references: [['a', ['Person']]] });
+    }
+  });
+
+  test('is what main asks for where no rows are shared, and of a type that only the branch has', () => {
+    const store = forked();
+    store.run({ kind: 'fork-branch', name: 'types', source: 'dev', shares: 'ontology' });
+    raise(store, 'main', { guard: { accessScope: true } });
+    raise(store, 'dev', { guard: { protected: true } });
+    expect(of(store, 'types')).toEqual({ ...nothing, accessScope: true });
+    store.run({ ...secret, name: 'Own' }, null, 'types');
+    const { branches, catalog } = store.projections;
+    expect(catalog.protection(branches.idOf('types')!, 'Own')).toMatchObject({ protected: true });
+    expect(catalog.protection(0, 'Own')).toMatchObject({ protected: false });
+  });
+
+  test('stays what main asks for when the branch between is deleted', () => {
+    const store = forked();
+    raise(store, 'main', { guard: { protected: true } });
+    store.run({ kind: 'delete-branch', name: 'dev' });
+    expect(of(store, 'trial')).toEqual({ ...nothing, protected: true });
+  });
+});

@@ -4,13 +4,14 @@
  */
 import { deserialize, serialize } from 'node:v8';
 import { assert } from '../../errors.ts';
-import { BranchTree, type SavedBranches } from '../../log/branches.ts';
+import { BranchTree, lineageOf, type SavedBranches } from '../../log/branches.ts';
 import type { CommittedEntry, PropertyDefinition, TypeDefinition } from '../../log/entry.ts';
 import { type ColumnType, systemColumns } from '../../log/value.ts';
 import type { CatalogReader, ReadableColumn } from '../access-paths.ts';
 import { CanonicalHash } from '../canonical-hash.ts';
 import type { CheckpointReader, CheckpointWriter, Projection } from '../projection.ts';
 import { BranchTypes } from './branch-types.ts';
+import { type Protection, protectionOf } from './protection.ts';
 
 interface SavedTypes {
   readonly branch: number;
@@ -43,6 +44,17 @@ export class Catalog implements Projection, CatalogReader {
     const types = this.#branches.get(branch);
     assert(types, 'a branch that is read has types');
     return types;
+  }
+
+  /**
+   * What guards a type on a branch, now: by its own definition, those of the branches whose rows it reads, and main's. Made
+   * anew each time; it holds until a `type` or `branch` entry is applied.
+   */
+  protection(branch: number, name: string): Protection {
+    const at = this.#tree.kept().find(({ id }) => id === branch);
+    assert(at, 'a branch that is read is kept');
+    const lineage = new Set([0, ...lineageOf(at).map((stretch) => stretch.branch.id)]);
+    return protectionOf([...lineage].flatMap((id) => this.#branches.get(id)?.type(name) ?? []));
   }
 
   apply(entry: CommittedEntry): void {

@@ -234,4 +234,18 @@ export const mutants: readonly Mutant[] = [
     replace: '',
     killedBy: guards,
   },
+  {
+    name: 'tenancy: a branch knows nothing of a guard that main raised',
+    file: 'src/projections/catalog/projection.ts',
+    find: 'new Set([0, ...lineageOf(at).map((stretch) => stretch.branch.id)])',
+    replace: 'new Set([branch])',
+    killedBy: guards,
+  },
+  {
+    name: 'tenancy: a branch knows nothing of a guard of the branch between',
+    file: 'src/projections/catalog/projection.ts',
+    find: 'new Set([0, ...lineageOf(at).map((stretch) => stretch.branch.id)])',
+    replace: 'new Set([0, branch])',
+    killedBy: guards,
+  },
 ];
