@@ -1,14 +1,11 @@
 /**
  * The engine's own decision about one row, cell or thing, turned to deny where its diagnostics name an erring forbid.
- * Nothing of the compiler is used here.
+ * Nothing of the compiler is used here, only what loads the engine.
  */
-import { createRequire } from 'node:module';
 import type { CedarValueJson, EntityJson, EntityUidJson } from '@cedar-policy/cedar-wasm/nodejs';
+import { cedar } from '../../../src/governance/authorization/cedar/engine.ts';
 import type { Asker } from '../../../src/governance/authorization/cedar/entities.ts';
 import type { Row } from './generator.ts';
-
-type Engine = typeof import('@cedar-policy/cedar-wasm/nodejs');
-const engine = createRequire(import.meta.url)('@cedar-policy/cedar-wasm/nodejs') as Engine;
 
 const uid = (type: string, id: string): EntityUidJson => ({ type, id });
 
@@ -49,7 +46,7 @@ export class Oracle {
   constructor(policies: Readonly<Record<string, string>>) {
     this.#texts = Object.values(policies).join('\n');
     this.#forbids = new Set(Object.keys(policies).filter((id) => /\bforbid\(/.test(policies[id]!)));
-    const answer = engine.preparsePolicySet(this.#name, { staticPolicies: policies });
+    const answer = cedar().preparsePolicySet(this.#name, { staticPolicies: policies });
     if (answer.type === 'failure') throw new Error(JSON.stringify(answer.errors));
   }
 
@@ -88,7 +85,7 @@ export class Oracle {
       const parents = upTo(purpose, ':').slice(0, -1);
       entities.push({ uid: uid('Purpose', purpose), attrs: {}, parents: parents.map((name) => uid('Purpose', name)) });
     }
-    const answer = engine.statefulIsAuthorized({
+    const answer = cedar().statefulIsAuthorized({
       principal,
       action: uid('Action', action),
       resource,

@@ -2,14 +2,19 @@
 import type { Rows } from './features.ts';
 import { millisecondsOf, wordsOf } from './cells.ts';
 
+/** Where many cuts are, a value's are found by its place between the first and the last. */
+const buckets = 1024;
+
 /** Cuts of a column of timestamps are milliseconds. */
 export class Bounds {
   readonly #cuts: readonly bigint[];
   readonly #near: Float64Array;
   readonly #exact: Float64Array;
   readonly #labels: Int32Array;
-  /** Classes from the first cut to the last, where they are near each other. */
-  readonly #table: Int32Array | null;
+  /** How many cuts lie in the buckets before one: where the search for a value begins. */
+  readonly #starts: Int32Array | null;
+  readonly #from: number;
+  readonly #scale: number;
 
   constructor(cuts: readonly bigint[], labels: readonly number[]) {
     const kept: bigint[] = [];
@@ -24,19 +29,27 @@ export class Bounds {
     this.#near = Float64Array.from(kept, Number);
     // No double beyond 2^53 stands in a column, so a cut there is beyond all of them.
     this.#exact = Float64Array.from(kept, (cut) => (cut > 2n ** 53n ? Infinity : cut < -(2n ** 53n) ? -Infinity : Number(cut)));
-    const [from, to] = [this.#exact[0] ?? 0, this.#exact.at(-1) ?? 0];
-    if (kept.length > 4 && to - from <= 65_536) {
-      this.#table = new Int32Array(to - from + 1);
-      for (let at = 0; at < this.#table.length; at++) this.#table[at] = this.#labels[countUpTo(this.#exact, from + at)]!;
-    } else this.#table = null;
+    this.#from = this.#exact[0] ?? 0;
+    const width = (this.#exact.at(-1) ?? 0) - this.#from;
+    this.#scale = (buckets - 1) / width;
+    if (kept.length > 4 && Number.isFinite(width)) {
+      this.#starts = new Int32Array(buckets);
+      for (const cut of this.#exact) {
+        const bucket = Math.floor((cut - this.#from) * this.#scale);
+        for (let after = bucket + 1; after < buckets; after++) this.#starts[after]!++;
+      }
+    } else this.#starts = null;
   }
 
   #labelOf(value: number): number {
     const cuts = this.#exact;
-    const table = this.#table;
-    if (table !== null) {
-      const at = value - cuts[0]!;
-      return at < 0 ? this.#labels[0]! : at < table.length ? table[at]! : this.#labels[cuts.length]!;
+    const starts = this.#starts;
+    if (starts !== null) {
+      const bucket = Math.floor((value - this.#from) * this.#scale);
+      // Multiplying and rounding keep order: cuts of lower buckets are below the value.
+      let count = bucket < 0 ? 0 : bucket < buckets ? starts[bucket]! : cuts.length;
+      while (count < cuts.length && cuts[count]! <= value) count++;
+      return this.#labels[count]!;
     }
     return this.#labels[countUpTo(cuts, value)]!;
   }

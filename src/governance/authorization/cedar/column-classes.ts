@@ -69,11 +69,7 @@ export class ColumnClasses implements Feature {
     switch (vector.kind) {
       case 'dict': {
         const table = this.#tableOf(vector.dictionary);
-        const { values } = vector;
-        for (let k = 0; k < count; k++) {
-          const row = selection === null ? first + k : selection[k]!;
-          out[k]! |= nulls !== null && nulls[row] === 1 ? ofNull : table[values[row]!]! << shift;
-        }
+        classifyCodes(vector.values, table, nulls, this.#ofNull, rows, shift, out);
         return;
       }
       case 'bool': {
@@ -177,6 +173,25 @@ export class ColumnClasses implements Feature {
       this.#states.push(Uint8Array.from(states));
     }
     return label;
+  }
+}
+
+function classifyCodes(
+  codes: Int32Array,
+  table: Int32Array,
+  nulls: Uint8Array | null,
+  ofNull: number,
+  { selection, first, count }: Rows,
+  shift: number,
+  out: Int32Array,
+): void {
+  if (nulls === null && selection === null) {
+    for (let k = 0; k < count; k++) out[k]! |= table[codes[first + k]!]! << shift;
+    return;
+  }
+  for (let k = 0; k < count; k++) {
+    const row = selection === null ? first + k : selection[k]!;
+    out[k]! |= (nulls !== null && nulls[row] === 1 ? ofNull : table[codes[row]!]!) << shift;
   }
 }
 

@@ -21,7 +21,7 @@ export interface Residuals {
   readonly forbids: readonly Expr[];
 }
 
-/** Bits of a verdict. */
+/** Bits of a verdict: the second lies above the first. */
 const PERMITTED = 1;
 const FORBIDDEN = 2;
 const KNOWN = 4;
@@ -59,9 +59,28 @@ export function compileCondition(residuals: Residuals, typeOf: (column: string) 
       out.fill(start, 0, count);
       const rows = { selection, first, count };
       for (const table of tables) table.judge(vectors, rows, out);
-      for (let k = 0; k < count; k++) out[k] = (out[k]! & (PERMITTED | FORBIDDEN)) === PERMITTED ? 1 : 0;
+      conclude(out, count);
     },
   };
+}
+
+/** From verdicts to what passes. Loops over rows are functions of their own: V8 compiles them once, for every condition. */
+function conclude(out: Uint8Array, count: number): void {
+  for (let k = 0; k < count; k++) {
+    const verdict = out[k]!;
+    out[k] = verdict & ~(verdict >> 1) & PERMITTED;
+  }
+}
+
+/** Adds verdicts by combination. False when one of them is not known yet. */
+function addVerdicts(labels: Int32Array, verdicts: Uint8Array, count: number, out: Uint8Array): boolean {
+  let known = KNOWN;
+  for (let k = 0; k < count; k++) {
+    const verdict = verdicts[labels[k]!]!;
+    known &= verdict;
+    out[k]! |= verdict;
+  }
+  return known !== 0;
 }
 
 function distinct(exprs: readonly Expr[]): ReadonlyMap<string, Expr> {
@@ -235,34 +254,31 @@ class VerdictTable {
     const { count } = rows;
     if (classes.length < count) classes = new Int32Array(count * 2);
     const own = this.#places.map((places) => places.map((place) => vectors[place]!));
-    this.#fit();
-    if (this.#verdicts === null || !this.#classify(own, rows)) {
-      // More classes came up: what they mean together has room for them now, or is worked out row by row.
+    // A block that shows more classes than there was room for is classified again, with room for them.
+    do {
       this.#fit();
       if (this.#verdicts === null) {
         this.#judgeOneByOne(own, rows, out);
         return;
       }
-      this.#classify(own, rows);
-    }
+    } while (!this.#classify(own, rows));
     const verdicts = this.#verdicts;
     const kept = this.#kept;
-    if (kept !== null) {
-      for (let k = 0; k < count; k++) {
-        const label = classes[k]!;
-        const place = Math.imul(label, 0x9e37_79b1) >>> (32 - keptBits);
-        if (kept[place] !== label) {
-          kept[place] = label;
-          verdicts[place] = this.#workOut(label);
-        }
-        out[k]! |= verdicts[place]!;
-      }
+    const labels = classes;
+    if (kept === null) {
+      if (addVerdicts(labels, verdicts, count, out)) return;
+      for (let k = 0; k < count; k++) if (verdicts[labels[k]!] === 0) verdicts[labels[k]!] = this.#workOut(labels[k]!);
+      addVerdicts(labels, verdicts, count, out);
       return;
     }
     for (let k = 0; k < count; k++) {
-      const label = classes[k]!;
-      const verdict = verdicts[label]!;
-      out[k]! |= verdict !== 0 ? verdict : (verdicts[label] = this.#workOut(label));
+      const label = labels[k]!;
+      const place = Math.imul(label, 0x9e37_79b1) >>> (32 - keptBits);
+      if (kept[place] !== label) {
+        kept[place] = label;
+        verdicts[place] = this.#workOut(label);
+      }
+      out[k]! |= verdicts[place]!;
     }
   }
 

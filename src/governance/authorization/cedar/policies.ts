@@ -73,6 +73,8 @@ function readPolicy(textId: string, text: string, part: PolicyPart, number: numb
   };
   /** At the first token that says it, else where the policy begins. */
   const refuse: Refuse = (why, word) => refuseAt(part.tokens.find((token) => token.text === word)?.at ?? part.at, why);
+  const body = part.tokens.slice(part.tokens.findIndex(({ text: word }) => word === 'when' || word === 'unless'));
+  const refuseBody: Refuse = (why, word) => refuseAt(body.find((token) => token.text === word)?.at ?? part.at, why);
 
   for (const token of part.tokens) {
     if (/^\d+$/.test(token.text) && BigInt(token.text) > BigInt(Number.MAX_SAFE_INTEGER)) {
@@ -111,8 +113,8 @@ function readPolicy(textId: string, text: string, part: PolicyPart, number: numb
 
   let condition = and(who, about);
   for (const clause of conditions) {
-    const body = readExpression(clause.body, refuse, definition);
-    condition = and(condition, clause.kind === 'when' ? body : { op: 'not', arg: body });
+    const expr = readExpression(clause.body, refuseBody, definition);
+    condition = and(condition, clause.kind === 'when' ? expr : { op: 'not', arg: expr });
   }
   const named = annotations['id'] ?? (number === null ? undefined : String(number));
   return {
