@@ -204,6 +204,48 @@ describe('a condition', () => {
       true,
       false,
     ]);
+    // Cells that doubles hold, and sums that they don't.
+    const near = { n: wide([2n ** 53n - 1n, 5n]), m: wide([2n, 1n]) };
+    expect(passing(conditionOf(type, 'resource.n + resource.m > resource.n + 1'), near, 2)).toEqual([true, false]);
+  });
+
+  test('about one column with a dictionary goes by its codes, NULL and all', () => {
+    const type = typeWith({ s: 'string' });
+    const forbid = 'forbid(principal, action, resource) when { resource has s && resource.s == "b" };';
+    const vector = { ...new Words().vector(['a', 'b', 'c', 'b']), nulls: Uint8Array.of(0, 0, 0, 1) } as Vector;
+    expect(passing(conditionOf(type, 'true', forbid), { s: vector }, 4)).toEqual([true, false, true, true]);
+    expect(passing(conditionOf(type, 'resource.s != "a"', forbid), { s: vector }, 4)).toEqual([false, false, true, false]);
+    const out = new Uint8Array(2);
+    conditionOf(type, 'resource.s == "c"').test([vector], Int32Array.of(2, 3), 0, 2, out);
+    expect([...out]).toEqual([1, 0]);
+  });
+
+  test('rounds instants down to milliseconds, before 1970 as well', () => {
+    const type = typeWith({ at: 'timestamp', until: 'timestamp' });
+    const day = 86_400_000_000_000n;
+    const at: Vector = { kind: 'i64', values: BigInt64Array.of(-day - 1n, -day, -1n, -day - 1n, 0n), nulls: null };
+    const until: Vector = { kind: 'i64', values: BigInt64Array.of(-day, -day, 0n, -day - 2n, 999_999n), nulls: null };
+    expect(passing(conditionOf(type, 'resource.at < datetime("1969-12-31")'), { at }, 5)).toEqual([
+      true,
+      false,
+      false,
+      true,
+      false,
+    ]);
+    expect(passing(conditionOf(type, 'resource.at < resource.until'), { at, until }, 5)).toEqual([
+      true,
+      false,
+      true,
+      false,
+      false,
+    ]);
+    expect(passing(conditionOf(type, 'resource.at.toDate() == datetime("1969-12-30")'), { at }, 5)).toEqual([
+      true,
+      false,
+      false,
+      true,
+      false,
+    ]);
   });
 
   test('denies by a forbid that errs on NULL, and ignores a permit that does', () => {

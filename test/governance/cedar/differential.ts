@@ -81,18 +81,9 @@ export function runWorld(seed: number, report: Report): void {
     ...Array.from({ length: 1 + dice.below(4) }, (_, i) => writer.policy(i === 0 ? 'permit' : 'rows')),
     ...Array.from({ length: dice.below(3) }, () => writer.policy('cells')),
   ];
-  const policies = new Map<string, PolicyText>();
-  texts.forEach((text, i) => {
-    try {
-      void new PolicySet(new Map([[`p${i}`, text.ours]]));
-      policies.set(`p${i}`, text);
-    } catch (error) {
-      if (!(error instanceof ServiceError)) throw error;
-      report.refused++;
-    }
-  });
-  if (policies.size === 0) return;
-  const set = new PolicySet(new Map([...policies].map(([id, { ours }]) => [id, ours])));
+  const policies = new Map(texts.map((text, i) => [`p${i}`, text]));
+  const set = readAll(policies, report);
+  if (set === null) return;
   for (const { condition } of set.policies) count(condition, seen);
   const engines = Object.fromEntries([...policies].map(([id, { engines: text }]) => [id, text]));
   const oracle = new Oracle(engines);
@@ -167,6 +158,19 @@ export function runWorld(seed: number, report: Report): void {
     const named = new Set(ours.because);
     for (const reason of answer.reasons)
       if (!named.has(reason) && !answer.allowed === engines[reason]!.includes('forbid(')) differ(`${reason} is not named`, null);
+  }
+}
+
+/** Null where nothing is left of them: what is refused is left out, and counted. */
+function readAll(policies: Map<string, PolicyText>, report: Report): PolicySet | null {
+  const read = (ids: readonly string[]): PolicySet => new PolicySet(new Map(ids.map((id) => [id, policies.get(id)!.ours])));
+  try {
+    return read([...policies.keys()]);
+  } catch (error) {
+    if (!(error instanceof ServiceError)) throw error;
+    report.refused++;
+    for (const id of policies.keys()) if (error.message.startsWith(`policy ${id},`)) policies.delete(id);
+    return policies.size === 0 || report.refused > 1000 ? null : readAll(policies, report);
   }
 }
 

@@ -158,6 +158,8 @@ describe('an operator', () => {
     ['"ab" like "*"', 'true'],
     ['"abab" like "ab*ab"', 'true'],
     ['"aba" like "ab*ba"', 'false'],
+    ['"abb" like "a*b*bb"', 'false'],
+    ['"abbb" like "a*b*bb"', 'true'],
     ['"a*b" like "a\\*b"', 'true'],
     ['"axb" like "a\\*b"', 'false'],
     ['principal.level like "3"', 'error'],

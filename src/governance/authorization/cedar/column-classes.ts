@@ -68,7 +68,7 @@ export class ColumnClasses implements Feature {
     }
     switch (vector.kind) {
       case 'dict': {
-        const table = this.#tableOf(vector.dictionary);
+        const table = this.tableOf(vector.dictionary);
         classifyCodes(vector.values, table, nulls, this.#ofNull, rows, shift, out);
         return;
       }
@@ -129,8 +129,12 @@ export class ColumnClasses implements Feature {
     return label;
   }
 
+  get ofNull(): number {
+    return this.#ofNull;
+  }
+
   /** Codes to classes. A dictionary grows, and its codes keep their meaning. */
-  #tableOf(dictionary: Dictionary): Int32Array {
+  tableOf(dictionary: Dictionary): Int32Array {
     const known = this.#ofCodes.get(dictionary);
     if (known !== undefined && known.length >= dictionary.size) return known;
     const table = new Int32Array(dictionary.size);

@@ -56,12 +56,32 @@ export function compileCondition(residuals: Residuals, typeOf: (column: string) 
     columns,
     key: `(${types}) permit ${residuals.always ? 'true' : said(permits)} forbid ${said(forbids)}`,
     test(vectors, selection, first, count, out) {
-      out.fill(start, 0, count);
       const rows = { selection, first, count };
+      if (tables.length === 1 && tables[0]!.passByCode(vectors, rows, start, out)) return;
+      out.fill(start, 0, count);
       for (const table of tables) table.judge(vectors, rows, out);
       conclude(out, count);
     },
   };
+}
+
+/** Whether a row passes, by the code of its one cell that matters. */
+function passCodes(
+  codes: Int32Array,
+  nulls: Uint8Array | null,
+  passes: Uint8Array,
+  ofNull: number,
+  { selection, first, count }: Rows,
+  out: Uint8Array,
+): void {
+  if (nulls === null && selection === null) {
+    for (let k = 0; k < count; k++) out[k] = passes[codes[first + k]!]!;
+    return;
+  }
+  for (let k = 0; k < count; k++) {
+    const row = selection === null ? first + k : selection[k]!;
+    out[k] = nulls !== null && nulls[row] === 1 ? ofNull : passes[codes[row]!]!;
+  }
 }
 
 /** From verdicts to what passes. Loops over rows are functions of their own: V8 compiles them once, for every condition. */
@@ -233,6 +253,8 @@ class VerdictTable {
   #bits: number[] = [];
   /** By combination, or by a hash of it; null beyond what is one number. */
   #verdicts: Uint8Array | null = null;
+  /** By the classes of a dictionary's codes, which change their identity when the dictionary has grown. */
+  readonly #passes = new WeakMap<Int32Array, Uint8Array>();
   /** Which combination a place of `#verdicts` is about, where it is found by hash. */
   #kept: Int32Array | null = null;
   /** For each feature, where its columns are among those of the condition. */
@@ -247,6 +269,35 @@ class VerdictTable {
   on(columns: readonly string[]): this {
     this.#places = this.#features.map(({ feature }) => feature.columns.map((column) => columns.indexOf(column)));
     return this;
+  }
+
+  /** Where one column is all that matters, and it has a dictionary: one look at a row. False where that is not so. */
+  passByCode(vectors: readonly Vector[], rows: Rows, start: number, out: Uint8Array): boolean {
+    const { feature } = this.#features[0]!;
+    const vector = vectors[0]!;
+    if (this.#features.length > 1 || vector.kind !== 'dict' || !(feature instanceof ColumnClasses)) return false;
+    const labels = feature.tableOf(vector.dictionary);
+    let passes = this.#passes.get(labels);
+    if (passes === undefined) {
+      passes = this.#passesOf(feature, labels, start);
+      this.#passes.set(labels, passes);
+    }
+    passCodes(vector.values, vector.nulls, passes, passes.at(-1)!, rows, out);
+    return true;
+  }
+
+  /** Of each code, and last of NULL. */
+  #passesOf(feature: ColumnClasses, labels: Int32Array, start: number): Uint8Array {
+    const verdicts = Uint8Array.from({ length: feature.size }, (_, label) => {
+      const { atoms } = this.#features[0]!;
+      feature.statesOf(label).forEach((state, j) => (this.#states[atoms[j]!] = state));
+      return start | this.#verdict();
+    });
+    const passes = new Uint8Array(labels.length + 1);
+    labels.forEach((label, code) => (passes[code] = verdicts[label]!));
+    passes[labels.length] = verdicts[feature.ofNull]!;
+    conclude(passes, passes.length);
+    return passes;
   }
 
   /** Adds to out[k] what the rules say of row k. */
