@@ -5,7 +5,8 @@ export default defineConfig({
     include: ['test/**/*.test.ts'],
     pool: 'forks',
     maxWorkers: 2,
-    testTimeout: 120_000,
+    // Twice what the longest takes with both cores busy elsewhere.
+    testTimeout: 300_000,
     hookTimeout: 60_000,
   },
 });

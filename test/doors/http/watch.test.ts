@@ -57,6 +57,8 @@ describe('what is told', () => {
     await put([{ key: 'a2', port: 'Kiel', tons: 5 }]);
     await put([{ key: 'a1', port: 'Rome', tons: 5 }]);
     await world.call('DELETE', '/types/Ship/a3');
+    // What is removed for good before it was told is not told any more.
+    await open.until(after(6));
     await world.call('DELETE', '/types/Ship/a2?hard=true');
     await open.until(after(7));
     await open.close();
@@ -233,6 +235,7 @@ describe('nothing missing, nothing twice', () => {
     await first.call('DELETE', '/types/Note/a?hard=true');
     await first.call('POST', '/ingest/auto?object_type=Note', [{ id: 'b', n: 3 }]);
     await first.close();
+    await open.untilEnded();
     expect(open.events.at(-1)).toMatchObject({ event: 'error', data: expect.stringContaining('REL_UNAVAILABLE') });
     const second = await StoreWorld.open({}, { disk });
     const again = streamOf(second, first.token, { 'last-event-id': lastId! });
