@@ -116,6 +116,17 @@ describe('masks', () => {
     expect(masksOf(forbid('null', 'in Type::"Payment")')).size).toBe(0);
   });
 
+  test('are declared by the type as well, installed policies or not', () => {
+    const declared = { ...person, properties: { ...person.properties, note: { ...person.properties['note']!, masked: true } } };
+    const masks = (set: PolicySet, roles: readonly string[]): readonly unknown[] => [
+      ...set.for({ ...asker, roles }).masks(declared, 0n).masks,
+    ];
+    const redacted = ['note', { kind: 'redact', when: null, because: 'masked Person.note' }];
+    expect(masks(setOf(), [])).toEqual([redacted]);
+    expect(masks(setOf('permit(principal, action, resource);'), ['pci'])).toEqual([redacted]);
+    expect(masks(setOf(), ['unmask'])).toEqual([]);
+  });
+
   test('of the key hide what repeats it', () => {
     const keyed = { ...person, primaryKey: 'note' };
     const set = setOf(forbid('null', '== Column::"Person.note")'));

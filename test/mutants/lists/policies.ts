@@ -150,6 +150,13 @@ export const mutants: readonly Mutant[] = [
     killedBy: decisions,
   },
   {
+    name: 'policies: what a type declares masked is shown',
+    file: `${cedar}/decision.ts`,
+    find: 'const forbids = [...declaredMasks(type), ',
+    replace: 'const forbids = [...declaredMasks(type).slice(0, 0), ',
+    killedBy: decisions,
+  },
+  {
     name: 'policies: what depends on the clock is decided once',
     file: `${cedar}/decision.ts`,
     find: 'known = dependsOnNow(residuals) ? residuals : verdictOf(residuals);',

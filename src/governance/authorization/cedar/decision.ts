@@ -5,6 +5,7 @@
 import type { TypeDefinition } from '../../../log/entry.ts';
 import type { CellMask } from '../grant.ts';
 import { decideMasks, decideRows, residualsOf, type MaskDecision, type Residual, type RowDecision } from './compile.ts';
+import { declaredMasks } from './declared-masks.ts';
 import { instantOf, selfAndAbove, situationOf, type Asker, type Resource, type Situation } from './entities.ts';
 import type { CedarAction, Policy } from './policies.ts';
 import { explain, type Explanation } from './explain.ts';
@@ -75,10 +76,11 @@ export class CallerPolicies {
     );
   }
 
+  /** Of installed policies, and of the type's own declaration. */
   masks(type: TypeDefinition, now: bigint): MaskDecision {
     let known = this.#masks.get(type);
     if (known === undefined) {
-      const forbids = this.#of('readCell').filter(({ effect }) => effect === 'forbid');
+      const forbids = [...declaredMasks(type), ...this.#of('readCell').filter(({ effect }) => effect === 'forbid')];
       const asked = this.#asked('readCell', null);
       const relevant = [...Object.keys(type.properties), '_pk', 'id'].flatMap((column) =>
         residualsOf(forbids, { kind: 'cell', type, column }, asked),
