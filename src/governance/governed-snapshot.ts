@@ -3,7 +3,7 @@
  * the caller may not see, and every block is checked again here, where rows leave: a reader that ignored the scope
  * would still let nothing out. Classified types don't exist for anybody.
  */
-import { assert } from '../errors.ts';
+import { assert, ServiceError } from '../errors.ts';
 import type { Vector } from '../log/columns.ts';
 import {
   pathColumn,
@@ -30,7 +30,7 @@ export interface Grant {
 
 export function governSnapshot(paths: AccessPaths, grant: Grant, scopes: ScopeCache): GovernedSnapshot {
   const scope = scopes.scopeOf(grant.caller.path, paths.rows.pathCodes());
-  const rows = new GovernedRows(paths.rows, scope);
+  const rows = new GovernedRows(paths.rows, scope, paths.catalog);
   return {
     governed: true,
     caller: grant.caller,
@@ -115,14 +115,17 @@ class GovernedCatalog implements CatalogReader {
 class GovernedRows implements RowReader {
   readonly #rows: RowReader;
   readonly #scope: Scope;
+  readonly #catalog: CatalogReader;
 
-  constructor(rows: RowReader, scope: Scope) {
+  constructor(rows: RowReader, scope: Scope, catalog: CatalogReader) {
     this.#rows = rows;
     this.#scope = scope;
+    this.#catalog = catalog;
   }
 
   scan(request: ScanRequest): Iterator<RowBlock, void> {
     refuse(request);
+    refuseGuarded(this.#catalog, request.type, request.columns);
     const width = request.columns.length;
     const blocks = this.#rows.scan({
       ...request,
@@ -134,11 +137,13 @@ class GovernedRows implements RowReader {
 
   estimate(request: ScanRequest): ScanEstimate {
     refuse(request);
+    refuseGuarded(this.#catalog, request.type, request.columns);
     return this.#rows.estimate({ ...request, paths: this.#scope.codes });
   }
 
   provenanceOf(type: string, systemFrom: bigint): RowProvenance | undefined {
     refuseClassified(type);
+    refuseGuarded(this.#catalog, type, []);
     return this.#rows.provenanceOf(type, systemFrom, this.#scope.codes);
   }
 
@@ -167,6 +172,20 @@ function governRemovals(removals: RemovalReader, callerPath: string | null): Rem
 }
 
 const noPathCodes: PathCodes = { size: 0, path: () => null, codeOf: () => -1 };
+
+/** Nothing that a caller can state opens what a guard closes: rows of such types, and cells that name them, stay shut. */
+function refuseGuarded(catalog: CatalogReader, type: string, columns: readonly string[]): void {
+  const definition = catalog.type(type);
+  if (definition === undefined) return;
+  const { guard, properties } = definition;
+  if (guard?.protected) throw new ServiceError('REL_HUMINT', `${type} is a protected type`);
+  if (guard?.accessScope) throw new ServiceError('REL_ACCESS_SCOPE', `${type} is read under an access scope only`);
+  for (const column of columns) {
+    const named = properties[column]?.references;
+    if (named === undefined || !catalog.type(named)?.guard?.protected) continue;
+    throw new ServiceError('REL_PROTECTED_COLUMN', `${type}.${column} refers to a protected type`);
+  }
+}
 
 function refuse(request: ScanRequest): void {
   refuseClassified(request.type);

@@ -64,3 +64,26 @@ test('a guard that is no yes or no, and a reference that is no text, are refused
     expect((await post('/types', { name: 'Wrong', ...more })).status).toBe(400);
   }
 });
+
+test('what a guard closes stays shut, whoever asks', async () => {
+  await post('/types', { name: 'Source', properties: { name: 'string' }, protected: true });
+  await post('/types', { name: 'Scoped', properties: { name: 'string' }, access_scope: true });
+  await post('/types', { name: 'Report', properties: { text: 'string', origin: { type: 'string', references: 'Source' } } });
+  await post('/ingest?object_type=Source', { id: 's', name: 'canary' });
+  await post('/ingest?object_type=Scoped', { id: 's', name: 'canary' });
+  await post('/ingest?object_type=Report', { id: 'r', text: 'seen', origin: 's' });
+  const refusals = {
+    'SELECT * FROM Source': 'REL_HUMINT',
+    'SELECT COUNT(*) FROM Source': 'REL_HUMINT',
+    'EXPLAIN SELECT * FROM Source': 'REL_HUMINT',
+    'SELECT name FROM Scoped': 'REL_ACCESS_SCOPE',
+    'SELECT r.text FROM Report r JOIN Source s ON r.text = s.name': 'REL_HUMINT',
+    'SELECT origin FROM Report': 'REL_PROTECTED_COLUMN',
+    "SELECT text FROM Report WHERE origin = 's'": 'REL_PROTECTED_COLUMN',
+  };
+  for (const [sql, code] of Object.entries(refusals)) {
+    const { status, json } = await world.query(sql);
+    expect([sql, status, json['type']]).toEqual([sql, 403, `urn:annals:errors/${code}`]);
+  }
+  expect((await world.query('SELECT text FROM Report')).json['rows']).toEqual([{ text: 'seen' }]);
+});
