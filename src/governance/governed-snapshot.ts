@@ -30,7 +30,7 @@ export interface Grant {
 
 export function governSnapshot(paths: AccessPaths, grant: Grant, scopes: ScopeCache): GovernedSnapshot {
   const scope = scopes.scopeOf(grant.caller.path, paths.rows.pathCodes());
-  const rows = new GovernedRows(paths.rows, scope, paths.catalog);
+  const rows = new GovernedRows(paths.rows, scope, paths.protection);
   return {
     governed: true,
     caller: grant.caller,
@@ -42,6 +42,7 @@ export function governSnapshot(paths: AccessPaths, grant: Grant, scopes: ScopeCa
     position: paths.position,
     instant: paths.instant,
     catalog: new GovernedCatalog(paths.catalog),
+    protection: paths.protection,
     rows,
     stored: rows,
     removals: governRemovals(paths.removals, grant.caller.path),
@@ -115,17 +116,17 @@ class GovernedCatalog implements CatalogReader {
 class GovernedRows implements RowReader {
   readonly #rows: RowReader;
   readonly #scope: Scope;
-  readonly #catalog: CatalogReader;
+  readonly #protection: AccessPaths['protection'];
 
-  constructor(rows: RowReader, scope: Scope, catalog: CatalogReader) {
+  constructor(rows: RowReader, scope: Scope, protection: AccessPaths['protection']) {
     this.#rows = rows;
     this.#scope = scope;
-    this.#catalog = catalog;
+    this.#protection = protection;
   }
 
   scan(request: ScanRequest): Iterator<RowBlock, void> {
     refuse(request);
-    refuseGuarded(this.#catalog, request.type, request.columns);
+    refuseGuarded(this.#protection, request.type, request.columns);
     const width = request.columns.length;
     const blocks = this.#rows.scan({
       ...request,
@@ -137,13 +138,13 @@ class GovernedRows implements RowReader {
 
   estimate(request: ScanRequest): ScanEstimate {
     refuse(request);
-    refuseGuarded(this.#catalog, request.type, request.columns);
+    refuseGuarded(this.#protection, request.type, request.columns);
     return this.#rows.estimate({ ...request, paths: this.#scope.codes });
   }
 
   provenanceOf(type: string, systemFrom: bigint): RowProvenance | undefined {
     refuseClassified(type);
-    refuseGuarded(this.#catalog, type, []);
+    refuseGuarded(this.#protection, type, []);
     return this.#rows.provenanceOf(type, systemFrom, this.#scope.codes);
   }
 
@@ -174,16 +175,16 @@ function governRemovals(removals: RemovalReader, callerPath: string | null): Rem
 const noPathCodes: PathCodes = { size: 0, path: () => null, codeOf: () => -1 };
 
 /** Nothing that a caller can state opens what a guard closes: rows of such types, and cells that name them, stay shut. */
-function refuseGuarded(catalog: CatalogReader, type: string, columns: readonly string[]): void {
-  const definition = catalog.type(type);
-  if (definition === undefined) return;
-  const { guard, properties } = definition;
-  if (guard?.protected) throw new ServiceError('REL_HUMINT', `${type} is a protected type`);
-  if (guard?.accessScope) throw new ServiceError('REL_ACCESS_SCOPE', `${type} is read under an access scope only`);
+function refuseGuarded(protection: AccessPaths['protection'], type: string, columns: readonly string[]): void {
+  const guard = protection(type);
+  if (guard.protected) throw new ServiceError('REL_HUMINT', `${type} is a protected type`);
+  if (guard.accessScope) throw new ServiceError('REL_ACCESS_SCOPE', `${type} is read under an access scope only`);
+  if (guard.references.size === 0) return;
   for (const column of columns) {
-    const named = properties[column]?.references;
-    if (named === undefined || !catalog.type(named)?.guard?.protected) continue;
-    throw new ServiceError('REL_PROTECTED_COLUMN', `${type}.${column} refers to a protected type`);
+    for (const named of guard.references.get(column) ?? []) {
+      if (protection(named).protected)
+        throw new ServiceError('REL_PROTECTED_COLUMN', `${type}.${column} refers to a protected type`);
+    }
   }
 }
 

@@ -5,6 +5,7 @@
 import type { Vector } from '../log/columns.ts';
 import type { AccessRecord, TypeDefinition } from '../log/entry.ts';
 import type { Cell, ColumnType } from '../log/value.ts';
+import type { Protection } from './catalog/protection.ts';
 
 /** Which versions a read is about. `all` leaves an axis alone; an instant keeps `from <= at < to` on it. */
 export interface TimeBounds {
@@ -211,6 +212,8 @@ export interface AccessPaths {
   /** `as_of_system`: the clock instant of the snapshot, what `now()` means in it. */
   readonly instant: bigint;
   readonly catalog: CatalogReader;
+  /** What guards rows of a type now, whatever instant is read: a guard raised later holds for what was stored before. */
+  readonly protection: (type: string) => Protection;
   readonly rows: RowReader;
   readonly removals: RemovalReader;
   /** Views that can be named: of the caller's own path and of those above it. */

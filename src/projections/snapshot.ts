@@ -35,6 +35,7 @@ export function takeSnapshot(
     position: basis.position,
     instant: basis.instant,
     catalog: types,
+    protection: (type) => catalog.protection(branchId, type),
     rows: rows.branchReader(branchId, basis.position, types),
     removals: removedKeys.reader(branch, basis.position),
     views: views.on(branchId).filter(({ position }) => position < basis.position),

@@ -2,6 +2,7 @@
  * A gate over a log and projections small enough to read at a glance. Rows are pairs of path and key; the log can be
  * told to refuse, and every step that matters leaves a word in `steps`.
  */
+import { protectionOf } from '../../src/projections/catalog/protection.ts';
 import type { Clock } from '../../src/clock.ts';
 import { ServiceError } from '../../src/errors.ts';
 import type { Caller } from '../../src/governance/caller.ts';
@@ -178,6 +179,7 @@ export class FakeState implements GovernedState {
       position: basis.position,
       instant: basis.instant,
       catalog: { type: (name) => this.types.find((type) => type.name === name), types: () => this.types, ontologyVersion: 1 },
+      protection: (name) => protectionOf(this.types.filter((type) => type.name === name)),
       removals: { removedAfter: () => [] },
       views: [],
       rows: {

@@ -1,4 +1,5 @@
 /** A governed snapshot over arrays: what the planner sees of storage, with layouts and segment sizes chosen by the test. */
+import { protectionOf } from '../../src/projections/catalog/protection.ts';
 import type { Caller } from '../../src/governance/caller.ts';
 import type { GovernedSnapshot, Invocation, InvocationFacts } from '../../src/governance/gate-contract.ts';
 import type { Dictionary, Vector } from '../../src/log/columns.ts';
@@ -60,6 +61,7 @@ export class FakeStore {
         types: () => [...this.#types.values()].map(({ definition }) => definition),
         ontologyVersion: this.ontologyVersion,
       },
+      protection: () => protectionOf([]),
       rows: this.#reader(),
       stored: this.#reader(),
       removals: { removedAfter: () => [] },

@@ -2,7 +2,7 @@
  * What one invocation may see, per type: the contract between policies, the gate and the planner. Pure types.
  */
 import type { Vector } from '../../log/columns.ts';
-import type { TypeDefinition } from '../../log/entry.ts';
+import type { MaskKind, TypeDefinition } from '../../log/entry.ts';
 
 /** A predicate over columns of one type; null cells are Cedar's absent attributes. */
 export interface RowCondition {
@@ -16,8 +16,6 @@ export interface RowCondition {
    */
   test(columns: readonly Vector[], selection: Int32Array | null, first: number, count: number, out: Uint8Array): void;
 }
-
-export type MaskKind = 'redact' | 'null' | 'hash' | 'bucket' | 'last4' | 'year';
 
 export interface CellMask {
   readonly kind: MaskKind;

@@ -26,6 +26,8 @@ export class Catalog implements Projection, CatalogReader {
   #tree = new BranchTree();
   /** By fork; main's is 0. */
   #branches = new Map<number, BranchTypes>([[0, BranchTypes.builtin()]]);
+  /** By branch and type, until a `type` or `branch` entry is applied: every scan asks. */
+  readonly #protections = new Map<string, Protection>();
 
   get ontologyVersion(): number {
     return this.on(0).ontologyVersion;
@@ -47,10 +49,17 @@ export class Catalog implements Projection, CatalogReader {
   }
 
   /**
-   * What guards a type on a branch, now: by its own definition, those of the branches whose rows it reads, and main's. Made
-   * anew each time; it holds until a `type` or `branch` entry is applied.
+   * What guards a type on a branch, now: by its own definition, those of the branches whose rows it reads, and main's. It
+   * holds until a `type` or `branch` entry is applied.
    */
   protection(branch: number, name: string): Protection {
+    const key = `${branch}\0${name}`;
+    let found = this.#protections.get(key);
+    if (found === undefined) this.#protections.set(key, (found = this.#protectionOf(branch, name)));
+    return found;
+  }
+
+  #protectionOf(branch: number, name: string): Protection {
     const at = this.#tree.kept().find(({ id }) => id === branch);
     assert(at, 'a branch that is read is kept');
     const lineage = new Set([0, ...lineageOf(at).map((stretch) => stretch.branch.id)]);
@@ -59,6 +68,7 @@ export class Catalog implements Projection, CatalogReader {
 
   apply(entry: CommittedEntry): void {
     const { body } = entry;
+    if (body.kind === 'type' || body.kind === 'branch') this.#protections.clear();
     if (body.kind === 'type') {
       const { definition } = body;
       const types = this.on(this.#tree.of(entry).id);
@@ -86,6 +96,7 @@ export class Catalog implements Projection, CatalogReader {
     const bytes = source.section('types');
     assert(bytes, 'a catalog checkpoint has types');
     const state = deserialize(bytes) as { tree: SavedBranches; branches: readonly SavedTypes[] };
+    this.#protections.clear();
     this.#tree = BranchTree.restored(state.tree);
     this.#branches = new Map(
       state.branches.map(({ branch, ontologyVersion, types }) => {
@@ -96,6 +107,7 @@ export class Catalog implements Projection, CatalogReader {
   }
 
   reset(): void {
+    this.#protections.clear();
     this.#tree = new BranchTree();
     this.#branches = new Map([[0, BranchTypes.builtin()]]);
   }

@@ -86,4 +86,13 @@ test('what a guard closes stays shut, whoever asks', async () => {
     expect([sql, status, json['type']]).toEqual([sql, 403, `urn:annals:errors/${code}`]);
   }
   expect((await world.query('SELECT text FROM Report')).json['rows']).toEqual([{ text: 'seen' }]);
+
+  // Raised on main after a fork, it guards what the branch reads as well.
+  await post('/types', { name: 'Late', properties: { name: 'string' } });
+  await post('/ingest?object_type=Late', { id: 'l', name: 'canary' });
+  await post('/v1/namespaces/aside/branch', { branch_from: 'main' });
+  const aside = () => post('/query', { sql: 'SELECT name FROM Late', branch: 'aside' });
+  expect((await aside()).status).toBe(200);
+  await post('/types/Late/schema', { properties: {}, protected: true });
+  expect((await aside()).json['type']).toBe('urn:annals:errors/REL_HUMINT');
 });

@@ -4,10 +4,9 @@
  */
 import { ServiceError } from '../../../errors.ts';
 import { canonicalJson } from '../../../log/canonical-json.ts';
-import type { TypeDefinition } from '../../../log/entry.ts';
+import type { MaskKind, TypeDefinition } from '../../../log/entry.ts';
 import { sha256Hex } from '../../../log/sha256.ts';
 import { checkText } from '../../../log/value.ts';
-import type { MaskKind } from '../grant.ts';
 import { cedar } from './engine.ts';
 import { readExpression, type Refuse } from './expressions.ts';
 import { partsOf, placeOf, unitsOf, type PolicyPart } from './policy-text.ts';
