@@ -86,6 +86,7 @@ export class Service {
   readonly authenticator: Authenticator;
   #state: 'ready' | 'draining' | 'closed' = 'ready';
   readonly #unlock: () => Promise<void>;
+  readonly #chore: () => Promise<void>;
   /** Null: nothing is saved. */
   readonly checkpoints: CheckpointKeeper | null;
   readonly columns: ColumnStore | null;
@@ -119,6 +120,7 @@ export class Service {
     });
     const yieldTurn = opened.turnsOf('queries');
     this.yieldTurn = opened.turnsOf('bodies');
+    this.#chore = opened.turnsOf('chores');
     // What stands asks the planner, and the planner's statements ask what stands.
     const planner = { query: (...asked: Parameters<Planner['query']>) => this.planner.query(...asked) };
     this.lookups = new LookupTables({ files: parts.lookupFiles ?? null, clock });
@@ -180,6 +182,11 @@ export class Service {
       await lock.release();
       throw error;
     }
+  }
+
+  /** What a start left for later, beside what is asked; resolves when nothing is left. */
+  settle(): Promise<void> {
+    return this.projections.rows.enterKeys(this.#chore);
   }
 
   state(): 'ready' | 'draining' | 'failed' | 'closed' {

@@ -55,7 +55,7 @@ export async function serveCommand(options: ServeOptions, version: string): Prom
     );
 
   const door = await openHttpDoor(service, settings, () => statuses);
-  service.projections.rows.enterKeys();
+  void service.settle();
   say(`annals ${version} (${settings.SERVICE_PROFILE}) serves ${door.dataUrl}, administration on ${door.adminUrl}`);
   say(`data in ${settings.SERVICE_IN_MEMORY ? 'memory only' : settings.SERVICE_DATA_DIR}, wal sync ${settings.SERVICE_WAL_SYNC}`);
   const absent = statuses.filter((status) => status.state === 'absent').map((status) => status.name);

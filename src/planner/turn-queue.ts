@@ -4,11 +4,15 @@
  * work, not for one of each.
  *
  * Kinds of work take turns with each other, and within a kind the longest-waiting goes on first: however many queries are
- * running, rows come in at the pace that they would beside one.
+ * running, rows come in at the pace that they would beside one. Chores, which nobody waits for, go on when no other kind
+ * waits, and in one of `CHORE_ROUNDS` turns at least.
  */
-export type WorkKind = 'queries' | 'bodies' | 'seals' | 'files';
+export type WorkKind = 'queries' | 'bodies' | 'seals' | 'files' | 'chores';
+
+const CHORE_ROUNDS = 16;
 
 interface Lane {
+  readonly kind: WorkKind;
   waiting: (() => void)[];
   /** Those before it have gone on. */
   first: number;
@@ -19,6 +23,8 @@ export class TurnQueue {
   readonly #lanes = new Map<WorkKind, Lane>();
   /** Lanes in which somebody waits, that whose turn is next first. */
   readonly #order: Lane[] = [];
+  /** Turns that chores let pass since their last one. */
+  #passed = 0;
 
   /** `defer` runs its task in the next round of the event loop. */
   constructor(defer: (task: () => void) => void = (task) => void setImmediate(task)) {
@@ -29,7 +35,7 @@ export class TurnQueue {
   next(kind: WorkKind = 'queries'): Promise<void> {
     return new Promise((resolve) => {
       let lane = this.#lanes.get(kind);
-      if (!lane) this.#lanes.set(kind, (lane = { waiting: [], first: 0 }));
+      if (!lane) this.#lanes.set(kind, (lane = { kind, waiting: [], first: 0 }));
       lane.waiting.push(resolve);
       if (lane.waiting.length - lane.first > 1) return;
       this.#order.push(lane);
@@ -38,7 +44,14 @@ export class TurnQueue {
   }
 
   readonly #wake = (): void => {
-    const lane = this.#order.shift()!;
+    let lane = this.#order.shift()!;
+    if (lane.kind === 'chores') {
+      if (this.#order.length > 0 && this.#passed < CHORE_ROUNDS - 1) {
+        this.#order.push(lane);
+        lane = this.#order.shift()!;
+      } else this.#passed = 0;
+    }
+    if (lane.kind !== 'chores') this.#passed++;
     const resolve = lane.waiting[lane.first++]!;
     // Somebody may be waiting at all times: those who have gone on must not pile up.
     if (lane.first === goneMax || lane.first === lane.waiting.length) {

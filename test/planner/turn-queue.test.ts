@@ -52,3 +52,19 @@ test('kinds of work take turns, however many of one kind wait', async () => {
   await Promise.all(all);
   expect(went.join(' ')).toBe('a body seal b body seal a body b a b');
 });
+
+test('chores go on when nobody else waits, and in one of sixteen turns otherwise', async () => {
+  const rounds = new Rounds();
+  const queue = new TurnQueue(rounds.defer);
+  const went: string[] = [];
+  const work = async (name: string, kind: WorkKind, slices: number): Promise<void> => {
+    for (let slice = 0; slice < slices; slice++) {
+      await queue.next(kind);
+      went.push(name);
+    }
+  };
+  const all = [work('c', 'chores', 3), work('q', 'queries', 17)];
+  for (let round = 0; round < 20; round++) await rounds.pass();
+  await Promise.all(all);
+  expect(went.join('')).toBe(`${'q'.repeat(15)}cqqcc`);
+});

@@ -58,11 +58,16 @@ test('a slice a turn, and whoever comes in between finds every key', async () =>
   for (const turns of [0, 1, 2, 5, 1000]) {
     const later: (() => void)[] = [];
     const { store, table, found } = await restored(later);
-    store.projections.rows.enterKeys();
-    for (let turn = 0; turn < turns && later.length > 0; turn++) later.shift()!();
+    const filled = store.projections.rows.enterKeys(() => new Promise((resolve) => void later.push(resolve)));
+    const pass = (): Promise<void> => {
+      later.shift()!();
+      return new Promise((resolve) => setImmediate(resolve));
+    };
+    for (let turn = 0; turn < turns && later.length > 0; turn++) await pass();
     if (turns === 1000) expect(later.length).toBe(0);
     expect(found()).toEqual(same);
-    while (later.length > 0) later.shift()!();
+    while (later.length > 0) await pass();
+    await filled;
     expect(table.index.size).toBe(49);
     // The next version of a key supersedes the one that was restored.
     store.put('T', columns, [{ id: 'k4', n: 7n }, { id: 'new' }]);

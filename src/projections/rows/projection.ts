@@ -72,9 +72,9 @@ export class Rows implements Projection {
     return new BranchRows(this.#layer(branch), this.#scopes, catalog);
   }
 
-  /** Indexes that a start left for later are filled beside everything else. */
-  enterKeys(): void {
-    for (const layer of this.#layers.values()) for (const table of layer.tables()) table.enterKeys();
+  /** Indexes that a start left for later are filled, one after the other, a slice a `turn`. */
+  async enterKeys(turn: () => Promise<void>): Promise<void> {
+    for (const layer of [...this.#layers.values()]) for (const table of [...layer.tables()]) await table.enterKeys(turn);
   }
 
   /** What scans did not have to read. */

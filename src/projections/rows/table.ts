@@ -119,12 +119,11 @@ export class Table implements StoredKeys, StoredVersions {
   }
 
   /** Fills the index of a restored table a slice a turn, before the first who needs it would have to. */
-  enterKeys(): void {
-    if (!this.#entering) return;
-    this.#storage.defer(() => {
+  async enterKeys(turn: () => Promise<void>): Promise<void> {
+    while (this.#entering) {
+      await turn();
       if (this.#entering?.next().done === true) this.#entering = null;
-      this.enterKeys();
-    });
+    }
   }
 
   /** Versions that are not removed, by path code. */
