@@ -21,6 +21,8 @@ const analyst: Caller = {
   purposes: [],
   door: 'http',
   branch: 'main',
+  clientIp: null,
+  sharedFrom: null,
 };
 
 export class AnnalsStore {

@@ -70,6 +70,8 @@ export const analyst: Caller = {
   purposes: [],
   door: 'http',
   branch: 'main',
+  clientIp: null,
+  sharedFrom: null,
 };
 
 /** A row to write: JSON values, and bigint where a number could not hold the integer. */

@@ -18,6 +18,13 @@ export interface Caller {
   readonly purposes: readonly string[];
   readonly door: string;
   readonly branch: string;
+  /** Address that the request came from; null where none is known. */
+  readonly clientIp: string | null;
+  /**
+   * A foreign organisation path that the request names under an agreement in force: of all that the caller may see, only what
+   * that path's tenant shares, at the path and below it, is shown, and nothing is written. null: the caller's own path.
+   */
+  readonly sharedFrom: string | null;
 }
 
 /** A caller that no tenant, role or purpose narrows: what the credentials that are not registry tokens start from. */
@@ -33,6 +40,8 @@ export function untenanted(principal: string, credential: Exclude<Caller['creden
     purposes: [],
     door,
     branch: 'main',
+    clientIp: null,
+    sharedFrom: null,
   };
 }
 

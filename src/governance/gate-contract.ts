@@ -41,6 +41,10 @@ export interface InvocationRequest {
   /** Purpose as given by the caller; null when none was. */
   readonly purpose: string | null;
   readonly correlationId: string;
+  /** Why what a guard protects is to be opened, as the caller says; it stands in the access record. */
+  readonly breakGlass?: string | null;
+  /** The scope that the caller was cleared for, as the caller says; it stands in the access record. */
+  readonly accessScopeRef?: string | null;
   /** Set by doors whose every call needs a purpose. */
   readonly purposeRequired?: boolean;
   /**
@@ -59,6 +63,8 @@ export interface InvocationFacts {
   /** Literals of the statement, in order: only their keyed digest is kept. */
   readonly literals?: readonly string[];
   readonly purpose?: string;
+  readonly breakGlass?: string | null;
+  readonly accessScopeRef?: string | null;
   readonly rowCount?: number;
   readonly costUnits?: number;
 }

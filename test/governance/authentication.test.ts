@@ -210,6 +210,8 @@ describe('callers', () => {
       purposes: ['fraud'],
       door: 'http',
       branch: 'main',
+      clientIp: null,
+      sharedFrom: null,
     });
     expect(authenticator.dataCaller(credentials(`bearer ${token}`, 'acme/us')).path).toBe('acme/us');
   });

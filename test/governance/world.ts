@@ -291,6 +291,8 @@ export function caller(over: Partial<Caller> = {}): Caller {
     purposes: [],
     door: 'http',
     branch: 'main',
+    clientIp: null,
+    sharedFrom: null,
     ...over,
   };
 }

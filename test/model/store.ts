@@ -220,6 +220,8 @@ export class RealStore {
       purposes: [],
       door: 'model',
       branch,
+      clientIp: null,
+      sharedFrom: null,
     };
     return this.#service.gate.invoke(caller, { action, purpose: 'test', correlationId: 'model' }, run);
   }

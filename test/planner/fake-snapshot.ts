@@ -153,6 +153,8 @@ export const anyone: Caller = {
   purposes: [],
   door: 'test',
   branch: 'main',
+  clientIp: null,
+  sharedFrom: null,
 };
 
 /** Rows of an answer as objects, i64 as bigint. */

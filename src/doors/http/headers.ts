@@ -1,5 +1,6 @@
 /** Reading headers: as UTF-8 text, once each, and what the specification's own headers mean. */
 import { ServiceError } from '../../errors.ts';
+import { checkText } from '../../log/value.ts';
 import type { RequestFacts } from './context.ts';
 
 /** Headers that decide who asks and for what: a second one of these is how a proxy and a server come to disagree. */
@@ -9,10 +10,14 @@ const single: ReadonlySet<string> = new Set([
   'x-service-purpose',
   'x-service-durability',
   'x-service-branch',
+  'x-service-break-glass',
+  'x-service-access-scope-ref',
   'content-type',
   'content-encoding',
   'idempotency-key',
 ]);
+
+const singleLengths: ReadonlySet<number> = new Set([...single].map((name) => name.length));
 
 /** Throws REL_INVALID when a header that must be single was sent twice. `rawHeaders` alternates names and values. */
 export function refuseRepeatedHeaders(rawHeaders: readonly string[]): void {
@@ -20,8 +25,7 @@ export function refuseRepeatedHeaders(rawHeaders: readonly string[]): void {
   for (let i = 0; i < rawHeaders.length; i += 2) {
     const name = rawHeaders[i]!;
     // Names of other lengths are none of ours: most headers end here, without a lower-case copy.
-    const length = name.length;
-    if (length !== 13 && length !== 17 && length !== 20 && length !== 12 && length !== 16 && length !== 15) continue;
+    if (!singleLengths.has(name.length)) continue;
     const lower = name.toLowerCase();
     if (!single.has(lower)) continue;
     if (seen.includes(`${lower};`)) throw new ServiceError('REL_INVALID', `the header ${lower} was sent more than once`);
@@ -68,6 +72,37 @@ export function statedBranch(request: RequestFacts): string | null {
   const [first, ...others] = stated;
   if (others.some((other) => other !== first)) throw new ServiceError('REL_INVALID', 'the request names different branches');
   return first ?? null;
+}
+
+/** How a request says what opens a guard: by header, by the query of its URL, or by its body. */
+const openers = {
+  breakGlass: { header: 'x-service-break-glass', field: 'break_glass' },
+  accessScopeRef: { header: 'x-service-access-scope-ref', field: 'access_scope_ref' },
+} as const;
+
+const openerLengthMax = 1_024;
+
+/** As the request states it; null when it does not. Ways that differ are refused, not ranked. */
+export function statedOpener(request: RequestFacts, name: keyof typeof openers): string | null {
+  const { header, field } = openers[name];
+  const stated: string[] = [];
+  const sent = headerText(request, header);
+  if (sent !== null) stated.push(sent);
+  const url = request.raw.url ?? '';
+  const query = url.indexOf('?');
+  if (query >= 0 && (url.includes(field, query) || url.includes('%', query)))
+    stated.push(...new URLSearchParams(url.slice(query + 1)).getAll(field));
+  const { body } = request;
+  if (typeof body === 'object' && body !== null && Object.hasOwn(body, field)) {
+    const member = (body as Readonly<Record<string, unknown>>)[field];
+    if (typeof member === 'string') stated.push(member);
+  }
+  const [first, ...others] = stated;
+  if (first === undefined) return null;
+  if (others.some((other) => other !== first)) throw new ServiceError('REL_INVALID', `the request states ${field} in different ways`);
+  checkText(first, field);
+  if (first.length > openerLengthMax) throw new ServiceError('REL_INVALID', `${field} has at most ${openerLengthMax} characters`);
+  return first.trim() === '' ? null : first;
 }
 
 /** True when this write asks for its own fsync. */

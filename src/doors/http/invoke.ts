@@ -4,7 +4,7 @@ import { assert } from '../../errors.ts';
 import type { Caller } from '../../governance/caller.ts';
 import type { Action, Invocation } from '../../governance/gate-contract.ts';
 import type { HttpContext, RequestFacts } from './context.ts';
-import { statedBranch, statedPurpose } from './headers.ts';
+import { statedBranch, statedOpener, statedPurpose } from './headers.ts';
 
 /**
  * Runs one invocation under the request's caller. Every route passes here exactly once, so each leaves one access record.
@@ -20,8 +20,10 @@ export function invoke<T>(
   const caller = onBranch(callerOf(request), statedBranch(request));
   assert(!request.recorded, 'a request enters the gate once');
   const purpose = statedPurpose(request, purposeField);
+  const breakGlass = statedOpener(request, 'breakGlass');
+  const accessScopeRef = statedOpener(request, 'accessScopeRef');
   request.recorded = true;
-  return context.gate.invoke(caller, { action, purpose, correlationId: request.id }, run);
+  return context.gate.invoke(caller, { action, purpose, correlationId: request.id, breakGlass, accessScopeRef }, run);
 }
 
 function onBranch(caller: Caller, branch: string | null): Caller {

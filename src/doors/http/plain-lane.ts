@@ -240,7 +240,9 @@ class PlainConnection {
     try {
       const known = this.#caller;
       caller =
-        known === null ? authenticator.dataCaller({ authorization, organization, door: 'http' }) : authenticator.renewed(known);
+        known === null
+          ? authenticator.dataCaller({ authorization, organization, door: 'http', clientIp: this.#address })
+          : authenticator.renewed(known);
     } catch {
       return null;
     }

@@ -26,6 +26,8 @@ export const questionBody = z
     sql: z.string().describe('one read-only statement'),
     purpose: z.string().optional().describe('why; recorded in the audit trail'),
     branch: z.string().optional().describe('branch to read; main by default'),
+    break_glass: z.string().optional().describe('why a protected type is to be opened; recorded in the audit trail'),
+    access_scope_ref: z.string().optional().describe('the access scope that the reader was cleared for'),
     ...inBothCases('typo_tolerance', typoTolerance.optional()),
   })
   .refine(...oneSpelling('typo_tolerance'))
@@ -35,7 +37,11 @@ export interface Question {
   readonly sql: string;
   readonly purpose?: string | undefined;
   readonly branch?: string | undefined;
+  readonly break_glass?: string | undefined;
+  readonly access_scope_ref?: string | undefined;
 }
+
+const plainNames: ReadonlySet<string> = new Set<keyof Question>(['sql', 'purpose', 'branch', 'break_glass', 'access_scope_ref']);
 
 /** A body of nothing but texts under the names of `Question`; undefined for any other, which its schema may take or not. */
 export function plainQuestion(bytes: Buffer): Question | undefined {
@@ -48,7 +54,7 @@ export function plainQuestion(bytes: Buffer): Question | undefined {
   }
   if (typeof value !== 'object' || value === null || !('sql' in value)) return undefined;
   for (const name in value) {
-    if (name !== 'sql' && name !== 'purpose' && name !== 'branch') return undefined;
+    if (!plainNames.has(name)) return undefined;
     if (typeof (value as Record<string, unknown>)[name] !== 'string') return undefined;
   }
   return value as Question;

@@ -220,6 +220,7 @@ function admit(context: HttpContext, request: FastifyRequest, reply: FastifyRepl
     authorization: request.headers.authorization,
     organization: headerText(request, 'x-organization-id') ?? undefined,
     door: access === 'admin' ? 'http-admin' : 'http',
+    clientIp: request.ip,
   };
   const { authenticator } = context;
   request.caller = access === 'admin' ? authenticator.adminCaller(credentials) : authenticator.dataCaller(credentials);

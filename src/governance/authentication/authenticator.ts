@@ -18,6 +18,8 @@ export interface Credentials {
   /** `X-Organization-Id` header as sent. */
   readonly organization?: string | readonly string[] | undefined;
   readonly door: string;
+  /** Address of whoever sent it, where there is one. */
+  readonly clientIp?: string | undefined;
 }
 
 export interface AuthenticatorParts {
@@ -43,7 +45,11 @@ export class Authenticator {
   /** A caller of the data listener. Throws REL_UNAUTHENTICATED, REL_XORG, or REL_INVALID for a malformed header. */
   dataCaller(credentials: Credentials): Caller {
     if (credentials.authorization === undefined && this.#isOpen()) {
-      return { ...untenanted('development', 'none', credentials.door), path: parseOrganization(credentials.organization) };
+      return {
+        ...untenanted('development', 'none', credentials.door),
+        path: parseOrganization(credentials.organization),
+        clientIp: credentials.clientIp || null,
+      };
     }
     const token = verifyToken(bearer(credentials.authorization), this.#registry, this.#parts.clock.now());
     return {
@@ -57,6 +63,8 @@ export class Authenticator {
       purposes: token.purposes,
       door: credentials.door,
       branch: 'main',
+      clientIp: credentials.clientIp || null,
+      sharedFrom: null,
     };
   }
 
@@ -81,7 +89,7 @@ export class Authenticator {
     if (!open) {
       verifyAdmin(this.#parts.settings, credentials.authorization === undefined ? null : bearer(credentials.authorization));
     }
-    return untenanted('admin', 'admin', credentials.door);
+    return { ...untenanted('admin', 'admin', credentials.door), clientIp: credentials.clientIp || null };
   }
 
   /** A caller of a compatibility door, which carries the bootstrap secret in a way of its own. */

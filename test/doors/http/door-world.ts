@@ -288,6 +288,8 @@ const someone: Caller = {
   purposes: [],
   door: 'http',
   branch: 'main',
+  clientIp: null,
+  sharedFrom: null,
 };
 
 function dataCaller(given: { authorization: string | undefined; organization?: string | readonly string[] | undefined }): Caller {

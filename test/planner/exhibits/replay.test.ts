@@ -27,6 +27,8 @@ const someone: Caller = {
   purposes: [],
   door: 'test',
   branch: 'main',
+  clientIp: null,
+  sharedFrom: null,
 };
 
 /** A store that can be closed and opened again on what it left. */

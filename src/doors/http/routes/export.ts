@@ -21,6 +21,8 @@ const exportQuery = z.object({
   format: z.enum(outputFormats).optional().describe('else what the Accept header likes best, else csv'),
   purpose: z.string().optional().describe('why; recorded in the audit trail'),
   branch: z.string().optional().describe('branch to read; main by default'),
+  break_glass: z.string().optional().describe('why a protected type is to be opened; recorded in the audit trail'),
+  access_scope_ref: z.string().optional().describe('the access scope that the reader was cleared for'),
 });
 
 export function registerExport(app: App, context: HttpContext): void {

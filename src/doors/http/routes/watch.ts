@@ -22,6 +22,8 @@ const streamQuery = z.object({
   sql: z.string().optional().describe('instead: the standing query itself, WATCH PURPOSE or its SELECT'),
   purpose: z.string().optional().describe('with sql: why; recorded with every delivery'),
   branch: z.string().optional().describe('branch to follow; main by default'),
+  break_glass: z.string().optional().describe('with sql: why a protected type is to be opened; recorded with every delivery'),
+  access_scope_ref: z.string().optional().describe('with sql: the access scope that the reader was cleared for'),
   last_event_id: z.string().optional().describe('the same as the header Last-Event-ID, for clients that cannot send it'),
 });
 
@@ -108,6 +110,7 @@ class StreamClient implements WatchClient {
       authorization: request.headers.authorization,
       organization: headerText(request, 'x-organization-id') ?? undefined,
       door: 'http',
+      clientIp: request.ip,
     };
     this.#renew = () => authenticator.dataCaller(credentials);
   }
