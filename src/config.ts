@@ -142,6 +142,10 @@ export const settingsTable = {
   SERVICE_PURPOSES: list(null, 'registered purposes', 'analytics,test on free, empty elsewhere'),
   SERVICE_TENANCY_MODE: oneOf(['single', 'multi'], 'single', 'multi needs the cluster profile'),
   SERVICE_MAX_TENANTS: { ...integer(0, 0, 1_000_000, 'lowers the licensed tenant ceiling; 0 leaves it'), defaultText: '0' },
+  SERVICE_LICENSE_FILE: optionalText('licence of the server or cluster profile: signed JSON'),
+  SERVICE_LICENSE_PUBLIC_KEY: optionalText('Ed25519 key that licences are signed with: 32 bytes as hex or base64'),
+  SERVICE_LICENSE_PUBLIC_KEY_FILE: optionalText('file with that key'),
+  SERVICE_LICENSE_GRACE_DAYS: integer(7, 0, 365, 'days after its expiry for which a licence still takes writes'),
   SERVICE_DEMO_MODE: boolean(false, 'say in /version and /status that this is a demonstration'),
 
   SERVICE_WAL_SYNC: oneOf(
