@@ -7,7 +7,7 @@ import { type Clock, Ids, type Random } from './clock.ts';
 import { ConfigError, isLoopback, type Settings } from './config.ts';
 import { Authenticator } from './governance/authentication/authenticator.ts';
 import { Gate } from './governance/gate.ts';
-import { licenceOf } from './governance/tenancy/licence.ts';
+import { readLicence } from './governance/tenancy/licence-file.ts';
 import { bootRefusals } from './governance/tenancy/profile.ts';
 import type { Disk } from './log/disk.ts';
 import { DerivedFileError, type DerivedHome, type DerivedReader } from './log/derived-file.ts';
@@ -66,6 +66,7 @@ export interface ServiceParts {
 export function checkBoot(settings: Settings): void {
   const refusals = bootRefusals(settings, { builtDoors: [] });
   if (refusals.length > 0) throw new ConfigError(refusals.join('; '));
+  readLicence(settings);
 }
 
 export class Service {
@@ -114,7 +115,7 @@ export class Service {
       audit,
       clock,
       settings,
-      licence: licenceOf(settings.SERVICE_PROFILE),
+      licence: readLicence(settings),
       digestKey: opened.keyring.hmacKey,
       warn: parts.say,
     });

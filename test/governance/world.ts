@@ -8,6 +8,7 @@ import { ServiceError } from '../../src/errors.ts';
 import type { Caller } from '../../src/governance/caller.ts';
 import type { Action, Invocation } from '../../src/governance/gate-contract.ts';
 import { Gate, type GateParts, type GateSettings, type GovernedState } from '../../src/governance/gate.ts';
+import { licenceOf } from '../../src/governance/tenancy/licence.ts';
 import type { AccessRecord, CommittedEntry, EntryDraft, TokenRecord, TypeDefinition } from '../../src/log/entry.ts';
 import { positionsOf } from '../../src/log/entry.ts';
 import type {
@@ -313,7 +314,7 @@ export class World {
       audit: this.audit,
       clock: this.clock,
       settings: { ...settings, ...over },
-      licence: { tier: 'free', storageBytesMax: 1000 },
+      licence: { ...licenceOf('free'), storageBytesMax: 1000 },
       digestKey: new Uint8Array(32).fill(7),
       warn: (line) => this.warnings.push(line),
       ...parts,
