@@ -87,6 +87,8 @@ export class Service {
   readonly authenticator: Authenticator;
   #state: 'ready' | 'draining' | 'closed' = 'ready';
   readonly #unlock: () => Promise<void>;
+  /** Whether queries wait for a turn. */
+  readonly crowded: () => boolean;
   readonly #chore: () => Promise<void>;
   /** Null: nothing is saved. */
   readonly checkpoints: CheckpointKeeper | null;
@@ -121,6 +123,7 @@ export class Service {
     });
     const yieldTurn = opened.turnsOf('queries');
     this.yieldTurn = opened.turnsOf('bodies');
+    this.crowded = opened.crowded;
     this.#chore = opened.turnsOf('chores');
     // What stands asks the planner, and the planner's statements ask what stands.
     const planner = { query: (...asked: Parameters<Planner['query']>) => this.planner.query(...asked) };
@@ -174,7 +177,7 @@ export class Service {
       const ids = new Ids(clock, random);
       const turns = new TurnQueue();
       const turnsOf: TurnsOf = (kind) => parts.yieldTurn ?? (() => turns.next(kind));
-      const ground = { keyring, ids, turnsOf };
+      const ground = { keyring, ids, turnsOf, crowded: () => turns.waits('queries') };
       const opened = parts.derived
         ? await openDerived(parts, parts.derived, ground)
         : { ...(await openLog(parts, ground, newRooms(parts, ids), {})), checkpoints: null, columns: null, checkpoint: null };
@@ -235,6 +238,7 @@ interface Ground {
   readonly keyring: Keyring;
   readonly ids: Ids;
   readonly turnsOf: TurnsOf;
+  readonly crowded: () => boolean;
 }
 
 interface Rooms {

@@ -85,6 +85,7 @@ export async function openHttpDoor(
   const { SERVICE_TLS_CERT: cert, SERVICE_TLS_KEY: key } = settings;
   const door = await createHttpDoor({
     yieldTurn: service.yieldTurn,
+    crowded: service.crowded,
     settings,
     gate: service.gate,
     planner: service.planner,

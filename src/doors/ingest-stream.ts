@@ -17,11 +17,13 @@ export const listedMax = { ids: 1_000, errors: 1_000 } as const;
 
 /**
  * Sizes of batches for `readIngest`. A batch is decided and applied in one turn of the event loop, which others wait for some
- * three milliseconds: larger ones cost little less a row, and wait longer for their seals. `bulk` is for bulk under an
- * idempotency key alone: its receipts are by batch, so a body that was begun in such batches has to go on in them.
+ * three milliseconds: larger ones cost little less a row, and wait longer for their seals. `crowded` is for a body beside
+ * queries: its turns are about as long as theirs. Under an idempotency key receipts are by batch, so a body that was begun in
+ * batches of one size has to go on in them; `bulk` is for bulk under such a key alone.
  */
 export const batchSizes = {
   stream: { batchRows: 3_072, batchBytes: 3 << 18 },
+  crowded: { batchRows: 1_024, batchBytes: 1 << 18 },
   bulk: { batchRows: 4_096, batchBytes: 1 << 20 },
 } as const;
 

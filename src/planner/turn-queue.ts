@@ -31,6 +31,12 @@ export class TurnQueue {
     this.#defer = defer;
   }
 
+  /** Whether work of this kind waits for a turn. */
+  waits(kind: WorkKind): boolean {
+    const lane = this.#lanes.get(kind);
+    return lane !== undefined && lane.waiting.length > lane.first;
+  }
+
   /** Resolves when it is the caller's turn. */
   next(kind: WorkKind = 'queries'): Promise<void> {
     return new Promise((resolve) => {

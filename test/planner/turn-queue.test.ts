@@ -68,3 +68,14 @@ test('chores go on when nobody else waits, and in one of sixteen turns otherwise
   await Promise.all(all);
   expect(went.join('')).toBe(`${'q'.repeat(15)}cqqcc`);
 });
+
+test('tells what waits', async () => {
+  const rounds = new Rounds();
+  const queue = new TurnQueue(rounds.defer);
+  expect(queue.waits('queries')).toBe(false);
+  const turn = queue.next('queries');
+  expect([queue.waits('queries'), queue.waits('bodies')]).toEqual([true, false]);
+  await rounds.pass();
+  await turn;
+  expect(queue.waits('queries')).toBe(false);
+});

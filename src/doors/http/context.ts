@@ -57,6 +57,8 @@ export interface HttpDoorOptions {
   readonly random: Random;
   /** Lets others have their turn. */
   readonly yieldTurn: () => Promise<void>;
+  /** Whether queries wait for a turn. */
+  readonly crowded: () => boolean;
   readonly log: (line: LogLine) => void;
   /** PEM texts; TLS 1.2 or later is served when given. */
   readonly tls?: { readonly cert: string; readonly key: string } | null;

@@ -19,8 +19,8 @@ import { RowTape } from './row-tape.ts';
 export interface IngestOptions {
   /** Values are taken as the declared types; null or an open type: undeclared columns are inferred. */
   readonly definition: TypeDefinition | null;
-  /** A batch ends at this many rows, refused ones included, … */
-  readonly batchRows: number;
+  /** A batch ends at this many rows, refused ones included, … A function is asked again and again: it goes by who else works. */
+  readonly batchRows: number | (() => number);
   /** … or when this many bytes were read for it. */
   readonly batchBytes: number;
   /** `text/csv` and `…json` settle the form; anything else leaves it to the first byte. */
@@ -168,7 +168,13 @@ export class BodyReader {
   }
 
   #isFull(): boolean {
-    return this.#index - this.#batchIndex >= this.#options.batchRows || this.#batchBytes >= this.#options.batchBytes;
+    return this.#roomRows() <= 0 || this.#batchBytes >= this.#options.batchBytes;
+  }
+
+  /** Rows that the batch may still take. */
+  #roomRows(): number {
+    const { batchRows } = this.#options;
+    return (typeof batchRows === 'number' ? batchRows : batchRows()) - (this.#index - this.#batchIndex);
   }
 
   #take(): IngestBatch {
@@ -357,8 +363,12 @@ export class BodyReader {
 
   /** As many rows as look like those before them; false when there are none, and the next one is read on its own. */
   #readRun(byLine: boolean): boolean {
-    const { batchRows, batchBytes } = this.#options;
-    const limits = { byLine, rows: batchRows - (this.#index - this.#batchIndex), bytes: batchBytes - this.#batchBytes };
+    const limits = {
+      byLine,
+      // It may have shrunk since it was found to have room.
+      rows: Math.max(1, this.#roomRows()),
+      bytes: this.#options.batchBytes - this.#batchBytes,
+    };
     const end = this.#predicted.read(this.#window, this.#at, this.#end, this.#json.validText, limits);
     if (end === null) return false;
     for (let i = 0; this.#indexes !== null && i < end.rows; i++) this.#indexes.push(this.#index + i);

@@ -134,6 +134,7 @@ export class DoorWorld {
       ids: new Ids(clock, systemRandom),
       random: systemRandom,
       log: (line) => this.lines.push(line),
+      crowded: () => false,
       yieldTurn: () => new Promise((resolve) => setImmediate(resolve)),
       ...options,
     });

@@ -80,6 +80,21 @@ describe('batches', () => {
     }
   });
 
+  it('are of the size that the reader is told meanwhile, also below what it has read', async () => {
+    const lines = Array.from({ length: 20 }, (_, a) => JSON.stringify({ a, text: `row number ${a}` })).join('\n');
+    for (const predictBytesMin of [0, Infinity]) {
+      const sizes = [8, 8, 2, 3];
+      let asked = 0;
+      const { batches } = await read(lines, { predictBytesMin, batchRows: () => sizes[Math.min(asked++ >> 2, 3)]! });
+      expect(batches.reduce((sum, { rows }) => sum + rows.length, 0)).toBe(20);
+      expect(batches.map(({ firstIndex }) => firstIndex)).toEqual(
+        batches.map((_, n) => batches.slice(0, n).reduce((sum, { rows }) => sum + rows.length, 0)),
+      );
+      expect(Math.max(...batches.map(({ rows }) => rows.length))).toBeLessThanOrEqual(8);
+      expect(Math.min(...batches.slice(0, -1).map(({ rows }) => rows.length))).toBeLessThan(8);
+    }
+  });
+
   it('end at batchBytes', async () => {
     const { batches } = await read(body, { batchBytes: 20 });
     expect(batches.length).toBeGreaterThan(3);

@@ -256,7 +256,9 @@ async function write(
       definition: ingest.definition(),
       ...(atomic
         ? { batchRows: Infinity, batchBytes: Infinity, limitBytes: context.bodyLimitBytes }
-        : batchSizes[digest === null ? 'stream' : plan.size]),
+        : digest === null
+          ? { ...batchSizes.stream, batchRows: () => batchSizes[context.crowded() ? 'crowded' : 'stream'].batchRows }
+          : batchSizes[plan.size]),
     }),
   );
   return { ingested, replayed: ingest.replayed };
