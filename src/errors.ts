@@ -65,6 +65,7 @@ export const errorTable = {
   REL_STORAGE: row('storage', 500, 'the log or a derived file failed'),
   REL_STORAGE_CAP: row('payment_required', 402, 'the storage cap is reached'),
   REL_LICENSE_EXPIRED: row('payment_required', 402, 'the licence has expired: writes are refused, reads stay open'),
+  REL_TENANT_SUSPENDED: row('payment_required', 402, 'the tenant is suspended'),
   REL_QUOTA: row('too_many_requests', 429, 'the admission quota is used up', true),
   REL_QUEUE_FULL: row('too_many_requests', 429, 'all priority queues are full', true),
   REL_RATE_LIMITED: row('too_many_requests', 429, 'the token bucket of this address is empty', true),

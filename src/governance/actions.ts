@@ -20,6 +20,9 @@ export const unitsAtStart: Readonly<Record<Action, number>> = {
 
 export const touchesRows: ReadonlySet<Action> = new Set(['query', 'ingest', 'delete', 'remove', 'export', 'watch', 'replay']);
 
+/** What may be done with what another organisation shares. */
+export const readsOnly: ReadonlySet<Action> = new Set(['query', 'export', 'watch', 'inspect']);
+
 /** What a command is called in policies, whatever the invocation that submits it is called. */
 export const actionOf: Readonly<Record<CommandKind, Action>> = {
   'put-rows': 'ingest',

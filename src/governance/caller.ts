@@ -49,3 +49,9 @@ export function untenanted(principal: string, credential: Exclude<Caller['creden
 export function covers(parent: string, path: string): boolean {
   return path === parent || (path.length > parent.length && path.startsWith(parent) && path.charCodeAt(parent.length) === 0x2f);
 }
+
+/** A path sees itself and what lies below it; no path at all sees rows without one, never everything. */
+export function sees(callerPath: string | null, rowPath: string | null): boolean {
+  if (callerPath === null || rowPath === null) return callerPath === rowPath;
+  return covers(callerPath, rowPath);
+}

@@ -14,6 +14,9 @@ export interface GovernedSnapshot extends AccessPaths {
   readonly governed: true;
   readonly caller: Caller;
   readonly purpose: string | null;
+  /** As the caller stated them; null when not. */
+  readonly breakGlass: string | null;
+  readonly accessScopeRef: string | null;
   /** Changes with anything that could change a decision or a plan: part of every plan-cache key. */
   readonly grantKey: string;
   /** The rows themselves, for guesses, also where `rows` was replaced by some of them or by an answer that stands for them. */
@@ -45,6 +48,8 @@ export interface InvocationRequest {
   readonly breakGlass?: string | null;
   /** The scope that the caller was cleared for, as the caller says; it stands in the access record. */
   readonly accessScopeRef?: string | null;
+  /** Answered while the caller's tenant is suspended, as reading one's own tokens is. */
+  readonly whileSuspended?: boolean;
   /** Set by doors whose every call needs a purpose. */
   readonly purposeRequired?: boolean;
   /**
@@ -210,6 +215,11 @@ export interface GateContract {
    * can't be, the promise rejects with REL_UNAVAILABLE and no data leaves.
    */
   invoke<T>(caller: Caller, request: InvocationRequest, run: (invocation: Invocation) => Promise<T>): Promise<T>;
+  /**
+   * Throws what the next request of this caller would be refused with for its tenant's sake: what streams, and asks for
+   * nothing more, ends by it.
+   */
+  checkStanding(caller: Caller): void;
   /**
    * Calls back, in a turn of its own, once rows of the type that a caller of this path may see were written or removed and
    * are visible; several writes may be one call. Returns what ends the listening.

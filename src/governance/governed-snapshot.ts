@@ -3,7 +3,7 @@
  * the caller may not see, and every block is checked again here, where rows leave: a reader that ignored the scope
  * would still let nothing out. Classified types don't exist for anybody.
  */
-import { assert, ServiceError } from '../errors.ts';
+import { assert } from '../errors.ts';
 import type { Vector } from '../log/columns.ts';
 import {
   pathColumn,
@@ -18,6 +18,7 @@ import {
   type ScanRequest,
 } from '../projections/access-paths.ts';
 import { isClassified, refuseClassified } from './authorization/egress.ts';
+import type { Guards } from './authorization/guards.ts';
 import { covers, type Caller } from './caller.ts';
 import type { GovernedSnapshot } from './gate-contract.ts';
 
@@ -26,17 +27,22 @@ export interface Grant {
   readonly caller: Caller;
   readonly purpose: string | null;
   readonly policyEpoch: number;
+  readonly breakGlass: string | null;
+  readonly accessScopeRef: string | null;
+  readonly guards: Guards;
 }
 
 export function governSnapshot(paths: AccessPaths, grant: Grant, scopes: ScopeCache): GovernedSnapshot {
   const scope = scopes.scopeOf(grant.caller.path, paths.rows.pathCodes());
-  const rows = new GovernedRows(paths.rows, scope, paths.protection);
+  const rows = new GovernedRows(paths.rows, scope, grant.guards);
   return {
     governed: true,
     caller: grant.caller,
     purpose: grant.purpose,
+    breakGlass: grant.breakGlass,
+    accessScopeRef: grant.accessScopeRef,
     // A control character can't occur in a path, so no path reads as the null one.
-    grantKey: `${grant.policyEpoch}\u0000${paths.branchId}\u0000${grant.caller.path ?? '\u0000'}`,
+    grantKey: `${grant.policyEpoch}\u0000${paths.branchId}\u0000${grant.guards.key}\u0000${grant.caller.path ?? '\u0000'}`,
     branch: paths.branch,
     branchId: paths.branchId,
     position: paths.position,
@@ -45,7 +51,7 @@ export function governSnapshot(paths: AccessPaths, grant: Grant, scopes: ScopeCa
     protection: paths.protection,
     rows,
     stored: rows,
-    removals: governRemovals(paths.removals, grant.caller.path),
+    removals: governRemovals(paths.removals, grant),
     // What is made for a path is made for those below it.
     views: paths.views.filter(({ owner }) => sees(owner, grant.caller.path)),
   };
@@ -116,17 +122,17 @@ class GovernedCatalog implements CatalogReader {
 class GovernedRows implements RowReader {
   readonly #rows: RowReader;
   readonly #scope: Scope;
-  readonly #protection: AccessPaths['protection'];
+  readonly #guards: Guards;
 
-  constructor(rows: RowReader, scope: Scope, protection: AccessPaths['protection']) {
+  constructor(rows: RowReader, scope: Scope, guards: Guards) {
     this.#rows = rows;
     this.#scope = scope;
-    this.#protection = protection;
+    this.#guards = guards;
   }
 
   scan(request: ScanRequest): Iterator<RowBlock, void> {
     refuse(request);
-    refuseGuarded(this.#protection, request.type, request.columns);
+    this.#guards.check(request.type, request.columns);
     const width = request.columns.length;
     const blocks = this.#rows.scan({
       ...request,
@@ -138,13 +144,13 @@ class GovernedRows implements RowReader {
 
   estimate(request: ScanRequest): ScanEstimate {
     refuse(request);
-    refuseGuarded(this.#protection, request.type, request.columns);
+    this.#guards.check(request.type, request.columns);
     return this.#rows.estimate({ ...request, paths: this.#scope.codes });
   }
 
   provenanceOf(type: string, systemFrom: bigint): RowProvenance | undefined {
     refuseClassified(type);
-    refuseGuarded(this.#protection, type, []);
+    this.#guards.check(type, []);
     return this.#rows.provenanceOf(type, systemFrom, this.#scope.codes);
   }
 
@@ -163,30 +169,17 @@ function withPath(columns: readonly string[]): readonly string[] {
   return names;
 }
 
-function governRemovals(removals: RemovalReader, callerPath: string | null): RemovalReader {
+function governRemovals(removals: RemovalReader, { caller, guards }: Grant): RemovalReader {
   return {
     removedAfter: (type, instant) => {
       refuseClassified(type);
-      return removals.removedAfter(type, instant).filter(({ path }) => sees(callerPath, path));
+      guards.check(type, []);
+      return removals.removedAfter(type, instant).filter(({ path }) => sees(caller.path, path));
     },
   };
 }
 
 const noPathCodes: PathCodes = { size: 0, path: () => null, codeOf: () => -1 };
-
-/** Nothing that a caller can state opens what a guard closes: rows of such types, and cells that name them, stay shut. */
-function refuseGuarded(protection: AccessPaths['protection'], type: string, columns: readonly string[]): void {
-  const guard = protection(type);
-  if (guard.protected) throw new ServiceError('REL_HUMINT', `${type} is a protected type`);
-  if (guard.accessScope) throw new ServiceError('REL_ACCESS_SCOPE', `${type} is read under an access scope only`);
-  if (guard.references.size === 0) return;
-  for (const column of columns) {
-    for (const named of guard.references.get(column) ?? []) {
-      if (protection(named).protected)
-        throw new ServiceError('REL_PROTECTED_COLUMN', `${type}.${column} refers to a protected type`);
-    }
-  }
-}
 
 function refuse(request: ScanRequest): void {
   refuseClassified(request.type);

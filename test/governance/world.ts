@@ -7,7 +7,8 @@ import type { Clock } from '../../src/clock.ts';
 import { ServiceError } from '../../src/errors.ts';
 import type { Caller } from '../../src/governance/caller.ts';
 import type { Action, Invocation } from '../../src/governance/gate-contract.ts';
-import { Gate, type GateParts, type GateSettings, type GovernedState } from '../../src/governance/gate.ts';
+import type { GateParts, GateSettings, GovernedState } from '../../src/governance/gate-core.ts';
+import { Gate } from '../../src/governance/gate.ts';
 import { licenceOf } from '../../src/governance/tenancy/licence.ts';
 import type { AccessRecord, CommittedEntry, EntryDraft, TokenRecord, TypeDefinition } from '../../src/log/entry.ts';
 import { positionsOf } from '../../src/log/entry.ts';
@@ -25,6 +26,7 @@ import { FOREVER } from '../../src/log/timestamp.ts';
 import {
   pathColumn,
   type AccessPaths,
+  type CatalogReader,
   type PathCodes,
   type RowBlock,
   type ScanRequest,
@@ -35,6 +37,8 @@ import type { Decision } from '../../src/projections/decision.ts';
 import type { RegisteredToken } from '../../src/projections/directory/projection.ts';
 import { Branches } from '../../src/projections/branches/projection.ts';
 import { Exhibits } from '../../src/projections/exhibits/projection.ts';
+import { Policies } from '../../src/projections/policies/projection.ts';
+import { Tenants } from '../../src/projections/tenants/projection.ts';
 
 export interface Row {
   readonly path: string | null;
@@ -140,7 +144,12 @@ export class FakeState implements GovernedState {
   readonly types: TypeDefinition[] = [];
   readonly steps: string[];
   readonly audit: AuditProjection;
-  readonly timeline = { positionAt: (instant: bigint): number => Number(instant - 1000n) };
+  readonly timeline = {
+    positionAt: (instant: bigint): number => Number(instant - 1000n),
+    timeOf: (position: number): bigint => 1000n + BigInt(position),
+  };
+  readonly policies = new Policies();
+  readonly tenants = new Tenants();
   readonly exhibits = new Exhibits();
   readonly branches = new Branches();
   /** A storage that forgets the scope: what leaves must be filtered all the same. */
@@ -153,6 +162,11 @@ export class FakeState implements GovernedState {
     this.steps = steps;
     this.audit = audit;
   }
+
+  readonly catalog: GovernedState['catalog'] = {
+    on: () => this.#types(),
+    protection: (_branch, name) => protectionOf(this.types.filter((type) => type.name === name)),
+  };
 
   readonly directory = {
     token: (id: string) => this.tokens.find((token) => token.record.id === id),
@@ -179,7 +193,7 @@ export class FakeState implements GovernedState {
       branchId: this.branches.idOf(branch) ?? 0,
       position: basis.position,
       instant: basis.instant,
-      catalog: { type: (name) => this.types.find((type) => type.name === name), types: () => this.types, ontologyVersion: 1 },
+      catalog: this.#types(),
       protection: (name) => protectionOf(this.types.filter((type) => type.name === name)),
       removals: { removedAfter: () => [] },
       views: [],
@@ -236,6 +250,12 @@ export class FakeState implements GovernedState {
     this.audit.apply(entry);
     this.exhibits.apply(entry);
     this.branches.apply(entry);
+    this.policies.apply(entry);
+    this.tenants.apply(entry);
+  }
+
+  #types(): CatalogReader {
+    return { type: (name) => this.types.find((type) => type.name === name), types: () => this.types, ontologyVersion: 1 };
   }
 
   #visible(request: ScanRequest): readonly Row[] {

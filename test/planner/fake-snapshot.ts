@@ -49,6 +49,8 @@ export class FakeStore {
   snapshot(caller: Partial<Caller> = {}): GovernedSnapshot {
     return {
       governed: true,
+      breakGlass: null,
+      accessScopeRef: null,
       caller: { ...anyone, ...caller },
       purpose: null,
       grantKey: caller.path ?? '',

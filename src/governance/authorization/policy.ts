@@ -6,9 +6,9 @@ import { ServiceError } from '../../errors.ts';
 import type { TypeDefinition } from '../../log/entry.ts';
 import { covers, type Caller } from '../caller.ts';
 import type { Action } from '../gate-contract.ts';
-import type { Asker } from './cedar/entities.ts';
+import type { CallerPolicies } from './cedar/decision.ts';
 import { isClassified } from './egress.ts';
-import { cedarActionOf, type PolicySet } from './policy-set.ts';
+import { cedarActionOf } from './policy-set.ts';
 
 /** One thing that somebody wants to do. */
 export interface PolicyRequest {
@@ -34,6 +34,8 @@ export interface Decision {
   readonly allowed: boolean;
   /** Rules that determined it; empty when nothing matched and the default denied. */
   readonly because: readonly Rule[];
+  /** Installed policies decided, not the rules alone. */
+  readonly installed?: true;
 }
 
 export function decide(rules: readonly Rule[], request: PolicyRequest): Decision {
@@ -51,8 +53,8 @@ function matching(rules: readonly Rule[], effect: Rule['effect'], request: Polic
 
 /** Installed policies, and what they ask of an invocation besides the request. */
 export interface Installed {
-  readonly policies: PolicySet;
-  readonly asker: Asker;
+  /** What the set says of the caller; null while none is installed. Called only where the set decides. */
+  readonly policies: () => CallerPolicies | null;
   /** Nanoseconds. */
   readonly now: bigint;
   typeOf(name: string): TypeDefinition | undefined;
@@ -60,48 +62,54 @@ export interface Installed {
 
 /**
  * The decision once policies are installed: forbids of the rules hold as before, and their permits give way to those of the
- * set. Whoever administers the store, or their own token, does so by the rules alone: no policy locks them out. An action
- * about rows is allowed when any row may be concerned; which ones are, the grant says, type by type.
+ * set. Who administers the store, tenants or tokens is for the rules alone to say: no policy locks the administrator out, and
+ * none that permits everything makes an administrator of everybody. An action about rows is allowed when any row may be
+ * concerned; which ones are, the grant says, type by type.
  */
 export function decideInstalled(rules: readonly Rule[], request: PolicyRequest, installed: Installed): Decision {
   const ruled = decide(rules, request);
   const isForbidden = !ruled.allowed && ruled.because.length > 0;
-  const { policies, asker, now } = installed;
-  if (policies.isEmpty || isForbidden || (request.action === 'administer' && ruled.allowed)) return ruled;
-  const caller = policies.for(asker);
+  if (isForbidden || request.action === 'administer' || request.caller.credential === 'admin') return ruled;
   const { action, about } = cedarActionOf[request.action];
   const { objectType, branch } = request;
-  if (about === 'rows') {
-    if (objectType === null) return ruled;
+  // Each type is judged where it is named.
+  if (objectType === null && (about === 'rows' || about === 'type')) return ruled;
+  const caller = installed.policies();
+  if (caller === null) return ruled;
+  const { now } = installed;
+  if (about === 'rows' && objectType !== null) {
     const { rows, because } = caller.rows(action, installed.typeOf(objectType) ?? unregistered(objectType), now);
-    return { allowed: rows !== 'none', because: because.map(ruleOf(rows === 'none' ? 'forbid' : 'permit')) };
+    const allowed = rows !== 'none';
+    return { allowed, because: because.map(ruleOf(allowed ? 'permit' : 'forbid')), installed: true };
   }
   const { allowed, because } =
     about === 'type' && objectType !== null
       ? caller.decide(action, { type: 'Type', id: objectType }, now)
       : about === 'branch'
-        ? caller.decide(action, { type: 'Branch', id: branch?.name ?? asker.branch, owner: branch?.owner ?? null }, now)
+        ? caller.decide(action, { type: 'Branch', id: branch?.name ?? request.caller.branch, owner: branch?.owner ?? null }, now)
         : caller.decide(action, { type: 'Store', id: about }, now);
-  return { allowed, because: because.map(ruleOf(allowed ? 'permit' : 'forbid')) };
+  return { allowed, because: because.map(ruleOf(allowed ? 'permit' : 'forbid')), installed: true };
 }
 
 function ruleOf(effect: Rule['effect']): (id: string) => Rule {
-  return (id) => ({ id, effect, says: `policy ${id}`, matches: () => true });
+  return (id) => ({ id, effect, says: `the policy ${id} ${effect}s it`, matches: () => true });
 }
 
 /** A type that a first write will register. */
-function unregistered(name: string): TypeDefinition {
+export function unregistered(name: string): TypeDefinition {
   return { name, properties: {}, open: true, primaryKey: null, graphTriggers: [], ontologyVersion: 0 };
 }
 
-/** Throws REL_HUMINT for classified types and REL_ACL for everything else that is denied. */
-export function authorise(rules: readonly Rule[], request: PolicyRequest): void {
-  const decision = decide(rules, request);
+/**
+ * Throws REL_HUMINT for classified types and REL_ACL for everything else that is denied. Ids of policies are named: EXPLAIN
+ * POLICY shows the same caller the same ones.
+ */
+export function authorise(decision: Decision, request: PolicyRequest): void {
   if (decision.allowed) return;
   if (decision.because.includes(forbidClassified)) {
     throw new ServiceError('REL_HUMINT', `${request.objectType} is a classified type`);
   }
-  const why = decision.because.map((rule) => rule.says).join('; ') || 'no rule permits it';
+  const why = decision.because.map((rule) => rule.says).join('; ') || `no ${decision.installed ? 'policy' : 'rule'} permits it`;
   throw new ServiceError('REL_ACL', `${request.action} is denied: ${why}`);
 }
 

@@ -178,6 +178,7 @@ export class DoorWorld {
         if ('error' in ending) throw ending.error;
         return ending.value;
       },
+      checkStanding: () => undefined,
       onVisible: () => () => undefined,
     };
   }

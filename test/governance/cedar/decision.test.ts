@@ -167,7 +167,8 @@ describe('installed policies', () => {
     ...change,
   });
   const decide = (texts: readonly string[], change: Partial<PolicyRequest> = {}): unknown => {
-    const installed = { policies: setOf(...texts), asker, now: 0n, typeOf: () => person };
+    const set = setOf(...texts);
+    const installed = { policies: () => (set.isEmpty ? null : set.for(asker)), now: 0n, typeOf: () => person };
     const { allowed, because } = decideInstalled(defaultRules, request(change), installed);
     return [allowed, ...because.map(({ id }) => id)];
   };

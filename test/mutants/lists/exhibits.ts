@@ -67,7 +67,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'exhibits: a replay runs under the scope of whoever asks for it',
-    file: 'src/governance/gate.ts',
+    file: 'src/governance/gated-invocation.ts',
     find: 'const caller = { ...this.caller, principal, path, branch, roles, attributes };',
     replace: 'const caller = { ...this.caller, principal, branch, roles, attributes };',
     killedBy: exhibits,

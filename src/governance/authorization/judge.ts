@@ -1,0 +1,78 @@
+/**
+ * Decisions of one store: the rules that always hold, and the policies in force. Whoever asks, by whatever way, is judged
+ * here, so that a policy which is installed counts from the next decision on.
+ */
+import type { Clock } from '../../clock.ts';
+import type { CatalogReader } from '../../projections/access-paths.ts';
+import { unknownBranch } from '../../projections/branches/commands.ts';
+import type { Protection } from '../../projections/catalog/protection.ts';
+import type { Policies } from '../../projections/policies/projection.ts';
+import { Guards, opensByPolicy } from './guards.ts';
+import { PoliciesInForce, type Stated } from './policies-in-force.ts';
+import { cedarActionOf } from './policy-set.ts';
+import { authorise, type Decision, decide, decideInstalled, defaultRules, type PolicyRequest, type Rule } from './policy.ts';
+
+export interface JudgeParts {
+  readonly policies: Pick<Policies, 'current' | 'at'>;
+  readonly branches: { idOf(branch: string): number | undefined };
+  readonly catalog: { on(branch: number): CatalogReader; protection(branch: number, type: string): Protection };
+  readonly clock: Pick<Clock, 'now'>;
+}
+
+/** An invocation that is judged, whatever it is about. */
+export type Judged = Pick<PolicyRequest, 'caller' | 'action'> & Stated;
+
+export class Judge {
+  readonly policies: PoliciesInForce;
+  readonly rules: readonly Rule[] = defaultRules;
+  readonly #parts: JudgeParts;
+
+  constructor(parts: JudgeParts) {
+    this.#parts = parts;
+    this.policies = new PoliciesInForce(parts.policies);
+  }
+
+  decide(request: PolicyRequest & Stated): Decision {
+    const { policies } = this;
+    if (policies.digest === '') return decide(this.rules, request);
+    return decideInstalled(this.rules, request, {
+      policies: () => policies.of(request.caller, request),
+      now: this.#parts.clock.now(),
+      typeOf: (name) => this.#types(request.caller.branch)?.type(name),
+    });
+  }
+
+  /** Throws what refuses the request. */
+  authorise(request: PolicyRequest & Stated): void {
+    authorise(this.decide(request), request);
+  }
+
+  /** What of the branch's types is open to the invocation. */
+  guards({ caller, action, ...stated }: Judged, protection: (type: string) => Protection): Guards {
+    return new Guards({
+      caller,
+      stated,
+      protection,
+      permitted: (name) => {
+        const policies = this.policies.of(caller, stated);
+        const type = this.#types(caller.branch)?.type(name);
+        if (policies === null || type === undefined) return false;
+        return opensByPolicy(policies, cedarActionOf[action].action, type, this.#parts.clock.now());
+      },
+    });
+  }
+
+  /** For what is written: by what guards the types of its branch now. */
+  writeGuards(judged: Judged): Guards {
+    const { branches, catalog } = this.#parts;
+    const branch = branches.idOf(judged.caller.branch);
+    if (branch === undefined) throw unknownBranch(judged.caller.branch);
+    return this.guards(judged, (type) => catalog.protection(branch, type));
+  }
+
+  #types(branch: string): CatalogReader | undefined {
+    const { branches, catalog } = this.#parts;
+    const id = branches.idOf(branch);
+    return id === undefined ? undefined : catalog.on(id);
+  }
+}

@@ -1,0 +1,89 @@
+/** What all invocations of one gate share: what the gate is given, and what it makes of it once. */
+import type { Clock } from '../clock.ts';
+import type { Settings } from '../config.ts';
+import type { CommittedEntry, EntryContext } from '../log/entry.ts';
+import type { Basis, Durability, LogStore, NextPlace } from '../log/log-store.ts';
+import type { Timeline } from '../log/timeline.ts';
+import type { AccessPaths, CatalogReader } from '../projections/access-paths.ts';
+import type { AuditProjection } from '../projections/audit/projection.ts';
+import type { Branches } from '../projections/branches/projection.ts';
+import type { Protection } from '../projections/catalog/protection.ts';
+import type { Command } from '../projections/command.ts';
+import type { Decision } from '../projections/decision.ts';
+import type { Directory } from '../projections/directory/projection.ts';
+import type { Exhibits } from '../projections/exhibits/projection.ts';
+import type { Policies } from '../projections/policies/projection.ts';
+import type { Tenants } from '../projections/tenants/projection.ts';
+import type { Quota } from './admission/quota.ts';
+import type { LiteralDigest } from './audit-trail.ts';
+import type { TokenRegistry } from './authentication/token-registry.ts';
+import type { Judge } from './authorization/judge.ts';
+import type { PurposeRules } from './authorization/purpose.ts';
+import type { Committer } from './committer.ts';
+import type { ScopeCache } from './governed-snapshot.ts';
+import type { Licence, StorageCap } from './tenancy/licence.ts';
+import type { VisibleWrites } from './visible-writes.ts';
+
+/** What the gate holds of the projections. */
+export interface GovernedState {
+  /** All projections at one branch and basis, ungoverned. Throws REL_NOT_FOUND for an unknown branch. */
+  snapshot(basis: Basis, branch: string): AccessPaths;
+  /** The same as of an instant that some snapshot had, under the column types of then. */
+  snapshotOf(instant: bigint, branch: string): AccessPaths;
+  /** Pure: nothing changes until the drafts are appended and applied. Throws what refuses the command. */
+  decide(command: Command, context: EntryContext, next: NextPlace): Decision;
+  /** Feeds every projection, the audit projection included. */
+  apply(entry: CommittedEntry): void;
+  readonly directory: Pick<Directory, 'token' | 'tokens' | 'size'>;
+  readonly branches: Pick<Branches, 'branch' | 'idOf' | 'list'>;
+  /** Types by the fork of their branch. */
+  readonly catalog: { on(branch: number): CatalogReader; protection(branch: number, type: string): Protection };
+  readonly timeline: Pick<Timeline, 'positionAt' | 'timeOf'>;
+  readonly exhibits: Pick<Exhibits, 'exhibit' | 'removals'>;
+  readonly policies: Pick<Policies, 'current' | 'at'>;
+  readonly tenants: Pick<
+    Tenants,
+    'epoch' | 'tenant' | 'tenants' | 'standing' | 'purging' | 'agreement' | 'agreements' | 'agreementsOf' | 'sharedWith'
+  >;
+}
+
+export type GateSettings = Pick<
+  Settings,
+  | 'SERVICE_PURPOSE_MODE'
+  | 'SERVICE_PURPOSES'
+  | 'SERVICE_QUERY_QUOTA'
+  | 'SERVICE_QUERY_QUOTA_PERIOD_SECS'
+  | 'SERVICE_MAX_INFLIGHT_QUERIES'
+  | 'SERVICE_DURABILITY'
+  | 'SERVICE_WAL_SYNC'
+>;
+
+export interface GateParts {
+  readonly log: LogStore;
+  readonly projections: GovernedState;
+  readonly audit: AuditProjection;
+  readonly clock: Clock;
+  readonly settings: GateSettings;
+  readonly licence: Licence;
+  /** 32 bytes: keys the digests of statement literals. */
+  readonly digestKey: Uint8Array;
+  /** One line for the operator: the storage warning. */
+  readonly warn: (line: string) => void;
+  /** Runs a task once the work of this turn is done; `setImmediate` unless a simulation schedules. */
+  readonly defer?: (task: () => void) => void;
+}
+
+export interface Core {
+  readonly parts: GateParts;
+  readonly committer: Committer;
+  readonly writes: VisibleWrites;
+  readonly scopes: ScopeCache;
+  readonly digest: LiteralDigest;
+  readonly storage: StorageCap;
+  readonly quota: Quota;
+  readonly tokens: TokenRegistry;
+  readonly purposes: PurposeRules;
+  readonly judge: Judge;
+  /** Of the newest append: a command that changed nothing still rests on what was written before it. */
+  lastAcknowledged: Promise<Durability>;
+}

@@ -1,0 +1,391 @@
+/**
+ * One invocation, from admission to its access record. Every question and every write passes the same steps in the same order:
+ *
+ *   snapshot   running? -> branch -> standing -> purpose -> quota ------------> policy ---------> pin the basis -> govern
+ *   submit     running? -> branch -> standing -> purpose -> quota, storage cap -> policy, egress, guards -> decide -> append -> apply
+ *              '---------------------------------------- one turn, no await ----------------------------------------------'
+ *              -> wait for the acknowledgement
+ *   audit      running? -> branch -> standing -> purpose -> quota ------------> policy ---------> reader of the caller's scope
+ *
+ * What must hold: nothing is read or written before admission, nor after the invocation was closed.
+ */
+import { assert, ServiceError } from '../errors.ts';
+import type { AccessRecord, EntryContext, EntryDraft, TokenRecord } from '../log/entry.ts';
+import type { Appended, Durability, NextPlace } from '../log/log-store.ts';
+import type { AccessPaths, AuditReader } from '../projections/access-paths.ts';
+import { LogAuditReader } from '../projections/audit/reader.ts';
+import { unknownBranch } from '../projections/branches/commands.ts';
+import type { BranchRecord } from '../projections/branches/projection.ts';
+import type { Command, Outcome } from '../projections/command.ts';
+import type { Decision } from '../projections/decision.ts';
+import { accessRecord, type Ending } from './access-record.ts';
+import { actionOf, readsOnly, touchesRows, typeNamed, typesMigrated, unitsAtStart } from './actions.ts';
+import type { Judged } from './authorization/judge.ts';
+import type { Decision as PolicyDecision, PolicyRequest } from './authorization/policy.ts';
+import { checkPurpose } from './authorization/purpose.ts';
+import { sees, type Caller } from './caller.ts';
+import { GovernedExhibits } from './exhibit-desk.ts';
+import type {
+  Action,
+  BranchView,
+  ExhibitDesk,
+  GovernedSnapshot,
+  Invocation,
+  InvocationFacts,
+  InvocationRequest,
+  PinnedGrant,
+  PolicyExplanation,
+  ProofReader,
+  TokenView,
+} from './gate-contract.ts';
+import type { Core, GateSettings } from './gate-core.ts';
+import { governSnapshot } from './governed-snapshot.ts';
+import { GovernedProofs } from './proofs.ts';
+import { receiptedOutcome } from './receipted-outcome.ts';
+import { tenantOf } from './tenancy/organization.ts';
+import { checkStanding } from './tenancy/standing.ts';
+
+export class GatedInvocation implements Invocation {
+  readonly caller: Caller;
+  readonly correlationId: string;
+  readonly #core: Core;
+  readonly #request: InvocationRequest;
+  readonly #time: bigint;
+  readonly #startedMs: number;
+  /** Writes under way, and what is called when the last one has ended. */
+  #writing = 0;
+  #allWritten: () => void = ignore;
+  readonly #facts: { -readonly [K in keyof InvocationFacts]: InvocationFacts[K] } = {};
+  #basis = 0n;
+  #rowsWritten = 0;
+  #charged = 0;
+  /** The purpose that passed admission; undefined before. */
+  #admittedFor: string | null | undefined = undefined;
+  /** Fork of the branch that was admitted: a name that is forked anew meanwhile is another branch. */
+  #branch: number | undefined = undefined;
+  #running = false;
+  #closed = false;
+
+  constructor(core: Core, caller: Caller, request: InvocationRequest) {
+    this.caller = caller;
+    this.correlationId = request.correlationId;
+    this.#core = core;
+    this.#request = request;
+    this.#time = core.parts.clock.now();
+    this.#startedMs = core.parts.clock.monotonicMs();
+  }
+
+  describe(facts: InvocationFacts): void {
+    Object.assign(this.#facts, facts);
+  }
+
+  snapshot(): GovernedSnapshot {
+    this.#admit();
+    this.#authorise({ action: this.#action, objectType: null });
+    const { parts } = this.#core;
+    const basis = parts.log.basis();
+    this.#basis = basis.instant;
+    return this.#governed(parts.projections.snapshot(basis, this.caller.branch), this.#judged);
+  }
+
+  submit(command: Command, options: { readonly sync?: boolean } = {}): Promise<Outcome> {
+    const write = this.#submit(command, options);
+    // Handled where it is awaited; here it only must not count as unhandled when the caller gave up on it.
+    write.then(undefined, ignore);
+    return write;
+  }
+
+  audit(): AuditReader {
+    this.#admit();
+    this.#authorise({ action: 'audit', objectType: null });
+    const { log, audit } = this.#core.parts;
+    const { credential, path } = this.caller;
+    const everything = credential === 'admin';
+    return new LogAuditReader(
+      audit,
+      (leaf) => log.read(leaf),
+      (recordPath) => everything || sees(path, recordPath),
+    );
+  }
+
+  proofs(): ProofReader {
+    this.#admit();
+    this.#authorise({ action: 'audit', objectType: null });
+    const { log, projections } = this.#core.parts;
+    const { credential, path } = this.caller;
+    const everything = credential === 'admin';
+    return new GovernedProofs({
+      proofs: log.proofs,
+      origin: log.status().origin,
+      visible: (entryPath) => everything || sees(path, entryPath),
+      readable: (context, type, systemFrom) => {
+        const { rows } = projections.snapshot(log.basis(), context.branch);
+        const code = rows.pathCodes().codeOf(context.path);
+        return rows.provenanceOf(type, systemFrom, [code]) !== undefined;
+      },
+      positionAt: (systemFrom) => projections.timeline.positionAt(systemFrom),
+      forkOf: (branch) => projections.branches.branch(branch)?.fork,
+    });
+  }
+
+  exhibits(): ExhibitDesk {
+    this.#admit();
+    this.#authorise({ action: this.#action, objectType: null });
+    const { log, projections } = this.#core.parts;
+    return new GovernedExhibits({
+      caller: this.caller,
+      exhibits: projections.exhibits,
+      log,
+      mayReplay: () => this.#decide({ action: 'replay', objectType: null }).allowed,
+      snapshotOf: (instant, branch) => projections.snapshotOf(instant, branch),
+      govern: (paths, grant) => this.#pinned(paths, grant),
+    });
+  }
+
+  branches(): readonly BranchView[] {
+    this.#admit();
+    this.#authorise({ action: this.#action, objectType: null });
+    return this.#core.parts.projections.branches.list().map((branch) => {
+      const { owner: _, ...view } = branch;
+      const { allowed } = this.#decide({ action: 'fork', objectType: null, branch });
+      return { ...view, own: allowed };
+    });
+  }
+
+  tokens(): readonly TokenView[] {
+    this.#admit();
+    const seen: TokenView[] = [];
+    for (const token of this.#core.tokens.tokens()) {
+      const { allowed } = this.#decide({ action: 'administer', objectType: null, token });
+      if (!allowed) continue;
+      const { secretHash: _, ...view } = token;
+      seen.push(view);
+    }
+    return seen;
+  }
+
+  explainPolicy(objectType: string | null): PolicyExplanation {
+    const decision = this.#decide({ action: 'query', objectType });
+    return {
+      decision: decision.allowed ? 'allow' : 'deny',
+      because: decision.because.map((rule) => `${rule.id}: ${rule.says}`),
+      scope: this.caller.path === null ? 'rows without a tenant' : `rows of ${this.caller.path} and below`,
+    };
+  }
+
+  /** Under the scope of then; never cached with plans of now. */
+  #pinned(paths: AccessPaths, grant: PinnedGrant): GovernedSnapshot {
+    const { principal, path, branch, roles, attributes, purpose, instant } = grant;
+    this.#basis = instant;
+    const caller = { ...this.caller, principal, path, branch, roles, attributes };
+    const snapshot = this.#governed(paths, { ...this.#judged, caller, purpose });
+    return { ...snapshot, grantKey: `${snapshot.grantKey}\u0000@${instant}`, pinned: true };
+  }
+
+  #governed(paths: AccessPaths, judged: Judged): GovernedSnapshot {
+    const { judge, scopes } = this.#core;
+    const guards = judge.guards(judged, paths.protection);
+    return governSnapshot(paths, { ...judged, policyEpoch: judge.policies.epoch, guards }, scopes);
+  }
+
+  /** Ends the invocation for its holder: nothing can be read or written through it any more. Null when nothing is under way. */
+  close(): Promise<void> | null {
+    this.#closed = true;
+    if (this.#writing > 0) return new Promise<void>((resolve) => (this.#allWritten = resolve)).then(() => this.#leave());
+    this.#leave();
+    return null;
+  }
+
+  #leave(): void {
+    // The slot is for running queries; waiting for the record's bytes is the log's time, not the query's.
+    if (this.#running) this.#core.quota.leave(this.#tenantKey);
+    this.#running = false;
+  }
+
+  record(ending: Ending<unknown>): AccessRecord {
+    const { parts, digest, quota } = this.#core;
+    const { template, literals, objectType, rowCount, costUnits = 1 } = this.#facts;
+    const nowMs = parts.clock.monotonicMs();
+    if (this.#charged > 0) quota.settle(this.caller.principal, costUnits - this.#charged, nowMs);
+    return accessRecord({
+      caller: this.caller,
+      action: this.#action,
+      correlationId: this.correlationId,
+      time: this.#time,
+      purpose: this.#purpose,
+      objectType: objectType ?? null,
+      template: template ?? null,
+      literalDigest: literals === undefined || literals.length === 0 ? null : digest.of(literals),
+      basis: this.#basis,
+      rowCount: rowCount ?? this.#rowsWritten,
+      costUnits,
+      durationMs: nowMs - this.#startedMs,
+      ending,
+    });
+  }
+
+  async #submit(command: Command, options: { readonly sync?: boolean }): Promise<Outcome> {
+    this.#writing++;
+    try {
+      const { outcome, receiptLeaf, acknowledged } = this.#place(command, options);
+      const durability = await acknowledged;
+      this.#rowsWritten += outcome.accepted;
+      if (receiptLeaf === undefined) return { ...outcome, durability };
+      const { log } = this.#core.parts;
+      return { ...outcome, ...(await receiptedOutcome(log, receiptLeaf)), durability, replayed: true };
+    } finally {
+      this.#writing--;
+      if (this.#writing === 0) this.#allWritten();
+    }
+  }
+
+  /** All that one turn does of a write. */
+  #place(
+    command: Command,
+    options: { readonly sync?: boolean },
+  ): {
+    readonly outcome: Decision['outcome'];
+    readonly receiptLeaf: number | undefined;
+    readonly acknowledged: Promise<Durability>;
+  } {
+    this.#admit();
+    if (this.caller.sharedFrom !== null) throw foreign();
+    if (command.kind === 'put-rows' || command.kind === 'link-exhibit') this.#core.storage.admitWrite();
+    const objectType = typeNamed(command);
+    if (objectType !== null) this.#facts.objectType = objectType;
+    for (const type of typesMigrated(command)) this.#authorise({ action: 'schema', objectType: type });
+    this.#authorise({ action: actionOf[command.kind], objectType, ...this.#tokenNamed(command), ...this.#branchEnded(command) });
+    this.#checkGuards(command);
+
+    const { log, projections, settings } = this.#core.parts;
+    if (command.kind === 'link-exhibit' && !command.open) this.exhibits().exhibit(command.exhibit);
+    const next = log.next();
+    const { drafts, outcome, receiptLeaf } = projections.decide(command, this.#context(), next);
+    const acknowledged = drafts.length === 0 ? this.#core.lastAcknowledged : this.#append(drafts, next, options, settings);
+    return { outcome, receiptLeaf, acknowledged };
+  }
+
+  #append(
+    drafts: readonly EntryDraft[],
+    at: NextPlace,
+    options: { readonly sync?: boolean },
+    settings: GateSettings,
+  ): Promise<Durability> {
+    const sync = options.sync === true || settings.SERVICE_DURABILITY === 'sync';
+    const appended: Appended = this.#core.committer.commit(drafts, { at, sync });
+    this.#core.writes.placed(drafts, appended);
+    this.#core.lastAcknowledged = appended.acknowledged;
+    return appended.acknowledged;
+  }
+
+  /** Types that are guarded are written as they are read: what opens them is stated. */
+  #checkGuards(command: Command): void {
+    if (command.kind !== 'put-rows' && command.kind !== 'delete-rows' && command.kind !== 'remove-rows') return;
+    const columns = command.kind === 'put-rows' ? command.rows.columns.filter(({ vector }) => vector.kind !== 'null') : [];
+    const guards = this.#core.judge.writeGuards({ ...this.#judged, action: actionOf[command.kind] });
+    guards.check(
+      command.type,
+      columns.map(({ name }) => name),
+    );
+  }
+
+  /** The steps before policy: running, branch, standing, purpose, quota. A purpose stated later is checked when it is used. */
+  #admit(): void {
+    assert(!this.#closed, 'an invocation is not used after it has ended');
+    this.#core.committer.checkRunning();
+    const purpose = this.#purpose;
+    this.#checkBranch();
+    const { caller } = this;
+    if (this.#request.whileSuspended !== true) checkStanding(this.#core.parts.projections.tenants, caller);
+    if (caller.sharedFrom !== null && !readsOnly.has(this.#action)) throw foreign();
+    if (this.#admittedFor === purpose) return;
+    checkPurpose(this.#core.purposes, purpose, caller.purposes, this.#purposeRequired);
+    if (this.#request.continues !== true) this.#takeUnits(unitsAtStart[this.#action]);
+    this.#admittedFor = purpose;
+  }
+
+  #checkBranch(): void {
+    const { branch } = this.caller;
+    const id = this.#core.parts.projections.branches.idOf(branch);
+    if (id === undefined || id !== (this.#branch ?? id)) throw unknownBranch(branch);
+    this.#branch = id;
+  }
+
+  #takeUnits(units: number): void {
+    if (units === 0 || this.#charged > 0) return;
+    const { quota, parts } = this.#core;
+    if (!this.#running) quota.enter(this.#tenantKey);
+    this.#running = true;
+    quota.spend(this.caller.principal, units, parts.clock.monotonicMs());
+    this.#charged = units;
+  }
+
+  #authorise(about: Pick<PolicyRequest, 'action' | 'objectType' | 'token' | 'branch'>): void {
+    this.#core.judge.authorise({ ...this.#judged, ...about });
+  }
+
+  #decide(about: Pick<PolicyRequest, 'action' | 'objectType' | 'token' | 'branch'>): PolicyDecision {
+    return this.#core.judge.decide({ ...this.#judged, ...about });
+  }
+
+  /** Who asks for what, and what they state. */
+  get #judged(): Judged {
+    const { breakGlass = this.#request.breakGlass, accessScopeRef = this.#request.accessScopeRef } = this.#facts;
+    return {
+      caller: this.caller,
+      action: this.#action,
+      purpose: this.#purpose,
+      breakGlass: breakGlass || null,
+      accessScopeRef: accessScopeRef || null,
+    };
+  }
+
+  #tokenNamed(command: Command): { token?: TokenRecord } {
+    if (command.kind !== 'rotate-token' && command.kind !== 'revoke-token') return {};
+    const token = this.#core.tokens.token(command.id);
+    return token === undefined ? {} : { token };
+  }
+
+  #branchEnded(command: Command): { branch?: BranchRecord } {
+    if (command.kind !== 'delete-branch') return {};
+    const branch = this.#core.parts.projections.branches.branch(command.name);
+    return branch === undefined ? {} : { branch };
+  }
+
+  get #action(): Action {
+    return this.#facts.action ?? this.#request.action;
+  }
+
+  get #purpose(): string | null {
+    return (this.#facts.purpose ?? this.#request.purpose) || null;
+  }
+
+  /** A credential limited to purposes says for which of them it touches rows; its own upkeep needs none. */
+  get #purposeRequired(): boolean {
+    const { purposeRequired } = this.#request;
+    return purposeRequired === true || (this.caller.purposes.length > 0 && touchesRows.has(this.#action));
+  }
+
+  get #tenantKey(): string {
+    return tenantOf(this.caller.path) ?? '';
+  }
+
+  #context(): EntryContext {
+    const { caller } = this;
+    return {
+      branch: caller.branch,
+      tenant: tenantOf(caller.path),
+      path: caller.path,
+      principal: caller.principal,
+      door: caller.door,
+      purpose: this.#purpose,
+      correlationId: this.correlationId,
+      policyDigest: this.#core.judge.policies.digest,
+    };
+  }
+}
+
+const foreign = (): ServiceError =>
+  new ServiceError('REL_XORG', 'what another organisation shares is read, and nothing else is done with it');
+
+function ignore(): void {}
