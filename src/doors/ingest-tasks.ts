@@ -3,8 +3,7 @@
  * there, so a drain waits for every task that was promised. Kept in memory: a restart forgets them, never their rows.
  */
 import { ServiceError } from '../errors.ts';
-import type { Caller } from '../governance/caller.ts';
-import { sees } from '../governance/governed-snapshot.ts';
+import { sees, type Caller } from '../governance/caller.ts';
 import type { GateContract, Invocation } from '../governance/gate-contract.ts';
 import type { Ingest, IngestReply } from './ingest-stream.ts';
 

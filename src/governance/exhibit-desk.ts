@@ -8,9 +8,8 @@ import type { ExhibitBody } from '../log/entry.ts';
 import type { LogStore, SignedHead } from '../log/log-store.ts';
 import type { AccessPaths, ExhibitLink, ExhibitView } from '../projections/access-paths.ts';
 import type { Exhibits } from '../projections/exhibits/projection.ts';
-import type { Caller } from './caller.ts';
+import { sees, type Caller } from './caller.ts';
 import type { ExhibitDesk, GovernedSnapshot, PinnedGrant } from './gate-contract.ts';
-import { sees } from './governed-snapshot.ts';
 
 export interface ExhibitDeskParts {
   readonly caller: Caller;

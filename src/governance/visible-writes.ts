@@ -5,8 +5,8 @@
  */
 import type { EntryDraft } from '../log/entry.ts';
 import type { Appended } from '../log/log-store.ts';
+import { sees } from './caller.ts';
 import type { WriteScope } from './gate-contract.ts';
-import { sees } from './governed-snapshot.ts';
 
 interface Listener extends WriteScope {
   readonly call: () => void;

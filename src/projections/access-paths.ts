@@ -36,6 +36,8 @@ export interface ScanRequest {
   readonly paths?: readonly number[];
   /** The reader tells visible versions itself, by `RowBlock.sift`: a block that leaves it to him has at most so many rows. */
   readonly unsiftedRows?: number;
+  /** Columns that the reader may come to want of some blocks: `RowBlock.further` has them, made when it is called. */
+  readonly further?: readonly string[];
 }
 
 /** What tells the visible versions of a block: bits of those that are open, or the least closing that a visible one has. */
@@ -44,6 +46,8 @@ export interface Sift {
   readonly live: Int32Array | null;
   readonly closings: Int32Array | Float64Array | null;
   readonly closing: number;
+  /** One bit a row of the segment, 0 = not for this reader; null: storage has nothing to say of it, the gate may have. */
+  readonly visible?: Int32Array | null;
 }
 
 /** Internal column that carries the organisation path code of each row as `i32`; never offered to a caller. */
@@ -54,6 +58,21 @@ export const pathColumn = '#path';
  * as a version like any other, and only this tells it from a row whose validity its writer ended.
  */
 export const opColumn = '#op';
+
+const shownPrefix = '#shown ';
+
+/**
+ * Internal column that reads as a masked column is shown: the mask's rendering where a cell is masked, the cell where it is
+ * not. Typed like the column. No property can be called so: names that begin with # are reserved.
+ */
+export function shownColumn(name: string): string {
+  return shownPrefix + name;
+}
+
+/** The column that an internal one shows; null for every other name. */
+export function shownOf(name: string): string | null {
+  return name.startsWith(shownPrefix) ? name.slice(shownPrefix.length) : null;
+}
 
 /** Organisation paths by code, dense from 0 and append-only. Code 0 is the null path: rows without a tenant. */
 export interface PathCodes {
@@ -80,6 +99,32 @@ export interface RowBlock {
   readonly path: number;
   /** Of rows first .. first+count-1 some are not visible. Where a scan said `unsiftedRows` only, and all have one path. */
   readonly sift?: Sift;
+  /** Where the scan named further columns. */
+  readonly further?: Further;
+}
+
+/** Further columns of a block: of its rows, and, where it lies in cells that never change, of all rows of those. */
+export interface Further {
+  /** In the order in which the scan named them; place k is place k of the block. */
+  rows(): RowWindow;
+  /** Absent where cells may still be added, or where the block has row numbers of its own. */
+  readonly cells?: SealedCells;
+}
+
+export interface RowWindow {
+  readonly columns: readonly Vector[];
+  /** As in `RowBlock`. */
+  readonly selection: Int32Array | null;
+  readonly first: number;
+  readonly count: number;
+}
+
+/** A stretch of storage whose cells stay as they are: what was worked out from them holds for as long as `identity` lives. */
+export interface SealedCells {
+  readonly identity: object;
+  /** Rows 0 .. length-1, in the row numbers of the block. */
+  readonly length: number;
+  columns(): readonly Vector[];
 }
 
 /** Where one stored version came from. */
@@ -175,6 +220,8 @@ export interface AuditPage {
 export interface AuditReader {
   count(query: Omit<AuditQuery, 'after' | 'limit'>): Promise<{ count: number; byAction: Readonly<Record<string, number>> }>;
   entries(query: AuditQuery): Promise<AuditPage>;
+  /** Everything that matches of what the log holds at the call, in order; each reading of it is the same. */
+  all(query: Omit<AuditQuery, 'after' | 'limit'>): AsyncIterable<AuditEntry>;
 }
 
 /** One link of an exhibit as its entry says, without the recipe: that is read from the log, at `leaf`. */

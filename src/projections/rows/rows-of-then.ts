@@ -6,7 +6,16 @@ import { assert } from '../../errors.ts';
 import type { Vector } from '../../log/columns.ts';
 import type { Cell, ColumnType } from '../../log/value.ts';
 import { cellAt, VectorBuilder } from '../../log/vector-builder.ts';
-import type { CatalogReader, PathCodes, RowBlock, RowProvenance, RowReader, ScanEstimate, ScanRequest } from '../access-paths.ts';
+import type {
+  CatalogReader,
+  PathCodes,
+  RowBlock,
+  RowProvenance,
+  RowReader,
+  RowWindow,
+  ScanEstimate,
+  ScanRequest,
+} from '../access-paths.ts';
 import { columnTypeOf } from '../catalog/projection.ts';
 
 /** From what a column was to what it is at rest; null where the vectors are the same. */
@@ -25,8 +34,9 @@ export class RowsOfThen implements RowReader {
 
   scan(request: ScanRequest): Iterator<RowBlock, void> {
     const changes = request.columns.map((column) => this.#change(request.type, column));
+    const further = (request.further ?? []).map((column) => this.#change(request.type, column));
     const blocks = this.#rows.scan(this.#asked(request));
-    return changes.every((change) => change === null) ? blocks : changedBlocks(blocks, changes);
+    return [...changes, ...further].every((change) => change === null) ? blocks : changedBlocks(blocks, changes, further);
   }
 
   estimate(request: ScanRequest): ScanEstimate {
@@ -61,23 +71,33 @@ export class RowsOfThen implements RowReader {
   }
 }
 
-function* changedBlocks(blocks: Iterator<RowBlock, void>, changes: readonly Change[]): Generator<RowBlock, void> {
+function* changedBlocks(
+  blocks: Iterator<RowBlock, void>,
+  changes: readonly Change[],
+  further: readonly Change[],
+): Generator<RowBlock, void> {
   try {
     for (let step = blocks.next(); step.done !== true; step = blocks.next()) {
-      const block = step.value;
-      const columns = block.columns.map((vector, i) => {
-        const change = changes[i] ?? null;
-        return change === null ? vector : changed(vector, change, block);
-      });
-      yield { ...block, columns };
+      const block = changedColumns(step.value, changes);
+      const { further: more } = block;
+      // What is said of all cells of a stretch is said of them as they rest.
+      yield more ? { ...block, further: { rows: () => changedColumns(more.rows(), further) } } : block;
     }
   } finally {
     blocks.return?.();
   }
 }
 
+function changedColumns<T extends RowWindow>(rows: T, changes: readonly Change[]): T {
+  const columns = rows.columns.map((vector, i) => {
+    const change = changes[i] ?? null;
+    return change === null ? vector : changed(vector, change, rows);
+  });
+  return { ...rows, columns };
+}
+
 /** In the row numbers of the block; rows that it does not select are NULL. */
-function changed(vector: Vector, { was, is }: Exclude<Change, null>, { selection, first, count }: RowBlock): Vector {
+function changed(vector: Vector, { was, is }: Exclude<Change, null>, { selection, first, count }: RowWindow): Vector {
   if (vector.kind === 'null' || count === 0) return vector;
   const builder = new VectorBuilder(was, count);
   let row = 0;

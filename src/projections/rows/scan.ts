@@ -1,5 +1,5 @@
 /** From a request to blocks: by key through the index, otherwise segment by segment, skipping what can't be visible. */
-import { pathColumn, type RowBlock, type ScanEstimate, type ScanRequest } from '../access-paths.ts';
+import { type Further, pathColumn, type RowBlock, type ScanEstimate, type ScanRequest } from '../access-paths.ts';
 import { memoryOf } from '../../log/column-memory.ts';
 import type { Vector } from '../../log/columns.ts';
 import type { Timeline } from '../../log/timeline.ts';
@@ -97,7 +97,7 @@ function* scanLayer(source: ScanSource, layer: TableLayer, request: ScanRequest)
       if (first === end) continue;
       const part = { ...whole, first, end };
       const left = request.unsiftedRows ? yield* unsiftedBlocks(segment, part, reader, request, columns) : part;
-      if (left) yield* segmentBlocks(segment, left, reader, allowed, request.columns, columns, blockRows);
+      if (left) yield* segmentBlocks(segment, left, reader, allowed, request, columns, blockRows);
     }
   }
 }
@@ -214,11 +214,13 @@ function* unsiftedBlocks(
     const few = openThen(segment, now, reader, first, first + count);
     if (few) {
       // As much is scanned as the whole stretch has, whether or not there is an order.
-      yield { columns: vectors, selection: few, first: few[0] ?? first, count: few.length, scanned, path };
+      const rows = { columns: vectors, selection: few, first: few[0] ?? first, count: few.length, scanned, path };
+      yield withFurther(rows, { segment, rows: few, first: rows.first, count: few.length }, request, columns, inherited);
       continue;
     }
-    const sift = { live: now.live ? live : null, ...closing };
-    yield { columns: vectors, selection: null, first, count, scanned, path, sift };
+    const sift = { live: now.live ? live : null, ...closing, visible: null };
+    const whole = { columns: vectors, selection: null, first, count, scanned, path, sift };
+    yield withFurther(whole, { segment, rows: null, first, count }, request, columns, inherited);
   }
   return null;
 }
@@ -253,7 +255,7 @@ function* segmentBlocks(
   filter: SegmentFilter,
   reader: LayerReader,
   allowed: Uint8Array | null,
-  names: readonly string[],
+  request: ScanRequest,
   columns: BlockColumns,
   blockRows: number,
 ): Generator<RowBlock, void> {
@@ -278,7 +280,8 @@ function* segmentBlocks(
     const count = rows ? rows.length : end - first;
     if (count === 0) continue;
     const scanned = current.live && rows ? count : end - first;
-    yield block({ segment, rows, first: rows ? rows[0]! : first, count }, names, columns, scanned, end - first);
+    const chosen = { segment, rows, first: rows ? rows[0]! : first, count };
+    yield block(chosen, request, columns, scanned, end - first, inherited);
   }
 }
 
@@ -316,7 +319,7 @@ function* keyBlocks(
     const first = rows[0]!;
     const dense = rows[count - 1]! - first === count - 1;
     const chosen = dense ? null : count === rows.length ? rows : rows.slice(0, count);
-    yield block({ segment, rows: chosen, first, count }, request.columns, columns, count, 65_536);
+    yield block({ segment, rows: chosen, first, count }, request, columns, count, 65_536, reader.inherited);
   }
 }
 
@@ -342,14 +345,54 @@ function keyRows(table: Table, request: ScanRequest, reader: LayerReader, scopes
   return rows.length > 1 ? rows.sort((a, b) => a - b) : rows;
 }
 
-function block(chosen: ChosenRows, names: readonly string[], columns: BlockColumns, scanned: number, stretch: number): RowBlock {
+function block(
+  chosen: ChosenRows,
+  request: ScanRequest,
+  columns: BlockColumns,
+  scanned: number,
+  stretch: number,
+  inherited: Inherited | null,
+): RowBlock {
   const { segment, rows, first, count } = chosen;
   const path = segment.paths.constant ?? pathOfAll(segment, rows, first, count);
   const sparse = rows === null ? count <= FEW : count < stretch * SPARSE;
-  const compact = sparse && names.some((name) => madeColumns.has(name));
-  const vectors = columns.vectors(names, chosen, compact);
-  if (compact) return { columns: vectors, selection: null, first: 0, count, scanned, path };
-  return { columns: vectors, selection: rows, first, count, scanned, path };
+  const compact = sparse && request.columns.some((name) => madeColumns.has(name));
+  const vectors = columns.vectors(request.columns, chosen, compact);
+  const made: RowBlock = compact
+    ? { columns: vectors, selection: null, first: 0, count, scanned, path }
+    : { columns: vectors, selection: rows, first, count, scanned, path };
+  return withFurther(made, chosen, request, columns, inherited);
+}
+
+/** What a reader that named further columns gets besides: made when he asks, at the latest before he asks for the next block. */
+function withFurther(
+  made: RowBlock,
+  chosen: ChosenRows,
+  { further: names }: ScanRequest,
+  columns: BlockColumns,
+  inherited: Inherited | null,
+): RowBlock {
+  if (!names) return made;
+  const { segment, rows, first, count } = chosen;
+  const further: Further = {
+    rows: () => {
+      const compact = count <= FEW && names.some((name) => madeColumns.has(name));
+      const vectors = columns.vectors(names, chosen, compact);
+      return compact
+        ? { columns: vectors, selection: null, first: 0, count }
+        : { columns: vectors, selection: rows, first, count };
+    },
+  };
+  // A block that was gathered has numbers of its own; of a segment that a branch shares in part, cells are read up to the fork.
+  const gathered = made.first !== first || made.selection !== rows;
+  const stays = segment.sealed && (!inherited || segment.rowAtOrAfter(inherited.end) === segment.length);
+  if (gathered || !stays) return { ...made, further };
+  const cells = {
+    identity: segment,
+    length: segment.length,
+    columns: () => columns.vectors(names, { segment, rows: null, first: 0, count: segment.length }, false),
+  };
+  return { ...made, further: { ...further, cells } };
 }
 
 function pathOfAll(segment: Segment, rows: Int32Array | null, first: number, count: number): number {

@@ -120,7 +120,8 @@ function isError(left: Expr): boolean {
   return left.op === 'error' || (left.op === 'value' && typeof left.value !== 'boolean');
 }
 
-const strictness: Readonly<Record<MaskKind, number>> = { redact: 5, null: 4, hash: 3, bucket: 2, last4: 1, year: 1 };
+/** Of two masks the one with more holds. */
+export const strictness: Readonly<Record<MaskKind, number>> = { redact: 5, null: 4, hash: 3, bucket: 2, last4: 1, year: 1 };
 
 /**
  * One mask a column: the strictest of those that may apply, in every row in which any of them does. Masks of one column
