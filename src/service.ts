@@ -160,6 +160,7 @@ export class Service {
     });
     this.authenticator = new Authenticator({
       directory: projections.directory,
+      tenants: projections.tenants,
       clock,
       settings,
       boundToLoopback: isLoopback(settings.SERVICE_HTTP_BIND),

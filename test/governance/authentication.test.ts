@@ -7,8 +7,10 @@ import { draftRotation, draftToken, verifyToken } from '../../src/governance/aut
 import { openDevelopment, type OpenDevelopmentFacts } from '../../src/governance/authentication/open-development.ts';
 import { verifyAdmin, verifySharedSecret } from '../../src/governance/authentication/shared-secret.ts';
 import { TokenRegistry } from '../../src/governance/authentication/token-registry.ts';
-import type { TokenRecord } from '../../src/log/entry.ts';
+import type { AgreementTerms, AgreementState, TokenRecord } from '../../src/log/entry.ts';
 import { FOREVER } from '../../src/log/timestamp.ts';
+import { Tenants } from '../../src/projections/tenants/projection.ts';
+import { termsOf } from '../projections/histories.ts';
 import { Seeded } from '../simulation/seeded.ts';
 import { ManualClock, refusalOf, registered, tokenRecord } from './world.ts';
 
@@ -175,12 +177,14 @@ describe('development without credentials', () => {
 
 describe('callers', () => {
   const { record, token } = draft({ principal: 'ada', tenant: 'acme', organization: 'acme/eu', purposes: ['fraud'] });
+  const tenants = new Tenants();
   const parts = (over: Partial<AuthenticatorParts['settings']> = {}, records = [record]): AuthenticatorParts => ({
     directory: {
       token: (id) => records.map((token) => registered(token)).find((token) => token.record.id === id),
       tokens: () => records.map((token) => registered(token)),
       size: records.length,
     },
+    tenants,
     clock,
     boundToLoopback: true,
     settings: {
@@ -233,6 +237,61 @@ describe('callers', () => {
     expect(await codeOf(() => authenticator.dataCaller(credentials(`Bearer ${token}`, 'acme-evil')))).toBe('REL_XORG');
     expect(await codeOf(() => authenticator.dataCaller(credentials(`Bearer ${token}`, 'acme/')))).toBe('REL_INVALID');
     expect(await codeOf(() => authenticator.dataCaller(credentials(undefined, 'acme/')))).toBe('REL_UNAUTHENTICATED');
+  });
+
+  test('a foreign path is let through where an agreement in force shares it, and no longer', async () => {
+    const sharing = (assigner: string, assignee: string, state: AgreementState, more: Partial<AgreementTerms> = {}): Tenants => {
+      const shared = new Tenants();
+      const terms = termsOf(assigner, assignee, { validFrom: now, validTo: now + 10n, ...more });
+      const agreement = { ...terms, id: 'g', state, createdAt: now, activatedAt: now };
+      const context = {
+        branch: 'main',
+        tenant: null,
+        path: null,
+        principal: '',
+        door: '',
+        purpose: null,
+        correlationId: '',
+        policyDigest: '',
+      };
+      shared.apply({
+        body: { kind: 'agreement', change: 'activated', agreement },
+        context,
+        leaf: 0,
+        position: 0,
+        positions: 1,
+        time: now,
+      });
+      return shared;
+    };
+    const asked = (shared: Tenants, header: string): unknown => {
+      const { path, sharedFrom } = new Authenticator({ ...parts(), tenants: shared }).dataCaller(
+        credentials(`Bearer ${token}`, header),
+      );
+      return [path, sharedFrom];
+    };
+    // The token is acme's, at acme/eu.
+    expect(asked(sharing('globex', 'acme', 'active'), 'globex')).toEqual(['acme/eu', 'globex']);
+    expect(asked(sharing('globex/x', 'acme/eu', 'active'), 'globex')).toEqual(['acme/eu', 'globex']);
+    expect(asked(sharing('globex', 'acme', 'active'), 'globex/x/y')).toEqual(['acme/eu', 'globex/x/y']);
+    expect(asked(sharing('globex', 'acme', 'active'), 'acme/us')).toEqual(['acme/us', null]);
+    for (const [shared, header] of [
+      [sharing('globex', 'acme', 'suspended'), 'globex'],
+      [sharing('globex', 'acme', 'revoked'), 'globex'],
+      [sharing('globex', 'acme', 'active', { validFrom: now + 1n }), 'globex'],
+      [sharing('globex', 'acme', 'active', { validTo: now }), 'globex'],
+      [sharing('globex', 'acme/us', 'active'), 'globex'],
+      [sharing('globex/x', 'acme', 'active'), 'globex/y'],
+      [sharing('globex', 'acme', 'active'), 'globex-evil'],
+      [sharing('acme', 'globex', 'active'), 'globex'],
+    ] as const) {
+      expect(await codeOf(() => asked(shared, header))).toBe('REL_XORG');
+    }
+    const before = new Authenticator({ ...parts(), tenants: sharing('globex', 'acme', 'active') });
+    const visitor = before.dataCaller(credentials(`Bearer ${token}`, 'globex'));
+    expect(before.renewed(visitor)).toBe(visitor);
+    const after = new Authenticator({ ...parts(), tenants: sharing('globex', 'acme', 'revoked') });
+    expect(await codeOf(() => after.renewed(visitor))).toBe('REL_XORG');
   });
 
   test('the administrator has no tenant and no path', () => {

@@ -4,9 +4,12 @@
  */
 import type { Clock } from '../../clock.ts';
 import type { Settings } from '../../config.ts';
+import type { TokenRecord } from '../../log/entry.ts';
 import type { Directory } from '../../projections/directory/projection.ts';
-import { type Caller, untenanted } from '../caller.ts';
-import { parseOrganization, pathInForce } from '../tenancy/organization.ts';
+import { isInForce } from '../../projections/tenants/agreements.ts';
+import type { Tenants } from '../../projections/tenants/projection.ts';
+import { type Caller, covers, untenanted } from '../caller.ts';
+import { foreignOrganization, parseOrganization, pathInForce, tenantOf } from '../tenancy/organization.ts';
 import { unauthenticated, verifyToken } from './bearer-tokens.ts';
 import { openDevelopment } from './open-development.ts';
 import { verifyAdmin, verifySharedSecret } from './shared-secret.ts';
@@ -24,6 +27,7 @@ export interface Credentials {
 
 export interface AuthenticatorParts {
   readonly directory: Pick<Directory, 'token' | 'tokens' | 'size'>;
+  readonly tenants: Pick<Tenants, 'sharedWith'>;
   readonly clock: Clock;
   readonly settings: Pick<
     Settings,
@@ -57,26 +61,26 @@ export class Authenticator {
       credential: 'token',
       tokenId: token.id,
       tenant: token.tenant,
-      path: pathInForce(token, parseOrganization(credentials.organization)),
+      ...this.#place(token, parseOrganization(credentials.organization)),
       roles: token.roles,
       attributes: token.attributes,
       purposes: token.purposes,
       door: credentials.door,
       branch: 'main',
       clientIp: credentials.clientIp || null,
-      sharedFrom: null,
     };
   }
 
   /**
    * A caller that authenticated before, as its credential is now: roles, attributes and purposes are those of today. Throws
-   * REL_UNAUTHENTICATED once the token was revoked, was rotated or has expired.
+   * REL_UNAUTHENTICATED once the token was revoked, was rotated or has expired, REL_XORG once nothing is shared any more.
    */
   renewed(caller: Caller): Caller {
     if (caller.credential === 'none' && !this.#isOpen()) throw unauthenticated();
     if (caller.credential !== 'token') return caller;
     const token = caller.tokenId === null ? undefined : this.#registry.token(caller.tokenId);
     if (token === undefined || this.#parts.clock.now() >= token.expiresAt) throw unauthenticated();
+    if (caller.sharedFrom !== null && !this.#isShared(caller.path, caller.sharedFrom)) throw foreignOrganization();
     const { roles, attributes, purposes } = token;
     // Nearly always it is as it was: a connection's requests then share one caller.
     if (caller.roles === roles && caller.attributes === attributes && caller.purposes === purposes) return caller;
@@ -96,6 +100,28 @@ export class Authenticator {
   sharedSecretCaller(presented: string | null, organization: string | null, door: string): Caller {
     verifySharedSecret(this.#parts.settings, presented);
     return { ...untenanted('shared-secret', 'shared-secret', door), path: organization };
+  }
+
+  /** A bound token that names a path outside its tenant stays where it is, and is shown what is shared with it from there. */
+  #place(token: TokenRecord, header: string | null): Pick<Caller, 'path' | 'sharedFrom'> {
+    if (token.tenant !== null && header !== null && !covers(token.tenant, header)) {
+      const path = pathInForce(token, null);
+      if (this.#isShared(path, header)) return { path, sharedFrom: header };
+    }
+    return { path: pathInForce(token, header), sharedFrom: null };
+  }
+
+  #isShared(path: string | null, from: string): boolean {
+    if (path === null) return false;
+    const now = this.#parts.clock.now();
+    return this.#parts.tenants
+      .sharedWith(tenantOf(path)!)
+      .some(
+        (agreement) =>
+          covers(agreement.assignee, path) &&
+          (covers(agreement.assigner, from) || covers(from, agreement.assigner)) &&
+          isInForce(agreement, now),
+      );
   }
 
   #isOpen(): boolean {

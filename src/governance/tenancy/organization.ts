@@ -52,9 +52,13 @@ export function pathInForce(
   if (tenant === null) return header ?? organization;
   if (header === null) return organization ?? tenant;
   if (!covers(tenant, header)) {
-    throw new ServiceError('REL_XORG', 'tenant mismatch: the organisation header names a path outside the tenant of the token');
+    throw foreignOrganization();
   }
   return header;
+}
+
+export function foreignOrganization(): ServiceError {
+  return new ServiceError('REL_XORG', 'tenant mismatch: the organisation header names a path outside the tenant of the token');
 }
 
 const malformed = (why: string): ServiceError => new ServiceError('REL_INVALID', `the organisation path ${why}`);
