@@ -2,7 +2,7 @@
  * What doors and planner hold of the gate. Two verbs inside one invocation: `snapshot` to read, `submit` to write;
  * the invocation itself guarantees that exactly one access record is written on every way out.
  */
-import type { BranchBody, ExhibitBody, TokenRecord } from '../log/entry.ts';
+import type { BranchBody, ExhibitBody, MaskKind, TokenRecord } from '../log/entry.ts';
 import type { SignedHead } from '../log/log-store.ts';
 import type { RowProof } from '../log/row-proof.ts';
 import type { AccessPaths, AuditReader, ExhibitLink, ExhibitView, RowReader } from '../projections/access-paths.ts';
@@ -19,6 +19,8 @@ export interface GovernedSnapshot extends AccessPaths {
   readonly accessScopeRef: string | null;
   /** Changes with anything that could change a decision or a plan: part of every plan-cache key. */
   readonly grantKey: string;
+  /** Columns of a type whose cells are hidden in some rows at least: they read as NULL, and as `shownColumn` has them. */
+  masked(type: string): ReadonlyMap<string, MaskKind>;
   /** The rows themselves, for guesses, also where `rows` was replaced by some of them or by an answer that stands for them. */
   readonly stored: RowReader;
   /** At an instant that a recipe names: answers come from the log, never from what was cached of it. */

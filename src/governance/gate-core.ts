@@ -17,6 +17,7 @@ import type { Tenants } from '../projections/tenants/projection.ts';
 import type { Quota } from './admission/quota.ts';
 import type { LiteralDigest } from './audit-trail.ts';
 import type { TokenRegistry } from './authentication/token-registry.ts';
+import type { Grants } from './authorization/grants.ts';
 import type { Judge } from './authorization/judge.ts';
 import type { PurposeRules } from './authorization/purpose.ts';
 import type { Committer } from './committer.ts';
@@ -84,6 +85,7 @@ export interface Core {
   readonly tokens: TokenRegistry;
   readonly purposes: PurposeRules;
   readonly judge: Judge;
+  readonly grants: Grants;
   /** Of the newest append: a command that changed nothing still rests on what was written before it. */
   lastAcknowledged: Promise<Durability>;
 }

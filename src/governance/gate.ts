@@ -11,6 +11,7 @@ import type { Ending } from './access-record.ts';
 import { Quota } from './admission/quota.ts';
 import { AuditTrail, LiteralDigest } from './audit-trail.ts';
 import { TokenRegistry } from './authentication/token-registry.ts';
+import { Grants } from './authorization/grants.ts';
 import { Judge } from './authorization/judge.ts';
 import type { Caller } from './caller.ts';
 import { Committer } from './committer.ts';
@@ -34,6 +35,8 @@ export class Gate implements GateContract {
     const committer = new Committer(log, (entry) => projections.apply(entry));
     const defer = parts.defer ?? ((task) => void setImmediate(task));
     this.#trail = new AuditTrail((drafts) => committer.commit(drafts), defer);
+    const { policies, branches, catalog, tenants } = projections;
+    const judge = new Judge({ policies, branches, catalog, clock: parts.clock });
     this.#core = {
       parts,
       committer,
@@ -42,12 +45,8 @@ export class Gate implements GateContract {
       digest: new LiteralDigest(parts.digestKey),
       storage: new StorageCap(parts.licence, () => log.status().bytes, parts.warn),
       tokens: new TokenRegistry(projections.directory),
-      judge: new Judge({
-        policies: projections.policies,
-        branches: projections.branches,
-        catalog: projections.catalog,
-        clock: parts.clock,
-      }),
+      judge,
+      grants: new Grants(judge.policies, tenants),
       purposes: { mode: settings.SERVICE_PURPOSE_MODE, registered: settings.SERVICE_PURPOSES },
       quota: new Quota({
         unitsMax: settings.SERVICE_QUERY_QUOTA,

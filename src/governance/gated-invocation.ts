@@ -183,9 +183,11 @@ export class GatedInvocation implements Invocation {
   }
 
   #governed(paths: AccessPaths, judged: Judged): GovernedSnapshot {
-    const { judge, scopes } = this.#core;
+    const { judge, scopes, grants, parts } = this.#core;
     const guards = judge.guards(judged, paths.protection);
-    return governSnapshot(paths, { ...judged, policyEpoch: judge.policies.epoch, guards }, scopes);
+    const { caller, action } = judged;
+    const grant = grants.grantFor({ caller, action, stated: judged, now: parts.clock.now() });
+    return governSnapshot(paths, { ...judged, guards, grant }, scopes);
   }
 
   /** Ends the invocation for its holder: nothing can be read or written through it any more. Null when nothing is under way. */

@@ -3,8 +3,9 @@
  * the caller may not see, and every block is checked again here, where rows leave: a reader that ignored the scope
  * would still let nothing out. Classified types don't exist for anybody.
  */
-import { assert } from '../errors.ts';
+import { assert, ServiceError } from '../errors.ts';
 import type { Vector } from '../log/columns.ts';
+import type { TypeDefinition } from '../log/entry.ts';
 import {
   pathColumn,
   type AccessPaths,
@@ -18,43 +19,69 @@ import {
   type ScanRequest,
 } from '../projections/access-paths.ts';
 import { isClassified, refuseClassified } from './authorization/egress.ts';
+import type { Grant, TypeGrant } from './authorization/grant.ts';
+import { openGrant } from './authorization/grants.ts';
 import type { Guards } from './authorization/guards.ts';
-import { covers, type Caller } from './caller.ts';
+import { unregistered } from './authorization/policy.ts';
+import { sees, type Caller } from './caller.ts';
 import type { GovernedSnapshot } from './gate-contract.ts';
 
-/** What a grant consists of besides the caller: everything that decides is in `grantKey`. */
-export interface Grant {
+/** Whom a snapshot is for. Everything that decides is in `grantKey`. */
+export interface Governing {
   readonly caller: Caller;
   readonly purpose: string | null;
-  readonly policyEpoch: number;
   readonly breakGlass: string | null;
   readonly accessScopeRef: string | null;
   readonly guards: Guards;
+  readonly grant: Grant;
 }
 
-export function governSnapshot(paths: AccessPaths, grant: Grant, scopes: ScopeCache): GovernedSnapshot {
-  const scope = scopes.scopeOf(grant.caller.path, paths.rows.pathCodes());
-  const rows = new GovernedRows(paths.rows, scope, grant.guards);
+export function governSnapshot(paths: AccessPaths, governing: Governing, scopes: ScopeCache): GovernedSnapshot {
+  const { caller, purpose, breakGlass, accessScopeRef, guards, grant } = governing;
+  const scope = scopes.scopeOf(caller.path, paths.rows.pathCodes());
+  const granted = (type: string): TypeGrant => grantedOf(paths, grant, type);
+  const rows = new GovernedRows(paths.rows, scope, guards, granted);
   return {
     governed: true,
-    caller: grant.caller,
-    purpose: grant.purpose,
-    breakGlass: grant.breakGlass,
-    accessScopeRef: grant.accessScopeRef,
+    caller,
+    purpose,
+    breakGlass,
+    accessScopeRef,
     // A control character can't occur in a path, so no path reads as the null one.
-    grantKey: `${grant.policyEpoch}\u0000${paths.branchId}\u0000${grant.guards.key}\u0000${grant.caller.path ?? '\u0000'}`,
+    grantKey: `${grant.key}\u0000${paths.branchId}\u0000${guards.key}\u0000${caller.path ?? '\u0000'}`,
     branch: paths.branch,
     branchId: paths.branchId,
     position: paths.position,
     instant: paths.instant,
     catalog: new GovernedCatalog(paths.catalog),
     protection: paths.protection,
+    masked: (type) => granted(type).masked,
     rows,
     stored: rows,
-    removals: governRemovals(paths.removals, grant),
+    removals: governRemovals(paths.removals, governing),
     // What is made for a path is made for those below it.
-    views: paths.views.filter(({ owner }) => sees(owner, grant.caller.path)),
+    views: paths.views.filter(({ owner }) => sees(owner, caller.path)),
   };
+}
+
+/** A column that any definition of the lineage declares masked is, whatever the branch, or the catalog of then, says. */
+function grantedOf({ catalog, protection }: AccessPaths, grant: Grant, name: string): TypeGrant {
+  const type = catalog.type(name) ?? unregistered(name);
+  const { masked } = protection(name);
+  return grant.of(masked.size === 0 ? type : withMasked(type, masked));
+}
+
+const maskedTypes = new WeakMap<TypeDefinition, { readonly masked: ReadonlySet<string>; readonly type: TypeDefinition }>();
+
+/** The same one for the same columns: what was decided of a type is found by its identity. */
+function withMasked(type: TypeDefinition, masked: ReadonlySet<string>): TypeDefinition {
+  const known = maskedTypes.get(type);
+  if (known?.masked === masked) return known.type;
+  const names = [...masked].filter((name) => Object.hasOwn(type.properties, name));
+  const added = names.map((name) => [name, { ...type.properties[name]!, masked: true }] as const);
+  const made = { ...type, properties: { ...type.properties, ...Object.fromEntries(added) } };
+  maskedTypes.set(type, { masked, type: made });
+  return made;
 }
 
 /** Path codes that one caller path may see. */
@@ -62,12 +89,6 @@ interface Scope {
   readonly codes: readonly number[];
   /** By code: 1 = allowed. Codes beyond its length came later than the snapshot's scope was made, and are refused. */
   readonly allowed: Uint8Array;
-}
-
-/** A path sees itself and what lies below it; no path at all sees rows without one, never everything. */
-export function sees(callerPath: string | null, rowPath: string | null): boolean {
-  if (callerPath === null || rowPath === null) return callerPath === rowPath;
-  return covers(callerPath, rowPath);
 }
 
 /** Scopes by caller path, remade when storage has met new paths. Path codes are append-only, so a size tells it all. */
@@ -123,16 +144,19 @@ class GovernedRows implements RowReader {
   readonly #rows: RowReader;
   readonly #scope: Scope;
   readonly #guards: Guards;
+  readonly #granted: (type: string) => TypeGrant;
 
-  constructor(rows: RowReader, scope: Scope, guards: Guards) {
+  constructor(rows: RowReader, scope: Scope, guards: Guards, granted: (type: string) => TypeGrant) {
     this.#rows = rows;
     this.#scope = scope;
     this.#guards = guards;
+    this.#granted = granted;
   }
 
   scan(request: ScanRequest): Iterator<RowBlock, void> {
     refuse(request);
     this.#guards.check(request.type, request.columns);
+    this.#checkOpen(request.type);
     const width = request.columns.length;
     const blocks = this.#rows.scan({
       ...request,
@@ -145,13 +169,20 @@ class GovernedRows implements RowReader {
   estimate(request: ScanRequest): ScanEstimate {
     refuse(request);
     this.#guards.check(request.type, request.columns);
+    this.#checkOpen(request.type);
     return this.#rows.estimate({ ...request, paths: this.#scope.codes });
   }
 
   provenanceOf(type: string, systemFrom: bigint): RowProvenance | undefined {
     refuseClassified(type);
     this.#guards.check(type, []);
+    this.#checkOpen(type);
     return this.#rows.provenanceOf(type, systemFrom, this.#scope.codes);
+  }
+
+  #checkOpen(type: string): void {
+    if (this.#granted(type) === openGrant) return;
+    throw new ServiceError('REL_NOT_IMPLEMENTED', `reading ${type} under policies, masks or agreements`);
   }
 
   /** Which organisations exist is nobody's business above the gate. */
@@ -169,7 +200,7 @@ function withPath(columns: readonly string[]): readonly string[] {
   return names;
 }
 
-function governRemovals(removals: RemovalReader, { caller, guards }: Grant): RemovalReader {
+function governRemovals(removals: RemovalReader, { caller, guards }: Governing): RemovalReader {
   return {
     removedAfter: (type, instant) => {
       refuseClassified(type);

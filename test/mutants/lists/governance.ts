@@ -19,14 +19,14 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'governance: a caller without a path sees everything',
-    file: 'src/governance/governed-snapshot.ts',
+    file: 'src/governance/caller.ts',
     find: 'if (callerPath === null || rowPath === null) return callerPath === rowPath;',
     replace: 'if (callerPath === null) return true; if (rowPath === null) return false;',
     killedBy: scope,
   },
   {
     name: 'governance: rows without a tenant are everybody’s',
-    file: 'src/governance/governed-snapshot.ts',
+    file: 'src/governance/caller.ts',
     find: 'return callerPath === rowPath;',
     replace: 'return rowPath === null;',
     killedBy: scope,

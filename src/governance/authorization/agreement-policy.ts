@@ -1,0 +1,31 @@
+/** The condition of a sharing agreement as a policy: one permit, whatever its text tries to be. */
+import { ServiceError } from '../../errors.ts';
+import type { AgreementTerms } from '../../log/entry.ts';
+import { type Policy, readPolicies, type TypeLookup } from './cedar/policies.ts';
+
+/** Throws REL_INVALID, or REL_NOT_IMPLEMENTED, with the place of what is refused; null is every row. */
+export function readAgreementCondition(where: string | null, types?: TypeLookup): Policy {
+  const text = `permit(principal, action, resource)${where === null ? '' : ` when {\n${where}\n}`};`;
+  const policies = readPolicies('of the agreement', text, types);
+  const [policy] = policies;
+  if (policies.length > 1 || policy?.effect !== 'permit' || policy.actions !== null || policy.mask !== null) {
+    throw new ServiceError('REL_INVALID', 'the condition of an agreement is one Cedar expression');
+  }
+  return policy;
+}
+
+const read = new WeakMap<AgreementTerms, Policy | null>();
+
+/** null where it can't be read: such an agreement shares nothing. */
+export function agreementPolicy(agreement: AgreementTerms): Policy | null {
+  let policy = read.get(agreement);
+  if (policy === undefined) {
+    try {
+      policy = readAgreementCondition(agreement.where);
+    } catch {
+      policy = null;
+    }
+    read.set(agreement, policy);
+  }
+  return policy;
+}

@@ -1,0 +1,385 @@
+/**
+ * Who may see what, per type: the caller's own organisation as the policies in force let it, and what agreements in force
+ * share with it. Decided as of now, whatever instant is read: a grant of then would dodge a policy, a mask or a revocation
+ * that came since.
+ *
+ * What must hold: grants of one key let the same rows and cells through; without policies, agreements and masks there is one
+ * grant, and finding it costs nothing that could be measured.
+ */
+import { LRUCache } from 'lru-cache';
+import { ServiceError } from '../../errors.ts';
+import type { AgreementRecord, MaskKind, TypeDefinition } from '../../log/entry.ts';
+import { compareText } from '../../log/value.ts';
+import { isInForce } from '../../projections/tenants/agreements.ts';
+import type { Tenants } from '../../projections/tenants/projection.ts';
+import { tenantOfPath } from '../../projections/tenants/records.ts';
+import { covers, sees, type Caller } from '../caller.ts';
+import type { Action } from '../gate-contract.ts';
+import { agreementPolicy } from './agreement-policy.ts';
+import { CallerPolicies } from './cedar/decision.ts';
+import { askerKey } from './cedar/entities.ts';
+import { type CedarAction, type Policy } from './cedar/policies.ts';
+import { strictness } from './cedar/compile.ts';
+import { mentions } from './cedar/syntax.ts';
+import type { CellMask, Grant, Lane, TypeGrant } from './grant.ts';
+import { askerOf, type PoliciesInForce, type Stated } from './policies-in-force.ts';
+import { cedarActionOf, type PolicySet } from './policy-set.ts';
+
+/** What an invocation may see depends on this, and on the clock. */
+export interface Granted {
+  readonly caller: Caller;
+  readonly stated: Stated;
+  readonly action: Action;
+  /** Nanoseconds: the instant of the invocation, never that of what it reads. */
+  readonly now: bigint;
+}
+
+/** Callers whose grants are kept. */
+const rememberedGrants = 1024;
+
+export const noMasks: ReadonlyMap<string, MaskKind> = new Map();
+
+export class Grants {
+  readonly #policies: PoliciesInForce;
+  readonly #tenants: Pick<Tenants, 'epoch' | 'sharedWith'>;
+  /** Agreements by the tenant that they are shared with, as of one epoch of tenants. */
+  readonly #shared = new Map<string, readonly AgreementRecord[]>();
+  #sharedEpoch = -1;
+  readonly #views = new LRUCache<string, CallerView>({ max: rememberedGrants });
+  /** Of each caller, the way in which it asked last: the same nearly always. */
+  readonly #last = new WeakMap<Caller, { readonly granted: Granted; readonly epoch: number; readonly view: CallerView }>();
+  readonly #plain = { masked: plainGrant('', []), unmasked: plainGrant('unmask', ['unmask']) };
+
+  constructor(policies: PoliciesInForce, tenants: Pick<Tenants, 'epoch' | 'sharedWith'>) {
+    this.#policies = policies;
+    this.#tenants = tenants;
+  }
+
+  /** Rises with every change of policies, tenants and agreements. */
+  get epoch(): number {
+    return this.#policies.epoch + this.#tenants.epoch;
+  }
+
+  /** Throws REL_XORG for a visit that no agreement in force allows. */
+  grantFor(granted: Granted): Grant {
+    const { caller, now } = granted;
+    const set = this.#policies.current;
+    const agreements = caller.path === null ? none : this.#sharedWith(tenantOfPath(caller.path));
+    if (caller.sharedFrom !== null) checkVisit(agreements, caller.sharedFrom, now);
+    if (set === null && agreements.length === 0) {
+      return caller.roles.includes('unmask') ? this.#plain.unmasked : this.#plain.masked;
+    }
+    return this.#viewOf(granted, set, agreements).at(now);
+  }
+
+  #viewOf(granted: Granted, set: PolicySet | null, agreements: readonly AgreementRecord[]): CallerView {
+    const { caller, stated, action } = granted;
+    const { path, sharedFrom: visiting } = caller;
+    const { epoch } = this;
+    const last = this.#last.get(caller);
+    if (last !== undefined && last.epoch === epoch && isSame(last.granted, granted)) return last.view;
+    const cedarAction = readAs(action);
+    const asker = askerOf(caller, stated);
+    const key = `${set?.digest ?? ''} ${cedarAction} ${JSON.stringify(visiting)} ${askerKey(asker)}`;
+    // Agreements are not in the key: a view is of one epoch.
+    const kept = `${epoch} ${key}`;
+    let view = this.#views.get(kept);
+    if (view === undefined) {
+      const policies = set === null ? null : set.for(asker);
+      const forbids = set === null ? [] : set.policies.filter(({ effect }) => effect === 'forbid');
+      const shared = agreements
+        .filter((agreement) => concerns(agreement, path!, stated.purpose, cedarAction, visiting))
+        .map((agreement) => {
+          const policy = agreementPolicy(agreement);
+          const allowing = policy === null ? null : [policy, ...forbids];
+          return { agreement, policies: allowing && new CallerPolicies(byAction(allowing, cedarAction), asker) };
+        });
+      const isTimed = [...(set?.policies ?? []), ...shared.flatMap(({ agreement }) => agreementPolicy(agreement) ?? [])].some(
+        asksTime,
+      );
+      const masks = policies ?? new CallerPolicies(new Map(), asker);
+      view = new CallerView({ key, path, visiting, action: cedarAction, policies, masks, shared, isTimed });
+      this.#views.set(kept, view);
+    }
+    this.#last.set(caller, { granted: { ...granted, stated: { ...stated } }, epoch, view });
+    return view;
+  }
+
+  #sharedWith(tenant: string): readonly AgreementRecord[] {
+    if (this.#sharedEpoch !== this.#tenants.epoch) {
+      this.#shared.clear();
+      this.#sharedEpoch = this.#tenants.epoch;
+    }
+    let shared = this.#shared.get(tenant);
+    if (shared === undefined) this.#shared.set(tenant, (shared = this.#tenants.sharedWith(tenant)));
+    return shared;
+  }
+}
+
+const none: readonly AgreementRecord[] = [];
+
+/** Reading is reading, whatever it is read for; only what leaves for good, or is read again as of then, has rights of its own. */
+function readAs(action: Action): CedarAction {
+  return action === 'export' || action === 'replay' ? cedarActionOf[action].action : 'read';
+}
+
+function isSame(a: Granted, b: Granted): boolean {
+  return (
+    a.action === b.action &&
+    a.stated.purpose === b.stated.purpose &&
+    a.stated.breakGlass === b.stated.breakGlass &&
+    a.stated.accessScopeRef === b.stated.accessScopeRef
+  );
+}
+
+/** What the caller asks for, and why, is covered by the terms; whether they are in force, the clock says. */
+function concerns(
+  { assigner, assignee, permission, purposes }: AgreementRecord,
+  path: string,
+  purpose: string | null,
+  action: CedarAction,
+  visiting: string | null,
+): boolean {
+  return (
+    covers(assignee, path) &&
+    permission.includes(action) &&
+    (purposes.length === 0 ||
+      (purpose !== null && purposes.some((above) => purpose === above || purpose.startsWith(`${above}:`)))) &&
+    (visiting === null || covers(assigner, visiting) || covers(visiting, assigner))
+  );
+}
+
+function checkVisit(agreements: readonly AgreementRecord[], visiting: string, now: bigint): void {
+  const tenant = tenantOfPath(visiting);
+  const open = agreements.some((each) => tenantOfPath(each.assigner) === tenant && isInForce(each, now));
+  if (!open) throw new ServiceError('REL_XORG', 'no agreement in force shares rows of that organisation');
+}
+
+function byAction(policies: readonly Policy[], action: CedarAction): ReadonlyMap<CedarAction, readonly Policy[]> {
+  return new Map([[action, policies.filter(({ actions }) => actions === null || actions.has(action))]]);
+}
+
+function asksTime({ condition }: Policy): boolean {
+  return mentions(
+    condition,
+    (part) => part.op === 'attribute' && part.name === 'now' && part.left.op === 'variable' && part.left.name === 'context',
+  );
+}
+
+/** Without policies and agreements: rows of one's own organisation, less what types declare masked. */
+function plainGrant(key: string, roles: readonly string[]): Grant {
+  const policies = new CallerPolicies(new Map(), { ...nobody, roles });
+  return {
+    key,
+    of: remembered((type) => {
+      if (!Object.values(type.properties).some(({ masked }) => masked)) return openGrant;
+      const { masks } = policies.masks(type, 0n);
+      return masks.size === 0 ? openGrant : grantOf([{ ...ownLane, masks }], type);
+    }),
+  };
+}
+
+const nobody = {
+  principal: '',
+  path: null,
+  attributes: {},
+  purpose: null,
+  door: '',
+  branch: '',
+  breakGlass: null,
+  accessScopeRef: null,
+  clientIp: null,
+} as const;
+
+const ownLane: Lane = {
+  agreement: null,
+  // The scope of the caller's path is asked beside it.
+  covers: () => true,
+  rows: null,
+  masks: new Map(),
+  columns: null,
+  history: 'full',
+};
+
+/** All rows of one's own organisation, every cell: what the gate knows by its identity. */
+export const openGrant: TypeGrant = { allowed: true, lanes: [ownLane], masked: noMasks, because: [] };
+
+interface ViewParts {
+  readonly key: string;
+  readonly path: string | null;
+  /** Another tenant's path, whose rows alone are asked for: those that agreements share. */
+  readonly visiting: string | null;
+  readonly action: CedarAction;
+  /** null: none is installed. */
+  readonly policies: CallerPolicies | null;
+  /** Says what is masked, installed or declared. */
+  readonly masks: CallerPolicies;
+  readonly shared: readonly { readonly agreement: AgreementRecord; readonly policies: CallerPolicies | null }[];
+  /** Some policy asks what time it is. */
+  readonly isTimed: boolean;
+}
+
+let views = 0;
+
+/** What one caller, asking one way, may see while policies and agreements stay as they are: only the clock is left. */
+class CallerView {
+  readonly #parts: ViewParts;
+  /** Of policies that ask for the time, decisions come and go: their grants are told apart by what was decided, in order. */
+  readonly #id = ++views;
+  #decided = 0;
+  readonly #decisions = new Map<TypeDefinition, string>();
+  #last: { readonly grant: Grant; readonly from: bigint; readonly until: bigint } | null = null;
+
+  constructor(parts: ViewParts) {
+    this.#parts = parts;
+  }
+
+  at(now: bigint): Grant {
+    const last = this.#last;
+    if (last !== null && last.from <= now && now < last.until) return last.grant;
+    const { shared, isTimed, key } = this.#parts;
+    const inForce = shared.filter(({ agreement }) => isInForce(agreement, now));
+    const ids = JSON.stringify(inForce.map(({ agreement }) => agreement.id));
+    const build = (type: TypeDefinition): TypeGrant => this.#typeGrant(type, inForce, now);
+    let grant: Grant;
+    if (isTimed) {
+      for (const [type, decision] of this.#decisions) if (decisionOf(build(type)) !== decision) this.#decide(type, build(type));
+      const of = remembered((type) => {
+        const made = build(type);
+        if (!this.#decisions.has(type)) this.#decisions.set(type, decisionOf(made));
+        return made;
+      });
+      grant = { key: `${key} ${ids} ${this.#id}.${this.#decided}`, of };
+    } else grant = { key: `${key} ${ids}`, of: remembered(build) };
+    // Policies go by milliseconds.
+    const until = isTimed ? now - (now % 1_000_000n) + 1_000_000n : FAR;
+    this.#last = { grant, from: now, until: this.#nextChange(now, until) };
+    return grant;
+  }
+
+  #decide(type: TypeDefinition, made: TypeGrant): void {
+    this.#decisions.set(type, decisionOf(made));
+    this.#decided++;
+  }
+
+  #nextChange(now: bigint, until: bigint): bigint {
+    let next = until;
+    for (const { agreement } of this.#parts.shared) {
+      for (const at of [agreement.validFrom, agreement.validTo]) if (at > now && at < next) next = at;
+    }
+    return next;
+  }
+
+  #typeGrant(type: TypeDefinition, inForce: ViewParts['shared'], now: bigint): TypeGrant {
+    const { policies, masks: of, action, path, visiting } = this.#parts;
+    const { masks } = of.masks(type, now);
+    const lanes: Lane[] = [];
+    const because: string[] = [];
+    if (visiting === null) {
+      const decision = policies === null ? null : policies.rows(action, type, now);
+      because.push(...(decision?.because ?? []));
+      if (decision === null) lanes.push({ ...ownLane, covers: (row) => sees(path, row), masks });
+      else if (decision.rows !== 'none') {
+        lanes.push({ ...ownLane, covers: (row) => sees(path, row), rows: decision.rows, masks });
+      }
+    }
+    const shared: Lane[] = [];
+    for (const { agreement, policies: allowing } of inForce) {
+      if (allowing === null || !agreement.types.includes(type.name)) continue;
+      const { rows } = allowing.rows(action, type, now);
+      if (rows === 'none') continue;
+      const { assigner, columns, history, activatedAt } = agreement;
+      shared.push({
+        agreement: agreement.id,
+        covers: (row) => row !== null && covers(assigner, row) && (visiting === null || covers(visiting, row)),
+        rows,
+        masks: sharedMasks(agreement, masks, type),
+        columns: columns === null ? null : new Set(columns),
+        history: history === 'from_start' ? { from: activatedAt! } : history,
+      });
+      because.push(`agreement ${agreement.id}`);
+    }
+    // A row is read through the first lane that lets it through: those that hide less come first.
+    const hidden = new Map(shared.map((lane) => [lane, hiddenColumns(lane, type).size]));
+    shared.sort((a, b) => hidden.get(a)! - hidden.get(b)! || compareText(a.agreement!, b.agreement!));
+    return grantOf([...lanes, ...shared], type, because);
+  }
+}
+
+const FAR = 2n ** 63n;
+
+function decisionOf({ lanes }: TypeGrant): string {
+  return lanes
+    .map(({ agreement, rows, masks }) => {
+      const cells = [...masks].map(([column, { kind, size, when }]) => `${column} ${kind} ${size ?? ''} ${when?.key ?? ''}`);
+      return JSON.stringify([agreement, rows === null || rows === 'none' ? rows : rows.key, cells]);
+    })
+    .join('\n');
+}
+
+function grantOf(lanes: readonly Lane[], type: TypeDefinition, because: readonly string[] = []): TypeGrant {
+  const masked = new Map<string, MaskKind>();
+  for (const lane of lanes) {
+    for (const [column, kind] of hiddenColumns(lane, type)) {
+      const known = masked.get(column);
+      if (known === undefined || strictness[kind] > strictness[known]) masked.set(column, kind);
+    }
+  }
+  return { allowed: lanes.length > 0, lanes, masked: masked.size === 0 ? noMasks : masked, because };
+}
+
+/** Columns that read as NULL in some or all rows of a lane, and how. */
+function hiddenColumns({ masks, columns }: Lane, type: TypeDefinition): ReadonlyMap<string, MaskKind> {
+  const hidden = new Map<string, MaskKind>();
+  for (const [column, { kind }] of masks) hidden.set(column, kind);
+  for (const column of withheld(columns, type)) hidden.set(column, 'null');
+  return hidden;
+}
+
+/**
+ * Columns that are not among those shared. What repeats the key is one of them with it; whose a row is, and since when, is
+ * known of every row that is.
+ */
+export function withheld(columns: ReadonlySet<string> | null, type: TypeDefinition): readonly string[] {
+  if (columns === null) return [];
+  const keys = keyColumns(type);
+  const showsKey = keys.some((key) => columns.has(key));
+  const names = new Set([...Object.keys(type.properties), ...keys]);
+  return [...names].filter((name) => (keys.includes(name) ? !showsKey : !columns.has(name)));
+}
+
+function keyColumns({ primaryKey }: TypeDefinition): readonly string[] {
+  return ['_pk', 'id', ...(primaryKey === null ? [] : [primaryKey])];
+}
+
+/** Those of the agreement, and those of policies on top: in a column that has both the stricter, in every row. */
+function sharedMasks(
+  { id, masking }: AgreementRecord,
+  policies: ReadonlyMap<string, CellMask>,
+  type: TypeDefinition,
+): ReadonlyMap<string, CellMask> {
+  const masks = new Map(policies);
+  const keys = keyColumns(type);
+  const named = Object.entries(masking).flatMap(([column, kind]) =>
+    keys.includes(column) ? keys.map((key) => [key, kind] as const) : [[column, kind] as const],
+  );
+  for (const [column, kind] of named) {
+    const known = masks.get(column);
+    const because = `agreement ${id}`;
+    const own: CellMask = { kind, when: null, because };
+    if (known === undefined) masks.set(column, own);
+    else if (strictness[known.kind] >= strictness[kind])
+      masks.set(column, { ...known, when: null, because: `${known.because}, ${because}` });
+    else masks.set(column, own);
+  }
+  return masks;
+}
+
+function remembered(build: (type: TypeDefinition) => TypeGrant): (type: TypeDefinition) => TypeGrant {
+  const known = new WeakMap<TypeDefinition, TypeGrant>();
+  return (type) => {
+    let grant = known.get(type);
+    if (grant === undefined) known.set(type, (grant = build(type)));
+    return grant;
+  };
+}
