@@ -1,6 +1,7 @@
 /** A plan as text: one operator a line, its inputs below it, two spaces deeper. The words are those of `logical-plan.ts`. */
 import { formatInstant } from '../log/timestamp.ts';
 import type { Cell } from '../log/value.ts';
+import { shownColumn, shownOf } from '../projections/access-paths.ts';
 import type { SketchOf } from './column-sketch.ts';
 import type { Bound } from './expressions/bound-expression.ts';
 import { aggregatesByKernel, filtersByKernel } from './kernels/kernel-chain.ts';
@@ -66,7 +67,7 @@ function describe(node: PlanNode, execution: Execution, plan: LogicalPlan): stri
     case 'project': {
       const shown = node === plan.root ? node.expressions.slice(0, plan.visible) : node.expressions;
       const items = shown.map((bound, i) => {
-        const name = node.columns[i]!.name;
+        const name = named(node.columns[i]!);
         const written = text(bound, node.input.columns, execution);
         return written === name || name.startsWith('#') ? written : `${written} AS ${name}`;
       });
@@ -138,8 +139,10 @@ function scan(node: ScanNode, execution: Execution): string {
   const parts = [
     `by ${access}`,
     `about ${rows} rows in ${segments} segments`,
-    `columns ${node.columns.map(({ name }) => name).join(', ') || 'none'}`,
+    `columns ${node.columns.map(named).join(', ') || 'none'}`,
   ];
+  const masked = maskedIn(node);
+  if (masked.length > 0) parts.push(`masked ${masked.join(', ')}`);
   const { system, valid } = request.time;
   if (valid !== 'all') parts.push(`valid at ${formatInstant(valid)}`);
   if (system !== 'all') parts.push(`known at ${formatInstant(system)}`);
@@ -149,11 +152,25 @@ function scan(node: ScanNode, execution: Execution): string {
   return `scan ${node.type} (${parts.join('; ')})`;
 }
 
+/** What is masked of what a scan reads, and how: never what it shows. */
+function maskedIn({ masked, columns }: ScanNode): readonly string[] {
+  if (masked.size === 0) return [];
+  const read = new Set(columns.map(({ name }) => name));
+  return [...masked].flatMap(([name, kind]) => (read.has(name) || read.has(shownColumn(name)) ? `${name} (${kind})` : []));
+}
+
+function named({ name }: PlanColumn): string {
+  const of = shownOf(name);
+  return of === null ? name : `masked(${of})`;
+}
+
 function text(bound: Bound, columns: readonly PlanColumn[], execution: Execution): string {
   const of = (each: Bound): string => text(each, columns, execution);
   switch (bound.kind) {
     case 'column':
-      return columns[bound.index]!.name.startsWith('#') ? bound.name : columns[bound.index]!.name;
+      return columns[bound.index]!.name.startsWith('#') && shownOf(columns[bound.index]!.name) === null
+        ? bound.name
+        : named(columns[bound.index]!);
     case 'parameter':
       return cellText(execution.kernels.parameters[bound.index]!.cell);
     case 'literal':

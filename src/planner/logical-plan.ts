@@ -2,6 +2,7 @@
  * The algebra: one frozen node per operator. A node's `kind` is the name of its file in `operators/` and its line in
  * EXPLAIN. Expressions and column numbers of a node refer to the columns of its input.
  */
+import type { MaskKind } from '../log/entry.ts';
 import type { ColumnType } from '../log/value.ts';
 import type { Bound, Guard, ValueType } from './expressions/bound-expression.ts';
 import type { Literal, Slot } from './statement.ts';
@@ -36,6 +37,11 @@ export interface ScanNode {
   readonly type: string;
   /** Property that is the key of the type, when one is declared. */
   readonly primaryKey: string | null;
+  /**
+   * Columns of the type that are masked for the caller. They read as NULL, and say nothing of which rows are read; the
+   * columns that show them (`shownColumn`) go as they are to where rows leave, and stand in no expression.
+   */
+  readonly masked: ReadonlyMap<string, MaskKind>;
   readonly columns: readonly PlanColumn[];
   /** Column-free values of the key column: the scan becomes a lookup. */
   readonly keys: readonly Bound[] | null;

@@ -276,7 +276,8 @@ export class Planner implements PlannerContract {
     const views = (name: string) => viewNamed(snapshot.views, name);
     const lookups = (name: string) => this.#standing?.lookups.table(snapshot.caller.path, name);
     const servedView = (name: string) => (name === served?.name ? served.columns : undefined);
-    let plan = bindQuery({ query, withProvenance, literals, catalog: snapshot.catalog, views, lookups, servedView });
+    const masked = (type: string) => snapshot.masked(type);
+    let plan = bindQuery({ query, withProvenance, literals, catalog: snapshot.catalog, views, masked, lookups, servedView });
     const estimate = (scan: ScanNode): number => scan.keys?.length ?? rowsOf(snapshot, scan.type);
     const sketch = hasJoin(plan) ? await this.#sketches.of(plan, snapshot) : withoutSketches;
     for (const pass of this.#passes) {

@@ -62,6 +62,7 @@ export class Sketches {
       for (const { name: column, type: cells } of node.columns) {
         // What is made of a version for its reader may be another thing at another basis.
         if (!this.#columns.has(column) || Object.hasOwn(systemColumns, column) || !isSketched(cells)) continue;
+        if (node.masked.has(column)) continue;
         read.set(`${type}\0${column}`, { type, column });
       }
     };

@@ -3,11 +3,17 @@ import { protectionOf } from '../../src/projections/catalog/protection.ts';
 import type { Caller } from '../../src/governance/caller.ts';
 import type { GovernedSnapshot, Invocation, InvocationFacts } from '../../src/governance/gate-contract.ts';
 import type { Dictionary, Vector } from '../../src/log/columns.ts';
-import type { PropertyDefinition, TypeDefinition } from '../../src/log/entry.ts';
+import type { MaskKind, PropertyDefinition, TypeDefinition } from '../../src/log/entry.ts';
 import { FOREVER } from '../../src/log/timestamp.ts';
 import { type Cell, type ColumnType, systemColumns } from '../../src/log/value.ts';
 import { cellAt, VectorBuilder } from '../../src/log/vector-builder.ts';
-import type { RowBlock, RowReader, ScanRequest, TimeBounds } from '../../src/projections/access-paths.ts';
+import {
+  type RowBlock,
+  type RowReader,
+  type ScanRequest,
+  shownColumn,
+  type TimeBounds,
+} from '../../src/projections/access-paths.ts';
 import type { Answer } from '../../src/planner/planner-contract.ts';
 
 export type Row = Readonly<Record<string, Cell>>;
@@ -24,6 +30,13 @@ export interface FakeType {
   readonly dictionaries?: Readonly<Record<string, 'shared' | 'per segment'>>;
   /** Versions in a block; the whole segment unless given. */
   readonly blockRows?: number;
+  /** Columns that read as NULL, and are shown as `shownAs` has them. */
+  readonly masked?: Readonly<Record<string, MaskKind>>;
+}
+
+/** Enough of a mask to tell it from the cell and from NULL. */
+export function shownAs(kind: MaskKind, cell: Cell): Cell {
+  return kind !== 'null' && typeof cell === 'string' ? `${kind}!` : null;
 }
 
 interface Segment {
@@ -63,6 +76,7 @@ export class FakeStore {
         types: () => [...this.#types.values()].map(({ definition }) => definition),
         ontologyVersion: this.ontologyVersion,
       },
+      masked: (type) => new Map(Object.entries(this.#types.get(type)?.type.masked ?? {})),
       protection: () => protectionOf([]),
       rows: this.#reader(),
       stored: this.#reader(),
@@ -234,6 +248,13 @@ function segmentsOf(type: FakeType): Segment[] {
     const own = rows.slice(first, first + size);
     const vectors = new Map<string, Vector>();
     for (const [name, columnType] of Object.entries(columns)) {
+      const mask = type.masked?.[name];
+      if (mask !== undefined) {
+        vectors.set(name, { kind: 'null' });
+        const shown = own.map((row): Row => ({ [name]: shownAs(mask, row[name] ?? null) }));
+        vectors.set(shownColumn(name), vectorOf(shown, name, columnType));
+        continue;
+      }
       const mode = type.dictionaries?.[name];
       let dictionary: FakeDictionary | null = null;
       if (mode === 'per segment') dictionary = new FakeDictionary();

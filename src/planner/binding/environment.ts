@@ -1,4 +1,5 @@
 /** What the parts of one binding share: the statement's literals, the catalog, and what they add to the plan. */
+import type { MaskKind } from '../../log/entry.ts';
 import type { CatalogReader } from '../../projections/access-paths.ts';
 import type { Guard } from '../expressions/bound-expression.ts';
 import type { LookupTable } from '../expressions/lookup-table.ts';
@@ -20,12 +21,14 @@ export interface BindRequest {
   readonly catalog: CatalogReader;
   /** Views by name, where the caller sees any. A type of the same name comes first. */
   readonly views?: (name: string) => ViewDefinition | undefined;
+  /** Columns of a type that are masked for the caller; none are where this is absent. */
+  readonly masked?: (type: string) => ReadonlyMap<string, MaskKind>;
   readonly lookups?: (name: string) => LookupTable | undefined;
   /** Columns of a view whose rows the snapshot serves as those of a table by its name. */
   readonly servedView?: (name: string) => readonly PlanColumn[] | undefined;
 }
 
-/** What a query yields: its rows and the names and types of their columns. */
+/** What a query yields: its rows, and its columns. Columns that show masked ones stand behind those in the rows. */
 export interface BoundQuery {
   readonly node: PlanNode;
   readonly columns: readonly OutputType[];
@@ -41,6 +44,8 @@ export interface CommonName {
 
 /** A view or a common table named often, or by others that are, unfolds; this is where that ends. */
 const selectsMax = 500;
+
+export const noMasks: ReadonlyMap<string, MaskKind> = new Map();
 
 export class Environment {
   readonly request: BindRequest;
@@ -72,6 +77,10 @@ export class Environment {
     this.viewLiterals.push(...view.literals);
     this.#literals = [...this.#literals, ...view.literals];
     return shifted(view.query, offset);
+  }
+
+  masked(type: string): ReadonlyMap<string, MaskKind> {
+    return this.request.masked?.(type) ?? noMasks;
   }
 
   lookup(name: string): LookupTable | undefined {

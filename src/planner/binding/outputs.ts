@@ -1,4 +1,5 @@
-/** Columns that leave a SELECT: their names, their types, and the projection that makes them. */
+/** Columns that leave a SELECT: their names, their types, what hides their cells, and the projection that makes them. */
+import type { MaskKind } from '../../log/entry.ts';
 import type { ColumnType } from '../../log/value.ts';
 import type { Bound, ValueType } from '../expressions/bound-expression.ts';
 import type { PlanNode } from '../logical-plan.ts';
@@ -13,6 +14,15 @@ export interface Output {
 export interface OutputType {
   readonly name: string;
   readonly type: ValueType;
+  /** It is a column that is masked for the caller, or is made of one. */
+  readonly masked?: MaskKind | undefined;
+  /** Number of the column that shows it as its mask has it, behind those that names reach; absent where nothing does. */
+  readonly shown?: number | undefined;
+}
+
+/** As others may use it who don't pass it on as it is. */
+export function withoutShown({ name, type, masked }: OutputType): OutputType {
+  return { name, type, masked };
 }
 
 export function project(input: PlanNode, outputs: readonly Output[]): PlanNode {
@@ -27,6 +37,16 @@ export function project(input: PlanNode, outputs: readonly Output[]): PlanNode {
 /** The columns of a node as they are, under their own names. */
 export function throughColumns(node: PlanNode): Output[] {
   return node.columns.map(({ name, type }, index): Output => ({ name, bound: { kind: 'column', index, name, type } }));
+}
+
+/** The rows of a query as they leave for good: what is masked comes as its mask shows it. */
+export function displayed({ node, columns }: { readonly node: PlanNode; readonly columns: readonly OutputType[] }): PlanNode {
+  if (node.columns.length === columns.length) return node;
+  const through = throughColumns(node);
+  return project(
+    node,
+    columns.map(({ shown }, i) => ({ ...through[i]!, bound: through[shown ?? i]!.bound })),
+  );
 }
 
 /** A bare NULL has no type of its own: it leaves as a string column without values. */

@@ -5,7 +5,7 @@ import type { PlanNode, SortKey } from '../logical-plan.ts';
 import { at } from '../places.ts';
 import type { CommonTable, Place, Query, QueryBody } from '../statement.ts';
 import type { BoundQuery, CommonName, Environment } from './environment.ts';
-import { type Output, project, throughColumns, uniqueNames } from './outputs.ts';
+import { displayed, type Output, type OutputType, project, throughColumns, uniqueNames, withoutShown } from './outputs.ts';
 import { Scope } from './scope.ts';
 import { type BoundSelect, bindSelect, checkSortKey } from './select-binder.ts';
 import { asColumns, combined, unified } from './set-operations.ts';
@@ -29,7 +29,8 @@ export class QueryBinder {
     const excluded = query.after ? 'AFTER' : withProvenance ? 'WITH PROVENANCE' : query.facets.length > 0 ? 'FACETS' : null;
     if (excluded) throw at('REL_INVALID', `${excluded} is of the rows of one SELECT: it excludes set operations`, query.place);
     const bound = this.#ordered(this.#body(body, names, []), query, true);
-    return { ...bound, visible: bound.columns.length, systemFrom: null, paged: false, facets: null };
+    const visible = bound.columns.length;
+    return { node: displayed(bound), columns: bound.columns, visible, systemFrom: null, paged: false, facets: null };
   }
 
   #query(query: Query, outerNames: readonly CommonName[], outer: readonly Scope[]): BoundQuery {
@@ -66,8 +67,10 @@ export class QueryBinder {
     const names = uniqueNames(
       bound.columns.map(({ name }, index): Output => ({ name, bound: throughColumns(bound.node)[index]!.bound })),
     );
-    const columns = bound.columns.map(({ type }, i) => ({ name: names[i]!.name, type }));
-    let node = names.some(({ name }, i) => name !== bound.node.columns[i]!.name) ? project(bound.node, names) : bound.node;
+    const columns = bound.columns.map((column, i): OutputType => ({ ...column, name: names[i]!.name }));
+    const shown = throughColumns(bound.node).slice(columns.length);
+    const isRenamed = names.some(({ name }, i) => name !== bound.node.columns[i]!.name);
+    let node = isRenamed ? project(bound.node, [...names, ...shown]) : bound.node;
     const width = node.columns.length;
     if (orderBy.length > 0) {
       const scope = new Scope([{ name: null, type: null, columns, first: 0 }], []);
@@ -80,6 +83,7 @@ export class QueryBinder {
       const keys = orderBy.map((item): SortKey => {
         const key = bindExpression(item.expression, context);
         checkSortKey(key, item);
+        scope.refuseMasked(key, 'ORDER BY', item.expression.place);
         const column = key.kind === 'column' ? key.index : width + computed.push({ name: '#key', bound: key }) - 1;
         return { column, descending: item.descending, collate: item.collate };
       });
@@ -99,7 +103,9 @@ export class QueryBinder {
     if (!only || others.length > 0) {
       throw at('REL_INVALID', `IN takes a subquery of one column, not of ${columns.length}`, query.place);
     }
-    const set = this.#environment.subqueries.push({ root: node, type: node.columns[0]!.type }) - 1;
+    // Membership is of the cells that expressions see.
+    const root = node.columns.length > 1 ? project(node, throughColumns(node).slice(0, 1)) : node;
+    const set = this.#environment.subqueries.push({ root, type: root.columns[0]!.type }) - 1;
     const found = { set, type: only.type };
     this.#sets.set(query, found);
     return found;
@@ -137,7 +143,7 @@ export class QueryBinder {
     const start = this.#body(body.left, [...inside, own], outer);
     const base = renamed(start, table);
     const name = this.#environment.recursionName(table.name);
-    let columns = base.columns;
+    let columns: readonly OutputType[] = base.columns.map(withoutShown);
     for (;;) {
       let used = false;
       const workingColumns = asColumns(base, columns).columns;
@@ -160,7 +166,7 @@ export class QueryBinder {
         );
       }
       const common = unified(body.op, columns, step.columns, body.place);
-      const settled = common.every(({ type }, i) => type === columns[i]!.type);
+      const settled = common.every(({ type, masked }, i) => type === columns[i]!.type && masked === columns[i]!.masked);
       columns = common;
       if (!settled) continue;
       const node: PlanNode = {
@@ -190,7 +196,7 @@ function renamed(bound: BoundQuery, table: CommonTable): BoundQuery {
     const text = `${JSON.stringify(table.name)} names ${table.columns.length} columns, its query has ${bound.columns.length}`;
     throw at('REL_INVALID', text, table.query.place);
   }
-  return { node: bound.node, columns: bound.columns.map(({ type }, i) => ({ name: table.columns[i]!, type })) };
+  return { node: bound.node, columns: bound.columns.map((column, i) => ({ ...column, name: table.columns[i]! })) };
 }
 
 /** A set behind IN is made once, before any round. */

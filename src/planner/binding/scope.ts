@@ -2,17 +2,18 @@
  * What names mean in one SELECT: the tables of its FROM, each with its columns at their numbers in the input. A name that
  * stands in two tables says nothing; a name of an outer query is told apart from one that nobody knows.
  */
-import type { Bound, ValueType } from '../expressions/bound-expression.ts';
+import { shownColumn } from '../../projections/access-paths.ts';
+import { type Bound, columnsIn } from '../expressions/bound-expression.ts';
 import { at } from '../places.ts';
 import type { ColumnRef, Place } from '../statement.ts';
-import { columnType, type Output } from './outputs.ts';
+import { columnType, type Output, type OutputType } from './outputs.ts';
 
 export interface ScopeTable {
   /** Alias, else name of the type; null for a subquery without alias: its columns have no other name. */
   readonly name: string | null;
   /** The registered type whose rows these are; null for what a query yields. */
   readonly type: string | null;
-  readonly columns: readonly { readonly name: string; readonly type: ValueType }[];
+  readonly columns: readonly OutputType[];
   /** Number of its first column in the input. */
   readonly first: number;
 }
@@ -22,12 +23,16 @@ export class Scope {
   /** Scopes around a subquery: what they know, a correlated reference would mean. */
   readonly #outer: readonly Scope[];
   readonly #places = new Map<string, { readonly table: ScopeTable; readonly position: number }[]>();
+  /** By number in the input. */
+  readonly #masked = new Map<number, { readonly table: ScopeTable; readonly column: OutputType }>();
 
   constructor(tables: readonly ScopeTable[], outer: readonly Scope[]) {
     this.tables = tables;
     this.#outer = outer;
     for (const table of tables) {
-      table.columns.forEach(({ name }, position) => {
+      table.columns.forEach((column, position) => {
+        const { name } = column;
+        if (column.masked !== undefined) this.#masked.set(table.first + position, { table, column });
         const found = this.#places.get(name);
         if (found) found.push({ table, position });
         else this.#places.set(name, [{ table, position }]);
@@ -63,6 +68,29 @@ export class Scope {
     return tables.flatMap((table) =>
       table.columns.map(({ name }, position): Output => ({ name, bound: columnOf(table, position) })),
     );
+  }
+
+  /** The masked column that an expression over these tables is made of. */
+  masked(bound: Bound): OutputType | undefined {
+    if (this.#masked.size === 0) return undefined;
+    for (const index of columnsIn(bound)) {
+      const found = this.#masked.get(index);
+      if (found) return found.column;
+    }
+    return undefined;
+  }
+
+  /** For what would tell cells apart that the caller may not see. */
+  refuseMasked(bound: Bound, use: string, place: Place): void {
+    const column = this.masked(bound);
+    if (column) throw at('REL_MASKED_COLUMN', `column ${JSON.stringify(column.name)} is masked: ${use} can't take it`, place);
+  }
+
+  /** What a masked column leaves as where it stands by itself. */
+  shown(bound: Bound): Bound | undefined {
+    const found = bound.kind === 'column' ? this.#masked.get(bound.index) : undefined;
+    if (bound.kind !== 'column' || found?.column.shown === undefined) return undefined;
+    return { ...bound, index: found.table.first + found.column.shown, name: shownColumn(bound.name) };
   }
 
   knows(reference: ColumnRef): boolean {

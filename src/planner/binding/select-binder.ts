@@ -6,10 +6,11 @@ import { bindExpression, bindPredicate, type ExpressionContext, type Leaf } from
 import { type Bound, sameExpression } from '../expressions/bound-expression.ts';
 import type { AggregateCall, FacetPlan, PlanColumn, PlanNode, SortKey } from '../logical-plan.ts';
 import { at } from '../places.ts';
+import { shownColumn } from '../../projections/access-paths.ts';
 import type { Expression, OrderItem, ProjectionItem, Query, Select, Slot } from '../statement.ts';
 import { aggregateType, containsAggregate } from './aggregates.ts';
 import type { BoundQuery, CommonName, Environment } from './environment.ts';
-import { columnType, nameOf, type Output, project, throughColumns, uniqueNames } from './outputs.ts';
+import { columnType, nameOf, type Output, type OutputType, project, throughColumns, uniqueNames } from './outputs.ts';
 import { bindCompute, bindScore } from './ranking.ts';
 import { Scope } from './scope.ts';
 import { bindSource, type BoundSource } from './source-binder.ts';
@@ -90,15 +91,31 @@ class SelectBinder {
       throw at('REL_TYPE_MISMATCH', "DISTINCT can't compare vectors", select.place);
     }
     const named = uniqueNames(outputs);
-    const columns = named.map(({ name, bound }) => ({ name, type: bound.type }));
     const visible = named.length;
     const paged = statement !== null && ofType && orderBy.length === 0 && !ranked && limit !== null;
     const hidden = paged || statement?.withProvenance === true;
     if (hidden) named.push({ name: 'system_from', bound: this.#systemColumn('system_from') });
+    // Groups are made of nothing that is masked.
+    const { columns, leaving } = grouped ? { columns: typesOf(named), leaving: named } : this.#leaving(named);
     const root = select.distinct
       ? this.#limited(this.#sortedOutputs(distinct(project(node, named)), named, context))
-      : project(this.#limited(this.#sortedRows(node, named, context, grouped)), named);
-    return { node: root, columns, visible, systemFrom: hidden ? visible : null, paged, facets };
+      : project(this.#limited(this.#sortedRows(node, named, context, grouped)), leaving);
+    return { node: root, columns: columns.slice(0, visible), visible, systemFrom: hidden ? visible : null, paged, facets };
+  }
+
+  /**
+   * A masked column that leaves by itself leaves as its mask shows it: in its own place where nobody goes on with these
+   * rows, else behind them, for those who pass it on.
+   */
+  #leaving(named: readonly Output[]): { columns: readonly OutputType[]; leaving: readonly Output[] } {
+    const behind: Output[] = [];
+    const columns = named.map(({ name, bound }): OutputType => {
+      const shown = this.#scope.shown(bound);
+      const place = shown && named.length + behind.push({ name: shownColumn(name), bound: shown }) - 1;
+      return { name, type: bound.type, masked: this.#scope.masked(bound)?.masked, shown: place };
+    });
+    if (this.#request.statement === null) return { columns, leaving: [...named, ...behind] };
+    return { columns, leaving: named.map((output) => ({ ...output, bound: this.#scope.shown(output.bound) ?? output.bound })) };
   }
 
   #contextOf(scope: Scope): ExpressionContext {
@@ -111,9 +128,17 @@ class SelectBinder {
 
   #plain(source: PlanNode): { node: PlanNode; outputs: Output[]; context: ExpressionContext } {
     const outputs = this.#outputs(this.#rows);
-    if (this.#select.rankBy.length > 0) outputs.push({ name: '_score', bound: bindScore(this.#select, this.#rows) });
-    for (const { label, expression } of this.#select.compute)
-      outputs.push({ name: label, bound: bindCompute(expression, this.#select, this.#rows) });
+    const { rankBy, compute } = this.#select;
+    if (rankBy.length > 0) {
+      const score = bindScore(this.#select, this.#rows);
+      this.#scope.refuseMasked(score, 'RANK BY', rankBy[0]!.place);
+      outputs.push({ name: '_score', bound: score });
+    }
+    for (const { label, expression } of compute) {
+      const bound = bindCompute(expression, this.#select, this.#rows);
+      this.#scope.refuseMasked(bound, 'COMPUTE', expression.place);
+      outputs.push({ name: label, bound });
+    }
     return { node: source, outputs, context: this.#rows };
   }
 
@@ -126,6 +151,8 @@ class SelectBinder {
     let rows = this.#rows;
     let keys: Bound[] = expressions.map((expression) => this.#groupKey(expression, rows));
     if (select.window) {
+      const { column, type } = select.window;
+      this.#scope.refuseMasked(this.#scope.column(column), type.toUpperCase(), column.place);
       const window = windowed(source, keys, select.window, this.#rows);
       const table = { name: null, type: null, columns: window.bounds, first: window.node.columns.length - 2 };
       const scope = new Scope([...this.#scope.tables, table], this.#request.outer);
@@ -182,6 +209,7 @@ class SelectBinder {
     if (bound.type === 'vector' || bound.type === 'interval') {
       throw at('REL_TYPE_MISMATCH', `GROUP BY can't group ${bound.type}`, expression.place);
     }
+    this.#scope.refuseMasked(bound, 'GROUP BY', expression.place);
     return bound;
   }
 
@@ -201,6 +229,7 @@ class SelectBinder {
       if (containsAggregate(operand)) throw at('REL_PARSE', "aggregates can't be nested", operand.place);
       const bound = bindExpression(operand, rows);
       type = aggregateType(call, bound, operand);
+      this.#scope.refuseMasked(bound, call.toUpperCase(), operand.place);
       let index = arguments_.findIndex((each) => sameExpression(each, bound, literals, guards));
       if (index < 0) index = arguments_.push(bound) - 1;
       column = groups + index;
@@ -226,11 +255,17 @@ class SelectBinder {
     if (item.kind === 'expression') {
       const bound = bindExpression(item.expression, context);
       if (bound.type === 'interval') throw at('REL_TYPE_MISMATCH', 'an INTERVAL is no column', item.place);
+      if (context === this.#rows) this.#checkDistinct(bound, item);
       return [{ name: item.alias ?? nameOf(item.expression, position), bound }];
     }
     const columns = this.#scope.star(item.table, item.place);
     if (context !== this.#rows) throw at('REL_INVALID', "* can't stand beside GROUP BY or an aggregate", item.place);
+    for (const { bound } of columns) this.#checkDistinct(bound, item);
     return columns;
+  }
+
+  #checkDistinct(bound: Bound, { place }: ProjectionItem): void {
+    if (this.#select.distinct) this.#scope.refuseMasked(bound, 'DISTINCT', place);
   }
 
   /** Sorts rows before they are projected, so that ORDER BY may use what the projection leaves out. */
@@ -244,6 +279,7 @@ class SelectBinder {
     const keys = orderBy.map((item): SortKey => {
       const bound = this.#alias(item.expression, outputs) ?? bindExpression(item.expression, context);
       checkSortKey(bound, item);
+      if (!grouped) this.#scope.refuseMasked(bound, 'ORDER BY', item.expression.place);
       return { column: columnOf(bound), descending: item.descending, collate: item.collate };
     });
     if (ranked) {
@@ -300,6 +336,7 @@ class SelectBinder {
       if (bound.type === 'vector' || bound.type === 'json') {
         throw at('REL_TYPE_MISMATCH', `FACETS can't count ${bound.type}`, reference.place);
       }
+      this.#scope.refuseMasked(bound, 'FACETS', reference.place);
       return { name: reference.name, bound };
     });
     return { root: project(source, uniqueNames(outputs)) };
@@ -345,6 +382,10 @@ function checkRowsOfType(
     const why = rowByRow ? 'joins and subqueries' : 'DISTINCT and aggregates';
     throw at('REL_INVALID', `WITH PROVENANCE needs rows of a type: it excludes ${why}`, query.place);
   }
+}
+
+function typesOf(outputs: readonly Output[]): OutputType[] {
+  return outputs.map(({ name, bound }) => ({ name, type: bound.type }));
 }
 
 function distinct(input: PlanNode): PlanNode {

@@ -1,4 +1,8 @@
-/** UNION, INTERSECT and EXCEPT: both arms brought to the same columns. */
+/**
+ * UNION, INTERSECT and EXCEPT: both arms brought to the same columns. What compares rows compares masked cells as NULL, so
+ * they leave as NULL; UNION ALL, which compares nothing, passes on how they are shown.
+ */
+import { shownColumn } from '../../projections/access-paths.ts';
 import type { ValueType } from '../expressions/bound-expression.ts';
 import type { PlanNode, SetOperationNode } from '../logical-plan.ts';
 import { at } from '../places.ts';
@@ -8,8 +12,16 @@ import { columnType, type Output, type OutputType, project } from './outputs.ts'
 
 export function combined(op: SetOperationNode['op'], left: BoundQuery, right: BoundQuery, place: Place): BoundQuery {
   const columns = unified(op, left.columns, right.columns, place);
-  const arms = { left: asColumns(left, columns), right: asColumns(right, columns) };
-  return { node: { kind: 'set-operation', op, ...arms, columns: arms.left.columns }, columns };
+  const shown = op === 'union all' ? columns.flatMap((_, i) => (isShown(i, left, right) ? i : [])) : [];
+  const arms = { left: asColumns(left, columns, shown), right: asColumns(right, columns, shown) };
+  return {
+    node: { kind: 'set-operation', op, ...arms, columns: arms.left.columns },
+    columns: columns.map((column, i) => (shown.includes(i) ? { ...column, shown: columns.length + shown.indexOf(i) } : column)),
+  };
+}
+
+function isShown(column: number, ...arms: readonly BoundQuery[]): boolean {
+  return arms.some(({ columns }) => columns[column]!.shown !== undefined);
 }
 
 /** Names of the left, types that hold the values of both. */
@@ -18,8 +30,8 @@ export function unified(what: string, left: readonly OutputType[], right: readon
     const text = `${what.toUpperCase()} takes the same number of columns on both sides, not ${left.length} and ${right.length}`;
     throw at('REL_INVALID', text, place);
   }
-  return left.map(({ name, type }, i) => {
-    const other = right[i]!.type;
+  return left.map(({ name, type, masked }, i) => {
+    const { type: other, masked: otherMasked } = right[i]!;
     const common = commonType(type, other);
     if (common === null) {
       const text = `column ${i + 1} of ${what.toUpperCase()} is ${type} on one side and ${other} on the other`;
@@ -28,25 +40,35 @@ export function unified(what: string, left: readonly OutputType[], right: readon
     if (common === 'vector' && what !== 'union all') {
       throw at('REL_TYPE_MISMATCH', `${what.toUpperCase()} can't compare vectors`, place);
     }
-    return { name, type: common };
+    return { name, type: common, masked: masked ?? otherMasked };
   });
 }
 
-/** The rows of a query under these names and types. */
-export function asColumns(query: BoundQuery, columns: readonly OutputType[]): PlanNode {
-  const outputs = columns.map(({ name, type }, index): Output => {
-    const given = query.columns[index]!;
+/** The rows of a query under these names and types; behind them, how the columns of these numbers are shown. */
+export function asColumns(query: BoundQuery, columns: readonly OutputType[], shown: readonly number[] = []): PlanNode {
+  const output = ({ name, type }: OutputType, given: OutputType, index: number): Output => {
     const column = { kind: 'column', index, name, type: columnType(given.type) } as const;
     if (given.type === 'integer' && type === 'number')
       return { name, bound: { kind: 'to-number', operand: column, type: 'number' } };
     // NULLs throughout are NULLs of any type.
     return { name, bound: { ...column, type: columnType(type) } };
-  });
-  const same = outputs.every(({ name, bound }, i) => {
-    const own = query.node.columns[i]!;
-    return bound.kind === 'column' && name === own.name && bound.type === own.type;
-  });
-  return same && outputs.length === query.node.columns.length ? query.node : project(query.node, outputs);
+  };
+  const plain = columns.map((column, i) => output(column, query.columns[i]!, i));
+  const outputs = [
+    ...plain,
+    ...shown.map((i): Output => {
+      const given = query.columns[i]!;
+      return output({ ...columns[i]!, name: shownColumn(columns[i]!.name) }, given, given.shown ?? i);
+    }),
+  ];
+  const isWhole = outputs.length === query.node.columns.length;
+  const same =
+    isWhole &&
+    outputs.every(({ name, bound }, i) => {
+      const own = query.node.columns[i]!;
+      return bound.kind === 'column' && bound.index === i && name === own.name && bound.type === own.type;
+    });
+  return same ? query.node : project(query.node, outputs);
 }
 
 function commonType(a: ValueType, b: ValueType): ValueType | null {

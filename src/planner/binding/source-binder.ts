@@ -1,12 +1,13 @@
 /** FROM to a plan: scans, subqueries, views and common tables, and the joins between them. */
 import type { TypeDefinition } from '../../log/entry.ts';
 import { systemColumns } from '../../log/value.ts';
-import type { ReadableColumn } from '../../projections/access-paths.ts';
+import { type ReadableColumn, shownColumn } from '../../projections/access-paths.ts';
 import { bindPredicate, type ExpressionContext } from '../expressions/bind-expression.ts';
 import type { PlanColumn, PlanNode } from '../logical-plan.ts';
 import { at } from '../places.ts';
 import type { Query, Slot, Source } from '../statement.ts';
-import type { BoundQuery, CommonName, Environment } from './environment.ts';
+import { type BoundQuery, type CommonName, type Environment, noMasks } from './environment.ts';
+import type { OutputType } from './outputs.ts';
 import { Scope, type ScopeTable } from './scope.ts';
 import { refuseTableFunction } from './table-functions.ts';
 
@@ -94,23 +95,32 @@ class SourceBinder {
   }
 
   #served(view: string, columns: readonly PlanColumn[], name: string): BoundSource {
-    const node: PlanNode = { kind: 'scan', type: view, primaryKey: null, columns, keys: null, zones: [], after: null };
+    const about = { type: view, primaryKey: null, masked: noMasks };
+    const node: PlanNode = { kind: 'scan', ...about, columns, keys: null, zones: [], after: null };
     return derived({ node, columns }, name);
   }
 
   #scan(definition: TypeDefinition, name: string): BoundSource {
     this.#request.environment.objectTypes.add(definition.name);
-    const columns = readableColumns(definition).map(({ name: column, type }) => ({ name: column, type }));
+    const masked = this.#request.environment.masked(definition.name);
+    const columns = readableColumns(definition).map(({ name: column, type }): PlanColumn => ({ name: column, type }));
+    const shown: PlanColumn[] = [];
+    const named = columns.map((column): OutputType => {
+      const kind = masked.get(column.name);
+      if (kind === undefined) return column;
+      return { ...column, masked: kind, shown: columns.length + shown.push({ ...column, name: shownColumn(column.name) }) - 1 };
+    });
     const node: PlanNode = {
       kind: 'scan',
       type: definition.name,
       primaryKey: definition.primaryKey,
-      columns,
+      masked,
+      columns: [...columns, ...shown],
       keys: null,
       zones: [],
       after: this.#request.after,
     };
-    return { node, tables: [{ name, type: definition.name, columns, first: 0 }] };
+    return { node, tables: [{ name, type: definition.name, columns: named, first: 0 }] };
   }
 
   /** The whole condition is the join's residual: the passes take it apart. */

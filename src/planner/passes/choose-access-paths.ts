@@ -2,7 +2,7 @@
  * Tells the scan what the filter above it implies: keys to look up instead of reading the type, and bounds by which
  * storage may skip stretches of rows. Both are necessary conditions only, so the filter stays as it is.
  */
-import type { Bound } from '../expressions/bound-expression.ts';
+import { type Bound, columnsIn } from '../expressions/bound-expression.ts';
 import {
   type FilterNode,
   type LogicalPlan,
@@ -28,8 +28,10 @@ function narrowed(scan: ScanNode, filter: FilterNode): ScanNode {
   let keys: readonly Bound[] | null = null;
   const zones: Zone[] = [];
   for (const conjunct of conjunctsOf(filter.predicate)) {
-    const found = keysOf(conjunct, scan);
+    // A masked column is NULL here, whatever storage holds: what is asked of it must not show in what is read.
+    if ([...columnsIn(conjunct)].some((index) => scan.masked.has(scan.columns[index]!.name))) continue;
     // The shortest list of keys wins; the others are still tested by the filter.
+    const found = scan.masked.has('_pk') ? null : keysOf(conjunct, scan);
     if (found && (keys === null || found.length < keys.length)) keys = found;
     zones.push(...zonesOf(conjunct).map((zone) => onKey(zone, scan)));
   }
@@ -55,7 +57,8 @@ function keysOf(conjunct: Bound, scan: ScanNode): readonly Bound[] | null {
 
 /** Of a text that is the declared key storage knows extremes as of `_pk`, whatever else the rows call `id`. */
 function onKey(zone: Zone, scan: ScanNode): Zone {
-  return zone.column === scan.primaryKey && zone.type === 'string' ? { ...zone, column: '_pk' } : zone;
+  const isKey = zone.column === scan.primaryKey && zone.type === 'string' && !scan.masked.has('_pk');
+  return isKey ? { ...zone, column: '_pk' } : zone;
 }
 
 const mirrored = { '=': '=', '<': '>', '<=': '>=', '>': '<', '>=': '<=' } as const;

@@ -17,6 +17,7 @@ import {
   type RowReader,
   type ScanEstimate,
   type ScanRequest,
+  shownColumn,
   type TimeBounds,
 } from '../../projections/access-paths.ts';
 import { RowSink } from '../operators/column-sink.ts';
@@ -65,6 +66,7 @@ const ownColumns = ['_pk', 'system_from', 'system_to', 'valid_from', 'valid_to',
 
 export function changesAfter(snapshot: GovernedSnapshot, request: ChangeRequest): ChangeSet {
   const { type, from } = request;
+  const hidesKeys = snapshot.masked(type).has('_pk');
   const names = [...new Set([...ownColumns, ...request.columns])];
   const types = columnTypes(snapshot, type);
   const all: TimeBounds = { system: 'all', valid: 'all' };
@@ -85,9 +87,16 @@ export function changesAfter(snapshot: GovernedSnapshot, request: ChangeRequest)
   const before = new Captured(names, types);
   const closed = new Map<bigint, bigint[]>(Array.from({ length: came.length }, (_, i) => [systemFrom[i]!, []]));
   if (came.length > 0) {
-    const keys = [...new Set(came.texts('_pk'))];
-    const earlier = snapshot.rows.scan({ type, columns: names, time: { system: from, valid: 'all' }, keys });
-    for (let step = earlier.next(); step.done !== true; step = earlier.next()) before.append(step.value, step.value.count);
+    const earlier = snapshot.rows.scan({
+      type,
+      columns: names,
+      time: { system: from, valid: 'all' },
+      ...closedBy(came, hidesKeys),
+    });
+    for (let step = earlier.next(); step.done !== true; step = earlier.next()) {
+      const closing = hidesKeys ? closedAmong(step.value, names.indexOf('system_to'), closed) : step.value;
+      if (closing !== null) before.append(closing, closing.count);
+    }
   }
   for (const captured of [before, came]) {
     const starts = captured.instants('system_from');
@@ -107,9 +116,36 @@ export function changesAfter(snapshot: GovernedSnapshot, request: ChangeRequest)
       isDelete: ops[row] === deleteOp,
       closed: closed.get(systemFrom[row]!)!,
     })),
-    removals: removalsOf(snapshot, type, from, end),
+    // There is nothing else to name what is gone by.
+    removals: hidesKeys ? [] : removalsOf(snapshot, type, from, end),
     snapshot: { ...snapshot, instant: end, rows: new CapturedRows(type, [before, came]) },
   };
+}
+
+/** Versions that came close others of their keys; where keys are masked, the end in system time tells which. */
+function closedBy(came: Captured, hidesKeys: boolean): Pick<ScanRequest, 'keys' | 'zones'> {
+  if (!hidesKeys) return { keys: [...new Set(came.texts('_pk'))] };
+  const instants = came.instants('system_from');
+  return {
+    zones: [
+      { column: 'system_to', op: '>=', value: instants[0]! },
+      { column: 'system_to', op: '<=', value: instants[came.length - 1]! },
+    ],
+  };
+}
+
+/** Rows of a block that end at one of these instants; null where none does. */
+function closedAmong(block: RowBlock, systemTo: number, ends: ReadonlyMap<bigint, unknown>): Batch | null {
+  const { columns, selection, first, count } = block;
+  const vector = columns[systemTo]!;
+  if (vector.kind !== 'i64') return null;
+  const kept = new Int32Array(count);
+  let length = 0;
+  for (let i = 0; i < count; i++) {
+    const row = selection === null ? first + i : selection[i]!;
+    if (ends.has(vector.values[row]!)) kept[length++] = row;
+  }
+  return length === 0 ? null : { columns, selection: kept.subarray(0, length), first: 0, count: length };
 }
 
 /** A key that was removed from the branch before may stand on this one: then nothing that is believed here has ended. */
@@ -132,7 +168,9 @@ function removalsOf(snapshot: GovernedSnapshot, type: string, from: bigint, end:
 
 function columnTypes(snapshot: GovernedSnapshot, type: string): ReadonlyMap<string, ColumnType> {
   const properties = snapshot.catalog.type(type)?.properties ?? {};
-  return new Map(Object.entries(properties).map(([name, property]) => [name, property.type]));
+  const types = new Map(Object.entries(properties).map(([name, property]) => [name, property.type]));
+  for (const name of snapshot.masked(type).keys()) types.set(shownColumn(name), types.get(name) ?? ownTypes[name] ?? 'string');
+  return types;
 }
 
 const ownTypes: Readonly<Record<string, ColumnType>> = {

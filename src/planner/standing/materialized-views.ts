@@ -4,6 +4,7 @@
  *
  * - by the same branch, grant, types and views as it was asked under, and younger than the view's refresh period;
  * - with no row removed for good since, of what it was made of;
+ * - made without any column that is masked for this grant: how a mask shows a cell is no value that a question may go on with;
  * - for a question without AS OF that names this view alone: its answer is then of the cached answer's instant, and says so.
  *
  * In all other cases, and above SERVICE_MV_MAX_ROWS, the question is answered from the rows themselves. An answer is kept
@@ -14,7 +15,7 @@ import type { Clock, Ids } from '../../clock.ts';
 import { ServiceError } from '../../errors.ts';
 import type { Caller } from '../../governance/caller.ts';
 import type { GateContract, GovernedSnapshot } from '../../governance/gate-contract.ts';
-import type { RowBlock, RowReader, ScanRequest, ViewRecord } from '../../projections/access-paths.ts';
+import { type RowBlock, type RowReader, type ScanRequest, shownColumn, type ViewRecord } from '../../projections/access-paths.ts';
 import { cellAt } from '../../log/vector-builder.ts';
 import type { OutputBatch, OutputColumn, PlannerContract } from '../planner-contract.ts';
 import type { Query } from '../statement.ts';
@@ -54,6 +55,7 @@ interface Cached {
   readonly types: ReadonlySet<string>;
   /** Whether a later closing would change it: then new versions alone don't say how it goes on. */
   readonly readsEnds: boolean;
+  readonly readsMasked: boolean;
 }
 
 interface Entry {
@@ -167,7 +169,7 @@ export class MaterializedViews {
       if (snapshot.grantKey !== entry.grantKey) return null;
       const cached = (await this.#continued(entry, snapshot)) ?? (await this.#asked(entry, snapshot, null));
       invocation.describe({ rowCount: cached.rows });
-      return cached.rows > this.#parts.rowsMax ? null : cached;
+      return cached.rows > this.#parts.rowsMax || cached.readsMasked ? null : cached;
     });
   }
 
@@ -193,11 +195,15 @@ export class MaterializedViews {
   ): Promise<Cached> {
     const types = new Set<string>();
     let readsEnds = false;
+    let readsMasked = false;
     const { rows } = snapshot;
     const watched: RowReader = {
       scan(request) {
         types.add(request.type);
         if (request.columns.includes('system_to')) readsEnds = true;
+        for (const masked of snapshot.masked(request.type).keys()) {
+          if (request.columns.includes(masked) || request.columns.includes(shownColumn(masked))) readsMasked = true;
+        }
         return rows.scan(after === null ? request : { ...request, after });
       },
       estimate: (request) => rows.estimate(request),
@@ -215,6 +221,7 @@ export class MaterializedViews {
       views: snapshot.views.length,
       types,
       readsEnds,
+      readsMasked,
     };
   }
 }

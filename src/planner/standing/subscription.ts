@@ -34,9 +34,10 @@ export class Subscription {
   readonly statement: WatchStatement;
   /** What the subscription began at: rows as of here, events from here on. */
   readonly basis: bigint;
-  /** What of the type's columns the query reads, under the ontology version it was learnt for. */
+  /** What of the type's columns the query reads, under the ontology version and the grant it was learnt for. */
   columns: ReadonlySet<string> = new Set();
   ontologyVersion = -1;
+  learntUnder: string | null = null;
   grantKey: string;
   state: 'waiting' | 'streaming' | 'ended' = 'waiting';
   /** While waiting: when it ends unless somebody follows it. */
@@ -78,6 +79,7 @@ export class Subscription {
     await planner.query(over, { sql: this.statement.sql });
     this.columns = columns;
     this.ontologyVersion = snapshot.catalog.ontologyVersion;
+    this.learntUnder = snapshot.grantKey;
   }
 
   /** The rows that match among those that the snapshot serves, each behind its system_from. */

@@ -27,6 +27,7 @@ export async function createMaterializedView(request: ControlRequest): Promise<A
     literals,
     catalog: snapshot.catalog,
     views: (name) => viewNamed(snapshot.views, name),
+    masked: (type) => snapshot.masked(type),
     lookups: (name) => standing.lookups.table(snapshot.caller.path, name),
   });
   const sql = querySource(lexStatement(request.request.sql), seconds !== undefined);

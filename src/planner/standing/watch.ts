@@ -297,6 +297,7 @@ export class StandingQueries {
       changes.from <= cursor &&
       cursor < changes.end &&
       changes.grantKey === subscription.grantKey &&
+      changes.grantKey === subscription.learntUnder &&
       changes.ontologyVersion === subscription.ontologyVersion &&
       [...subscription.columns].every((column) => changes.columns.has(column))
     );
@@ -316,7 +317,9 @@ export class StandingQueries {
       const { changes, events, round } = await this.#invoke(stream, async (invocation) => {
         const snapshot = invocation.snapshot();
         subscription.grantKey = snapshot.grantKey;
-        if (snapshot.catalog.ontologyVersion !== subscription.ontologyVersion) {
+        // Another grant may hide, and so read, other columns.
+        const isOther = snapshot.grantKey !== subscription.learntUnder;
+        if (isOther || snapshot.catalog.ontologyVersion !== subscription.ontologyVersion) {
           await subscription.learn(this.#parts.planner, snapshot);
         }
         const took = await this.#turn();
