@@ -5,7 +5,6 @@
  */
 import { assert, ServiceError } from '../errors.ts';
 import type { Vector } from '../log/columns.ts';
-import type { MaskKind } from '../log/entry.ts';
 import type { TypeDefinition } from '../log/entry.ts';
 import {
   pathColumn,
@@ -57,7 +56,6 @@ export function governSnapshot(paths: AccessPaths, governing: Governing, scopes:
     catalog: new GovernedCatalog(paths.catalog),
     protection: paths.protection,
     masked: (type) => granted(type).masked,
-    masked: () => noMasks,
     rows,
     stored: rows,
     removals: governRemovals(paths.removals, governing),
@@ -85,8 +83,6 @@ function withMasked(type: TypeDefinition, masked: ReadonlySet<string>): TypeDefi
   maskedTypes.set(type, { masked, type: made });
   return made;
 }
-
-const noMasks: ReadonlyMap<string, MaskKind> = new Map();
 
 /** Path codes that one caller path may see. */
 interface Scope {
