@@ -9,7 +9,7 @@ import type { AuditProjection } from '../projections/audit/projection.ts';
 import type { Branches } from '../projections/branches/projection.ts';
 import type { Protection } from '../projections/catalog/protection.ts';
 import type { Command } from '../projections/command.ts';
-import type { Decision } from '../projections/decision.ts';
+import type { Decision, RowCheck } from '../projections/decision.ts';
 import type { Directory } from '../projections/directory/projection.ts';
 import type { Exhibits } from '../projections/exhibits/projection.ts';
 import type { Policies } from '../projections/policies/projection.ts';
@@ -32,7 +32,7 @@ export interface GovernedState {
   /** The same as of an instant that some snapshot had, under the column types of then. */
   snapshotOf(instant: bigint, branch: string): AccessPaths;
   /** Pure: nothing changes until the drafts are appended and applied. Throws what refuses the command. */
-  decide(command: Command, context: EntryContext, next: NextPlace): Decision;
+  decide(command: Command, context: EntryContext, next: NextPlace, rowCheck?: RowCheck): Decision;
   /** Feeds every projection, the audit projection included. */
   apply(entry: CommittedEntry): void;
   readonly directory: Pick<Directory, 'token' | 'tokens' | 'size'>;

@@ -44,6 +44,7 @@ import { GovernedProofs } from './proofs.ts';
 import { receiptedOutcome } from './receipted-outcome.ts';
 import { tenantOf } from './tenancy/organization.ts';
 import { checkStanding } from './tenancy/standing.ts';
+import { writeCheck, writesRows } from './write-checks.ts';
 
 export class GatedInvocation implements Invocation {
   readonly caller: Caller;
@@ -262,7 +263,8 @@ export class GatedInvocation implements Invocation {
     const { log, projections, settings } = this.#core.parts;
     if (command.kind === 'link-exhibit' && !command.open) this.exhibits().exhibit(command.exhibit);
     const next = log.next();
-    const { drafts, outcome, receiptLeaf } = projections.decide(command, this.#context(), next);
+    const check = writeCheck(this.#core.judge, this.#judged, command, this.#core.parts.clock.now());
+    const { drafts, outcome, receiptLeaf } = projections.decide(command, this.#context(), next, check);
     const acknowledged = drafts.length === 0 ? this.#core.lastAcknowledged : this.#append(drafts, next, options, settings);
     return { outcome, receiptLeaf, acknowledged };
   }
@@ -282,7 +284,7 @@ export class GatedInvocation implements Invocation {
 
   /** Types that are guarded are written as they are read: what opens them is stated. */
   #checkGuards(command: Command): void {
-    if (command.kind !== 'put-rows' && command.kind !== 'delete-rows' && command.kind !== 'remove-rows') return;
+    if (!writesRows(command)) return;
     const columns = command.kind === 'put-rows' ? command.rows.columns.filter(({ vector }) => vector.kind !== 'null') : [];
     const guards = this.#core.judge.writeGuards({ ...this.#judged, action: actionOf[command.kind] });
     guards.check(

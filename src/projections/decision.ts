@@ -1,7 +1,22 @@
 /** What every decide function is given and what it answers: entries to append and facts for the caller. Pure types. */
-import type { EntryContext, EntryDraft } from '../log/entry.ts';
+import type { Vector } from '../log/columns.ts';
+import type { EntryContext, EntryDraft, TypeDefinition } from '../log/entry.ts';
 import type { NextPlace } from '../log/log-store.ts';
 import type { Outcome, RowRejection } from './command.ts';
+
+/** A predicate over columns of a type: 1 for the rows that pass, rows as `RowBlock` has them. */
+export interface RowTest {
+  readonly columns: readonly string[];
+  test(columns: readonly Vector[], selection: Int32Array | null, first: number, count: number, out: Uint8Array): void;
+}
+
+/** What governance asks of rows before a command writes them. */
+export interface RowCheck {
+  /** null: every row of the type may be written; 'none': no row. */
+  of(type: TypeDefinition): RowTest | null | 'none';
+  /** Throws what refuses a type of which no row may be written. */
+  refuse(type: TypeDefinition): never;
+}
 
 export interface DecideContext {
   /** Who, where and why: becomes the context of every draft. Rows land in `entry.path`. */
@@ -10,6 +25,8 @@ export interface DecideContext {
   newKey(): string;
   /** Most tokens that may be registered and neither revoked nor expired. */
   readonly tokensMax: number;
+  /** Absent: nothing is asked of rows. */
+  readonly rowCheck?: RowCheck;
 }
 
 /** `drafts` belong at `next`, in this order, in one append of the same turn. */

@@ -72,8 +72,8 @@ export function decideInstalled(rules: readonly Rule[], request: PolicyRequest, 
   if (isForbidden || request.action === 'administer' || request.caller.credential === 'admin') return ruled;
   const { action, about } = cedarActionOf[request.action];
   const { objectType, branch } = request;
-  // Each type is judged where it is named.
-  if (objectType === null && (about === 'rows' || about === 'type')) return ruled;
+  // Each type is judged where it is named, and rows that are put as they would be stored, one by one.
+  if (request.action === 'ingest' || (objectType === null && (about === 'rows' || about === 'type'))) return ruled;
   const caller = installed.policies();
   if (caller === null) return ruled;
   const { now } = installed;

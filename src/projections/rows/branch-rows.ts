@@ -1,5 +1,5 @@
 /** The rows of one branch as deciding asks for them. */
-import type { CatalogReader } from '../access-paths.ts';
+import type { CatalogReader, RowReader } from '../access-paths.ts';
 import type { StoredColumns } from '../catalog/commands.ts';
 import { BranchTable } from './branch-table.ts';
 import { declaredTypes, type Layer } from './layer.ts';
@@ -10,12 +10,15 @@ export class BranchRows implements StoredColumns {
   readonly scopes: Scopes;
   readonly #layer: Layer;
   readonly #catalog: CatalogReader;
+  /** What rows below a position read as. */
+  readonly reader: (basis: number) => RowReader;
 
   /** `catalog` is that of the branch. */
-  constructor(layer: Layer, scopes: Scopes, catalog: CatalogReader) {
+  constructor(layer: Layer, scopes: Scopes, catalog: CatalogReader, reader: (basis: number) => RowReader) {
     this.#layer = layer;
     this.scopes = scopes;
     this.#catalog = catalog;
+    this.reader = reader;
   }
 
   /** Undefined when no row of the type was ever written. */

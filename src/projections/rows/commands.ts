@@ -17,6 +17,7 @@ import { type CheckedBatch, checkBatch } from './batch-contract.ts';
 import { gather } from './gather.ts';
 import type { BranchRows } from './branch-rows.ts';
 import { Rejections } from './rejections.ts';
+import { refusedKeys, rejectUnwritable } from './row-check.ts';
 import { byProvenance, checkProvenance, rowProvenances } from './row-provenance.ts';
 import { NO_ROW } from './segment.ts';
 import type { StoredVersions } from './stored-versions.ts';
@@ -44,6 +45,9 @@ export function decidePut(
   const rowsAt = batch.definitionChanged ? { position: next.position + 1, time: next.time + 1n } : next;
   const table = rows.versions(command.type);
   const path = rows.scopes.codeOf(context.entry.path);
+  if (context.rowCheck) {
+    rejectUnwritable(context.rowCheck, batch, known, { path: context.entry.path, rows, at: rowsAt }, rejections);
+  }
   const whole = rejections.count === 0 ? putAll(batch, table, path, rowsAt) : null;
   const { written, origins } =
     whole === null ? putSome(batch, table, path, rowsAt, rejections) : { written: whole, origins: null };
@@ -71,7 +75,9 @@ export function decideDelete(
   next: NextPlace,
 ): Decision {
   refuseClassified(command.type);
-  if (!catalog.type(command.type)) throw unknownType(command.type);
+  const known = catalog.type(command.type);
+  if (!known) throw unknownType(command.type);
+  const mayEnd = checkedKeys(command, known, 'open', rows, context, next);
   const table = rows.versions(command.type);
   const path = rows.scopes.codeOf(context.entry.path);
   const plan = new VersionPlan(next.position, next.time);
@@ -84,7 +90,7 @@ export function decideDelete(
     const newest = table ? newestOf(table, path, key) : NO_ROW;
     const standing =
       newest === NO_ROW ? [] : openVersions(table!, newest).filter(({ cells }) => table!.opOf(cells) !== rowOp.delete);
-    if (standing.length === 0) rejections.add(index, 'REL_NOT_FOUND', 'no such row');
+    if (!mayEnd(key, standing.length > 0, index, rejections)) return;
     for (const version of standing) {
       plan.end(version);
       keys.push(key);
@@ -116,7 +122,9 @@ export function decideRemove(
   next: NextPlace,
 ): Decision {
   refuseClassified(command.type);
-  if (!catalog.type(command.type)) throw unknownType(command.type);
+  const known = catalog.type(command.type);
+  if (!known) throw unknownType(command.type);
+  const mayRemove = checkedKeys(command, known, 'all', rows, context, next);
   const table = rows.versions(command.type);
   const path = rows.scopes.codeOf(context.entry.path);
   const rejections = new Rejections();
@@ -125,10 +133,7 @@ export function decideRemove(
   command.keys.forEach((key, index) => {
     if (keys.has(key)) return;
     const newest = table ? newestOf(table, path, key) : NO_ROW;
-    if (newest === NO_ROW) {
-      rejections.add(index, 'REL_NOT_FOUND', 'no such row');
-      return;
-    }
+    if (!mayRemove(key, newest !== NO_ROW, index, rejections)) return;
     keys.add(key);
     for (const row of table!.allVersions(newest)) positions.push(table!.positionOf(row));
   });
@@ -151,6 +156,30 @@ export function decideRemove(
       systemFromLast: next.time,
       changed: true,
     },
+  };
+}
+
+/**
+ * Whether a key may be ended or removed; adds the rejection where not. Under a condition a key that stands and may not, and
+ * one that does not stand, are refused alike.
+ */
+function checkedKeys(
+  { type, keys }: DeleteRows | RemoveRows,
+  known: TypeDefinition,
+  versions: 'open' | 'all',
+  rows: BranchRows,
+  { entry, rowCheck }: DecideContext,
+  at: NextPlace,
+): (key: string, stands: boolean, index: number, rejections: Rejections) => boolean {
+  const test = rowCheck?.of(known) ?? null;
+  if (test === 'none') rowCheck!.refuse(known);
+  const place = { path: entry.path, rows, at };
+  const refused = test === null ? new Set<string>() : refusedKeys(test, type, [...new Set(keys)], place, versions);
+  return (key, stands, index, rejections) => {
+    if (stands && !refused.has(key)) return true;
+    if (test === null) rejections.add(index, 'REL_NOT_FOUND', 'no such row');
+    else rejections.add(index, 'REL_ACL', 'no such row, or none that a policy permits to end');
+    return false;
   };
 }
 

@@ -69,7 +69,7 @@ export class Rows implements Projection {
 
   /** What deciding on a branch goes by. */
   on(branch: number, catalog: CatalogReader): BranchRows {
-    return new BranchRows(this.#layer(branch), this.#scopes, catalog);
+    return new BranchRows(this.#layer(branch), this.#scopes, catalog, (basis) => this.branchReader(branch, basis, catalog));
   }
 
   /** Indexes that a start left for later are filled, one after the other, a slice a `turn`. */

@@ -1,0 +1,34 @@
+/**
+ * What policies ask of rows that are written: the condition of the action, per type, for `decide` to ask of each row as it
+ * would be stored and of what it supersedes. Nothing is asked while no policy is installed, nor of the store's own upkeep.
+ */
+import { ServiceError } from '../errors.ts';
+import type { TypeDefinition } from '../log/entry.ts';
+import type { Command } from '../projections/command.ts';
+import type { RowCheck } from '../projections/decision.ts';
+import { actionOf } from './actions.ts';
+import type { RowDecision } from './authorization/cedar/compile.ts';
+import type { Judge, Judged } from './authorization/judge.ts';
+import { cedarActionOf } from './authorization/policy-set.ts';
+
+/** Undefined where the command writes no rows of a caller's, or where all that it writes may be written. */
+export function writeCheck(judge: Judge, judged: Judged, command: Command, now: bigint): RowCheck | undefined {
+  if (!writesRows(command)) return undefined;
+  const policies = judge.policies.of(judged.caller, judged);
+  if (policies === null) return undefined;
+  const action = actionOf[command.kind];
+  const decided = (type: TypeDefinition): RowDecision => policies.rows(cedarActionOf[action].action, type, now);
+  return {
+    of: (type) => decided(type).rows,
+    refuse: (type) => {
+      const why = decided(type).because.map((id) => `the policy ${id} forbids it`);
+      throw new ServiceError('REL_ACL', `${action} is denied: ${why.join('; ') || 'no policy permits it'}`);
+    },
+  };
+}
+
+type RowCommand = Extract<Command, { kind: 'put-rows' | 'delete-rows' | 'remove-rows' }>;
+
+export function writesRows(command: Command): command is RowCommand {
+  return command.kind === 'put-rows' || command.kind === 'delete-rows' || command.kind === 'remove-rows';
+}

@@ -1,0 +1,133 @@
+/**
+ * Rows that may not be written, told one by one before anything is. What governance asks of rows of a type is asked of each
+ * row as it would be stored, and of the versions that it supersedes, ends or removes. Refusals have one wording, whatever
+ * they are for: what stands under a key that the caller may not see is not told by them.
+ */
+import type { NamedColumn, Vector } from '../../log/columns.ts';
+import type { TypeDefinition } from '../../log/entry.ts';
+import type { NextPlace } from '../../log/log-store.ts';
+import { FOREVER } from '../../log/timestamp.ts';
+import { systemColumns } from '../../log/value.ts';
+import { cellAt, VectorBuilder } from '../../log/vector-builder.ts';
+import type { RowReader, TimeBounds } from '../access-paths.ts';
+import type { RowCheck, RowTest } from '../decision.ts';
+import type { CheckedBatch } from './batch-contract.ts';
+import type { BranchRows } from './branch-rows.ts';
+import type { Rejections } from './rejections.ts';
+
+/** Where rows are about to be written. */
+export interface WritePlace {
+  /** Organisation path. */
+  readonly path: string | null;
+  readonly rows: BranchRows;
+  readonly at: NextPlace;
+}
+
+/** Rejects what must not be put. `known` is the type as it stood before the batch: what is stored reads under it. */
+export function rejectUnwritable(
+  check: RowCheck,
+  batch: CheckedBatch,
+  known: TypeDefinition | undefined,
+  place: WritePlace,
+  rejections: Rejections,
+): void {
+  const { length } = batch;
+  const test = check.of(batch.definition);
+  if (test === 'none') check.refuse(batch.definition);
+  if (test !== null) {
+    const passes = new Uint8Array(length);
+    const columns = test.columns.map((name) => columnOf(name, batch, place));
+    test.test(columns, null, 0, length, passes);
+    for (let row = 0; row < length; row++) if (passes[row] === 0) refuse(rejections, row);
+  }
+  const ofStored = known === undefined ? null : check.of(known);
+  if (known === undefined || ofStored === null) return;
+  const keys = Array.from({ length }, (_, row) => cellAt(batch.keys, 'string', row) as string | null);
+  const distinct = [...new Set(keys.filter((key) => key !== null))];
+  const held = refusedKeys(ofStored, known.name, distinct, place, 'open');
+  if (held.size === 0) return;
+  keys.forEach((key, row) => {
+    if (key !== null && held.has(key)) refuse(rejections, row);
+  });
+}
+
+/** Of these keys those with a version that does not pass: one that is open, or any at all. */
+export function refusedKeys(
+  test: RowTest | 'none',
+  type: string,
+  keys: readonly string[],
+  { path, rows, at }: WritePlace,
+  versions: 'open' | 'all',
+): ReadonlySet<string> {
+  const code = rows.scopes.codeOf(path);
+  const refused = new Set<string>();
+  if (code < 0 || keys.length === 0) return refused;
+  const reader: RowReader = rows.reader(at.position);
+  const time: TimeBounds = { system: versions === 'open' ? at.time : 'all', valid: 'all' };
+  const asked = test === 'none' ? [] : test.columns;
+  const scan = reader.scan({ type, columns: [...asked, '_pk'], time, keys, paths: [code] });
+  for (let step = scan.next(); step.done !== true; step = scan.next()) {
+    const { columns, selection, first, count } = step.value;
+    const passes = new Uint8Array(count);
+    if (test !== 'none') test.test(columns.slice(0, asked.length), selection, first, count, passes);
+    for (let k = 0; k < count; k++) {
+      if (passes[k] === 1) continue;
+      refused.add(String(cellAt(columns[asked.length]!, 'string', selection === null ? first + k : selection[k]!)));
+    }
+  }
+  return refused;
+}
+
+function refuse(rejections: Rejections, row: number): void {
+  rejections.add(row, 'REL_ACL', 'no policy permits writing this row');
+}
+
+/** As a reader will find it, once the row is stored. */
+function columnOf(name: string, batch: CheckedBatch, { path, at }: WritePlace): Vector {
+  const { length, keys, validFrom, validTo } = batch;
+  const own = batch.cells.find((column) => column.name === name);
+  const instants = (bounds: Vector, unbounded: (row: number) => bigint): Vector => {
+    const builder = new VectorBuilder('timestamp', Math.max(1, length));
+    for (let row = 0; row < length; row++) builder.append(cellAt(bounds, 'timestamp', row) ?? unbounded(row));
+    return builder.build();
+  };
+  const fromNow = (row: number): bigint => at.time + BigInt(row);
+  switch (name as keyof typeof systemColumns) {
+    case '_pk':
+      return keys;
+    case 'id':
+      return idsOf(own, batch);
+    case 'namespace_path':
+      return repeated(path, length);
+    case 'tenant_id':
+      return repeated(path === null ? null : path.split('/', 1)[0]!, length);
+    case 'valid_from':
+      return instants(validFrom, fromNow);
+    case 'valid_to':
+      return instants(validTo, () => FOREVER);
+    case 'system_from':
+      return instants({ kind: 'null' }, fromNow);
+    case 'system_to':
+      return instants({ kind: 'null' }, () => FOREVER);
+    default:
+      return own?.vector ?? { kind: 'null' };
+  }
+}
+
+/** Where a row has none, its key, unless an id has another type than a key. */
+function idsOf(own: NamedColumn | undefined, { keys, length }: CheckedBatch): Vector {
+  if (own === undefined) return keys;
+  if (own.type !== 'string' || own.vector.kind === 'null' || !own.vector.nulls) return own.vector;
+  const builder = new VectorBuilder('string', Math.max(1, length));
+  for (let row = 0; row < length; row++) {
+    builder.append(cellAt(own.vector, 'string', row) ?? cellAt(keys, 'string', row));
+  }
+  return builder.build();
+}
+
+function repeated(text: string | null, length: number): Vector {
+  if (text === null) return { kind: 'null' };
+  const builder = new VectorBuilder('string', Math.max(1, length));
+  for (let row = 0; row < length; row++) builder.appendString(text);
+  return builder.build();
+}
