@@ -8,7 +8,9 @@ import { ConfigError, isLoopback, type Settings } from './config.ts';
 import { Authenticator } from './governance/authentication/authenticator.ts';
 import { Gate } from './governance/gate.ts';
 import { readLicence } from './governance/tenancy/licence-file.ts';
+import { type Licence, LicenceTerm } from './governance/tenancy/licence.ts';
 import { bootRefusals } from './governance/tenancy/profile.ts';
+import { TenantChores } from './governance/tenancy/tenant-chores.ts';
 import type { Disk } from './log/disk.ts';
 import { DerivedFileError, type DerivedHome, type DerivedReader } from './log/derived-file.ts';
 import { BULK_ROWS_MIN } from './log/bulk-sealer.ts';
@@ -90,6 +92,9 @@ export class Service {
   /** Whether queries wait for a turn. */
   readonly crowded: () => boolean;
   readonly #chore: () => Promise<void>;
+  readonly #licence: Licence;
+  readonly #say: (line: string) => void;
+  readonly #closing = new AbortController();
   /** Null: nothing is saved. */
   readonly checkpoints: CheckpointKeeper | null;
   readonly columns: ColumnStore | null;
@@ -111,13 +116,15 @@ export class Service {
     this.log = log;
     this.projections = projections;
     this.#unlock = opened.unlock;
+    this.#licence = readLicence(settings);
+    this.#say = parts.say;
     this.gate = new Gate({
       log,
       projections,
       audit,
       clock,
       settings,
-      licence: readLicence(settings),
+      licence: this.#licence,
       digestKey: opened.keyring.hmacKey,
       warn: parts.say,
     });
@@ -194,6 +201,16 @@ export class Service {
     return this.projections.rows.enterKeys(this.#chore);
   }
 
+  /** What goes by the clock, until the store closes: agreements that end, purges that were cut off, a licence that runs out. */
+  tend(): void {
+    const { gate, clock, ids } = this;
+    const { signal } = this.#closing;
+    const chores = new TenantChores({ gate, tenants: this.projections.tenants, clock, ids, yieldTurn: this.#chore });
+    const failed = (error: unknown): void => this.#say(`what goes by the clock has stopped: ${messageOf(error)}`);
+    chores.run(signal).catch(failed);
+    new LicenceTerm(this.#licence, this.#say).watch(clock, signal).catch(failed);
+  }
+
   state(): 'ready' | 'draining' | 'failed' | 'closed' {
     return this.#state === 'ready' && this.log.status().state === 'failed' ? 'failed' : this.#state;
   }
@@ -205,6 +222,7 @@ export class Service {
   async close(drainMs = this.settings.SERVICE_DRAIN_TIMEOUT_SECS * 1000): Promise<boolean> {
     if (this.#state !== 'ready') return true;
     this.#state = 'draining';
+    this.#closing.abort();
     this.watch.close();
     this.lookups.close();
     this.views.close();

@@ -56,6 +56,7 @@ export async function serveCommand(options: ServeOptions, version: string): Prom
 
   const door = await openHttpDoor(service, settings, () => statuses);
   void service.settle();
+  service.tend();
   say(`annals ${version} (${settings.SERVICE_PROFILE}) serves ${door.dataUrl}, administration on ${door.adminUrl}`);
   say(`data in ${settings.SERVICE_IN_MEMORY ? 'memory only' : settings.SERVICE_DATA_DIR}, wal sync ${settings.SERVICE_WAL_SYNC}`);
   const absent = statuses.filter((status) => status.state === 'absent').map((status) => status.name);
@@ -115,6 +116,12 @@ export async function openHttpDoor(
       },
       compact: async () => (await service.columns?.compact()) ?? { segments: 0, bytesBefore: 0, bytesAfter: 0 },
       walSync: () => settings.SERVICE_WAL_SYNC,
+      posture: () => ({
+        kms_dev_mode: settings.SERVICE_KMS_LOCAL_DEV,
+        cluster_fencing: !settings.SERVICE_UNSAFE_LOCAL_FENCING,
+        grpc_tls: cert !== null && !settings.SERVICE_GRPC_PLAINTEXT_OK,
+        security_mode: settings.SERVICE_SECURITY_MODE,
+      }),
       config: () => redactedSettings(settings),
     },
     readLimit: new RateLimiter(settings.SERVICE_READ_RATE_LIMIT_RPS),

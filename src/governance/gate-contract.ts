@@ -8,6 +8,7 @@ import type { RowProof } from '../log/row-proof.ts';
 import type { AccessPaths, AuditReader, ExhibitLink, ExhibitView, RowReader } from '../projections/access-paths.ts';
 import type { Command, Outcome } from '../projections/command.ts';
 import type { Caller } from './caller.ts';
+import type { PolicyDesk, TenantDesk } from './desks.ts';
 
 /** An access path that has passed the gate: rows outside the caller's scope can't come out of it. */
 export interface GovernedSnapshot extends AccessPaths {
@@ -94,6 +95,10 @@ export interface Invocation {
   branches(): readonly BranchView[];
   /** Registered tokens that the caller may know of, by id, without their hashes. */
   tokens(): readonly TokenView[];
+  /** Tenants, members and agreements. */
+  tenants(): TenantDesk;
+  /** The installed policies, for the administrator. */
+  policies(): PolicyDesk;
   /** The live decision about reading a type, and the rules that determine it. Refuses nothing. */
   explainPolicy(objectType: string | null): PolicyExplanation;
 }

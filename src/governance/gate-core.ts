@@ -22,7 +22,7 @@ import type { Judge } from './authorization/judge.ts';
 import type { PurposeRules } from './authorization/purpose.ts';
 import type { Committer } from './committer.ts';
 import type { ScopeCache } from './governed-snapshot.ts';
-import type { Licence, StorageCap } from './tenancy/licence.ts';
+import type { Licence, LicenceTerm, StorageCap } from './tenancy/licence.ts';
 import type { VisibleWrites } from './visible-writes.ts';
 
 /** What the gate holds of the projections. */
@@ -57,6 +57,7 @@ export type GateSettings = Pick<
   | 'SERVICE_MAX_INFLIGHT_QUERIES'
   | 'SERVICE_DURABILITY'
   | 'SERVICE_WAL_SYNC'
+  | 'SERVICE_TENANCY_MODE'
 >;
 
 export interface GateParts {
@@ -81,6 +82,7 @@ export interface Core {
   readonly scopes: ScopeCache;
   readonly digest: LiteralDigest;
   readonly storage: StorageCap;
+  readonly term: LicenceTerm;
   readonly quota: Quota;
   readonly tokens: TokenRegistry;
   readonly purposes: PurposeRules;

@@ -19,7 +19,8 @@ import type { GateContract, Invocation, InvocationRequest, WriteScope } from './
 import type { Core, GateParts } from './gate-core.ts';
 import { GatedInvocation } from './gated-invocation.ts';
 import { ScopeCache } from './governed-snapshot.ts';
-import { StorageCap } from './tenancy/licence.ts';
+import { LicenceTerm, StorageCap } from './tenancy/licence.ts';
+import { multiTenancyRules } from './tenancy/multi-tenancy.ts';
 import { checkStanding } from './tenancy/standing.ts';
 import { VisibleWrites } from './visible-writes.ts';
 
@@ -36,7 +37,8 @@ export class Gate implements GateContract {
     const defer = parts.defer ?? ((task) => void setImmediate(task));
     this.#trail = new AuditTrail((drafts) => committer.commit(drafts), defer);
     const { policies, branches, catalog, tenants } = projections;
-    const judge = new Judge({ policies, branches, catalog, clock: parts.clock });
+    const rules = settings.SERVICE_TENANCY_MODE === 'multi' ? multiTenancyRules(tenants) : [];
+    const judge = new Judge({ policies, branches, catalog, clock: parts.clock, rules });
     this.#core = {
       parts,
       committer,
@@ -44,6 +46,7 @@ export class Gate implements GateContract {
       scopes: new ScopeCache(),
       digest: new LiteralDigest(parts.digestKey),
       storage: new StorageCap(parts.licence, () => log.status().bytes, parts.warn),
+      term: new LicenceTerm(parts.licence, parts.warn),
       tokens: new TokenRegistry(projections.directory),
       judge,
       grants: new Grants(judge.policies, tenants),

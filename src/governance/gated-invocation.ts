@@ -22,8 +22,10 @@ import { accessRecord, type Ending } from './access-record.ts';
 import { actionOf, readsOnly, touchesRows, typeNamed, typesMigrated, unitsAtStart } from './actions.ts';
 import type { Judged } from './authorization/judge.ts';
 import type { Decision as PolicyDecision, PolicyRequest } from './authorization/policy.ts';
+import { GovernedPolicyDesk } from './authorization/policy-desk.ts';
 import { checkPurpose } from './authorization/purpose.ts';
 import { sees, type Caller } from './caller.ts';
+import type { PolicyDesk, TenantDesk } from './desks.ts';
 import { GovernedExhibits } from './exhibit-desk.ts';
 import type {
   Action,
@@ -42,8 +44,12 @@ import type { Core, GateSettings } from './gate-core.ts';
 import { governSnapshot } from './governed-snapshot.ts';
 import { GovernedProofs } from './proofs.ts';
 import { receiptedOutcome } from './receipted-outcome.ts';
+import { checkMinted } from './tenancy/multi-tenancy.ts';
 import { tenantOf } from './tenancy/organization.ts';
+import { registryPart } from './tenancy/registry.ts';
 import { checkStanding } from './tenancy/standing.ts';
+import { GovernedTenants } from './tenancy/tenant-desk.ts';
+import { branchesNow } from './tenancy/usage.ts';
 import { writeCheck, writesRows } from './write-checks.ts';
 
 export class GatedInvocation implements Invocation {
@@ -165,6 +171,36 @@ export class GatedInvocation implements Invocation {
     return seen;
   }
 
+  tenants(): TenantDesk {
+    this.#admit();
+    const { caller } = this;
+    const { log, audit, projections, licence, settings } = this.#core.parts;
+    return new GovernedTenants({
+      caller,
+      tenants: projections.tenants,
+      may: (registry) => this.#decide({ action: 'administer', objectType: null, registry }).allowed,
+      usage: {
+        audit: new LogAuditReader(
+          audit,
+          (leaf) => log.read(leaf),
+          () => true,
+        ),
+        branches: () => branchesNow(projections, log.basis()),
+      },
+      licence,
+      typeOf: (name) => projections.catalog.on(0).type(name),
+      now: this.#time,
+      periodNs: BigInt(settings.SERVICE_QUERY_QUOTA_PERIOD_SECS) * 1_000_000_000n,
+    });
+  }
+
+  policies(): PolicyDesk {
+    this.#admit();
+    this.#authorise({ action: 'administer', objectType: null });
+    const { policies, catalog } = this.#core.parts.projections;
+    return new GovernedPolicyDesk(policies, (name) => catalog.on(0).type(name));
+  }
+
   explainPolicy(objectType: string | null): PolicyExplanation {
     const decision = this.#decide({ action: 'query', objectType });
     return {
@@ -253,18 +289,22 @@ export class GatedInvocation implements Invocation {
   } {
     this.#admit();
     if (this.caller.sharedFrom !== null) throw foreign();
+    this.#core.term.admit(command.kind, this.#time);
     if (command.kind === 'put-rows' || command.kind === 'link-exhibit') this.#core.storage.admitWrite();
     const objectType = typeNamed(command);
     if (objectType !== null) this.#facts.objectType = objectType;
     for (const type of typesMigrated(command)) this.#authorise({ action: 'schema', objectType: type });
-    this.#authorise({ action: actionOf[command.kind], objectType, ...this.#tokenNamed(command), ...this.#branchEnded(command) });
+    this.#authorise({ action: actionOf[command.kind], objectType, ...this.#named(command) });
     this.#checkGuards(command);
 
     const { log, projections, settings } = this.#core.parts;
+    if (command.kind === 'mint-token' && settings.SERVICE_TENANCY_MODE === 'multi') {
+      checkMinted(command.token, projections.tenants);
+    }
     if (command.kind === 'link-exhibit' && !command.open) this.exhibits().exhibit(command.exhibit);
     const next = log.next();
     const check = writeCheck(this.#core.judge, this.#judged, command, this.#core.parts.clock.now());
-    const { drafts, outcome, receiptLeaf } = projections.decide(command, this.#context(), next, check);
+    const { drafts, outcome, receiptLeaf } = projections.decide(this.#licensed(command), this.#context(), next, check);
     const acknowledged = drafts.length === 0 ? this.#core.lastAcknowledged : this.#append(drafts, next, options, settings);
     return { outcome, receiptLeaf, acknowledged };
   }
@@ -324,11 +364,11 @@ export class GatedInvocation implements Invocation {
     this.#charged = units;
   }
 
-  #authorise(about: Pick<PolicyRequest, 'action' | 'objectType' | 'token' | 'branch'>): void {
+  #authorise(about: Pick<PolicyRequest, 'action' | 'objectType' | 'token' | 'branch' | 'registry'>): void {
     this.#core.judge.authorise({ ...this.#judged, ...about });
   }
 
-  #decide(about: Pick<PolicyRequest, 'action' | 'objectType' | 'token' | 'branch'>): PolicyDecision {
+  #decide(about: Pick<PolicyRequest, 'action' | 'objectType' | 'token' | 'branch' | 'registry'>): PolicyDecision {
     return this.#core.judge.decide({ ...this.#judged, ...about });
   }
 
@@ -342,6 +382,17 @@ export class GatedInvocation implements Invocation {
       breakGlass: breakGlass || null,
       accessScopeRef: accessScopeRef || null,
     };
+  }
+
+  /** What a command is about, where that is neither a type nor the store. */
+  #named(command: Command): Pick<PolicyRequest, 'token' | 'branch' | 'registry'> {
+    const registry = registryPart(command, this.#core.parts.projections.tenants);
+    return { ...this.#tokenNamed(command), ...this.#branchEnded(command), ...(registry && { registry }) };
+  }
+
+  /** As many tenants as the licence allows, whatever the command says. */
+  #licensed(command: Command): Command {
+    return command.kind === 'create-tenant' ? { ...command, tenantsMax: this.#core.parts.licence.tenantsMax } : command;
   }
 
   #tokenNamed(command: Command): { token?: TokenRecord } {

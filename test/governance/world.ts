@@ -298,6 +298,7 @@ export const settings: GateSettings = {
   SERVICE_MAX_INFLIGHT_QUERIES: 10,
   SERVICE_DURABILITY: 'group',
   SERVICE_WAL_SYNC: 'interval',
+  SERVICE_TENANCY_MODE: 'single',
 };
 
 export function caller(over: Partial<Caller> = {}): Caller {

@@ -103,6 +103,12 @@ export class FakeStore {
       },
       tokens: () => [],
       branches: () => [],
+      tenants: () => {
+        throw new Error('no tenants here');
+      },
+      policies: () => {
+        throw new Error('no policies here');
+      },
       explainPolicy: (objectType) => ({ decision: 'allow', because: [`everybody may read ${objectType}`], scope: 'all rows' }),
     };
   }

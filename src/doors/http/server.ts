@@ -27,17 +27,22 @@ import { refusalOf } from './refusal.ts';
 import { RouteTable } from './route-table.ts';
 import { registerAudit } from './routes/audit.ts';
 import { registerBranches } from './routes/branches.ts';
+import { registerControlPlane } from './routes/control-plane.ts';
 import { registerExhibits } from './routes/exhibits.ts';
 import { registerExport } from './routes/export.ts';
 import { plainIngest, registerIngest } from './routes/ingest.ts';
 import { registerCompact } from './routes/compact.ts';
 import { registerLater } from './routes/later.ts';
 import { registerLookupRoutes } from './routes/lookup.ts';
+import { registerPlatform } from './routes/platform.ts';
+import { registerPolicies } from './routes/policies.ts';
 import { registerProof } from './routes/proof.ts';
 import { plainQuery, registerQuery } from './routes/query.ts';
 import { registerQueryStream } from './routes/query-stream.ts';
 import { registerSchema } from './routes/schema.ts';
+import { registerSharing } from './routes/sharing.ts';
 import { registerSystem } from './routes/system.ts';
+import { registerTenants } from './routes/tenants.ts';
 import { registerWatch } from './routes/watch.ts';
 import { registerAdminTokens, registerOwnTokens } from './routes/tokens.ts';
 
@@ -78,6 +83,9 @@ export async function createHttpDoor(options: HttpDoorOptions): Promise<HttpDoor
   registerAudit(data, context);
   registerProof(data, context);
   registerOwnTokens(data, context);
+  registerTenants(data, context);
+  registerSharing(data, context);
+  registerControlPlane(data, context);
   registerSystem(data, context);
   registerLater(data, context, 'token');
   const plain = tls ? null : new PlainLane(context, data.server as Server, [plainQuery(context), plainIngest(context)]);
@@ -85,6 +93,8 @@ export async function createHttpDoor(options: HttpDoorOptions): Promise<HttpDoor
   const admin = createListener(context, null);
   registerAdminTokens(admin, context);
   registerCompact(admin, context);
+  registerPlatform(admin, context);
+  registerPolicies(admin, context);
   registerLater(admin, context, 'admin');
 
   const adminBind = parseBind('SERVICE_ADMIN_BIND', settings.SERVICE_ADMIN_BIND);

@@ -28,6 +28,16 @@ export interface SystemDesk {
   /** Rewrites segment files of mostly superseded rows. */
   compact(): Promise<{ readonly segments: number; readonly bytesBefore: number; readonly bytesAfter: number }>;
   walSync(): string;
+  /** How safe the settings are. */
+  posture(): SecurityPosture;
   /** Every setting with secrets redacted. */
   config(): Readonly<Record<string, { readonly value: unknown; readonly source: string }>>;
+}
+
+/** As the specification's license summary names it. */
+export interface SecurityPosture {
+  readonly kms_dev_mode: boolean;
+  readonly cluster_fencing: boolean;
+  readonly grpc_tls: boolean;
+  readonly security_mode: 'strict' | 'open';
 }

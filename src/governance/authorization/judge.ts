@@ -17,6 +17,8 @@ export interface JudgeParts {
   readonly branches: { idOf(branch: string): number | undefined };
   readonly catalog: { on(branch: number): CatalogReader; protection(branch: number, type: string): Protection };
   readonly clock: Pick<Clock, 'now'>;
+  /** Besides those that hold everywhere. */
+  readonly rules: readonly Rule[];
 }
 
 /** An invocation that is judged, whatever it is about. */
@@ -24,11 +26,12 @@ export type Judged = Pick<PolicyRequest, 'caller' | 'action'> & Stated;
 
 export class Judge {
   readonly policies: PoliciesInForce;
-  readonly rules: readonly Rule[] = defaultRules;
+  readonly rules: readonly Rule[];
   readonly #parts: JudgeParts;
 
   constructor(parts: JudgeParts) {
     this.#parts = parts;
+    this.rules = [...defaultRules, ...parts.rules];
     this.policies = new PoliciesInForce(parts.policies);
   }
 

@@ -20,6 +20,14 @@ export interface PolicyRequest {
   readonly token?: { readonly id: string; readonly principal: string; readonly tenant: string | null };
   /** Branch that is to be deleted: the organisation path of whoever made it. */
   readonly branch?: { readonly name: string; readonly owner: string | null };
+  /** Part of the registry of tenants that the action is about. */
+  readonly registry?: RegistryPart;
+}
+
+/** Whose part it is, and whether that tenant's own administrator may look after it; null: everybody's. */
+export interface RegistryPart {
+  readonly tenant: string | null;
+  readonly own: boolean;
 }
 
 export interface Rule {
@@ -166,6 +174,30 @@ export const defaultRules: readonly Rule[] = [
     says: 'the administrator runs the store',
     matches: ({ caller, action, branch }) =>
       administrators.has(caller.credential) && (adminActions.has(action) || branch !== undefined),
+  },
+  {
+    id: 'permit-platform-admin',
+    effect: 'permit',
+    says: 'a token of no tenant with the role platform-admin looks after every tenant',
+    matches: ({ caller, action, registry }) =>
+      action === 'administer' &&
+      registry !== undefined &&
+      caller.credential === 'token' &&
+      caller.tenant === null &&
+      caller.roles.includes('platform-admin'),
+  },
+  {
+    id: 'permit-tenant-admin',
+    effect: 'permit',
+    says: 'a token of a tenant with the role tenant-admin looks after that tenant',
+    matches: ({ caller, action, registry }) =>
+      action === 'administer' &&
+      registry?.own === true &&
+      caller.credential === 'token' &&
+      caller.tenant !== null &&
+      caller.tenant === registry.tenant &&
+      !caller.tenant.includes('/') &&
+      caller.roles.includes('tenant-admin'),
   },
   {
     id: 'permit-own-tokens',

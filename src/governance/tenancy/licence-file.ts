@@ -108,7 +108,8 @@ function canonicalOf(signed: Record<string, Json>): string {
 function publicKeyOf(settings: LicenceSettings): Uint8Array {
   const { SERVICE_LICENSE_PUBLIC_KEY: key, SERVICE_LICENSE_PUBLIC_KEY_FILE: path } = settings;
   if (key !== null) return parseKey('SERVICE_LICENSE_PUBLIC_KEY', key);
-  if (path === null) throw new ConfigError('SERVICE_LICENSE_FILE needs SERVICE_LICENSE_PUBLIC_KEY or SERVICE_LICENSE_PUBLIC_KEY_FILE');
+  if (path === null)
+    throw new ConfigError('SERVICE_LICENSE_FILE needs SERVICE_LICENSE_PUBLIC_KEY or SERVICE_LICENSE_PUBLIC_KEY_FILE');
   const name = 'SERVICE_LICENSE_PUBLIC_KEY_FILE';
   return parseKey(name, readSettingFile(name, path));
 }

@@ -44,11 +44,7 @@ export class StorageCap {
   readonly #warn: (line: string) => void;
   #warned = false;
 
-  constructor(
-    licence: Pick<Licence, 'tier' | 'storageBytesMax'>,
-    storedBytes: () => number,
-    warn: (line: string) => void,
-  ) {
+  constructor(licence: Pick<Licence, 'tier' | 'storageBytesMax'>, storedBytes: () => number, warn: (line: string) => void) {
     this.#licence = licence;
     this.#storedBytes = storedBytes;
     this.#warn = warn;

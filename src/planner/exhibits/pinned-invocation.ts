@@ -17,6 +17,8 @@ export function readingThrough(
     branches: refuse,
     exhibits: refuse,
     tokens: refuse,
+    tenants: refuse,
+    policies: refuse,
     explainPolicy: refuse,
   };
   return { ...refused, caller, correlationId, describe, snapshot };

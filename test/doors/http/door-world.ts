@@ -126,6 +126,7 @@ export class DoorWorld {
         }),
         compact: async () => ({ segments: 2, bytesBefore: 70, bytesAfter: 50 }),
         walSync: () => 'interval',
+        posture: () => ({ kms_dev_mode: false, cluster_fencing: true, grpc_tls: false, security_mode: 'strict' }),
         config: () => ({ SERVICE_ADMIN_TOKEN: { value: '<redacted>', source: 'environment' } }),
       },
       readLimit: new RateLimiter(1e9),
@@ -212,6 +213,12 @@ export class DoorWorld {
       },
       branches: () => this.branches,
       tokens: () => this.tokens,
+      tenants: () => {
+        throw new ServiceError('REL_NOT_FOUND', 'no such tenant');
+      },
+      policies: () => {
+        throw new ServiceError('REL_NOT_FOUND', 'no such policy');
+      },
       explainPolicy: () => ({ decision: 'allow', because: [], scope: '' }),
     };
   }

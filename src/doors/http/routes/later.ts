@@ -19,28 +19,17 @@ const dataRoutes: readonly Row[] = [
   ['GET', '/mcp/tools', '/mcp/sessions'],
   ['POST', '/graphql'],
   ['GET POST', '/sparql'],
-  ['GET POST', '/tenants', '/api/v1/tenants', '/rules'],
-  ['GET', '/tenants/me', '/tenants/:id/usage', '/jobs'],
-  ['GET PATCH DELETE', '/tenants/:id'],
-  ['POST', '/tenants/:id/suspend', '/tenants/:id/reactivate', '/rules/sigma'],
-  ['GET PUT', '/tenants/:id/quota', '/tenants/:id/config/search'],
-  ['GET POST', '/tenants/:id/members', '/tenants/:id/sharing'],
-  ['GET PATCH DELETE', '/tenants/:id/members/:pid'],
-  ['GET DELETE', '/tenants/:id/sharing/:aid', '/api/v1/tenants/:id'],
-  ['POST', '/api/v1/tenants/:id/suspend', '/api/v1/tenants/:id/resume', '/api/v1/audit/export'],
-  ['GET', '/api/v1/tenants/:id/usage', '/api/v1/tenants/usage/summary'],
+  ['GET POST', '/rules'],
+  ['GET', '/jobs'],
+  ['POST', '/rules/sigma'],
+  ['POST', '/api/v1/audit/export'],
   ['GET', '/cluster/nodes', '/cluster/topology'],
   ['POST', '/cluster/rebalance', '/cluster/drain/:node'],
 ];
 
 const adminRoutes: readonly Row[] = [
   ['POST', '/admin/backup', '/admin/restore', '/admin/reindex', '/admin/rotate-dek'],
-  ['GET', '/admin/backups', '/admin/system', '/admin/dashboard', '/admin/console', '/admin/policies'],
-  ['GET PUT DELETE', '/admin/policies/:id'],
-  ['GET', '/platform/tenants', '/platform/license', '/platform/usage'],
-  ['GET DELETE', '/platform/tenants/:id'],
-  ['PATCH', '/platform/tenants/:id/tier'],
-  ['POST', '/platform/tenants/:id/suspend', '/platform/tenants/:id/reactivate'],
+  ['GET', '/admin/backups', '/admin/system', '/admin/dashboard', '/admin/console'],
 ];
 
 export function registerLater(app: App, context: HttpContext, access: 'token' | 'admin'): void {

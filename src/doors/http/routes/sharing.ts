@@ -1,0 +1,229 @@
+/**
+ * Sharing agreements: /tenants/:id/sharing. The assigner proposes (POST) and may change the terms while nobody has consented;
+ * either side moves its state by PATCH {state}; DELETE revokes. Both sides see the agreement and every move it made.
+ *
+ *   proposed ──accepted (assignee)──> accepted ──active (assigner)──> active <──active, suspended (assigner)──> suspended
+ *   any of them ──revoked (either side)──> revoked; expired, when its time is over
+ */
+import { z } from 'zod';
+import type { AgreementView } from '../../../governance/desks.ts';
+import type { AgreementTerms } from '../../../log/entry.ts';
+import { FOREVER, formatInstant } from '../../../log/timestamp.ts';
+import type { App, HttpContext } from '../context.ts';
+import { invoke } from '../invoke.ts';
+import { problems } from '../schemas.ts';
+import { idParams, toInstant } from '../tenant-shapes.ts';
+
+const reading = { access: 'token', action: 'inspect', bucket: 'read' } as const;
+const changing = { access: 'token', action: 'administer', bucket: 'write' } as const;
+const tags = ['tenants'];
+
+const masks = z.enum(['redact', 'null', 'hash', 'last4', 'year']);
+
+const target = z.strictObject({
+  types: z.array(z.string()).min(1),
+  where: z.string().nullable().optional().describe('Cedar condition over resource; null: every row'),
+  columns: z.array(z.string()).nullable().optional().describe('null: every column'),
+});
+
+const terms = {
+  assigner: z.string().describe('whose rows: a path of the tenant, which it is by default'),
+  assignee: z.string().describe('who sees them: an organisation path'),
+  target,
+  permission: z.array(z.string()).min(1).describe('read, search, export, replay; read by default'),
+  purposes: z.array(z.string()).describe('each with those below it; empty: any'),
+  valid_from: z.string().describe('ISO-8601 or nanoseconds; now by default'),
+  valid_to: z.string().nullable().describe('null: for ever'),
+  history: z.enum(['from_start', 'full', 'current_only']).describe('current_only by default'),
+  masking: z.record(z.string(), masks).describe('by column'),
+  onward_sharing: z.boolean().describe('true is not implemented'),
+  aggregate_min_group: z.int().min(1).nullable().describe('not implemented'),
+  terms_digest: z.string().nullable().describe('hex SHA-256 of a document that both sides signed elsewhere'),
+};
+
+const proposeBody = z
+  .strictObject({ ...z.object(terms).partial().shape, assignee: terms.assignee, target })
+  .meta({ id: 'ProposeAgreement' });
+
+const state = z.enum(['accepted', 'active', 'suspended', 'revoked']);
+
+const patchBody = z
+  .strictObject({ state: state.optional(), ...z.object(terms).partial().shape })
+  .refine(({ state: to, ...changed }) => (to === undefined) !== (Object.keys(changed).length === 0), 'either a state, or terms')
+  .meta({ id: 'ChangeAgreement' });
+
+const agreementReply = z
+  .object({
+    id: z.string(),
+    state: z.enum(['proposed', 'accepted', 'active', 'suspended', 'revoked', 'expired']),
+    sides: z.array(z.enum(['assigner', 'assignee'])).describe('what the tenant is in it'),
+    ...terms,
+    target: target.required(),
+    masking: z.record(z.string(), z.string()),
+    created_at: z.string(),
+    activated_at: z.string().nullable(),
+    events: z.array(z.object({ change: z.string(), principal: z.string(), time: z.string() })).describe('every move, in order'),
+  })
+  .meta({ id: 'Agreement' });
+
+const agreementParams = z.object({ id: z.string(), aid: z.string() });
+
+export function registerSharing(app: App, context: HttpContext): void {
+  app.route({
+    method: 'POST',
+    url: '/tenants/:id/sharing',
+    config: changing,
+    schema: {
+      summary: 'Propose to share rows with another organisation',
+      tags,
+      params: idParams,
+      body: proposeBody,
+      response: { 201: agreementReply, ...problems },
+    },
+    handler: async (request, reply) => {
+      const made = await invoke(context, request, 'administer', undefined, async (invocation) => {
+        const { id: tenant } = request.params;
+        const desk = invocation.tenants();
+        const id = `agr_${context.ids.next()}`;
+        const offered = termsOf(request.body, defaultsOf(tenant, context.clock.now()));
+        await invocation.submit(desk.proposal(tenant, id, offered), { sync: true });
+        return shown(desk.agreement(tenant, id));
+      });
+      return reply.code(201).send(made);
+    },
+  });
+
+  app.route({
+    method: 'GET',
+    url: '/tenants/:id/sharing',
+    config: reading,
+    schema: {
+      summary: 'Agreements that a tenant is a side of',
+      tags,
+      params: idParams,
+      response: { 200: z.object({ agreements: z.array(agreementReply) }), ...problems },
+    },
+    handler: (request) =>
+      invoke(context, request, 'inspect', undefined, async (invocation) => {
+        const agreements = invocation.tenants().agreements(request.params.id).map(shown);
+        invocation.describe({ rowCount: agreements.length });
+        return { agreements };
+      }),
+  });
+
+  app.route({
+    method: 'GET',
+    url: '/tenants/:id/sharing/:aid',
+    config: reading,
+    schema: { summary: 'An agreement', tags, params: agreementParams, response: { 200: agreementReply, ...problems } },
+    handler: (request) =>
+      invoke(context, request, 'inspect', undefined, async (invocation) =>
+        shown(invocation.tenants().agreement(request.params.id, request.params.aid)),
+      ),
+  });
+
+  app.route({
+    method: 'PATCH',
+    url: '/tenants/:id/sharing/:aid',
+    config: changing,
+    schema: {
+      summary: 'Accept, activate, suspend, resume or revoke an agreement, or change what is still proposed',
+      tags,
+      params: agreementParams,
+      body: patchBody,
+      response: { 200: agreementReply, ...problems },
+    },
+    handler: (request) =>
+      invoke(context, request, 'administer', undefined, async (invocation) => {
+        const { id: tenant, aid } = request.params;
+        const { state: to, ...changed } = request.body;
+        const desk = invocation.tenants();
+        const command =
+          to === undefined
+            ? desk.amendment(tenant, aid, termsOf(changed, desk.agreement(tenant, aid)))
+            : desk.move(tenant, aid, to);
+        if (command !== null) await invocation.submit(command, { sync: true });
+        return shown(desk.agreement(tenant, aid));
+      }),
+  });
+
+  app.route({
+    method: 'DELETE',
+    url: '/tenants/:id/sharing/:aid',
+    config: changing,
+    schema: { summary: 'Revoke an agreement', tags, params: agreementParams, response: { 200: agreementReply, ...problems } },
+    handler: (request) =>
+      invoke(context, request, 'administer', undefined, async (invocation) => {
+        const { id: tenant, aid } = request.params;
+        const desk = invocation.tenants();
+        const command = desk.move(tenant, aid, 'revoked');
+        if (command !== null) await invocation.submit(command, { sync: true });
+        return shown(desk.agreement(tenant, aid));
+      }),
+  });
+}
+
+type StatedTerms = Omit<z.infer<typeof patchBody>, 'state'>;
+
+type Defaults = Omit<AgreementTerms, 'assignee' | 'types'> & Partial<Pick<AgreementTerms, 'assignee' | 'types'>>;
+
+function defaultsOf(tenant: string, now: bigint): Defaults {
+  return {
+    assigner: tenant,
+    where: null,
+    columns: null,
+    permission: ['read'],
+    purposes: [],
+    validFrom: now,
+    validTo: FOREVER,
+    history: 'current_only',
+    masking: {},
+    onwardSharing: false,
+    aggregateMinGroup: null,
+    termsDigest: null,
+  };
+}
+
+function termsOf(body: StatedTerms, before: Defaults): AgreementTerms {
+  const { target: named, valid_from: from, valid_to: to } = body;
+  return {
+    assigner: body.assigner ?? before.assigner,
+    assignee: body.assignee ?? before.assignee ?? '',
+    types: named?.types ?? before.types ?? [],
+    where: named?.where === undefined ? before.where : named.where,
+    columns: named?.columns === undefined ? before.columns : named.columns,
+    permission: body.permission ?? before.permission,
+    purposes: body.purposes ?? before.purposes,
+    validFrom: from === undefined ? before.validFrom : toInstant(from),
+    validTo: to === undefined ? before.validTo : to === null ? FOREVER : toInstant(to),
+    history: body.history ?? before.history,
+    masking: body.masking ?? before.masking,
+    onwardSharing: body.onward_sharing ?? before.onwardSharing,
+    aggregateMinGroup: body.aggregate_min_group === undefined ? before.aggregateMinGroup : body.aggregate_min_group,
+    termsDigest: body.terms_digest === undefined ? before.termsDigest : body.terms_digest,
+  };
+}
+
+function shown(agreement: AgreementView): z.infer<typeof agreementReply> {
+  const { id, state: at, sides, assigner, assignee, types, where, columns, permission, purposes, events } = agreement;
+  return {
+    id,
+    state: at,
+    sides: [...sides],
+    assigner,
+    assignee,
+    target: { types: [...types], where, columns: columns && [...columns] },
+    permission: [...permission],
+    purposes: [...purposes],
+    valid_from: formatInstant(agreement.validFrom),
+    valid_to: agreement.validTo === FOREVER ? null : formatInstant(agreement.validTo),
+    history: agreement.history,
+    masking: agreement.masking,
+    onward_sharing: agreement.onwardSharing,
+    aggregate_min_group: agreement.aggregateMinGroup,
+    terms_digest: agreement.termsDigest,
+    created_at: formatInstant(agreement.createdAt),
+    activated_at: agreement.activatedAt === null ? null : formatInstant(agreement.activatedAt),
+    events: events.map(({ change, principal, time }) => ({ change, principal, time: formatInstant(time) })),
+  };
+}

@@ -1,0 +1,59 @@
+/**
+ * What a sharing agreement may say, so that nothing in it is silently without effect: a mask on a column that no type has
+ * would hide nothing, and a condition that can't be decided would share nothing.
+ */
+import { ServiceError } from '../../errors.ts';
+import type { AgreementTerms, TypeDefinition } from '../../log/entry.ts';
+import { systemColumns } from '../../log/value.ts';
+import { readAgreementCondition } from '../authorization/agreement-policy.ts';
+import { readPolicies } from '../authorization/cedar/policies.ts';
+import { isClassified } from '../authorization/egress.ts';
+import { covers } from '../caller.ts';
+
+/** What may be done with rows that are shared: they are never written to. */
+export const sharedActions: readonly string[] = ['read', 'search', 'export', 'replay'];
+
+/** Throws what refuses the terms that `tenant` offers. */
+export function checkAgreementTerms(
+  tenant: string,
+  terms: AgreementTerms,
+  typeOf: (name: string) => TypeDefinition | undefined,
+): void {
+  const { assigner, types, where, columns, permission, masking, onwardSharing, aggregateMinGroup } = terms;
+  if (!covers(tenant, assigner)) throw invalid('the assigner is a path of the tenant that shares');
+  if (onwardSharing) throw new ServiceError('REL_NOT_IMPLEMENTED', 'onward sharing is not implemented');
+  if (aggregateMinGroup !== null) throw new ServiceError('REL_NOT_IMPLEMENTED', 'a smallest group is not implemented');
+  const unknown = permission.find((action) => !sharedActions.includes(action));
+  if (unknown !== undefined) {
+    throw invalid(`${JSON.stringify(unknown)} is nothing that can be shared; there are ${sharedActions.join(', ')}`);
+  }
+  // A size of its own is nothing that an agreement has a place for.
+  const bucket = Object.entries(masking).find(([, kind]) => kind === 'bucket')?.[0];
+  if (bucket !== undefined) throw invalid(`the mask of ${JSON.stringify(bucket)} has no size: an agreement can't say bucket`);
+  const definitions = types.map((name) => definitionOf(name, typeOf));
+  for (const column of [...(columns ?? []), ...Object.keys(masking)]) checkColumn(column, definitions);
+  if (where !== null) checkCondition(where, types, typeOf);
+}
+
+function definitionOf(name: string, typeOf: (name: string) => TypeDefinition | undefined): TypeDefinition {
+  if (isClassified(name)) throw new ServiceError('REL_HUMINT', `${name} is a classified type`);
+  const definition = typeOf(name);
+  if (definition === undefined) throw new ServiceError('REL_UNKNOWN_TYPE', `the type ${JSON.stringify(name)} is not registered`);
+  return definition;
+}
+
+function checkColumn(column: string, types: readonly TypeDefinition[]): void {
+  if (Object.hasOwn(systemColumns, column) || types.some(({ properties }) => Object.hasOwn(properties, column))) return;
+  throw new ServiceError('REL_UNKNOWN_COLUMN', `none of the shared types has a column ${JSON.stringify(column)}`);
+}
+
+function checkCondition(where: string, types: readonly string[], typeOf: (name: string) => TypeDefinition | undefined): void {
+  readAgreementCondition(where);
+  // Once more under each type: conditions on columns that can't be decided are refused with their place.
+  for (const type of types) {
+    const scope = `permit(principal, action, resource in Type::${JSON.stringify(type)})`;
+    readPolicies(`of the agreement on ${type}`, `${scope} when {\n${where}\n};`, typeOf);
+  }
+}
+
+const invalid = (why: string): ServiceError => new ServiceError('REL_INVALID', why);

@@ -1,0 +1,49 @@
+/**
+ * What SERVICE_TENANCY_MODE=multi adds: nobody reaches rows but inside a registered tenant that stands. Tokens are minted
+ * for such a tenant; one without a tenant looks after the registry and sees nothing else, whatever path it names. No
+ * organisation header is needed: the token's own tenant is the path in force.
+ */
+import { ServiceError } from '../../errors.ts';
+import type { TokenRecord } from '../../log/entry.ts';
+import type { Tenants } from '../../projections/tenants/projection.ts';
+import type { Caller } from '../caller.ts';
+import type { Action } from '../gate-contract.ts';
+import type { Rule } from '../authorization/policy.ts';
+import { tenantOf } from './organization.ts';
+import { platformAdmin } from './registry.ts';
+
+/** What shows nothing of anybody's rows. */
+const withoutTenant: ReadonlySet<Action> = new Set(['administer', 'inspect']);
+
+/** Credentials that speak for somebody; the others run the store. */
+const speaking: ReadonlySet<Caller['credential']> = new Set(['token', 'shared-secret', 'none']);
+
+export function multiTenancyRules(tenants: Pick<Tenants, 'tenant'>): readonly Rule[] {
+  return [
+    {
+      id: 'forbid-outside-tenants',
+      effect: 'forbid',
+      says: 'rows are reached inside a registered tenant only',
+      matches: ({ caller, action }) => {
+        if (!speaking.has(caller.credential) || withoutTenant.has(action)) return false;
+        // A shared secret carries its organisation with each connection; a token's is the one it was minted for.
+        const path = caller.credential === 'token' ? caller.tenant : caller.path;
+        return path === null || !stands(tenants, path);
+      },
+    },
+  ];
+}
+
+/** Throws REL_INVALID or REL_NOT_FOUND for a token that could reach nothing. */
+export function checkMinted(token: Pick<TokenRecord, 'tenant' | 'roles'>, tenants: Pick<Tenants, 'tenant'>): void {
+  if (token.tenant === null) {
+    if (token.roles.includes(platformAdmin)) return;
+    throw new ServiceError('REL_INVALID', `with many tenants a token has a tenant_id, or the role ${platformAdmin}`);
+  }
+  if (!stands(tenants, token.tenant)) throw new ServiceError('REL_NOT_FOUND', 'no such tenant');
+}
+
+/** Suspended ones are told so by their standing. */
+function stands(tenants: Pick<Tenants, 'tenant'>, path: string): boolean {
+  return tenants.tenant(tenantOf(path)!)?.manner === null;
+}

@@ -1,0 +1,39 @@
+/**
+ * Which part of the registry of tenants a command is about: whose, and whether that tenant's own administrator may do it.
+ * Registering, suspending and ending tenants, their tiers and quotas are for who runs the store.
+ */
+import type { AgreementSide, Command } from '../../projections/command.ts';
+import type { Tenants } from '../../projections/tenants/projection.ts';
+import type { RegistryPart } from '../authorization/policy.ts';
+import { tenantOf } from './organization.ts';
+
+/** Roles of tokens that look after tenants: one's own, or all of them. */
+export const tenantAdmin = 'tenant-admin';
+export const platformAdmin = 'platform-admin';
+
+const ofTheStore: RegistryPart = { tenant: null, own: false };
+
+/** undefined for commands that are not about the registry. */
+export function registryPart(command: Command, tenants: Pick<Tenants, 'agreement'>): RegistryPart | undefined {
+  switch (command.kind) {
+    case 'create-tenant':
+    case 'suspend-tenant':
+    case 'reactivate-tenant':
+    case 'delete-tenant':
+    case 'purge-tenant':
+      return ofTheStore;
+    case 'change-tenant':
+      return { tenant: command.id, own: command.tier === undefined && command.quota === undefined };
+    case 'propose-agreement':
+      return { tenant: tenantOf(command.terms.assigner), own: true };
+    case 'change-agreement':
+    case 'move-agreement': {
+      const agreement = tenants.agreement(command.id)?.record;
+      const side: AgreementSide = command.kind === 'change-agreement' ? 'assigner' : command.side;
+      if (agreement === undefined || side === 'administrator' || side === 'clock') return ofTheStore;
+      return { tenant: tenantOf(agreement[side]), own: true };
+    }
+    default:
+      return undefined;
+  }
+}

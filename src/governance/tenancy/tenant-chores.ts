@@ -1,0 +1,60 @@
+/**
+ * What becomes of tenants and agreements without anybody asking: a purge that was cut off goes on, and an agreement whose
+ * time is over is put on record as expired. Neither changes what anybody may see: rows of a deleted tenant are out of reach
+ * at once, and an agreement is in force by the clock.
+ */
+import type { Clock } from '../../clock.ts';
+import { ServiceError } from '../../errors.ts';
+import { isEnded, stateAt } from '../../projections/tenants/agreements.ts';
+import type { Tenants } from '../../projections/tenants/projection.ts';
+import { untenanted } from '../caller.ts';
+import type { GateContract, Invocation } from '../gate-contract.ts';
+import { purgeTenant } from './purge-steps.ts';
+
+export interface TenantChoresParts {
+  readonly gate: Pick<GateContract, 'invoke'>;
+  readonly tenants: Pick<Tenants, 'purging' | 'agreements'>;
+  readonly clock: Clock;
+  readonly ids: { next(): string };
+  readonly yieldTurn: () => Promise<void>;
+}
+
+const everyMs = 60_000;
+const caretaker = untenanted('annals', 'operator', 'internal');
+
+export class TenantChores {
+  readonly #parts: TenantChoresParts;
+
+  constructor(parts: TenantChoresParts) {
+    this.#parts = parts;
+  }
+
+  /** Until the signal aborts, once a minute. */
+  async run(signal: AbortSignal): Promise<void> {
+    while (!signal.aborted) {
+      try {
+        await this.round();
+      } catch (error) {
+        // A drain, or a log that takes no more writes: what is left is done after the next start.
+        if (!(error instanceof ServiceError)) throw error;
+      }
+      await this.#parts.clock.sleep(everyMs, signal);
+    }
+  }
+
+  async round(): Promise<void> {
+    const { tenants, clock, yieldTurn } = this.#parts;
+    for (const id of tenants.purging()) await this.#invoke((invocation) => purgeTenant(invocation, id, yieldTurn));
+    const now = clock.now();
+    for (const agreement of tenants.agreements()) {
+      if (isEnded(agreement) || stateAt(agreement, now) !== 'expired') continue;
+      const { id } = agreement;
+      await this.#invoke((invocation) => invocation.submit({ kind: 'move-agreement', id, to: 'expired', side: 'clock' }));
+    }
+  }
+
+  #invoke<T>(run: (invocation: Invocation) => Promise<T>): Promise<T> {
+    const request = { action: 'administer', purpose: null, correlationId: this.#parts.ids.next() } as const;
+    return this.#parts.gate.invoke(caretaker, request, run);
+  }
+}

@@ -1,0 +1,180 @@
+/**
+ * Tenants, members and agreements as far as a caller may know of them, and what a caller may ask to become of them. Whoever
+ * looks after one tenant is told the same of every other: that there is none. What is changed goes through `submit`, where
+ * the same rules are asked again.
+ */
+import { ServiceError } from '../../errors.ts';
+import type { AgreementRecord, AgreementState, AgreementTerms, TypeDefinition } from '../../log/entry.ts';
+import type { AgreementSide, ChangeAgreement, MoveAgreement, ProposeAgreement } from '../../projections/command.ts';
+import { mayMove, stateAt } from '../../projections/tenants/agreements.ts';
+import type { KnownAgreement, RegisteredTenant, Tenants } from '../../projections/tenants/projection.ts';
+import type { RegistryPart } from '../authorization/policy.ts';
+import type { Caller } from '../caller.ts';
+import type { AgreementView, LicenceView, TenantDesk, TenantUsage, TenantView } from '../desks.ts';
+import { checkAgreementTerms } from './agreement-terms.ts';
+import type { Licence } from './licence.ts';
+import { tenantOf } from './organization.ts';
+import { usageOf, type Period, type UsageParts } from './usage.ts';
+
+export interface TenantDeskParts {
+  readonly caller: Caller;
+  readonly tenants: Pick<Tenants, 'tenant' | 'tenants' | 'standing' | 'agreement' | 'agreementsOf'>;
+  /** Whether the rules let the caller look after this part of the registry. */
+  readonly may: (part: RegistryPart) => boolean;
+  readonly usage: UsageParts;
+  readonly licence: Licence;
+  /** Of main, which agreements are about. */
+  readonly typeOf: (name: string) => TypeDefinition | undefined;
+  /** Nanoseconds: of the invocation. */
+  readonly now: bigint;
+  /** What usage is shown of when nobody says. */
+  readonly periodNs: bigint;
+}
+
+export class GovernedTenants implements TenantDesk {
+  readonly #parts: TenantDeskParts;
+
+  constructor(parts: TenantDeskParts) {
+    this.#parts = parts;
+  }
+
+  all(): readonly TenantView[] {
+    this.#checkStore();
+    return this.#parts.tenants.tenants().map(viewOf);
+  }
+
+  standing(): readonly TenantView[] {
+    return this.all().filter(({ manner }) => manner === null);
+  }
+
+  recorded(id: string): TenantView {
+    this.#checkStore();
+    const tenant = this.#parts.tenants.tenant(id);
+    if (tenant === undefined) throw unknownTenant();
+    return viewOf(tenant);
+  }
+
+  tenant(id: string): TenantView {
+    this.reach(id);
+    const tenant = this.#parts.tenants.tenant(id);
+    if (tenant === undefined || tenant.manner !== null) throw unknownTenant();
+    return viewOf(tenant);
+  }
+
+  ownId(): string {
+    const { caller } = this.#parts;
+    const id = caller.tenant ?? tenantOf(caller.path);
+    if (id === null) {
+      this.#checkStore();
+      throw new ServiceError('REL_NOT_FOUND', 'the caller speaks for no tenant');
+    }
+    return id;
+  }
+
+  reach(id: string): void {
+    const { may, caller } = this.#parts;
+    if (may({ tenant: id, own: true })) return;
+    // Whoever looks after another tenant learns nothing about this one, not even that it is somebody's.
+    if (caller.tenant !== null && may({ tenant: caller.tenant, own: true })) throw unknownTenant();
+    throw new ServiceError('REL_ACL', 'tenants are looked after by their own administrators, or by who runs the store');
+  }
+
+  agreements(tenant: string): readonly AgreementView[] {
+    this.reach(tenant);
+    return this.#parts.tenants.agreementsOf(tenant).map(({ id }) => this.#view(this.#parts.tenants.agreement(id)!, tenant));
+  }
+
+  agreement(tenant: string, id: string): AgreementView {
+    return this.#view(this.#known(tenant, id), tenant);
+  }
+
+  proposal(tenant: string, id: string, terms: AgreementTerms): ProposeAgreement {
+    this.reach(tenant);
+    checkAgreementTerms(tenant, terms, this.#parts.typeOf);
+    return { kind: 'propose-agreement', id, terms };
+  }
+
+  amendment(tenant: string, id: string, terms: AgreementTerms): ChangeAgreement {
+    const { record } = this.#known(tenant, id);
+    if (tenantOf(record.assigner) !== tenant)
+      throw new ServiceError('REL_ACL', 'the terms of an agreement are for the assigner to say');
+    checkAgreementTerms(tenant, terms, this.#parts.typeOf);
+    return { kind: 'change-agreement', id, terms };
+  }
+
+  move(tenant: string, id: string, to: AgreementState): MoveAgreement | null {
+    const { record } = this.#known(tenant, id);
+    if (to === 'expired') throw new ServiceError('REL_INVALID', 'an agreement expires by itself');
+    if (stateAt(record, this.#parts.now) === to) return null;
+    return { kind: 'move-agreement', id, to, side: this.#sideOf(tenant, record, to) };
+  }
+
+  async usage(tenant: string, period: Partial<Period>): Promise<TenantUsage> {
+    this.reach(tenant);
+    const known = this.#parts.tenants.tenant(tenant);
+    // One's own needs no registration; anybody else's must be there.
+    if ((known === undefined || known.manner !== null) && this.#parts.caller.tenant !== tenant) throw unknownTenant();
+    const subject = { tenant, since: known?.since?.time ?? null };
+    const [usage] = await usageOf(this.#parts.usage, [subject], this.periodOf(period));
+    return usage!;
+  }
+
+  async usages(period: Partial<Period>): Promise<readonly TenantUsage[]> {
+    const subjects = this.standing().map(({ id }) => ({
+      tenant: id,
+      since: this.#parts.tenants.tenant(id)!.since?.time ?? null,
+    }));
+    return usageOf(this.#parts.usage, subjects, this.periodOf(period));
+  }
+
+  periodOf({ since, until }: Partial<Period>): Period {
+    const { now, periodNs } = this.#parts;
+    const end = until ?? now;
+    const period = { since: since ?? end - periodNs, until: end };
+    if (period.since >= period.until) throw new ServiceError('REL_INVALID', 'a period ends after it begins');
+    return period;
+  }
+
+  licence(): LicenceView {
+    this.#checkStore();
+    const { licence, tenants } = this.#parts;
+    const { graceEndsAt: _, ...shown } = licence;
+    return { ...shown, tenants: tenants.standing };
+  }
+
+  #checkStore(): void {
+    if (!this.#parts.may({ tenant: null, own: false })) {
+      throw new ServiceError('REL_ACL', 'the registry of tenants is for who runs the store');
+    }
+  }
+
+  /** REL_NOT_FOUND for an agreement of others as for none, and for one that an earlier tenant of this id made. */
+  #known(tenant: string, id: string): KnownAgreement {
+    this.reach(tenant);
+    const { tenants } = this.#parts;
+    if (!tenants.agreementsOf(tenant).some((agreement) => agreement.id === id)) {
+      throw new ServiceError('REL_NOT_FOUND', 'no such agreement');
+    }
+    return tenants.agreement(id)!;
+  }
+
+  #view({ record, events }: KnownAgreement, tenant: string): AgreementView {
+    const sides = (['assigner', 'assignee'] as const).filter((side) => tenantOf(record[side]) === tenant);
+    return { ...record, state: stateAt(record, this.#parts.now), sides, events };
+  }
+
+  /** Whoever runs the store never consents in anybody's place. Within one tenant either side may be the one to say it. */
+  #sideOf(tenant: string, record: AgreementRecord, to: AgreementState): AgreementSide {
+    if (this.#parts.may({ tenant: null, own: false })) return 'administrator';
+    const sides = (['assigner', 'assignee'] as const).filter((side) => tenantOf(record[side]) === tenant);
+    return sides.find((side) => mayMove(record, to, side)) ?? sides[0]!;
+  }
+}
+
+function viewOf({ record, manner, purged }: RegisteredTenant): TenantView {
+  return { ...record, manner, purged };
+}
+
+function unknownTenant(): ServiceError {
+  return new ServiceError('REL_NOT_FOUND', 'no such tenant');
+}
