@@ -19,6 +19,8 @@ export interface ExhibitDeskParts {
   /** Projections at an instant that a snapshot had. */
   readonly snapshotOf: (instant: bigint, branch: string) => AccessPaths;
   readonly govern: (paths: AccessPaths, grant: PinnedGrant) => GovernedSnapshot;
+  /** Of the policy set that entries below a position left. */
+  readonly policyDigestAt: (position: number) => string;
 }
 
 export class GovernedExhibits implements ExhibitDesk {
@@ -48,6 +50,10 @@ export class GovernedExhibits implements ExhibitDesk {
       return rest;
     }
     throw new ServiceError('REL_STORAGE', 'the entry of the link is not there');
+  }
+
+  policyDigest({ position }: GovernedSnapshot): string {
+    return this.#parts.policyDigestAt(position);
   }
 
   pin(grant: PinnedGrant): GovernedSnapshot {

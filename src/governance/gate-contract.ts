@@ -172,8 +172,16 @@ export interface PinnedGrant {
   readonly roles: readonly string[];
   readonly attributes: Caller['attributes'];
   readonly purpose: string | null;
+  readonly door: string;
+  readonly clientIp: string | null;
+  readonly breakGlass: string | null;
+  readonly accessScopeRef: string | null;
   /** `as_of_system` of the snapshot that the recipe was run on. */
   readonly instant: bigint;
+  /** Of the policy set at its basis. */
+  readonly policyDigest: string;
+  /** By type: properties that were declared masked. */
+  readonly masked: Readonly<Record<string, readonly string[]>>;
 }
 
 export interface ExhibitDesk {
@@ -183,7 +191,13 @@ export interface ExhibitDesk {
   mayReplay(link: ExhibitLink): boolean;
   /** The link as the log holds it, without the stored result. REL_ACL without the right to replay it. */
   entry(exhibit: ExhibitView, link: ExhibitLink): Promise<Omit<ExhibitBody, 'resultHash'>>;
-  /** A snapshot at the instant and under the scope of a recipe. REL_ACL unless the caller's path covers that scope. */
+  /** Digest of the policy set as it stood at the basis of a snapshot; empty while none was installed. */
+  policyDigest(snapshot: GovernedSnapshot): string;
+  /**
+   * A snapshot at the instant and under the scope of a recipe, by the policies of then: its rows leave as seals only. What
+   * agreements share is not among them, for it ends with them. REL_ACL unless the caller's path covers that scope,
+   * REL_UNPROCESSABLE where the log had another policy set then.
+   */
   pin(grant: PinnedGrant): GovernedSnapshot;
   /** True when rows of these types that a pinned snapshot saw were removed for good since. */
   rowsErasedSince(snapshot: GovernedSnapshot, types: ReadonlySet<string>): boolean;

@@ -146,6 +146,7 @@ export class GatedInvocation implements Invocation {
       mayReplay: () => this.#decide({ action: 'replay', objectType: null }).allowed,
       snapshotOf: (instant, branch) => projections.snapshotOf(instant, branch),
       govern: (paths, grant) => this.#pinned(paths, grant),
+      policyDigestAt: (position) => this.#core.judge.policies.at(position)?.digest ?? '',
     });
   }
 
@@ -210,12 +211,22 @@ export class GatedInvocation implements Invocation {
     };
   }
 
-  /** Under the scope of then; never cached with plans of now. */
-  #pinned(paths: AccessPaths, grant: PinnedGrant): GovernedSnapshot {
-    const { principal, path, branch, roles, attributes, purpose, instant } = grant;
+  /** Under the scope and the policies of then, read as it was, whoever derives it again; never cached with plans of now. */
+  #pinned(paths: AccessPaths, pinned: PinnedGrant): GovernedSnapshot {
+    const { judge, grants, scopes } = this.#core;
+    const { principal, path, branch, roles, attributes, door, clientIp, instant, masked } = pinned;
+    const { purpose, breakGlass, accessScopeRef } = pinned;
     this.#basis = instant;
-    const caller = { ...this.caller, principal, path, branch, roles, attributes };
-    const snapshot = this.#governed(paths, { ...this.#judged, caller, purpose });
+    const set = judge.policies.at(paths.position);
+    if ((set?.digest ?? '') !== pinned.policyDigest) {
+      throw new ServiceError('REL_UNPROCESSABLE', 'the policy set at the basis of the recipe is not the one that it names');
+    }
+    const caller = { ...this.caller, principal, path, branch, roles, attributes, door, clientIp, sharedFrom: null };
+    const judged: Judged = { caller, action: 'query', purpose, breakGlass, accessScopeRef };
+    const grant = grants.grantOfThen({ caller, action: 'query', stated: judged, now: instant }, set);
+    const guards = judge.guards(judged, paths.protection);
+    const protection = (type: string) => ({ ...paths.protection(type), masked: new Set(masked[type]) });
+    const snapshot = governSnapshot({ ...paths, protection }, { ...judged, guards, grant }, scopes);
     return { ...snapshot, grantKey: `${snapshot.grantKey}\u0000@${instant}`, pinned: true };
   }
 

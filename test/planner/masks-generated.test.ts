@@ -44,7 +44,7 @@ function hiding(rows: RowReader, masks: Masks, kind: MaskKind, textOf: (type: st
     *scan(request) {
       const hidden = masks.get(request.type) ?? noMasks;
       const isHidden = (name: string): boolean => hidden.has(shownOf(name) ?? name);
-      const { zones, ...rest } = request;
+      const { zones: _, ...rest } = request;
       const blocks = rows.scan({ ...rest, columns: request.columns.map((name) => (isHidden(name) ? 'system_from' : name)) });
       try {
         for (let step = blocks.next(); step.done !== true; step = blocks.next()) {

@@ -72,6 +72,20 @@ export class Grants {
     return this.#viewOf(granted, set, agreements).at(now);
   }
 
+  /**
+   * What a policy set of then let through of one's own organisation, and nothing that others share: for answers that are
+   * derived again, and leave as seals.
+   */
+  grantOfThen(granted: Granted, set: PolicySet | null): Grant {
+    const { caller, stated, action, now } = granted;
+    if (set === null) return caller.roles.includes('unmask') ? this.#plain.unmasked : this.#plain.masked;
+    const asker = askerOf(caller, stated);
+    const policies = set.for(asker);
+    const key = `of then ${set.digest} ${askerKey(asker)}`;
+    const about = { key, path: caller.path, visiting: null, action: readAs(action), policies, masks: policies, shared: [] };
+    return new CallerView({ ...about, isTimed: set.policies.some(asksTime) }).at(now);
+  }
+
   #viewOf(granted: Granted, set: PolicySet | null, agreements: readonly AgreementRecord[]): CallerView {
     const { caller, stated, action } = granted;
     const { path, sharedFrom: visiting } = caller;

@@ -5,7 +5,7 @@ import { checkText } from '../../log/value.ts';
 import type { ExhibitLink } from '../../projections/access-paths.ts';
 import { textHash } from '../../projections/exhibits/seal.ts';
 import type { PlannerContract } from '../planner-contract.ts';
-import { checkDerivable, checkViewsDerivable } from './derivable.ts';
+import { checkDerivable, checkViewsDerivable, sourcesOf } from './derivable.ts';
 import { readingThrough } from './pinned-invocation.ts';
 import { type Act, acts, grantOf, type Recipe, recipeText, wordsResult } from './recipe.ts';
 import { resultDigest } from './result-digest.ts';
@@ -69,7 +69,8 @@ export async function linkExhibit(invocation: Invocation, parts: LinkParts, requ
   const reading = readingThrough(invocation, {
     describe: (facts) => invocation.describe(facts),
     snapshot: () => {
-      const pinned = desk.pin((grant = grantOf(invocation.snapshot())));
+      const now = invocation.snapshot();
+      const pinned = desk.pin((grant = grantOf(now, desk.policyDigest(now), sourcesOf(sql, now.views))));
       checkViewsDerivable(sql, pinned.views);
       return pinned;
     },
@@ -90,7 +91,8 @@ interface Words extends Pick<LinkRequest, 'exhibit' | 'sync'> {
 
 function putWords(invocation: Invocation, words: Words): Promise<Linked> {
   const { exhibit, open, act, text, sync, engine } = words;
-  const grant = grantOf(invocation.snapshot());
+  const now = invocation.snapshot();
+  const grant = grantOf(now, invocation.exhibits().policyDigest(now));
   const recipe = recipeText({ act, text, grant, engine });
   return put(invocation, { exhibit, open, act, recipe, resultHash: textHash(wordsResult(text)), sync }, grant.instant, null);
 }

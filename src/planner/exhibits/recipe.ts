@@ -7,6 +7,7 @@ import type { Caller } from '../../governance/caller.ts';
 import type { GovernedSnapshot, PinnedGrant } from '../../governance/gate-contract.ts';
 import { tenantOf } from '../../governance/tenancy/organization.ts';
 import { canonicalJson, type Json } from '../../log/canonical-json.ts';
+import { compareText } from '../../log/value.ts';
 
 /** Raised when the same statement may mean something else. */
 export const dialect = 'annals-sql/1';
@@ -35,25 +36,37 @@ export interface RecipeFacts {
   readonly engine: string;
 }
 
-/** What this caller may see at an instant of one of their own snapshots. */
-export function grantOf({ caller, purpose, instant }: GovernedSnapshot): PinnedGrant {
-  const { branch, path, principal, roles, attributes } = caller;
-  return { branch, path, principal, roles, attributes, purpose, instant };
+/** What this caller may see, of these types, at an instant of one of their own snapshots. */
+export function grantOf(
+  { caller, purpose, breakGlass, accessScopeRef, instant, catalog, protection }: GovernedSnapshot,
+  policyDigest: string,
+  sources: Iterable<string> = [],
+): PinnedGrant {
+  const { branch, path, principal, roles, attributes, door, clientIp } = caller;
+  const masked: Record<string, readonly string[]> = {};
+  for (const name of sources) {
+    const names = catalog.type(name) === undefined ? [] : [...protection(name).masked];
+    if (names.length > 0) masked[name] = names.sort(compareText);
+  }
+  const asked = { purpose, door, clientIp, breakGlass, accessScopeRef };
+  return { branch, path, principal, roles, attributes, ...asked, instant, policyDigest, masked };
 }
 
 export function recipeText(facts: RecipeFacts): string {
   const { act, statement = null, text = null, grant, engine } = facts;
-  const { branch, path, principal, roles, attributes, purpose, instant } = grant;
+  const { branch, path, principal, roles, attributes, purpose, instant, policyDigest, masked } = grant;
   return canonicalJson({
     act,
+    ...askedOf(grant),
     basis: { as_of_system: instant.toString() },
     branch,
     clock: instant.toString(),
     dialect,
     engine,
+    ...(Object.keys(masked).length > 0 && { masked }),
     organisation: path,
     parameters: [],
-    policy_digest: '',
+    policy_digest: policyDigest,
     principal: { id: principal, roles, attributes },
     purpose,
     statement,
@@ -62,12 +75,19 @@ export function recipeText(facts: RecipeFacts): string {
   });
 }
 
+/** Where nothing goes by it, it is left out. */
+function askedOf({ policyDigest, door, clientIp, breakGlass, accessScopeRef }: PinnedGrant): { readonly asked?: Json } {
+  if (policyDigest === '' && breakGlass === null && accessScopeRef === null) return {};
+  return { asked: { access_scope_ref: accessScopeRef, break_glass: breakGlass, client_ip: clientIp, door } };
+}
+
 /** Throws REL_STORAGE for what no version of this program wrote. */
 export function readRecipe(text: string): Recipe {
   const recipe = JSON.parse(text) as Record<string, Json>;
   const { act, basis, branch, dialect: language, engine, organisation, principal, purpose, statement } = recipe;
   const instant = member(basis, 'as_of_system');
   const id = member(principal, 'id');
+  const asked = recipe['asked'];
   if (typeof instant !== 'string' || typeof branch !== 'string' || typeof id !== 'string') {
     throw new ServiceError('REL_STORAGE', 'the recipe of the link is not one');
   }
@@ -84,7 +104,13 @@ export function readRecipe(text: string): Recipe {
       roles: (member(principal, 'roles') ?? []) as readonly string[],
       attributes: (member(principal, 'attributes') ?? {}) as Caller['attributes'],
       purpose: textOf(purpose),
+      door: textOf(member(asked, 'door')) ?? '',
+      clientIp: textOf(member(asked, 'client_ip')),
+      breakGlass: textOf(member(asked, 'break_glass')),
+      accessScopeRef: textOf(member(asked, 'access_scope_ref')),
       instant: BigInt(instant),
+      policyDigest: textOf(recipe['policy_digest']) ?? '',
+      masked: (recipe['masked'] ?? {}) as PinnedGrant['masked'],
     },
   };
 }
