@@ -19,6 +19,8 @@ export interface Happened {
   readonly time: bigint;
   readonly purpose: string | null;
   readonly objectType: string | null;
+  readonly breakGlass: string | null;
+  readonly accessScopeRef: string | null;
   readonly template: string | null;
   readonly literalDigest: string | null;
   readonly basis: bigint;
@@ -29,6 +31,7 @@ export interface Happened {
 }
 
 const templateLengthMax = 8192;
+const statedLengthMax = 1024;
 /** As many types as one question may name: leaving one out would hide what was read. */
 const objectTypesLengthMax = 64 * (limits.identifierLength + 1);
 
@@ -54,7 +57,13 @@ export function accessRecord(happened: Happened): AccessRecord {
     rowCount: happened.rowCount,
     costUnits: happened.costUnits,
     durationMs: Math.max(0, happened.durationMs),
+    ...statedIn(happened),
   };
+}
+
+function statedIn({ breakGlass, accessScopeRef }: Happened): Pick<AccessRecord, 'stated'> {
+  if (breakGlass === null && accessScopeRef === null) return {};
+  return { stated: { breakGlass: shown(breakGlass, statedLengthMax), accessScopeRef: shown(accessScopeRef, statedLengthMax) } };
 }
 
 function verdictOn(ending: Ending<unknown>): Pick<AccessRecord, 'decision' | 'code'> {

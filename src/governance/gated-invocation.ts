@@ -255,6 +255,7 @@ export class GatedInvocation implements Invocation {
   record(ending: Ending<unknown>): AccessRecord {
     const { parts, digest, quota } = this.#core;
     const { template, literals, objectType, rowCount, costUnits = 1 } = this.#facts;
+    const { breakGlass, accessScopeRef } = this.#judged;
     const nowMs = parts.clock.monotonicMs();
     if (this.#charged > 0) quota.settle(this.caller.principal, costUnits - this.#charged, nowMs);
     return accessRecord({
@@ -263,6 +264,8 @@ export class GatedInvocation implements Invocation {
       correlationId: this.correlationId,
       time: this.#time,
       purpose: this.#purpose,
+      breakGlass,
+      accessScopeRef,
       objectType: objectType ?? null,
       template: template ?? null,
       literalDigest: literals === undefined || literals.length === 0 ? null : digest.of(literals),

@@ -1,7 +1,8 @@
 /**
  * Bodies as canonical bytes, one function pair a kind. A body starts with its version and kind; all that follows is
- * fixed fields, u32-prefixed texts and column batches. Version 2 is of types only, and of those only that are guarded or
- * have a property that references a type: what is new in them follows what version 1 has. What `rows` adds to its contract is the secrets of its leaves:
+ * fixed fields, u32-prefixed texts and column batches. Version 2 is of types that are guarded or have a property that
+ * references a type, and of access records of which one states what opens a guard: what is new in them follows what version
+ * 1 has. What `rows` adds to its contract is the secrets of its leaves:
  * salts (a seed, or one each) and, of rows that were dropped, their place and leaf hash, so that a frame without them
  * still gives the root that its leaf commits to. Changing this needs a new version and a fixture.
  */
@@ -29,6 +30,7 @@ import { columnTypes } from './value.ts';
 
 export const BODY_VERSION = 1;
 const GUARDED_TYPE_VERSION = 2;
+const STATED_ACCESS_VERSION = 2;
 
 /** Numbers never change; a new kind takes the next one. */
 export const kindNumber: Record<EntryKind, number> = {
@@ -79,7 +81,7 @@ export function saltsOfRows(secrets: RowSecrets, rows: number): Uint8Array {
 }
 
 export function encodeBody(body: EntryBody, secrets: RowSecrets | null, target: ByteWriter): void {
-  target.u8(body.kind === 'type' && isGuarded(body.definition) ? GUARDED_TYPE_VERSION : BODY_VERSION);
+  target.u8(versionOf(body));
   target.u8(kindNumber[body.kind]);
   switch (body.kind) {
     case 'genesis':
@@ -120,6 +122,11 @@ export function encodeBody(body: EntryBody, secrets: RowSecrets | null, target: 
   }
 }
 
+function versionOf(body: EntryBody): number {
+  if (body.kind === 'type' && isGuarded(body.definition)) return GUARDED_TYPE_VERSION;
+  return body.kind === 'access' && isStated(body) ? STATED_ACCESS_VERSION : BODY_VERSION;
+}
+
 /**
  * Reads bytes that may be anything: REL_STORAGE, never more memory than the bytes themselves account for. `checked`: these
  * very bytes were read before, and the cells of their columns are not looked at again.
@@ -129,7 +136,10 @@ export function decodeBody(bytes: Uint8Array, checked = false): DecodedBody {
   const version = source.u8();
   const kind = kindOfNumber.get(source.u8());
   if (kind === undefined) throw malformed('an unknown entry kind');
-  const known = version === BODY_VERSION || (version === GUARDED_TYPE_VERSION && kind === 'type');
+  const known =
+    version === BODY_VERSION ||
+    (version === GUARDED_TYPE_VERSION && kind === 'type') ||
+    (version === STATED_ACCESS_VERSION && kind === 'access');
   if (!known) throw malformed('an unknown body version');
   const decoded = kind === 'rows' ? decodeRows(source, checked) : { body: decodeControl(kind, source, version), secrets: null };
   source.end();
@@ -149,7 +159,7 @@ function decodeControl(kind: Exclude<EntryKind, 'rows'>, source: ByteReader, ver
     case 'token':
       return decodeToken(source);
     case 'access':
-      return decodeAccess(source);
+      return version === STATED_ACCESS_VERSION ? decodeStatedAccess(source) : decodeAccess(source);
     case 'branch':
       return decodeBranch(source);
     case 'exhibit':
@@ -453,6 +463,17 @@ function encodeAccess(body: AccessBody, target: ByteWriter): void {
     target.f64(record.costUnits);
     target.f64(record.durationMs);
   }
+  if (!isStated(body)) return;
+  for (const { stated } of body.records) {
+    assert(stated === undefined || stated.breakGlass !== null || stated.accessScopeRef !== null, 'what is stated says something');
+    target.optionalText(stated?.breakGlass ?? null);
+    target.optionalText(stated?.accessScopeRef ?? null);
+  }
+}
+
+function isStated({ records }: AccessBody): boolean {
+  for (const { stated } of records) if (stated !== undefined) return true;
+  return false;
 }
 
 function decodeAccess(source: ByteReader): AccessBody {
@@ -479,6 +500,19 @@ function decodeAccess(source: ByteReader): AccessBody {
     });
   }
   return { kind: 'access', records };
+}
+
+function decodeStatedAccess(source: ByteReader): AccessBody {
+  const { records } = decodeAccess(source);
+  const body = {
+    kind: 'access' as const,
+    records: records.map((record): AccessRecord => {
+      const stated = { breakGlass: source.optionalText(), accessScopeRef: source.optionalText() };
+      return stated.breakGlass === null && stated.accessScopeRef === null ? record : { ...record, stated };
+    }),
+  };
+  if (!isStated(body)) throw malformed('access records that state nothing, as if one did');
+  return body;
 }
 
 function decisionOf(number: number): AccessRecord['decision'] {

@@ -179,6 +179,16 @@ export interface AccessRecord {
   readonly rowCount: number;
   readonly costUnits: number;
   readonly durationMs: number;
+  /** What the caller stated to open what a guard closes; absent: nothing. */
+  readonly stated?: StatedOpening;
+}
+
+/** At least one of them. */
+export interface StatedOpening {
+  /** The reason, of types that are protected. */
+  readonly breakGlass: string | null;
+  /** The access scope that the caller was cleared for. */
+  readonly accessScopeRef: string | null;
 }
 
 /**

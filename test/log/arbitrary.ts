@@ -96,25 +96,34 @@ export function rowsBodyOf(length: number): fc.Arbitrary<RowsBody> {
 
 export const rowsBody: fc.Arbitrary<RowsBody> = fc.integer({ min: 1, max: 9 }).chain(rowsBodyOf);
 
-const accessRecord: fc.Arbitrary<AccessRecord> = fc.record({
-  time: i64,
-  correlationId: text,
-  principal: text,
-  tenant: optionalText,
-  path: optionalText,
-  door: text,
-  action: text,
-  purpose: optionalText,
-  objectType: optionalText,
-  decision: fc.constantFrom('allow', 'deny', 'error'),
-  code: optionalText,
-  template: optionalText,
-  literalDigest: optionalText,
-  basis: i64,
-  rowCount: u53,
-  costUnits: double,
-  durationMs: double,
-});
+const stated = fc
+  .record({ breakGlass: optionalText, accessScopeRef: optionalText })
+  .filter(({ breakGlass, accessScopeRef }) => breakGlass !== null || accessScopeRef !== null);
+
+const accessRecord: fc.Arbitrary<AccessRecord> = fc
+  .tuple(
+    fc.record({
+      time: i64,
+      correlationId: text,
+      principal: text,
+      tenant: optionalText,
+      path: optionalText,
+      door: text,
+      action: text,
+      purpose: optionalText,
+      objectType: optionalText,
+      decision: fc.constantFrom('allow', 'deny', 'error'),
+      code: optionalText,
+      template: optionalText,
+      literalDigest: optionalText,
+      basis: i64,
+      rowCount: u53,
+      costUnits: double,
+      durationMs: double,
+    }),
+    fc.option(stated, { nil: undefined, freq: 2 }),
+  )
+  .map(([record, opening]) => (opening === undefined ? record : { ...record, stated: opening }));
 
 const property = fc.record(
   {

@@ -5,7 +5,7 @@ import { type DecodedBody, decodeBody, encodeBody, type RowSecrets } from '../..
 import { ByteReader, ByteWriter } from '../../src/log/byte-stream.ts';
 import { decodeBatch, encodeBatch } from '../../src/log/column-codec.ts';
 import type { Dictionary } from '../../src/log/columns.ts';
-import type { EntryBody } from '../../src/log/entry.ts';
+import type { AccessRecord, EntryBody } from '../../src/log/entry.ts';
 import { decodeEntry, decodeLeaf, EntrySealer, leafHashOf, noPreviousHash, openPayload } from '../../src/log/entry-codec.ts';
 import { MemoryDisk } from '../../src/log/memory-disk.ts';
 import { batch, batchCells, bodyCells, controlBody, rowsBody, vectorCells } from './arbitrary.ts';
@@ -203,4 +203,30 @@ test('an entry whose names exceed a leaf is refused', () => {
   const draft = { ...rowsDraft(['a']), context: { ...context, principal: 'p'.repeat(70_000) } };
   const encode = (): unknown => sealer.encode(draft, { leaf: 0, position: 0, time: 1n }, noPreviousHash);
   expect(encode).toThrow(expect.objectContaining({ code: 'REL_TOO_LARGE' }));
+});
+
+test('access records are of version 2 where one of them states what opens a guard, and only there', () => {
+  const [plain] = fc.sample(
+    controlBody.filter((body) => body.kind === 'access' && body.records.length > 1),
+    { numRuns: 1, seed: 7 },
+  );
+  if (plain?.kind !== 'access') throw new Error('no access records were made');
+  const records = plain.records.map(
+    (record) => Object.fromEntries(Object.entries(record).filter(([name]) => name !== 'stated')) as unknown as AccessRecord,
+  );
+  const silent = bytesOf({ kind: 'access', records });
+  expect(silent[0]).toBe(1);
+  const stated = { breakGlass: 'threat', accessScopeRef: null };
+  const said = bytesOf({ kind: 'access', records: [records[0]!, { ...records[1]!, stated }, ...records.slice(2)] });
+  expect(said[0]).toBe(2);
+  expect(decodeBody(said).body).toMatchObject({
+    records: [expect.not.objectContaining({ stated }), expect.objectContaining({ stated }), ...records.slice(2)],
+  });
+  // One value has one encoding: nothing stated, in the words of version 2, is refused.
+  const empty = Buffer.concat([silent, new Uint8Array(2 * records.length)]);
+  empty[0] = 2;
+  expect(decodedOrRefused(empty)).toMatchObject({
+    code: 'REL_STORAGE',
+    message: expect.stringContaining('state nothing') as unknown,
+  });
 });

@@ -12,8 +12,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'tenancy: a type without a guard is written in the new version',
     file: 'src/log/body-codec.ts',
-    find: "target.u8(body.kind === 'type' && isGuarded(body.definition) ? GUARDED_TYPE_VERSION : BODY_VERSION);",
-    replace: "target.u8(body.kind === 'type' ? GUARDED_TYPE_VERSION : BODY_VERSION);",
+    find: "if (body.kind === 'type' && isGuarded(body.definition)) return GUARDED_TYPE_VERSION;",
+    replace: "if (body.kind === 'type') return GUARDED_TYPE_VERSION;",
     killedBy: codec,
   },
   {
