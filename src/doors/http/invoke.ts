@@ -2,7 +2,7 @@
 import type { Socket } from 'node:net';
 import { assert } from '../../errors.ts';
 import type { Caller } from '../../governance/caller.ts';
-import type { Action, Invocation } from '../../governance/gate-contract.ts';
+import type { Action, Invocation, InvocationRequest } from '../../governance/gate-contract.ts';
 import type { HttpContext, RequestFacts } from './context.ts';
 import { statedBranch, statedOpener, statedPurpose } from './headers.ts';
 
@@ -16,6 +16,7 @@ export function invoke<T>(
   action: Action,
   purposeField: string | undefined,
   run: (invocation: Invocation) => Promise<T>,
+  more: Pick<InvocationRequest, 'whileSuspended'> = {},
 ): Promise<T> {
   const caller = onBranch(callerOf(request), statedBranch(request));
   assert(!request.recorded, 'a request enters the gate once');
@@ -23,7 +24,8 @@ export function invoke<T>(
   const breakGlass = statedOpener(request, 'breakGlass');
   const accessScopeRef = statedOpener(request, 'accessScopeRef');
   request.recorded = true;
-  return context.gate.invoke(caller, { action, purpose, correlationId: request.id, breakGlass, accessScopeRef }, run);
+  const asked = { action, purpose, correlationId: request.id, breakGlass, accessScopeRef, ...more };
+  return context.gate.invoke(caller, asked, run);
 }
 
 function onBranch(caller: Caller, branch: string | null): Caller {

@@ -13,6 +13,7 @@ import type { App, HttpContext } from '../context.ts';
 import { invoke } from '../invoke.ts';
 import { problems } from '../schemas.ts';
 import { idParams, toInstant } from '../tenant-shapes.ts';
+import { look } from './tenants.ts';
 
 const reading = { access: 'token', action: 'inspect', bucket: 'read' } as const;
 const changing = { access: 'token', action: 'administer', bucket: 'write' } as const;
@@ -104,7 +105,7 @@ export function registerSharing(app: App, context: HttpContext): void {
       response: { 200: z.object({ agreements: z.array(agreementReply) }), ...problems },
     },
     handler: (request) =>
-      invoke(context, request, 'inspect', undefined, async (invocation) => {
+      look(context, request, async (invocation) => {
         const agreements = invocation.tenants().agreements(request.params.id).map(shown);
         invocation.describe({ rowCount: agreements.length });
         return { agreements };
@@ -117,9 +118,7 @@ export function registerSharing(app: App, context: HttpContext): void {
     config: reading,
     schema: { summary: 'An agreement', tags, params: agreementParams, response: { 200: agreementReply, ...problems } },
     handler: (request) =>
-      invoke(context, request, 'inspect', undefined, async (invocation) =>
-        shown(invocation.tenants().agreement(request.params.id, request.params.aid)),
-      ),
+      look(context, request, async (invocation) => shown(invocation.tenants().agreement(request.params.id, request.params.aid))),
   });
 
   app.route({

@@ -115,7 +115,7 @@ function registerOwn(app: App, context: HttpContext): void {
     config: reading,
     schema: { summary: 'My tenant', tags, response: { 200: tenantReply, ...problems } },
     handler: (request) =>
-      invoke(context, request, 'inspect', undefined, async (invocation) => {
+      look(context, request, async (invocation) => {
         const desk = invocation.tenants();
         return tenantShown(desk.tenant(desk.ownId()));
       }),
@@ -153,7 +153,7 @@ function registerOwn(app: App, context: HttpContext): void {
     config: reading,
     schema: { summary: 'Quota of a tenant', tags, params: idParams, response: { 200: quotaReply, ...problems } },
     handler: (request) =>
-      invoke(context, request, 'inspect', undefined, async (invocation) => {
+      look(context, request, async (invocation) => {
         const { id, quota } = invocation.tenants().tenant(request.params.id);
         return { tenant_id: id, quota: quotaShown(quota) };
       }),
@@ -203,7 +203,7 @@ function registerOwn(app: App, context: HttpContext): void {
       response: { 200: searchReply, ...problems },
     },
     handler: (request) =>
-      invoke(context, request, 'inspect', undefined, async (invocation) => {
+      look(context, request, async (invocation) => {
         const { id, search } = invocation.tenants().tenant(request.params.id);
         return { tenant_id: id, config: search };
       }),
@@ -238,7 +238,7 @@ function registerMembers(app: App, context: HttpContext): void {
     config: reading,
     schema: { summary: 'Members of a tenant', tags, params: idParams, response: { 200: memberList, ...problems } },
     handler: (request) =>
-      invoke(context, request, 'inspect', undefined, async (invocation) => {
+      look(context, request, async (invocation) => {
         const { id, members } = invocation.tenants().tenant(request.params.id);
         invocation.describe({ rowCount: members.length });
         return { tenant_id: id, members: [...members] };
@@ -269,7 +269,7 @@ function registerMembers(app: App, context: HttpContext): void {
     config: reading,
     schema: { summary: 'A member', tags, params: memberParams, response: { 200: memberShape, ...problems } },
     handler: (request) =>
-      invoke(context, request, 'inspect', undefined, async (invocation) => {
+      look(context, request, async (invocation) => {
         const { id, pid } = request.params;
         const member = invocation
           .tenants()
@@ -341,7 +341,7 @@ export async function createTenant(
 }
 
 export function listTenants(context: HttpContext, request: FastifyRequest): Promise<z.infer<typeof tenantList>> {
-  return invoke(context, request, 'inspect', undefined, async (invocation) => {
+  return look(context, request, async (invocation) => {
     const tenants = invocation.tenants().standing().map(tenantShown);
     invocation.describe({ rowCount: tenants.length });
     return { tenants };
@@ -349,7 +349,7 @@ export function listTenants(context: HttpContext, request: FastifyRequest): Prom
 }
 
 export function showTenant(context: HttpContext, request: FastifyRequest, id: string): Promise<z.infer<typeof tenantReply>> {
-  return invoke(context, request, 'inspect', undefined, async (invocation) => tenantShown(invocation.tenants().tenant(id)));
+  return look(context, request, async (invocation) => tenantShown(invocation.tenants().tenant(id)));
 }
 
 export function showUsage(
@@ -358,9 +358,7 @@ export function showUsage(
   id: string,
   query: z.infer<typeof usageQuery>,
 ): Promise<z.infer<typeof usageReply>> {
-  return invoke(context, request, 'inspect', undefined, async (invocation) =>
-    usageShown(await invocation.tenants().usage(id, toPeriod(query))),
-  );
+  return look(context, request, async (invocation) => usageShown(await invocation.tenants().usage(id, toPeriod(query))));
 }
 
 /** Submits what changes one tenant and shows it as it is then. */
@@ -375,6 +373,11 @@ export function changeTenant(
     await submit(invocation, command);
     return tenantShown(invocation.tenants().tenant(command.id));
   });
+}
+
+/** Who looks after a suspended tenant still sees that it is, and what it owes. */
+export function look<T>(context: HttpContext, request: FastifyRequest, run: (invocation: Invocation) => Promise<T>): Promise<T> {
+  return invoke(context, request, 'inspect', undefined, run, { whileSuspended: true });
 }
 
 function changeMember(
