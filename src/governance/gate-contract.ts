@@ -22,6 +22,10 @@ export interface GovernedSnapshot extends AccessPaths {
   readonly grantKey: string;
   /** Columns of a type whose cells are hidden in some rows at least: they read as NULL, and as `shownColumn` has them. */
   masked(type: string): ReadonlyMap<string, MaskKind>;
+  /** What decides whether a row of a type is seen: whose it is and nothing else; or what it holds, its past or terms too. */
+  seenBy(type: string): 'path' | 'row';
+  /** Whether any row of a type that is of this path may be seen. */
+  mayShow(type: string, path: string | null): boolean;
   /** The rows themselves, for guesses, also where `rows` was replaced by some of them or by an answer that stands for them. */
   readonly stored: RowReader;
   /** At an instant that a recipe names: answers come from the log, never from what was cached of it. */
@@ -251,6 +255,6 @@ export interface GateContract {
 export interface WriteScope {
   readonly branch: string;
   readonly type: string;
-  /** Organisation path of the caller who listens. */
-  readonly path: string | null;
+  /** Whether the caller who listens may see a row of this path. */
+  readonly shows: (path: string | null) => boolean;
 }

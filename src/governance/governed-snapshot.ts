@@ -19,7 +19,7 @@ import {
   type ScanRequest,
 } from '../projections/access-paths.ts';
 import { isClassified, refuseClassified } from './authorization/egress.ts';
-import type { Grant, TypeGrant } from './authorization/grant.ts';
+import type { Grant, Lane, TypeGrant } from './authorization/grant.ts';
 import { openGrant } from './authorization/grants.ts';
 import type { Guards } from './authorization/guards.ts';
 import { unregistered } from './authorization/policy.ts';
@@ -56,12 +56,20 @@ export function governSnapshot(paths: AccessPaths, governing: Governing, scopes:
     catalog: new GovernedCatalog(paths.catalog),
     protection: paths.protection,
     masked: (type) => granted(type).masked,
+    seenBy: (type) => (granted(type).lanes.every(isWhole) ? 'path' : 'row'),
+    mayShow: (type, path) =>
+      granted(type).lanes.some((lane) => (lane.agreement === null ? sees(caller.path, path) : lane.covers(path))),
     rows,
     stored: rows,
     removals: governRemovals(paths.removals, governing),
     // What is made for a path is made for those below it.
     views: paths.views.filter(({ owner }) => sees(owner, caller.path)),
   };
+}
+
+/** All rows of one's own organisation. */
+function isWhole({ agreement, rows, history }: Lane): boolean {
+  return agreement === null && rows === null && history === 'full';
 }
 
 /** A column that any definition of the lineage declares masked is, whatever the branch, or the catalog of then, says. */

@@ -1,6 +1,6 @@
 /**
  * Tells those who stand by that rows of a type which they may see have become visible: after durability, outside the turn
- * that committed, and never for a write of an organisation path that theirs does not cover. So nothing that comes of it,
+ * that committed, and never for a write of an organisation path of which they may see nothing. So nothing that comes of it,
  * an access record or a moment, can tell one tenant when another one writes. How many rows, and where, is not said.
  */
 import type { EntryDraft } from '../log/entry.ts';
@@ -55,7 +55,7 @@ export class VisibleWrites {
       body.kind === 'rows'
         ? [...(this.#listeners.get(keyOf(context.branch, body.type)) ?? [])]
         : [...this.#listeners.values()].flatMap((each) => [...each].filter(({ type }) => type === body.type));
-    return listeners.filter(({ path }) => sees(path, context.path));
+    return listeners.filter(({ shows }) => shows(context.path));
   }
 
   #tell(concerned: readonly Listener[]): void {

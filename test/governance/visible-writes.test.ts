@@ -1,5 +1,6 @@
 /** Who is told that rows became visible, and when. */
 import { describe, expect, test } from 'vitest';
+import { sees } from '../../src/governance/caller.ts';
 import type { EntryDraft } from '../../src/log/entry.ts';
 import type { Appended } from '../../src/log/log-store.ts';
 import { VisibleWrites } from '../../src/governance/visible-writes.ts';
@@ -20,7 +21,8 @@ async function told(
   const tasks: (() => void)[] = [];
   const writes = new VisibleWrites((task) => tasks.push(task));
   let calls = 0;
-  writes.listen({ branch: 'main', type: 'T', path: 'acme', ...scope }, () => calls++);
+  const { path = 'acme', ...rest } = scope;
+  writes.listen({ branch: 'main', type: 'T', shows: (row) => sees(path, row), ...rest }, () => calls++);
   writes.placed(drafts, after(Promise.resolve('synced')));
   await Promise.resolve();
   await Promise.resolve();
@@ -57,8 +59,9 @@ describe('a listener is told', () => {
     const tasks: (() => void)[] = [];
     const writes = new VisibleWrites((task) => tasks.push(task));
     const calls: string[] = [];
-    const leave = writes.listen({ branch: 'main', type: 'T', path: null }, () => calls.push('gone'));
-    writes.listen({ branch: 'main', type: 'T', path: null }, () => calls.push('stays'));
+    const scope = { branch: 'main', type: 'T', shows: (row: string | null) => row === null };
+    const leave = writes.listen(scope, () => calls.push('gone'));
+    writes.listen(scope, () => calls.push('stays'));
     let acknowledge!: (value: unknown) => void;
     writes.placed([draft('T', null)], after(new Promise((resolve) => (acknowledge = resolve))));
     await new Promise((resolve) => setImmediate(resolve));

@@ -31,6 +31,8 @@ export class Subscription {
   readonly id: string;
   readonly caller: Caller;
   readonly purpose: string;
+  /** What opens types that are guarded, for every delivery as for the first. */
+  readonly stated: { readonly breakGlass: string | null; readonly accessScopeRef: string | null };
   readonly statement: WatchStatement;
   /** What the subscription began at: rows as of here, events from here on. */
   readonly basis: bigint;
@@ -54,6 +56,7 @@ export class Subscription {
     this.id = about.id;
     this.caller = about.caller;
     this.purpose = about.purpose;
+    this.stated = { breakGlass: about.snapshot.breakGlass, accessScopeRef: about.snapshot.accessScopeRef };
     this.statement = about.statement;
     this.basis = about.snapshot.instant;
     this.grantKey = about.snapshot.grantKey;

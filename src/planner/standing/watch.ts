@@ -393,9 +393,16 @@ export class StandingQueries {
   /** Goes on with the subscription under its caller as of now. */
   #invoke<T>({ subscription, client }: Stream, run: (invocation: Invocation) => Promise<T>): Promise<T> {
     const { gate, ids } = this.#parts;
-    const { purpose, statement } = subscription;
+    const { purpose, statement, stated } = subscription;
     const caller = { ...client.renew(), branch: subscription.caller.branch };
-    const request = { action: 'watch', purpose, correlationId: ids.next(), purposeRequired: true, continues: true } as const;
+    const request = {
+      action: 'watch',
+      purpose,
+      ...stated,
+      correlationId: ids.next(),
+      purposeRequired: true,
+      continues: true,
+    } as const;
     return gate.invoke(caller, request, (invocation) => {
       const { template, literals, type } = statement;
       invocation.describe({ template, literals, objectType: type, costUnits: 0 });
@@ -425,7 +432,7 @@ export class StandingQueries {
       }
       for (const stream of this.#streams) {
         try {
-          stream.client.renew();
+          this.#parts.gate.checkStanding(stream.client.renew());
           if (nowMs - stream.lastWriteMs >= heartbeatMs) {
             void this.#write(stream, heartbeat(stream.subscription.id, stream.cursor));
           }
