@@ -77,6 +77,8 @@ export class FakeStore {
         ontologyVersion: this.ontologyVersion,
       },
       masked: (type) => new Map(Object.entries(this.#types.get(type)?.type.masked ?? {})),
+      seenBy: () => 'path',
+      mayShow: () => true,
       protection: () => protectionOf([]),
       rows: this.#reader(),
       stored: this.#reader(),

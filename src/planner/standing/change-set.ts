@@ -2,8 +2,12 @@
  * What happened to the rows of a type after an instant: the versions that came, what each of them closed, and keys removed
  * for good. Copied out of storage once and shared by all standing queries of one scope, so that their number costs nothing
  * there. Cells are those that a version had when it came: its end in system time, which lies later, is not among them.
+ *
+ * Where not only the path of a row decides who sees it, a version may be closed by one that the caller does not see: then it
+ * is closed by nothing but its end, which every question shows. Keys removed for good are not told there, nor where keys
+ * are masked: nobody can say any more whether the caller had seen their rows.
  */
-import { assert } from '../../errors.ts';
+import { assert, ServiceError } from '../../errors.ts';
 import type { GovernedSnapshot } from '../../governance/gate-contract.ts';
 import type { Vector } from '../../log/columns.ts';
 import { FOREVER } from '../../log/timestamp.ts';
@@ -27,6 +31,8 @@ import type { Batch } from '../operators/operator.ts';
 const changedVersionsMax = 2_048;
 const changedBytesMax = 4 * 1024 * 1024;
 const blockRows = 256;
+/** Of one change set, where ends are looked for: what is closed by what the caller does not see counts too. */
+const endedVersionsMax = 100_000;
 
 /** `rowOp.delete` of `log/entry.ts`, which is vocabulary for its types only. */
 const deleteOp = 2;
@@ -67,6 +73,8 @@ const ownColumns = ['_pk', 'system_from', 'system_to', 'valid_from', 'valid_to',
 export function changesAfter(snapshot: GovernedSnapshot, request: ChangeRequest): ChangeSet {
   const { type, from } = request;
   const hidesKeys = snapshot.masked(type).has('_pk');
+  const hidesRows = snapshot.seenBy(type) === 'row';
+  const byEnds = hidesKeys || hidesRows;
   const names = [...new Set([...ownColumns, ...request.columns])];
   const types = columnTypes(snapshot, type);
   const all: TimeBounds = { system: 'all', valid: 'all' };
@@ -86,24 +94,31 @@ export function changesAfter(snapshot: GovernedSnapshot, request: ChangeRequest)
   const end = complete ? snapshot.instant : systemFrom[came.length - 1]!;
   const before = new Captured(names, types);
   const closed = new Map<bigint, bigint[]>(Array.from({ length: came.length }, (_, i) => [systemFrom[i]!, []]));
-  if (came.length > 0) {
-    const earlier = snapshot.rows.scan({
-      type,
-      columns: names,
-      time: { system: from, valid: 'all' },
-      ...closedBy(came, hidesKeys),
-    });
+  if (came.length > 0 || hidesRows) {
+    const found = byEnds ? endingIn({ after: from, until: end }) : { keys: [...new Set(came.texts('_pk'))] };
+    const earlier = snapshot.rows.scan({ type, columns: names, time: { system: from, valid: 'all' }, ...found });
+    const isEnd = (instant: bigint): boolean => (hidesRows ? from < instant && instant <= end : closed.has(instant));
     for (let step = earlier.next(); step.done !== true; step = earlier.next()) {
-      const closing = hidesKeys ? closedAmong(step.value, names.indexOf('system_to'), closed) : step.value;
-      if (closing !== null) before.append(closing, closing.count);
+      const ended = byEnds ? endedAmong(step.value, names.indexOf('system_to'), isEnd) : step.value;
+      if (ended !== null) before.append(ended, ended.count);
+      if (before.length > endedVersionsMax) {
+        earlier.return?.();
+        throw new ServiceError('REL_SCAN_CAP', `more than ${endedVersionsMax} versions ended: begin again without an id`);
+      }
     }
   }
   for (const captured of [before, came]) {
     const starts = captured.instants('system_from');
     const ends = captured.instants('system_to');
-    for (let row = 0; row < captured.length; row++) closed.get(ends[row]!)?.push(starts[row]!);
+    for (let row = 0; row < captured.length; row++) {
+      const ended = ends[row]!;
+      const closing = closed.get(ended);
+      if (closing) closing.push(starts[row]!);
+      else if (hidesRows && from < ended && ended <= end) closed.set(ended, [starts[row]!]);
+    }
   }
   const ops = came.codes(opColumn);
+  const deletes = new Set(systemFrom.filter((_, row) => ops[row] === deleteOp));
   return {
     from,
     end,
@@ -111,31 +126,25 @@ export function changesAfter(snapshot: GovernedSnapshot, request: ChangeRequest)
     grantKey: snapshot.grantKey,
     ontologyVersion: snapshot.catalog.ontologyVersion,
     columns: new Set(names),
-    versions: Array.from({ length: came.length }, (_, row) => ({
-      systemFrom: systemFrom[row]!,
-      isDelete: ops[row] === deleteOp,
-      closed: closed.get(systemFrom[row]!)!,
-    })),
-    // There is nothing else to name what is gone by.
-    removals: hidesKeys ? [] : removalsOf(snapshot, type, from, end),
+    versions: [...closed]
+      .map(([instant, versions]) => ({ systemFrom: instant, isDelete: deletes.has(instant), closed: versions }))
+      .sort((a, b) => (a.systemFrom < b.systemFrom ? -1 : 1)),
+    removals: byEnds ? [] : removalsOf(snapshot, type, from, end),
     snapshot: { ...snapshot, instant: end, rows: new CapturedRows(type, [before, came]) },
   };
 }
 
-/** Versions that came close others of their keys; where keys are masked, the end in system time tells which. */
-function closedBy(came: Captured, hidesKeys: boolean): Pick<ScanRequest, 'keys' | 'zones'> {
-  if (!hidesKeys) return { keys: [...new Set(came.texts('_pk'))] };
-  const instants = came.instants('system_from');
+function endingIn({ after, until }: { readonly after: bigint; readonly until: bigint }): Pick<ScanRequest, 'zones'> {
   return {
     zones: [
-      { column: 'system_to', op: '>=', value: instants[0]! },
-      { column: 'system_to', op: '<=', value: instants[came.length - 1]! },
+      { column: 'system_to', op: '>', value: after },
+      { column: 'system_to', op: '<=', value: until },
     ],
   };
 }
 
-/** Rows of a block that end at one of these instants; null where none does. */
-function closedAmong(block: RowBlock, systemTo: number, ends: ReadonlyMap<bigint, unknown>): Batch | null {
+/** Rows of a block that ended at such an instant; null where none did. */
+function endedAmong(block: RowBlock, systemTo: number, isEnd: (instant: bigint) => boolean): Batch | null {
   const { columns, selection, first, count } = block;
   const vector = columns[systemTo]!;
   if (vector.kind !== 'i64') return null;
@@ -143,7 +152,7 @@ function closedAmong(block: RowBlock, systemTo: number, ends: ReadonlyMap<bigint
   let length = 0;
   for (let i = 0; i < count; i++) {
     const row = selection === null ? first + i : selection[i]!;
-    if (ends.has(vector.values[row]!)) kept[length++] = row;
+    if (isEnd(vector.values[row]!)) kept[length++] = row;
   }
   return length === 0 ? null : { columns, selection: kept.subarray(0, length), first: 0, count: length };
 }

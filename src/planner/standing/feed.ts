@@ -52,6 +52,12 @@ export class Feed {
     });
   }
 
+  /** Whether somebody here may see a row of this organisation path. */
+  shows(path: string | null): boolean {
+    for (const subscription of this.subscriptions) if (subscription.shows(path)) return true;
+    return false;
+  }
+
   /** Columns that some query of the feed reads. */
   columns(): Set<string> {
     const all = new Set<string>();

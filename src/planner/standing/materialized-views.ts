@@ -200,7 +200,9 @@ export class MaterializedViews {
     const watched: RowReader = {
       scan(request) {
         types.add(request.type);
-        if (request.columns.includes('system_to')) readsEnds = true;
+        // What a row holds, or whether it is the last one, may decide whether it is seen: then its end changes the answer.
+        const isOfView = snapshot.catalog.type(request.type) === undefined;
+        if (request.columns.includes('system_to') || (!isOfView && snapshot.seenBy(request.type) === 'row')) readsEnds = true;
         for (const masked of snapshot.masked(request.type).keys()) {
           if (request.columns.includes(masked) || request.columns.includes(shownColumn(masked))) readsMasked = true;
         }

@@ -40,6 +40,8 @@ export class Subscription {
   columns: ReadonlySet<string> = new Set();
   ontologyVersion = -1;
   learntUnder: string | null = null;
+  /** Whether a row of an organisation path may be seen, as far as was learnt. */
+  shows: (path: string | null) => boolean = () => false;
   grantKey: string;
   state: 'waiting' | 'streaming' | 'ended' = 'waiting';
   /** While waiting: when it ends unless somebody follows it. */
@@ -83,6 +85,7 @@ export class Subscription {
     this.columns = columns;
     this.ontologyVersion = snapshot.catalog.ontologyVersion;
     this.learntUnder = snapshot.grantKey;
+    this.shows = (path) => snapshot.mayShow(this.statement.type, path);
   }
 
   /** The rows that match among those that the snapshot serves, each behind its system_from. */

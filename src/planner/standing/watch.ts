@@ -228,13 +228,14 @@ export class StandingQueries {
 
   #feedOf(subscription: Subscription): Feed {
     const { caller, statement } = subscription;
-    const { branch, path } = caller;
+    const { branch } = caller;
     const { type } = statement;
     const key = feedKey(subscription);
     let known = this.#feeds.get(key);
     if (known === undefined) {
       const feed = new Feed(this.#parts.clock, () => this.#gapMs());
-      known = { feed, stop: this.#parts.gate.onVisible({ branch, type, path }, () => feed.changed()) };
+      const shows = (path: string | null): boolean => feed.shows(path);
+      known = { feed, stop: this.#parts.gate.onVisible({ branch, type, shows }, () => feed.changed()) };
       this.#feeds.set(key, known);
     }
     known.feed.subscriptions.add(subscription);
