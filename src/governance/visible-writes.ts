@@ -5,7 +5,6 @@
  */
 import type { EntryDraft } from '../log/entry.ts';
 import type { Appended } from '../log/log-store.ts';
-import { sees } from './caller.ts';
 import type { WriteScope } from './gate-contract.ts';
 
 interface Listener extends WriteScope {
