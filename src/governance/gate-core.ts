@@ -21,7 +21,7 @@ import type { Grants } from './authorization/grants.ts';
 import type { Judge } from './authorization/judge.ts';
 import type { PurposeRules } from './authorization/purpose.ts';
 import type { Committer } from './committer.ts';
-import type { ScopeCache } from './governed-snapshot.ts';
+import type { Reading } from './governed-rows.ts';
 import type { Licence, LicenceTerm, StorageCap } from './tenancy/licence.ts';
 import type { VisibleWrites } from './visible-writes.ts';
 
@@ -79,7 +79,7 @@ export interface Core {
   readonly parts: GateParts;
   readonly committer: Committer;
   readonly writes: VisibleWrites;
-  readonly scopes: ScopeCache;
+  readonly reading: Reading;
   readonly digest: LiteralDigest;
   readonly storage: StorageCap;
   readonly term: LicenceTerm;

@@ -13,12 +13,14 @@ import { AuditTrail, LiteralDigest } from './audit-trail.ts';
 import { TokenRegistry } from './authentication/token-registry.ts';
 import { Grants } from './authorization/grants.ts';
 import { Judge } from './authorization/judge.ts';
+import { MaskHash } from './authorization/renderings.ts';
+import { RowBits } from './authorization/row-bits.ts';
 import type { Caller } from './caller.ts';
 import { Committer } from './committer.ts';
 import type { GateContract, Invocation, InvocationRequest, WriteScope } from './gate-contract.ts';
 import type { Core, GateParts } from './gate-core.ts';
 import { GatedInvocation } from './gated-invocation.ts';
-import { ScopeCache } from './governed-snapshot.ts';
+import { ScopeCache } from './path-scopes.ts';
 import { LicenceTerm, StorageCap } from './tenancy/licence.ts';
 import { multiTenancyRules } from './tenancy/multi-tenancy.ts';
 import { checkStanding } from './tenancy/standing.ts';
@@ -43,7 +45,7 @@ export class Gate implements GateContract {
       parts,
       committer,
       writes: new VisibleWrites(defer),
-      scopes: new ScopeCache(),
+      reading: { scopes: new ScopeCache(), bits: new RowBits(), hash: new MaskHash(parts.digestKey) },
       digest: new LiteralDigest(parts.digestKey),
       storage: new StorageCap(parts.licence, () => log.status().bytes, parts.warn),
       term: new LicenceTerm(parts.licence, parts.warn),

@@ -213,7 +213,7 @@ export class GatedInvocation implements Invocation {
 
   /** Under the scope and the policies of then, read as it was, whoever derives it again; never cached with plans of now. */
   #pinned(paths: AccessPaths, pinned: PinnedGrant): GovernedSnapshot {
-    const { judge, grants, scopes } = this.#core;
+    const { judge, grants, reading } = this.#core;
     const { principal, path, branch, roles, attributes, door, clientIp, instant, masked } = pinned;
     const { purpose, breakGlass, accessScopeRef } = pinned;
     this.#basis = instant;
@@ -226,16 +226,16 @@ export class GatedInvocation implements Invocation {
     const grant = grants.grantOfThen({ caller, action: 'query', stated: judged, now: instant }, set);
     const guards = judge.guards(judged, paths.protection);
     const protection = (type: string) => ({ ...paths.protection(type), masked: new Set(masked[type]) });
-    const snapshot = governSnapshot({ ...paths, protection }, { ...judged, guards, grant }, scopes);
+    const snapshot = governSnapshot({ ...paths, protection }, { ...judged, guards, grant }, reading);
     return { ...snapshot, grantKey: `${snapshot.grantKey}\u0000@${instant}`, pinned: true };
   }
 
   #governed(paths: AccessPaths, judged: Judged): GovernedSnapshot {
-    const { judge, scopes, grants, parts } = this.#core;
+    const { judge, reading, grants, parts } = this.#core;
     const guards = judge.guards(judged, paths.protection);
     const { caller, action } = judged;
     const grant = grants.grantFor({ caller, action, stated: judged, now: parts.clock.now() });
-    return governSnapshot(paths, { ...judged, guards, grant }, scopes);
+    return governSnapshot(paths, { ...judged, guards, grant }, reading);
   }
 
   /** Ends the invocation for its holder: nothing can be read or written through it any more. Null when nothing is under way. */

@@ -112,6 +112,7 @@ export class RowMask {
     mask[0]! &= -1 << (first & 31);
     const end = (first + count) & 31;
     if (end !== 0) mask[words - 1]! &= (1 << end) - 1;
+    if (sift?.visible) for (let at = 0; at < words; at++) mask[at]! &= sift.visible[word + at]!;
     if (!sift?.closings) return;
     const { closings, closing } = sift;
     const place = this.#placeOf(room, closings, closingsAt) + word * 32 * closings.BYTES_PER_ELEMENT;

@@ -83,12 +83,13 @@ function passing(predicate: Predicate | null, batch: Batch): Batch {
 }
 
 /** Where the memory has no room to work in. */
-function siftedHere({ columns, first, count }: ScanBatch, { live, closings, closing }: Sift): Batch {
+function siftedHere({ columns, first, count }: ScanBatch, { live, closings, closing, visible }: Sift): Batch {
   const rows = new Int32Array(count);
   let kept = 0;
   for (let row = first; row < first + count; row++) {
     if (live !== null && ((live[row >>> 5]! >>> (row & 31)) & 1) === 0) continue;
     if (closings !== null && closings[row]! < closing) continue;
+    if (visible && ((visible[row >>> 5]! >>> (row & 31)) & 1) === 0) continue;
     rows[kept++] = row;
   }
   return { columns, selection: rows, first: 0, count: kept };

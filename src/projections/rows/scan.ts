@@ -279,7 +279,9 @@ function* segmentBlocks(
     const rows = inherited ? inherited.keep(segment, selected, first, end, openAt) : selected;
     const count = rows ? rows.length : end - first;
     if (count === 0) continue;
-    const scanned = current.live && rows ? count : end - first;
+    // Where paths mix, what lies between the rows of these is others' business.
+    const mixed = allowed !== null && segment.paths.constant === null;
+    const scanned = (current.live || mixed) && rows ? count : end - first;
     const chosen = { segment, rows, first: rows ? rows[0]! : first, count };
     yield block(chosen, request, columns, scanned, end - first, inherited);
   }

@@ -1,0 +1,217 @@
+/**
+ * Rows of a snapshot as one grant lets them out: the security barrier. Whatever a reader asks of them, a predicate or a sum,
+ * it asks of rows that have passed and of cells that are shown; figures about rows are of those alone.
+ */
+import { assert, ServiceError } from '../errors.ts';
+import type { TypeDefinition } from '../log/entry.ts';
+import {
+  pathColumn,
+  type PathCodes,
+  type RowBlock,
+  type RowProvenance,
+  type RowReader,
+  type ScanEstimate,
+  type ScanRequest,
+  shownOf,
+} from '../projections/access-paths.ts';
+import { typesOf } from './authorization/cedar/compile.ts';
+import { refuseClassified } from './authorization/egress.ts';
+import type { TypeGrant } from './authorization/grant.ts';
+import { openGrant } from './authorization/grants.ts';
+import type { Guards } from './authorization/guards.ts';
+import type { MaskHash } from './authorization/renderings.ts';
+import type { RowBits } from './authorization/row-bits.ts';
+import { GovernedBlocks } from './governed-blocks.ts';
+import { LaneBlocks } from './lane-blocks.ts';
+import { historyOf, type LaneHistory, lanePlan, visibleZones } from './lane-plan.ts';
+import type { LaneScope, Scope, ScopeCache } from './path-scopes.ts';
+
+/** What reading keeps between snapshots. */
+export interface Reading {
+  readonly scopes: ScopeCache;
+  readonly bits: RowBits;
+  readonly hash: MaskHash;
+}
+
+export interface GovernedRowsParts {
+  readonly rows: RowReader;
+  /** Of the caller's own path. */
+  readonly scope: Scope;
+  readonly guards: Guards;
+  readonly granted: (type: string) => { readonly grant: TypeGrant; readonly type: TypeDefinition };
+  readonly reading: Reading;
+  /** Of the snapshot. */
+  readonly instant: bigint;
+}
+
+/** Of rows that a condition decides about, EXPLAIN and plans know that there may be some: a count would tell of hidden ones. */
+const uncounted = 10_000;
+const segmentRows = 65_536;
+
+export class GovernedRows implements RowReader {
+  readonly #parts: GovernedRowsParts;
+
+  constructor(parts: GovernedRowsParts) {
+    this.#parts = parts;
+  }
+
+  scan(request: ScanRequest): Iterator<RowBlock, void> {
+    const { rows, scope } = this.#parts;
+    const { grant, type } = this.#checked(request);
+    const asked = askedOf(request.columns);
+    if (grant !== openGrant || asked.shown) return this.#throughLanes(request, grant, type);
+    const blocks = rows.scan({ ...request, columns: asked.withPath, paths: scope.codes });
+    return new GovernedBlocks(blocks, request.columns.length, scope.allowed);
+  }
+
+  #throughLanes(request: ScanRequest, grant: TypeGrant, type: TypeDefinition): Iterator<RowBlock, void> {
+    const { rows, reading } = this.#parts;
+    const { scope, codes, history } = this.#lanes(request, grant);
+    const plan = lanePlan(grant, request.columns, typesOf(type));
+    const { unsiftedRows, zones: _, ...rest } = request;
+    // Bits tell what one lane lets through; a row that several may show, or whose past counts, is looked at by itself.
+    const bitwise =
+      unsiftedRows !== undefined &&
+      scope.lanes.every((lanes) => lanes.length === 1) &&
+      history.every((each) => each === 'all' || each === 'nothing') &&
+      !plan.own.some(({ shown }) => shown);
+    const blocks = rows.scan({
+      ...rest,
+      ...visibleZones(request, grant),
+      ...(bitwise ? { unsiftedRows } : {}),
+      columns: plan.columns,
+      further: plan.further,
+      paths: codes,
+    });
+    const { bits, hash } = reading;
+    const byKey = request.keys !== undefined;
+    return new LaneBlocks(blocks, { plan, lanes: grant.lanes, scope, history, byKey, bits, hash, pathCodes: rows.pathCodes() });
+  }
+
+  estimate(request: ScanRequest): ScanEstimate {
+    const { rows, scope, instant } = this.#parts;
+    const { grant, type } = this.#checked(request);
+    if (grant === openGrant) return rows.estimate({ ...request, paths: scope.codes });
+    const lanes = this.#lanes(request, grant);
+    const asked: ScanRequest = { type: request.type, columns: [], time: request.time, ...visibleZones(request, grant) };
+    const { access } = rows.estimate({ ...asked, paths: [], ...(request.keys ? { keys: request.keys } : {}) });
+    if (request.keys) {
+      const found = this.#count(this.#throughLanes({ ...asked, keys: request.keys }, grant, type));
+      return { access, rows: found, segments: found === 0 ? 0 : 1 };
+    }
+    const counted = { all: [] as number[], open: [] as number[] };
+    for (const code of lanes.codes) {
+      const [first] = lanes.scope.lanes[lanes.scope.groups[code]! - 1]!.filter((lane) => lanes.history[lane] !== 'nothing');
+      if (first === undefined || grant.lanes[first]!.rows !== null) continue;
+      if (lanes.history[first] === 'all') counted.all.push(code);
+      else if (lanes.history[first] === 'open') counted.open.push(code);
+    }
+    let sum = rows.estimate({ ...asked, paths: counted.all }).rows;
+    const now = { ...asked.time, system: instant };
+    if (counted.open.length > 0) sum += rows.estimate({ ...asked, time: now, paths: counted.open }).rows;
+    // Whether such rows exist is not told either.
+    const isUncounted = grant.lanes.some((lane, i) => lane.rows !== null || typeof lanes.history[i] === 'object');
+    if (isUncounted) sum += uncounted;
+    return { access, rows: sum, segments: Math.ceil(sum / segmentRows) };
+  }
+
+  provenanceOf(name: string, systemFrom: bigint): RowProvenance | undefined {
+    refuseClassified(name);
+    const { rows, scope, guards, granted } = this.#parts;
+    guards.check(name, []);
+    const { grant, type } = granted(name);
+    if (grant === openGrant) return rows.provenanceOf(name, systemFrom, scope.codes);
+    if (!this.#shows(systemFrom, grant, type)) return undefined;
+    const found = rows.provenanceOf(name, systemFrom, this.#lanes({ time: everything }, grant).codes);
+    if (found === undefined || found.derivedFrom === null || !versionName.test(found.derivedFrom)) return found;
+    // The version that this one superseded may be hidden, and is not named then.
+    const isVisible = this.#shows(BigInt.asIntN(64, BigInt(`0x${found.derivedFrom}`)), grant, type);
+    return isVisible ? found : { ...found, derivedFrom: null };
+  }
+
+  /** Which organisations exist is nobody's business above the gate. */
+  pathCodes(): PathCodes {
+    return noPathCodes;
+  }
+
+  #checked(request: ScanRequest): { readonly grant: TypeGrant; readonly type: TypeDefinition } {
+    refuseClassified(request.type);
+    assert(!request.columns.includes(pathColumn), 'the path column is the gate’s own');
+    assert(request.paths === undefined, 'only the gate says which paths a scan may show');
+    assert(request.further === undefined, 'further columns are the gate’s own');
+    const { guards, granted } = this.#parts;
+    guards.check(request.type, askedOf(request.columns).names);
+    const found = granted(request.type);
+    if (found.grant.allowed) return found;
+    throw new ServiceError('REL_ACL', `no policy permits reading ${request.type}, and no agreement shares it`);
+  }
+
+  /** What the grant's lanes cover of what is asked for, codes ascending. */
+  #lanes(
+    { time }: Pick<ScanRequest, 'time'>,
+    grant: TypeGrant,
+  ): { readonly scope: LaneScope; readonly codes: readonly number[]; readonly history: readonly LaneHistory[] } {
+    const { rows, scope: own, reading, instant } = this.#parts;
+    const scope = reading.scopes.lanesOf(grant, own, rows.pathCodes());
+    const history = grant.lanes.map((lane) => historyOf(lane, time, instant));
+    const isShown = (code: number): boolean => scope.lanes[scope.groups[code]! - 1]!.some((lane) => history[lane] !== 'nothing');
+    return { scope, codes: history.includes('nothing') ? scope.codes.filter(isShown) : scope.codes, history };
+  }
+
+  #count(blocks: Iterator<RowBlock, void>): number {
+    let count = 0;
+    for (let step = blocks.next(); step.done !== true; step = blocks.next()) count += step.value.count;
+    return count;
+  }
+
+  #shows(systemFrom: bigint, grant: TypeGrant, type: TypeDefinition): boolean {
+    const request: ScanRequest = {
+      type: type.name,
+      columns: systemFromOnly,
+      time: everything,
+      after: systemFrom - 1n,
+      zones: [{ column: 'system_from', op: '<=', value: systemFrom }],
+      blockRows: 1,
+    };
+    const blocks = this.#throughLanes(request, grant, type);
+    try {
+      for (let step = blocks.next(); step.done !== true; step = blocks.next()) {
+        const { columns, selection, first, count } = step.value;
+        if (count === 0) continue;
+        const [vector] = columns;
+        assert(vector?.kind === 'i64', 'system times are i64');
+        return vector.values[selection === null ? first : selection[0]!] === systemFrom;
+      }
+      return false;
+    } finally {
+      blocks.return?.();
+    }
+  }
+}
+
+const systemFromOnly: readonly string[] = ['system_from'];
+const everything = { system: 'all', valid: 'all' } as const;
+/** A `system_from` as provenance names versions by it. */
+const versionName = /^[0-9a-f]{16}$/;
+
+interface Asked {
+  readonly withPath: readonly string[];
+  /** Columns of the type. */
+  readonly names: readonly string[];
+  readonly shown: boolean;
+}
+
+const known = new WeakMap<readonly string[], Asked>();
+
+/** Scans of one plan name the same columns. */
+function askedOf(columns: readonly string[]): Asked {
+  let asked = known.get(columns);
+  if (asked === undefined) {
+    const shown = columns.some((column) => shownOf(column) !== null);
+    const names = shown ? [...new Set(columns.map((column) => shownOf(column) ?? column))] : columns;
+    known.set(columns, (asked = { withPath: [...columns, pathColumn], names, shown }));
+  }
+  return asked;
+}
+
+const noPathCodes: PathCodes = { size: 0, path: () => null, codeOf: () => -1 };

@@ -1,0 +1,89 @@
+/**
+ * What a scan under lanes asks of storage, settled once for a grant and the columns that a plan reads: the reader's own
+ * columns, the path, and, to be made only for blocks that need them, those that conditions are about.
+ */
+import type { ColumnType } from '../log/value.ts';
+import { pathColumn, type ScanRequest, shownOf, type TimeBounds } from '../projections/access-paths.ts';
+import type { CellMask, Lane, RowCondition, TypeGrant } from './authorization/grant.ts';
+
+/** One column of the reader. */
+export interface LaneColumn {
+  readonly name: string;
+  /** Number among the columns that storage is asked for. */
+  readonly source: number;
+  /** Read as it is shown: what it is shown as goes by its type. */
+  readonly shown: boolean;
+  readonly type: ColumnType;
+  /** By lane; null where the lane shows its cells. */
+  readonly masks: readonly (CellMask | null)[];
+}
+
+export interface LanePlan {
+  /** What storage is asked for; the path is the last of them. */
+  readonly columns: readonly string[];
+  readonly further: readonly string[];
+  readonly own: readonly LaneColumn[];
+  /** Of a condition, the places of its columns among the further ones. */
+  readonly places: ReadonlyMap<RowCondition, readonly number[]>;
+  /** Place of the end in system time among the further ones. */
+  readonly ends: number;
+  /** Masks of the key by lane. */
+  readonly keys: readonly (CellMask | null)[];
+}
+
+const plans = new WeakMap<TypeGrant, WeakMap<readonly string[], LanePlan>>();
+
+/** Scans of one plan name the same columns. */
+export function lanePlan(grant: TypeGrant, columns: readonly string[], typeOf: (column: string) => ColumnType): LanePlan {
+  let known = plans.get(grant);
+  if (known === undefined) plans.set(grant, (known = new WeakMap()));
+  let plan = known.get(columns);
+  if (plan === undefined) known.set(columns, (plan = made(grant, columns, typeOf)));
+  return plan;
+}
+
+function made({ lanes }: TypeGrant, columns: readonly string[], typeOf: (column: string) => ColumnType): LanePlan {
+  const names = columns.map((column) => shownOf(column) ?? column);
+  const sources = [...new Set(names)];
+  const own = columns.map((column, i): LaneColumn => {
+    const name = names[i]!;
+    const masks = lanes.map((lane) => lane.masks.get(name) ?? null);
+    return { name, source: sources.indexOf(name), shown: shownOf(column) !== null, type: typeOf(name), masks };
+  });
+  const keys = lanes.map((lane) => lane.masks.get('_pk') ?? null);
+  const conditions = new Set<RowCondition>();
+  for (const { rows } of lanes) if (rows !== null && rows !== 'none') conditions.add(rows);
+  for (const masks of [keys, ...own.map((column) => column.masks)]) {
+    for (const mask of masks) if (mask !== null && mask.when !== null) conditions.add(mask.when);
+  }
+  const further = [...new Set([...[...conditions].flatMap((condition) => condition.columns), 'system_to'])].sort();
+  const places = new Map([...conditions].map((each) => [each, each.columns.map((column) => further.indexOf(column))]));
+  return { columns: [...sources, pathColumn], further, own, places, ends: further.indexOf('system_to'), keys };
+}
+
+/** How a lane lets a request read its past. */
+export type LaneHistory =
+  /** Nothing of it, or all of what the request reads. */
+  | 'nothing'
+  | 'all'
+  /** Versions that end, in system time, after this instant; `open`: those that have not ended. */
+  | { readonly after: bigint }
+  | 'open';
+
+/** `instant` is that of the snapshot. */
+export function historyOf({ history }: Lane, time: TimeBounds, instant: bigint): LaneHistory {
+  if (history === 'full') return 'all';
+  const { system } = time;
+  if (history === 'current_only') return system !== 'all' && system >= instant ? 'all' : 'open';
+  const { from } = history;
+  if (system === 'all') return { after: from };
+  // What is read at an instant ends after it.
+  return system < from ? 'nothing' : 'all';
+}
+
+/** Values of a masked column are nobody's business but of whoever may see them: storage does not search by them. */
+export function visibleZones({ zones }: ScanRequest, { masked }: TypeGrant): Pick<ScanRequest, 'zones'> {
+  if (zones === undefined) return {};
+  const kept = masked.size === 0 ? zones : zones.filter(({ column }) => !masked.has(column));
+  return kept.length === 0 ? {} : { zones: kept };
+}
