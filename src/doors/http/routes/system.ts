@@ -1,6 +1,7 @@
 /** Health, version, status, metrics, configuration and the machine-readable descriptions. */
 import { z } from 'zod';
 import { ServiceError } from '../../../errors.ts';
+import type { Invocation } from '../../../governance/gate-contract.ts';
 import type { App, HttpContext } from '../context.ts';
 import { invoke } from '../invoke.ts';
 import { problems } from '../schemas.ts';
@@ -75,7 +76,10 @@ export function registerSystem(app: App, context: HttpContext): void {
     config: reading,
     schema: { summary: 'Metrics as Prometheus text', tags: ['system'], response: { 200: z.string(), ...problems } },
     handler: async (request, reply) => {
-      const text = await invoke(context, request, 'inspect', undefined, () => context.metrics.registry.metrics());
+      const text = await invoke(context, request, 'inspect', undefined, async (invocation) => {
+        refuseTenants(invocation);
+        return context.metrics.registry.metrics();
+      });
       return reply.header('content-type', context.metrics.registry.contentType).send(text);
     },
   });
@@ -84,7 +88,11 @@ export function registerSystem(app: App, context: HttpContext): void {
     url: '/metrics.json',
     config: reading,
     schema: { summary: 'Metrics as JSON', tags: ['system'], response: { 200: z.array(z.looseObject({})), ...problems } },
-    handler: (request) => invoke(context, request, 'inspect', undefined, () => context.metrics.registry.getMetricsAsJSON()),
+    handler: (request) =>
+      invoke(context, request, 'inspect', undefined, async (invocation) => {
+        refuseTenants(invocation);
+        return context.metrics.registry.getMetricsAsJSON();
+      }),
   });
   app.route({
     method: 'GET',
@@ -121,4 +129,10 @@ export function registerSystem(app: App, context: HttpContext): void {
         specs: [{ name: 'openapi', href: '/openapi.json', media_type: 'application/json' }],
       })),
   });
+}
+
+/** Figures of the whole store tell one tenant how much the others ask and write. */
+function refuseTenants({ caller }: Invocation): void {
+  if (caller.tenant !== null)
+    throw new ServiceError('REL_ACL', 'metrics are of the whole store, of which a tenant sees its part');
 }
