@@ -126,6 +126,7 @@ export async function openHttpDoor(
     },
     readLimit: new RateLimiter(settings.SERVICE_READ_RATE_LIMIT_RPS),
     writeLimit: new RateLimiter(settings.SERVICE_RATE_LIMIT_RPS),
+    memoryLimit: new RateLimiter(settings.SERVICE_MEMORY_RATE_LIMIT_RPS),
     clock: service.clock,
     ids: service.ids,
     random: service.random,

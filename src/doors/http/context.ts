@@ -52,6 +52,7 @@ export interface HttpDoorOptions {
   readonly system: SystemDesk;
   readonly readLimit: RateLimiter;
   readonly writeLimit: RateLimiter;
+  readonly memoryLimit: RateLimiter;
   readonly clock: Clock;
   readonly ids: Ids;
   readonly random: Random;
@@ -104,8 +105,8 @@ declare module 'fastify' {
   interface FastifyContextConfig {
     access?: RouteAccess;
     action?: Action;
-    /** Rate-limit bucket: writes and reads have their own. */
-    bucket?: 'read' | 'write';
+    /** Rate-limit bucket: reads, writes and memory calls have their own. */
+    bucket?: 'read' | 'write' | 'memory';
   }
 }
 

@@ -26,6 +26,7 @@ import { problemOf, problemType } from './problem.ts';
 import { refusalOf } from './refusal.ts';
 import { RouteTable } from './route-table.ts';
 import { registerAudit } from './routes/audit.ts';
+import { registerAuditExport } from './routes/audit-export.ts';
 import { registerBranches } from './routes/branches.ts';
 import { registerControlPlane } from './routes/control-plane.ts';
 import { registerExhibits } from './routes/exhibits.ts';
@@ -80,7 +81,8 @@ export async function createHttpDoor(options: HttpDoorOptions): Promise<HttpDoor
   registerExhibits(data, context);
   registerSchema(data, context);
   registerBranches(data, context);
-  registerAudit(data, context);
+  registerAudit(data, context, 'token');
+  registerAuditExport(data, context, 'token');
   registerProof(data, context);
   registerOwnTokens(data, context);
   registerTenants(data, context);
@@ -92,6 +94,8 @@ export async function createHttpDoor(options: HttpDoorOptions): Promise<HttpDoor
 
   const admin = createListener(context, null);
   registerAdminTokens(admin, context);
+  registerAudit(admin, context, 'admin');
+  registerAuditExport(admin, context, 'admin');
   registerCompact(admin, context);
   registerPlatform(admin, context);
   registerPolicies(admin, context);
@@ -222,18 +226,25 @@ function admit(context: HttpContext, request: FastifyRequest, reply: FastifyRepl
   refuseRepeatedHeaders(request.raw.rawHeaders);
   if (access === 'probe') return;
   if (access === 'token') {
-    const limiter = bucket === 'write' ? context.writeLimit : context.readLimit;
+    const limiter = bucket === 'write' ? context.writeLimit : bucket === 'memory' ? context.memoryLimit : context.readLimit;
     const verdict = limiter.take(request.ip, context.clock.monotonicMs());
     if (!verdict.allowed) throw rateLimited(context, reply, verdict);
   }
   const credentials = {
-    authorization: request.headers.authorization,
+    authorization: request.headers.authorization ?? consoleCredential(request),
     organization: headerText(request, 'x-organization-id') ?? undefined,
     door: access === 'admin' ? 'http-admin' : 'http',
     clientIp: request.ip,
   };
   const { authenticator } = context;
   request.caller = access === 'admin' ? authenticator.adminCaller(credentials) : authenticator.dataCaller(credentials);
+}
+
+/** A browser that opens the console can't send a header. Source: specification, "Authentication" 4. */
+function consoleCredential(request: FastifyRequest): string | undefined {
+  if (request.routeOptions.url !== '/admin/console') return undefined;
+  const { token } = request.query as { readonly token?: unknown };
+  return typeof token === 'string' ? `Bearer ${token}` : undefined;
 }
 
 function rateLimited(context: HttpContext, reply: FastifyReply, verdict: RateVerdict): ServiceError {

@@ -90,9 +90,8 @@ export class Authenticator {
   /** The administrator, on the admin listener. */
   adminCaller(credentials: Credentials): Caller {
     const open = credentials.authorization === undefined && this.#isOpen();
-    if (!open) {
-      verifyAdmin(this.#parts.settings, credentials.authorization === undefined ? null : bearer(credentials.authorization));
-    }
+    // Where no credential could be right, the answer is the same whatever was sent.
+    if (!open) verifyAdmin(this.#parts.settings, bearerWord(credentials.authorization));
     return { ...untenanted('admin', 'admin', credentials.door), clientIp: credentials.clientIp || null };
   }
 
@@ -130,9 +129,13 @@ export class Authenticator {
   }
 }
 
-/** The scheme is case-insensitive, the token is one word (RFC 6750). */
 function bearer(authorization: string | undefined): string {
-  const match = /^bearer +([^\s,]+) *$/i.exec(authorization ?? '');
-  if (match === null) throw unauthenticated();
-  return match[1]!;
+  const word = bearerWord(authorization);
+  if (word === null) throw unauthenticated();
+  return word;
+}
+
+/** The scheme is case-insensitive, the token is one word (RFC 6750). null for anything else. */
+function bearerWord(authorization: string | undefined): string | null {
+  return /^bearer +([^\s,]+) *$/i.exec(authorization ?? '')?.[1] ?? null;
 }

@@ -8,6 +8,19 @@ const pageRecordsMax = 1000;
 
 type Filter = Omit<AuditQuery, 'after' | 'limit'>;
 
+interface Place {
+  readonly leaf: number;
+  readonly indexInEntry: number;
+}
+
+/** Stretches, and the leaf of the last record in them. */
+interface End {
+  readonly stretches: number;
+  readonly leaf: number;
+}
+
+const fromTheStart: Place = { leaf: -1, indexInEntry: -1 };
+
 /** Which records one reader may see: by the organisation path that they were made under. */
 export type AuditScope = (path: string | null) => boolean;
 
@@ -33,7 +46,7 @@ export class LogAuditReader implements AuditReader {
 
   async entries(query: AuditQuery): Promise<AuditPage> {
     const limit = Math.min(query.limit, pageRecordsMax);
-    const after = query.after === undefined ? { leaf: -1, indexInEntry: -1 } : parseCursor(query.after);
+    const after = query.after === undefined ? fromTheStart : parseCursor(query.after);
     const entries: AuditEntry[] = [];
     if (limit <= 0) return { entries, next: null };
     for await (const entry of this.#matching(query, after)) {
@@ -46,24 +59,32 @@ export class LogAuditReader implements AuditReader {
     return { entries, next: null };
   }
 
+  all(filter: Filter): AsyncIterable<AuditEntry> {
+    const end = this.#end();
+    return { [Symbol.asyncIterator]: () => this.#matching(filter, fromTheStart, end) };
+  }
+
   async #countByReading(filter: Filter): Promise<Map<string, number>> {
     const sums = new Map<string, number>();
-    for await (const { action } of this.#matching(filter, { leaf: -1, indexInEntry: -1 })) {
+    for await (const { action } of this.#matching(filter, fromTheStart)) {
       sums.set(action, (sums.get(action) ?? 0) + 1);
     }
     return sums;
   }
 
-  async *#matching(filter: Filter, after: { leaf: number; indexInEntry: number }): AsyncGenerator<AuditEntry, void> {
-    // Stretches that appear while this reads are not of this answer.
+  /** What appears while an answer is read is not of this answer. */
+  #end(): End {
     const stretches = this.#projection.stretchCount;
-    const end = stretches === 0 ? -1 : this.#projection.stretch(stretches - 1).lastLeaf;
-    for (let i = 0; i < stretches; i++) {
+    return { stretches, leaf: stretches === 0 ? -1 : this.#projection.stretch(stretches - 1).lastLeaf };
+  }
+
+  async *#matching(filter: Filter, after: Place, end = this.#end()): AsyncGenerator<AuditEntry, void> {
+    for (let i = 0; i < end.stretches; i++) {
       const stretch = this.#projection.stretch(i);
       if (stretch.lastLeaf < after.leaf) continue;
       if (filter.since !== undefined && stretch.until < filter.since) continue;
       if (filter.until !== undefined && stretch.since >= filter.until) continue;
-      const lastLeaf = Math.min(stretch.lastLeaf, end);
+      const lastLeaf = Math.min(stretch.lastLeaf, end.leaf);
       for await (const entry of this.#readFrom(Math.max(stretch.firstLeaf, after.leaf))) {
         if (entry.leaf > lastLeaf) break;
         if (entry.body.kind !== 'access') continue;
@@ -100,7 +121,7 @@ function isEmpty(filter: Filter): boolean {
   return [since, until, objectType, principal, purpose, action].every((given) => given === undefined);
 }
 
-function parseCursor(text: string): { leaf: number; indexInEntry: number } {
+function parseCursor(text: string): Place {
   const match = /^(\d{1,15})\.(\d{1,9})$/.exec(text);
   if (match === null) throw new ServiceError('REL_INVALID', 'after is not a cursor of this list');
   return { leaf: Number(match[1]), indexInEntry: Number(match[2]) };

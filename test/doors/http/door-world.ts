@@ -24,6 +24,7 @@ import type { TypeDefinition } from '../../../src/log/entry.ts';
 import type { Answer, PlannerContract, QuestionRequest } from '../../../src/planner/planner-contract.ts';
 import { LookupTables } from '../../../src/planner/standing/lookup-tables.ts';
 import { StandingQueries } from '../../../src/planner/standing/watch.ts';
+import type { AuditEntry } from '../../../src/projections/access-paths.ts';
 import type { Command, Outcome } from '../../../src/projections/command.ts';
 
 export const goodToken = 'good-token';
@@ -73,6 +74,9 @@ export class DoorWorld {
   state: 'starting' | 'ready' | 'draining' | 'failed' = 'ready';
   answer: (request: QuestionRequest, invocation: Invocation) => Promise<Answer> = async () => emptyAnswer;
   submit: (command: Command) => Promise<Partial<Outcome>> = async () => ({});
+  authenticator: HttpDoorOptions['authenticator'] = { dataCaller, renewed: (caller) => caller, adminCaller };
+  /** Access records, for who exports them. */
+  trail: () => AsyncIterator<AuditEntry> = async function* () {};
   /** Thrown instead of recording: the log refuses. */
   recordFailure: ServiceError | null = null;
   door!: HttpDoor;
@@ -102,9 +106,9 @@ export class DoorWorld {
         yieldTurn: async () => undefined,
       }),
       authenticator: {
-        dataCaller: (given) => dataCaller(given),
-        renewed: (caller) => caller,
-        adminCaller: (given) => adminCaller(given),
+        dataCaller: (given) => this.authenticator.dataCaller(given),
+        renewed: (caller) => this.authenticator.renewed(caller),
+        adminCaller: (given) => this.authenticator.adminCaller(given),
       },
       system: {
         version: '1.2.3',
@@ -131,6 +135,7 @@ export class DoorWorld {
       },
       readLimit: new RateLimiter(1e9),
       writeLimit: new RateLimiter(1e9),
+      memoryLimit: new RateLimiter(1e9),
       clock,
       ids: new Ids(clock, systemRandom),
       random: systemRandom,
@@ -198,6 +203,7 @@ export class DoorWorld {
       audit: () => ({
         count: async () => ({ count: this.records.length, byAction: { query: this.records.length } }),
         entries: async () => ({ entries: [], next: null }),
+        all: () => ({ [Symbol.asyncIterator]: () => this.trail() }),
       }),
       proofs: () => ({
         origin: 'annals.test/log/main',
@@ -255,7 +261,7 @@ export function send(
         response.on('error', reject);
         response.on('end', () => {
           const text = Buffer.concat(chunks).toString('utf8');
-          const isJson = /json/.test(response.headers['content-type'] ?? '');
+          const isJson = /(?<!nd)json/.test(response.headers['content-type'] ?? '');
           resolve({
             status: response.statusCode ?? 0,
             headers: response.headers,

@@ -66,6 +66,7 @@ const requests: Readonly<Record<string, Asked>> = {
   'GET /schema/branches': {},
   'GET /audit/count': {},
   'GET /audit/entries': {},
+  'POST /api/v1/audit/export': { body: {} },
   'GET /audit/proof': { path: ({ position }) => `/audit/proof?position=${position}` },
   'GET /audit/log': {},
   'GET /audit/log/checkpoint': {},
@@ -86,6 +87,9 @@ const adminRequests: Readonly<Record<string, Asked>> = {
   'POST /admin/tokens': { body: { principal: canary } },
   'GET /admin/tokens': {},
   'GET /admin/tokens/audit': {},
+  'GET /admin/audit/count': {},
+  'GET /admin/audit/entries': {},
+  'POST /admin/audit/export': { body: { format: 'csv' } },
   'POST /admin/tokens/{id}/rotate': { path: ({ spares }) => `/admin/tokens/${spares[1]}/rotate`, body: {} },
   'DELETE /admin/tokens/{id}': { path: ({ spares }) => `/admin/tokens/${spares[2]}` },
 };

@@ -28,6 +28,7 @@ GET /watch/stream|GET /rules|POST /rules|POST /rules/sigma|GET /jobs`;
 
 const adminRoutes = `
 POST /admin/tokens|GET /admin/tokens|DELETE /admin/tokens/x|POST /admin/tokens/x/rotate|GET /admin/tokens/audit
+GET /admin/audit/count|GET /admin/audit/entries|POST /admin/audit/export
 GET /platform/tenants|GET /platform/tenants/x|PATCH /platform/tenants/x/tier|POST /platform/tenants/x/suspend
 POST /platform/tenants/x/reactivate|DELETE /platform/tenants/x|GET /platform/license|GET /platform/usage
 POST /admin/backup|GET /admin/backups|POST /admin/restore|POST /admin/compact|POST /admin/reindex|POST /admin/rotate-dek

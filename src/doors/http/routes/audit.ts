@@ -1,18 +1,21 @@
-/** /audit/count and /audit/entries: who did what, for which purpose, at what cost, as far as the caller's path covers it. */
+/**
+ * /audit/count and /audit/entries: who did what, for which purpose, at what cost, as far as the caller's path covers it. The
+ * same under /admin on the admin listener is everybody's.
+ */
 import { z } from 'zod';
 import { ServiceError } from '../../../errors.ts';
 import { parseInstant } from '../../../log/timestamp.ts';
 import type { AuditEntry, AuditPage, AuditQuery } from '../../../projections/access-paths.ts';
 import type { ProofReader } from '../../../governance/gate-contract.ts';
 import { base64 } from '../../proof-document.ts';
-import type { App, HttpContext } from '../context.ts';
+import type { App, HttpContext, RouteAccess } from '../context.ts';
 import { invoke } from '../invoke.ts';
 import { nanoseconds, problems } from '../schemas.ts';
 
 const entriesMax = 1_000;
 const entriesDefault = 100;
 
-const filters = {
+export const auditFilters = {
   since: z.string().optional().describe('ISO-8601 or nanoseconds; inclusive'),
   until: z.string().optional().describe('ISO-8601 or nanoseconds; exclusive'),
   object_type: z.string().optional(),
@@ -22,10 +25,10 @@ const filters = {
   kind: z.string().optional().describe('the same as action'),
 };
 
-const countQuery = z.object(filters);
+const countQuery = z.object(auditFilters);
 
 export const auditQuery = z.object({
-  ...filters,
+  ...auditFilters,
   after: z.string().optional().describe('`next` of the page before'),
   limit: z
     .string()
@@ -69,12 +72,13 @@ export const auditPage = z
   .object({ entries: z.array(entry), next: z.string().nullable(), tree_size: treeSize })
   .meta({ id: 'AuditPage' });
 
-const config = { access: 'token', action: 'audit', bucket: 'read' } as const;
-
-export function registerAudit(app: App, context: HttpContext): void {
+/** GET /audit/count, /audit/entries; GET /admin/audit/count, /admin/audit/entries. */
+export function registerAudit(app: App, context: HttpContext, access: RouteAccess): void {
+  const under = access === 'admin' ? '/admin' : '';
+  const config = { access, action: 'audit', bucket: 'read' } as const;
   app.route({
     method: 'GET',
-    url: '/audit/count',
+    url: `${under}/audit/count`,
     config,
     schema: {
       summary: 'Count audit entries',
@@ -87,14 +91,14 @@ export function registerAudit(app: App, context: HttpContext): void {
     },
     handler: (request) =>
       invoke(context, request, 'audit', undefined, async (invocation) => {
-        const { count, byAction } = await invocation.audit().count(toFilters(request.query));
+        const { count, byAction } = await invocation.audit().count(auditFilter(request.query));
         return { count, tree_size: invocation.proofs().treeSize, by_kind: byAction };
       }),
   });
 
   app.route({
     method: 'GET',
-    url: '/audit/entries',
+    url: `${under}/audit/entries`,
     config,
     schema: {
       summary: 'Read audit entries',
@@ -114,15 +118,15 @@ export function registerAudit(app: App, context: HttpContext): void {
 export function toAuditQuery(query: z.infer<typeof auditQuery>): AuditQuery {
   const limit = query.limit === undefined ? entriesDefault : Number(query.limit);
   if (limit < 1 || limit > entriesMax) throw new ServiceError('REL_INVALID', `limit must be 1 to ${entriesMax}`);
-  return { ...toFilters(query), limit, ...(query.after === undefined ? {} : { after: query.after }) };
+  return { ...auditFilter(query), limit, ...(query.after === undefined ? {} : { after: query.after }) };
 }
 
 export function auditShown(page: AuditPage, proofs: ProofReader): Record<string, unknown> {
   const { entries, next } = page;
-  return { entries: entries.map((record) => shown(record, proofs)), next, tree_size: proofs.treeSize };
+  return { entries: entries.map((record) => shownAuditEntry(record, proofs)), next, tree_size: proofs.treeSize };
 }
 
-function shown(record: AuditEntry, proofs: ProofReader): Record<string, unknown> {
+export function shownAuditEntry(record: AuditEntry, proofs: Pick<ProofReader, 'leafHash'>) {
   return {
     leaf_index: record.leaf,
     index_in_entry: record.indexInEntry,
@@ -148,10 +152,12 @@ function shown(record: AuditEntry, proofs: ProofReader): Record<string, unknown>
     correlation_id: record.correlationId,
     entry_hash: base64(proofs.leafHash(record.leaf)),
     prev_hash: base64(record.leaf === 0 ? new Uint8Array(32) : proofs.leafHash(record.leaf - 1)),
-  };
+  } as const satisfies Partial<Record<keyof z.input<typeof entry>, unknown>>;
 }
 
-function toFilters(query: z.infer<typeof countQuery>): Omit<AuditQuery, 'after' | 'limit'> {
+export type AuditFilter = Omit<AuditQuery, 'after' | 'limit'>;
+
+export function auditFilter(query: z.infer<typeof countQuery>): AuditFilter {
   const action = query.action ?? query.kind;
   return {
     ...(query.since === undefined ? {} : { since: instantOf(query.since) }),

@@ -22,7 +22,6 @@ const dataRoutes: readonly Row[] = [
   ['GET POST', '/rules'],
   ['GET', '/jobs'],
   ['POST', '/rules/sigma'],
-  ['POST', '/api/v1/audit/export'],
   ['GET', '/cluster/nodes', '/cluster/topology'],
   ['POST', '/cluster/rebalance', '/cluster/drain/:node'],
 ];
@@ -39,7 +38,7 @@ export function registerLater(app: App, context: HttpContext, access: 'token' | 
       app.route({
         method: methods.split(' '),
         url,
-        config: { access, action, bucket: 'read' },
+        config: { access, action, bucket: url.startsWith('/memory/') ? 'memory' : 'read' },
         schema: { hide: true },
         // Nothing of a body is read: what it says does not matter.
         onRequest: async (request) =>

@@ -1,0 +1,158 @@
+/**
+ * POST /api/v1/audit/export: all access records that match, streamed as NDJSON or CSV in the order of the log. The caller's
+ * organisation bounds it as it does /audit/entries; /admin/audit/export is of everybody's. What must hold: what is in the
+ * export is what the log held when it was asked for, and how many that are stands in the export's own record, which is
+ * written before the first of them leaves; a credential that ends ends the export.
+ */
+import { z } from 'zod';
+import type { ProofReader } from '../../../governance/gate-contract.ts';
+import type { AuditEntry } from '../../../projections/access-paths.ts';
+import { openBody } from '../answer-body.ts';
+import type { App, FastifyReply, FastifyRequest, HttpContext, RouteAccess } from '../context.ts';
+import { exactJson } from '../exact-json.ts';
+import { callerOf, invoke } from '../invoke.ts';
+import { problems } from '../schemas.ts';
+import { auditFilter, auditFilters, shownAuditEntry } from './audit.ts';
+
+const formats = ['ndjson', 'csv'] as const;
+type Format = (typeof formats)[number];
+
+const exportBody = z
+  .strictObject({ ...auditFilters, format: z.enum(formats).optional().describe('ndjson by default') })
+  .meta({ id: 'AuditExport' });
+
+type ExportBody = z.output<typeof exportBody>;
+
+const mediaTypes: Readonly<Record<Format, string>> = {
+  ndjson: 'application/x-ndjson; charset=utf-8',
+  csv: 'text/csv; charset=utf-8; header=present',
+};
+
+const entriesPerPiece = 256;
+
+export function registerAuditExport(app: App, context: HttpContext, access: RouteAccess): void {
+  app.route({
+    method: 'POST',
+    url: access === 'admin' ? '/admin/audit/export' : '/api/v1/audit/export',
+    config: { access, action: 'audit', bucket: 'read' },
+    schema: {
+      summary: 'Audit entries as a file: NDJSON, with the members of /audit/entries, or CSV',
+      tags: ['audit'],
+      body: exportBody.nullish(),
+      response: { 200: z.string().describe('one entry a line, in the order of the log'), ...problems },
+    },
+    handler: (request, reply) => send(context, request, reply, request.body ?? {}),
+  });
+}
+
+async function send(
+  context: HttpContext,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  { format = 'ndjson', ...given }: ExportBody,
+): Promise<FastifyReply> {
+  const filter = auditFilter(given);
+  const { entries, count, proofs } = await invoke(context, request, 'audit', undefined, async (invocation) => {
+    const asked = Object.entries(given).filter(([, value]) => value !== undefined);
+    invocation.describe({
+      template: ['AUDIT EXPORT', format, ...asked.map(([name]) => `${name}=?`)].join(' '),
+      literals: asked.map(([, value]) => value!),
+    });
+    const audit = invocation.audit();
+    // Both look at the log as it is in this turn, which has no record of this export yet.
+    const all = audit.all(filter);
+    const counted = await audit.count(filter);
+    invocation.describe({ rowCount: counted.count });
+    return { entries: all, count: counted.count, proofs: invocation.proofs() };
+  });
+  const body = openBody(context, request, reply, {
+    'content-type': mediaTypes[format],
+    'content-disposition': `attachment; filename="audit.${format}"`,
+    'cache-control': 'no-store',
+    'x-service-row-count': String(count),
+  });
+  if (body === null) return reply;
+  const renew = (): void => {
+    // Reading takes as long as the client does: a token that was revoked meanwhile reads no further.
+    context.authenticator.renewed(callerOf(request));
+  };
+  for await (const piece of piecesOf(entries, format, proofs)) if (!(await body.send(one(piece, renew)))) return reply;
+  await body.sendAll([][Symbol.iterator]());
+  return reply;
+}
+
+/** A reading that fails ends in a piece that can't be made, so that the connection ends where the entries do. */
+async function* piecesOf(
+  entries: AsyncIterable<AuditEntry>,
+  format: Format,
+  proofs: Pick<ProofReader, 'leafHash'>,
+): AsyncGenerator<() => string, void> {
+  let text = format === 'csv' ? headerLine : '';
+  let lines = 0;
+  const take = (): (() => string) => {
+    const whole = text;
+    text = '';
+    lines = 0;
+    return () => whole;
+  };
+  try {
+    for await (const entry of entries) {
+      const shown = shownAuditEntry(entry, proofs);
+      text += format === 'csv' ? csvLine(shown) : `${exactJson(shown)}\n`;
+      if (++lines === entriesPerPiece) yield take();
+    }
+    yield take();
+  } catch (error) {
+    yield () => {
+      throw error;
+    };
+  }
+}
+
+function* one(piece: () => string, check: () => void): Generator<Uint8Array, void> {
+  check();
+  yield Buffer.from(piece());
+}
+
+type Shown = ReturnType<typeof shownAuditEntry>;
+
+const columns = [
+  'leaf_index',
+  'index_in_entry',
+  'time',
+  'kind',
+  'action',
+  'principal',
+  'tenant_id',
+  'organization',
+  'door',
+  'purpose',
+  'object_type',
+  'decision',
+  'code',
+  'template',
+  'query_digest',
+  'as_of_system',
+  'row_count',
+  'cost_units',
+  'duration_ms',
+  'correlation_id',
+  'entry_hash',
+  'prev_hash',
+] as const satisfies readonly (keyof Shown)[];
+
+const headerLine = `${columns.map((name) => quoted(name)).join(',')}\r\n`;
+
+/** As /export writes CSV: texts stand in quotes, nothing else does, an empty field is NULL. */
+function csvLine(shown: Shown): string {
+  return `${columns.map((name) => field(shown[name])).join(',')}\r\n`;
+}
+
+function field(value: Shown[keyof Shown]): string {
+  if (value === null) return '';
+  return typeof value === 'string' ? quoted(value) : String(value);
+}
+
+function quoted(text: string): string {
+  return `"${text.replaceAll('"', '""')}"`;
+}
