@@ -15,7 +15,8 @@ export interface ExhibitDeskParts {
   readonly caller: Caller;
   readonly exhibits: Pick<Exhibits, 'exhibit' | 'removals'>;
   readonly log: Pick<LogStore, 'read' | 'proofs'>;
-  readonly mayReplay: () => boolean;
+  /** Of a type; null: at all. */
+  readonly mayReplay: (type: string | null) => boolean;
   /** Projections at an instant that a snapshot had. */
   readonly snapshotOf: (instant: bigint, branch: string) => AccessPaths;
   readonly govern: (paths: AccessPaths, grant: PinnedGrant) => GovernedSnapshot;
@@ -39,7 +40,11 @@ export class GovernedExhibits implements ExhibitDesk {
   }
 
   mayReplay(link: ExhibitLink): boolean {
-    return sees(this.#parts.caller.path, link.path) && this.#parts.mayReplay();
+    return sees(this.#parts.caller.path, link.path) && this.#parts.mayReplay(null);
+  }
+
+  checkReplay(types: Iterable<string>): void {
+    for (const type of types) if (!this.#parts.mayReplay(type)) throw refused();
   }
 
   async entry(exhibit: ExhibitView, link: ExhibitLink): Promise<Omit<ExhibitBody, 'resultHash'>> {
@@ -57,7 +62,7 @@ export class GovernedExhibits implements ExhibitDesk {
   }
 
   pin(grant: PinnedGrant): GovernedSnapshot {
-    if (!sees(this.#parts.caller.path, grant.path) || !this.#parts.mayReplay()) throw refused();
+    if (!sees(this.#parts.caller.path, grant.path) || !this.#parts.mayReplay(null)) throw refused();
     return this.#parts.govern(this.#parts.snapshotOf(grant.instant, grant.branch), grant);
   }
 

@@ -195,6 +195,8 @@ export interface ExhibitDesk {
   mayReplay(link: ExhibitLink): boolean;
   /** The link as the log holds it, without the stored result. REL_ACL without the right to replay it. */
   entry(exhibit: ExhibitView, link: ExhibitLink): Promise<Omit<ExhibitBody, 'resultHash'>>;
+  /** Throws REL_ACL where the caller may not derive again what rows of one of these types came to. */
+  checkReplay(types: Iterable<string>): void;
   /** Digest of the policy set as it stood at the basis of a snapshot; empty while none was installed. */
   policyDigest(snapshot: GovernedSnapshot): string;
   /**

@@ -143,7 +143,7 @@ export class GatedInvocation implements Invocation {
       caller: this.caller,
       exhibits: projections.exhibits,
       log,
-      mayReplay: () => this.#decide({ action: 'replay', objectType: null }).allowed,
+      mayReplay: (objectType) => this.#decide({ action: 'replay', objectType }).allowed,
       snapshotOf: (instant, branch) => projections.snapshotOf(instant, branch),
       govern: (paths, grant) => this.#pinned(paths, grant),
       policyDigestAt: (position) => this.#core.judge.policies.at(position)?.digest ?? '',

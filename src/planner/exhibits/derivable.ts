@@ -1,6 +1,6 @@
 /** Which statements can be put on an exhibit: those whose answer follows from the log alone. */
 import { ServiceError } from '../../errors.ts';
-import type { ViewRecord } from '../../projections/access-paths.ts';
+import type { AccessPaths, ViewRecord } from '../../projections/access-paths.ts';
 import { lexStatement } from '../languages/sql-lexer.ts';
 import { parseLexed } from '../languages/sql-parser.ts';
 
@@ -29,6 +29,11 @@ export function checkViewsDerivable(sql: string, views: readonly ViewRecord[]): 
 /** Names of the types, views and functions that a statement reads, those behind views included. */
 export function sourcesOf(sql: string, views: readonly ViewRecord[]): ReadonlySet<string> {
   return new Set(expanded(sql, views).flatMap(({ sources }) => [...sources]));
+}
+
+/** The types among them. */
+export function typesOf(sql: string, { views, catalog }: Pick<AccessPaths, 'views' | 'catalog'>): readonly string[] {
+  return [...sourcesOf(sql, views)].filter((name) => catalog.type(name) !== undefined);
 }
 
 interface Reading {

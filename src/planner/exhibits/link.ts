@@ -5,7 +5,7 @@ import { checkText } from '../../log/value.ts';
 import type { ExhibitLink } from '../../projections/access-paths.ts';
 import { textHash } from '../../projections/exhibits/seal.ts';
 import type { PlannerContract } from '../planner-contract.ts';
-import { checkDerivable, checkViewsDerivable, sourcesOf } from './derivable.ts';
+import { checkDerivable, checkViewsDerivable, sourcesOf, typesOf } from './derivable.ts';
 import { readingThrough } from './pinned-invocation.ts';
 import { type Act, acts, grantOf, type Recipe, recipeText, wordsResult } from './recipe.ts';
 import { resultDigest } from './result-digest.ts';
@@ -72,6 +72,7 @@ export async function linkExhibit(invocation: Invocation, parts: LinkParts, requ
       const now = invocation.snapshot();
       const pinned = desk.pin((grant = grantOf(now, desk.policyDigest(now), sourcesOf(sql, now.views))));
       checkViewsDerivable(sql, pinned.views);
+      desk.checkReplay(typesOf(sql, pinned));
       return pinned;
     },
   });

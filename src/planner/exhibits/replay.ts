@@ -10,7 +10,7 @@ import { smallAnswer } from '../answers.ts';
 import type { ControlRequest } from '../control-request.ts';
 import { at } from '../places.ts';
 import type { Answer, OutputColumn } from '../planner-contract.ts';
-import { sourcesOf } from './derivable.ts';
+import { sourcesOf, typesOf } from './derivable.ts';
 import { readingThrough } from './pinned-invocation.ts';
 import { dialect, type Recipe, readRecipe, wordsResult } from './recipe.ts';
 import { resultDigest } from './result-digest.ts';
@@ -132,6 +132,7 @@ async function derive(
     if (error instanceof ServiceError && error.code === 'REL_NOT_FOUND') return { resultHash: null, reason: 'missing_segment' };
     throw error;
   }
+  desk.checkReplay(typesOf(sql, snapshot));
   try {
     // The record of the replay is the outer invocation's: what the recipe says of itself stays inside.
     const reading = readingThrough(invocation, { snapshot: () => snapshot, describe: () => undefined });

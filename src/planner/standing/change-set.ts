@@ -4,8 +4,7 @@
  * there. Cells are those that a version had when it came: its end in system time, which lies later, is not among them.
  *
  * Where not only the path of a row decides who sees it, a version may be closed by one that the caller does not see: then it
- * is closed by nothing but its end, which every question shows. Keys removed for good are not told there, nor where keys
- * are masked: nobody can say any more whether the caller had seen their rows.
+ * is closed by nothing but its end, which every question shows.
  */
 import { assert, ServiceError } from '../../errors.ts';
 import type { GovernedSnapshot } from '../../governance/gate-contract.ts';
@@ -129,7 +128,7 @@ export function changesAfter(snapshot: GovernedSnapshot, request: ChangeRequest)
     versions: [...closed]
       .map(([instant, versions]) => ({ systemFrom: instant, isDelete: deletes.has(instant), closed: versions }))
       .sort((a, b) => (a.systemFrom < b.systemFrom ? -1 : 1)),
-    removals: byEnds ? [] : removalsOf(snapshot, type, from, end),
+    removals: removalsOf(snapshot, type, from, end),
     snapshot: { ...snapshot, instant: end, rows: new CapturedRows(type, [before, came]) },
   };
 }
