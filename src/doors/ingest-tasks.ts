@@ -30,6 +30,9 @@ export interface TaskRequest {
   readonly id: string;
   readonly caller: Caller;
   readonly purpose: string | null;
+  /** What the request stated to open what a guard closes. */
+  readonly breakGlass: string | null;
+  readonly accessScopeRef: string | null;
   /** Size of the body that is held for it. */
   readonly bytes: number;
   /** `progress` is told the ingest as soon as it exists. */
@@ -58,7 +61,7 @@ export class IngestTasks {
   }
 
   accept(request: TaskRequest): IngestTask {
-    const { id, caller, purpose, bytes } = request;
+    const { id, caller, purpose, breakGlass, accessScopeRef, bytes } = request;
     this.checkRoom(bytes);
     const task: IngestTask = {
       id,
@@ -74,7 +77,8 @@ export class IngestTasks {
     this.#tasks.set(id, task);
     this.#heldBytes += bytes;
     let entered = false;
-    const done = this.#gate.invoke(caller, { action: 'ingest', purpose, correlationId: id }, (invocation) => {
+    const asking = { action: 'ingest', purpose, breakGlass, accessScopeRef, correlationId: id } as const;
+    const done = this.#gate.invoke(caller, asking, (invocation) => {
       entered = true;
       return this.#inTurn(task, () => request.run(invocation, (ingest) => (task.progress = ingest)));
     });

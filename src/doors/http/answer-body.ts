@@ -1,10 +1,13 @@
 /**
  * Rows on their way to a client: pieces are encoded as fast as the client takes them, and no faster. What must hold:
- * nothing is encoded for a client that has gone, other work gets its turn every few milliseconds, and a body that could
- * not be finished ends the connection, so that nobody takes a part for the whole.
+ * nothing is encoded for a client that has gone, or whose caller is let in no longer, other work gets its turn every few
+ * milliseconds, and a body that could not be finished ends the connection, so that nobody takes a part for the whole.
  */
 import type { ServerResponse } from 'node:http';
+import type { Caller } from '../../governance/caller.ts';
 import type { FastifyReply, FastifyRequest, HttpContext } from './context.ts';
+import { callerOf } from './invoke.ts';
+import { watchCaller } from './lease.ts';
 
 /** Longest stretch of encoding without a turn for others. */
 const sliceMs = 2;
@@ -25,16 +28,19 @@ export function openBody(
   reply.hijack();
   reply.raw.writeHead(200, headers);
   if (request.method !== 'HEAD') {
-    return new AnswerBody(context, { id: request.id, route: request.routeOptions.url ?? 'unknown' }, reply.raw);
+    const asked = { id: request.id, route: request.routeOptions.url ?? 'unknown', caller: callerOf(request) };
+    return new AnswerBody(context, asked, reply.raw);
   }
   reply.raw.end();
   return null;
 }
 
-/** Whose answer it is, for the line that says that it was cut off. */
+/** Whose answer it is. */
 export interface Asked {
+  /** For the line that says that it was cut off. */
   readonly id: string;
   readonly route: string;
+  readonly caller: Caller;
 }
 
 export class AnswerBody {
@@ -47,6 +53,8 @@ export class AnswerBody {
   #waitingSince = Infinity;
   /** Of the pieces that a watch runs for already. */
   #watched: AbortSignal | null = null;
+  /** Of the pieces whose caller is looked at already. */
+  #leased: AbortSignal | null = null;
   #wake = (): void => undefined;
 
   constructor(context: HttpContext, asked: Asked, response: ServerResponse) {
@@ -105,6 +113,7 @@ export class AnswerBody {
         response.uncork();
         if (this.gone) return false;
         if (ended) return true;
+        if (this.#leased !== over.signal) void this.#cutOffRefused((this.#leased = over.signal));
         if (this.#ahead > aheadBytes) await this.#caughtUp(over.signal);
         if (clock.monotonicMs() - sliceStart > sliceMs) {
           await this.#context.yieldTurn();
@@ -134,6 +143,15 @@ export class AnswerBody {
     if (this.#watched !== over) void this.#cutOffStalled((this.#watched = over));
     await new Promise<void>((resolve) => (this.#wake = resolve));
     this.#waitingSince = Infinity;
+  }
+
+  /** From the first piece that is not the last: what leaves at once is over before anything can change. */
+  #cutOffRefused(over: AbortSignal): Promise<void> {
+    const { id, route, caller } = this.#asked;
+    return watchCaller(this.#context, caller, over, (error) => {
+      this.#context.log({ event: 'answer cut off', correlationId: id, route, error });
+      this.#response.destroy();
+    });
   }
 
   /** One watch for the whole body: a timer for every wait would cost as much as the waits. */

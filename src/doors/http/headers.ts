@@ -99,7 +99,8 @@ export function statedOpener(request: RequestFacts, name: keyof typeof openers):
   }
   const [first, ...others] = stated;
   if (first === undefined) return null;
-  if (others.some((other) => other !== first)) throw new ServiceError('REL_INVALID', `the request states ${field} in different ways`);
+  if (others.some((other) => other !== first))
+    throw new ServiceError('REL_INVALID', `the request states ${field} in different ways`);
   checkText(first, field);
   if (first.length > openerLengthMax) throw new ServiceError('REL_INVALID', `${field} has at most ${openerLengthMax} characters`);
   return first.trim() === '' ? null : first;

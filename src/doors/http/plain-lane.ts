@@ -15,6 +15,7 @@ import type { Caller } from '../../governance/caller.ts';
 import type { Action } from '../../governance/gate-contract.ts';
 import { AnswerBody } from './answer-body.ts';
 import type { HttpContext, RequestFacts } from './context.ts';
+import { callerOf } from './invoke.ts';
 import { type PlainHead, readPlainHead } from './plain-head.ts';
 import { problemType, toServiceError } from './problem.ts';
 import { refusalOf } from './refusal.ts';
@@ -308,7 +309,8 @@ class PlainConnection {
     response.assignSocket(this.socket);
     const over = new Promise<void>((resolve) => response.once('finish', resolve).once('close', resolve));
     response.writeHead(200, { 'content-type': contentType });
-    await new AnswerBody(this.#lane.context, { id: request.id, route: route.url }, response).sendAll(pieces);
+    const asked = { id: request.id, route: route.url, caller: callerOf(request) };
+    await new AnswerBody(this.#lane.context, asked, response).sendAll(pieces);
     await over;
     response.detachSocket(this.socket);
   }

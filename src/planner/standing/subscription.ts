@@ -82,6 +82,9 @@ export class Subscription {
     // As it was given first: what is wrong with it is told in its own places.
     await planner.query(over, { sql: this.statement.asked });
     await planner.query(over, { sql: this.statement.sql });
+    // What a reading of these columns would be refused with, a subscription is refused with.
+    const named = [...columns].filter((column) => !column.startsWith('#'));
+    rows.estimate({ type: this.statement.type, columns: named, time: { system: snapshot.instant, valid: 'all' } });
     this.columns = columns;
     this.ontologyVersion = snapshot.catalog.ontologyVersion;
     this.learntUnder = snapshot.grantKey;

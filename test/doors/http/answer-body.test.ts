@@ -1,8 +1,11 @@
 /** A client that takes nothing: its answer is not held in memory for ever, and time that it did take something does not count. */
 import { Writable } from 'node:stream';
-import { expect, test } from 'vitest';
+import { beforeEach, expect, test } from 'vitest';
 import { AnswerBody } from '../../../src/doors/http/answer-body.ts';
 import type { HttpContext } from '../../../src/doors/http/context.ts';
+import { ServiceError } from '../../../src/errors.ts';
+import type { Caller } from '../../../src/governance/caller.ts';
+import { analyst } from '../../harness.ts';
 import type { ServerResponse } from 'node:http';
 
 /** Time passes only when the test says so. */
@@ -13,8 +16,12 @@ class SteppedClock {
   monotonicMs = (): number => this.#nowMs;
   sleep = (ms: number, signal?: AbortSignal): Promise<void> =>
     new Promise((resolve) => {
-      this.#sleepers.push({ until: this.#nowMs + ms, wake: resolve });
-      signal?.addEventListener('abort', () => resolve(), { once: true });
+      const wake = (): void => {
+        signal?.removeEventListener('abort', wake);
+        resolve();
+      };
+      this.#sleepers.push({ until: this.#nowMs + ms, wake });
+      signal?.addEventListener('abort', wake, { once: true });
     });
 
   async pass(ms: number): Promise<void> {
@@ -52,11 +59,30 @@ function* pieces(count: number): Generator<Uint8Array> {
   for (let i = 0; i < count; i++) yield new Uint8Array(200 * 1024);
 }
 
+let refusal: ServiceError | null = null;
+let standing: ServiceError | null = null;
+beforeEach(() => (refusal = standing = null));
+
 function sending(count: number): { clock: SteppedClock; reader: Reader; sent: Promise<boolean> } {
   const clock = new SteppedClock();
   const reader = new Reader();
-  const context = { clock, log: () => undefined, yieldTurn: turn } as unknown as HttpContext;
-  const body = new AnswerBody(context, { id: 'request', route: '/query' }, reader as unknown as ServerResponse);
+  const context = {
+    clock,
+    log: () => undefined,
+    yieldTurn: turn,
+    authenticator: {
+      renewed: (known: Caller) => {
+        if (refusal !== null) throw refusal;
+        return known;
+      },
+    },
+    gate: {
+      checkStanding: () => {
+        if (standing !== null) throw standing;
+      },
+    },
+  } as unknown as HttpContext;
+  const body = new AnswerBody(context, { id: 'request', route: '/query', caller: analyst }, reader as unknown as ServerResponse);
   return { clock, reader, sent: body.send(pieces(count)) };
 }
 
@@ -79,4 +105,18 @@ test('is waited for as long as it takes something now and then', async () => {
     await reader.takeOne();
   }
   expect(await sent).toBe(true);
+});
+
+test.each([
+  ['its credential has ended', () => (refusal = new ServiceError('REL_UNAUTHENTICATED', 'ended'))],
+  ['its tenant was suspended', () => (standing = new ServiceError('REL_TENANT_SUSPENDED', 'suspended'))],
+])('is cut off within a second once %s', async (_, end) => {
+  const { clock, reader, sent } = sending(50);
+  await turn();
+  for (let i = 0; i < 20; i++) await clock.pass(100);
+  expect(reader.destroyed).toBe(false);
+  end();
+  for (let i = 0; i < 9; i++) await clock.pass(100);
+  expect(reader.destroyed).toBe(true);
+  expect(await sent).toBe(false);
 });

@@ -1,5 +1,9 @@
 /** Types declare what a reader must state: POST /types, POST /types/:name/schema and /ontology/migrate take it, GET shows it. */
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { untenanted } from '../../../src/governance/caller.ts';
+import type { Command } from '../../../src/projections/command.ts';
+import type { Reply } from './door-world.ts';
+import { EventStream } from './event-stream.ts';
 import { StoreWorld } from './store-world.ts';
 
 let world: StoreWorld;
@@ -65,13 +69,33 @@ test('a guard that is no yes or no, and a reference that is no text, are refused
   }
 });
 
-test('what a guard closes stays shut, whoever asks', async () => {
-  await post('/types', { name: 'Source', properties: { name: 'string' }, protected: true });
-  await post('/types', { name: 'Scoped', properties: { name: 'string' }, access_scope: true });
-  await post('/types', { name: 'Report', properties: { text: 'string', origin: { type: 'string', references: 'Source' } } });
-  await post('/ingest?object_type=Source', { id: 's', name: 'canary' });
-  await post('/ingest?object_type=Scoped', { id: 's', name: 'canary' });
-  await post('/ingest?object_type=Report', { id: 'r', text: 'seen', origin: 's' });
+const ingested = async (type: string, row: object, headers: Record<string, string> = opened): Promise<void> => {
+  const { status, json } = await world.call('POST', `/ingest?object_type=${type}`, row, headers);
+  expect([status, json['accepted']]).toEqual([200, 1]);
+};
+const codeOf = ({ status, json }: Reply): unknown => [status, String(json['type']).split('/').at(-1)];
+const cleared = 'x-service-access-scope-ref';
+const glass = 'x-service-break-glass';
+/** Of somebody who may break the glass, and is cleared for two scopes. */
+let opened: Record<string, string>;
+let authorization: string;
+
+describe('what a guard closes', () => {
+  beforeAll(async () => {
+    ({ authorization } = await world.tokenFor({
+      principal: 'officer',
+      roles: ['break-glass'],
+      attributes: { access_scopes: 'scope-1, scope-2' },
+    }));
+    opened = { authorization, [glass]: 'imminent threat', [cleared]: 'scope-2' };
+    await post('/types', { name: 'Source', properties: { name: 'string' }, protected: true });
+    await post('/types', { name: 'Scoped', properties: { name: 'string' }, access_scope: true });
+    await post('/types', { name: 'Report', properties: { text: 'string', origin: { type: 'string', references: 'Source' } } });
+    await ingested('Source', { id: 's', name: 'canary' });
+    await ingested('Scoped', { id: 's', name: 'canary' });
+    await ingested('Report', { id: 'r', text: 'seen', origin: 's' });
+  });
+
   const refusals = {
     'SELECT * FROM Source': 'REL_HUMINT',
     'SELECT COUNT(*) FROM Source': 'REL_HUMINT',
@@ -81,18 +105,147 @@ test('what a guard closes stays shut, whoever asks', async () => {
     'SELECT origin FROM Report': 'REL_PROTECTED_COLUMN',
     "SELECT text FROM Report WHERE origin = 's'": 'REL_PROTECTED_COLUMN',
   };
-  for (const [sql, code] of Object.entries(refusals)) {
-    const { status, json } = await world.query(sql);
-    expect([sql, status, json['type']]).toEqual([sql, 403, `urn:annals:errors/${code}`]);
-  }
-  expect((await world.query('SELECT text FROM Report')).json['rows']).toEqual([{ text: 'seen' }]);
 
-  // Raised on main after a fork, it guards what the branch reads as well.
-  await post('/types', { name: 'Late', properties: { name: 'string' } });
-  await post('/ingest?object_type=Late', { id: 'l', name: 'canary' });
-  await post('/v1/namespaces/aside/branch', { branch_from: 'main' });
-  const aside = () => post('/query', { sql: 'SELECT name FROM Late', branch: 'aside' });
-  expect((await aside()).status).toBe(200);
-  await post('/types/Late/schema', { properties: {}, protected: true });
-  expect((await aside()).json['type']).toBe('urn:annals:errors/REL_HUMINT');
+  test.each(Object.entries(refusals))('%s is refused with %s to who states nothing', async (sql, code) => {
+    for (const headers of [{}, { authorization }]) {
+      const reply = await world.query(sql, headers);
+      expect(codeOf(reply)).toEqual([403, `REL_${code.slice(4)}`]);
+      expect(reply.text).not.toContain('canary');
+    }
+    expect((await world.query('SELECT text FROM Report')).json['rows']).toEqual([{ text: 'seen' }]);
+  });
+
+  test.each(Object.keys(refusals))('%s is answered to who may, and says what opens it', async (sql) => {
+    expect((await world.query(sql, opened)).status).toBe(200);
+  });
+
+  test('a reason opens nothing without the right to state one, nor a scope that the credential is not cleared for', async () => {
+    expect(codeOf(await world.query('SELECT name FROM Source', { [glass]: 'curious' }))).toEqual([403, 'REL_ACL']);
+    expect(codeOf(await world.query('SELECT origin FROM Report', { [glass]: 'curious' }))).toEqual([403, 'REL_PROTECTED_COLUMN']);
+    for (const ref of ['scope', 'scope-1, scope-2', 'scope-3', ' ']) {
+      expect(codeOf(await world.query('SELECT name FROM Scoped', { authorization, [cleared]: ref }))).toEqual([
+        403,
+        'REL_ACCESS_SCOPE',
+      ]);
+    }
+    expect(codeOf(await world.query('SELECT name FROM Source', { authorization, [glass]: ' ' }))).toEqual([403, 'REL_HUMINT']);
+    // What opens the one leaves the other shut.
+    expect(codeOf(await world.query('SELECT name FROM Scoped', { authorization, [glass]: 'threat' }))).toEqual([
+      403,
+      'REL_ACCESS_SCOPE',
+    ]);
+    expect(codeOf(await world.query('SELECT name FROM Source', { authorization, [cleared]: 'scope-1' }))).toEqual([
+      403,
+      'REL_HUMINT',
+    ]);
+  });
+
+  test('a policy that names the reason opens it, for the rows that it is about only', async () => {
+    const admin = untenanted('root', 'admin', 'test');
+    const administer = (command: Command): Promise<unknown> =>
+      world.service.gate.invoke(admin, { action: 'administer', purpose: null, correlationId: 'c' }, (invocation) =>
+        invocation.submit(command),
+      );
+    const permit = (id: string, condition: string): Promise<unknown> =>
+      administer({ kind: 'put-policy', id, text: `permit(principal, action, resource) when { ${condition} };` });
+    const asked = async (reason = 'drill'): Promise<unknown> =>
+      codeOf(await world.query('SELECT COUNT(*) FROM Source', { [glass]: reason }));
+    try {
+      await permit('drill', 'context has break_glass && context.break_glass == "drill"');
+      expect((await world.query('SELECT COUNT(*) FROM Source', { [glass]: 'drill' })).status).toBe(200);
+      expect(await asked('other')).toEqual([403, 'REL_ACL']);
+      expect(codeOf(await world.query('SELECT COUNT(*) FROM Source'))).toEqual([403, 'REL_HUMINT']);
+      // Beside a permit for all rows, one that names the reason for some rows opens nothing.
+      await permit('drill', 'context has break_glass && resource has name && resource.name == "canary"');
+      expect((await world.query('SELECT COUNT(*) FROM Source', { [glass]: 'drill' })).status).toBe(200);
+      await permit('all', 'true');
+      expect(await asked()).toEqual([403, 'REL_ACL']);
+    } finally {
+      await administer({ kind: 'delete-policy', id: 'drill' });
+      await administer({ kind: 'delete-policy', id: 'all' });
+    }
+  });
+
+  test('is written as it is read', async () => {
+    const write = async (type: string, row: object, headers: Record<string, string>): Promise<unknown> =>
+      codeOf(await world.call('POST', `/ingest?object_type=${type}`, row, headers));
+    expect(await write('Source', { id: 'x' }, { authorization })).toEqual([403, 'REL_HUMINT']);
+    expect(await write('Source', { id: 'x' }, { [glass]: 'threat' })).toEqual([403, 'REL_ACL']);
+    expect(await write('Scoped', { id: 'x' }, { authorization })).toEqual([403, 'REL_ACCESS_SCOPE']);
+    expect(await write('Report', { id: 'x', origin: 's' }, { authorization })).toEqual([403, 'REL_PROTECTED_COLUMN']);
+    await ingested('Report', { id: 'y', text: 'no source' }, { authorization });
+    for (const hard of ['', '?hard=true']) {
+      const end = (headers: Record<string, string>): Promise<Reply> =>
+        world.call('DELETE', `/types/Source/gone${hard}`, undefined, headers);
+      expect(codeOf(await end({ authorization }))).toEqual([403, 'REL_HUMINT']);
+      expect((await end(opened)).status).toBe(404);
+    }
+    expect((await world.rows('SELECT id FROM Source', opened)).map(({ id }) => id)).toEqual(['s']);
+  });
+
+  test('is stated by header, body or query, in one way', async () => {
+    const sql = 'SELECT name FROM Source';
+    const asked = (body: object, headers: Record<string, string> = {}): Promise<Reply> =>
+      world.call('POST', '/query', { sql, ...body }, { authorization, ...headers });
+    expect((await asked({ break_glass: 'threat' })).status).toBe(200);
+    expect((await asked({ break_glass: 'threat' }, { [glass]: 'threat' })).status).toBe(200);
+    expect(codeOf(await asked({ break_glass: 'threat' }, { [glass]: 'other' }))).toEqual([400, 'REL_INVALID']);
+    expect(codeOf(await asked({ break_glass: 'x'.repeat(1_025) }))).toEqual([400, 'REL_INVALID']);
+    expect(codeOf(await asked({ break_glass: 5 }))).toEqual([400, 'REL_INVALID']);
+    const scoped = { sql: 'SELECT name FROM Scoped', access_scope_ref: 'scope-1' };
+    expect((await world.call('POST', '/query', scoped, { authorization })).status).toBe(200);
+    for (const path of ['/query/arrow', '/query/stream']) {
+      expect((await world.call('POST', path, { sql, break_glass: 'threat' }, { authorization })).status).toBe(200);
+      expect(codeOf(await world.call('POST', path, { sql }, { authorization }))).toEqual([403, 'REL_HUMINT']);
+    }
+    const exported = (more: string): Promise<Reply> =>
+      world.call('GET', `/export?sql=${encodeURIComponent(sql)}${more}`, undefined, { authorization });
+    expect((await exported('&break_glass=threat')).status).toBe(200);
+    expect(codeOf(await exported(''))).toEqual([403, 'REL_HUMINT']);
+    expect(codeOf(await exported('&break_glass=a&break_glass=b'))).toEqual([400, 'REL_INVALID']);
+  });
+
+  test('stands in the audit trail with the reason, whether or not it opened anything', async () => {
+    const who = await world.tokenFor({ principal: 'recorded', roles: ['break-glass'] });
+    await world.query('SELECT name FROM Source', { ...who, [glass]: 'threat' });
+    await world.query('SELECT name FROM Scoped', { ...who, [cleared]: 'scope-9' });
+    await world.query('SELECT text FROM Report', who);
+    const { json } = await world.call('GET', '/audit/entries?principal=recorded');
+    const entries = json['entries'] as Record<string, unknown>[];
+    expect(entries.map((entry) => [entry['decision'], entry['code'], entry['break_glass'], entry['access_scope_ref']])).toEqual([
+      ['allow', null, 'threat', null],
+      ['deny', 'REL_ACCESS_SCOPE', null, 'scope-9'],
+      ['allow', null, null, null],
+    ]);
+  });
+
+  test('is followed by whoever stated the reason when they began to', async () => {
+    const query = new URLSearchParams({ sql: 'SELECT name FROM Source', purpose: 'test' }).toString();
+    const follow = (headers: Record<string, string>): EventStream =>
+      new EventStream(world.door.port, `/watch/stream?${query}`, headers);
+    const shut = await follow({ authorization }).opened();
+    await shut.untilEnded();
+    expect([shut.status, shut.body]).toEqual([403, expect.stringContaining('REL_HUMINT') as unknown]);
+    const open = await follow(opened).opened();
+    const told = (): unknown[] =>
+      open.events.filter(({ event }) => event !== 'heartbeat').map(({ data }) => (JSON.parse(data) as { row: unknown }).row);
+    await open.until(() => told().length === 1);
+    await ingested('Source', { id: 't', name: 'second' });
+    await open.until(() => told().length === 2);
+    expect(told()).toEqual([{ name: 'canary' }, { name: 'second' }]);
+    await open.close();
+    await world.call('DELETE', '/types/Source/t?hard=true', undefined, opened);
+  });
+
+  test('stays shut on branches that were forked before', async () => {
+    await post('/types', { name: 'Late', properties: { name: 'string' } });
+    await post('/ingest?object_type=Late', { id: 'l', name: 'canary' });
+    await post('/v1/namespaces/aside/branch', { branch_from: 'main' });
+    const aside = (headers = {}): Promise<Reply> =>
+      world.call('POST', '/query', { sql: 'SELECT name FROM Late', branch: 'aside' }, headers);
+    expect((await aside()).status).toBe(200);
+    await post('/types/Late/schema', { properties: {}, protected: true });
+    expect(codeOf(await aside())).toEqual([403, 'REL_HUMINT']);
+    expect((await aside(opened)).status).toBe(200);
+  });
 });

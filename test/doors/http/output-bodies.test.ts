@@ -7,12 +7,12 @@ import type { Answer, OutputBatch } from '../../../src/planner/planner-contract.
 import { DoorWorld, emptyAnswer, goodToken } from './door-world.ts';
 
 let world: DoorWorld;
-/** What a heartbeat's second takes here: a moment, or so long that none comes. */
+/** What the time between heartbeats takes here: a moment, or so long that none comes. */
 let beatMs = 10;
 beforeAll(async () => {
   const clock = {
     ...systemClock,
-    sleep: (ms: number, signal?: AbortSignal) => systemClock.sleep(ms === 1_000 ? beatMs : ms, signal),
+    sleep: (ms: number, signal?: AbortSignal) => systemClock.sleep(ms === 500 ? beatMs : ms, signal),
   };
   world = await new DoorWorld().open({ clock });
 });

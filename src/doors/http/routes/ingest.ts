@@ -17,8 +17,9 @@ import { IngestTasks } from '../../ingest-tasks.ts';
 import { decoded, type Encoding, encodingOf } from '../content-encoding.ts';
 import type { App, HttpContext, RequestFacts } from '../context.ts';
 import { exactJson } from '../exact-json.ts';
-import { headerText, wantsSync } from '../headers.ts';
+import { headerText, statedOpener, wantsSync } from '../headers.ts';
 import { invoke } from '../invoke.ts';
+import { checkCaller, leased } from '../lease.ts';
 import type { PlainRoute } from '../plain-lane.ts';
 import { flag, nanoseconds, problems } from '../schemas.ts';
 import { registerTasks, statusUrl } from './tasks.ts';
@@ -117,10 +118,13 @@ function registerRoute(app: App, context: HttpContext, plan: Plan, tasks: Ingest
           ingestOf(invocation, asked, null).definition();
           const body = await collected(context, source, contentLength);
           const { caller } = invocation;
+          checkCaller(context, caller);
           return tasks.accept({
             id: context.ids.next(),
             caller,
             purpose: purpose ?? headerText(request, 'x-service-purpose'),
+            breakGlass: statedOpener(request, 'breakGlass'),
+            accessScopeRef: statedOpener(request, 'accessScopeRef'),
             bytes: body.length,
             run: async (later, progress) => {
               const { ingested } = await write(context, later, asked, context.bodies.pieces(body), progress);
@@ -133,7 +137,7 @@ function registerRoute(app: App, context: HttpContext, plan: Plan, tasks: Ingest
         return reply.code(202).header('location', url).send({ task_id: task.id, status_url: url });
       }
       const { ingested, replayed } = await invoke(context, request, 'ingest', purpose, (invocation) =>
-        write(context, invocation, asked, context.bodies.stream(source)),
+        write(context, invocation, asked, leased(context, invocation.caller, context.bodies.stream(source))),
       );
       if (replayed) reply.header('idempotency-replayed', 'true');
       else context.metrics.ingested(ingested.accepted);

@@ -17,11 +17,13 @@ import { envelopeMembers } from '../answer-envelope.ts';
 import type { App, FastifyReply, FastifyRequest, HttpContext } from '../context.ts';
 import { exactJson } from '../exact-json.ts';
 import { problemOf, toServiceError } from '../problem.ts';
+import { callerOf } from '../invoke.ts';
+import { checkCaller } from '../lease.ts';
 import { ask, questionBody, questionBytesMax } from '../question.ts';
 import { problems } from '../schemas.ts';
 
 const rowsInAnEvent = 500;
-const heartbeatMs = 1_000;
+const heartbeatMs = 500;
 
 const headers = {
   'content-type': 'text/event-stream; charset=utf-8',
@@ -50,17 +52,33 @@ export function registerQueryStream(app: App, context: HttpContext): void {
         answer = await ask(context, request, request.body, { action: 'query' }, (given) => given);
       } catch (error) {
         answered.abort();
-        const open = await body;
-        if (open === null) throw error;
-        await open.sendAll(one(failure(context, request, error)));
-        return reply;
+        return fail(context, request, reply, await body, error);
       }
       answered.abort();
-      const open = (await body) ?? openBody(context, request, reply, headers);
+      const sent = await body;
+      try {
+        checkCaller(context, callerOf(request));
+      } catch (refusal) {
+        return fail(context, request, reply, sent, refusal);
+      }
+      const open = sent ?? openBody(context, request, reply, headers);
       await open?.sendAll(events(context, request, answer));
       return reply;
     },
   });
+}
+
+/** As a problem record, or as the last event where events were sent already. */
+async function fail(
+  context: HttpContext,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  open: AnswerBody | null,
+  error: unknown,
+): Promise<FastifyReply> {
+  if (open === null) throw error;
+  if (!open.gone) await open.sendAll(one(failure(context, request, error)));
+  return reply;
 }
 
 /** Keeps the connection alive until `answered`; the body, when it had to be opened for that. */
@@ -74,6 +92,15 @@ async function heartbeats(
   for (;;) {
     await context.clock.sleep(heartbeatMs, answered);
     if (answered.aborted) return body;
+    try {
+      checkCaller(context, callerOf(request));
+    } catch (refusal) {
+      if (body === null) continue;
+      await body.sendAll(one(failure(context, request, refusal)));
+      // The question goes on for nobody.
+      request.raw.socket.destroySoon();
+      return body;
+    }
     body ??= openBody(context, request, reply, headers);
     await body!.send(one(Buffer.from(': running\n\n')));
   }

@@ -150,10 +150,17 @@ export function registerOwnTokens(app: App, context: HttpContext): void {
       response: { 200: auditPage, ...problems },
     },
     handler: (request) =>
-      invoke(context, request, 'audit', undefined, async (invocation) => {
-        const query = { ...toAuditQuery(request.query), principal: callerOf(request).principal };
-        return auditShown(await invocation.audit().entries(query), invocation.proofs());
-      }),
+      invoke(
+        context,
+        request,
+        'audit',
+        undefined,
+        async (invocation) => {
+          const query = { ...toAuditQuery(request.query), principal: callerOf(request).principal };
+          return auditShown(await invocation.audit().entries(query), invocation.proofs());
+        },
+        { whileSuspended: true },
+      ),
   });
 
   app.route({
@@ -166,11 +173,12 @@ export function registerOwnTokens(app: App, context: HttpContext): void {
 }
 
 function list(context: HttpContext, request: FastifyRequest): Promise<z.infer<typeof listReply>> {
-  return invoke(context, request, 'inspect', undefined, async (invocation) => {
+  const listed = async (invocation: Invocation): Promise<z.infer<typeof listReply>> => {
     const tokens = invocation.tokens().map(shown);
     invocation.describe({ rowCount: tokens.length });
     return { tokens };
-  });
+  };
+  return invoke(context, request, 'inspect', undefined, listed, { whileSuspended: true });
 }
 
 function revoke(context: HttpContext, request: FastifyRequest, id: string): Promise<z.infer<typeof revoked>> {
