@@ -1,19 +1,15 @@
 /**
  * What SERVICE_TENANCY_MODE=multi adds: nobody reaches rows but inside a registered tenant that stands. Tokens are minted
- * for such a tenant; one without a tenant looks after the registry and sees nothing else, whatever path it names. No
+ * for such a tenant; one without a tenant looks after the registry and sees nothing of anybody, whatever path it names. No
  * organisation header is needed: the token's own tenant is the path in force.
  */
 import { ServiceError } from '../../errors.ts';
 import type { TokenRecord } from '../../log/entry.ts';
 import type { Tenants } from '../../projections/tenants/projection.ts';
 import type { Caller } from '../caller.ts';
-import type { Action } from '../gate-contract.ts';
 import type { Rule } from '../authorization/policy.ts';
 import { tenantOf } from './organization.ts';
 import { platformAdmin } from './registry.ts';
-
-/** What shows nothing of anybody's rows. */
-const withoutTenant: ReadonlySet<Action> = new Set(['administer', 'inspect']);
 
 /** Credentials that speak for somebody; the others run the store. */
 const speaking: ReadonlySet<Caller['credential']> = new Set(['token', 'shared-secret', 'none']);
@@ -25,10 +21,11 @@ export function multiTenancyRules(tenants: Pick<Tenants, 'tenant'>): readonly Ru
       effect: 'forbid',
       says: 'rows are reached inside a registered tenant only',
       matches: ({ caller, action }) => {
-        if (!speaking.has(caller.credential) || withoutTenant.has(action)) return false;
+        if (!speaking.has(caller.credential) || action === 'administer') return false;
         // A shared secret carries its organisation with each connection; a token's is the one it was minted for.
         const path = caller.credential === 'token' ? caller.tenant : caller.path;
-        return path === null || !stands(tenants, path);
+        if (path !== null) return !stands(tenants, path);
+        return action !== 'inspect' || caller.path !== null;
       },
     },
   ];
