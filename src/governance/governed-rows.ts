@@ -80,7 +80,7 @@ export class GovernedRows implements RowReader {
       ...visibleZones(request, grant),
       ...(bitwise ? { unsiftedRows } : {}),
       columns: plan.columns,
-      further: plan.further,
+      further: true,
       paths: codes,
     });
     const { bits, hash } = reading;

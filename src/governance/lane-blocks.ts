@@ -5,7 +5,7 @@
 import { assert } from '../errors.ts';
 import type { Vector } from '../log/columns.ts';
 import { FOREVER } from '../log/timestamp.ts';
-import type { PathCodes, RowBlock, RowWindow, SealedCells } from '../projections/access-paths.ts';
+import type { PathCodes, RowBlock } from '../projections/access-paths.ts';
 import type { CellMask, Lane, RowCondition } from './authorization/grant.ts';
 import { type MaskHash, renderColumn, withoutCells } from './authorization/renderings.ts';
 import { bitsOf, countBits, hasBit, type RowBits } from './authorization/row-bits.ts';
@@ -25,10 +25,12 @@ export interface LaneScan {
   readonly pathCodes: PathCodes;
 }
 
-/** Below this many rows of a segment it is not worth looking at all of them. */
-const learnFrom = 2048;
+/** Fewer than one in so many rows of a segment are not worth looking at all of them. */
+const learntAtOnce = 16;
 /** Blocks of which nothing is visible that go by in one turn. */
 const hiddenInTurn = 16;
+
+const endColumn: readonly string[] = ['system_to'];
 
 /** Whether rows of a block pass something: by place, or by a bit of the row's number. */
 type Passed = { readonly flags: Uint8Array } | { readonly bits: Int32Array };
@@ -71,8 +73,6 @@ class JudgedBlock {
   readonly #block: RowBlock;
   readonly #scan: LaneScan;
   readonly #known = new Map<RowCondition, Passed>();
-  #window: RowWindow | null = null;
-  #cells: readonly Vector[] | null = null;
 
   constructor(block: RowBlock, scan: LaneScan) {
     this.#block = block;
@@ -163,40 +163,27 @@ class JudgedBlock {
   }
 
   #ask(condition: RowCondition): Passed {
-    const { bits, plan } = this.#scan;
-    const places = plan.places.get(condition)!;
+    const { bits } = this.#scan;
     const { further, count } = this.#block;
     assert(further !== undefined, 'a block of a scan under lanes has further columns');
     const { cells } = further;
     if (cells !== undefined) {
       const known = bits.known(cells, condition);
       if (known !== undefined) return { bits: known };
-      if (count >= learnFrom)
-        return {
-          bits: bits.learn(
-            cells,
-            condition,
-            places.map((place) => this.#allCells(cells)[place]!),
-          ),
-        };
+      if (count * learntAtOnce >= cells.length) return { bits: bits.learn(cells, condition) };
     }
-    const window = (this.#window ??= further.rows());
+    const { columns, selection, first } = further.rows(condition.columns);
     const flags = new Uint8Array(count);
-    const columns = places.map((place) => window.columns[place]!);
-    condition.test(columns, window.selection, window.first, count, flags);
+    condition.test(columns, selection, first, count, flags);
     return { flags };
-  }
-
-  #allCells(cells: SealedCells): readonly Vector[] {
-    return (this.#cells ??= cells.columns());
   }
 
   /** Rows whose end in system time lets the lane show them. */
   #past(past: Exclude<LaneHistory, 'all' | 'nothing'>): Passed {
     const { count, further } = this.#block;
-    const window = (this.#window ??= further!.rows());
-    const ends = window.columns[this.#scan.plan.ends]!;
-    assert(ends.kind === 'i64', 'system times are i64');
+    const window = further!.rows(endColumn);
+    const [ends] = window.columns;
+    assert(ends?.kind === 'i64', 'system times are i64');
     const flags = new Uint8Array(count);
     for (let k = 0; k < count; k++) {
       const end = ends.values[window.selection === null ? window.first + k : window.selection[k]!]!;

@@ -1,10 +1,7 @@
-/**
- * What a scan under lanes asks of storage, settled once for a grant and the columns that a plan reads: the reader's own
- * columns, the path, and, to be made only for blocks that need them, those that conditions are about.
- */
+/** What a scan under lanes asks of storage, settled once for a grant and the columns that a plan reads. */
 import type { ColumnType } from '../log/value.ts';
 import { pathColumn, type ScanRequest, shownOf, type TimeBounds } from '../projections/access-paths.ts';
-import type { CellMask, Lane, RowCondition, TypeGrant } from './authorization/grant.ts';
+import type { CellMask, Lane, TypeGrant } from './authorization/grant.ts';
 
 /** One column of the reader. */
 export interface LaneColumn {
@@ -21,12 +18,7 @@ export interface LaneColumn {
 export interface LanePlan {
   /** What storage is asked for; the path is the last of them. */
   readonly columns: readonly string[];
-  readonly further: readonly string[];
   readonly own: readonly LaneColumn[];
-  /** Of a condition, the places of its columns among the further ones. */
-  readonly places: ReadonlyMap<RowCondition, readonly number[]>;
-  /** Place of the end in system time among the further ones. */
-  readonly ends: number;
   /** Masks of the key by lane. */
   readonly keys: readonly (CellMask | null)[];
 }
@@ -51,14 +43,7 @@ function made({ lanes }: TypeGrant, columns: readonly string[], typeOf: (column:
     return { name, source: sources.indexOf(name), shown: shownOf(column) !== null, type: typeOf(name), masks };
   });
   const keys = lanes.map((lane) => lane.masks.get('_pk') ?? null);
-  const conditions = new Set<RowCondition>();
-  for (const { rows } of lanes) if (rows !== null && rows !== 'none') conditions.add(rows);
-  for (const masks of [keys, ...own.map((column) => column.masks)]) {
-    for (const mask of masks) if (mask !== null && mask.when !== null) conditions.add(mask.when);
-  }
-  const further = [...new Set([...[...conditions].flatMap((condition) => condition.columns), 'system_to'])].sort();
-  const places = new Map([...conditions].map((each) => [each, each.columns.map((column) => further.indexOf(column))]));
-  return { columns: [...sources, pathColumn], further, own, places, ends: further.indexOf('system_to'), keys };
+  return { columns: [...sources, pathColumn], own, keys };
 }
 
 /** How a lane lets a request read its past. */

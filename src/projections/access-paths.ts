@@ -36,8 +36,8 @@ export interface ScanRequest {
   readonly paths?: readonly number[];
   /** The reader tells visible versions itself, by `RowBlock.sift`: a block that leaves it to him has at most so many rows. */
   readonly unsiftedRows?: number;
-  /** Columns that the reader may come to want of some blocks: `RowBlock.further` has them, made when it is called. */
-  readonly further?: readonly string[];
+  /** The reader may come to want other columns of some blocks: `RowBlock.further` has them, made when it is asked. */
+  readonly further?: true;
 }
 
 /** What tells the visible versions of a block: bits of those that are open, or the least closing that a visible one has. */
@@ -99,14 +99,17 @@ export interface RowBlock {
   readonly path: number;
   /** Of rows first .. first+count-1 some are not visible. Where a scan said `unsiftedRows` only, and all have one path. */
   readonly sift?: Sift;
-  /** Where the scan named further columns. */
+  /** Where the scan asked for it. */
   readonly further?: Further;
 }
 
-/** Further columns of a block: of its rows, and, where it lies in cells that never change, of all rows of those. */
+/**
+ * Further columns of a block: of its rows, and, where it lies in cells that never change, of all rows of those. Good until
+ * the next block is asked for.
+ */
 export interface Further {
-  /** In the order in which the scan named them; place k is place k of the block. */
-  rows(): RowWindow;
+  /** Place k is place k of the block. */
+  rows(columns: readonly string[]): RowWindow;
   /** Absent where cells may still be added, or where the block has row numbers of its own. */
   readonly cells?: SealedCells;
 }
@@ -124,7 +127,8 @@ export interface SealedCells {
   readonly identity: object;
   /** Rows 0 .. length-1, in the row numbers of the block. */
   readonly length: number;
-  columns(): readonly Vector[];
+  /** Of columns that never change: when a version ended does. */
+  columns(columns: readonly string[]): readonly Vector[];
 }
 
 /** Where one stored version came from. */

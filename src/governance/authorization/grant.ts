@@ -34,9 +34,9 @@ export interface Lane {
   covers(path: string | null): boolean;
   /** null: all rows of these paths. */
   readonly rows: RowCondition | null | 'none';
-  /** The strictest of each column: redact > null > hash > bucket > last4 = year. */
+  /** The strictest of each column: redact > null > hash > bucket > last4 = year. Columns that are not shared are among them. */
   readonly masks: ReadonlyMap<string, CellMask>;
-  /** null: all; what is not among them reads as NULL and is masked for aggregates. */
+  /** Those that an agreement shares; null: all. What is not among them reads as NULL and is masked for aggregates. */
   readonly columns: ReadonlySet<string> | null;
   readonly history: 'full' | 'current_only' | { readonly from: bigint };
 }

@@ -188,7 +188,7 @@ function plainGrant(key: string, roles: readonly string[]): Grant {
     of: remembered((type) => {
       if (!Object.values(type.properties).some(({ masked }) => masked)) return openGrant;
       const { masks } = policies.masks(type, 0n);
-      return masks.size === 0 ? openGrant : grantOf([{ ...ownLane, masks }], type);
+      return masks.size === 0 ? openGrant : grantOf([{ ...ownLane, masks }]);
     }),
   };
 }
@@ -314,9 +314,8 @@ class CallerView {
       because.push(`agreement ${agreement.id}`);
     }
     // A row is read through the first lane that lets it through: those that hide less come first.
-    const hidden = new Map(shared.map((lane) => [lane, hiddenColumns(lane, type).size]));
-    shared.sort((a, b) => hidden.get(a)! - hidden.get(b)! || compareText(a.agreement!, b.agreement!));
-    return grantOf([...lanes, ...shared], type, because);
+    shared.sort((a, b) => a.masks.size - b.masks.size || compareText(a.agreement!, b.agreement!));
+    return grantOf([...lanes, ...shared], because);
   }
 }
 
@@ -331,10 +330,10 @@ function decisionOf({ lanes }: TypeGrant): string {
     .join('\n');
 }
 
-function grantOf(lanes: readonly Lane[], type: TypeDefinition, because: readonly string[] = []): TypeGrant {
+function grantOf(lanes: readonly Lane[], because: readonly string[] = []): TypeGrant {
   const masked = new Map<string, MaskKind>();
   for (const lane of lanes) {
-    for (const [column, kind] of hiddenColumns(lane, type)) {
+    for (const [column, { kind }] of lane.masks) {
       const known = masked.get(column);
       if (known === undefined || strictness[kind] > strictness[known]) masked.set(column, kind);
     }
@@ -342,33 +341,28 @@ function grantOf(lanes: readonly Lane[], type: TypeDefinition, because: readonly
   return { allowed: lanes.length > 0, lanes, masked: masked.size === 0 ? noMasks : masked, because };
 }
 
-/** Columns that read as NULL in some or all rows of a lane, and how. */
-function hiddenColumns({ masks, columns }: Lane, type: TypeDefinition): ReadonlyMap<string, MaskKind> {
-  const hidden = new Map<string, MaskKind>();
-  for (const [column, { kind }] of masks) hidden.set(column, kind);
-  for (const column of withheld(columns, type)) hidden.set(column, 'null');
-  return hidden;
-}
-
 /**
  * Columns that are not among those shared. What repeats the key is one of them with it; whose a row is, and since when, is
  * known of every row that is.
  */
-export function withheld(columns: ReadonlySet<string> | null, type: TypeDefinition): readonly string[] {
+function withheld(columns: readonly string[] | null, type: TypeDefinition): readonly string[] {
   if (columns === null) return [];
   const keys = keyColumns(type);
-  const showsKey = keys.some((key) => columns.has(key));
+  const showsKey = keys.some((key) => columns.includes(key));
   const names = new Set([...Object.keys(type.properties), ...keys]);
-  return [...names].filter((name) => (keys.includes(name) ? !showsKey : !columns.has(name)));
+  return [...names].filter((name) => (keys.includes(name) ? !showsKey : !columns.includes(name)));
 }
 
 function keyColumns({ primaryKey }: TypeDefinition): readonly string[] {
   return ['_pk', 'id', ...(primaryKey === null ? [] : [primaryKey])];
 }
 
-/** Those of the agreement, and those of policies on top: in a column that has both the stricter, in every row. */
+/**
+ * Those of the agreement, and those of policies on top: in a column that has both the stricter, in every row. What is not
+ * shared at all shows nothing.
+ */
 function sharedMasks(
-  { id, masking }: AgreementRecord,
+  { id, masking, columns }: AgreementRecord,
   policies: ReadonlyMap<string, CellMask>,
   type: TypeDefinition,
 ): ReadonlyMap<string, CellMask> {
@@ -386,6 +380,7 @@ function sharedMasks(
       masks.set(column, { ...known, when: null, because: `${known.because}, ${because}` });
     else masks.set(column, own);
   }
+  for (const column of withheld(columns, type)) masks.set(column, { kind: 'null', when: null, because: `agreement ${id}` });
   return masks;
 }
 

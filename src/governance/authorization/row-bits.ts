@@ -4,7 +4,6 @@
  * since; which rows are visible at all is not its business.
  */
 import { LRUCache } from 'lru-cache';
-import type { Vector } from '../../log/columns.ts';
 import type { SealedCells } from '../../projections/access-paths.ts';
 import type { RowCondition } from './grant.ts';
 
@@ -29,10 +28,10 @@ export class RowBits {
     return this.#bits.get(this.#key(identity, condition));
   }
 
-  /** `columns` are the condition's own, of all rows of the stretch. */
-  learn({ identity, length }: SealedCells, condition: RowCondition, columns: readonly Vector[]): Int32Array {
+  learn(cells: SealedCells, condition: RowCondition): Int32Array {
+    const { identity, length } = cells;
     const passes = new Uint8Array(length);
-    condition.test(columns, null, 0, length, passes);
+    condition.test(cells.columns(condition.columns), null, 0, length, passes);
     const bits = bitsOf(passes, 0, length);
     this.#bits.set(this.#key(identity, condition), bits);
     return bits;

@@ -34,9 +34,9 @@ export class RowsOfThen implements RowReader {
 
   scan(request: ScanRequest): Iterator<RowBlock, void> {
     const changes = request.columns.map((column) => this.#change(request.type, column));
-    const further = (request.further ?? []).map((column) => this.#change(request.type, column));
     const blocks = this.#rows.scan(this.#asked(request));
-    return [...changes, ...further].every((change) => change === null) ? blocks : changedBlocks(blocks, changes, further);
+    const further = request.further ? (column: string) => this.#change(request.type, column) : null;
+    return further === null && changes.every((change) => change === null) ? blocks : changedBlocks(blocks, changes, further);
   }
 
   estimate(request: ScanRequest): ScanEstimate {
@@ -74,14 +74,15 @@ export class RowsOfThen implements RowReader {
 function* changedBlocks(
   blocks: Iterator<RowBlock, void>,
   changes: readonly Change[],
-  further: readonly Change[],
+  further: ((column: string) => Change) | null,
 ): Generator<RowBlock, void> {
   try {
     for (let step = blocks.next(); step.done !== true; step = blocks.next()) {
       const block = changedColumns(step.value, changes);
       const { further: more } = block;
       // What is said of all cells of a stretch is said of them as they rest.
-      yield more ? { ...block, further: { rows: () => changedColumns(more.rows(), further) } } : block;
+      if (!more || !further) yield block;
+      else yield { ...block, further: { rows: (names) => changedColumns(more.rows(names), names.map(further)) } };
     }
   } finally {
     blocks.return?.();

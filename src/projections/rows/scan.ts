@@ -366,18 +366,18 @@ function block(
   return withFurther(made, chosen, request, columns, inherited);
 }
 
-/** What a reader that named further columns gets besides: made when he asks, at the latest before he asks for the next block. */
+/** What a reader that may want further columns gets besides. */
 function withFurther(
   made: RowBlock,
   chosen: ChosenRows,
-  { further: names }: ScanRequest,
+  request: ScanRequest,
   columns: BlockColumns,
   inherited: Inherited | null,
 ): RowBlock {
-  if (!names) return made;
+  if (!request.further) return made;
   const { segment, rows, first, count } = chosen;
   const further: Further = {
-    rows: () => {
+    rows: (names) => {
       const compact = count <= FEW && names.some((name) => madeColumns.has(name));
       const vectors = columns.vectors(names, chosen, compact);
       return compact
@@ -392,7 +392,8 @@ function withFurther(
   const cells = {
     identity: segment,
     length: segment.length,
-    columns: () => columns.vectors(names, { segment, rows: null, first: 0, count: segment.length }, false),
+    columns: (names: readonly string[]) =>
+      columns.vectors(names, { segment, rows: null, first: 0, count: segment.length }, false),
   };
   return { ...made, further: { ...further, cells } };
 }

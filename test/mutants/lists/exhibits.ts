@@ -33,8 +33,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'exhibits: a widened column reads back as it rests',
     file: 'src/projections/rows/rows-of-then.ts',
-    find: 'every((change) => change === null) ? blocks : changedBlocks(blocks, changes, further);',
-    replace: 'length >= 0 ? blocks : changedBlocks(blocks, changes, further);',
+    find: 'changes.every((change) => change === null) ? blocks : changedBlocks(blocks, changes, further);',
+    replace: 'changes.length >= 0 ? blocks : changedBlocks(blocks, changes, further);',
     killedBy: replay,
   },
   {
