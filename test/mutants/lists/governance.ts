@@ -195,9 +195,9 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'governance: an await between deciding and appending',
     file: 'src/governance/gated-invocation.ts',
-    find: 'const { drafts, outcome, receiptLeaf } = projections.decide(command, this.#context(), next, check);',
+    find: 'const { drafts, outcome, receiptLeaf } = projections.decide(this.#licensed(command), this.#context(), next, check);',
     replace:
-      'const { drafts, outcome, receiptLeaf } = await Promise.resolve(projections.decide(command, this.#context(), next, check));',
+      'const { drafts, outcome, receiptLeaf } = await Promise.resolve(projections.decide(this.#licensed(command), this.#context(), next, check));',
     killedBy: gate,
   },
   {
@@ -231,7 +231,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'governance: writes skip the policy',
     file: 'src/governance/gated-invocation.ts',
-    find: 'this.#authorise({ action: actionOf[command.kind], objectType, ...this.#tokenNamed(command), ...this.#branchEnded(command) });',
+    find: 'this.#authorise({ action: actionOf[command.kind], objectType, ...this.#named(command) });',
     replace: '',
     killedBy: authorization,
   },

@@ -230,17 +230,23 @@ describe('the terms of an agreement', () => {
     );
   });
 
-  test('need sides that stand, where those are registered', () => {
+  test('need an assigner that stands, where it is registered; how the assignee stands is nobody else’s to learn', () => {
     const store = new Store();
     for (const id of ['acme', 'globex']) {
       store.run({ kind: 'create-tenant', id, name: '', tier: 't', quota: {}, search: {}, members: [], tenantsMax: 0 });
     }
-    propose(store, {}, 'one');
-    store.run({ kind: 'suspend-tenant', id: 'globex' });
-    expect(() => propose(store, {}, 'two')).toThrow(refused('REL_CONFLICT'));
-    store.run({ kind: 'delete-tenant', id: 'globex', manner: 'soft' });
-    expect(() => propose(store, {}, 'two')).toThrow(refused('REL_CONFLICT'));
-    expect(propose(store, { assignee: 'initech' }, 'two')).toMatchObject({ changed: true });
+    const proposed: unknown[] = [];
+    for (const [i, kind] of (['suspend-tenant', 'reactivate-tenant', 'delete-tenant'] as const).entries()) {
+      store.run(kind === 'delete-tenant' ? { kind, id: 'globex', manner: 'soft' } : { kind, id: 'globex' });
+      const { ids: _ids, systemFrom: _from, systemFromLast: _last, ...outcome } = propose(store, {}, `to${i}`);
+      proposed.push(outcome);
+    }
+    expect(proposed).toEqual([proposed[0], proposed[0], proposed[0]]);
+    store.run({ kind: 'suspend-tenant', id: 'acme' });
+    expect(() => propose(store, {}, 'one')).toThrow(refused('REL_CONFLICT'));
+    store.run({ kind: 'delete-tenant', id: 'acme', manner: 'soft' });
+    expect(() => propose(store, {}, 'one')).toThrow(refused('REL_CONFLICT'));
+    expect(propose(store, { assigner: 'initech' }, 'one')).toMatchObject({ changed: true });
   });
 
   test('go by an id of their own, and a tenant shares under so many at most', () => {

@@ -194,8 +194,8 @@ class Reference {
     return 'changed';
   }
 
-  #termsRefused({ assigner, assignee, validTo }: AgreementTerms, now: bigint): string | null {
-    if ([assigner, assignee].some((path) => tenantOf(this.tenants, path) !== 'active')) return 'REL_CONFLICT';
+  #termsRefused({ assigner, validTo }: AgreementTerms, now: bigint): string | null {
+    if (tenantOf(this.tenants, assigner) !== 'active') return 'REL_CONFLICT';
     return validTo <= now ? 'REL_INVALID' : null;
   }
 }
