@@ -235,8 +235,8 @@ function buildOperator(
         input: build(node.input),
         node,
         execution,
-        countAfter: (after) =>
-          buildOperator(node.counting ?? node.input, kernels, { ...execution, after, blockRows: countingBlockRows }),
+        countAfter: (after, rowsMax) =>
+          buildOperator(node.counting ?? node.input, kernels, { ...execution, after, rowsMax, blockRows: countingBlockRows }),
       });
     case 'window':
       return windowOperator(build(node.input), node, execution);

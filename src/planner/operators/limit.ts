@@ -1,6 +1,9 @@
 /**
  * The first rows. Having them, it goes on counting matches for `estimatedTotalHits` without delivering any: up to
  * `hitsMax` matches, and no further than `countingRowsMax` scanned rows, so that LIMIT stays cheap on a large type.
+ *
+ * Where rows of a type are counted, it stops at a row and not at the end of a batch: which rows make up a batch depends on
+ * those among them that the caller may not see.
  */
 import { assert } from '../../errors.ts';
 import type { LimitNode } from '../logical-plan.ts';
@@ -10,6 +13,8 @@ import { type Batch, emptyBatch, type Execution, type Operator } from './operato
 export const hitsMax = 100_000;
 /** Rows scanned for the estimate alone. */
 const countingRowsMax = 131_072;
+/** Versions looked at to find so many rows. */
+const versionsPerRow = 16;
 /** Calls made for the estimate alone: a join may try many pairs for each row that it scans. */
 const countingCallsMax = 1_024;
 
@@ -17,8 +22,8 @@ export interface LimitParts {
   readonly input: Operator;
   readonly node: LimitNode;
   readonly execution: Execution;
-  /** Operators that count what comes after this system_from, where the node has a plan for that. */
-  readonly countAfter: (systemFrom: bigint) => Operator;
+  /** Operators that count what comes after this system_from among so many rows, where the node has a plan for that. */
+  readonly countAfter: (systemFrom: bigint, rows: number) => Operator;
 }
 
 export class LimitOperator implements Operator {
@@ -26,6 +31,8 @@ export class LimitOperator implements Operator {
   /** False where the input counts its matches itself (a sort with a limit drops some of them), and inside a statement. */
   readonly #counting: boolean;
   readonly #limit: number;
+  /** One more than the page has, at least: then there is another. */
+  readonly #hitsMax: number;
   readonly #systemFrom: number;
   #input: Operator;
   #delivered = 0;
@@ -37,6 +44,7 @@ export class LimitOperator implements Operator {
     this.#parts = parts;
     this.#input = parts.input;
     this.#limit = parts.execution.rowLimit(parts.node.limit);
+    this.#hitsMax = Math.max(hitsMax, this.#limit + 1);
     this.#counting = parts.node.counted && parts.node.input.kind !== 'sort';
     this.#systemFrom = parts.node.counting ? parts.node.columns.findIndex(({ name }) => name === 'system_from') : -1;
   }
@@ -50,14 +58,14 @@ export class LimitOperator implements Operator {
     if (batch === null) return null;
     const count = Math.min(batch.count, limit - this.#delivered);
     if (count === 0) {
-      if (this.#counting) counters.hits += batch.count;
+      if (this.#counting) this.#count(batch.count);
       return emptyBatch;
     }
     this.#delivered += count;
     if (this.#delivered === limit && this.#systemFrom >= 0) {
       counters.hits += count;
       this.#lastSystemFrom = this.#systemFromOf(batch, count - 1);
-    } else if (this.#counting) counters.hits += batch.count;
+    } else if (this.#counting) this.#count(batch.count);
     return count === batch.count ? batch : { ...batch, count };
   }
 
@@ -65,19 +73,30 @@ export class LimitOperator implements Operator {
     this.#input.close();
   }
 
+  #count(rows: number): void {
+    const { counters } = this.#parts.execution;
+    counters.hits = Math.max(counters.hits, Math.min(counters.hits + rows, this.#hitsMax));
+  }
+
   #goOnCounting(): boolean {
-    const { counters, scannedRowsMax } = this.#parts.execution;
+    const { counters } = this.#parts.execution;
     if (this.#scannedAtEnd < 0) this.#scannedAtEnd = counters.scanned;
     if (++this.#countingCalls > countingCallsMax) return false;
-    const countingMax = Math.min(countingRowsMax, scannedRowsMax - this.#scannedAtEnd - 65_536);
-    return this.#counting && counters.hits < hitsMax && counters.scanned - this.#scannedAtEnd <= countingMax;
+    const scannedMax = this.#systemFrom < 0 ? countingRowsMax : countingRowsMax * versionsPerRow;
+    const scanned = counters.scanned - this.#scannedAtEnd;
+    return this.#counting && counters.hits < this.#hitsMax && scanned <= Math.min(scannedMax, this.#scannable);
+  }
+
+  /** What is left below the cap: to count is no reason to be refused. */
+  get #scannable(): number {
+    return this.#parts.execution.scannedRowsMax - this.#scannedAtEnd - 65_536;
   }
 
   /** What comes after the last row delivered is read anew, with fewer columns; its own batch has been taken by now. */
   #startCounting(after: bigint): void {
     this.#lastSystemFrom = null;
     this.#input.close();
-    this.#input = this.#parts.countAfter(after);
+    this.#input = this.#parts.countAfter(after, Math.max(0, Math.min(countingRowsMax, this.#scannable)));
   }
 
   #systemFromOf(batch: Batch, place: number): bigint {

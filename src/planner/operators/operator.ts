@@ -42,6 +42,8 @@ export interface Execution {
   readonly working: ReadonlyMap<string, WorkingRows>;
   readonly blockRows: number;
   readonly scannedRowsMax: number;
+  /** Rows that a scan delivers, and no more; absent: all. */
+  readonly rowsMax?: number;
   readonly memory: MemoryMeter;
   readonly counters: Counters;
 }

@@ -25,6 +25,8 @@ export class ScanOperator implements Operator {
   readonly #systemFrom: number;
   readonly #width: number;
   #ended = false;
+  /** Rows that may still be delivered. */
+  #left: number;
   /** What is left of a block of long texts, and how many of its rows go at once. */
   #rest: Batch | null = null;
   #step = 0;
@@ -32,6 +34,7 @@ export class ScanOperator implements Operator {
   /** `unsiftedRows` is for a reader that tells visible versions itself: the most rows of a block that he can take. */
   constructor(node: ScanNode, execution: Execution, unsiftedRows = 0) {
     this.#execution = execution;
+    this.#left = execution.rowsMax ?? Number.POSITIVE_INFINITY;
     this.#systemTo = execution.pinned === null ? -1 : node.columns.findIndex(({ name }) => name === 'system_to');
     const systemFrom = node.columns.findIndex(({ name }) => name === 'system_from');
     this.#width = node.columns.length;
@@ -65,6 +68,15 @@ export class ScanOperator implements Operator {
   }
 
   #block(): ScanBatch | null {
+    const block = this.#left > 0 ? this.#read() : null;
+    if (block === null || this.#left === Number.POSITIVE_INFINITY) return block;
+    assert(block.sift === undefined, 'only rows that are all visible are counted one by one');
+    const count = Math.min(block.count, this.#left);
+    this.#left -= count;
+    return count === block.count ? block : { ...block, count };
+  }
+
+  #read(): ScanBatch | null {
     const next = this.#ended ? null : this.#blocks.next();
     if (!next || next.done) return null;
     const block = next.value;

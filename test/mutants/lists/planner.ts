@@ -178,7 +178,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'planner: LIMIT stops counting with its page',
     file: limit,
-    find: 'return this.#counting && counters.hits < hitsMax',
+    find: 'return this.#counting && counters.hits < this.#hitsMax',
     replace: 'return counters.hits < 0',
     killedBy: byAnswers,
   },
