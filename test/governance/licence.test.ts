@@ -226,6 +226,14 @@ describe('License', () => {
     expect([expiresAt - 1n, expiresAt].map((at) => term.stateAt(at))).toEqual(['valid', 'grace']);
   });
 
+  test('an expired one is warned of at every start', async () => {
+    const said: string[] = [];
+    const store = await TestStore.open('2024-06-02', settingsOf(fileOf(sold)), { say: (line) => said.push(line) });
+    store.service.tend();
+    expect(said).toEqual([expect.stringMatching(/^THE LICENCE HAS EXPIRED .*writes are refused from 2024-06-08T00:00:00Z/)]);
+    await store.close();
+  });
+
   test('that never expires is never spoken of', async () => {
     const said: string[] = [];
     await new LicenceTerm(licenceOf('free'), (line) => said.push(line)).watch(

@@ -3,6 +3,7 @@ import type { Socket } from 'node:net';
 import { assert } from '../../errors.ts';
 import type { Caller } from '../../governance/caller.ts';
 import type { Action, Invocation, InvocationRequest } from '../../governance/gate-contract.ts';
+import type { Command } from '../../projections/command.ts';
 import type { HttpContext, RequestFacts } from './context.ts';
 import { statedBranch, statedOpener, statedPurpose } from './headers.ts';
 
@@ -26,6 +27,18 @@ export function invoke<T>(
   request.recorded = true;
   const asked = { action, purpose, correlationId: request.id, breakGlass, accessScopeRef, ...more };
   return context.gate.invoke(caller, asked, run);
+}
+
+/**
+ * Submits what is about one thing by its id, fsynced before it is answered: who may do what is never held up to be lost. The
+ * access record says which command it was; of the id it keeps a digest.
+ */
+export function submitNamed(
+  invocation: Invocation,
+  command: Extract<Command, { readonly id: string }>,
+): ReturnType<Invocation['submit']> {
+  invocation.describe({ template: `${command.kind} ?`, literals: [command.id] });
+  return invocation.submit(command, { sync: true });
 }
 
 function onBranch(caller: Caller, branch: string | null): Caller {

@@ -200,3 +200,15 @@ test('the summary of usage has every tenant that stands, and their sums', async 
   }
   expect(await world.ok(world.platform, 'GET', '/api/v1/tenants/globex/usage')).toMatchObject({ rows_stored: 1, queries: 1 });
 });
+
+test('the audit trail says which command it was, and of whom only to those who know', async () => {
+  await world.ok(world.platform, 'POST', '/tenants/acme/suspend');
+  const { entries } = await world.ok(world.platform, 'GET', '/audit/entries?action=administer&limit=1000');
+  const last = (entries as Record<string, unknown>[]).at(-1);
+  expect(last).toMatchObject({
+    principal: 'pat',
+    template: 'suspend-tenant ?',
+    query_digest: expect.stringMatching(/^[0-9a-f]{64}$/),
+  });
+  expect(JSON.stringify(entries)).not.toContain('acme');
+});

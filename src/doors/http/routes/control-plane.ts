@@ -6,7 +6,7 @@
 import { z } from 'zod';
 import { purgeTenant } from '../../../governance/tenancy/purge-steps.ts';
 import type { App, HttpContext } from '../context.ts';
-import { invoke } from '../invoke.ts';
+import { invoke, submitNamed } from '../invoke.ts';
 import { problems } from '../schemas.ts';
 import {
   createBody,
@@ -74,7 +74,7 @@ export function registerControlPlane(app: App, context: HttpContext): void {
     handler: (request) =>
       invoke(context, request, 'administer', undefined, async (invocation) => {
         const { id } = request.params;
-        await invocation.submit({ kind: 'delete-tenant', id, manner: 'purge' }, { sync: true });
+        await submitNamed(invocation, { kind: 'delete-tenant', id, manner: 'purge' });
         const removed = await purgeTenant(invocation, id, context.yieldTurn);
         invocation.describe({ rowCount: removed });
         return { id, deleted: 'purge', keys_removed: removed };

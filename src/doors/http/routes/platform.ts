@@ -5,7 +5,7 @@
 import { z } from 'zod';
 import type { Command } from '../../../projections/command.ts';
 import type { App, FastifyRequest, HttpContext } from '../context.ts';
-import { invoke } from '../invoke.ts';
+import { invoke, submitNamed } from '../invoke.ts';
 import { problems } from '../schemas.ts';
 import { idParams, summaryShown, tenantReply, tenantShown, toPeriod, usageQuery, usageSummary } from '../tenant-shapes.ts';
 import type { Invocation } from '../../../governance/gate-contract.ts';
@@ -166,7 +166,7 @@ function change(
   command: Extract<Command, { readonly id: string }>,
 ): Promise<z.infer<typeof platformTenant>> {
   return invoke(context, request, 'administer', undefined, async (invocation) => {
-    await invocation.submit(command, { sync: true });
+    await submitNamed(invocation, command);
     return shown(invocation, command.id);
   });
 }

@@ -10,7 +10,7 @@ import type { Invocation } from '../../../governance/gate-contract.ts';
 import { formatInstant } from '../../../log/timestamp.ts';
 import type { App, FastifyRequest, HttpContext } from '../context.ts';
 import { headerText } from '../headers.ts';
-import { invoke } from '../invoke.ts';
+import { invoke, submitNamed } from '../invoke.ts';
 import { problems } from '../schemas.ts';
 import { idParams } from '../tenant-shapes.ts';
 
@@ -83,7 +83,7 @@ export function registerPolicies(app: App, context: HttpContext): void {
         checkMatch(request, desk);
         desk.checkText(id, text);
         const existed = desk.policies().some((policy) => policy.id === id);
-        await invocation.submit({ kind: 'put-policy', id, text }, { sync: true });
+        await submitNamed(invocation, { kind: 'put-policy', id, text });
         return { created: !existed, ...asItIs(invocation, id) };
       });
       return reply
@@ -108,7 +108,7 @@ export function registerPolicies(app: App, context: HttpContext): void {
         const { id } = request.params;
         const desk = invocation.policies();
         checkMatch(request, desk);
-        await invocation.submit({ kind: 'delete-policy', id }, { sync: true });
+        await submitNamed(invocation, { kind: 'delete-policy', id });
         return { id, deleted: true, ...setOf(invocation.policies()) };
       });
       return reply.header('etag', etagOf(gone.digest)).send(gone);

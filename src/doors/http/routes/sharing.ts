@@ -10,7 +10,7 @@ import type { AgreementView } from '../../../governance/desks.ts';
 import type { AgreementTerms } from '../../../log/entry.ts';
 import { FOREVER, formatInstant } from '../../../log/timestamp.ts';
 import type { App, HttpContext } from '../context.ts';
-import { invoke } from '../invoke.ts';
+import { invoke, submitNamed } from '../invoke.ts';
 import { problems } from '../schemas.ts';
 import { idParams, toInstant } from '../tenant-shapes.ts';
 import { look } from './tenants.ts';
@@ -87,7 +87,7 @@ export function registerSharing(app: App, context: HttpContext): void {
         const desk = invocation.tenants();
         const id = `agr_${context.ids.next()}`;
         const offered = termsOf(request.body, defaultsOf(tenant, context.clock.now()));
-        await invocation.submit(desk.proposal(tenant, id, offered), { sync: true });
+        await submitNamed(invocation, desk.proposal(tenant, id, offered));
         return shown(desk.agreement(tenant, id));
       });
       return reply.code(201).send(made);
@@ -141,7 +141,7 @@ export function registerSharing(app: App, context: HttpContext): void {
           to === undefined
             ? desk.amendment(tenant, aid, termsOf(changed, desk.agreement(tenant, aid)))
             : desk.move(tenant, aid, to);
-        if (command !== null) await invocation.submit(command, { sync: true });
+        if (command !== null) await submitNamed(invocation, command);
         return shown(desk.agreement(tenant, aid));
       }),
   });
@@ -156,7 +156,7 @@ export function registerSharing(app: App, context: HttpContext): void {
         const { id: tenant, aid } = request.params;
         const desk = invocation.tenants();
         const command = desk.move(tenant, aid, 'revoked');
-        if (command !== null) await invocation.submit(command, { sync: true });
+        if (command !== null) await submitNamed(invocation, command);
         return shown(desk.agreement(tenant, aid));
       }),
   });

@@ -9,7 +9,7 @@ import { ServiceError } from '../../../errors.ts';
 import type { Invocation } from '../../../governance/gate-contract.ts';
 import type { ChangeTenant, Command } from '../../../projections/command.ts';
 import type { App, FastifyReply, FastifyRequest, HttpContext } from '../context.ts';
-import { invoke } from '../invoke.ts';
+import { invoke, submitNamed } from '../invoke.ts';
 import { problems } from '../schemas.ts';
 import {
   createBody,
@@ -83,7 +83,7 @@ function registerRegistry(app: App, context: HttpContext): void {
     handler: (request) =>
       invoke(context, request, 'administer', undefined, async (invocation) => {
         const { id } = request.params;
-        await submit(invocation, { kind: 'delete-tenant', id, manner: 'soft' });
+        await submitNamed(invocation, { kind: 'delete-tenant', id, manner: 'soft' });
         return { id, deleted: 'soft' };
       }),
   });
@@ -173,7 +173,7 @@ function registerOwn(app: App, context: HttpContext): void {
     handler: (request) =>
       invoke(context, request, 'administer', undefined, async (invocation) => {
         const { id } = request.params;
-        await submit(invocation, { kind: 'change-tenant', id, quota: toQuota(request.body, null) });
+        await submitNamed(invocation, { kind: 'change-tenant', id, quota: toQuota(request.body, null) });
         return { tenant_id: id, quota: quotaShown(invocation.tenants().tenant(id).quota) };
       }),
   });
@@ -224,7 +224,7 @@ function registerOwn(app: App, context: HttpContext): void {
       invoke(context, request, 'administer', undefined, async (invocation) => {
         const { id } = request.params;
         invocation.tenants().reach(id);
-        await submit(invocation, { kind: 'change-tenant', id, search: request.body.config });
+        await submitNamed(invocation, { kind: 'change-tenant', id, search: request.body.config });
         return { tenant_id: id, config: invocation.tenants().tenant(id).search };
       }),
   });
@@ -324,7 +324,7 @@ export async function createTenant(
   { id, name = '', tier = 'standard', quota = {}, search = {}, members = [] }: z.infer<typeof createBody>,
 ): Promise<FastifyReply> {
   const { created, tenant } = await invoke(context, request, 'administer', undefined, async (invocation) => {
-    const { changed } = await submit(invocation, {
+    const { changed } = await submitNamed(invocation, {
       kind: 'create-tenant',
       id,
       name,
@@ -370,7 +370,7 @@ export function changeTenant(
   return invoke(context, request, 'administer', undefined, async (invocation) => {
     // What a tenant's own administrator may do at all, is refused elsewhere as if there were no such tenant.
     if (command.kind === 'change-tenant' && command.tier === undefined) invocation.tenants().reach(command.id);
-    await submit(invocation, command);
+    await submitNamed(invocation, command);
     return tenantShown(invocation.tenants().tenant(command.id));
   });
 }
@@ -388,11 +388,6 @@ function changeMember(
 ): Promise<boolean> {
   return invoke(context, request, 'administer', undefined, async (invocation) => {
     invocation.tenants().reach(id);
-    return (await submit(invocation, { kind: 'change-tenant', id, members: [member] })).changed;
+    return (await submitNamed(invocation, { kind: 'change-tenant', id, members: [member] })).changed;
   });
-}
-
-/** Who may do what is never held up to be lost: each change is fsynced before it is answered. */
-function submit(invocation: Invocation, command: Command): ReturnType<Invocation['submit']> {
-  return invocation.submit(command, { sync: true });
 }
