@@ -47,6 +47,8 @@ export interface IngestRequest {
   readonly atomic: boolean;
   readonly sync: boolean;
   readonly createType: boolean;
+  /** It has been promised: it waits for room, where a body that is here as a whole is refused otherwise. */
+  readonly waits?: boolean;
   /** Of rows that bring none of their own. */
   readonly provenance: Provenance;
   /** Under an idempotency key: its digest, and that of the body. */
@@ -109,7 +111,7 @@ export class Ingest {
   /** A body that is one batch: the same without a stream. */
   async runOne(batch: IngestBatch): Promise<IngestReply> {
     assert(this.#request.once === undefined, 'under a key a batch has its receipt');
-    this.#take(batch, await this.#submit(batch, true));
+    this.#take(batch, await this.#submit(batch, true, this.#request.waits));
     return this.#reply();
   }
 
@@ -121,7 +123,8 @@ export class Ingest {
       read.push(batch);
     }
     // Without a bound on its size a batch is the body.
-    for await (const { batch, last } of this.#withLast(from(read))) this.#take(batch, await this.#submit(batch, last));
+    for await (const { batch, last } of this.#withLast(from(read)))
+      this.#take(batch, await this.#submit(batch, last, this.#request.waits));
   }
 
   async #writeStreaming(batches: AsyncIterable<IngestBatch>): Promise<void> {
@@ -135,7 +138,8 @@ export class Ingest {
           this.#reject(batch.rejections);
           if (batch.rows.length === 0) continue;
         }
-        const outcome = this.#submit(batch, last);
+        // Nothing more is read of the body while it waits: its sender is held back.
+        const outcome = this.#submit(batch, last, true);
         taken = Promise.allSettled([outcome, taken]).then(([ended]) => {
           if (ended.status === 'fulfilled') this.#take(batch, ended.value);
           else failed ??= { error: ended.reason };
@@ -170,13 +174,13 @@ export class Ingest {
     if (failed !== null) throw failed.error;
   }
 
-  #submit(batch: IngestBatch, last: boolean): Promise<Outcome> {
+  #submit(batch: IngestBatch, last: boolean, waits = false): Promise<Outcome> {
     const { type, atomic, createType, sync, provenance } = this.#request;
     const receipt = this.#receipt(batch, last);
     // Those under way may bring more than are missing, never fewer.
     const idsMax = receipt === undefined ? listedMax.ids - this.#ids.length : listedMax.ids;
     const command = { kind: 'put-rows' as const, type, rows: batch.rows, atomic, createType, provenance, idsMax };
-    return this.#invocation.submit(receipt === undefined ? command : { ...command, receipt }, { sync });
+    return this.#invocation.submit(receipt === undefined ? command : { ...command, receipt }, { sync, waits });
   }
 
   #receipt(batch: IngestBatch, last: boolean): BatchReceipt | undefined {

@@ -64,6 +64,10 @@ export interface InvocationRequest {
    * and recorded as any other, but it takes no units and no place among the running queries.
    */
   readonly continues?: boolean;
+  /** Aborts when whoever asked is gone: then nothing is left waiting for a place to run. */
+  readonly gone?: AbortSignal;
+  /** It was refused before it came here, and only leaves its record. */
+  readonly recordOnly?: boolean;
 }
 
 /** What is known of an invocation once it is understood, for its access record. Later calls override earlier ones. */
@@ -81,6 +85,13 @@ export interface InvocationFacts {
   readonly costUnits?: number;
 }
 
+export interface SubmitOptions {
+  /** Fsynced before it is acknowledged, whatever the settings say. */
+  readonly sync?: boolean;
+  /** Rows wait while too much is on its way to the disk, in the order of their submission, instead of being refused. */
+  readonly waits?: boolean;
+}
+
 export interface Invocation {
   readonly caller: Caller;
   readonly correlationId: string;
@@ -88,7 +99,7 @@ export interface Invocation {
   /** Checks purpose, quota and policy for reading, then pins branch, position and instant. */
   snapshot(): GovernedSnapshot;
   /** Checks purpose, quota, policy and storage cap, decides, appends, applies; resolves when acknowledged. */
-  submit(command: Command, options?: { readonly sync?: boolean }): Promise<Outcome>;
+  submit(command: Command, options?: SubmitOptions): Promise<Outcome>;
   /** Access records of the caller's own scope; everybody's for the administrator. */
   audit(): AuditReader;
   /** Proofs of entries and rows of the caller's own scope; of everybody's for the administrator. */

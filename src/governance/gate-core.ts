@@ -14,6 +14,8 @@ import type { Directory } from '../projections/directory/projection.ts';
 import type { Exhibits } from '../projections/exhibits/projection.ts';
 import type { Policies } from '../projections/policies/projection.ts';
 import type { Tenants } from '../projections/tenants/projection.ts';
+import type { IngestBacklog } from './admission/ingest-backlog.ts';
+import type { QueryPlaces } from './admission/query-places.ts';
 import type { Quota } from './admission/quota.ts';
 import type { LiteralDigest } from './audit-trail.ts';
 import type { TokenRegistry } from './authentication/token-registry.ts';
@@ -55,6 +57,10 @@ export type GateSettings = Pick<
   | 'SERVICE_QUERY_QUOTA'
   | 'SERVICE_QUERY_QUOTA_PERIOD_SECS'
   | 'SERVICE_MAX_INFLIGHT_QUERIES'
+  | 'SERVICE_MAX_RUNNING_QUERIES'
+  | 'SERVICE_QUERY_QUEUE_MAX'
+  | 'SERVICE_QUERY_TIMEOUT_SECS'
+  | 'SERVICE_INGEST_QUEUE_MB'
   | 'SERVICE_DURABILITY'
   | 'SERVICE_WAL_SYNC'
   | 'SERVICE_TENANCY_MODE'
@@ -84,6 +90,8 @@ export interface Core {
   readonly storage: StorageCap;
   readonly term: LicenceTerm;
   readonly quota: Quota;
+  readonly places: QueryPlaces;
+  readonly backlog: IngestBacklog;
   readonly tokens: TokenRegistry;
   readonly purposes: PurposeRules;
   readonly judge: Judge;

@@ -8,6 +8,8 @@
  */
 import { ServiceError } from '../errors.ts';
 import type { Ending } from './access-record.ts';
+import { IngestBacklog } from './admission/ingest-backlog.ts';
+import { QueryPlaces } from './admission/query-places.ts';
 import { Quota } from './admission/quota.ts';
 import { AuditTrail, LiteralDigest } from './audit-trail.ts';
 import { TokenRegistry } from './authentication/token-registry.ts';
@@ -53,11 +55,23 @@ export class Gate implements GateContract {
       judge,
       grants: new Grants(judge.policies, tenants),
       purposes: { mode: settings.SERVICE_PURPOSE_MODE, registered: settings.SERVICE_PURPOSES },
-      quota: new Quota({
-        unitsMax: settings.SERVICE_QUERY_QUOTA,
-        periodMs: settings.SERVICE_QUERY_QUOTA_PERIOD_SECS * 1000,
-        inFlightMax: settings.SERVICE_MAX_INFLIGHT_QUERIES,
-      }),
+      quota: new Quota(
+        {
+          unitsMax: settings.SERVICE_QUERY_QUOTA,
+          periodMs: settings.SERVICE_QUERY_QUOTA_PERIOD_SECS * 1000,
+          inFlightMax: settings.SERVICE_MAX_INFLIGHT_QUERIES,
+        },
+        (tenant) => projections.tenants.tenant(tenant)?.record.quota,
+      ),
+      places: new QueryPlaces(
+        {
+          runningMax: settings.SERVICE_MAX_RUNNING_QUERIES,
+          waitingMax: settings.SERVICE_QUERY_QUEUE_MAX,
+          waitMsMax: settings.SERVICE_QUERY_TIMEOUT_SECS * 1000,
+        },
+        parts.clock,
+      ),
+      backlog: new IngestBacklog(settings.SERVICE_INGEST_QUEUE_MB * 2 ** 20),
       lastAcknowledged: Promise.resolve(settings.SERVICE_WAL_SYNC === 'off' ? 'buffered' : 'synced'),
     };
   }
@@ -69,6 +83,8 @@ export class Gate implements GateContract {
       let ending: Ending<T>;
       try {
         if (this.#draining) throw new ServiceError('REL_UNAVAILABLE', 'the service is draining');
+        const turn = invocation.enter();
+        if (turn !== null) await turn;
         ending = { answer: await run(invocation) };
       } catch (failure) {
         ending = { failure };
@@ -96,6 +112,7 @@ export class Gate implements GateContract {
   /** Refuses new invocations and resolves when the running ones have ended, records included. */
   async drain(): Promise<void> {
     this.#draining = true;
+    this.#core.places.close();
     if (this.#active > 0) await new Promise<void>((resolve) => this.#idle.push(resolve));
   }
 }

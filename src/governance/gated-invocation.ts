@@ -20,6 +20,9 @@ import type { Command, Outcome } from '../projections/command.ts';
 import type { Decision } from '../projections/decision.ts';
 import { accessRecord, type Ending } from './access-record.ts';
 import { actionOf, readsOnly, touchesRows, typeNamed, typesMigrated, unitsAtStart } from './actions.ts';
+import { backlogFull, bytesOfRows } from './admission/ingest-backlog.ts';
+import { priorityOf } from './admission/query-places.ts';
+import type { Account } from './admission/quota.ts';
 import type { Judged } from './authorization/judge.ts';
 import type { Decision as PolicyDecision, PolicyRequest } from './authorization/policy.ts';
 import { GovernedPolicyDesk } from './authorization/policy-desk.ts';
@@ -38,6 +41,7 @@ import type {
   PinnedGrant,
   PolicyExplanation,
   ProofReader,
+  SubmitOptions,
   TokenView,
 } from './gate-contract.ts';
 import type { Core, GateSettings } from './gate-core.ts';
@@ -70,7 +74,9 @@ export class GatedInvocation implements Invocation {
   #admittedFor: string | null | undefined = undefined;
   /** Fork of the branch that was admitted: a name that is forked anew meanwhile is another branch. */
   #branch: number | undefined = undefined;
+  /** Holds a slot of its tenant, and a place of the store: a query that waits for a place has the first already. */
   #running = false;
+  #placed = false;
   #closed = false;
 
   constructor(core: Core, caller: Caller, request: InvocationRequest) {
@@ -95,7 +101,24 @@ export class GatedInvocation implements Invocation {
     return this.#governed(parts.projections.snapshot(basis, this.caller.branch), this.#judged);
   }
 
-  submit(command: Command, options: { readonly sync?: boolean } = {}): Promise<Outcome> {
+  /** Takes a place among the running queries; null where that takes no waiting, as nearly always. */
+  enter(): Promise<void> | null {
+    const { action, recordOnly } = this.#request;
+    if (unitsAtStart[action] === 0 || recordOnly === true) return null;
+    if (!this.#core.places.take()) return this.#waitForPlace();
+    this.#placed = true;
+    return null;
+  }
+
+  async #waitForPlace(): Promise<void> {
+    const { action, continues = false, gone } = this.#request;
+    // What waits counts as running for its tenant: one tenant alone can't fill the lines.
+    if (!continues) this.#takeSlot();
+    await this.#core.places.wait(priorityOf(action, continues, this.caller), gone);
+    this.#placed = true;
+  }
+
+  submit(command: Command, options: SubmitOptions = {}): Promise<Outcome> {
     const write = this.#submit(command, options);
     // Handled where it is awaited; here it only must not count as unhandled when the caller gave up on it.
     write.then(undefined, ignore);
@@ -248,8 +271,10 @@ export class GatedInvocation implements Invocation {
 
   #leave(): void {
     // The slot is for running queries; waiting for the record's bytes is the log's time, not the query's.
-    if (this.#running) this.#core.quota.leave(this.#tenantKey);
-    this.#running = false;
+    const { quota, places } = this.#core;
+    if (this.#running) quota.leave(this.#account.tenant);
+    if (this.#placed) places.leave();
+    this.#running = this.#placed = false;
   }
 
   record(ending: Ending<unknown>): AccessRecord {
@@ -257,7 +282,7 @@ export class GatedInvocation implements Invocation {
     const { template, literals, objectType, rowCount, costUnits = 1 } = this.#facts;
     const { breakGlass, accessScopeRef } = this.#judged;
     const nowMs = parts.clock.monotonicMs();
-    if (this.#charged > 0) quota.settle(this.caller.principal, costUnits - this.#charged, nowMs);
+    if (this.#charged > 0) quota.settle(this.#account, costUnits - this.#charged, nowMs);
     return accessRecord({
       caller: this.caller,
       action: this.#action,
@@ -277,9 +302,17 @@ export class GatedInvocation implements Invocation {
     });
   }
 
-  async #submit(command: Command, options: { readonly sync?: boolean }): Promise<Outcome> {
+  async #submit(command: Command, options: SubmitOptions): Promise<Outcome> {
+    const { backlog } = this.#core;
+    const bytes = command.kind === 'put-rows' ? bytesOfRows(command.rows) : 0;
+    let held = 0;
     this.#writing++;
     try {
+      if (bytes > 0 && !backlog.take(bytes)) {
+        if (options.waits !== true) throw backlogFull();
+        await backlog.wait(bytes);
+      }
+      held = bytes;
       const { outcome, receiptLeaf, acknowledged } = this.#place(command, options);
       const durability = await acknowledged;
       this.#rowsWritten += outcome.accepted;
@@ -287,6 +320,7 @@ export class GatedInvocation implements Invocation {
       const { log } = this.#core.parts;
       return { ...outcome, ...(await receiptedOutcome(log, receiptLeaf)), durability, replayed: true };
     } finally {
+      if (held > 0) backlog.leave(held);
       this.#writing--;
       if (this.#writing === 0) this.#allWritten();
     }
@@ -295,7 +329,7 @@ export class GatedInvocation implements Invocation {
   /** All that one turn does of a write. */
   #place(
     command: Command,
-    options: { readonly sync?: boolean },
+    options: SubmitOptions,
   ): {
     readonly outcome: Decision['outcome'];
     readonly receiptLeaf: number | undefined;
@@ -323,12 +357,7 @@ export class GatedInvocation implements Invocation {
     return { outcome, receiptLeaf, acknowledged };
   }
 
-  #append(
-    drafts: readonly EntryDraft[],
-    at: NextPlace,
-    options: { readonly sync?: boolean },
-    settings: GateSettings,
-  ): Promise<Durability> {
+  #append(drafts: readonly EntryDraft[], at: NextPlace, options: SubmitOptions, settings: GateSettings): Promise<Durability> {
     const sync = options.sync === true || settings.SERVICE_DURABILITY === 'sync';
     const appended: Appended = this.#core.committer.commit(drafts, { at, sync });
     this.#core.writes.placed(drafts, appended);
@@ -372,10 +401,15 @@ export class GatedInvocation implements Invocation {
   #takeUnits(units: number): void {
     if (units === 0 || this.#charged > 0) return;
     const { quota, parts } = this.#core;
-    if (!this.#running) quota.enter(this.#tenantKey);
-    this.#running = true;
-    quota.spend(this.caller.principal, units, parts.clock.monotonicMs());
+    this.#takeSlot();
+    quota.spend(this.#account, units, parts.clock.monotonicMs());
     this.#charged = units;
+  }
+
+  #takeSlot(): void {
+    if (this.#running) return;
+    this.#core.quota.enter(this.#account.tenant);
+    this.#running = true;
   }
 
   #authorise(about: Pick<PolicyRequest, 'action' | 'objectType' | 'token' | 'branch' | 'registry'>): void {
@@ -435,8 +469,10 @@ export class GatedInvocation implements Invocation {
     return purposeRequired === true || (this.caller.purposes.length > 0 && touchesRows.has(this.#action));
   }
 
-  get #tenantKey(): string {
-    return tenantOf(this.caller.path) ?? '';
+  /** Who pays: the tenant that the credential is of, else the one that it acts for. */
+  get #account(): Account {
+    const { tenant, path, principal } = this.caller;
+    return { tenant: tenant ?? tenantOf(path) ?? '', principal };
   }
 
   #context(): EntryContext {

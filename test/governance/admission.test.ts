@@ -60,23 +60,25 @@ describe('the bucket of an address', () => {
 
 describe('the quota', () => {
   const limits = { unitsMax: 3, periodMs: 60_000, inFlightMax: 2 };
+  const account = (principal: string, tenant = '') => ({ principal, tenant });
+  const ada = account('ada');
 
   test('of a principal is used up, says when it renews, and renews', async () => {
     const quota = new Quota(limits);
-    for (let i = 0; i < 3; i++) quota.spend('ada', 1, 1000);
-    const refusal = await refusalOf(() => quota.spend('ada', 1, 31_500));
+    for (let i = 0; i < 3; i++) quota.spend(ada, 1, 1000);
+    const refusal = await refusalOf(() => quota.spend(ada, 1, 31_500));
     expect([refusal.code, refusal.status, refusal.facts.retryAfterSecs]).toEqual(['REL_QUOTA', 429, 30]);
-    quota.spend('bob', 1, 31_500);
-    quota.spend('ada', 1, 61_000);
+    quota.spend(account('bob'), 1, 31_500);
+    quota.spend(ada, 1, 61_000);
   });
 
   test('counts what a query turned out to cost, without refusing it after the fact', async () => {
     const quota = new Quota(limits);
-    quota.spend('ada', 1, 0);
-    quota.settle('ada', 100, 0);
-    quota.settle('bob', 0, 0);
-    expect((await refusalOf(() => quota.spend('ada', 1, 0))).code).toBe('REL_QUOTA');
-    quota.spend('bob', 1, 0);
+    quota.spend(ada, 1, 0);
+    quota.settle(ada, 100, 0);
+    quota.settle(account('bob'), 0, 0);
+    expect((await refusalOf(() => quota.spend(ada, 1, 0))).code).toBe('REL_QUOTA');
+    quota.spend(account('bob'), 1, 0);
   });
 
   test('of running queries is per tenant and is given back', async () => {
@@ -87,6 +89,56 @@ describe('the quota', () => {
     quota.enter('globex');
     quota.leave('acme');
     quota.enter('acme');
+  });
+
+  test('of one name in two tenants is two quotas', () => {
+    const quota = new Quota(limits);
+    for (const tenant of ['', 'acme', 'globex']) for (let i = 0; i < 3; i++) quota.spend(account('ada', tenant), 1, 0);
+  });
+
+  const agreed = { queryUnits: 5, inFlight: 3, requestsPerSecond: null };
+
+  test('that was agreed with a tenant holds instead of the settings, for it alone', async () => {
+    const quota = new Quota(limits, (tenant) => (tenant === 'acme' ? agreed : undefined));
+    for (let i = 0; i < 5; i++) quota.spend(account('ada', 'acme'), 1, 0);
+    const refusal = await refusalOf(() => quota.spend(account('ada', 'acme'), 1, 0));
+    expect(refusal.message).toBe('all 5 cost units of this period are used up');
+    for (let i = 0; i < 3; i++) quota.spend(account('ada', 'globex'), 1, 0);
+    expect((await refusalOf(() => quota.spend(account('ada', 'globex'), 1, 0))).code).toBe('REL_QUOTA');
+    for (let i = 0; i < 3; i++) quota.enter('acme');
+    expect((await refusalOf(() => quota.enter('acme'))).message).toBe('3 queries of this tenant are running');
+    for (let i = 0; i < 2; i++) quota.enter('globex');
+    expect((await refusalOf(() => quota.enter('globex'))).code).toBe('REL_QUOTA');
+  });
+
+  test('that is lowered holds from the next question on, and null is what the settings say', async () => {
+    let queryUnits: number | null = null;
+    const quota = new Quota(limits, () => ({ queryUnits, inFlight: null, requestsPerSecond: null }));
+    quota.spend(account('ada', 'acme'), 1, 0);
+    queryUnits = 1;
+    expect((await refusalOf(() => quota.spend(account('ada', 'acme'), 1, 0))).code).toBe('REL_QUOTA');
+    queryUnits = 0;
+    expect((await refusalOf(() => quota.spend(account('bob', 'acme'), 1, 0))).code).toBe('REL_QUOTA');
+    queryUnits = null;
+    quota.spend(account('ada', 'acme'), 2, 0);
+    expect((await refusalOf(() => quota.spend(account('ada', 'acme'), 1, 0))).message).toContain('all 3 cost units');
+  });
+
+  test('of a pace is shared by a tenant’s principals and says when the next may ask', async () => {
+    const quota = new Quota({ ...limits, unitsMax: 1000 }, (tenant) =>
+      tenant === 'acme' ? { queryUnits: null, inFlight: null, requestsPerSecond: 2 } : undefined,
+    );
+    quota.spend(account('ada', 'acme'), 1, 0);
+    quota.spend(account('bob', 'acme'), 1, 0);
+    const refusal = await refusalOf(() => quota.spend(account('cyd', 'acme'), 1, 0));
+    expect([refusal.code, refusal.facts.retryAfterSecs]).toEqual(['REL_QUOTA', 1]);
+    quota.spend(account('ada', 'globex'), 1, 0);
+    quota.spend(account('cyd', 'acme'), 1, 500);
+  });
+
+  test('of no pace at all lets nobody ask, and still names a second', async () => {
+    const quota = new Quota(limits, () => ({ queryUnits: null, inFlight: null, requestsPerSecond: 0 }));
+    expect((await refusalOf(() => quota.spend(account('ada', 'acme'), 1, 0))).facts.retryAfterSecs).toBe(1);
   });
 });
 

@@ -47,7 +47,7 @@ describe('order of steps', () => {
 
   test('purpose is judged before quota, quota before policy', async () => {
     const world = new World({ SERVICE_QUERY_QUOTA: 1 });
-    await world.invoke(caller(), 'query', read);
+    await world.invoke(caller({ tenant: 'acme', path: 'acme' }), 'query', read);
     const foreign = caller({ tenant: 'acme', path: 'globex' });
     expect((await refusalOf(world.invoke(caller({ ...foreign, principal: 'eve' }), 'query', read))).code).toBe('REL_ACL');
     expect((await refusalOf(world.invoke(foreign, 'query', read))).code).toBe('REL_QUOTA');

@@ -25,7 +25,8 @@ export function invoke<T>(
   const breakGlass = statedOpener(request, 'breakGlass');
   const accessScopeRef = statedOpener(request, 'accessScopeRef');
   request.recorded = true;
-  const asked = { action, purpose, correlationId: request.id, breakGlass, accessScopeRef, ...more };
+  const gone = signalOf(request.raw.socket);
+  const asked = { action, purpose, correlationId: request.id, breakGlass, accessScopeRef, gone, ...more };
   return context.gate.invoke(caller, asked, run);
 }
 

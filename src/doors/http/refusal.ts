@@ -55,7 +55,7 @@ async function recorded(
   request.recorded = true;
   // Strangers are recorded too, but can't fill the log: beyond a few in a second they are only counted.
   if (request.caller === null && !context.strangers.take('', context.clock.monotonicMs()).allowed) return error;
-  const invocation = { action: action ?? 'inspect', purpose: null, correlationId: request.id } as const;
+  const invocation = { action: action ?? 'inspect', purpose: null, correlationId: request.id, recordOnly: true } as const;
   try {
     return await context.gate.invoke(request.caller ?? stranger, invocation, () => Promise.reject(error));
   } catch (thrown) {

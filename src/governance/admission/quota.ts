@@ -1,55 +1,74 @@
 /**
- * How much one principal may ask for in a period, and how many queries one tenant may have running. Refusals name the
- * second at which trying again can help.
+ * How much one principal may ask for in a period, how many queries one tenant may have running, and at what pace it may ask.
+ * A registered tenant's own quota holds instead of the settings. Refusals name the second at which trying again can help.
  */
 import { ServiceError } from '../../errors.ts';
+import type { TenantQuota } from '../../log/entry.ts';
+import { RateLimiter } from './rate-limit.ts';
 
 export interface QuotaLimits {
   /** Cost units per principal and period. */
   readonly unitsMax: number;
   readonly periodMs: number;
-  /** Queries that one tenant may have running. */
+  /** Queries that one tenant may have running, or waiting for their turn to run. */
   readonly inFlightMax: number;
+}
+
+/** What was agreed with a tenant; undefined for one that was never registered. */
+export type QuotaOf = (tenant: string) => Pick<TenantQuota, 'queryUnits' | 'inFlight' | 'requestsPerSecond'> | undefined;
+
+/** Whose units are spent: principals of one name under different tenants are strangers to each other. */
+export interface Account {
+  /** Tenant that pays; '' for callers of none. */
+  readonly tenant: string;
+  readonly principal: string;
 }
 
 /** Time is an argument (`nowMs`, never falling): the same calls give the same verdicts. */
 export class Quota {
   readonly #limits: QuotaLimits;
+  readonly #quotaOf: QuotaOf;
   #spent = new Map<string, number>();
   #periodEndMs = Number.NEGATIVE_INFINITY;
   readonly #running = new Map<string, number>();
+  /** By pace: tenants of one pace share a limiter, which holds a bucket for each. */
+  readonly #paces = new Map<number, RateLimiter>();
 
-  constructor(limits: QuotaLimits) {
+  constructor(limits: QuotaLimits, quotaOf: QuotaOf = () => undefined) {
     this.#limits = limits;
+    this.#quotaOf = quotaOf;
   }
 
-  /** Charges `units`. Throws REL_QUOTA when the principal had none left; a last query may overdraw. */
-  spend(principal: string, units: number, nowMs: number): void {
+  /** Charges `units`. Throws REL_QUOTA when the account had none left, or asks too fast; a last query may overdraw. */
+  spend(account: Account, units: number, nowMs: number): void {
     this.#turn(nowMs);
-    const spent = this.#spent.get(principal) ?? 0;
-    if (spent >= this.#limits.unitsMax) {
+    const agreed = account.tenant === '' ? undefined : this.#quotaOf(account.tenant);
+    const unitsMax = agreed?.queryUnits ?? this.#limits.unitsMax;
+    const key = keyOf(account);
+    const spent = this.#spent.get(key) ?? 0;
+    if (spent >= unitsMax) {
       const retryAfterSecs = Math.max(1, Math.ceil((this.#periodEndMs - nowMs) / 1000));
-      throw new ServiceError('REL_QUOTA', `all ${this.#limits.unitsMax} cost units of this period are used up`, {
-        retryAfterSecs,
-      });
+      throw new ServiceError('REL_QUOTA', `all ${unitsMax} cost units of this period are used up`, { retryAfterSecs });
     }
-    this.#spent.set(principal, spent + units);
+    const pace = agreed?.requestsPerSecond ?? null;
+    if (pace !== null) this.#keepPace(account.tenant, pace, nowMs);
+    this.#spent.set(key, spent + units);
   }
 
   /** What a query turned out to cost beyond what was charged at its start. Never refuses: the work is done. */
-  settle(principal: string, units: number, nowMs: number): void {
+  settle(account: Account, units: number, nowMs: number): void {
     if (units <= 0) return;
     this.#turn(nowMs);
-    this.#spent.set(principal, (this.#spent.get(principal) ?? 0) + units);
+    const key = keyOf(account);
+    this.#spent.set(key, (this.#spent.get(key) ?? 0) + units);
   }
 
   /** Takes a running slot of the tenant, or throws REL_QUOTA. Every `enter` needs one `leave`. */
   enter(tenant: string): void {
     const running = this.#running.get(tenant) ?? 0;
-    if (running >= this.#limits.inFlightMax) {
-      throw new ServiceError('REL_QUOTA', `${this.#limits.inFlightMax} queries of this tenant are running`, {
-        retryAfterSecs: 1,
-      });
+    const inFlightMax = (tenant === '' ? undefined : this.#quotaOf(tenant))?.inFlight ?? this.#limits.inFlightMax;
+    if (running >= inFlightMax) {
+      throw new ServiceError('REL_QUOTA', `${inFlightMax} queries of this tenant are running`, { retryAfterSecs: 1 });
     }
     this.#running.set(tenant, running + 1);
   }
@@ -60,9 +79,26 @@ export class Quota {
     else this.#running.set(tenant, running - 1);
   }
 
+  #keepPace(tenant: string, pace: number, nowMs: number): void {
+    let limiter = this.#paces.get(pace);
+    if (limiter === undefined) this.#paces.set(pace, (limiter = new RateLimiter(pace)));
+    const { allowed, retryAfterSecs } = limiter.take(tenant, nowMs);
+    if (allowed) return;
+    throw new ServiceError('REL_QUOTA', `this tenant may ask ${pace} times in a second`, {
+      retryAfterSecs: Number.isFinite(retryAfterSecs) ? retryAfterSecs : 1,
+    });
+  }
+
   #turn(nowMs: number): void {
     if (nowMs < this.#periodEndMs) return;
     this.#spent = new Map();
     this.#periodEndMs = nowMs + this.#limits.periodMs;
+    // Paces that were agreed once and are no more.
+    if (this.#paces.size > pacesMax) this.#paces.clear();
   }
 }
+
+const pacesMax = 64;
+
+/** Neither name can hold the character between them. */
+const keyOf = ({ tenant, principal }: Account): string => (tenant === '' ? principal : `${tenant}\u0000${principal}`);

@@ -217,7 +217,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'governance: running slots are never given back',
     file: 'src/governance/gated-invocation.ts',
-    find: 'if (this.#running) this.#core.quota.leave(this.#tenantKey);',
+    find: 'if (this.#running) quota.leave(this.#account.tenant);',
     replace: '',
     killedBy: gate,
   },

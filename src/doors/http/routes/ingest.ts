@@ -251,7 +251,7 @@ async function write(
   const { type, atomic, plan, reader, encoding } = asked;
   invocation.describe({ objectType: type, rowCount: 0 });
   const digest = asked.idempotencyKey === null ? null : new BodyDigest(preface(invocation, asked));
-  const ingest = ingestOf(invocation, asked, digest);
+  const ingest = ingestOf(invocation, asked, digest, progress !== undefined);
   progress?.(ingest);
   const body = decoded(source, encoding, context.bodyLimitBytes);
   const ingested = await ingest.run(
@@ -268,9 +268,9 @@ async function write(
   return { ingested, replayed: ingest.replayed };
 }
 
-function ingestOf(invocation: Invocation, asked: Asked, body: BodyDigest | null): Ingest {
+function ingestOf(invocation: Invocation, asked: Asked, body: BodyDigest | null, waits = false): Ingest {
   const { type, atomic, sync, plan, provenance, idempotencyKey: key } = asked;
-  const request = { type, atomic, sync, createType: plan.createType, provenance };
+  const request = { type, atomic, sync, createType: plan.createType, provenance, waits };
   if (key === null || body === null) return new Ingest(invocation, request);
   // One key of one principal in one organisation: nobody meets another's.
   const { principal, path } = invocation.caller;

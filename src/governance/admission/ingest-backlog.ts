@@ -1,0 +1,79 @@
+/**
+ * How much may be taken in ahead of the disk: bytes of rows that were placed in the log and not acknowledged yet. Beyond the
+ * bound a batch waits, first come first served, or its sender is told to come again. What must hold: batches of one stream
+ * keep their order, so nobody passes a batch that waits; and a batch larger than the bound is taken when nothing else is
+ * under way, or it could never be.
+ */
+import { ServiceError } from '../../errors.ts';
+import type { RowBatch, Vector } from '../../log/columns.ts';
+
+export class IngestBacklog {
+  readonly #bytesMax: number;
+  readonly #waiting: { readonly bytes: number; readonly admit: () => void }[] = [];
+  #bytes = 0;
+
+  constructor(bytesMax: number) {
+    this.#bytesMax = bytesMax;
+  }
+
+  /** Makes room in the calling turn, or not at all. Every byte taken is given back by `leave`. */
+  take(bytes: number): boolean {
+    if (this.#waiting.length > 0 || !this.#fits(bytes)) return false;
+    this.#bytes += bytes;
+    return true;
+  }
+
+  /** Resolves once the bytes were taken, in the order of the calls. */
+  wait(bytes: number): Promise<void> {
+    return new Promise((admit) => this.#waiting.push({ bytes, admit }));
+  }
+
+  leave(bytes: number): void {
+    this.#bytes -= bytes;
+    while (this.#waiting.length > 0 && this.#fits(this.#waiting[0]!.bytes)) {
+      const next = this.#waiting.shift()!;
+      this.#bytes += next.bytes;
+      next.admit();
+    }
+  }
+
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  #fits(bytes: number): boolean {
+    return this.#bytes === 0 || this.#bytes + bytes <= this.#bytesMax;
+  }
+}
+
+export const backlogFull = (): ServiceError =>
+  new ServiceError('REL_QUEUE_FULL', 'more rows wait for the disk than the store takes ahead of it', { retryAfterSecs: 1 });
+
+/** What a row takes beside its cells: place, key, organisation and provenance. */
+const rowBytes = 64;
+
+/** Memory of the cells of a batch, as far as its length goes. */
+export function bytesOfRows({ length, columns }: RowBatch): number {
+  let bytes = length * rowBytes;
+  for (const { vector } of columns) bytes += bytesOfCells(vector, length);
+  return bytes;
+}
+
+function bytesOfCells(vector: Vector, length: number): number {
+  switch (vector.kind) {
+    case 'null':
+      return 0;
+    case 'bool':
+      return length;
+    case 'i32':
+    case 'dict':
+      return length * 4;
+    case 'f64':
+    case 'i64':
+      return length * 8;
+    case 'vec':
+      return length * vector.dims * 4;
+    case 'text':
+      return length * 4 + (vector.offsets[length] ?? 0) - (vector.offsets[0] ?? 0);
+  }
+}
