@@ -114,8 +114,11 @@ export interface Invocation {
   tenants(): TenantDesk;
   /** The installed policies, for the administrator. */
   policies(): PolicyDesk;
-  /** The live decision about reading a type, and the rules that determine it. Refuses nothing. */
-  explainPolicy(objectType: string | null): PolicyExplanation;
+  /**
+   * The live decision about reading a type, and what determines it; or as policies and types stood below a position, without
+   * what is shared. REL_INVALID for a position that lies ahead; refuses nothing else.
+   */
+  explainPolicy(objectType: string | null, at?: number): PolicyExplanation;
 }
 
 /** Which entry is to be proven: by a position that it covers, by its leaf, or the one that forked a branch. */
@@ -240,11 +243,29 @@ export interface BranchView {
 export type TokenView = Omit<TokenRecord, 'secretHash'>;
 
 export interface PolicyExplanation {
-  readonly decision: 'allow' | 'deny';
+  /** `by row`: some rows may be read, as the residual says, or what is shared. */
+  readonly decision: 'allow' | 'deny' | 'by row';
   /** One line a rule: `permit-own-tenant: whoever is known may …`. */
   readonly because: readonly string[];
   /** What the caller's scope lets through, in words. */
   readonly scope: string;
+  /** Policies that decide, or that may, with what is left of each in Cedar's words; rules while none is installed. */
+  readonly determining: readonly { readonly id: string; readonly effect: 'permit' | 'forbid'; readonly left: string }[];
+  /** What a row of the caller's own organisation must fulfil; null where all of them, or none, are visible. */
+  readonly residual: string | null;
+  readonly masks: readonly {
+    readonly column: string;
+    readonly kind: MaskKind;
+    /** null: in every row. */
+    readonly when: string | null;
+    readonly because: string;
+  }[];
+  /** Of the policy set that decided; empty while none was installed. */
+  readonly policyDigest: string;
+  /** Entries below it were decided by. Audit and admin surfaces only. */
+  readonly position: number;
+  /** Rules, policies and agreements that let something through, each by its name. */
+  readonly satisfiedPath: readonly string[];
 }
 
 export interface GateContract {

@@ -20,10 +20,13 @@ import type { Command, Outcome } from '../projections/command.ts';
 import type { Decision } from '../projections/decision.ts';
 import { accessRecord, type Ending } from './access-record.ts';
 import { actionOf, readsOnly, touchesRows, typeNamed, typesMigrated, unitsAtStart } from './actions.ts';
+import { isClassified } from './authorization/egress.ts';
+import { explainRead } from './authorization/explanation.ts';
 import { backlogFull, bytesOfRows } from './admission/ingest-backlog.ts';
 import { priorityOf } from './admission/query-places.ts';
 import type { Account } from './admission/quota.ts';
 import type { Judged } from './authorization/judge.ts';
+import { askerOf } from './authorization/policies-in-force.ts';
 import type { Decision as PolicyDecision, PolicyRequest } from './authorization/policy.ts';
 import { GovernedPolicyDesk } from './authorization/policy-desk.ts';
 import { checkPurpose } from './authorization/purpose.ts';
@@ -149,13 +152,26 @@ export class GatedInvocation implements Invocation {
       origin: log.status().origin,
       visible: (entryPath) => everything || sees(path, entryPath),
       readable: (context, type, systemFrom) => {
-        const { rows } = projections.snapshot(log.basis(), context.branch);
-        const code = rows.pathCodes().codeOf(context.path);
-        return rows.provenanceOf(type, systemFrom, [code]) !== undefined;
+        const paths = projections.snapshot(log.basis(), context.branch);
+        const code = paths.rows.pathCodes().codeOf(context.path);
+        if (paths.rows.provenanceOf(type, systemFrom, [code]) === undefined) return false;
+        return everything || this.#mayProve(paths, type, systemFrom);
       },
       positionAt: (systemFrom) => projections.timeline.positionAt(systemFrom),
       forkOf: (branch) => projections.branches.branch(branch)?.fork,
     });
+  }
+
+  /** A proof shows every cell of its row: guards, policies and masks let all of it through, or none. */
+  #mayProve(paths: AccessPaths, type: string, systemFrom: bigint): boolean {
+    const judged: Judged = { ...this.#judged, action: 'query', caller: { ...this.caller, branch: paths.branch } };
+    try {
+      const governed = this.#governed(paths, judged);
+      return governed.masked(type).size === 0 && governed.rows.provenanceOf(type, systemFrom) !== undefined;
+    } catch (error) {
+      if (error instanceof ServiceError) return false;
+      throw error;
+    }
   }
 
   exhibits(): ExhibitDesk {
@@ -225,13 +241,37 @@ export class GatedInvocation implements Invocation {
     return new GovernedPolicyDesk(policies, (name) => catalog.on(0).type(name));
   }
 
-  explainPolicy(objectType: string | null): PolicyExplanation {
-    const decision = this.#decide({ action: 'query', objectType });
-    return {
-      decision: decision.allowed ? 'allow' : 'deny',
-      because: decision.because.map((rule) => `${rule.id}: ${rule.says}`),
-      scope: this.caller.path === null ? 'rows without a tenant' : `rows of ${this.caller.path} and below`,
-    };
+  explainPolicy(objectType: string | null, at?: number): PolicyExplanation {
+    this.#core.committer.checkRunning();
+    this.#checkBranch();
+    const { judge, grants, parts } = this.#core;
+    const { projections, log, clock } = parts;
+    const { caller } = this;
+    const judged: Judged = { ...this.#judged, action: 'query' };
+    const basis = log.basis();
+    if (at !== undefined && (at < 1 || at > basis.position)) {
+      throw new ServiceError('REL_INVALID', `decisions are explained as of positions 1 to ${basis.position}`);
+    }
+    const now = at === undefined ? clock.now() : projections.timeline.timeOf(at - 1);
+    const paths = at === undefined ? projections.snapshot(basis, caller.branch) : projections.snapshotOf(now, caller.branch);
+    const set = at === undefined ? judge.policies.current : judge.policies.at(at);
+    const policies =
+      set === null ? null : at === undefined ? judge.policies.of(caller, judged) : set.for(askerOf(caller, judged));
+    const type = objectType === null || isClassified(objectType) ? null : (paths.catalog.type(objectType) ?? null);
+    const granted = { caller, action: 'query', stated: judged, now } as const;
+    const grant =
+      type === null ? null : (at === undefined ? grants.grantFor(granted) : grants.grantOfThen(granted, set)).of(type);
+    return explainRead({
+      caller,
+      decision: judge.decideUnder({ ...judged, objectType }, policies, now, () => type ?? undefined),
+      guards: judge.guards(judged, paths.protection),
+      type,
+      grant,
+      policies,
+      policyDigest: set?.digest ?? '',
+      position: at ?? basis.position,
+      now,
+    });
   }
 
   /** Under the scope and the policies of then, read as it was, whoever derives it again; never cached with plans of now. */

@@ -125,15 +125,21 @@ describe('policy', () => {
     const world = new World();
     const explain = (over: Parameters<typeof caller>[0], type: string | null) =>
       world.invoke(caller(over), 'query', async (invocation) => invocation.explainPolicy(type));
-    expect(await explain({ path: 'acme' }, 'T')).toEqual({
+    expect(await explain({ path: 'acme' }, 'T')).toMatchObject({
       decision: 'allow',
       because: ['permit-own-tenant: whoever is known may work inside their own tenant'],
       scope: 'rows of acme and below',
+      determining: [{ id: 'permit-own-tenant', effect: 'permit' }],
+      residual: null,
+      masks: [],
+      policyDigest: '',
+      satisfiedPath: ['rule permit-own-tenant'],
     });
-    expect(await explain({}, 'SigintIntercept')).toEqual({
+    expect(await explain({}, 'SigintIntercept')).toMatchObject({
       decision: 'deny',
       because: ['forbid-classified: classified types never pass a door'],
       scope: 'rows without a tenant',
+      satisfiedPath: [],
     });
   });
 });

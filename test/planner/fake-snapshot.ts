@@ -111,7 +111,17 @@ export class FakeStore {
       policies: () => {
         throw new Error('no policies here');
       },
-      explainPolicy: (objectType) => ({ decision: 'allow', because: [`everybody may read ${objectType}`], scope: 'all rows' }),
+      explainPolicy: (objectType) => ({
+        decision: 'allow',
+        because: [`everybody may read ${objectType}`],
+        scope: 'all rows',
+        determining: [],
+        residual: null,
+        masks: [],
+        policyDigest: '',
+        position: 0,
+        satisfiedPath: [],
+      }),
     };
   }
 

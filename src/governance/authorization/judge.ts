@@ -7,10 +7,20 @@ import type { CatalogReader } from '../../projections/access-paths.ts';
 import { unknownBranch } from '../../projections/branches/commands.ts';
 import type { Protection } from '../../projections/catalog/protection.ts';
 import type { Policies } from '../../projections/policies/projection.ts';
+import type { CallerPolicies } from './cedar/decision.ts';
 import { Guards, opensByPolicy } from './guards.ts';
 import { PoliciesInForce, type Stated } from './policies-in-force.ts';
 import { cedarActionOf } from './policy-set.ts';
-import { authorise, type Decision, decide, decideInstalled, defaultRules, type PolicyRequest, type Rule } from './policy.ts';
+import {
+  authorise,
+  type Decision,
+  decide,
+  decideInstalled,
+  defaultRules,
+  type Installed,
+  type PolicyRequest,
+  type Rule,
+} from './policy.ts';
 
 export interface JudgeParts {
   readonly policies: Pick<Policies, 'current' | 'at'>;
@@ -43,6 +53,11 @@ export class Judge {
       now: this.#parts.clock.now(),
       typeOf: (name) => this.#types(request.caller.branch)?.type(name),
     });
+  }
+
+  /** The same under the policies of then. */
+  decideUnder(request: PolicyRequest, policies: CallerPolicies | null, now: bigint, typeOf: Installed['typeOf']): Decision {
+    return decideInstalled(this.rules, request, { policies: () => policies, now, typeOf });
   }
 
   /** Throws what refuses the request. */

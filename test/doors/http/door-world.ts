@@ -225,7 +225,17 @@ export class DoorWorld {
       policies: () => {
         throw new ServiceError('REL_NOT_FOUND', 'no such policy');
       },
-      explainPolicy: () => ({ decision: 'allow', because: [], scope: '' }),
+      explainPolicy: () => ({
+        decision: 'allow',
+        because: [],
+        scope: '',
+        determining: [],
+        residual: null,
+        masks: [],
+        policyDigest: '',
+        position: 0,
+        satisfiedPath: [],
+      }),
     };
   }
 }

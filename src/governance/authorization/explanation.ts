@@ -1,0 +1,82 @@
+/**
+ * Why somebody reads what they read of a type: from the decision, the guards and the grant that a read goes by, so that the
+ * explanation is no second implementation. Refuses nothing.
+ */
+import { ServiceError } from '../../errors.ts';
+import type { TypeDefinition } from '../../log/entry.ts';
+import type { Caller } from '../caller.ts';
+import type { PolicyExplanation } from '../gate-contract.ts';
+import type { CallerPolicies } from './cedar/decision.ts';
+import type { TypeGrant } from './grant.ts';
+import type { Guards } from './guards.ts';
+import type { Decision } from './policy.ts';
+
+export interface ExplainedRead {
+  readonly caller: Caller;
+  /** Of reading the type; of reading at all where no type is asked about. */
+  readonly decision: Decision;
+  readonly guards: Guards;
+  /** null: no type is asked about, or none of this name is registered. */
+  readonly type: TypeDefinition | null;
+  readonly grant: TypeGrant | null;
+  /** null: none was installed. */
+  readonly policies: CallerPolicies | null;
+  readonly policyDigest: string;
+  readonly position: number;
+  /** Nanoseconds. */
+  readonly now: bigint;
+}
+
+export function explainRead(read: ExplainedRead): PolicyExplanation {
+  const { caller, decision, type, grant, policies, policyDigest, position, now } = read;
+  const closed = type === null ? null : closedBy(read.guards, type.name);
+  const explained = type === null || policies === null ? null : policies.explain(type, now);
+  const shared = (grant?.lanes ?? []).flatMap(({ agreement }) => (agreement === null ? [] : [agreement]));
+  const own = caller.sharedFrom !== null || !decision.allowed ? 'deny' : (explained?.decision ?? 'allow');
+  const open = own === 'deny' && shared.length > 0 && !isForbidden(decision) ? 'by row' : own;
+  const verdict = closed === null ? open : 'deny';
+  const told = decision.because.map((rule) => `${rule.id}: ${rule.says}`);
+  const determining = explained?.determining ?? decision.because.map(({ id, effect }) => ({ id, effect, left: 'true' }));
+  const lanes = shared.map((id) => `agreement ${id}`);
+  const permits = determining
+    .filter(({ effect }) => effect === 'permit')
+    .map(({ id }) => `${explained ? 'policy' : 'rule'} ${id}`);
+  return {
+    decision: verdict,
+    because: closed === null ? told : [closed, ...told],
+    scope: scopeOf(caller),
+    determining,
+    residual: explained?.residual ?? null,
+    masks: explained?.masks ?? masksOf(grant),
+    policyDigest,
+    position,
+    satisfiedPath: verdict === 'deny' ? [] : [...(own === 'deny' ? [] : permits), ...lanes],
+  };
+}
+
+/** By a rule that holds whatever is installed or shared. */
+function isForbidden({ allowed, because, installed }: Decision): boolean {
+  return !allowed && because.length > 0 && installed !== true;
+}
+
+/** What closes the type to this caller; null when nothing does. */
+function closedBy(guards: Guards, type: string): string | null {
+  try {
+    guards.check(type, []);
+    return null;
+  } catch (error) {
+    if (error instanceof ServiceError) return `${error.code}: ${error.message}`;
+    throw error;
+  }
+}
+
+function scopeOf({ path, sharedFrom }: Caller): string {
+  if (sharedFrom !== null) return `rows of ${sharedFrom} and below, as they are shared`;
+  return path === null ? 'rows without a tenant' : `rows of ${path} and below`;
+}
+
+/** While no policy is installed: what the type itself declares. */
+function masksOf(grant: TypeGrant | null): PolicyExplanation['masks'] {
+  const own = grant?.lanes.find(({ agreement }) => agreement === null);
+  return [...(own?.masks ?? [])].map(([column, { kind, because }]) => ({ column, kind, when: null, because }));
+}
