@@ -329,3 +329,30 @@ test('however an invocation ends, it is in the audit once, with what was stated'
     ['deny', 'REL_XORG', null],
   ]);
 });
+
+test('a row is proven to whom all of it is shown, and is not found by others', async () => {
+  const written = await store.put('Person', [{ id: 'p', name: 'Pia', region: 'US' }], ann);
+  await store.service.log.seal();
+  const prove = (who: Caller, more: Partial<InvocationRequest> = {}): Promise<unknown> =>
+    invoke(who, 'audit', (invocation) => invocation.proofs().entry({ systemFrom: written.systemFrom, row: 'p' }), more);
+  expect(await refusalOf(prove(ann))).toBeNull();
+  await install('audit', 'permit(principal, action == Action::"read", resource == Store::"audit");');
+  expect(await refusalOf(prove(ann))).toMatch(/^REL_NOT_FOUND/);
+  await install('eu', 'permit(principal, action == Action::"read", resource is Person) when { resource.region == "EU" };');
+  expect(await refusalOf(prove(ann))).toMatch(/^REL_NOT_FOUND/);
+  await install('eu', 'permit(principal, action == Action::"read", resource is Person) when { resource.region == "US" };');
+  expect(await refusalOf(prove(ann))).toBeNull();
+  await install(
+    'hide',
+    '@mask("year") forbid(principal, action == Action::"readCell", resource == Column::"Person.name") unless { principal in Role::"chief" };',
+  );
+  expect(await refusalOf(prove(ann))).toMatch(/^REL_NOT_FOUND/);
+  const chief = { ...ann, roles: ['chief', 'break-glass'] };
+  expect(await refusalOf(prove(chief))).toBeNull();
+  await install('all', 'permit(principal, action, resource);');
+  await store.invoke(analyst, 'schema', (invocation) =>
+    invocation.submit({ kind: 'evolve-type', name: 'Person', properties: {}, guard: { protected: true } }),
+  );
+  expect(await refusalOf(prove(chief))).toMatch(/^REL_NOT_FOUND/);
+  expect(await refusalOf(prove(chief, { breakGlass: 'threat' }))).toBeNull();
+});

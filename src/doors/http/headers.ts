@@ -69,8 +69,11 @@ export function statedBranch(request: RequestFacts): string | null {
     const field = (body as { readonly branch: unknown }).branch;
     if (typeof field === 'string') stated.push(field);
   }
-  const [first, ...others] = stated;
-  if (others.some((other) => other !== first)) throw new ServiceError('REL_INVALID', 'the request names different branches');
+  return agreed(stated, 'the request names different branches');
+}
+
+function agreed([first, ...others]: readonly string[], otherwise: string): string | null {
+  if (others.some((other) => other !== first)) throw new ServiceError('REL_INVALID', otherwise);
   return first ?? null;
 }
 
@@ -97,13 +100,11 @@ export function statedOpener(request: RequestFacts, name: keyof typeof openers):
     const member = (body as Readonly<Record<string, unknown>>)[field];
     if (typeof member === 'string') stated.push(member);
   }
-  const [first, ...others] = stated;
-  if (first === undefined) return null;
-  if (others.some((other) => other !== first))
-    throw new ServiceError('REL_INVALID', `the request states ${field} in different ways`);
-  checkText(first, field);
-  if (first.length > openerLengthMax) throw new ServiceError('REL_INVALID', `${field} has at most ${openerLengthMax} characters`);
-  return first.trim() === '' ? null : first;
+  const said = agreed(stated, `the request states ${field} in different ways`);
+  if (said === null) return null;
+  checkText(said, field);
+  if (said.length > openerLengthMax) throw new ServiceError('REL_INVALID', `${field} has at most ${openerLengthMax} characters`);
+  return said.trim() === '' ? null : said;
 }
 
 /** True when this write asks for its own fsync. */

@@ -192,7 +192,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'plain questions of any members',
     file: 'src/doors/http/question.ts',
-    find: "if (name !== 'sql' && name !== 'purpose' && name !== 'branch') return undefined;",
+    find: 'if (!plainNames.has(name)) return undefined;',
     replace: '',
     killedBy: test('plain-lane'),
   },

@@ -69,7 +69,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'standing: nobody looks whether a token still stands',
     file: hub,
-    find: '          stream.client.renew();\n',
+    find: '          this.#parts.gate.checkStanding(stream.client.renew());\n',
     replace: '',
     killedBy: byWatch,
   },
