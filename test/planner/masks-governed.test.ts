@@ -298,6 +298,19 @@ describe('an exhibit', () => {
     for (const seq of [1, 2, 3]) expect(await replay(seq)).toMatchObject({ match: true });
   });
 
+  test('goes by the door and the address of then', async () => {
+    const door =
+      'forbid(principal, action == Action::"read", resource is Person) when { context.door == "http" && resource.n == 1 };';
+    const from =
+      'forbid(principal, action == Action::"read", resource is Person) when { context has client_ip && resource.n == 2 };';
+    await install({ door, from });
+    expect((await link('SELECT key FROM Person')).rowCount).toBe(1);
+    expect((await link('SELECT key FROM Person', { ...clerk, clientIp: '::1' })).rowCount).toBe(0);
+    for (const seq of [1, 2]) expect(await replay(seq, { ...clerk, door: 'other' })).toMatchObject({ match: true, reason: null });
+    for (const seq of [1, 2])
+      expect(await replay(seq, { ...clerk, clientIp: '::2' })).toMatchObject({ match: true, reason: null });
+  });
+
   test('a column that is declared masked later was not masked then', async () => {
     await link('SELECT key, n FROM Person', chief);
     const n = { type: 'integer', required: false, masked: true, indexed: false, subject: false, dims: 0 } as const;

@@ -275,6 +275,12 @@ describe('nothing of a masked column says which rows are read', () => {
     ]);
   });
 
+  test('nor is what repeats it: rows whose key is masked can not be found by keys', async () => {
+    const store = new FakeStore([{ ...person, masked: { _pk: 'redact', id: 'redact' } }]);
+    expect(await ask(store, "SELECT name FROM Person WHERE code = 'a'")).toEqual([['Ann']]);
+    expect(store.scans.map(({ keys, zones }) => [keys, zones?.map(({ column }) => column)])).toEqual([[undefined, ['code']]]);
+  });
+
   test('an unmasked key still is one', async () => {
     masked.scans.length = 0;
     expect(await ask(masked, "SELECT ssn FROM Person WHERE code = 'a' AND ssn IS NULL AND name >= 'A'")).toEqual([['redact!']]);

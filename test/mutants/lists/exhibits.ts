@@ -68,15 +68,15 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'exhibits: a replay runs under the scope of whoever asks for it',
     file: 'src/governance/gated-invocation.ts',
-    find: 'const caller = { ...this.caller, principal, path, branch, roles, attributes };',
-    replace: 'const caller = { ...this.caller, principal, branch, roles, attributes };',
+    find: 'const caller = { ...this.caller, principal, path, branch,',
+    replace: 'const caller = { ...this.caller, principal, branch,',
     killedBy: exhibits,
   },
   {
     name: 'exhibits: a recipe of a wider path is replayed from below',
     file: 'src/governance/exhibit-desk.ts',
-    find: 'return sees(this.#parts.caller.path, link.path) && this.#parts.mayReplay();',
-    replace: 'return this.#parts.mayReplay();',
+    find: 'return sees(this.#parts.caller.path, link.path) && this.#parts.mayReplay(null);',
+    replace: 'return this.#parts.mayReplay(null);',
     killedBy: exhibits,
   },
   {
@@ -89,7 +89,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'exhibits: whoever may see a link may replay it',
     file: 'src/governance/exhibit-desk.ts',
-    find: 'return sees(this.#parts.caller.path, link.path) && this.#parts.mayReplay();',
+    find: 'return sees(this.#parts.caller.path, link.path) && this.#parts.mayReplay(null);',
     replace: 'return sees(this.#parts.caller.path, link.path);',
     killedBy: replay,
   },

@@ -298,8 +298,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'planner: ranges of a key that storage knows no extremes of',
     file: paths,
-    find: "return zone.column === scan.primaryKey && zone.type === 'string'",
-    replace: "return zone.column === scan.primaryKey && zone.type === 'json'",
+    find: "const isKey = zone.column === scan.primaryKey && zone.type === 'string'",
+    replace: "const isKey = zone.column === scan.primaryKey && zone.type === 'json'",
     killedBy: byPlans,
   },
   {

@@ -104,7 +104,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'standing: writes of every path are told to everybody',
     file: writes,
-    find: '.filter(({ path }) => sees(path, context.path))',
+    find: '.filter(({ shows }) => shows(context.path))',
     replace: '.filter(() => true)',
     killedBy: byWrites,
   },
@@ -139,8 +139,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'views: later ends of known versions are not seen',
     file: views,
-    find: "        if (request.columns.includes('system_to')) readsEnds = true;\n",
-    replace: '',
+    find: "if (request.columns.includes('system_to') || (!isOfView",
+    replace: 'if ((!isOfView',
     killedBy: byViews,
   },
   {
