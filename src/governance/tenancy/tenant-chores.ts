@@ -33,7 +33,7 @@ export class TenantChores {
   async run(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
       try {
-        await this.round();
+        await this.round(signal);
       } catch (error) {
         // A drain, or a log that takes no more writes: what is left is done after the next start.
         if (!(error instanceof ServiceError)) throw error;
@@ -42,9 +42,14 @@ export class TenantChores {
     }
   }
 
-  async round(): Promise<void> {
+  /** A purge that is under way when the signal aborts stops between two of its steps: a drain does not wait for all of it. */
+  async round(signal: AbortSignal | null = null): Promise<void> {
     const { tenants, clock, yieldTurn } = this.#parts;
-    for (const id of tenants.purging()) await this.#invoke((invocation) => purgeTenant(invocation, id, yieldTurn));
+    const nextStep = async (): Promise<void> => {
+      await yieldTurn();
+      if (signal?.aborted) throw new ServiceError('REL_UNAVAILABLE', 'the service is draining; the purge goes on after a start');
+    };
+    for (const id of tenants.purging()) await this.#invoke((invocation) => purgeTenant(invocation, id, nextStep));
     const now = clock.now();
     for (const agreement of tenants.agreements()) {
       if (isEnded(agreement) || stateAt(agreement, now) !== 'expired') continue;
