@@ -23,7 +23,7 @@ import type { MaskHash } from './authorization/renderings.ts';
 import type { RowBits } from './authorization/row-bits.ts';
 import { GovernedBlocks } from './governed-blocks.ts';
 import { LaneBlocks } from './lane-blocks.ts';
-import { historyOf, type LaneHistory, lanePlan, visibleZones } from './lane-plan.ts';
+import { historiesOf, type LaneHistory, lanePlan, visibleZones } from './lane-plan.ts';
 import type { LaneScope, Scope, ScopeCache } from './path-scopes.ts';
 
 /** What reading keeps between snapshots. */
@@ -68,21 +68,12 @@ export class GovernedRows implements RowReader {
     const { rows, reading } = this.#parts;
     const { scope, codes, history } = this.#lanes(request, grant);
     const plan = lanePlan(grant, request.columns, typesOf(type));
-    const { unsiftedRows, zones: _, ...rest } = request;
     // Bits tell what one lane lets through; a row that several may show, or whose past counts, is looked at by itself.
-    const bitwise =
-      unsiftedRows !== undefined &&
-      scope.lanes.every((lanes) => lanes.length === 1) &&
-      history.every((each) => each === 'all' || each === 'nothing') &&
-      !plan.own.some(({ shown }) => shown);
-    const blocks = rows.scan({
-      ...rest,
-      ...visibleZones(request, grant),
-      ...(bitwise ? { unsiftedRows } : {}),
-      columns: plan.columns,
-      further: true,
-      paths: codes,
-    });
+    const bitwise = scope.apart && !plan.shown && history.every(isWhole);
+    const asked: Writable<ScanRequest> = { ...request, columns: plan.columns, further: true, paths: codes };
+    if (!bitwise) delete asked.unsiftedRows;
+    if (request.zones !== undefined && grant.masked.size > 0) asked.zones = visibleZones(request.zones, grant);
+    const blocks = rows.scan(asked);
     const { bits, hash } = reading;
     const byKey = request.keys !== undefined;
     return new LaneBlocks(blocks, { plan, lanes: grant.lanes, scope, history, byKey, bits, hash, pathCodes: rows.pathCodes() });
@@ -93,7 +84,8 @@ export class GovernedRows implements RowReader {
     const { grant, type } = this.#checked(request);
     if (grant === openGrant) return rows.estimate({ ...request, paths: scope.codes });
     const lanes = this.#lanes(request, grant);
-    const asked: ScanRequest = { type: request.type, columns: [], time: request.time, ...visibleZones(request, grant) };
+    const zones = visibleZones(request.zones ?? [], grant);
+    const asked: ScanRequest = { type: request.type, columns: noColumns, time: request.time, zones };
     const { access } = rows.estimate({ ...asked, paths: [], ...(request.keys ? { keys: request.keys } : {}) });
     if (request.keys) {
       const found = this.#count(this.#throughLanes({ ...asked, keys: request.keys }, grant, type));
@@ -153,9 +145,10 @@ export class GovernedRows implements RowReader {
   ): { readonly scope: LaneScope; readonly codes: readonly number[]; readonly history: readonly LaneHistory[] } {
     const { rows, scope: own, reading, instant } = this.#parts;
     const scope = reading.scopes.lanesOf(grant, own, rows.pathCodes());
-    const history = grant.lanes.map((lane) => historyOf(lane, time, instant));
+    const history = historiesOf(grant, time, instant);
+    if (!history.includes('nothing')) return { scope, codes: scope.codes, history };
     const isShown = (code: number): boolean => scope.lanes[scope.groups[code]! - 1]!.some((lane) => history[lane] !== 'nothing');
-    return { scope, codes: history.includes('nothing') ? scope.codes.filter(isShown) : scope.codes, history };
+    return { scope, codes: scope.codes.filter(isShown), history };
   }
 
   #count(blocks: Iterator<RowBlock, void>): number {
@@ -189,6 +182,13 @@ export class GovernedRows implements RowReader {
   }
 }
 
+type Writable<T> = { -readonly [K in keyof T]: T[K] };
+
+function isWhole(history: LaneHistory): boolean {
+  return history === 'all' || history === 'nothing';
+}
+
+const noColumns: readonly string[] = [];
 const systemFromOnly: readonly string[] = ['system_from'];
 const everything = { system: 'all', valid: 'all' } as const;
 /** A `system_from` as provenance names versions by it. */

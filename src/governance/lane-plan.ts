@@ -1,6 +1,6 @@
 /** What a scan under lanes asks of storage, settled once for a grant and the columns that a plan reads. */
 import type { ColumnType } from '../log/value.ts';
-import { pathColumn, type ScanRequest, shownOf, type TimeBounds } from '../projections/access-paths.ts';
+import { pathColumn, shownOf, type TimeBounds, type ZonePredicate } from '../projections/access-paths.ts';
 import type { CellMask, Lane, TypeGrant } from './authorization/grant.ts';
 
 /** One column of the reader. */
@@ -19,6 +19,8 @@ export interface LanePlan {
   /** What storage is asked for; the path is the last of them. */
   readonly columns: readonly string[];
   readonly own: readonly LaneColumn[];
+  /** Some column is read as it is shown. */
+  readonly shown: boolean;
   /** Masks of the key by lane. */
   readonly keys: readonly (CellMask | null)[];
 }
@@ -43,7 +45,7 @@ function made({ lanes }: TypeGrant, columns: readonly string[], typeOf: (column:
     return { name, source: sources.indexOf(name), shown: shownOf(column) !== null, type: typeOf(name), masks };
   });
   const keys = lanes.map((lane) => lane.masks.get('_pk') ?? null);
-  return { columns: [...sources, pathColumn], own, keys };
+  return { columns: [...sources, pathColumn], own, shown: own.some(({ shown }) => shown), keys };
 }
 
 /** How a lane lets a request read its past. */
@@ -55,8 +57,19 @@ export type LaneHistory =
   | { readonly after: bigint }
   | 'open';
 
-/** `instant` is that of the snapshot. */
-export function historyOf({ history }: Lane, time: TimeBounds, instant: bigint): LaneHistory {
+const wholes = new WeakMap<TypeGrant, readonly LaneHistory[] | null>();
+
+/** Of the lanes of a grant. `instant` is that of the snapshot. */
+export function historiesOf(grant: TypeGrant, time: TimeBounds, instant: bigint): readonly LaneHistory[] {
+  let whole = wholes.get(grant);
+  if (whole === undefined) {
+    whole = grant.lanes.every(({ history }) => history === 'full') ? grant.lanes.map(() => 'all' as const) : null;
+    wholes.set(grant, whole);
+  }
+  return whole ?? grant.lanes.map((lane) => historyOf(lane, time, instant));
+}
+
+function historyOf({ history }: Lane, time: TimeBounds, instant: bigint): LaneHistory {
   if (history === 'full') return 'all';
   const { system } = time;
   if (history === 'current_only') return system !== 'all' && system >= instant ? 'all' : 'open';
@@ -67,8 +80,6 @@ export function historyOf({ history }: Lane, time: TimeBounds, instant: bigint):
 }
 
 /** Values of a masked column are nobody's business but of whoever may see them: storage does not search by them. */
-export function visibleZones({ zones }: ScanRequest, { masked }: TypeGrant): Pick<ScanRequest, 'zones'> {
-  if (zones === undefined) return {};
-  const kept = masked.size === 0 ? zones : zones.filter(({ column }) => !masked.has(column));
-  return kept.length === 0 ? {} : { zones: kept };
+export function visibleZones(zones: readonly ZonePredicate[], { masked }: TypeGrant): readonly ZonePredicate[] {
+  return zones.filter(({ column }) => !masked.has(column));
 }

@@ -17,6 +17,8 @@ export interface LaneScope {
   readonly groups: Uint16Array | Uint8Array;
   /** Numbers of the lanes that cover a path, in the order in which they are asked. */
   readonly lanes: readonly (readonly number[])[];
+  /** No path is of two lanes. */
+  readonly apart: boolean;
 }
 
 /** Scopes by caller path, remade when storage has met new paths. Path codes are append-only, so a size tells it all. */
@@ -50,7 +52,8 @@ export class ScopeCache {
   /** `own` is the scope of the path that the grant is for: as far as it knows path codes, lanes do. */
   lanesOf(grant: TypeGrant, own: Scope, pathCodes: PathCodes): LaneScope {
     const { lanes } = grant;
-    if (lanes.length === 1 && lanes[0]!.agreement === null) return { codes: own.codes, groups: own.allowed, lanes: ownLanes };
+    if (lanes.length === 1 && lanes[0]!.agreement === null)
+      return { codes: own.codes, groups: own.allowed, lanes: ownLanes, apart: true };
     const size = own.allowed.length;
     const known = this.#lanes.get(grant);
     if (known !== undefined && known.groups.length === size) return known;
@@ -81,5 +84,5 @@ function laneScope(lanes: readonly Lane[], { allowed }: Scope, pathCodes: PathCo
     groups[code] = number;
     codes.push(code);
   }
-  return { codes, groups, lanes: found };
+  return { codes, groups, lanes: found, apart: found.every((each) => each.length === 1) };
 }
