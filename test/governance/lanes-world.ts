@@ -83,7 +83,7 @@ export class LaneWorld {
     const stated = { breakGlass, accessScopeRef };
     const guards = new Guards({ caller, stated, protection: paths.protection, permitted: () => false });
     const grant = this.grantFor(caller, asking);
-    return governSnapshot(paths, { caller, purpose, ...stated, guards, grant }, this.reading);
+    return governSnapshot(paths, { caller, purpose, ...stated, guards, grant, beginning: null }, this.reading);
   }
 
   definition(type: string, branch = 'main'): TypeDefinition {
@@ -208,7 +208,7 @@ export function rendering({ kind, size }: CellMask, cell: Cell, type: ColumnType
   if (type === 'string') {
     const text = String(cell);
     if (kind === 'hash') return new MaskHash(hashKey).of(text, path);
-    if (kind === 'year') return /^\d{4}-\d\d(-\d\d.*)?$/s.test(text) ? text.slice(0, 4) : null;
+    if (kind === 'year') return isDate(text) ? text.slice(0, 4) : null;
     if (kind !== 'last4') return null;
     const points = Array.from(text);
     return points.map((point, i) => (points.length > 4 && i >= points.length - 4 ? point : '*')).join('');
@@ -223,6 +223,16 @@ export function rendering({ kind, size }: CellMask, cell: Cell, type: ColumnType
   const ms = (cell as bigint) / 1_000_000n - ((cell as bigint) % 1_000_000n < 0n ? 1n : 0n);
   const start = BigInt(Date.parse(`${new Date(Number(ms)).toISOString().slice(0, 4)}-01-01T00:00:00Z`)) * 1_000_000n;
   return start < -(2n ** 63n) ? null : start;
+}
+
+/** A year and a month, and maybe a day and what follows it. */
+function isDate(text: string): boolean {
+  const [date, rest] = [text.slice(0, 10), text.slice(10)];
+  const [year, month, day = '01', ...more] = date.split('-');
+  const numbers = [year, month, day].map((part) => (/^\d+$/.test(part ?? '') ? Number(part) : -1));
+  const lengths = [year, month, day].map((part) => part?.length).join();
+  const isInYear = numbers[1]! >= 1 && numbers[1]! <= 12 && numbers[2]! >= 1 && numbers[2]! <= 31;
+  return lengths === '4,2,2' && numbers[0]! >= 0 && isInYear && more.length === 0 && (rest === '' || /^[T ]/.test(rest));
 }
 
 /** Each column, and as it is shown. */
