@@ -115,10 +115,10 @@ export interface Invocation {
   /** The installed policies, for the administrator. */
   policies(): PolicyDesk;
   /**
-   * The live decision about reading a type, and what determines it; or as policies and types stood below a position, without
-   * what is shared. REL_INVALID for a position that lies ahead; refuses nothing else.
+   * The live decision about reading a type, and what determines it; or as policies and types stood below a position, or at
+   * an instant in nanoseconds, without what is shared. REL_INVALID for a position that lies ahead; refuses nothing else.
    */
-  explainPolicy(objectType: string | null, at?: number): PolicyExplanation;
+  explainPolicy(objectType: string | null, at?: number | bigint): PolicyExplanation;
 }
 
 /** Which entry is to be proven: by a position that it covers, by its leaf, or the one that forked a branch. */

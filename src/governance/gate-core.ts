@@ -41,7 +41,7 @@ export interface GovernedState {
   readonly branches: Pick<Branches, 'branch' | 'idOf' | 'list'>;
   /** Types by the fork of their branch. */
   readonly catalog: { on(branch: number): CatalogReader; protection(branch: number, type: string): Protection };
-  readonly timeline: Pick<Timeline, 'positionAt' | 'timeOf'>;
+  readonly timeline: Pick<Timeline, 'positionAfter' | 'positionAt' | 'timeOf'>;
   readonly exhibits: Pick<Exhibits, 'exhibit' | 'removals'>;
   readonly policies: Pick<Policies, 'current' | 'at'>;
   readonly tenants: Pick<

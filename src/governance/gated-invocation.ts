@@ -11,7 +11,7 @@
  */
 import { assert, ServiceError } from '../errors.ts';
 import type { AccessRecord, EntryContext, EntryDraft, TokenRecord } from '../log/entry.ts';
-import type { Appended, Durability, NextPlace } from '../log/log-store.ts';
+import type { Appended, Basis, Durability, NextPlace } from '../log/log-store.ts';
 import type { AccessPaths, AuditReader } from '../projections/access-paths.ts';
 import { LogAuditReader } from '../projections/audit/reader.ts';
 import { unknownBranch } from '../projections/branches/commands.ts';
@@ -241,7 +241,7 @@ export class GatedInvocation implements Invocation {
     return new GovernedPolicyDesk(policies, (name) => catalog.on(0).type(name));
   }
 
-  explainPolicy(objectType: string | null, at?: number): PolicyExplanation {
+  explainPolicy(objectType: string | null, asOf?: number | bigint): PolicyExplanation {
     this.#core.committer.checkRunning();
     this.#checkBranch();
     const { judge, grants, parts } = this.#core;
@@ -249,6 +249,7 @@ export class GatedInvocation implements Invocation {
     const { caller } = this;
     const judged: Judged = { ...this.#judged, action: 'query' };
     const basis = log.basis();
+    const at = typeof asOf === 'bigint' ? this.#positionAt(asOf, basis) : asOf;
     if (at !== undefined && (at < 1 || at > basis.position)) {
       throw new ServiceError('REL_INVALID', `decisions are explained as of positions 1 to ${basis.position}`);
     }
@@ -272,6 +273,13 @@ export class GatedInvocation implements Invocation {
       position: at ?? basis.position,
       now,
     });
+  }
+
+  /** What lay below it had happened by that instant; undefined where that is now. */
+  #positionAt(instant: bigint, basis: Basis): number | undefined {
+    if (instant >= basis.instant || basis.position === 0) return undefined;
+    const { timeline } = this.#core.parts.projections;
+    return Math.max(1, Math.min(timeline.positionAfter(instant), basis.position));
   }
 
   /** Under the scope and the policies of then, read as it was, whoever derives it again; never cached with plans of now. */

@@ -6,7 +6,7 @@ import { type BindRequest, Environment } from './binding/environment.ts';
 import { QueryBinder } from './binding/query-binder.ts';
 import type { AxisBound, LogicalPlan } from './logical-plan.ts';
 import { at } from './places.ts';
-import type { AsOf, Literal } from './statement.ts';
+import type { AsOf, Literal, Query } from './statement.ts';
 
 export function bindQuery(request: BindRequest): LogicalPlan {
   const environment = new Environment(request);
@@ -17,7 +17,7 @@ export function bindQuery(request: BindRequest): LogicalPlan {
     subqueries: environment.subqueries,
     facets: bound.facets,
     parameters: [],
-    time: { system: axis(query.asOf, 'system', literals), valid: axis(query.asOf, 'valid', literals) },
+    time: timeOf(query, literals),
     visible: bound.visible,
     systemFrom: bound.systemFrom,
     paged: bound.paged,
@@ -26,6 +26,11 @@ export function bindQuery(request: BindRequest): LogicalPlan {
     viewLiterals: environment.viewLiterals,
     guards: environment.guards,
   };
+}
+
+/** What the AS OF of a statement says, on both axes. */
+export function timeOf({ asOf }: Query, literals: readonly Literal[]): LogicalPlan['time'] {
+  return { system: axis(asOf, 'system', literals), valid: axis(asOf, 'valid', literals) };
 }
 
 function axis(asOf: AsOf | null, which: 'system' | 'valid', literals: readonly Literal[]): AxisBound {

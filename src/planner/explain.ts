@@ -1,4 +1,5 @@
 /** A plan as text: one operator a line, its inputs below it, two spaces deeper. The words are those of `logical-plan.ts`. */
+import type { PolicyExplanation } from '../governance/gate-contract.ts';
 import { formatInstant } from '../log/timestamp.ts';
 import type { Cell } from '../log/value.ts';
 import { shownColumn, shownOf } from '../projections/access-paths.ts';
@@ -38,6 +39,25 @@ export function explain(plan: LogicalPlan, execution: Execution, sketch: SketchO
     add(plan.facets.root, '  ');
   }
   return lines;
+}
+
+/** A decision and what determines it. Where it stands in the log is for audit surfaces. */
+export function policyLines(explanation: PolicyExplanation): string[] {
+  const { decision, because, scope, determining, residual, masks, policyDigest, satisfiedPath } = explanation;
+  // Without policies the rules say all of it.
+  const policies = policyDigest === '' ? [] : determining;
+  return [
+    `decision ${decision}`,
+    ...because.map((rule) => `because ${rule}`),
+    `scope ${scope}`,
+    ...policies.map(({ id, effect, left }) => `determining ${effect} ${id} when ${left}`),
+    ...(residual === null ? [] : [`residual ${residual}`]),
+    ...masks.map(
+      ({ column, kind, when, because: why }) => `mask ${column} (${kind})${when === null ? '' : ` when ${when}`} by ${why}`,
+    ),
+    ...(satisfiedPath.length === 0 ? [] : [`satisfied ${satisfiedPath.join(', ')}`]),
+    ...(policyDigest === '' ? [] : [`policies ${policyDigest}`]),
+  ];
 }
 
 /** With the values of this statement, unlike the plan, which serves others too. */

@@ -4,13 +4,13 @@ import type { Clock } from '../clock.ts';
 import { ServiceError } from '../errors.ts';
 import type { GovernedSnapshot, Invocation, InvocationFacts } from '../governance/gate-contract.ts';
 import { smallAnswer } from './answers.ts';
-import { bindQuery } from './binder.ts';
+import { bindQuery, timeOf } from './binder.ts';
 import { runControl } from './control.ts';
 import type { ControlStatement, Standing } from './control-request.ts';
 import { viewNamed } from './binding/views.ts';
 import { type Cursor, opaqueCursor, readCursor } from './cursor.ts';
 import { type PlanKernels, type Result, run, type RunRequest, type Scheduler } from './executor.ts';
-import { explain } from './explain.ts';
+import { explain, policyLines } from './explain.ts';
 import { asInstant } from './expressions/evaluate.ts';
 import { KernelContext } from './expressions/kernel-context.ts';
 import { parseLexed } from './languages/sql-parser.ts';
@@ -29,6 +29,7 @@ import { simplifyExpressions } from './passes/simplify-expressions.ts';
 import { at } from './places.ts';
 import { Sketches, withoutSketches } from './sketches.ts';
 import type { ServedView } from './standing/materialized-views.ts';
+import { tablesOf } from './standing/view-definition.ts';
 import { byText, PlanCache } from './plan-cache.ts';
 import { TurnQueue } from './turn-queue.ts';
 import type { Answer, OutputBatch, PlannerContract, ProvenanceEntry, QuestionRequest } from './planner-contract.ts';
@@ -138,7 +139,7 @@ export class Planner implements PlannerContract {
     invocation.describe(question.facts);
     invocation.describe(statedPurpose(question.purposeSlot, literals, request, lexed));
 
-    if (question.mode === 'policy') return this.#policy(invocation, question.query, startedMs);
+    if (question.mode === 'policy') return this.#policy(invocation, question.query, lexed, startedMs);
 
     if (isLong) await this.#scheduler.yield();
     const now = invocation.snapshot();
@@ -359,15 +360,22 @@ export class Planner implements PlannerContract {
     return this.#lines(explain(plan, execution, sketch), execution.kernels.instant, actualRows, startedMs);
   }
 
-  /** The decision that reading would meet now. Source: specification, "SQL dialect" rule 12; the live one is given here too. */
-  #policy(invocation: Invocation, query: Query, startedMs: number): Answer {
-    const types = typesNamed(query);
+  /**
+   * The decision that reading would meet, now or, with AS OF SYSTEM TIME, would have met then: reading itself meets that of
+   * now, whatever instant it is about. Source: specification, "SQL dialect" rule 12; the live one is given here too.
+   */
+  #policy(invocation: Invocation, query: Query, lexed: LexedStatement, startedMs: number): Answer {
+    const now = this.#clock.now();
+    const literals = lexed.parameters;
+    const kernels = new KernelContext({ literals, placeOf: (slot) => lexed.placeOf(slot), instant: now, parameters: [] });
+    const { system } = timeOf(query, literals);
+    const at = typeof system === 'string' ? undefined : asInstant(kernels.constant(system.instant));
+    const types = [...new Set([...typesNamed(query), ...(tablesOf(query) ?? [])])];
     const lines = (types.length === 0 ? [null] : types).flatMap((type) => {
-      const { decision, because, scope } = invocation.explainPolicy(type);
-      const told = [`decision ${decision}`, ...because.map((rule) => `because ${rule}`), `scope ${scope}`];
+      const told = policyLines(invocation.explainPolicy(type, at));
       return types.length > 1 ? [`type ${type}`, ...told] : told;
     });
-    return this.#lines(lines, this.#clock.now(), null, startedMs);
+    return this.#lines(lines, now, null, startedMs);
   }
 
   #lines(lines: readonly string[], asOfSystem: bigint, actualRows: number | null, startedMs: number): Answer {

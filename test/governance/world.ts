@@ -145,6 +145,7 @@ export class FakeState implements GovernedState {
   readonly steps: string[];
   readonly audit: AuditProjection;
   readonly timeline = {
+    positionAfter: (instant: bigint): number => Number(instant - 999n),
     positionAt: (instant: bigint): number => Number(instant - 1000n),
     timeOf: (position: number): bigint => 1000n + BigInt(position),
   };

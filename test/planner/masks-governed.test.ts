@@ -5,6 +5,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { Caller } from '../../src/governance/caller.ts';
 import type { Action, Invocation } from '../../src/governance/gate-contract.ts';
+import { formatInstant } from '../../src/log/timestamp.ts';
 import { linkExhibit, type Linked, openExhibit } from '../../src/planner/exhibits/link.ts';
 import { readRecipe } from '../../src/planner/exhibits/recipe.ts';
 import { Planner } from '../../src/planner/planner.ts';
@@ -66,6 +67,47 @@ test('rows and cells are those of the grant, on every path of a statement', asyn
   expect(await store.column('SELECT COUNT(ssn) FROM Person', chief)).toEqual([3n]);
   const plan = await store.rows('EXPLAIN SELECT ssn FROM Person', clerk);
   expect(JSON.stringify(plan.map((line) => line['plan']))).toContain('masked ssn (redact)');
+});
+
+describe('EXPLAIN POLICY', () => {
+  const told = async (sql: string, who: Caller): Promise<unknown[]> =>
+    (await store.rows(`EXPLAIN POLICY ${sql}`, who)).map(({ plan }) => plan);
+
+  test('gives decision, policies, what is left of them, masks and their digest', async () => {
+    expect(await told('SELECT key FROM Person', clerk)).toEqual([
+      'decision by row',
+      'scope rows of acme and below',
+      'determining permit all when true',
+      'determining forbid rows when resource.region == "XX"',
+      'residual !(resource.region == "XX")',
+      'mask ssn (redact) by ssn',
+      'satisfied policy all',
+      expect.stringMatching(/^policies [0-9a-f]{64}$/),
+    ]);
+    const chiefs = await told('SELECT key FROM Person', chief);
+    expect(chiefs.slice(0, 1)).toEqual(['decision allow']);
+    expect(chiefs.join()).not.toMatch(/mask|residual/);
+    // Behind IN too.
+    expect(
+      (await told('SELECT key FROM Person WHERE key IN (SELECT key FROM Nothing)', clerk)).filter((line) =>
+        String(line).startsWith('type'),
+      ),
+    ).toEqual(['type Person', 'type Nothing']);
+  });
+
+  test('as of an instant gives the decision of then, of reading at that instant the one of now', async () => {
+    store.clock.wallNs += 1_000_000_000n;
+    const before = formatInstant(store.clock.wallNs);
+    store.clock.wallNs += 1_000_000_000n;
+    await install({ rows: 'forbid(principal in Role::"clerk", action == Action::"read", resource is Person);' });
+    const asOf = `SELECT key FROM Person AS OF SYSTEM TIME '${before}'`;
+    expect((await told('SELECT key FROM Person', clerk))[0]).toBe('decision deny');
+    expect((await told(asOf, clerk))[0]).toBe('decision by row');
+    expect((await told("SELECT key FROM Person AS OF SYSTEM TIME '2030-01-01'", clerk))[0]).toBe('decision deny');
+    expect((await told("SELECT key FROM Person AS OF SYSTEM TIME '2000-01-01'", clerk))[0]).toBe('decision allow');
+    expect(await store.refusal(asOf, clerk)).toMatchObject({ code: 'REL_ACL' });
+    expect((await store.refusal("EXPLAIN POLICY SELECT key FROM Person AS OF SYSTEM TIME 'then'", clerk)).code).toBe('REL_PARSE');
+  });
 });
 
 describe('a cached answer of a view', () => {
