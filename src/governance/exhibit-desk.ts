@@ -10,9 +10,11 @@ import type { AccessPaths, ExhibitLink, ExhibitView } from '../projections/acces
 import type { Exhibits } from '../projections/exhibits/projection.ts';
 import { sees, type Caller } from './caller.ts';
 import type { ExhibitDesk, GovernedSnapshot, PinnedGrant } from './gate-contract.ts';
+import type { Beginning } from './tenancy/earlier-tenant.ts';
 
 export interface ExhibitDeskParts {
   readonly caller: Caller;
+  readonly beginning: Beginning;
   readonly exhibits: Pick<Exhibits, 'exhibit' | 'removals'>;
   readonly log: Pick<LogStore, 'read' | 'proofs'>;
   /** Of a type; null: at all. */
@@ -32,10 +34,14 @@ export class GovernedExhibits implements ExhibitDesk {
   }
 
   exhibit(id: string): ExhibitView {
-    const { exhibits, caller } = this.#parts;
+    const { exhibits, caller, beginning } = this.#parts;
     const exhibit = exhibits.exhibit(id);
+    const known =
+      exhibit !== undefined &&
+      sees(caller.path, exhibit.path) &&
+      (beginning === null || exhibit.links[0]!.time >= beginning.time);
     // One answer for what does not exist and for what is not the caller's to know.
-    if (exhibit === undefined || !sees(caller.path, exhibit.path)) throw new ServiceError('REL_NOT_FOUND', 'no such exhibit');
+    if (!known) throw new ServiceError('REL_NOT_FOUND', 'no such exhibit');
     return exhibit;
   }
 

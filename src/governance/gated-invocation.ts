@@ -51,6 +51,7 @@ import type { Core, GateSettings } from './gate-core.ts';
 import { governSnapshot } from './governed-snapshot.ts';
 import { GovernedProofs } from './proofs.ts';
 import { receiptedOutcome } from './receipted-outcome.ts';
+import { auditFrom, type Beginning, beginningOf } from './tenancy/earlier-tenant.ts';
 import { checkMinted } from './tenancy/multi-tenancy.ts';
 import { tenantOf } from './tenancy/organization.ts';
 import { registryPart } from './tenancy/registry.ts';
@@ -134,11 +135,12 @@ export class GatedInvocation implements Invocation {
     const { log, audit } = this.#core.parts;
     const { credential, path } = this.caller;
     const everything = credential === 'admin';
-    return new LogAuditReader(
+    const reader = new LogAuditReader(
       audit,
       (leaf) => log.read(leaf),
       (recordPath) => everything || sees(path, recordPath),
     );
+    return auditFrom(this.#beginning, reader);
   }
 
   proofs(): ProofReader {
@@ -147,10 +149,11 @@ export class GatedInvocation implements Invocation {
     const { log, projections } = this.#core.parts;
     const { credential, path } = this.caller;
     const everything = credential === 'admin';
+    const from = this.#beginning?.time ?? 0n;
     return new GovernedProofs({
       proofs: log.proofs,
       origin: log.status().origin,
-      visible: (entryPath) => everything || sees(path, entryPath),
+      visible: (entryPath, time) => everything || (time >= from && sees(path, entryPath)),
       readable: (context, type, systemFrom) => {
         const paths = projections.snapshot(log.basis(), context.branch);
         const code = paths.rows.pathCodes().codeOf(context.path);
@@ -180,6 +183,7 @@ export class GatedInvocation implements Invocation {
     const { log, projections } = this.#core.parts;
     return new GovernedExhibits({
       caller: this.caller,
+      beginning: this.#beginning,
       exhibits: projections.exhibits,
       log,
       mayReplay: (objectType) => this.#decide({ action: 'replay', objectType }).allowed,
@@ -297,7 +301,7 @@ export class GatedInvocation implements Invocation {
     const grant = grants.grantOfThen({ caller, action: 'query', stated: judged, now: instant }, set);
     const guards = judge.guards(judged, paths.protection);
     const protection = (type: string) => ({ ...paths.protection(type), masked: new Set(masked[type]) });
-    const snapshot = governSnapshot({ ...paths, protection }, { ...judged, guards, grant }, reading);
+    const snapshot = governSnapshot({ ...paths, protection }, { ...judged, guards, grant, beginning: null }, reading);
     return { ...snapshot, grantKey: `${snapshot.grantKey}\u0000@${instant}`, pinned: true };
   }
 
@@ -306,7 +310,15 @@ export class GatedInvocation implements Invocation {
     const guards = judge.guards(judged, paths.protection);
     const { caller, action } = judged;
     const grant = grants.grantFor({ caller, action, stated: judged, now: parts.clock.now() });
-    return governSnapshot(paths, { ...judged, guards, grant }, reading);
+    return governSnapshot(
+      paths,
+      { ...judged, guards, grant, beginning: beginningOf(parts.projections.tenants, caller) },
+      reading,
+    );
+  }
+
+  get #beginning(): Beginning {
+    return beginningOf(this.#core.parts.projections.tenants, this.caller);
   }
 
   /** Ends the invocation for its holder: nothing can be read or written through it any more. Null when nothing is under way. */

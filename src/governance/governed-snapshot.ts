@@ -12,6 +12,7 @@ import { unregistered } from './authorization/policy.ts';
 import { sees, type Caller } from './caller.ts';
 import type { GovernedSnapshot } from './gate-contract.ts';
 import { GovernedRows, type Reading } from './governed-rows.ts';
+import type { Beginning } from './tenancy/earlier-tenant.ts';
 
 /** Whom a snapshot is for. Everything that decides is in `grantKey`. */
 export interface Governing {
@@ -21,6 +22,8 @@ export interface Governing {
   readonly accessScopeRef: string | null;
   readonly guards: Guards;
   readonly grant: Grant;
+  /** Of the caller’s tenant. */
+  readonly beginning: Beginning;
 }
 
 interface Granted {
@@ -29,7 +32,7 @@ interface Granted {
 }
 
 export function governSnapshot(paths: AccessPaths, governing: Governing, reading: Reading): GovernedSnapshot {
-  const { caller, purpose, breakGlass, accessScopeRef, guards, grant } = governing;
+  const { caller, purpose, breakGlass, accessScopeRef, guards, grant, beginning } = governing;
   const scope = reading.scopes.scopeOf(caller.path, paths.rows.pathCodes());
   const granted = (type: string): Granted => grantedOf(paths, grant, type);
   const rows = new GovernedRows({ rows: paths.rows, scope, guards, granted, reading, instant: paths.instant });
@@ -40,7 +43,7 @@ export function governSnapshot(paths: AccessPaths, governing: Governing, reading
     breakGlass,
     accessScopeRef,
     // A control character can't occur in a path, so no path reads as the null one.
-    grantKey: `${grant.key}\u0000${paths.branchId}\u0000${guards.key}\u0000${caller.path ?? '\u0000'}`,
+    grantKey: `${grant.key}\u0000${paths.branchId}\u0000${guards.key}\u0000${caller.path ?? '\u0000'}${began(beginning)}`,
     branch: paths.branch,
     branchId: paths.branchId,
     position: paths.position,
@@ -55,9 +58,12 @@ export function governSnapshot(paths: AccessPaths, governing: Governing, reading
     stored: rows,
     removals: governRemovals(paths.removals, governing, granted),
     // What is made for a path is made for those below it.
-    views: paths.views.filter(({ owner }) => sees(owner, caller.path)),
+    views: paths.views.filter(({ owner, position }) => sees(owner, caller.path) && position >= (beginning?.position ?? 0)),
   };
 }
+
+/** What an earlier tenant of the same path asked was planned with its views. */
+const began = (beginning: Beginning): string => (beginning === null ? '' : `\u0000${beginning.position}`);
 
 /** All rows of one's own organisation. */
 function isWhole({ agreement, rows, history }: Lane): boolean {

@@ -22,8 +22,8 @@ import type { EntryProof, ProofReader, ProofRequest } from './gate-contract.ts';
 export interface ProofSources {
   readonly proofs: LogProofs;
   readonly origin: string;
-  /** Whether entries and access records made under this path are the caller's to see. */
-  readonly visible: (path: string | null) => boolean;
+  /** Whether an entry or access record made under this path, at this instant, is the caller's to see. */
+  readonly visible: (path: string | null, time: bigint) => boolean;
   /** Whether the caller may read the version of this type that began at this instant, as of now. */
   readonly readable: (context: EntryContext, type: string, systemFrom: bigint) => boolean;
   /** The position whose instant this is; -1 when none has it. */
@@ -113,11 +113,11 @@ export class GovernedProofs implements ProofReader {
   }
 
   #sees(stored: StoredEntry): boolean {
-    const { kind, context } = stored.facts;
+    const { kind, context, time } = stored.facts;
     if (kind === 'genesis' || kind === 'seal') return true;
-    if (kind !== 'access') return this.#sources.visible(context.path);
+    if (kind !== 'access') return this.#sources.visible(context.path, time);
     const { body } = stored.open().entry;
-    return body.kind === 'access' && body.records.some(({ path }) => this.#sources.visible(path));
+    return body.kind === 'access' && body.records.some((record) => this.#sources.visible(record.path, record.time));
   }
 
   /** A head that covers the leaf: the newest, or that of the size asked for. */

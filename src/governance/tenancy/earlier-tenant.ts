@@ -1,0 +1,29 @@
+/**
+ * A tenant may have an id that was another's before. Whatever goes by its paths and is older (records of access, entries,
+ * views, exhibits) was the other's, and is nobody's to see but the administrator's.
+ */
+import type { AuditQuery, AuditReader } from '../../projections/access-paths.ts';
+import type { RegisteredTenant, Tenants } from '../../projections/tenants/projection.ts';
+import type { Caller } from '../caller.ts';
+import { tenantOf } from './organization.ts';
+
+/** Where the caller's tenant began; null when no other had its id. */
+export type Beginning = RegisteredTenant['since'];
+
+export function beginningOf(tenants: Pick<Tenants, 'tenant'>, { credential, path }: Caller): Beginning {
+  if (path === null || credential === 'admin') return null;
+  return tenants.tenant(tenantOf(path)!)?.since ?? null;
+}
+
+/** The same records, less those of an earlier tenant. */
+export function auditFrom(beginning: Beginning, reader: AuditReader): AuditReader {
+  if (beginning === null) return reader;
+  const { time } = beginning;
+  const later = <Query extends Pick<AuditQuery, 'since'>>(query: Query): Query =>
+    query.since !== undefined && query.since > time ? query : { ...query, since: time };
+  return {
+    count: (filter) => reader.count(later(filter)),
+    entries: (query) => reader.entries(later(query)),
+    all: (filter) => reader.all(later(filter)),
+  };
+}
