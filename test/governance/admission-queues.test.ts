@@ -1,6 +1,6 @@
 /** Queries that wait for a place to run, and rows that wait for the disk: who goes next, who is refused, who leaves. */
 import fc from 'fast-check';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import type { Clock } from '../../src/clock.ts';
 import { ServiceError } from '../../src/errors.ts';
 import { bytesOfRows, IngestBacklog } from '../../src/governance/admission/ingest-backlog.ts';
@@ -9,6 +9,9 @@ import type { Caller } from '../../src/governance/caller.ts';
 import type { Invocation, InvocationRequest } from '../../src/governance/gate-contract.ts';
 import type { RowBatch } from '../../src/log/columns.ts';
 import { caller, ManualClock, putRows, refusalOf, World } from './world.ts';
+
+// What waits for ever, where it must not, is told soon.
+vi.setConfig({ testTimeout: 10_000 });
 
 /** Sleepers wake when the test says so. */
 class Sleepers implements Pick<Clock, 'sleep'> {
