@@ -17,7 +17,7 @@ import type { AgreementTerms, TypeDefinition } from '../../src/log/entry.ts';
 import { FOREVER } from '../../src/log/timestamp.ts';
 import { type Cell, type ColumnType, systemColumns } from '../../src/log/value.ts';
 import { cellAt, VectorBuilder } from '../../src/log/vector-builder.ts';
-import { type RowBlock, type ScanRequest, shownColumn, shownOf } from '../../src/projections/access-paths.ts';
+import { type RowBlock, type RowReader, type ScanRequest, shownColumn, shownOf } from '../../src/projections/access-paths.ts';
 import { analyst } from '../harness.ts';
 import { termsOf } from '../projections/histories.ts';
 import { everything, freshProjections, type PlainRow, Store } from '../projections/store.ts';
@@ -30,6 +30,8 @@ export interface Asking extends Partial<Stated> {
   readonly branch?: string;
   /** Clock of the invocation; the store's by default. */
   readonly now?: bigint;
+  /** Stands for storage. */
+  readonly storage?: (rows: RowReader) => RowReader;
 }
 
 export const callerOf = (path: string | null, more: Partial<Caller> = {}): Caller => ({
@@ -79,7 +81,8 @@ export class LaneWorld {
 
   snapshot(caller: Caller, asking: Asking = {}): GovernedSnapshot {
     const { basis, branch = 'main', purpose = null, breakGlass = null, accessScopeRef = null } = asking;
-    const paths = this.store.snapshot(basis, branch);
+    const stored = this.store.snapshot(basis, branch);
+    const paths = { ...stored, rows: asking.storage?.(stored.rows) ?? stored.rows };
     const stated = { breakGlass, accessScopeRef };
     const guards = new Guards({ caller, stated, protection: paths.protection, permitted: () => false });
     const grant = this.grantFor(caller, asking);
