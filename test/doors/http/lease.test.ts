@@ -68,7 +68,7 @@ test('a sender that sends nothing more is ended while it is waited for', async (
   await sleeps.pass();
   expect(await next).toBe(suspended);
   expect(sleeps.wakes.size).toBe(0);
-});
+}, 2_000);
 
 test('one that is refused while its last piece is worked on gets no further', async () => {
   const { sleeps, parts, refuse } = world();
