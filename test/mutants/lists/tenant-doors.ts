@@ -1,0 +1,246 @@
+/** Mistakes about who may look after which tenant, what is told of others, and what a licence allows. */
+import type { Mutant } from '../mutant.ts';
+
+const tenants = ['test/doors/http/tenants.test.ts'];
+const sharing = ['test/doors/http/sharing.test.ts'];
+const control = ['test/doors/http/control-plane.test.ts'];
+const platform = ['test/doors/http/platform.test.ts'];
+const policies = ['test/doors/http/policies.test.ts'];
+const licence = ['test/governance/licence.test.ts'];
+const multi = ['test/governance/multi-tenancy.test.ts'];
+const chores = ['test/governance/tenant-chores.test.ts'];
+
+export const mutants: readonly Mutant[] = [
+  {
+    name: 'tenant doors: a tenant’s administrator looks after any tenant',
+    file: 'src/governance/authorization/policy.ts',
+    find: '      caller.tenant === registry.tenant &&\n',
+    replace: '',
+    killedBy: tenants,
+  },
+  {
+    name: 'tenant doors: whoever is of the tenant looks after it, whatever their role',
+    file: 'src/governance/authorization/policy.ts',
+    find: "      caller.roles.includes('tenant-admin'),",
+    replace: '      caller.roles.length >= 0,',
+    killedBy: tenants,
+  },
+  {
+    name: 'tenant doors: a token of one part of a tenant looks after that part',
+    file: 'src/governance/authorization/policy.ts',
+    find: "      !caller.tenant.includes('/') &&\n",
+    replace: '',
+    killedBy: tenants,
+  },
+  {
+    name: 'tenant doors: the role platform-admin counts in a token of a tenant',
+    file: 'src/governance/authorization/policy.ts',
+    find: "      caller.tenant === null &&\n      caller.roles.includes('platform-admin'),",
+    replace: "      caller.roles.includes('platform-admin'),",
+    killedBy: tenants,
+  },
+  {
+    name: 'tenant doors: a tenant sets its own tier',
+    file: 'src/governance/tenancy/registry.ts',
+    find: 'own: command.tier === undefined && command.quota === undefined',
+    replace: 'own: command.quota === undefined',
+    killedBy: tenants,
+  },
+  {
+    name: 'tenant doors: a tenant sets its own quota',
+    file: 'src/governance/tenancy/registry.ts',
+    find: 'own: command.tier === undefined && command.quota === undefined',
+    replace: 'own: command.tier === undefined',
+    killedBy: tenants,
+  },
+  {
+    name: 'tenant doors: another tenant is forbidden where none at all is unknown',
+    file: 'src/governance/tenancy/tenant-desk.ts',
+    find: 'if (caller.tenant !== null && may({ tenant: caller.tenant, own: true })) throw unknownTenant();',
+    replace:
+      'if (caller.tenant !== null && this.#parts.tenants.tenant(id) === undefined && may({ tenant: caller.tenant, own: true })) throw unknownTenant();',
+    killedBy: tenants,
+  },
+  {
+    name: 'tenant doors: usage counts everybody’s records',
+    file: 'src/governance/tenancy/usage.ts',
+    find: 'const own = tenant === null ? undefined : counts.get(tenant);',
+    replace: 'const own = tenant === null ? undefined : (counts.get(tenant) ?? counts.values().next().value);',
+    killedBy: tenants,
+  },
+  {
+    name: 'tenant doors: usage measures rows of every tenant',
+    file: 'src/governance/tenancy/usage.ts',
+    find: 'if (path !== null && covers(tenant, path)) own.push(code);',
+    replace: 'if (path !== null) own.push(code);',
+    killedBy: tenants,
+  },
+  {
+    name: 'tenant doors: rows that a branch inherits count again',
+    file: 'src/governance/tenancy/usage.ts',
+    find: 'yield { paths: state.snapshot(basis, name), fork: instant };',
+    replace: 'yield { paths: state.snapshot(basis, name), fork: instant - instant };',
+    killedBy: tenants,
+  },
+  {
+    name: 'tenant doors: an heir is shown what the tenant before it used',
+    file: 'src/governance/tenancy/usage.ts',
+    find: 'record.time >= (begun.get(tenant!) ?? period.since)',
+    replace: 'record.time >= period.since',
+    killedBy: control,
+  },
+  {
+    name: 'tenant doors: an agreement of others is shown',
+    file: 'src/governance/tenancy/tenant-desk.ts',
+    find: 'if (!tenants.agreementsOf(tenant).some((agreement) => agreement.id === id)) {',
+    replace: 'if (tenants.agreement(id) === undefined) {',
+    killedBy: sharing,
+  },
+  {
+    name: 'tenant doors: who runs the store consents for the assignee',
+    file: 'src/governance/tenancy/tenant-desk.ts',
+    find: "if (this.#parts.may({ tenant: null, own: false })) return 'administrator';",
+    replace: '',
+    killedBy: sharing,
+  },
+  {
+    name: 'tenant doors: the assignee changes the terms',
+    file: 'src/governance/tenancy/tenant-desk.ts',
+    find: 'if (tenantOf(record.assigner) !== tenant)',
+    replace: 'if (tenantOf(record.assigner) === null)',
+    killedBy: [...sharing, ...tenants],
+  },
+  {
+    name: 'tenant doors: a smallest group is taken and not kept to',
+    file: 'src/governance/tenancy/agreement-terms.ts',
+    find: 'if (aggregateMinGroup !== null) throw',
+    replace: 'if (aggregateMinGroup === 0) throw',
+    killedBy: sharing,
+  },
+  {
+    name: 'tenant doors: a mask on a column that no type has hides nothing',
+    file: 'src/governance/tenancy/agreement-terms.ts',
+    find: '[...(columns ?? []), ...Object.keys(masking)]',
+    replace: '[...(columns ?? [])]',
+    killedBy: sharing,
+  },
+  {
+    name: 'tenant doors: what is shared need not be the tenant’s own',
+    file: 'src/governance/tenancy/agreement-terms.ts',
+    find: 'if (!covers(tenant, assigner))',
+    replace: 'if (!assigner.startsWith(tenant))',
+    killedBy: sharing,
+  },
+  {
+    name: 'tenant doors: a command says how many tenants there may be',
+    file: 'src/governance/gated-invocation.ts',
+    find: "command.kind === 'create-tenant' ? { ...command, tenantsMax: this.#core.parts.licence.tenantsMax } : command",
+    replace: 'command',
+    killedBy: licence,
+  },
+  {
+    name: 'tenant doors: a purge ends after its first step',
+    file: 'src/governance/tenancy/purge-steps.ts',
+    find: '} while (cursor !== null);',
+    replace: '} while (cursor !== null && removed < 0);',
+    killedBy: control,
+  },
+  {
+    name: 'tenant doors: the platform’s deletion keeps the record',
+    file: 'src/doors/http/routes/platform.ts',
+    find: "manner: 'tombstone'",
+    replace: "manner: 'soft'",
+    killedBy: control,
+  },
+  {
+    name: 'tenant doors: the control plane keeps the rows',
+    file: 'src/doors/http/routes/control-plane.ts',
+    find: 'const removed = await purgeTenant(invocation, id, context.yieldTurn);',
+    replace: 'const removed = await Promise.resolve(id === undefined ? purgeTenant(invocation, id, context.yieldTurn) : 0);',
+    killedBy: control,
+  },
+  {
+    name: 'tenant doors: the platform is on the data listener',
+    file: 'src/doors/http/server.ts',
+    find: '  registerPlatform(admin, context);\n',
+    replace: '  registerPlatform(admin, context);\n  registerPlatform(data, context);\n',
+    killedBy: platform,
+  },
+  {
+    name: 'tenant doors: a policy is installed unread',
+    file: 'src/doors/http/routes/policies.ts',
+    find: '        desk.checkText(id, text);\n',
+    replace: '',
+    killedBy: policies,
+  },
+  {
+    name: 'tenant doors: policies are read without the types that they are about',
+    file: 'src/governance/authorization/policy-desk.ts',
+    find: 'readPolicies(id, text, this.#typeOf);',
+    replace: 'readPolicies(id, text);',
+    killedBy: policies,
+  },
+  {
+    name: 'tenant doors: If-Match is not looked at',
+    file: 'src/governance/authorization/policy-desk.ts',
+    find: 'if (digests.includes(this.digest)) return;',
+    replace: 'if (digests.length > 0) return;',
+    killedBy: policies,
+  },
+  {
+    name: 'tenant doors: a licence is taken unsigned',
+    file: 'src/governance/tenancy/licence-file.ts',
+    find: 'if (bytes.length !== 64 || !crypto.verify(',
+    replace: 'if (bytes.length === 64 && !crypto.verify(',
+    killedBy: licence,
+  },
+  {
+    name: 'tenant doors: settings raise the tenant ceiling',
+    file: 'src/governance/tenancy/licence-file.ts',
+    find: 'return Math.min(licensed, lowered);',
+    replace: 'return lowered;',
+    killedBy: licence,
+  },
+  {
+    name: 'tenant doors: an expired licence has no grace',
+    file: 'src/governance/tenancy/licence.ts',
+    find: "return now < graceEndsAt ? 'grace' : 'expired';",
+    replace: "return 'expired';",
+    killedBy: licence,
+  },
+  {
+    name: 'tenant doors: an expired licence forbids removing',
+    file: 'src/governance/tenancy/licence.ts',
+    find: "  'remove-rows',\n",
+    replace: '',
+    killedBy: licence,
+  },
+  {
+    name: 'tenant doors: with many tenants a token of none names any path',
+    file: 'src/governance/tenancy/multi-tenancy.ts',
+    find: "const path = caller.credential === 'token' ? caller.tenant : caller.path;",
+    replace: 'const { path } = caller;',
+    killedBy: multi,
+  },
+  {
+    name: 'tenant doors: with many tenants a tenant need not be registered',
+    file: 'src/governance/tenancy/multi-tenancy.ts',
+    find: '?.manner === null;',
+    replace: '?.manner !== undefined || path !== null;',
+    killedBy: multi,
+  },
+  {
+    name: 'tenant doors: an agreement that has ended expires again',
+    file: 'src/governance/tenancy/tenant-chores.ts',
+    find: "if (isEnded(agreement) || stateAt(agreement, now) !== 'expired') continue;",
+    replace: 'if (now < agreement.validTo) continue;',
+    killedBy: chores,
+  },
+  {
+    name: 'tenant doors: a purge that was cut off waits for somebody to ask',
+    file: 'src/governance/tenancy/tenant-chores.ts',
+    find: 'for (const id of tenants.purging()) await',
+    replace: 'for (const id of tenants.purging().slice(1)) await',
+    killedBy: chores,
+  },
+];
