@@ -105,10 +105,15 @@ export class GatedInvocation implements Invocation {
     return this.#governed(parts.projections.snapshot(basis, this.caller.branch), this.#judged);
   }
 
-  /** Takes a place among the running queries; null where that takes no waiting, as nearly always. */
+  /**
+   * Takes a place among the running queries; null where that takes no waiting, as nearly always. Who is not let in takes
+   * none, and is told so by routes too that ask nothing else of the invocation.
+   */
   enter(): Promise<void> | null {
     const { action, recordOnly } = this.#request;
-    if (unitsAtStart[action] === 0 || recordOnly === true) return null;
+    if (recordOnly === true) return null;
+    this.#checkStanding();
+    if (unitsAtStart[action] === 0) return null;
     if (!this.#core.places.take()) return this.#waitForPlace();
     this.#placed = true;
     return null;
@@ -443,12 +448,16 @@ export class GatedInvocation implements Invocation {
     const purpose = this.#purpose;
     this.#checkBranch();
     const { caller } = this;
-    if (this.#request.whileSuspended !== true) checkStanding(this.#core.parts.projections.tenants, caller);
+    this.#checkStanding();
     if (caller.sharedFrom !== null && !readsOnly.has(this.#action)) throw foreign();
     if (this.#admittedFor === purpose) return;
     checkPurpose(this.#core.purposes, purpose, caller.purposes, this.#purposeRequired);
     if (this.#request.continues !== true) this.#takeUnits(unitsAtStart[this.#action]);
     this.#admittedFor = purpose;
+  }
+
+  #checkStanding(): void {
+    if (this.#request.whileSuspended !== true) checkStanding(this.#core.parts.projections.tenants, this.caller);
   }
 
   #checkBranch(): void {

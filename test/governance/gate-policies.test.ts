@@ -1,7 +1,7 @@
 /** What is installed decides every step through the gate: reads, exports, types, branches, the audit, and what explains it. */
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { ServiceError } from '../../src/errors.ts';
-import type { Caller } from '../../src/governance/caller.ts';
+import { type Caller, untenanted } from '../../src/governance/caller.ts';
 import type { Action, Invocation, InvocationRequest } from '../../src/governance/gate-contract.ts';
 import type { AccessRecord } from '../../src/log/entry.ts';
 import type { Command, Outcome } from '../../src/projections/command.ts';
@@ -94,6 +94,10 @@ describe('under a policy set', () => {
     await install('nothing', 'forbid(principal, action, resource);');
     expect(await refusalOf(attempts['audit']!(admin))).toBeNull();
     expect(await refusalOf(attempts['inspect']!(admin))).toBeNull();
+    const operator = untenanted('operator', 'operator', 'cli');
+    expect(await refusalOf(attempts['proofs']!(operator))).toBeNull();
+    expect(await refusalOf(read(operator))).toMatch(/^REL_ACL/);
+    expect(await refusalOf(attempts['inspect']!({ ...analyst, credential: 'none' }))).toMatch(/^REL_ACL/);
     expect(await refusalOf(attempts['audit']!(ann))).toMatch(/the policy nothing forbids it$/);
   });
 
@@ -240,7 +244,8 @@ describe('the tenant’s standing', () => {
     await administer({ kind: 'suspend-tenant', id: 'acme' });
     const snapshot = async (invocation: Invocation): Promise<unknown> => invocation.snapshot();
     expect(await refusalOf(invoke(ann, 'query', snapshot, { purpose: 'unheard-of' }))).toBe(suspended);
-    expect(await refusalOf(invoke({ ...ann, branch: 'nowhere' }, 'query', snapshot))).toMatch(/^REL_NOT_FOUND/);
+    // Nor does it take a place, or get an answer from what asks nothing more of the gate.
+    expect(await refusalOf(invoke({ ...ann, branch: 'nowhere' }, 'query', async () => 'answered'))).toBe(suspended);
   });
 
   test('of a deleted one is the end', async () => {

@@ -22,7 +22,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'gate: whoever a policy permits everything administers the store',
     file: 'src/governance/authorization/policy.ts',
-    find: "if (isForbidden || request.action === 'administer' || request.caller.credential === 'admin') return ruled;",
+    find: "if (isForbidden || request.action === 'administer' || runsTheStore(request.caller, ruled)) return ruled;",
     replace: "if (isForbidden || (request.action === 'administer' && ruled.allowed)) return ruled;",
     killedBy: [...writes, ...policies],
   },
@@ -50,15 +50,22 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'gate: a suspended tenant goes on',
     file: invocation,
-    find: 'if (this.#request.whileSuspended !== true) checkStanding(this.#core.parts.projections.tenants, caller);',
+    find: 'if (this.#request.whileSuspended !== true) checkStanding(this.#core.parts.projections.tenants, this.caller);',
     replace: '',
     killedBy: policies,
   },
   {
     name: 'gate: standing is looked at once an invocation',
     file: invocation,
-    find: 'if (this.#request.whileSuspended !== true) checkStanding',
-    replace: 'if (this.#admittedFor === undefined && this.#request.whileSuspended !== true) checkStanding',
+    find: 'if (this.#request.whileSuspended !== true) checkStanding(',
+    replace: 'if (this.#admittedFor === undefined && this.#request.whileSuspended !== true) checkStanding(',
+    killedBy: policies,
+  },
+  {
+    name: 'gate: a suspended tenant takes places among the running queries',
+    file: invocation,
+    find: '    if (recordOnly === true) return null;\n    this.#checkStanding();\n',
+    replace: '    if (recordOnly === true) return null;\n',
     killedBy: policies,
   },
   {
