@@ -93,19 +93,21 @@ export class LaneWorld {
     return this.store.snapshot(undefined, branch).catalog.type(type)!;
   }
 
-  /** Rows as they leave, and how many storage is said to have looked at. */
+  /** Rows as they leave, how many storage is said to have looked at, and of how many blocks the reader told rows himself. */
   read(caller: Caller, request: Partial<ScanRequest> & { columns: readonly string[] }, asking: Asking = {}) {
     const asked: ScanRequest = { type: 'Person', time: everything, ...request };
     const snapshot = this.snapshot(caller, asking);
     const definition = snapshot.catalog.type(asked.type)!;
     const rows: PlainRow[] = [];
     let scanned = 0;
+    let sifted = 0;
     const blocks = snapshot.rows.scan(asked);
     for (let step = blocks.next(); step.done !== true; step = blocks.next()) {
       rows.push(...rowsOf(step.value, asked.columns, definition));
       scanned += step.value.scanned;
+      if (step.value.sift?.visible) sifted++;
     }
-    return { rows, scanned };
+    return { rows, scanned, sifted };
   }
 
   /** What `read` has to give, zones left out. */
