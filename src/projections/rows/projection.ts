@@ -74,7 +74,7 @@ export class Rows implements Projection {
 
   /** Indexes that a start left for later are filled, one after the other, a slice a `turn`. */
   async enterKeys(turn: () => Promise<void>): Promise<void> {
-    for (const layer of [...this.#layers.values()]) for (const table of [...layer.tables()]) await table.enterKeys(turn);
+    for (const layer of this.#layers.values()) for (const table of layer.tables()) await table.enterKeys(turn);
   }
 
   /** What scans did not have to read. */
