@@ -26,6 +26,8 @@ export interface StartOptions {
   /** One core unless said otherwise. */
   readonly cores?: 'one' | 'all';
   readonly settings?: Readonly<Record<string, string>>;
+  /** Instead of the built server: a program of the same manners, and its arguments. */
+  readonly program?: readonly string[];
 }
 
 const startTimeoutMs = 600_000;
@@ -61,7 +63,8 @@ export class AnnalsServer {
       ...options.settings,
     };
     const began = performance.now();
-    const child = start(pinned(options.cores === 'all' ? everyCore : serverCore, [process.execPath, bin, 'serve']), { env });
+    const program = options.program ?? [bin, 'serve'];
+    const child = start(pinned(options.cores === 'all' ? everyCore : serverCore, [process.execPath, ...program]), { env });
     let said = '';
     child.stderr!.on('data', (bytes: Buffer) => (said += bytes.toString()));
     child.stdout!.resume();

@@ -18,6 +18,7 @@ import { branchFork } from './measures/branch-fork.ts';
 import { bulkIngest } from './measures/bulk-ingest.ts';
 import { commits } from './measures/commits.ts';
 import { exportRows } from './measures/export.ts';
+import { governance } from './measures/governance.ts';
 import { healthUnderLoad } from './measures/health-under-load.ts';
 import { history } from './measures/history.ts';
 import { memory } from './measures/memory.ts';
@@ -49,6 +50,7 @@ const measures: Readonly<Record<string, Measure>> = {
   export: exportRows,
   'branch-fork': branchFork,
   tpch,
+  governance,
   watch,
 };
 

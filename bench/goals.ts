@@ -7,7 +7,7 @@ export interface Aim {
   /** What was compared, so that the figure can be read without its measure. */
   readonly text: string;
   /** 'x' is a ratio. */
-  readonly unit: 'x' | '/s' | 'rows/s' | 'MB/s' | 's' | 'ms' | 'GB' | 'MB' | 'B';
+  readonly unit: 'x' | '/s' | 'rows/s' | 'MB/s' | 's' | 'ms' | 'µs' | 'GB' | 'MB' | 'B';
   readonly better: 'larger' | 'smaller';
   /** What was promised of a full run; null where nothing was. */
   readonly wanted: number | null;
@@ -92,6 +92,26 @@ export const aims = {
   'tpch.sqlite': share('questions in the manner of TPC-H: our time / SQLite’s, geometric mean'),
   'export.csv': times('export of CSV over HTTP / DuckDB’s COPY to a file'),
   'branch-fork.flat': rough(share('forking a branch, largest store / smallest')),
+  'governance.aggregate': share('aggregate as of current under 100 rules / without policies', 1.15),
+  'governance.read': {
+    text: 'point read by key under 100 rules, beyond one without policies',
+    unit: 'µs',
+    better: 'smaller',
+    wanted: 20,
+  },
+  'governance.primed': {
+    text: 'from a changed rule to the first aggregate under it',
+    unit: 's',
+    better: 'smaller',
+    wanted: 1,
+  },
+  'governance.decisions': {
+    text: 'decisions under 100 rules, one core',
+    unit: '/s',
+    better: 'larger',
+    wanted: 100_000,
+  },
+  'governance.record': times('point reads over HTTP, with access records / with a recorder that does nothing', 0.9),
   'watch.p99': rough(share('commit p99 of 8 writers with 100 standing queries / with none')),
 } as const satisfies Readonly<Record<string, Aim>>;
 
