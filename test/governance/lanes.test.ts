@@ -216,6 +216,9 @@ describe('an agreement', () => {
     expect(seen('globexx')).toEqual([]);
     expect(seen('acme/us')).toEqual(['acme/us']);
     expect(seen('acme-evil')).toEqual(['acme-evil']);
+    world.share('below', 'acme/us', 'globex/sales');
+    expect(seen('globex/sales/east')).toEqual(['acme/eu', 'acme/eu/fr', 'acme/us']);
+    for (const path of ['globex', 'globex/hr', 'globex/sales-evil']) expect(seen(path)).not.toContain('acme/us');
   });
 
   test('is in force while it is active', () => {

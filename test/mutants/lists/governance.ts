@@ -76,8 +76,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'governance: grant keys without the path',
     file: 'src/governance/governed-snapshot.ts',
-    find: "\\u0000${caller.path ?? '\\u0000'}`",
-    replace: '`',
+    find: "\\u0000${caller.path ?? '\\u0000'}${began",
+    replace: '${began',
     killedBy: scope,
   },
   {

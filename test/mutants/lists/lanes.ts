@@ -178,7 +178,7 @@ export const mutants: readonly Mutant[] = [
     file: grants,
     find: 'covers(assignee, path) &&',
     replace: '',
-    killedBy: generated,
+    killedBy: lanes,
   },
   {
     name: 'grants: forbids stop at the organisation’s border',
