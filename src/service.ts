@@ -149,6 +149,7 @@ export class Service {
       clock,
       ids,
       subscriptionsMax: settings.SERVICE_MAX_WATCH_SUBSCRIPTIONS,
+      subscriptionsAgreed: (tenant) => projections.tenants.tenant(tenant)?.record.quota.subscriptions,
       yieldTurn,
     });
     this.planner = new Planner({

@@ -17,6 +17,7 @@ import type { Tenants } from '../projections/tenants/projection.ts';
 import type { IngestBacklog } from './admission/ingest-backlog.ts';
 import type { QueryPlaces } from './admission/query-places.ts';
 import type { Quota } from './admission/quota.ts';
+import type { TenantStorage } from './admission/tenant-storage.ts';
 import type { LiteralDigest } from './audit-trail.ts';
 import type { TokenRegistry } from './authentication/token-registry.ts';
 import type { Grants } from './authorization/grants.ts';
@@ -88,6 +89,7 @@ export interface Core {
   readonly reading: Reading;
   readonly digest: LiteralDigest;
   readonly storage: StorageCap;
+  readonly tenantStorage: TenantStorage;
   readonly term: LicenceTerm;
   readonly quota: Quota;
   readonly places: QueryPlaces;

@@ -11,6 +11,7 @@ import type { Ending } from './access-record.ts';
 import { IngestBacklog } from './admission/ingest-backlog.ts';
 import { QueryPlaces } from './admission/query-places.ts';
 import { Quota } from './admission/quota.ts';
+import { TenantStorage } from './admission/tenant-storage.ts';
 import { AuditTrail, LiteralDigest } from './audit-trail.ts';
 import { TokenRegistry } from './authentication/token-registry.ts';
 import { Grants } from './authorization/grants.ts';
@@ -26,6 +27,7 @@ import { ScopeCache } from './path-scopes.ts';
 import { LicenceTerm, StorageCap } from './tenancy/licence.ts';
 import { multiTenancyRules } from './tenancy/multi-tenancy.ts';
 import { checkStanding } from './tenancy/standing.ts';
+import { branchesNow, held } from './tenancy/usage.ts';
 import { VisibleWrites } from './visible-writes.ts';
 
 export class Gate implements GateContract {
@@ -50,6 +52,11 @@ export class Gate implements GateContract {
       reading: { scopes: new ScopeCache(), bits: new RowBits(), hash: new MaskHash(parts.digestKey) },
       digest: new LiteralDigest(parts.digestKey),
       storage: new StorageCap(parts.licence, () => log.status().bytes, parts.warn),
+      tenantStorage: new TenantStorage({
+        bytesMaxOf: (tenant) => tenants.tenant(tenant)?.record.quota.storageBytes,
+        measure: (tenant) => held(branchesNow(projections, log.basis()), tenant).storedBytes,
+        warn: parts.warn,
+      }),
       term: new LicenceTerm(parts.licence, parts.warn),
       tokens: new TokenRegistry(projections.directory),
       judge,
@@ -61,7 +68,7 @@ export class Gate implements GateContract {
           periodMs: settings.SERVICE_QUERY_QUOTA_PERIOD_SECS * 1000,
           inFlightMax: settings.SERVICE_MAX_INFLIGHT_QUERIES,
         },
-        (tenant) => projections.tenants.tenant(tenant)?.record.quota,
+        (tenant) => tenants.tenant(tenant)?.record.quota,
       ),
       places: new QueryPlaces(
         {

@@ -344,7 +344,7 @@ export class GatedInvocation implements Invocation {
 
   record(ending: Ending<unknown>): AccessRecord {
     const { parts, digest, quota } = this.#core;
-    const { template, literals, objectType, rowCount, costUnits = 1 } = this.#facts;
+    const { template, literals, objectType, rowCount, costUnits = this.#charged } = this.#facts;
     const { breakGlass, accessScopeRef } = this.#judged;
     const nowMs = parts.clock.monotonicMs();
     if (this.#charged > 0) quota.settle(this.#account, costUnits - this.#charged, nowMs);
@@ -403,7 +403,7 @@ export class GatedInvocation implements Invocation {
     this.#admit();
     if (this.caller.sharedFrom !== null) throw foreign();
     this.#core.term.admit(command.kind, this.#time);
-    if (command.kind === 'put-rows' || command.kind === 'link-exhibit') this.#core.storage.admitWrite();
+    this.#admitStorage(command);
     const objectType = typeNamed(command);
     if (objectType !== null) this.#facts.objectType = objectType;
     for (const type of typesMigrated(command)) this.#authorise({ action: 'schema', objectType: type });
@@ -420,6 +420,14 @@ export class GatedInvocation implements Invocation {
     const { drafts, outcome, receiptLeaf } = projections.decide(this.#licensed(command), this.#context(), next, check);
     const acknowledged = drafts.length === 0 ? this.#core.lastAcknowledged : this.#append(drafts, next, options, settings);
     return { outcome, receiptLeaf, acknowledged };
+  }
+
+  #admitStorage(command: Command): void {
+    const { storage, tenantStorage, parts } = this.#core;
+    if (command.kind === 'put-rows' || command.kind === 'link-exhibit') storage.admitWrite();
+    const tenant = tenantOf(this.caller.path);
+    if (command.kind !== 'put-rows' || tenant === null) return;
+    tenantStorage.admitWrite(tenant, bytesOfRows(command.rows), parts.clock.monotonicMs());
   }
 
   #append(drafts: readonly EntryDraft[], at: NextPlace, options: SubmitOptions, settings: GateSettings): Promise<Durability> {

@@ -3,6 +3,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { Quota } from '../../src/governance/admission/quota.ts';
 import { RateLimiter } from '../../src/governance/admission/rate-limit.ts';
+import { TenantStorage } from '../../src/governance/admission/tenant-storage.ts';
 import { licenceOf, StorageCap } from '../../src/governance/tenancy/licence.ts';
 import { refusalOf } from './world.ts';
 
@@ -180,5 +181,61 @@ describe('the storage cap', () => {
       () => 1e15,
       () => undefined,
     ).admitWrite();
+  });
+});
+
+describe('what one tenant may store', () => {
+  const world = (max: number | null, stored: number) => {
+    const state = { max, stored, measured: 0, lines: [] as string[] };
+    const storage = new TenantStorage({
+      bytesMaxOf: (tenant) => (tenant === 'acme' ? state.max : undefined),
+      measure: () => {
+        state.measured++;
+        return state.stored;
+      },
+      warn: (line) => state.lines.push(line),
+    });
+    return { state, storage };
+  };
+
+  test('is bounded where it was agreed, and for nobody else', async () => {
+    const { state, storage } = world(1000, 999);
+    storage.admitWrite('acme', 5000, 0);
+    const refusal = await refusalOf(() => storage.admitWrite('acme', 1, 0));
+    expect([refusal.code, refusal.status]).toEqual(['REL_STORAGE_CAP', 402]);
+    storage.admitWrite('globex', 5000, 0);
+    state.max = null;
+    storage.admitWrite('acme', 5000, 0);
+  });
+
+  test('is measured once, counted on, and measured again before anybody is refused', async () => {
+    const { state, storage } = world(1000, 0);
+    for (let i = 0; i < 10; i++) storage.admitWrite('acme', 100, 0);
+    expect(state.measured).toBe(1);
+    // What was written is measured as less than it was counted as.
+    state.stored = 500;
+    storage.admitWrite('acme', 100, 1000);
+    expect(state.measured).toBe(2);
+  });
+
+  test('what was removed makes room, within a second', async () => {
+    const { state, storage } = world(1000, 1000);
+    for (const nowMs of [0, 10, 999]) {
+      expect((await refusalOf(() => storage.admitWrite('acme', 1, nowMs))).code).toBe('REL_STORAGE_CAP');
+    }
+    expect(state.measured).toBe(1);
+    state.stored = 0;
+    storage.admitWrite('acme', 1, 1000);
+  });
+
+  test('nine tenths of it are told once on each rise', () => {
+    const { state, storage } = world(1000, 0);
+    for (const bytes of [899, 1, 50, 10]) storage.admitWrite('acme', bytes, 0);
+    expect(state.lines).toEqual(['the tenant acme is at 90 % of the 1000 bytes that it may store']);
+  });
+
+  test('a limit of nothing lets nothing in', async () => {
+    const { storage } = world(0, 0);
+    expect((await refusalOf(() => storage.admitWrite('acme', 1, 0))).code).toBe('REL_STORAGE_CAP');
   });
 });

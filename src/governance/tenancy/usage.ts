@@ -88,7 +88,7 @@ type Held = Pick<TenantUsage, 'rowsStored' | 'storedBytes'>;
 const sampleMax = 1_024;
 const everything = { system: 'all', valid: 'all' } as const;
 
-function held(branches: readonly BranchNow[], tenant: string): Held {
+export function held(branches: Iterable<BranchNow>, tenant: string): Held {
   const sum = { rowsStored: 0, storedBytes: 0 };
   for (const { paths, fork } of branches) {
     const codes = codesOf(paths.rows, tenant);

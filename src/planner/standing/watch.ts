@@ -32,6 +32,8 @@ export interface StandingParts {
   readonly ids: Ids;
   /** Per tenant. */
   readonly subscriptionsMax: number;
+  /** What was agreed with a tenant instead; null or undefined where nothing was. */
+  readonly subscriptionsAgreed?: (tenant: string) => number | null | undefined;
   /** Gives other work a turn. */
   readonly yieldTurn: () => Promise<void>;
 }
@@ -212,12 +214,14 @@ export class StandingQueries {
 
   #admit(caller: Caller): void {
     if (this.#closed) throw new ServiceError('REL_UNAVAILABLE', 'the service is draining');
-    const { subscriptionsMax } = this.#parts;
     const tenant = tenantOf(caller.path);
+    const agreed = (tenant === null ? null : this.#parts.subscriptionsAgreed?.(tenant)) ?? null;
+    const subscriptionsMax = agreed ?? this.#parts.subscriptionsMax;
     let held = 0;
     for (const each of this.#subscriptions.values()) if (tenantOf(each.caller.path) === tenant) held++;
     if (held < subscriptionsMax) return;
-    const rule = `${subscriptionsMax} subscriptions of this tenant stand (SERVICE_MAX_WATCH_SUBSCRIPTIONS)`;
+    const by = agreed === null ? 'SERVICE_MAX_WATCH_SUBSCRIPTIONS' : 'its quota';
+    const rule = `${subscriptionsMax} subscriptions of this tenant stand (${by})`;
     throw new ServiceError('REL_WATCH_LIMIT', rule, { retryAfterSecs: 1 });
   }
 

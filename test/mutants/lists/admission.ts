@@ -125,4 +125,25 @@ export const mutants: readonly Mutant[] = [
     replace: 'this.#matching(filter, fromTheStart)',
     killedBy: exported,
   },
+  {
+    name: 'admission: whoever is over its storage is never measured again',
+    file: 'src/governance/admission/tenant-storage.ts',
+    find: '(known.bytes < max || nowMs - known.measuredAtMs < measureEveryMs)',
+    replace: 'true',
+    killedBy: quotas,
+  },
+  {
+    name: 'admission: what a tenant writes is not counted until it is measured',
+    file: 'src/governance/admission/tenant-storage.ts',
+    find: 'known.bytes += bytes;',
+    replace: '',
+    killedBy: quotas,
+  },
+  {
+    name: 'admission: records say a unit was paid for what cost none',
+    file: 'src/governance/gated-invocation.ts',
+    find: 'costUnits = this.#charged }',
+    replace: 'costUnits = 1 }',
+    killedBy: ['test/doors/http/limits-conformance.test.ts'],
+  },
 ];

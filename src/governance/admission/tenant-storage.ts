@@ -1,0 +1,62 @@
+/**
+ * How much one tenant may store, where that was agreed. Rows are measured, which takes a while, only when a limit is near or
+ * nothing is known yet; in between what is written is counted. What must hold: whoever is over the limit is measured before
+ * being refused, at most once a second, so that what was removed makes room.
+ */
+import { ServiceError } from '../../errors.ts';
+
+export interface TenantStorageParts {
+  /** Agreed bytes of a tenant; null or undefined where nothing was agreed. */
+  readonly bytesMaxOf: (tenant: string) => number | null | undefined;
+  /** Bytes of a tenant's rows, superseded versions and branches among them. */
+  readonly measure: (tenant: string) => number;
+  readonly warn: (line: string) => void;
+}
+
+interface Known {
+  bytes: number;
+  measuredAtMs: number;
+  warned: boolean;
+}
+
+const measureEveryMs = 1_000;
+
+export class TenantStorage {
+  readonly #parts: TenantStorageParts;
+  /** Of tenants with a limit that wrote since the start. */
+  readonly #known = new Map<string, Known>();
+
+  constructor(parts: TenantStorageParts) {
+    this.#parts = parts;
+  }
+
+  /** Throws REL_STORAGE_CAP at the limit; warns once on every rise over 90 % of it. The last write may go beyond. */
+  admitWrite(tenant: string, bytes: number, nowMs: number): void {
+    const max = this.#parts.bytesMaxOf(tenant) ?? null;
+    if (max === null) return;
+    const known = this.#at(tenant, max, nowMs);
+    if (known.bytes >= max) {
+      throw new ServiceError('REL_STORAGE_CAP', `the ${max} bytes that this tenant may store are reached`);
+    }
+    const high = known.bytes >= max * 0.9;
+    if (high && !known.warned) {
+      this.#parts.warn(
+        `the tenant ${tenant} is at ${Math.floor((known.bytes / max) * 100)} % of the ${max} bytes that it may store`,
+      );
+    }
+    known.warned = high;
+    known.bytes += bytes;
+  }
+
+  #at(tenant: string, max: number, nowMs: number): Known {
+    let known = this.#known.get(tenant);
+    if (known !== undefined && (known.bytes < max || nowMs - known.measuredAtMs < measureEveryMs)) return known;
+    if (known === undefined) {
+      known = { bytes: 0, measuredAtMs: nowMs, warned: false };
+      this.#known.set(tenant, known);
+    }
+    known.bytes = this.#parts.measure(tenant);
+    known.measuredAtMs = nowMs;
+    return known;
+  }
+}
