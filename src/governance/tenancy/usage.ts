@@ -70,7 +70,9 @@ async function countRecords(
   for await (const record of audit.all(period)) {
     const tenant = tenantOf(record.path);
     const own = tenant === null ? undefined : counts.get(tenant);
-    if (own !== undefined && record.time >= (begun.get(tenant!) ?? period.since)) add(own, record);
+    // A move of an agreement has an invocation's record of its own beside it.
+    const invoked = record.action !== 'agreement';
+    if (own !== undefined && invoked && record.time >= (begun.get(tenant!) ?? period.since)) add(own, record);
   }
   return counts;
 }

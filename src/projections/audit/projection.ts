@@ -1,10 +1,11 @@
 /**
- * Where the access records are: counts, and for each stretch of leaves how many records it holds and from when to when.
- * The records themselves stay in the log and are read back from there, so memory grows with stretches, not with records.
+ * Where the access records are, and the moves of sharing agreements, which are of both sides' views: counts, and for each
+ * stretch of leaves how many records it holds and from when to when. The records themselves stay in the log and are read back
+ * from there, so memory grows with stretches, not with records.
  */
 import { createHash } from 'node:crypto';
 import { assert } from '../../errors.ts';
-import type { CommittedEntry } from '../../log/entry.ts';
+import type { AgreementBody, CommittedEntry } from '../../log/entry.ts';
 import type { CheckpointReader, CheckpointWriter, Projection } from '../projection.ts';
 
 /** A run of leaves that is read back as one. */
@@ -25,15 +26,18 @@ const wordsPerStretch = 5;
 
 export class AuditProjection implements Projection {
   readonly name = 'audit';
-  readonly formatVersion = 1;
+  readonly formatVersion = 2;
   /** Five words a stretch: first leaf, last leaf, records, since, until. */
   #words = new BigInt64Array(64 * wordsPerStretch);
   #stretches = 0;
   /** Records by path, then action. The empty string stands for no path: it can't name one. */
   #counts = new Map<string, Map<string, number>>();
+  /** Moves of agreements by their sides, assigner first. */
+  #moves = new Map<string, number>();
   #uncounted = false;
 
   apply(entry: CommittedEntry): void {
+    if (entry.body.kind === 'agreement') this.#applyMove(entry, entry.body);
     if (entry.body.kind !== 'access') return;
     const { records } = entry.body;
     let since = records[0]?.time ?? entry.time;
@@ -71,6 +75,9 @@ export class AuditProjection implements Projection {
       if (!visible(path === '' ? null : path)) continue;
       for (const [action, count] of actions) sums.set(action, (sums.get(action) ?? 0) + count);
     }
+    for (const [sides, count] of this.#moves) {
+      if (sides.split(sideEnd).some(visible)) sums.set(moveAction, (sums.get(moveAction) ?? 0) + count);
+    }
     return sums;
   }
 
@@ -90,12 +97,14 @@ export class AuditProjection implements Projection {
     const dump = JSON.parse(Buffer.from(bytes.subarray(8 + words * 8)).toString()) as CountsDump;
     this.#uncounted = dump.uncounted;
     this.#counts = new Map(dump.counts.map(([path, actions]) => [path, new Map(actions)]));
+    this.#moves = new Map(dump.moves);
   }
 
   reset(): void {
     this.#words = new BigInt64Array(64 * wordsPerStretch);
     this.#stretches = 0;
     this.#counts = new Map();
+    this.#moves = new Map();
     this.#uncounted = false;
   }
 
@@ -109,6 +118,7 @@ export class AuditProjection implements Projection {
     if (actions === undefined) {
       if (this.#counts.size === countedPathsMax) {
         this.#counts = new Map();
+        this.#moves = new Map();
         this.#uncounted = true;
         return;
       }
@@ -116,6 +126,12 @@ export class AuditProjection implements Projection {
       this.#counts.set(path ?? '', actions);
     }
     actions.set(action, (actions.get(action) ?? 0) + 1);
+  }
+
+  #applyMove({ leaf, time }: CommittedEntry, { agreement }: AgreementBody): void {
+    const sides = `${agreement.assigner}${sideEnd}${agreement.assignee}`;
+    if (!this.#uncounted) this.#moves.set(sides, (this.#moves.get(sides) ?? 0) + 1);
+    this.#extend(leaf, 1, time, time);
   }
 
   #extend(leaf: number, records: number, since: bigint, until: bigint): void {
@@ -142,7 +158,8 @@ export class AuditProjection implements Projection {
   /** Stretch count, words, then counts as JSON sorted by code unit: equal states, equal bytes. */
   #canonical(): Uint8Array {
     const counts: CountsDump['counts'] = [...this.#counts].map(([path, actions]) => [path, [...actions].sort(byName)]);
-    const json = Buffer.from(JSON.stringify({ uncounted: this.#uncounted, counts: counts.sort(byName) } satisfies CountsDump));
+    const dump: CountsDump = { uncounted: this.#uncounted, counts: counts.sort(byName), moves: [...this.#moves].sort(byName) };
+    const json = Buffer.from(JSON.stringify(dump));
     const words = this.#stretches * wordsPerStretch;
     const bytes = new Uint8Array(8 + words * 8 + json.length);
     const view = new DataView(bytes.buffer);
@@ -156,7 +173,14 @@ export class AuditProjection implements Projection {
 interface CountsDump {
   readonly uncounted: boolean;
   readonly counts: [string, [string, number][]][];
+  readonly moves: [string, number][];
 }
+
+/** What a move of an agreement is called among actions. */
+export const moveAction = 'agreement';
+
+/** Stands in no path. */
+const sideEnd = '\u0000';
 
 function byName(a: readonly [string, unknown], b: readonly [string, unknown]): number {
   return a[0] < b[0] ? -1 : a[0] > b[0] ? 1 : 0;

@@ -1,8 +1,8 @@
-/** Answers about access records by reading them back from the log, stretch by stretch. Holds one page at most. */
+/** Answers about access records and moves of agreements by reading them back from the log, stretch by stretch. Holds one page at most. */
 import { ServiceError } from '../../errors.ts';
 import type { AccessRecord, CommittedEntry } from '../../log/entry.ts';
 import type { AuditEntry, AuditPage, AuditQuery, AuditReader } from '../access-paths.ts';
-import type { AuditProjection } from './projection.ts';
+import { type AuditProjection, moveAction } from './projection.ts';
 
 const pageRecordsMax = 1000;
 
@@ -87,18 +87,39 @@ export class LogAuditReader implements AuditReader {
       const lastLeaf = Math.min(stretch.lastLeaf, end.leaf);
       for await (const entry of this.#readFrom(Math.max(stretch.firstLeaf, after.leaf))) {
         if (entry.leaf > lastLeaf) break;
-        if (entry.body.kind !== 'access') continue;
-        const { records } = entry.body;
+        const records = recordsOf(entry, this.#visible);
         for (let at = 0; at < records.length; at++) {
           const record = records[at]!;
           if (entry.leaf === after.leaf && at <= after.indexInEntry) continue;
-          if (this.#visible(record.path) && passes(filter, record)) yield { ...record, leaf: entry.leaf, indexInEntry: at };
+          if ((record.action === moveAction || this.#visible(record.path)) && passes(filter, record))
+            yield { ...record, leaf: entry.leaf, indexInEntry: at };
         }
         if (entry.leaf === lastLeaf) break;
       }
     }
   }
 }
+
+/** All that an entry records of invocations, or the move of an agreement that one side sees as the other does. */
+function recordsOf({ body, context, time }: CommittedEntry, visible: AuditScope): readonly AccessRecord[] {
+  if (body.kind === 'access') return body.records;
+  if (body.kind !== 'agreement') return [];
+  const { change, agreement } = body;
+  if (!visible(agreement.assigner) && !visible(agreement.assignee)) return [];
+  const { correlationId, principal, tenant, path, door, purpose } = context;
+  const move = { time, correlationId, principal, tenant, path, door, purpose, action: moveAction };
+  return [{ ...move, ...nothingRead, objectType: agreement.types.join(','), template: `${change} ${agreement.id}` }];
+}
+
+const nothingRead = {
+  decision: 'allow',
+  code: null,
+  literalDigest: null,
+  basis: 0n,
+  rowCount: 0,
+  costUnits: 0,
+  durationMs: 0,
+} as const;
 
 function passes(filter: Filter, record: AccessRecord): boolean {
   return (

@@ -116,6 +116,43 @@ describe('a sharing agreement', () => {
     }
   });
 
+  test('has every move in both sides’ audit views, in nobody else’s, and counts as no use', async () => {
+    const since = BigInt(Date.now()) * 1_000_000n;
+    const id = await propose();
+    await move('globex', id, 'accepted');
+    await world.ok(world.platform, 'DELETE', `${at}/${id}`);
+    const viewOf = async (who: Record<string, string>, query = ''): Promise<unknown[]> => {
+      const { entries } = await world.ok(who, 'GET', `/audit/entries?limit=1000&since=${since}${query}`);
+      const moves = (entries as Record<string, unknown>[]).filter(({ kind }) => kind === 'agreement');
+      return moves.map(({ template, principal, tenant_id, object_type }) => [template, principal, tenant_id, object_type]);
+    };
+    const moves = [
+      [`proposed ${id}`, 'ann', 'acme', 'Parcel'],
+      [`accepted ${id}`, 'gus', 'globex', 'Parcel'],
+      [`revoked ${id}`, 'pat', null, 'Parcel'],
+    ];
+    for (const who of [world.acme, world.globex]) {
+      expect(await viewOf(who)).toEqual(moves);
+      expect(await viewOf(who, '&kind=agreement&object_type=Parcel')).toEqual(moves);
+      const { by_kind, count } = await world.ok(who, 'GET', `/audit/count?kind=agreement&since=${since}`);
+      expect([by_kind, count]).toEqual([{ agreement: 3 }, 3]);
+      const all = (await world.ok(who, 'GET', '/audit/count'))['by_kind'] as Record<string, number>;
+      const read = (await world.ok(who, 'GET', '/audit/entries?kind=agreement&limit=1000'))['entries'] as unknown[];
+      expect(all['agreement']).toBe(read.length);
+    }
+    expect(await viewOf({ ...world.acme, 'x-organization-id': 'acme/eu' })).toEqual([]);
+    expect(await viewOf(await world.store.tokenFor({ tenant_id: 'initech' }))).toEqual([]);
+    expect(await viewOf({})).toEqual([]);
+    const admin = await world.admin('GET', `/admin/audit/count?kind=agreement&since=${since}`);
+    expect(admin['count']).toBe(3);
+    // One invocation of acme's besides looking: the proposal.
+    const { entries } = await world.ok(world.acme, 'GET', `/audit/entries?limit=1000&since=${since}&kind=administer`);
+    expect(entries).toHaveLength(1);
+    const { invocations } = await world.ok(world.acme, 'GET', `/tenants/acme/usage?since=${since}`);
+    const own = (await world.ok(world.acme, 'GET', `/audit/entries?limit=1000&since=${since}`))['entries'] as { kind: string }[];
+    expect(invocations).toBe(own.filter(({ kind }) => kind === 'access').length - 1);
+  });
+
   test('that is moved where it is stays as it is', async () => {
     const id = await propose();
     await move('globex', id, 'accepted');

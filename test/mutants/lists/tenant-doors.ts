@@ -243,4 +243,25 @@ export const mutants: readonly Mutant[] = [
     replace: 'for (const id of tenants.purging().slice(1)) await',
     killedBy: chores,
   },
+  {
+    name: 'tenant doors: a move of an agreement is in the assigner’s audit view only',
+    file: 'src/projections/audit/reader.ts',
+    find: 'if (!visible(agreement.assigner) && !visible(agreement.assignee)) return [];',
+    replace: 'if (!visible(agreement.assigner)) return [];',
+    killedBy: sharing,
+  },
+  {
+    name: 'tenant doors: moves of agreements are in everybody’s audit view',
+    file: 'src/projections/audit/reader.ts',
+    find: '  if (!visible(agreement.assigner) && !visible(agreement.assignee)) return [];\n',
+    replace: '',
+    killedBy: sharing,
+  },
+  {
+    name: 'tenant doors: a move of an agreement counts as use',
+    file: 'src/governance/tenancy/usage.ts',
+    find: "const invoked = record.action !== 'agreement';",
+    replace: 'const invoked = true;',
+    killedBy: sharing,
+  },
 ];
