@@ -1,0 +1,185 @@
+/** What takes more than one request: pages, exhibits, standing queries, proofs, branches, answers that are renewed with time. */
+import { EventStream } from '../doors/http/event-stream.ts';
+import type { Adversary } from './adversaries.ts';
+import type { Compared } from './compare.ts';
+import { ways } from './doors.ts';
+import { type Heard, type Sent, settled } from './lab.ts';
+import { positions } from './routes.ts';
+import { type Stage, victimPath } from './stage.ts';
+
+export interface Conversation {
+  readonly name: string;
+  readonly compared?: Compared;
+  /** All replies, in order. */
+  readonly hold: (stage: Stage, adversary: Adversary) => Promise<Heard[]>;
+}
+
+type Ask = (method: string, path: string, body?: object, headers?: Readonly<Record<string, string>>) => Promise<Heard>;
+
+/** Collects what is heard. */
+const talk =
+  (run: (ask: Ask, stage: Stage, adversary: Adversary) => Promise<void>): Conversation['hold'] =>
+  async (stage, adversary) => {
+    const heard: Heard[] = [];
+    const ask: Ask = async (method, path, body, headers = {}) => {
+      const sent: Sent = {
+        method,
+        path,
+        headers: { ...adversary.headers(stage), ...headers },
+        ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+      };
+      const reply = await stage.lab.ask(sent);
+      heard.push(reply);
+      return reply;
+    };
+    await run(ask, stage, adversary);
+    return heard;
+  };
+
+const text = (heard: Heard, member: string): string | undefined =>
+  new RegExp(`"${member}":"?([^",}]*)`).exec(heard.body.toString())?.[1];
+
+/** Between two parts of a conversation the victim goes on writing, in the first world only. */
+async function meanwhile(stage: Stage, id: string, { shares }: Partial<Adversary> = {}): Promise<void> {
+  await stage.lab.slot(async () => {
+    if (stage.side === 'second') return;
+    const { canaries } = stage;
+    const row = {
+      id,
+      who: canaries.text('rows of the victim', 'a row written meanwhile'),
+      amount: 7_000_000_000_000,
+      note: 'open',
+    };
+    await stage.put('Deal', 'initech', 'initech', [{ ...row, id: 'd1' }]);
+    // Whoever is shared some rows of an organisation is woken when it writes any of that type.
+    if (shares !== undefined) return;
+    await stage.put('Deal', 'acme', victimPath, [row]);
+    await stage.remove('Deal', 'acme', victimPath, id, id.endsWith('h'));
+  });
+}
+
+export const conversations: readonly Conversation[] = [
+  {
+    name: 'pages of one snapshot',
+    hold: talk(async (ask, stage) => {
+      let reply = await ask('POST', '/query', { sql: 'SELECT id, amount FROM Deal LIMIT 2' });
+      const byInstant = text(reply, 'cursor');
+      for (let page = 0; page < 4; page++) {
+        const cursor = text(reply, 'next_cursor');
+        if (cursor === undefined) break;
+        if (page === 1) await meanwhile(stage, 'n1');
+        reply = await ask('POST', '/query', { sql: `SELECT id, amount FROM Deal LIMIT 2 AFTER '${cursor}'` });
+      }
+      if (byInstant !== undefined) await ask('POST', '/query', { sql: `SELECT id FROM Deal LIMIT 9 AFTER '${byInstant}'` });
+    }),
+  },
+  {
+    name: 'an exhibit of one’s own',
+    compared: positions,
+    hold: talk(async (ask, stage) => {
+      const opened = await ask('POST', '/exhibits', { title: 'mine' });
+      const exhibit = text(opened, 'exhibit_id');
+      if (exhibit === undefined || opened.status !== 201) return;
+      await ask('POST', `/exhibits/${exhibit}/links`, { sql: 'SELECT * FROM Deal' });
+      await ask('POST', `/exhibits/${exhibit}/links`, { sql: 'SELECT who, COUNT(*) AS n FROM Deal AS OF CURRENT GROUP BY who' });
+      await meanwhile(stage, 'n2h');
+      for (const link of [1, 2]) await ask('POST', '/query', { sql: `EXPLAIN_REPLAY('${exhibit}', SEQ => ${link})` });
+      await ask('GET', `/exhibits/${exhibit}`);
+    }),
+  },
+  {
+    name: 'replaying what others sealed',
+    compared: positions,
+    hold: talk(async (ask, stage) => {
+      for (const name of ['exhibit of acme/eu', 'exhibit of initech', 'hidden exhibit', 'exhibit of null']) {
+        const exhibit = stage.ids.get(name) ?? '0190163d-8694-739b-aea5-966c26f8ad90';
+        // A name that this world does not have is asked for in the other one's words.
+        if (stage.ids.has(name) || name === 'hidden exhibit')
+          await ask('POST', '/query', { sql: `EXPLAIN_REPLAY('${exhibit}', SEQ => 1)` });
+      }
+    }),
+  },
+  {
+    name: 'proofs of hidden rows',
+    hold: talk(async (ask, stage) => {
+      for (const instant of stage.marks) {
+        await ask('GET', `/audit/proof?system_from=${instant}&row=x1`);
+        await ask('GET', `/audit/proof?system_from=${instant}`);
+      }
+    }),
+  },
+  {
+    name: 'a branch',
+    hold: talk(async (ask) => {
+      for (const branch of ['trial', 'none']) {
+        for (const sql of [
+          'SELECT * FROM Deal',
+          "SELECT id FROM Deal WHERE _pk = 'x1'",
+          'SELECT COUNT(*) AS n FROM Deal AS OF CURRENT',
+          'EXPLAIN SELECT * FROM Deal',
+        ]) {
+          await ask('POST', '/query', { sql, branch });
+          await ask('POST', '/query/stream', { sql }, { 'x-service-branch': branch });
+        }
+        await ask('GET', ways.at(-1)!.sent('SELECT id, amount FROM Deal', {}, branch).path);
+        await ask('GET', '/types', undefined, { 'x-service-branch': branch });
+      }
+    }),
+  },
+  {
+    name: 'a view, renewed',
+    hold: talk(async (ask, stage, { shut, stopped }) => {
+      if ((shut ?? stopped) !== undefined) return;
+      await meanwhile(stage, 'n3');
+      await stage.lab.pass(61_000);
+      await ask('POST', '/query', { sql: 'SELECT * FROM by_note' });
+      await ask('POST', '/query', { sql: 'EXPLAIN SELECT * FROM by_note' });
+      await ask('POST', '/query', { sql: 'SELECT * FROM hidden_view' });
+    }),
+  },
+  {
+    name: 'a standing query',
+    hold: async (stage, adversary) => {
+      const heard: Heard[] = [];
+      const query = new URLSearchParams({ sql: 'SELECT id, amount, note, secret FROM Deal', purpose: 'test' }).toString();
+      const flat = Object.fromEntries(
+        Object.entries(adversary.headers(stage)).flatMap(([name, value]) => (typeof value === 'string' ? [[name, value]] : [])),
+      );
+      await stage.lab.tick();
+      const path = `/watch/stream?${query}`;
+      const stream = await new EventStream(stage.lab.door.port, path, flat).opened();
+      await settled(50);
+      const { holder, path: own } = adversary;
+      if (stream.status === 200 && holder !== undefined && own !== undefined) {
+        for (const id of ['n4', 'n4h']) {
+          await meanwhile(stage, id, adversary);
+          await stage.lab.pass(2_000);
+          await stage.put('Deal', holder, own, [{ id: 'w1', amount: id.length, note: 'open' }]);
+          await stage.lab.pass(2_000);
+        }
+        await meanwhile(stage, 'n5', adversary);
+        await stage.lab.pass(40_000);
+      }
+      await settled();
+      await new Promise((resolve) => setTimeout(resolve, 5));
+      const events = stream.events.map(({ id, event, data }) => `${id} ${event} ${data}`).join('\n');
+      if (stream.status === 200) await stream.close();
+      await settled();
+      heard.push({ sent: { method: 'GET', path }, status: stream.status, headers: [], body: Buffer.from(events + stream.body) });
+      return heard;
+    },
+  },
+  {
+    name: 'rows of one’s own under keys that are taken',
+    hold: talk(async (ask, _stage, { path }) => {
+      if (path === undefined) return;
+      for (const id of ['x1', 'x2', 'x3', 'x4', 'x6', 'y1']) {
+        await ask('POST', '/ingest?object_type=Deal', { id, amount: 1, note: 'own' });
+        await ask('POST', '/query', { sql: `SELECT * FROM Deal WHERE id = '${id}'` });
+        await ask('DELETE', `/types/Deal/${id}`);
+        await ask('DELETE', `/types/Deal/${id}?hard=true`);
+        await ask('DELETE', `/types/Deal/${id}?hard=true`);
+      }
+    }),
+  },
+];

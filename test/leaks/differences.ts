@@ -1,0 +1,350 @@
+/**
+ * What differs between the two worlds: each runs in a slot of its own, and neither side of it is anybody's to see but the
+ * owner's. `hides` names whose knowledge it is: an adversary who may know that much is not asked about it.
+ */
+import { exactJson } from '../harness.ts';
+import type { Secret } from './canaries.ts';
+import { jsonOf, residents, type Side, type Stage, victimPath } from './stage.ts';
+
+export interface Difference {
+  readonly name: string;
+  readonly hides: Secret;
+  readonly run: (stage: Stage, side: Side) => Promise<void>;
+  /** Where it means something: under policies, tenants and agreements; and before these came. */
+  readonly governed?: true;
+  readonly early?: true;
+  /** Done by those who run the store: on record for whoever reads what has no path. */
+  readonly byPlatform?: true;
+  /** Commitments to everything there is that move with it by design: compared with these blanked, in worlds of its own. */
+  readonly moves?: RegExp;
+}
+
+const victim = 'rows of the victim' as const;
+const inFirst =
+  (run: (stage: Stage) => Promise<void>) =>
+  async (stage: Stage, side: Side): Promise<void> => {
+    if (side === 'first') await run(stage);
+  };
+
+/** A row of nothing but canaries, but for its key. */
+function secretDeal(stage: Stage, id: string, where: string, secret: Secret = victim): Record<string, unknown> {
+  const { canaries } = stage;
+  return {
+    id,
+    who: canaries.text(secret, `${where}.who`),
+    amount: canaries.number(secret, `${where}.amount`),
+    rate: 1e9,
+    at: '2024-03-02',
+    note: canaries.text(secret, `${where}.note`),
+    ok: false,
+    secret: canaries.text('masked cells', `${where}.secret`),
+  };
+}
+
+const put = (stage: Stage, rows: readonly Readonly<Record<string, unknown>>[], type = 'Deal', path = victimPath): Promise<void> =>
+  stage.put(type, path === 'initech' ? 'initech' : 'acme', path, rows);
+
+export const differences: readonly Difference[] = [
+  {
+    name: 'a row is there or not',
+    hides: victim,
+    run: inFirst(async (stage) => {
+      await put(stage, [
+        secretDeal(stage, 'x1', 'a row'),
+        { ...secretDeal(stage, 'x8', 'the largest'), amount: 9223372036854775807n },
+      ]);
+      await put(stage, [{ id: 'p1', name: stage.canaries.text(victim, 'a party'), boss: 'p2', score: 9 }], 'Party');
+    }),
+  },
+  {
+    name: 'a value is one or another',
+    hides: victim,
+    run: async (stage, side) => {
+      const row = secretDeal(stage, 'x2', 'a value');
+      const longer = secretDeal(stage, 'x2', 'another value');
+      await put(stage, [
+        side === 'first' ? row : { ...longer, note: `${longer['note'] as string} and more`, rate: -1, ok: true },
+      ]);
+    },
+  },
+  {
+    name: 'there are no hidden rows or a thousand',
+    hides: victim,
+    run: async (stage, side) => {
+      if (side === 'second') return;
+      const rows = Array.from({ length: 1000 }, (_, i) => ({
+        id: `y${i}`,
+        who: `w${i % 7}`,
+        amount: 7_000_000_000_000 + i,
+        note: 'open',
+      }));
+      await put(stage, rows, 'Deal', 'initech');
+      await put(
+        stage,
+        rows.slice(0, 200).map(({ id }) => ({ id, name: 'Robert', size: 1 })),
+        'Dossier',
+        'initech',
+      );
+    },
+  },
+  {
+    name: 'a type holds hidden rows only, or none',
+    hides: victim,
+    run: inFirst((stage) => put(stage, [{ id: 'o1', name: stage.canaries.text(victim, 'a dossier'), size: 3 }], 'Dossier')),
+  },
+  {
+    name: 'a row has one version or five and an end',
+    hides: victim,
+    run: async (stage, side) => {
+      await put(stage, [secretDeal(stage, 'x3', 'a version')]);
+      if (side === 'second') return;
+      for (const day of ['05', '06', '07', '08']) {
+        await put(stage, [{ ...secretDeal(stage, 'x3', 'a version'), valid_from: `2024-02-${day}` }]);
+      }
+      await stage.remove('Deal', 'acme', victimPath, 'x3', false);
+    },
+  },
+  {
+    name: 'a row was removed for good or never was',
+    hides: victim,
+    run: inFirst(async (stage) => {
+      await put(stage, [secretDeal(stage, 'x4', 'a removed row')]);
+      await stage.remove('Deal', 'acme', victimPath, 'x4', true);
+    }),
+  },
+  {
+    name: 'rows have the keys of everybody’s own rows or others',
+    hides: victim,
+    run: async (stage, side) => {
+      const row = secretDeal(stage, side === 'first' ? 'd2' : 'z2', 'a row of a common key');
+      await put(stage, [row], 'Deal', 'initech');
+    },
+  },
+  {
+    name: 'a row was written on a branch or not',
+    hides: victim,
+    run: inFirst(async (stage) => {
+      await stage.put('Deal', 'acme', victimPath, [secretDeal(stage, 'x1', 'a row on a branch')], 'trial');
+      await stage.put('Deal', 'initech', 'initech', [secretDeal(stage, 'b1', 'another on a branch')], 'trial');
+    }),
+  },
+  {
+    name: 'views, lookups, exhibits, standing queries, tasks, keys and tokens stand or not',
+    hides: victim,
+    run: inFirst(async (stage) => {
+      const { canaries } = stage;
+      const headers = stage.headers('initech');
+      const text = canaries.text(victim, 'a view');
+      await stage.ask(
+        `CREATE MATERIALIZED VIEW hidden_view AS SELECT id FROM Deal WHERE note != '${text}' REFRESH INCREMENTAL EVERY 86400`,
+        'initech',
+      );
+      const lookup = { name: 'hidden_names', path: 'hidden.csv', key: 'id', fields: ['name'] };
+      await stage.must('POST', '/lookup/register', headers, JSON.stringify(lookup));
+      const title = JSON.stringify({ title: canaries.text(victim, 'an exhibit') });
+      stage.ids.set('hidden exhibit', jsonOf(await stage.must('POST', '/exhibits', headers, title))['exhibit_id'] as string);
+      await stage.ask(`WATCH PURPOSE 'test' SELECT id FROM Deal WHERE note = '${canaries.text(victim, 'a watch')}'`, 'initech');
+      const row = exactJson(secretDeal(stage, 'x5', 'a row of a task'));
+      const task = jsonOf(await stage.must('POST', '/ingest?object_type=Deal&async=true', headers, row));
+      stage.ids.set('hidden task', task['task_id'] as string);
+      const once = exactJson(secretDeal(stage, 'x6', 'a row of an idempotent request'));
+      await stage.must('POST', '/ingest?object_type=Deal', { ...headers, 'idempotency-key': 'once' }, once);
+      await stage.admin('POST', '/admin/tokens', { tenant_id: 'initech', principal: canaries.text(victim, 'a principal') });
+    }),
+  },
+  {
+    name: 'questions were asked, answered and refused, or not',
+    hides: victim,
+    run: inFirst(async (stage) => {
+      const { canaries } = stage;
+      for (let i = 0; i < 5; i++) {
+        await stage.ask(
+          `SELECT * FROM Deal WHERE note = '${canaries.text(victim, 'a literal')}' AND amount > ${i}`,
+          'initech',
+          'initech',
+        );
+      }
+      for (const sql of [
+        `SELECT ${canaries.text(victim, 'a wrong column')} FROM Deal`,
+        'SELECT * FROM Vault',
+        'SELECT amount * 1e300 * 1e300 FROM Deal',
+      ])
+        await stage.lab.ask({ method: 'POST', path: '/query', headers: stage.headers('initech'), body: JSON.stringify({ sql }) });
+      const wrong = `{"id":"x7","amount":"${canaries.text(victim, 'a refused row')}"}`;
+      await stage.lab.ask({ method: 'POST', path: '/ingest?object_type=Deal', headers: stage.headers('initech'), body: wrong });
+    }),
+  },
+  {
+    name: 'a masked cell is one or another',
+    hides: 'masked cells',
+    run: async (stage, side) => {
+      const [one, other] = [
+        stage.canaries.text('masked cells', 'a masked cell'),
+        stage.canaries.text('masked cells', 'another masked cell'),
+      ];
+      const own = { who: 'p1', amount: 7, rate: 1, at: '2024-03-01', note: 'open', ok: true };
+      for (const [path, holder] of [
+        ['wayne', 'wayne'],
+        ['globex', 'globex'],
+        ['acme/us', 'acme'],
+      ] as const) {
+        await stage.put('Deal', holder, path, [{ id: 'm1', ...own, secret: side === 'first' ? one : other }]);
+      }
+    },
+  },
+  {
+    // As many requests either way: that somebody wrote them is on record for those whose path it is.
+    name: 'guarded rows are these or others',
+    hides: 'guarded rows',
+    run: async (stage, side) => {
+      for (const path of [null, 'globex', 'acme/us']) {
+        const [one, other] = ['a guarded row', 'another guarded row'].map((where) => stage.canaries.text('guarded rows', where));
+        const [id, name] = side === 'first' ? ['x1', one] : ['x9', other];
+        await stage.put('Vault', 'breaker', path, [{ id, name }]);
+        await stage.put('Cleared', 'breaker', path, [{ id, name }]);
+        await stage.put('Clue', 'breaker', path, [{ id, vault: name }]);
+      }
+    },
+  },
+  {
+    name: 'policies keep a row under one key or another, two keys or one',
+    hides: 'rows behind a condition',
+    governed: true,
+    run: async (stage, side) => {
+      const secret = 'rows behind a condition';
+      for (const path of [null, 'globex', 'wayne', 'acme/us', 'umbrella']) {
+        const row = (id: string): object => {
+          const deal = secretDeal(stage, id, `a sealed row of ${path}`, secret);
+          return { ...deal, note: `sealed ${deal['note'] as string}` };
+        };
+        const keys = side === 'first' ? ['closed1', 'closed2'] : ['closed3', 'closed3'];
+        for (const id of keys) await stage.put('Deal', 'auditor', path, [row(id) as Record<string, unknown>]);
+      }
+    },
+  },
+  {
+    name: 'a cell that policies mask is one or another of one look',
+    hides: 'masked cells',
+    governed: true,
+    run: async (stage, side) => {
+      const [a, b] = [stage.canaries.text('masked cells', 'a pan'), stage.canaries.text('masked cells', 'another pan')];
+      const card =
+        side === 'first'
+          ? { pan: `${a}9999`, born: '1980-01-01', ceiling: 7001 }
+          : { pan: `${b}9999`, born: '1980-12-31', ceiling: 7999 };
+      for (const [path, holder] of residents.filter(([path]) => path !== 'stark'))
+        await stage.put('Card', holder, path, [{ id: 'k3', name: 'Cy', ...card }]);
+    },
+  },
+  {
+    name: 'cells that an agreement keeps back are these or others',
+    hides: victim,
+    governed: true,
+    run: async (stage, side) => {
+      const { canaries } = stage;
+      const row = { id: 's1', amount: 77, note: 'shared' };
+      const [one, other] = ['cells kept back', 'other cells kept back'].map((where) => ({
+        who: canaries.text(victim, where),
+        secret: canaries.text('masked cells', where),
+        rate: where.length,
+        ok: where.length > 16,
+      }));
+      await put(stage, [{ ...row, ...(side === 'first' ? one : other) }]);
+    },
+  },
+  {
+    name: 'a shared row has a history or none',
+    hides: victim,
+    governed: true,
+    run: async (stage, side) => {
+      for (let i = 0; i < 3; i++) {
+        if (side === 'second') await stage.lab.tick();
+        else
+          await put(stage, [
+            { id: 's2', amount: i, note: i === 1 ? 'shared' : stage.canaries.text(victim, 'an earlier version') },
+          ]);
+      }
+      await put(stage, [{ id: 's2', amount: 9, note: 'shared' }]);
+    },
+  },
+  {
+    name: 'what came before an agreement is this or that',
+    hides: victim,
+    governed: true,
+    early: true,
+    run: async (stage, side) => {
+      const [one, other] = ['an early version', 'another early version'].map((where) => stage.canaries.text(victim, where));
+      await put(stage, [{ id: 'p7', name: side === 'first' ? one : other, boss: 'shared', score: 1 }], 'Party');
+      await put(stage, [{ id: 'p7', name: 'Seven', boss: 'shared', score: 1 }], 'Party');
+    },
+  },
+  {
+    // As many rows and requests of those who run the store either way: these are on record for whoever reads rows without a path.
+    name: 'a tenant that was made anew had this or that before',
+    hides: victim,
+    governed: true,
+    early: true,
+    run: async (stage, side) => {
+      const { canaries } = stage;
+      const rows = [
+        secretDeal(stage, 'x1', 'a row of an earlier tenant'),
+        secretDeal(stage, 'x9', 'another row of an earlier tenant'),
+      ];
+      await stage.put('Deal', 'hooli', 'hooli', [rows[side === 'first' ? 0 : 1]!]);
+      const text = canaries.text(victim, 'a view of an earlier tenant');
+      const title = JSON.stringify({ title: canaries.text(victim, 'an exhibit of an earlier tenant') });
+      if (side === 'second') return;
+      await stage.ask(
+        `CREATE MATERIALIZED VIEW hidden_view AS SELECT id FROM Deal WHERE note != '${text}' REFRESH INCREMENTAL EVERY 86400`,
+        'hooli',
+      );
+      const opened = await stage.must('POST', '/exhibits', stage.headers('hooli'), title);
+      stage.ids.set('exhibit of an earlier tenant', jsonOf(opened)['exhibit_id'] as string);
+    },
+  },
+  {
+    name: 'tenants and agreements of others are these or those',
+    hides: victim,
+    governed: true,
+    byPlatform: true,
+    run: async (stage, side) => {
+      const platform = stage.headers('platform');
+      const [here, there] = side === 'first' ? ['zorg', 'tyrell'] : ['yorg', 'rosen'];
+      const names = ['a tenant', 'another tenant'].map((where) => stage.canaries.text(victim, where));
+      const members = ['a member', 'another member'].map((where) => stage.canaries.text(victim, where));
+      const one = side === 'first' ? 0 : 1;
+      await stage.must('POST', '/tenants', platform, JSON.stringify({ id: here, name: names[one] }));
+      await stage.must(
+        'POST',
+        `/tenants/${there}/members`,
+        platform,
+        JSON.stringify({ principal: members[one], role: 'reader' }),
+      );
+      const terms = JSON.stringify({ assigner: victimPath, assignee: there, target: { types: ['Deal'] } });
+      const made = await stage.must('POST', '/tenants/acme/sharing', stage.headers('acme admin'), terms);
+      stage.ids.set('hidden agreement', jsonOf(made)['id'] as string);
+      await stage.must('POST', `/tenants/${there}/suspend`, platform, '{}');
+    },
+  },
+  {
+    name: 'a policy about others stands or not',
+    hides: victim,
+    governed: true,
+    // The digest of all policies, and the seals of what was answered under it, tell that one changed, and never which.
+    moves:
+      /("(?:policy_digest|seal|prev_seal|opening_seal|stored_seal|derived_seal)":)"[^"]*"|(policy digest |policy_digest[: =]*)[0-9a-f]{64}/g,
+    run: inFirst(async (stage) => {
+      const principal = stage.canaries.text(victim, 'a policy');
+      await stage.admin('PUT', '/admin/policies/hidden', {
+        policy: `forbid(principal == User::"${principal}", action, resource) when { resource has amount && resource.amount > 3 };`,
+      });
+    }),
+  },
+];
+
+/** Those that may be asked about at once, and each of the others by itself. */
+export function together(asked: readonly Difference[]): readonly (readonly Difference[])[] {
+  const alone = asked.filter(({ moves }) => moves !== undefined).map((each) => [each]);
+  const rest = asked.filter(({ moves }) => moves === undefined);
+  return rest.length === 0 ? alone : [rest, ...alone];
+}

@@ -1,0 +1,84 @@
+/** A bounded share of the leak matrix; `npm run leaks` asks all of it. */
+import { expect, test } from 'vitest';
+import { EventStream } from '../doors/http/event-stream.ts';
+import { type Difference, differences, together } from './differences.ts';
+import { Matrix } from './matrix.ts';
+import { openStage, type Regime } from './stage.ts';
+
+const named = (...names: readonly string[]) => ({
+  everything: false,
+  adversaries: ({ name }: { readonly name: string }) => names.includes(name),
+});
+
+const asked = (regime: Regime): readonly Difference[] =>
+  together(differences.filter(({ governed }) => governed !== true || regime === 'governed'))[0]!;
+
+test('where nothing is governed, worlds that differ in what others hold answer alike', async () => {
+  const matrix = new Matrix();
+  await matrix.compare('open', asked('open'), named('a sibling that starts alike', 'another tenant', 'a made-up token'));
+  expect(matrix.reds).toEqual([]);
+});
+
+test('under policies, masks, agreements and tenants they do too', async () => {
+  const matrix = new Matrix();
+  const adversaries = [
+    'a path of another tenant',
+    'another tenant that names the victim',
+    'a child',
+    'no header',
+    'two headers',
+    'a reader of masked columns',
+    'a partner',
+    'a former partner on a visit',
+    'a suspended tenant',
+    'a tenant that was made anew',
+    'the admin secret',
+  ];
+  await matrix.compare('governed', asked('governed'), named(...adversaries));
+  expect(matrix.reds).toEqual([]);
+  expect(matrix.figures.cells).toBeGreaterThan(3_000);
+});
+
+test('what an adversary may see makes cells red: of answers, counts, plans and files', async () => {
+  const seen: Difference = {
+    name: 'a row of one’s own',
+    hides: 'rows of the victim',
+    run: async (stage, side) => {
+      const who = stage.canaries.text('rows of the victim', 'a row that is shown');
+      if (side === 'first') await stage.put('Deal', 'globex', 'globex', [{ id: 'x1', who, amount: 5, note: 'open' }]);
+    },
+  };
+  const matrix = new Matrix();
+  await matrix.compare('open', [seen], named('another tenant'));
+  const cells = matrix.reds.map(({ cell }) => cell).join('\n');
+  for (const shape of [
+    'point of a hidden key',
+    'count',
+    'facets',
+    'estimated hits',
+    'plan of a scan',
+    'a standing query',
+    'GET /audit/count',
+  ])
+    expect(cells).toContain(`another tenant × ${shape} × `);
+  expect(matrix.reds.some(({ why }) => why.includes('a row that is shown'))).toBe(true);
+});
+
+test('a token that is revoked while its stream is open is told nothing more', async () => {
+  const stage = await openStage('first', 'open');
+  await stage.mint('leaver', { tenant_id: 'globex', principal: 'leaver' });
+  await stage.lab.tick();
+  const query = new URLSearchParams({ sql: 'SELECT id FROM Deal', purpose: 'test' }).toString();
+  const { authorization } = stage.headers('leaver') as { authorization: string };
+  const stream = await new EventStream(stage.lab.door.port, `/watch/stream?${query}`, { authorization }).opened();
+  await stage.put('Deal', 'globex', 'globex', [{ id: 'before', note: 'open' }]);
+  await stage.lab.pass(1_000);
+  await stream.until((events) => events.some(({ data }) => data.includes('"before"')));
+  await stage.admin('DELETE', `/admin/tokens/${stage.ids.get('token of leaver')}`);
+  await stage.put('Deal', 'globex', 'globex', [{ id: 'after', note: 'open' }]);
+  await stage.lab.pass(1_000);
+  await stream.untilEnded();
+  expect(stream.events.at(-1)).toMatchObject({ event: 'error', data: expect.stringContaining('REL_UNAUTHENTICATED') });
+  expect(JSON.stringify(stream.events)).not.toContain('after');
+  await stage.close();
+});
