@@ -12,6 +12,7 @@ const planner = 'src/planner/planner.ts';
 const views = 'src/planner/standing/materialized-views.ts';
 const watch = 'src/planner/standing/watch.ts';
 const changes = 'src/planner/standing/change-set.ts';
+const subscription = 'src/planner/standing/subscription.ts';
 const recipe = 'src/planner/exhibits/recipe.ts';
 const replay = 'src/planner/exhibits/replay.ts';
 const invocation = 'src/governance/gated-invocation.ts';
@@ -21,6 +22,7 @@ const scan = 'src/planner/operators/scan.ts';
 const byMasks = ['test/planner/masks.test.ts'];
 const byGenerated = ['test/planner/masks-generated.test.ts'];
 const byGoverned = ['test/planner/masks-governed.test.ts'];
+const byShared = ['test/planner/shared-rows.test.ts'];
 const byFigures = ['test/planner/governed-figures.test.ts'];
 
 export const mutants: readonly Mutant[] = [
@@ -170,6 +172,27 @@ export const mutants: readonly Mutant[] = [
     find: 'const key = `${view.position}\\u0000${snapshot.grantKey}`;',
     replace: 'const key = `${view.position}`;',
     killedBy: byGoverned,
+  },
+  {
+    name: 'masks: a cached answer goes on by new versions where old ones stop being shared',
+    file: views,
+    find: "(!isOfView && snapshot.seenBy(request.type) === 'row')) readsEnds = true;",
+    replace: 'isOfView) readsEnds = true;',
+    killedBy: byShared,
+  },
+  {
+    name: 'masks: nobody is woken by rows that others share',
+    file: subscription,
+    find: 'this.shows = (path) => snapshot.mayShow(this.statement.type, path);',
+    replace: 'this.shows = (path) => path === this.caller.path && snapshot.mayShow(this.statement.type, path);',
+    killedBy: byShared,
+  },
+  {
+    name: 'masks: everybody is woken by every write',
+    file: 'src/governance/governed-snapshot.ts',
+    find: '.some((lane) => (lane.agreement === null ? sees(caller.path, path) : lane.covers(path)))',
+    replace: '.some((lane) => lane.agreement !== null || sees(caller.path, path))',
+    killedBy: byShared,
   },
   {
     name: 'masks: a stream goes on with the columns of another grant',
