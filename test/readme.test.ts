@@ -46,7 +46,10 @@ test('every example of README does and prints what README says', async () => {
   for (const [i, block] of blocks.entries()) {
     if (block.language !== 'sh') continue;
     if (block.text.trim() === 'npm start') {
-      await startServer(env);
+      // The administrator's credential comes from the shell that the server is started from.
+      const { output } = await shell.run('printf %s "${SERVICE_ADMIN_TOKEN-}"');
+      const credential = output.trim();
+      await startServer({ ...env, ...(credential === '' ? {} : { SERVICE_ADMIN_TOKEN: credential }) });
       await shell.run(`export TOKEN=${shellState.token}; pgrep() { echo ${shellState.pid}; }`);
       continue;
     }
