@@ -109,7 +109,10 @@ function decisions(): number {
   const decide = (count: number): void => {
     for (let i = 0; i < count; i++) {
       const asking = callers[i % callers.length]!;
-      const { allowed } = judge.decide({ caller: asking, action: 'query', objectType: 'Version', ...stated });
+      const { allowed } = judge.decide(
+        { caller: asking, action: 'query', ...stated },
+        { action: 'query', objectType: 'Version' },
+      );
       const grant = grants.grantFor({ caller: asking, action: 'query', stated, now: service.clock.now() }).of(type);
       if (!allowed || !grant.allowed) throw new Error('the rules let analysts read');
     }

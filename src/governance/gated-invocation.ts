@@ -25,7 +25,7 @@ import { explainRead } from './authorization/explanation.ts';
 import { backlogFull, bytesOfRows } from './admission/ingest-backlog.ts';
 import { priorityOf } from './admission/query-places.ts';
 import type { Account } from './admission/quota.ts';
-import type { Judged } from './authorization/judge.ts';
+import type { About, Judged } from './authorization/judge.ts';
 import { askerOf } from './authorization/policies-in-force.ts';
 import type { Decision as PolicyDecision, PolicyRequest } from './authorization/policy.ts';
 import { GovernedPolicyDesk } from './authorization/policy-desk.ts';
@@ -82,6 +82,8 @@ export class GatedInvocation implements Invocation {
   #running = false;
   #placed = false;
   #closed = false;
+  /** Until something else is described. */
+  #judgedAs: Judged | null = null;
 
   constructor(core: Core, caller: Caller, request: InvocationRequest) {
     this.caller = caller;
@@ -94,6 +96,7 @@ export class GatedInvocation implements Invocation {
 
   describe(facts: InvocationFacts): void {
     Object.assign(this.#facts, facts);
+    this.#judgedAs = null;
   }
 
   snapshot(): GovernedSnapshot {
@@ -313,13 +316,10 @@ export class GatedInvocation implements Invocation {
   #governed(paths: AccessPaths, judged: Judged): GovernedSnapshot {
     const { judge, reading, grants, parts } = this.#core;
     const guards = judge.guards(judged, paths.protection);
-    const { caller, action } = judged;
-    const grant = grants.grantFor({ caller, action, stated: judged, now: parts.clock.now() });
-    return governSnapshot(
-      paths,
-      { ...judged, guards, grant, beginning: beginningOf(parts.projections.tenants, caller) },
-      reading,
-    );
+    const { caller, action, purpose, breakGlass, accessScopeRef } = judged;
+    const grant = grants.grantFor({ caller, action, stated: judged, now: this.#time });
+    const beginning = beginningOf(parts.projections.tenants, caller);
+    return governSnapshot(paths, { caller, purpose, breakGlass, accessScopeRef, guards, grant, beginning }, reading);
   }
 
   get #beginning(): Beginning {
@@ -489,24 +489,26 @@ export class GatedInvocation implements Invocation {
     this.#running = true;
   }
 
-  #authorise(about: Pick<PolicyRequest, 'action' | 'objectType' | 'token' | 'branch' | 'registry'>): void {
-    this.#core.judge.authorise({ ...this.#judged, ...about });
+  #authorise(about: About): void {
+    this.#core.judge.authorise(this.#judged, about);
   }
 
-  #decide(about: Pick<PolicyRequest, 'action' | 'objectType' | 'token' | 'branch' | 'registry'>): PolicyDecision {
-    return this.#core.judge.decide({ ...this.#judged, ...about });
+  #decide(about: About): PolicyDecision {
+    return this.#core.judge.decide(this.#judged, about);
   }
 
   /** Who asks for what, and what they state. */
   get #judged(): Judged {
+    if (this.#judgedAs !== null) return this.#judgedAs;
     const { breakGlass = this.#request.breakGlass, accessScopeRef = this.#request.accessScopeRef } = this.#facts;
-    return {
+    this.#judgedAs = {
       caller: this.caller,
       action: this.#action,
       purpose: this.#purpose,
       breakGlass: breakGlass || null,
       accessScopeRef: accessScopeRef || null,
     };
+    return this.#judgedAs;
   }
 
   /** What a command is about, where that is neither a type nor the store. */

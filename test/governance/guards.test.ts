@@ -33,12 +33,9 @@ interface Stating {
 }
 
 function guardsOf({ reason, ref, roles = [], scopes, permitted = [] }: Stating): Guards {
-  return new Guards({
-    caller: { roles, attributes: scopes === undefined ? {} : { access_scopes: scopes } },
-    stated: { breakGlass: reason ?? null, accessScopeRef: ref ?? null },
-    protection,
-    permitted: (name) => permitted.includes(name),
-  });
+  const attributes = scopes === undefined ? {} : { access_scopes: scopes };
+  const opening = { caller: { roles, attributes }, breakGlass: reason ?? null, accessScopeRef: ref ?? null };
+  return new Guards(opening, protection, { permitted: (_, name) => permitted.includes(name) });
 }
 
 /** How a type answers: a code, or null where it is open. */

@@ -84,7 +84,7 @@ export class LaneWorld {
     const stored = this.store.snapshot(basis, branch);
     const paths = { ...stored, rows: asking.storage?.(stored.rows) ?? stored.rows };
     const stated = { breakGlass, accessScopeRef };
-    const guards = new Guards({ caller, stated, protection: paths.protection, permitted: () => false });
+    const guards = new Guards({ caller, ...stated }, paths.protection, { permitted: () => false });
     const grant = this.grantFor(caller, asking);
     return governSnapshot(paths, { caller, purpose, ...stated, guards, grant, beginning: null }, this.reading);
   }

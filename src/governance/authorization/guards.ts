@@ -17,38 +17,44 @@ import type { CedarAction, Policy } from './cedar/policies.ts';
 import { mentions } from './cedar/syntax.ts';
 import type { Stated } from './policies-in-force.ts';
 
-export interface GuardFacts {
+/** Who asks, and what they state. */
+export interface Opening extends Pick<Stated, 'breakGlass' | 'accessScopeRef'> {
   readonly caller: Pick<Caller, 'roles' | 'attributes'>;
-  readonly stated: Pick<Stated, 'breakGlass' | 'accessScopeRef'>;
-  readonly protection: (type: string) => Protection;
-  /** Whether an installed permit that names the reason opens this type; see `opensByPolicy`. */
-  readonly permitted: (type: string) => boolean;
+}
+
+/** Who knows the policies in force. */
+export interface Permits {
+  /** Whether an installed permit that names the reason opens a type; see `opensByPolicy`. */
+  permitted(opening: Opening, type: string): boolean;
 }
 
 export class Guards {
-  readonly #facts: GuardFacts;
+  readonly #opening: Opening;
+  readonly #protection: (type: string) => Protection;
+  readonly #permits: Permits;
 
-  constructor(facts: GuardFacts) {
-    this.#facts = facts;
+  constructor(opening: Opening, protection: (type: string) => Protection, permits: Permits) {
+    this.#opening = opening;
+    this.#protection = protection;
+    this.#permits = permits;
   }
 
   /** Equal keys, equal answers, as far as no policy opens anything; what policies open goes by the grant. */
   get key(): string {
-    const { caller, stated } = this.#facts;
-    const { breakGlass, accessScopeRef } = stated;
+    const { caller, breakGlass, accessScopeRef } = this.#opening;
     if (breakGlass === null && accessScopeRef === null) return '';
     return JSON.stringify([breakGlass, caller.roles.includes('break-glass'), this.#clearedFor(accessScopeRef)]);
   }
 
   /** Throws REL_HUMINT, REL_ACL, REL_ACCESS_SCOPE or REL_PROTECTED_COLUMN; nothing where all of it is open. */
   check(type: string, columns: readonly string[]): void {
-    const guard = this.#facts.protection(type);
+    const guard = this.#protection(type);
     if (guard.protected) this.#checkGlass(type);
     if (guard.accessScope) this.#checkScope(type);
     if (guard.references.size === 0) return;
     for (const column of columns) {
       for (const named of guard.references.get(column) ?? []) {
-        if (!this.#facts.protection(named).protected || this.#glass(named) === null) continue;
+        if (!this.#protection(named).protected || this.#glass(named) === null) continue;
         throw new ServiceError('REL_PROTECTED_COLUMN', `${type}.${column} refers to a protected type`);
       }
     }
@@ -65,20 +71,20 @@ export class Guards {
 
   /** null: open. */
   #glass(type: string): 'no reason' | 'no right' | null {
-    const { caller, stated, permitted } = this.#facts;
-    if (stated.breakGlass === null) return 'no reason';
-    return caller.roles.includes('break-glass') || permitted(type) ? null : 'no right';
+    const { caller, breakGlass } = this.#opening;
+    if (breakGlass === null) return 'no reason';
+    return caller.roles.includes('break-glass') || this.#permits.permitted(this.#opening, type) ? null : 'no right';
   }
 
   #checkScope(type: string): void {
-    const { accessScopeRef } = this.#facts.stated;
+    const { accessScopeRef } = this.#opening;
     if (this.#clearedFor(accessScopeRef)) return;
     const why = accessScopeRef === null ? 'access_scope_ref states it' : 'the credential is not cleared for the one stated';
     throw new ServiceError('REL_ACCESS_SCOPE', `${type} is read and written under an access scope: ${why}`);
   }
 
   #clearedFor(ref: string | null): boolean {
-    const scopes = this.#facts.caller.attributes['access_scopes'];
+    const scopes = this.#opening.caller.attributes['access_scopes'];
     return ref !== null && typeof scopes === 'string' && scopes.split(',').some((scope) => scope.trim() === ref);
   }
 }

@@ -8,7 +8,7 @@ import { unknownBranch } from '../../projections/branches/commands.ts';
 import type { Protection } from '../../projections/catalog/protection.ts';
 import type { Policies } from '../../projections/policies/projection.ts';
 import type { CallerPolicies } from './cedar/decision.ts';
-import { Guards, opensByPolicy } from './guards.ts';
+import { Guards, opensByPolicy, type Permits } from './guards.ts';
 import { PoliciesInForce, type Stated } from './policies-in-force.ts';
 import { cedarActionOf } from './policy-set.ts';
 import {
@@ -34,7 +34,10 @@ export interface JudgeParts {
 /** An invocation that is judged, whatever it is about. */
 export type Judged = Pick<PolicyRequest, 'caller' | 'action'> & Stated;
 
-export class Judge {
+/** What of it is judged, and as what action: a command is called what it is, whatever the invocation is called. */
+export type About = Omit<PolicyRequest, 'caller' | 'purpose'>;
+
+export class Judge implements Permits {
   readonly policies: PoliciesInForce;
   readonly rules: readonly Rule[];
   readonly #parts: JudgeParts;
@@ -45,13 +48,17 @@ export class Judge {
     this.policies = new PoliciesInForce(parts.policies);
   }
 
-  decide(request: PolicyRequest & Stated): Decision {
+  decide(judged: Judged, about: About): Decision {
+    return this.#decide(judged, requestOf(judged, about));
+  }
+
+  #decide(judged: Judged, request: PolicyRequest): Decision {
     const { policies } = this;
     if (policies.digest === '') return decide(this.rules, request);
     return decideInstalled(this.rules, request, {
-      policies: () => policies.of(request.caller, request),
+      policies: () => policies.of(judged.caller, judged),
       now: this.#parts.clock.now(),
-      typeOf: (name) => this.#types(request.caller.branch)?.type(name),
+      typeOf: (name) => this.#types(judged.caller.branch)?.type(name),
     });
   }
 
@@ -61,23 +68,22 @@ export class Judge {
   }
 
   /** Throws what refuses the request. */
-  authorise(request: PolicyRequest & Stated): void {
-    authorise(this.decide(request), request);
+  authorise(judged: Judged, about: About): void {
+    const request = requestOf(judged, about);
+    authorise(this.#decide(judged, request), request);
   }
 
   /** What of the branch's types is open to the invocation. */
-  guards({ caller, action, ...stated }: Judged, protection: (type: string) => Protection): Guards {
-    return new Guards({
-      caller,
-      stated,
-      protection,
-      permitted: (name) => {
-        const policies = this.policies.of(caller, stated);
-        const type = this.#types(caller.branch)?.type(name);
-        if (policies === null || type === undefined) return false;
-        return opensByPolicy(policies, cedarActionOf[action].action, type, this.#parts.clock.now());
-      },
-    });
+  guards(judged: Judged, protection: (type: string) => Protection): Guards {
+    return new Guards(judged, protection, this);
+  }
+
+  permitted(judged: Judged, name: string): boolean {
+    const { caller, action } = judged;
+    const policies = this.policies.of(caller, judged);
+    const type = this.#types(caller.branch)?.type(name);
+    if (policies === null || type === undefined) return false;
+    return opensByPolicy(policies, cedarActionOf[action].action, type, this.#parts.clock.now());
   }
 
   /** For what is written: by what guards the types of its branch now. */
@@ -93,4 +99,11 @@ export class Judge {
     const id = branches.idOf(branch);
     return id === undefined ? undefined : catalog.on(id);
   }
+}
+
+/** Written out: one is made for every step of every invocation. */
+function requestOf({ caller, purpose }: Judged, about: About): PolicyRequest {
+  const { action, objectType, token, branch, registry } = about;
+  if (token === undefined && branch === undefined && registry === undefined) return { caller, action, purpose, objectType };
+  return { ...about, caller, purpose };
 }

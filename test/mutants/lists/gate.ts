@@ -113,15 +113,15 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'guards: any reason opens',
     file: guardsFile,
-    find: "return caller.roles.includes('break-glass') || permitted(type) ? null : 'no right';",
+    find: "return caller.roles.includes('break-glass') || this.#permits.permitted(this.#opening, type) ? null : 'no right';",
     replace: 'return null;',
     killedBy: guards,
   },
   {
     name: 'guards: the role needs no reason',
     file: guardsFile,
-    find: "if (stated.breakGlass === null) return 'no reason';",
-    replace: "if (stated.breakGlass === null && !caller.roles.includes('break-glass')) return 'no reason';",
+    find: "if (breakGlass === null) return 'no reason';",
+    replace: "if (breakGlass === null && !caller.roles.includes('break-glass')) return 'no reason';",
     killedBy: guards,
   },
   {
