@@ -31,7 +31,7 @@ export const mutants: readonly Mutant[] = [
     file: bits,
     find: 'bits[row >>> 5] = word;',
     replace: 'bits[(row - first) >>> 5] = word;',
-    killedBy: ['test/governance/lanes-storage.test.ts'],
+    killedBy: ['test/governance/lanes-queries.test.ts'],
   },
   {
     name: 'lanes: bits of one row too many are counted',
@@ -263,5 +263,12 @@ export const mutants: readonly Mutant[] = [
     find: 'if (isMasked(k)) masked += nulls[row] = 1;',
     replace: 'if (isMasked(k)) masked++;',
     killedBy: masks,
+  },
+  {
+    name: 'lanes: kernels do not hear what conditions say',
+    file: 'src/planner/kernels/row-mask.ts',
+    find: 'if (sift?.visible)',
+    replace: 'if (sift?.visible && words < 0)',
+    killedBy: ['test/governance/lanes-queries.test.ts'],
   },
 ];
