@@ -224,7 +224,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'governance: rows are taken past the storage cap',
     file: 'src/governance/gated-invocation.ts',
-    find: "if (command.kind === 'put-rows' || command.kind === 'link-exhibit') this.#core.storage.admitWrite();",
+    find: "if (command.kind === 'put-rows' || command.kind === 'link-exhibit') storage.admitWrite();",
     replace: '',
     killedBy: gate,
   },
@@ -357,7 +357,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'governance: audit shows everybody’s records',
     file: 'src/projections/audit/reader.ts',
-    find: 'this.#visible(record.path) && passes',
+    find: '(record.action === moveAction || this.#visible(record.path)) && passes',
     replace: 'passes',
     killedBy: audit,
   },

@@ -70,14 +70,14 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'proofs: entries of others are proven too',
     file: reader,
-    find: "if (kind !== 'access') return this.#sources.visible(context.path);",
+    find: "if (kind !== 'access') return this.#sources.visible(context.path, time);",
     replace: "if (kind !== 'access') return true;",
     killedBy: http,
   },
   {
     name: 'proofs: any access record is proven',
     file: reader,
-    find: 'body.records.some(({ path }) => this.#sources.visible(path))',
+    find: 'body.records.some((record) => this.#sources.visible(record.path, record.time))',
     replace: 'body.records.length > 0',
     killedBy: http,
   },
