@@ -43,13 +43,14 @@ export function governSnapshot(paths: AccessPaths, governing: Governing, reading
     breakGlass,
     accessScopeRef,
     // A control character can't occur in a path, so no path reads as the null one.
-    grantKey: `${grant.key}\u0000${paths.branchId}\u0000${guards.key}\u0000${caller.path ?? '\u0000'}${began(beginning)}`,
+    grantKey: `${grant.key}\u0000${paths.branchId}.${paths.protectionEpoch}\u0000${guards.key}\u0000${caller.path ?? '\u0000'}${began(beginning)}`,
     branch: paths.branch,
     branchId: paths.branchId,
     position: paths.position,
     instant: paths.instant,
     catalog: new GovernedCatalog(paths.catalog),
     protection: paths.protection,
+    protectionEpoch: paths.protectionEpoch,
     masked: (type) => granted(type).grant.masked,
     seenBy: (type) => (granted(type).grant.lanes.every(isWhole) ? 'path' : 'row'),
     mayShow: (type, path) =>

@@ -265,6 +265,8 @@ export interface AccessPaths {
   readonly catalog: CatalogReader;
   /** What guards rows of a type now, whatever instant is read: a guard raised later holds for what was stored before. */
   readonly protection: (type: string) => Protection;
+  /** Rises with whatever may change that, on this branch or another: what was made under one protection is not for the next. */
+  readonly protectionEpoch: number;
   readonly rows: RowReader;
   readonly removals: RemovalReader;
   /** Views that can be named: of the caller's own path and of those above it. */

@@ -36,6 +36,7 @@ export function takeSnapshot(
     instant: basis.instant,
     catalog: types,
     protection: (type) => catalog.protection(branchId, type),
+    protectionEpoch: catalog.protectionEpoch,
     rows: rows.branchReader(branchId, basis.position, types),
     removals: removedKeys.reader(branch, basis.position),
     views: views.on(branchId).filter(({ position }) => position < basis.position),

@@ -195,6 +195,7 @@ export class FakeState implements GovernedState {
       position: basis.position,
       instant: basis.instant,
       catalog: this.#types(),
+      protectionEpoch: 0,
       protection: (name) => protectionOf(this.types.filter((type) => type.name === name)),
       removals: { removedAfter: () => [] },
       views: [],

@@ -80,6 +80,7 @@ export class FakeStore {
       seenBy: () => 'path',
       mayShow: () => true,
       protection: () => protectionOf([]),
+      protectionEpoch: 0,
       rows: this.#reader(),
       stored: this.#reader(),
       removals: { removedAfter: () => [] },

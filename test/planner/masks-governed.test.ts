@@ -162,6 +162,22 @@ describe('a cached answer of a view', () => {
     await expect(rows('SELECT key FROM Cards ORDER BY ssn', clerk)).rejects.toMatchObject({ code: 'REL_MASKED_COLUMN' });
   });
 
+  test('ends when a column is declared masked that it shows, on whichever branch that is', async () => {
+    await run(chief, 'fork', (invocation) => {
+      return invocation.submit({ kind: 'fork-branch', name: 'dev', source: 'main', shares: 'everything' });
+    });
+    const there = { ...chief, branch: 'dev' };
+    expect(await twice('SELECT * FROM Cards', there)).toContain('cached view');
+    expect(await rows('SELECT COUNT(ssn) FROM Person', there)).toEqual([{ count: 3n }]);
+    expect(await rows('SELECT ssn FROM Person LIMIT 1', there)).toEqual([{ ssn: 'secret-a' }]);
+    const ssn = { type: 'string', required: false, masked: true, indexed: false, subject: false, dims: 0 } as const;
+    await run(chief, 'schema', (invocation) => invocation.submit({ kind: 'evolve-type', name: 'Person', properties: { ssn } }));
+    expect(await lines('SELECT * FROM Cards', there)).not.toContain('cached view');
+    expect((await rows('SELECT * FROM Cards', there)).map((row) => row['ssn'])).toEqual(['***', '***', '***']);
+    await expect(rows('SELECT COUNT(ssn) FROM Person', there)).rejects.toMatchObject({ code: 'REL_MASKED_COLUMN' });
+    expect(await rows('SELECT ssn FROM Person LIMIT 1', there)).toEqual([{ ssn: '***' }]);
+  });
+
   test('ends with the policies that it was made under', async () => {
     expect(await twice('SELECT * FROM Counts', chief)).toContain('cached view');
     await install({ rows: 'forbid(principal, action, resource is Person) when { resource.region == "XX" };' });

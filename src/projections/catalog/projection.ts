@@ -28,6 +28,7 @@ export class Catalog implements Projection, CatalogReader {
   #branches = new Map<number, BranchTypes>([[0, BranchTypes.builtin()]]);
   /** By branch and type, until a `type` or `branch` entry is applied: every scan asks. */
   readonly #protections = new Map<string, Protection>();
+  #protectionEpoch = 0;
 
   get ontologyVersion(): number {
     return this.on(0).ontologyVersion;
@@ -59,6 +60,11 @@ export class Catalog implements Projection, CatalogReader {
     return found;
   }
 
+  /** Rises when a protection may be another one than before; what this process made under it is no longer good then. */
+  get protectionEpoch(): number {
+    return this.#protectionEpoch;
+  }
+
   #protectionOf(branch: number, name: string): Protection {
     const at = this.#tree.kept().find(({ id }) => id === branch);
     assert(at, 'a branch that is read is kept');
@@ -69,6 +75,8 @@ export class Catalog implements Projection, CatalogReader {
   apply(entry: CommittedEntry): void {
     const { body } = entry;
     if (body.kind === 'type' || body.kind === 'branch') this.#protections.clear();
+    // A fork reads what its source guards, and takes nothing from any other branch.
+    if (body.kind === 'type' || (body.kind === 'branch' && this.#tree.get(body.name) !== undefined)) this.#protectionEpoch++;
     if (body.kind === 'type') {
       const { definition } = body;
       const types = this.on(this.#tree.of(entry).id);
@@ -97,6 +105,7 @@ export class Catalog implements Projection, CatalogReader {
     assert(bytes, 'a catalog checkpoint has types');
     const state = deserialize(bytes) as { tree: SavedBranches; branches: readonly SavedTypes[] };
     this.#protections.clear();
+    this.#protectionEpoch++;
     this.#tree = BranchTree.restored(state.tree);
     this.#branches = new Map(
       state.branches.map(({ branch, ontologyVersion, types }) => {
@@ -108,6 +117,7 @@ export class Catalog implements Projection, CatalogReader {
 
   reset(): void {
     this.#protections.clear();
+    this.#protectionEpoch++;
     this.#tree = new BranchTree();
     this.#branches = new Map([[0, BranchTypes.builtin()]]);
   }

@@ -160,6 +160,13 @@ export const mutants: readonly Mutant[] = [
     killedBy: byMasks,
   },
   {
+    name: 'masks: what was made before a column was declared masked is used on',
+    file: 'src/governance/governed-snapshot.ts',
+    find: '${paths.branchId}.${paths.protectionEpoch}',
+    replace: '${paths.branchId}',
+    killedBy: byGoverned,
+  },
+  {
     name: 'masks: how cells are shown is cached with a view',
     file: views,
     find: 'return cached.rows > this.#parts.rowsMax || cached.readsMasked ? null : cached;',
