@@ -100,7 +100,7 @@ export function held(branches: Iterable<BranchNow>, tenant: string): Held {
       if (versions === 0) continue;
       const { measured, bytes } = sampleOf(paths.rows, type, codes, fork);
       sum.rowsStored += versions;
-      sum.storedBytes += Math.round((bytes / measured) * versions);
+      if (measured > 0) sum.storedBytes += Math.round((bytes / measured) * versions);
     }
   }
   return sum;
