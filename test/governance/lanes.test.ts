@@ -2,9 +2,11 @@
 import { describe, expect, test } from 'vitest';
 import type { Caller } from '../../src/governance/caller.ts';
 import type { Action } from '../../src/governance/gate-contract.ts';
+import { checkAgreementTerms } from '../../src/governance/tenancy/agreement-terms.ts';
 import type { AgreementTerms } from '../../src/log/entry.ts';
 import { FOREVER } from '../../src/log/timestamp.ts';
 import { shownColumn } from '../../src/projections/access-paths.ts';
+import { termsOf } from '../projections/histories.ts';
 import { everything, START } from '../projections/store.ts';
 import { type Asking, callerOf, LaneWorld } from './lanes-world.ts';
 
@@ -365,6 +367,17 @@ describe('an agreement', () => {
       [shownColumn('_pk')]: null,
     });
     expect(keyless.read(assignee, { columns: ['n'], keys: ['acme/eu', 'globex'] }).rows).toHaveLength(1);
+  });
+
+  test('masks cells, and nothing that the store itself says of a row', () => {
+    const check = (column: string): void =>
+      checkAgreementTerms('acme', termsOf('acme', 'globex', { permission: ['read'], masking: { [column]: 'redact' } }), () =>
+        organisations().definition('Person'),
+      );
+    for (const column of ['system_from', 'system_to', 'valid_from', 'valid_to', 'tenant_id', 'namespace_path']) {
+      expect(() => check(column)).toThrow('no cell of a row');
+    }
+    for (const column of ['_pk', 'id', 'region']) check(column);
   });
 
   test('of two that cover a row the one that hides less is read through', () => {

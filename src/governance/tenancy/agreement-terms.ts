@@ -30,6 +30,9 @@ export function checkAgreementTerms(
   // A size of its own is nothing that an agreement has a place for.
   const bucket = Object.entries(masking).find(([, kind]) => kind === 'bucket')?.[0];
   if (bucket !== undefined) throw invalid(`the mask of ${JSON.stringify(bucket)} has no size: an agreement can't say bucket`);
+  const own = Object.keys(masking).find((column) => Object.hasOwn(systemColumns, column) && column !== '_pk' && column !== 'id');
+  if (own !== undefined)
+    throw invalid(`${own} is no cell of a row that could be masked: when it was written, and whose it is, shows`);
   const definitions = types.map((name) => definitionOf(name, typeOf));
   for (const column of [...(columns ?? []), ...Object.keys(masking)]) checkColumn(column, definitions);
   if (where !== null) checkCondition(where, types, typeOf);
