@@ -54,6 +54,8 @@ export interface TenantDesk {
   tenant(id: string): TenantView;
   /** Of the tenant that the caller speaks for, registered or not. */
   ownId(): string;
+  /** Throws unless the caller runs the store, and so looks after every tenant. */
+  checkRunsStore(): void;
   /** Throws unless the caller may look after this tenant; it need not be registered. */
   reach(id: string): void;
   agreements(tenant: string): readonly AgreementView[];

@@ -39,7 +39,7 @@ export class GovernedTenants implements TenantDesk {
   }
 
   all(): readonly TenantView[] {
-    this.#checkStore();
+    this.checkRunsStore();
     return this.#parts.tenants.tenants().map(viewOf);
   }
 
@@ -48,7 +48,7 @@ export class GovernedTenants implements TenantDesk {
   }
 
   recorded(id: string): TenantView {
-    this.#checkStore();
+    this.checkRunsStore();
     const tenant = this.#parts.tenants.tenant(id);
     if (tenant === undefined) throw unknownTenant();
     return viewOf(tenant);
@@ -65,10 +65,16 @@ export class GovernedTenants implements TenantDesk {
     const { caller } = this.#parts;
     const id = caller.tenant ?? tenantOf(caller.path);
     if (id === null) {
-      this.#checkStore();
+      this.checkRunsStore();
       throw new ServiceError('REL_NOT_FOUND', 'the caller speaks for no tenant');
     }
     return id;
+  }
+
+  checkRunsStore(): void {
+    if (!this.#parts.may({ tenant: null, own: false })) {
+      throw new ServiceError('REL_ACL', 'the registry of tenants is for who runs the store');
+    }
   }
 
   reach(id: string): void {
@@ -136,16 +142,10 @@ export class GovernedTenants implements TenantDesk {
   }
 
   licence(): LicenceView {
-    this.#checkStore();
+    this.checkRunsStore();
     const { licence, tenants } = this.#parts;
     const { graceEndsAt: _, ...shown } = licence;
     return { ...shown, tenants: tenants.standing };
-  }
-
-  #checkStore(): void {
-    if (!this.#parts.may({ tenant: null, own: false })) {
-      throw new ServiceError('REL_ACL', 'the registry of tenants is for who runs the store');
-    }
   }
 
   /** REL_NOT_FOUND for an agreement of others as for none, and for one that an earlier tenant of this id made. */

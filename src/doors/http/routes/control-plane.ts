@@ -14,12 +14,14 @@ import {
   summaryShown,
   tenantList,
   tenantReply,
+  tenantShown,
   toPeriod,
   usageQuery,
   usageReply,
+  usageShown,
   usageSummary,
 } from '../tenant-shapes.ts';
-import { changeTenant, createTenant, listTenants, showTenant, showUsage } from './tenants.ts';
+import { changeTenant, createTenant, listTenants } from './tenants.ts';
 
 const reading = { access: 'token', action: 'inspect', bucket: 'read' } as const;
 const changing = { access: 'token', action: 'administer', bucket: 'write' } as const;
@@ -58,7 +60,12 @@ export function registerControlPlane(app: App, context: HttpContext): void {
     url: '/api/v1/tenants/:id',
     config: reading,
     schema: { summary: 'A tenant', tags, params: idParams, response: { 200: tenantReply, ...problems } },
-    handler: (request) => showTenant(context, request, request.params.id),
+    handler: (request) =>
+      invoke(context, request, 'inspect', undefined, async (invocation) => {
+        const desk = invocation.tenants();
+        desk.checkRunsStore();
+        return tenantShown(desk.tenant(request.params.id));
+      }),
   });
 
   app.route({
@@ -110,7 +117,12 @@ export function registerControlPlane(app: App, context: HttpContext): void {
       querystring: usageQuery,
       response: { 200: usageReply, ...problems },
     },
-    handler: (request) => showUsage(context, request, request.params.id, request.query),
+    handler: (request) =>
+      invoke(context, request, 'inspect', undefined, async (invocation) => {
+        const desk = invocation.tenants();
+        desk.checkRunsStore();
+        return usageShown(await desk.usage(request.params.id, toPeriod(request.query)));
+      }),
   });
 
   app.route({

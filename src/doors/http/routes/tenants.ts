@@ -126,7 +126,8 @@ function registerOwn(app: App, context: HttpContext): void {
     url: '/tenants/:id',
     config: reading,
     schema: { summary: 'A tenant', tags, params: idParams, response: { 200: tenantReply, ...problems } },
-    handler: (request) => showTenant(context, request, request.params.id),
+    handler: (request) =>
+      look(context, request, async (invocation) => tenantShown(invocation.tenants().tenant(request.params.id))),
   });
 
   app.route({
@@ -189,7 +190,10 @@ function registerOwn(app: App, context: HttpContext): void {
       querystring: usageQuery,
       response: { 200: usageReply, ...problems },
     },
-    handler: (request) => showUsage(context, request, request.params.id, request.query),
+    handler: (request) =>
+      look(context, request, async (invocation) =>
+        usageShown(await invocation.tenants().usage(request.params.id, toPeriod(request.query))),
+      ),
   });
 
   app.route({
@@ -346,19 +350,6 @@ export function listTenants(context: HttpContext, request: FastifyRequest): Prom
     invocation.describe({ rowCount: tenants.length });
     return { tenants };
   });
-}
-
-export function showTenant(context: HttpContext, request: FastifyRequest, id: string): Promise<z.infer<typeof tenantReply>> {
-  return look(context, request, async (invocation) => tenantShown(invocation.tenants().tenant(id)));
-}
-
-export function showUsage(
-  context: HttpContext,
-  request: FastifyRequest,
-  id: string,
-  query: z.infer<typeof usageQuery>,
-): Promise<z.infer<typeof usageReply>> {
-  return look(context, request, async (invocation) => usageShown(await invocation.tenants().usage(id, toPeriod(query))));
 }
 
 /** Submits what changes one tenant and shows it as it is then. */
