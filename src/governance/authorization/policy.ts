@@ -149,6 +149,10 @@ const dataActions: ReadonlySet<Action> = new Set([
 const administrators: ReadonlySet<Caller['credential']> = new Set(['admin', 'operator', 'none']);
 const adminActions: ReadonlySet<Action> = new Set(['administer', 'audit', 'inspect']);
 
+/** Roles of tokens that look after tenants: all of them, or one's own. */
+export const platformAdmin = 'platform-admin';
+const tenantAdmin = 'tenant-admin';
+
 /** What holds until a policy set is installed. */
 export const defaultRules: readonly Rule[] = [
   forbidClassified,
@@ -183,18 +187,18 @@ export const defaultRules: readonly Rule[] = [
   {
     id: 'permit-platform-admin',
     effect: 'permit',
-    says: 'a token of no tenant with the role platform-admin looks after every tenant',
+    says: `a token of no tenant with the role ${platformAdmin} looks after every tenant`,
     matches: ({ caller, action, registry }) =>
       action === 'administer' &&
       registry !== undefined &&
       caller.credential === 'token' &&
       caller.tenant === null &&
-      caller.roles.includes('platform-admin'),
+      caller.roles.includes(platformAdmin),
   },
   {
     id: 'permit-tenant-admin',
     effect: 'permit',
-    says: 'a token of a tenant with the role tenant-admin looks after that tenant',
+    says: `a token of a tenant with the role ${tenantAdmin} looks after that tenant`,
     matches: ({ caller, action, registry }) =>
       action === 'administer' &&
       registry?.own === true &&
@@ -202,7 +206,7 @@ export const defaultRules: readonly Rule[] = [
       caller.tenant !== null &&
       caller.tenant === registry.tenant &&
       !caller.tenant.includes('/') &&
-      caller.roles.includes('tenant-admin'),
+      caller.roles.includes(tenantAdmin),
   },
   {
     id: 'permit-own-tokens',

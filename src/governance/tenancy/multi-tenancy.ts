@@ -7,9 +7,8 @@ import { ServiceError } from '../../errors.ts';
 import type { TokenRecord } from '../../log/entry.ts';
 import type { Tenants } from '../../projections/tenants/projection.ts';
 import type { Caller } from '../caller.ts';
-import type { Rule } from '../authorization/policy.ts';
+import { platformAdmin, type Rule } from '../authorization/policy.ts';
 import { tenantOf } from './organization.ts';
-import { platformAdmin } from './registry.ts';
 
 /** Credentials that speak for somebody; the others run the store. */
 const speaking: ReadonlySet<Caller['credential']> = new Set(['token', 'shared-secret', 'none']);

@@ -7,10 +7,6 @@ import type { Tenants } from '../../projections/tenants/projection.ts';
 import type { RegistryPart } from '../authorization/policy.ts';
 import { tenantOf } from './organization.ts';
 
-/** Roles of tokens that look after tenants: one's own, or all of them. */
-export const tenantAdmin = 'tenant-admin';
-export const platformAdmin = 'platform-admin';
-
 const ofTheStore: RegistryPart = { tenant: null, own: false };
 
 /** undefined for commands that are not about the registry. */

@@ -21,7 +21,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'tenant doors: whoever is of the tenant looks after it, whatever their role',
     file: 'src/governance/authorization/policy.ts',
-    find: "      caller.roles.includes('tenant-admin'),",
+    find: '      caller.roles.includes(tenantAdmin),',
     replace: '      caller.roles.length >= 0,',
     killedBy: tenants,
   },
@@ -35,8 +35,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'tenant doors: the role platform-admin counts in a token of a tenant',
     file: 'src/governance/authorization/policy.ts',
-    find: "      caller.tenant === null &&\n      caller.roles.includes('platform-admin'),",
-    replace: "      caller.roles.includes('platform-admin'),",
+    find: '      caller.tenant === null &&\n      caller.roles.includes(platformAdmin),',
+    replace: '      caller.roles.includes(platformAdmin),',
     killedBy: tenants,
   },
   {
