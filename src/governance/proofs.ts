@@ -115,8 +115,14 @@ export class GovernedProofs implements ProofReader {
   #sees(stored: StoredEntry): boolean {
     const { kind, context, time } = stored.facts;
     if (kind === 'genesis' || kind === 'seal') return true;
-    if (kind !== 'access') return this.#sources.visible(context.path, time);
+    if (kind !== 'access' && this.#sources.visible(context.path, time)) return true;
+    if (kind !== 'access' && kind !== 'agreement') return false;
     const { body } = stored.open().entry;
+    // Both sides see what either did.
+    if (body.kind === 'agreement') {
+      const { assigner, assignee } = body.agreement;
+      return [assigner, assignee].some((side) => this.#sources.visible(side, time));
+    }
     return body.kind === 'access' && body.records.some((record) => this.#sources.visible(record.path, record.time));
   }
 

@@ -143,6 +143,13 @@ describe('a sharing agreement', () => {
     expect(await viewOf({ ...world.acme, 'x-organization-id': 'acme/eu' })).toEqual([]);
     expect(await viewOf(await world.store.tokenFor({ tenant_id: 'initech' }))).toEqual([]);
     expect(await viewOf({})).toEqual([]);
+    const proven = async (who: Record<string, string>): Promise<number[]> => {
+      const { entries } = await world.ok(world.acme, 'GET', `/audit/entries?kind=agreement&since=${since}`);
+      const leaves = (entries as { leaf_index: number }[]).map(({ leaf_index }) => leaf_index);
+      return Promise.all(leaves.map(async (leaf) => (await world.call(who, 'GET', `/audit/proof?leaf=${leaf}`)).status));
+    };
+    for (const who of [world.acme, world.globex]) expect(await proven(who)).toEqual([200, 200, 200]);
+    expect(await proven(await world.store.tokenFor({ tenant_id: 'initech' }))).toEqual([404, 404, 404]);
     const admin = await world.admin('GET', `/admin/audit/count?kind=agreement&since=${since}`);
     expect(admin['count']).toBe(3);
     // One invocation of acme's besides looking: the proposal.

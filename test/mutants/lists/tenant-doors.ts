@@ -264,4 +264,11 @@ export const mutants: readonly Mutant[] = [
     replace: 'const invoked = true;',
     killedBy: sharing,
   },
+  {
+    name: 'tenant doors: a move of an agreement is proven to the side that made it only',
+    file: 'src/governance/proofs.ts',
+    find: 'return [assigner, assignee].some((side) => this.#sources.visible(side, time));',
+    replace: 'return assigner === assignee;',
+    killedBy: sharing,
+  },
 ];
