@@ -331,8 +331,7 @@ export const differences: readonly Difference[] = [
     hides: victim,
     governed: true,
     // The digest of all policies, and the seals of what was answered under it, tell that one changed, and never which.
-    moves:
-      /("(?:policy_digest|seal|prev_seal|opening_seal|stored_seal|derived_seal)":)"[^"]*"|(policy digest |policy_digest[: =]*)[0-9a-f]{64}/g,
+    moves: /("(?:policy_digest|seal|prev_seal|opening_seal|stored_seal|derived_seal)":)"[^"]*"|(policies )[0-9a-f]{64}/g,
     run: inFirst(async (stage) => {
       const principal = stage.canaries.text(victim, 'a policy');
       await stage.admin('PUT', '/admin/policies/hidden', {

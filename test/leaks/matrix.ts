@@ -36,7 +36,16 @@ export interface Extent {
   /** Otherwise two ways out for each shape and a share of the routes for each adversary, in turn: all of them by somebody. */
   readonly everything: boolean;
   readonly adversaries?: (adversary: Adversary) => boolean;
+  /** Red cells after which there is nothing to be learnt from more. */
+  readonly enough?: number;
 }
+
+/** A share, for some adversaries. */
+export const named = (...names: readonly string[]): Extent => ({
+  everything: false,
+  enough: 40,
+  adversaries: ({ name }) => names.includes(name),
+});
 
 export class Matrix {
   readonly reds: Red[] = [];
@@ -44,11 +53,13 @@ export class Matrix {
   #canariesOfOwners = 0;
   /** What moves with the difference that is asked about. */
   #moves: Compared = {};
+  #enough = Infinity;
 
   /** Two worlds that differ in these ways, asked everything. */
   async compare(regime: Regime, differing: readonly Difference[], extent: Extent): Promise<void> {
     const pair = [await openStage('first', regime), await openStage('second', regime)] as const;
     this.figures.worlds += 2;
+    this.#enough = extent.enough ?? Infinity;
     const moves = differing.find((each) => each.moves !== undefined)?.moves;
     this.#moves = moves === undefined ? {} : { moves };
     const written = captured();
@@ -86,6 +97,9 @@ export class Matrix {
   #red(cell: string, why: string): void {
     this.reds.push({ cell, why: why.slice(0, 600) });
     this.figures.red++;
+    if (this.reds.length === this.#enough) {
+      throw new Error(`too many red cells:\n${this.reds.map((red) => `${red.cell}: ${red.why}`).join('\n')}`);
+    }
   }
 
   /** Two replies to the same request, and no canary in either. */
