@@ -69,7 +69,8 @@ export interface ChangeRequest {
 
 const ownColumns = ['_pk', 'system_from', 'system_to', 'valid_from', 'valid_to', opColumn] as const;
 
-export function changesAfter(snapshot: GovernedSnapshot, request: ChangeRequest): ChangeSet {
+/** Stops between any two blocks where ends are looked for: that takes a look at all that stood. */
+export function* changesAfter(snapshot: GovernedSnapshot, request: ChangeRequest): Generator<undefined, ChangeSet, void> {
   const { type, from } = request;
   const hidesKeys = snapshot.masked(type).has('_pk');
   const hidesRows = snapshot.seenBy(type) === 'row';
@@ -104,6 +105,7 @@ export function changesAfter(snapshot: GovernedSnapshot, request: ChangeRequest)
         earlier.return?.();
         throw new ServiceError('REL_SCAN_CAP', `more than ${endedVersionsMax} versions ended: begin again without an id`);
       }
+      if (byEnds) yield;
     }
   }
   for (const captured of [before, came]) {
@@ -113,7 +115,7 @@ export function changesAfter(snapshot: GovernedSnapshot, request: ChangeRequest)
       const ended = ends[row]!;
       const closing = closed.get(ended);
       if (closing) closing.push(starts[row]!);
-      else if (hidesRows && from < ended && ended <= end) closed.set(ended, [starts[row]!]);
+      else if (hidesRows && ended <= end) closed.set(ended, [starts[row]!]);
     }
   }
   const ops = came.codes(opColumn);

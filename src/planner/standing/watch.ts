@@ -329,12 +329,13 @@ export class StandingQueries {
         }
         const took = await this.#turn();
         const current = feed.round;
-        const found = changesAfter(snapshot, {
-          type: subscription.statement.type,
-          from: stream.cursor,
-          columns: feed.columns(),
-        });
-        took();
+        let found: ChangeSet;
+        try {
+          const { type } = subscription.statement;
+          found = await this.#inSlices(changesAfter(snapshot, { type, from: stream.cursor, columns: feed.columns() }));
+        } finally {
+          took();
+        }
         if (found.complete) feed.latest = { round: current, changes: found };
         finished();
         const told = await this.#eventsOf(stream, found);
@@ -386,6 +387,17 @@ export class StandingQueries {
       this.#busyMs += clock.monotonicMs() - startedMs;
       leave();
     };
+  }
+
+  /** Others get a turn wherever a slice is over. */
+  async #inSlices<T>(work: Generator<undefined, T, void>): Promise<T> {
+    const { clock, yieldTurn } = this.#parts;
+    for (let step = work.next(); ; step = work.next()) {
+      if (step.done === true) return step.value;
+      if (clock.monotonicMs() - this.#sliceStartMs <= sliceMs) continue;
+      await yieldTurn();
+      this.#sliceStartMs = clock.monotonicMs();
+    }
   }
 
   /** How long the next round has to wait: a multiple of what was done since the one before. */

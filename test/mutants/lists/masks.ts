@@ -22,6 +22,7 @@ const scan = 'src/planner/operators/scan.ts';
 const byMasks = ['test/planner/masks.test.ts'];
 const byGenerated = ['test/planner/masks-generated.test.ts'];
 const byGoverned = ['test/planner/masks-governed.test.ts'];
+const byChanges = ['test/planner/standing/change-set.test.ts'];
 const byShared = ['test/planner/shared-rows.test.ts'];
 const byFigures = ['test/planner/governed-figures.test.ts'];
 
@@ -213,6 +214,20 @@ export const mutants: readonly Mutant[] = [
     file: changes,
     find: "const hidesRows = snapshot.seenBy(type) === 'row';",
     replace: 'const hidesRows = false;',
+    killedBy: byGoverned,
+  },
+  {
+    name: 'masks: ends are looked for in one stretch',
+    file: changes,
+    find: 'if (byEnds) yield;',
+    replace: '',
+    killedBy: byChanges,
+  },
+  {
+    name: 'masks: what ends later is told now',
+    file: changes,
+    find: 'else if (hidesRows && ended <= end) closed.set',
+    replace: 'else if (hidesRows) closed.set',
     killedBy: byGoverned,
   },
   {
