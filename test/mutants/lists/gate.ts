@@ -223,6 +223,13 @@ export const mutants: readonly Mutant[] = [
     killedBy: lease,
   },
   {
+    name: 'streams: a standing query goes on for a suspended tenant',
+    file: 'src/planner/standing/watch.ts',
+    find: 'this.#parts.gate.checkStanding(stream.client.renew());',
+    replace: 'stream.client.renew();',
+    killedBy: ['test/doors/http/standing.test.ts'],
+  },
+  {
     name: 'streams: a sender that sends nothing stays',
     file: 'src/doors/http/lease.ts',
     find: '    cutOff(refusal);\n',
