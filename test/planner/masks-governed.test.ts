@@ -69,6 +69,21 @@ test('rows and cells are those of the grant, on every path of a statement', asyn
   expect(JSON.stringify(plan.map((line) => line['plan']))).toContain('masked ssn (redact)');
 });
 
+test('a cell that its mask leaves alone is a value; its column still adds nothing up', async () => {
+  const ssn =
+    '@mask("last4") forbid(principal in Role::"clerk", action == Action::"readCell", resource == Column::"Person.ssn") when { resource.region == "EU" };';
+  await install({ ssn });
+  expect(await store.rows('SELECT key, ssn FROM Person', clerk)).toEqual([
+    { key: 'a', ssn: '****et-a' },
+    { key: 'b', ssn: 'secret-b' },
+  ]);
+  const found = async (text: string): Promise<unknown> => store.column(`SELECT key FROM Person WHERE ssn = '${text}'`, clerk);
+  expect([await found('secret-a'), await found('****et-a'), await found('secret-b')]).toEqual([[], [], ['b']]);
+  expect(await store.column('SELECT key FROM Person WHERE ssn IS NULL', clerk)).toEqual(['a']);
+  for (const sql of ['SELECT MAX(ssn) FROM Person', 'SELECT key FROM Person ORDER BY ssn', 'SELECT ssn FROM Person GROUP BY ssn'])
+    expect(await store.refusal(sql, clerk)).toMatchObject({ code: 'REL_MASKED_COLUMN' });
+});
+
 describe('EXPLAIN POLICY', () => {
   const told = async (sql: string, who: Caller): Promise<unknown[]> =>
     (await store.rows(`EXPLAIN POLICY ${sql}`, who)).map(({ plan }) => plan);

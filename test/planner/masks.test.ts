@@ -151,6 +151,13 @@ describe('a masked column that leaves as it is', () => {
     ["SELECT ssn FROM Person UNION SELECT name FROM Person WHERE code = 'a'", [[null], ['Ann']]],
     ['SELECT ssn FROM Person INTERSECT SELECT ssn FROM Person', [[null]]],
     ['SELECT ssn FROM Person EXCEPT SELECT ssn FROM Person', []],
+    [
+      "WITH RECURSIVE r (x, n) AS (SELECT ssn, 1 FROM Person WHERE code = 'a' UNION ALL SELECT x, n + 1 FROM r WHERE n < 2) SELECT x, n FROM r",
+      [
+        [null, 1n],
+        [null, 2n],
+      ],
+    ],
   ])('%s', async (sql, rows) => expect(await ask(masked, sql)).toEqual(rows));
 
   test('is shown by *, under its own name and type', async () => {
