@@ -237,7 +237,19 @@ function admit(context: HttpContext, request: FastifyRequest, reply: FastifyRepl
     clientIp: request.ip,
   };
   const { authenticator } = context;
-  request.caller = access === 'admin' ? authenticator.adminCaller(credentials) : authenticator.dataCaller(credentials);
+  if (access === 'admin') {
+    request.caller = authenticator.adminCaller(credentials);
+    return;
+  }
+  try {
+    request.caller = authenticator.dataCaller(credentials);
+  } catch (error) {
+    // The credential is good, the organisation is not its own: the refusal is on record under who it was.
+    if (error instanceof ServiceError && error.code === 'REL_XORG') {
+      request.caller = authenticator.dataCaller({ ...credentials, organization: undefined });
+    }
+    throw error;
+  }
 }
 
 /** A browser that opens the console can't send a header. Source: specification, "Authentication" 4. */
