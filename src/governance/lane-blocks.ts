@@ -7,7 +7,7 @@ import type { Vector } from '../log/columns.ts';
 import { FOREVER } from '../log/timestamp.ts';
 import type { PathCodes, RowBlock } from '../projections/access-paths.ts';
 import type { CellMask, Lane, RowCondition } from './authorization/grant.ts';
-import { type MaskHash, renderColumn, withoutCells } from './authorization/renderings.ts';
+import { type MaskHash, maskedBy, renderColumn, withoutCells } from './authorization/renderings.ts';
 import { bitsOf, countBits, hasBit, type RowBits } from './authorization/row-bits.ts';
 import type { LaneColumn, LaneHistory, LanePlan } from './lane-plan.ts';
 import type { LaneScope } from './path-scopes.ts';
@@ -146,7 +146,10 @@ class JudgedBlock {
     if (key !== null) tests.push(this.#without(key));
     if (tests.length <= 1) return tests[0] ?? null;
     const flags = new Uint8Array(this.#block.count).fill(1);
-    for (const test of tests) for (let k = 0; k < flags.length; k++) flags[k]! &= this.#passes(test, k);
+    for (const test of tests) {
+      const passed = this.#flagsOf(test);
+      for (let k = 0; k < flags.length; k++) flags[k]! &= passed[k]!;
+    }
     return { flags };
   }
 
@@ -154,6 +157,16 @@ class JudgedBlock {
     if ('flags' in passed) return passed.flags[k]!;
     const { selection, first } = this.#block;
     return hasBit(passed.bits, selection === null ? first + k : selection[k]!);
+  }
+
+  /** By place. */
+  #flagsOf(passed: Passed): Uint8Array {
+    if ('flags' in passed) return passed.flags;
+    const { selection, first, count } = this.#block;
+    const { bits } = passed;
+    const flags = new Uint8Array(count);
+    for (let k = 0; k < count; k++) flags[k] = hasBit(bits, selection === null ? first + k : selection[k]!);
+    return flags;
   }
 
   #passed(condition: RowCondition): Passed {
@@ -196,8 +209,8 @@ class JudgedBlock {
   #without({ when }: CellMask): Passed {
     const flags = new Uint8Array(this.#block.count);
     if (when === null) return { flags };
-    const masked = this.#passed(when);
-    for (let k = 0; k < flags.length; k++) flags[k] = 1 - this.#passes(masked, k);
+    const masked = this.#flagsOf(this.#passed(when));
+    for (let k = 0; k < flags.length; k++) flags[k] = 1 - masked[k]!;
     return { flags };
   }
 
@@ -214,10 +227,11 @@ class JudgedBlock {
       return { selection: rowsOf(bits, first, count, seen), first: 0, count: seen, scanned: told, path };
     }
     const kept = new Int32Array(count);
+    const flags = this.#flagsOf(passed);
     let seen = 0;
     for (let k = 0; k < count; k++) {
       kept[seen] = selection === null ? first + k : selection[k]!;
-      seen += this.#passes(passed, k);
+      seen += flags[k]!;
     }
     if (seen === 0) return null;
     if (seen === count) return { selection, first, count, scanned: Math.min(scanned, seen), path };
@@ -275,18 +289,21 @@ class JudgedBlock {
   }
 
   #masked(column: LaneColumn, vector: Vector, laneOf: (place: number) => number, only: number): Vector {
-    const maskedBy = column.masks.map((mask, lane) =>
+    const conditions = column.masks.map((mask, lane) =>
       mask === null || mask.when === null || (only >= 0 && lane !== only) ? null : this.#passed(mask.when),
     );
     const maskAt = (k: number): CellMask | null => {
       const lane = laneOf(k);
       if (lane < 0) return hiddenRow;
       const mask = column.masks[lane]!;
-      const when = maskedBy[lane]!;
+      const when = conditions[lane]!;
       return mask === null || when === null || this.#passes(when, k) === 1 ? mask : null;
     };
     const rows = this.#block;
-    if (!column.shown) return withoutCells(vector, rows, (k) => maskAt(k) !== null);
+    if (!column.shown) {
+      const when = only < 0 ? null : conditions[only]!;
+      return withoutCells(vector, rows, when === null ? maskedBy(rows, maskAt) : this.#flagsOf(when));
+    }
     const { hash, pathCodes } = this.#scan;
     const codes = rows.path >= 0 ? null : this.#pathsOfRows();
     const pathAt = (k: number): string | null =>

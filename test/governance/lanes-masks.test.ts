@@ -78,7 +78,11 @@ describe.each(Object.keys(cells) as ColumnType[])('cells of type %s', (type) => 
         for (const masked of [() => true, (k: number) => k % 2 === 0, () => false]) {
           const rows = shapeOf(length);
           const mask: CellMask = { kind, when: null, because: '', ...(kind === 'bucket' ? { size: 10 } : {}) };
-          const hidden = withoutCells(vector, rows, masked);
+          const hidden = withoutCells(
+            vector,
+            rows,
+            Uint8Array.from({ length: rows.count }, (__, k) => (masked(k) ? 1 : 0)),
+          );
           const shown = renderColumn({
             vector,
             type,

@@ -17,18 +17,26 @@ export type Rows = Pick<RowWindow, 'selection' | 'first' | 'count'>;
 /** What masks the cell of a row of a block, by place; null: nothing. */
 export type MaskAt = (place: number) => CellMask | null;
 
-/** The column with the cells of some rows of a block as NULL; in the block's row numbers. */
-export function withoutCells(vector: Vector, rows: Rows, isMasked: (place: number) => boolean): Vector {
+/** The column with the cells of some rows of a block, 1 by place, as NULL; in the block's row numbers. */
+export function withoutCells(vector: Vector, rows: Rows, masked: Uint8Array): Vector {
   if (vector.kind === 'null') return vector;
   const { selection, first, count } = rows;
   const nulls = new Uint8Array(rowsIn(rows));
-  let masked = 0;
+  const held = vector.nulls;
+  let hidden = 0;
   for (let k = 0; k < count; k++) {
     const row = selection === null ? first + k : selection[k]!;
-    if (isMasked(k)) masked += nulls[row] = 1;
-    else if (vector.nulls !== null) nulls[row] = vector.nulls[row]!;
+    hidden += masked[k]!;
+    nulls[row] = held === null ? masked[k]! : masked[k]! | held[row]!;
   }
-  return masked === 0 ? vector : masked === count ? { kind: 'null' } : { ...vector, nulls };
+  return hidden === 0 ? vector : hidden === count ? { kind: 'null' } : { ...vector, nulls };
+}
+
+/** 1 for the places at which something masks the cell. */
+export function maskedBy({ count }: Rows, maskAt: MaskAt): Uint8Array {
+  const masked = new Uint8Array(count);
+  for (let k = 0; k < count; k++) masked[k] = maskAt(k) === null ? 0 : 1;
+  return masked;
 }
 
 /** Row numbers of a block lie below this. */
@@ -82,7 +90,7 @@ export function renderColumn(asked: Rendered): Vector {
       return renderIntegers(asked);
     default: {
       const { vector, rows, maskAt } = asked;
-      return withoutCells(vector, rows, (k) => maskAt(k) !== null);
+      return withoutCells(vector, rows, maskedBy(rows, maskAt));
     }
   }
 }

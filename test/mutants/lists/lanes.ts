@@ -78,8 +78,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'lanes: a mask with a condition masks every row',
     file: blocks,
-    find: 'when === null || this.#passes(when, k) === 1 ? mask : null;',
-    replace: 'mask;',
+    find: 'when === null ? maskedBy(rows, maskAt) : this.#flagsOf(when)',
+    replace: 'maskedBy(rows, () => hiddenRow)',
     killedBy: masks,
   },
   {
@@ -260,8 +260,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'renderings: masked cells keep what they held',
     file: renderings,
-    find: 'if (isMasked(k)) masked += nulls[row] = 1;',
-    replace: 'if (isMasked(k)) masked++;',
+    find: 'nulls[row] = held === null ? masked[k]! : masked[k]! | held[row]!;',
+    replace: 'nulls[row] = held === null ? 0 : held[row]!;',
     killedBy: masks,
   },
   {
