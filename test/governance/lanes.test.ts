@@ -112,6 +112,9 @@ describe('one’s own organisation under conditions', () => {
     expect(seen).toEqual([4, 1, 1, 1, 4]);
     expect(keys[0]).not.toBe(keys[1]);
     expect(new Set(keys.slice(1, 4)).size).toBe(1);
+    const grantAt = (now: bigint): unknown => world.granted(callerOf('acme'), { now });
+    expect(grantAt(noon + 3_000_000n)).toBe(grantAt(noon + 9_000_000n));
+    expect(grantAt(noon)).not.toBe(grantAt(noon - 1_000_000n));
     // It was this once, but what was kept of it then is of another decision since.
     expect(keys[4]).not.toBe(keys[1]);
   });

@@ -241,7 +241,7 @@ class CallerView {
   /** Of policies that ask for the time, decisions come and go: their grants are told apart by what was decided, in order. */
   readonly #id = ++views;
   #decided = 0;
-  readonly #decisions = new Map<TypeDefinition, string>();
+  readonly #decisions = new Map<TypeDefinition, { readonly decision: string; readonly grant: TypeGrant }>();
   #last: { readonly grant: Grant; readonly from: bigint; readonly until: bigint } | null = null;
 
   constructor(parts: ViewParts) {
@@ -257,13 +257,9 @@ class CallerView {
     const build = (type: TypeDefinition): TypeGrant => this.#typeGrant(type, inForce, now);
     let grant: Grant;
     if (isTimed) {
-      for (const [type, decision] of this.#decisions) if (decisionOf(build(type)) !== decision) this.#decide(type, build(type));
-      const of = remembered((type) => {
-        const made = build(type);
-        if (!this.#decisions.has(type)) this.#decisions.set(type, decisionOf(made));
-        return made;
-      });
-      grant = { key: `${key} ${ids} ${this.#id}.${this.#decided}`, of };
+      const settled = (type: TypeDefinition): TypeGrant => this.#settled(type, build(type));
+      for (const type of this.#decisions.keys()) settled(type);
+      grant = { key: `${key} ${ids} ${this.#id}.${this.#decided}`, of: remembered(settled) };
     } else grant = { key: `${key} ${ids}`, of: remembered(build) };
     // Policies go by milliseconds.
     const until = isTimed ? now - (now % 1_000_000n) + 1_000_000n : FAR;
@@ -271,9 +267,14 @@ class CallerView {
     return grant;
   }
 
-  #decide(type: TypeDefinition, made: TypeGrant): void {
-    this.#decisions.set(type, decisionOf(made));
-    this.#decided++;
+  /** What was decided before, as long as it comes out alike: what others know of a grant, they know by its identity. */
+  #settled(type: TypeDefinition, made: TypeGrant): TypeGrant {
+    const decision = decisionOf(made);
+    const known = this.#decisions.get(type);
+    if (known?.decision === decision) return known.grant;
+    if (known !== undefined) this.#decided++;
+    this.#decisions.set(type, { decision, grant: made });
+    return made;
   }
 
   #nextChange(now: bigint, until: bigint): bigint {
@@ -321,13 +322,14 @@ class CallerView {
 
 const FAR = 2n ** 63n;
 
-function decisionOf({ lanes }: TypeGrant): string {
-  return lanes
+function decisionOf({ lanes, because }: TypeGrant): string {
+  const each = lanes
     .map(({ agreement, rows, masks }) => {
       const cells = [...masks].map(([column, { kind, size, when }]) => `${column} ${kind} ${size ?? ''} ${when?.key ?? ''}`);
       return JSON.stringify([agreement, rows === null || rows === 'none' ? rows : rows.key, cells]);
     })
     .join('\n');
+  return `${because.join()}\n${each}`;
 }
 
 function grantOf(lanes: readonly Lane[], because: readonly string[] = []): TypeGrant {
