@@ -415,6 +415,8 @@ export class GatedInvocation implements Invocation {
       checkMinted(command.token, projections.tenants);
     }
     if (command.kind === 'link-exhibit' && !command.open) this.exhibits().exhibit(command.exhibit);
+    // Whoever submits it: a text that can't be decided by would leave nobody's rows readable.
+    if (command.kind === 'put-policy') this.policies().checkText(command.id, command.text);
     const next = log.next();
     const check = writeCheck(this.#core.judge, this.#judged, command, this.#core.parts.clock.now());
     const { drafts, outcome, receiptLeaf } = projections.decide(this.#licensed(command), this.#context(), next, check);

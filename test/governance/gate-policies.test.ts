@@ -361,3 +361,35 @@ test('a row is proven to whom all of it is shown, and is not found by others', a
   expect(await refusalOf(prove(chief))).toMatch(/^REL_NOT_FOUND/);
   expect(await refusalOf(prove(chief, { breakGlass: 'threat' }))).toBeNull();
 });
+
+describe('a text that can not be decided by', () => {
+  test('is not installed, whatever submits it', async () => {
+    for (const text of ['nonsense', 'permit(principal, action, resource) when { resource.n > 9007199254740993 };']) {
+      expect(await refusalOf(install('bad', text))).toMatch(/^REL_INVALID: policy bad, 1:/);
+    }
+    expect(await refusalOf(install('a/b', 'permit(principal, action, resource);'))).toMatch(/^REL_INVALID/);
+    expect(store.service.projections.policies.current.policies).toEqual([]);
+  });
+
+  test('of another version lets nobody read or write, and the administrator delete it', async () => {
+    const body = { kind: 'policy', change: 'installed', id: 'alien', text: 'permit(from, the, future);', digest: 'ab' } as const;
+    const context = {
+      branch: 'main',
+      tenant: null,
+      path: null,
+      principal: '',
+      door: '',
+      purpose: null,
+      correlationId: '',
+      policyDigest: '',
+    };
+    const { log, projections } = store.service;
+    const { position, time } = log.next();
+    projections.policies.apply({ body, context, leaf: 0, position, positions: 1, time });
+    expect(await refusalOf(read(ann))).toMatch(/^REL_UNAVAILABLE/);
+    expect(await refusalOf(store.put('Person', [{ id: 'b' }], ann))).toMatch(/^REL_UNAVAILABLE/);
+    expect(await refusalOf(invoke(ann, 'audit', async (invocation) => invocation.audit()))).toMatch(/^REL_UNAVAILABLE/);
+    expect(await refusalOf(administer({ kind: 'delete-policy', id: 'alien' }))).toBeNull();
+    expect(await refusalOf(read(ann))).toBeNull();
+  });
+});

@@ -2,6 +2,7 @@
  * The policy set of the log, read once for each change of it, and what of it concerns one caller, worked out once for each
  * way in which that caller asks. What gate, guards and grants decide by is the same object, so they can't differ.
  */
+import { ServiceError } from '../../errors.ts';
 import type { Policies, PolicySet as PolicyTexts } from '../../projections/policies/projection.ts';
 import type { Caller } from '../caller.ts';
 import type { CallerPolicies } from './cedar/decision.ts';
@@ -85,8 +86,13 @@ export function askerOf(caller: Caller, stated: Stated): Asker {
 
 const setsOfThenMax = 8;
 
+/** Texts were read before they were installed: what this version can't read any more, another one wrote. */
 function setOf({ policies }: PolicyTexts): PolicySet {
-  return new PolicySet(new Map(policies.map(({ id, text }) => [id, text])));
+  try {
+    return new PolicySet(new Map(policies.map(({ id, text }) => [id, text])));
+  } catch (cause) {
+    throw new ServiceError('REL_UNAVAILABLE', 'the installed policies can’t be read by this version', { cause });
+  }
 }
 
 function isSame(a: Stated, b: Stated): boolean {

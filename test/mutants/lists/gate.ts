@@ -27,6 +27,13 @@ export const mutants: readonly Mutant[] = [
     killedBy: [...writes, ...policies],
   },
   {
+    name: 'gate: whatever is submitted as a policy is installed',
+    file: invocation,
+    find: "if (command.kind === 'put-policy') this.policies().checkText(command.id, command.text);",
+    replace: '',
+    killedBy: policies,
+  },
+  {
     name: 'gate: entries name no policy set',
     file: invocation,
     find: 'policyDigest: this.#core.judge.policies.digest,',
