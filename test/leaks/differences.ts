@@ -54,6 +54,14 @@ export const differences: readonly Difference[] = [
         { ...secretDeal(stage, 'x8', 'the largest'), amount: 9223372036854775807n },
       ]);
       await put(stage, [{ id: 'p1', name: stage.canaries.text(victim, 'a party'), boss: 'p2', score: 9 }], 'Party');
+      // Paths that start as those of adversaries do.
+      for (const [path, holder] of [
+        ['globex-two', 'root'],
+        ['acme/us-east', 'acme'],
+        ['wayne2', 'root'],
+      ] as const) {
+        await stage.put('Deal', holder, path, [secretDeal(stage, 'x1', `a row of ${path}`)]);
+      }
     }),
   },
   {
