@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import { ServiceError } from '../../errors.ts';
 import type { TenantUsage, TenantView } from '../../governance/desks.ts';
+import type { Json } from '../../log/canonical-json.ts';
 import { FOREVER, formatInstant, parseInstant } from '../../log/timestamp.ts';
 
 /** Names of quotas in bodies, and in the record. */
@@ -51,13 +52,19 @@ export const tenantReply = z
 
 export const tenantList = z.object({ tenants: z.array(tenantReply) });
 
+/** Any JSON: a schema that says so of every level would be one that names itself. */
+export const searchConfig = z.record(
+  z.string(),
+  z.custom<Json>(() => true),
+);
+
 export const createBody = z
   .strictObject({
     id: z.string().describe('the first segment of its organisation paths'),
     name: z.string().optional(),
     tier: z.string().optional(),
     quota: quotaBody.optional(),
-    search: z.record(z.string(), z.json()).optional().describe('what its searches start from'),
+    search: searchConfig.optional().describe('what its searches start from'),
     members: z
       .array(z.strictObject({ principal: z.string(), role: z.string() }))
       .max(1_000)

@@ -141,6 +141,7 @@ describe('replies', () => {
     check('post', '/query/arrow', await world.call('POST', '/query/arrow', { sql: 'x' }));
     check('post', '/query/stream', await world.call('POST', '/query/stream', { sql: 'x' }));
     check('get', '/watch/stream', await world.call('GET', '/watch/stream'));
+    check('post', '/api/v1/audit/export', await world.call('POST', '/api/v1/audit/export', { since: 'x' }));
     const namespace = '/v1/namespaces/{name}/branch';
     check('post', namespace, await world.call('POST', '/v1/namespaces/dev/branch', { branch_from: 'main' }));
     check('post', namespace, await world.call('POST', '/v1/namespaces/dev/branch', { branch_from: 'main' }));
@@ -177,6 +178,64 @@ describe('replies', () => {
       '/tokens/self/{id}',
       await world.call('DELETE', `/tokens/self/${rotated.json['id'] as string}`, undefined, fresh),
     );
+  });
+
+  test('about tenants and agreements are so too', async () => {
+    const platform = await world.tokenFor({ roles: ['platform-admin'] });
+    const acme = await world.tokenFor({ tenant_id: 'acme', roles: ['tenant-admin'] });
+    const globex = await world.tokenFor({ tenant_id: 'globex', roles: ['tenant-admin'] });
+    const ask = async (
+      who: object,
+      verb: string,
+      route: string,
+      body?: object,
+      ids: Record<string, string> = {},
+    ): Promise<Reply> => {
+      const path = route.replace(/\{(\w+)\}/g, (_, name: string) => ids[name] ?? { id: 'acme', pid: 'ada' }[name]!);
+      const reply = await world.call(verb.toUpperCase(), path, body, who as Record<string, string>);
+      check(verb, route, reply);
+      return reply;
+    };
+    const tenant = { id: 'acme', quota: { in_flight: 3 }, search: { a: [1] }, members: [{ principal: 'bo', role: 'r' }] };
+    for (const family of ['/tenants', '/api/v1/tenants']) {
+      await ask(platform, 'post', family, tenant);
+      await ask(platform, 'get', family);
+      await ask(acme, 'get', family);
+      await ask(platform, 'get', `${family}/{id}`);
+      await ask(platform, 'get', `${family}/{id}/usage`);
+      await ask(platform, 'post', `${family}/{id}/suspend`);
+      await ask(platform, 'post', `${family}/{id}/${family === '/tenants' ? 'reactivate' : 'resume'}`);
+    }
+    await ask(platform, 'get', '/api/v1/tenants/usage/summary');
+    await ask(acme, 'get', '/tenants/me');
+    await ask(acme, 'patch', '/tenants/{id}', { name: 'Acme' });
+    await ask(acme, 'patch', '/tenants/{id}', { name: 'Acme' }, { id: 'globex' });
+    await ask(acme, 'get', '/tenants/{id}/quota');
+    await ask(platform, 'put', '/tenants/{id}/quota', { query_units: 9 });
+    await ask(acme, 'put', '/tenants/{id}/config/search', { config: { deep: { er: [null, true, 1.5, 'x'] } } });
+    await ask(acme, 'get', '/tenants/{id}/config/search');
+    for (const role of ['r', 'r', 's']) await ask(acme, 'post', '/tenants/{id}/members', { principal: 'ada', role });
+    await ask(acme, 'get', '/tenants/{id}/members');
+    await ask(acme, 'get', '/tenants/{id}/members/{pid}');
+    await ask(acme, 'patch', '/tenants/{id}/members/{pid}', { role: 's' });
+    await ask(acme, 'delete', '/tenants/{id}/members/{pid}');
+    const terms = {
+      assignee: 'globex',
+      target: { types: ['T'], columns: ['a'] },
+      masking: { a: 'redact' },
+      valid_to: '2100-01-01',
+    };
+    const { json } = await ask(acme, 'post', '/tenants/{id}/sharing', terms);
+    const aid = json['id'] as string;
+    await ask(acme, 'get', '/tenants/{id}/sharing');
+    await ask(globex, 'get', '/tenants/{id}/sharing/{aid}', undefined, { id: 'globex', aid });
+    await ask(globex, 'patch', '/tenants/{id}/sharing/{aid}', { state: 'accepted' }, { id: 'globex', aid });
+    await ask(acme, 'patch', '/tenants/{id}/sharing/{aid}', { state: 'active' }, { aid });
+    await ask(acme, 'delete', '/tenants/{id}/sharing/{aid}', undefined, { aid });
+    await ask(acme, 'delete', '/tenants/{id}/sharing/{aid}', undefined, { aid: 'none' });
+    check('get', '/audit/entries', await world.call('GET', '/audit/entries?kind=agreement', undefined, acme));
+    await ask(platform, 'delete', '/tenants/{id}');
+    await ask(platform, 'delete', '/api/v1/tenants/{id}');
   });
 
   test('every described route is asked above', () => {

@@ -18,6 +18,7 @@ import {
   quotaBody,
   quotaReply,
   quotaShown,
+  searchConfig,
   tenantList,
   tenantReply,
   tenantShown,
@@ -39,7 +40,7 @@ const patchBody = z
 const deletedReply = z.object({ id: z.string(), deleted: z.literal('soft') });
 const memberParams = z.object({ id: z.string(), pid: z.string().describe('the principal') });
 const memberList = z.object({ tenant_id: z.string(), members: z.array(memberShape) });
-const searchReply = z.object({ tenant_id: z.string(), config: z.record(z.string(), z.json()) });
+const searchReply = z.object({ tenant_id: z.string(), config: searchConfig });
 
 export function registerTenants(app: App, context: HttpContext): void {
   registerRegistry(app, context);
@@ -221,7 +222,7 @@ function registerOwn(app: App, context: HttpContext): void {
       summary: 'Set what searches of a tenant start from, all of it',
       tags,
       params: idParams,
-      body: z.strictObject({ config: z.record(z.string(), z.json()) }),
+      body: z.strictObject({ config: searchConfig }),
       response: { 200: searchReply, ...problems },
     },
     handler: (request) =>
