@@ -11,7 +11,7 @@
  */
 import { assert, ServiceError } from '../errors.ts';
 import type { AccessRecord, EntryContext, EntryDraft, TokenRecord } from '../log/entry.ts';
-import type { Appended, Basis, Durability, NextPlace } from '../log/log-store.ts';
+import type { Appended, Durability, NextPlace } from '../log/log-store.ts';
 import type { AccessPaths, AuditReader } from '../projections/access-paths.ts';
 import { LogAuditReader } from '../projections/audit/reader.ts';
 import { unknownBranch } from '../projections/branches/commands.ts';
@@ -20,19 +20,17 @@ import type { Command, Outcome } from '../projections/command.ts';
 import type { Decision } from '../projections/decision.ts';
 import { accessRecord, type Ending } from './access-record.ts';
 import { actionOf, readsOnly, touchesRows, typeNamed, typesMigrated, unitsAtStart } from './actions.ts';
-import { isClassified } from './authorization/egress.ts';
-import { explainRead } from './authorization/explanation.ts';
 import { backlogFull, bytesOfRows } from './admission/ingest-backlog.ts';
 import { priorityOf } from './admission/query-places.ts';
 import type { Account } from './admission/quota.ts';
 import type { About, Judged } from './authorization/judge.ts';
-import { askerOf } from './authorization/policies-in-force.ts';
 import type { Decision as PolicyDecision, PolicyRequest } from './authorization/policy.ts';
 import { GovernedPolicyDesk } from './authorization/policy-desk.ts';
 import { checkPurpose } from './authorization/purpose.ts';
 import { sees, type Caller } from './caller.ts';
 import type { PolicyDesk, TenantDesk } from './desks.ts';
 import { GovernedExhibits } from './exhibit-desk.ts';
+import { explainPolicy } from './explain-policy.ts';
 import type {
   Action,
   BranchView,
@@ -256,42 +254,7 @@ export class GatedInvocation implements Invocation {
   explainPolicy(objectType: string | null, asOf?: number | bigint): PolicyExplanation {
     this.#core.committer.checkRunning();
     this.#checkBranch();
-    const { judge, grants, parts } = this.#core;
-    const { projections, log, clock } = parts;
-    const { caller } = this;
-    const judged: Judged = { ...this.#judged, action: 'query' };
-    const basis = log.basis();
-    const at = typeof asOf === 'bigint' ? this.#positionAt(asOf, basis) : asOf;
-    if (at !== undefined && (at < 1 || at > basis.position)) {
-      throw new ServiceError('REL_INVALID', `decisions are explained as of positions 1 to ${basis.position}`);
-    }
-    const now = at === undefined ? clock.now() : projections.timeline.timeOf(at - 1);
-    const paths = at === undefined ? projections.snapshot(basis, caller.branch) : projections.snapshotOf(now, caller.branch);
-    const set = at === undefined ? judge.policies.current : judge.policies.at(at);
-    const policies =
-      set === null ? null : at === undefined ? judge.policies.of(caller, judged) : set.for(askerOf(caller, judged));
-    const type = objectType === null || isClassified(objectType) ? null : (paths.catalog.type(objectType) ?? null);
-    const granted = { caller, action: 'query', stated: judged, now } as const;
-    const grant =
-      type === null ? null : (at === undefined ? grants.grantFor(granted) : grants.grantOfThen(granted, set)).of(type);
-    return explainRead({
-      caller,
-      decision: judge.decideUnder({ ...judged, objectType }, policies, now, () => type ?? undefined),
-      guards: judge.guards(judged, paths.protection),
-      type,
-      grant,
-      policies,
-      policyDigest: set?.digest ?? '',
-      position: at ?? basis.position,
-      now,
-    });
-  }
-
-  /** What lay below it had happened by that instant; undefined where that is now. */
-  #positionAt(instant: bigint, basis: Basis): number | undefined {
-    if (instant >= basis.instant || basis.position === 0) return undefined;
-    const { timeline } = this.#core.parts.projections;
-    return Math.max(1, Math.min(timeline.positionAfter(instant), basis.position));
+    return explainPolicy(this.#core, this.#judged, objectType, asOf);
   }
 
   /** Under the scope and the policies of then, read as it was, whoever derives it again; never cached with plans of now. */

@@ -245,7 +245,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'explained: policies of now explain decisions of then',
-    file: invocation,
+    file: 'src/governance/explain-policy.ts',
     find: 'const set = at === undefined ? judge.policies.current : judge.policies.at(at);',
     replace: 'const set = judge.policies.current;',
     killedBy: policies,
