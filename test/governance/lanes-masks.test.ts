@@ -184,7 +184,7 @@ const masksOn = (kind: string, condition: string): readonly string[] =>
       `@mask("${kind}") forbid(principal, action == Action::"readCell", resource == Column::"Person.${column}") ${condition};`,
   );
 
-describe.each([8, 64, 1000])('of a store, %i rows a segment', (segmentRows) => {
+describe.each([8, 1000])('of a store, %i rows a segment', (segmentRows) => {
   test.each(['redact', 'null', 'hash', 'bucket:10', 'last4', 'year'])(
     '%s, in every row, in some, on a branch, of many layouts',
     (kind) => {
@@ -203,8 +203,8 @@ describe.each([8, 64, 1000])('of a store, %i rows a segment', (segmentRows) => {
           { blockRows: 7 },
           { time: { system: 2n ** 62n, valid: 'all' } } as const,
         ]) {
-          for (const names of [read, bothWays(...read), read.map(shownColumn)]) {
-            for (const branch of ['main', 'dev']) {
+          for (const names of [read, bothWays(...read)]) {
+            for (const branch of 'keys' in request ? ['main', 'dev'] : ['dev']) {
               const asked = { columns: names, ...request };
               const order = (rows: readonly object[]): string[] =>
                 rows
