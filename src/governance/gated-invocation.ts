@@ -79,6 +79,7 @@ export class GatedInvocation implements Invocation {
   /** Holds a slot of its tenant, and a place of the store: a query that waits for a place has the first already. */
   #running = false;
   #placed = false;
+  #payer: Account | null = null;
   #closed = false;
   /** Until something else is described. */
   #judgedAs: Judged | null = null;
@@ -516,7 +517,7 @@ export class GatedInvocation implements Invocation {
   /** Who pays: the tenant that the credential is of, else the one that it acts for. */
   get #account(): Account {
     const { tenant, path, principal } = this.caller;
-    return { tenant: tenant ?? tenantOf(path) ?? '', principal };
+    return (this.#payer ??= { tenant: tenant ?? tenantOf(path) ?? '', principal });
   }
 
   #context(): EntryContext {

@@ -165,7 +165,7 @@ afterAll(() => rmSync(directory, { recursive: true, force: true }));
 export async function prepared(settings: Record<string, string> = {}, clock?: Clock): Promise<Prepared> {
   const disk = { failing: false };
   const faulty = new FaultyDisk({
-    beforeStep: () => (disk.failing ? { kind: 'error', code: 'EIO', bytes: 0 } : undefined),
+    beforeStep: () => (disk.failing ? { kind: 'error', code: 'ENOSPC', bytes: 0 } : undefined),
   });
   const world = await StoreWorld.open(
     {
