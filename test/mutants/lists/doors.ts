@@ -10,7 +10,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'admin routes that take data tokens',
     file: server,
-    find: "request.caller = access === 'admin' ? authenticator.adminCaller(credentials) : authenticator.dataCaller(credentials);",
+    find: 'request.caller = authenticator.adminCaller(credentials);',
     replace: 'request.caller = authenticator.dataCaller(credentials);',
     killedBy: test('routes'),
   },

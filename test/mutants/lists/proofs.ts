@@ -70,7 +70,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'proofs: entries of others are proven too',
     file: reader,
-    find: "if (kind !== 'access') return this.#sources.visible(context.path, time);",
+    find: "if (kind !== 'access' && this.#sources.visible(context.path, time)) return true;",
     replace: "if (kind !== 'access') return true;",
     killedBy: http,
   },
