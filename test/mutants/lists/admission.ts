@@ -146,4 +146,18 @@ export const mutants: readonly Mutant[] = [
     replace: 'costUnits = 1 }',
     killedBy: ['test/doors/http/limits-conformance.test.ts'],
   },
+  {
+    name: 'admission: whoever is refused a foreign organisation is on record as a stranger',
+    file: 'src/doors/http/server.ts',
+    find: "error.code === 'REL_XORG'",
+    replace: 'false',
+    killedBy: ['test/governance/audit-routes.test.ts'],
+  },
+  {
+    name: 'admission: the record of a malformed request waits for a place',
+    file: 'src/doors/http/refusal.ts',
+    find: ', recordOnly: true',
+    replace: '',
+    killedBy: ['test/doors/http/limits-conformance.test.ts'],
+  },
 ];
