@@ -135,8 +135,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'rows at once that go beyond their batch',
     file: reader,
-    find: 'rows: batchRows - (this.#index - this.#batchIndex)',
-    replace: 'rows: batchRows',
+    find: 'rows: Math.max(1, this.#roomRows()),',
+    replace: 'rows: 1_000_000,',
     killedBy,
   },
   {
