@@ -269,6 +269,12 @@ export async function openStage(side: Side, regime: Regime): Promise<Stage> {
     const link = JSON.stringify({ sql: 'SELECT id, amount FROM Deal AS OF CURRENT' });
     await stage.must('POST', `/exhibits/${exhibit}/links`, stage.headers(holder, path), link);
   }
+  // What expressions fail on, and what its owner must see: hidden from everybody else in both worlds.
+  const note = stage.canaries.text('rows of the victim', 'a row of both worlds');
+  await stage.put('Deal', 'acme', victimPath, [
+    { id: 'x0', who: 'w0', amount: stage.canaries.number('rows of the victim', 'an amount of both worlds'), note },
+    { id: 'x8', who: 'w8', amount: 9223372036854775807n, note },
+  ]);
   await stage.must('POST', '/v1/namespaces/trial/branch', stage.headers('root'), '{"branch_from":"main"}');
   for (const [path, holder] of residents)
     await stage.put('Deal', holder, path, [{ id: 'b1', amount: 5, note: 'trial' }], 'trial');
