@@ -4,7 +4,7 @@ import type { Adversary } from './adversaries.ts';
 import type { Compared } from './compare.ts';
 import { ways } from './doors.ts';
 import { type Heard, type Sent, settled } from './lab.ts';
-import { positions } from './routes.ts';
+import { bodyless, positions } from './routes.ts';
 import { type Stage, victimPath } from './stage.ts';
 
 export interface Conversation {
@@ -101,6 +101,8 @@ export const conversations: readonly Conversation[] = [
   },
   {
     name: 'proofs of hidden rows',
+    // Of entries in one’s own organisation there are hashes: of them the status is compared, as of /audit/proof.
+    compared: bodyless,
     hold: talk(async (ask, stage) => {
       // A nanosecond later where the instant itself was given out before.
       for (const instant of stage.marks.flatMap((mark) => [mark, mark + 1n])) {
