@@ -86,7 +86,7 @@ export class Matrix {
       for (const adversary of against) await this.#conversations(pair, adversary);
       for (const [turn, adversary] of against.entries()) await this.#routes(pair, adversary, extent.everything ? null : turn);
       await this.#owner(pair);
-      this.#complete(pair[0]);
+      if (against.length > 0) this.#complete(pair[0]);
       this.#lines(pair, written.text());
     } finally {
       written.end();
