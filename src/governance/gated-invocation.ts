@@ -49,7 +49,7 @@ import type { Core, GateSettings } from './gate-core.ts';
 import { governSnapshot } from './governed-snapshot.ts';
 import { GovernedProofs } from './proofs.ts';
 import { receiptedOutcome } from './receipted-outcome.ts';
-import { auditFrom, type Beginning, beginningOf } from './tenancy/earlier-tenant.ts';
+import { auditFrom, type Beginning, beginningOf, onceFrom } from './tenancy/earlier-tenant.ts';
 import { checkMinted } from './tenancy/multi-tenancy.ts';
 import { tenantOf } from './tenancy/organization.ts';
 import { registryPart } from './tenancy/registry.ts';
@@ -383,7 +383,7 @@ export class GatedInvocation implements Invocation {
     if (command.kind === 'put-policy') this.policies().checkText(command.id, command.text);
     const next = log.next();
     const check = writeCheck(this.#core.judge, this.#judged, command, this.#core.parts.clock.now());
-    const { drafts, outcome, receiptLeaf } = projections.decide(this.#licensed(command), this.#context(), next, check);
+    const { drafts, outcome, receiptLeaf } = projections.decide(this.#asMeant(command), this.#context(), next, check);
     const acknowledged = drafts.length === 0 ? this.#core.lastAcknowledged : this.#append(drafts, next, options, settings);
     return { outcome, receiptLeaf, acknowledged };
   }
@@ -483,9 +483,10 @@ export class GatedInvocation implements Invocation {
     return { ...this.#tokenNamed(command), ...this.#branchEnded(command), ...(registry && { registry }) };
   }
 
-  /** As many tenants as the licence allows, whatever the command says. */
-  #licensed(command: Command): Command {
-    return command.kind === 'create-tenant' ? { ...command, tenantsMax: this.#core.parts.licence.tenantsMax } : command;
+  /** As many tenants as the licence allows, whatever the command says; keys of this tenant, not of an earlier one of its id. */
+  #asMeant(command: Command): Command {
+    if (command.kind === 'create-tenant') return { ...command, tenantsMax: this.#core.parts.licence.tenantsMax };
+    return command.kind === 'put-rows' && command.receipt !== undefined ? onceFrom(this.#beginning, command) : command;
   }
 
   #tokenNamed(command: Command): { token?: TokenRecord } {

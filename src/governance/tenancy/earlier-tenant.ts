@@ -3,6 +3,8 @@
  * views, exhibits) was the other's, and is nobody's to see but the administrator's.
  */
 import type { AuditQuery, AuditReader } from '../../projections/access-paths.ts';
+import { sha256Hex } from '../../log/sha256.ts';
+import type { Command } from '../../projections/command.ts';
 import type { RegisteredTenant, Tenants } from '../../projections/tenants/projection.ts';
 import type { Caller } from '../caller.ts';
 import { tenantOf } from './organization.ts';
@@ -26,4 +28,11 @@ export function auditFrom(beginning: Beginning, reader: AuditReader): AuditReade
     entries: (query) => reader.entries(later(query)),
     all: (filter) => reader.all(later(filter)),
   };
+}
+
+/** Whoever repeats what an earlier tenant did under the same idempotency key does it anew. */
+export function onceFrom(beginning: Beginning, command: Command): Command {
+  if (beginning === null || command.kind !== 'put-rows' || command.receipt === undefined) return command;
+  const { receipt } = command;
+  return { ...command, receipt: { ...receipt, key: sha256Hex(Buffer.from(`${receipt.key} ${beginning.position}`)) } };
 }

@@ -109,6 +109,22 @@ describe('Tenant', () => {
     });
   });
 
+  test('a tenant of an id that was another’s does not get its replies, whatever idempotency key it states', async () => {
+    const once = { 'idempotency-key': 'monday' };
+    expect((await world.put(world.acme, 'Row', [{ id: 'a' }], once)).status).toBe(200);
+    expect((await world.put(world.acme, 'Row', [{ id: 'other' }], once)).status).toBe(422);
+    await world.ok(world.platform, 'DELETE', '/api/v1/tenants/acme');
+    await world.ok(world.platform, 'POST', '/api/v1/tenants', { id: 'acme' }, 201);
+    const heir = await world.store.tokenFor({ principal: 'ann', tenant_id: 'acme', roles: ['tenant-admin'] });
+    const first = await world.put(heir, 'Row', [{ id: 'other' }], once);
+    expect([first.status, first.json['accepted']]).toEqual([200, 1]);
+    expect(await world.keys(heir, 'Row')).toEqual(['other']);
+    // Its own replies it does get.
+    const again = await world.put(heir, 'Row', [{ id: 'other' }], once);
+    expect([again.status, again.json['system_from']]).toEqual([200, first.json['system_from']]);
+    expect((await world.put(heir, 'Row', [{ id: 'a' }], once)).status).toBe(422);
+  });
+
   test.each(['active', 'suspended'])('%s, delete by the platform: a tombstone is left', async (state) => {
     await put();
     await world.ok(world.platform, 'PATCH', '/tenants/acme', { name: 'Acme' });

@@ -271,4 +271,11 @@ export const mutants: readonly Mutant[] = [
     replace: 'return assigner === assignee;',
     killedBy: sharing,
   },
+  {
+    name: 'tenant doors: an idempotency key outlives the tenant that stated it',
+    file: 'src/governance/gated-invocation.ts',
+    find: 'onceFrom(this.#beginning, command)',
+    replace: 'command',
+    killedBy: control,
+  },
 ];
