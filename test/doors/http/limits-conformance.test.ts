@@ -307,12 +307,15 @@ describe('bounded ingest queue: SERVICE_INGEST_QUEUE_MB', () => {
     const stream = world.call('POST', '/ingest?object_type=Note', lines);
     void stream.then(() => settled.push('stream'));
     await new Promise((resolve) => setTimeout(resolve, 500));
-    const small = await world.call('POST', '/ingest?object_type=Note', '{"id":"small"}');
+    // Refused when it comes; told once its record is written, which comes after the fsync that is under way.
+    const refused = world.call('POST', '/ingest?object_type=Note', '{"id":"small"}');
+    await new Promise((resolve) => setTimeout(resolve, 200));
+    expect(settled).toEqual([]);
+    disk.hold = null;
+    release();
+    const small = await refused;
     expect(codeOf(small)).toEqual([429, 'REL_QUEUE_FULL']);
     expect([seconds(small), small.json['retryable']]).toEqual([1, true]);
-    expect(settled).toEqual([]);
-    release();
-    disk.hold = null;
     expect((await stream).json['accepted']).toBe(4_000);
     expect((await world.call('POST', '/ingest?object_type=Note', '{"id":"small"}')).status).toBe(200);
     // In the order of the body, whatever waited.

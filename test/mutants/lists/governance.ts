@@ -195,9 +195,9 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'governance: an await between deciding and appending',
     file: 'src/governance/gated-invocation.ts',
-    find: 'const { drafts, outcome, receiptLeaf } = projections.decide(this.#licensed(command), this.#context(), next, check);',
+    find: 'const { drafts, outcome, receiptLeaf } = projections.decide(this.#asMeant(command), this.#context(), next, check);',
     replace:
-      'const { drafts, outcome, receiptLeaf } = await Promise.resolve(projections.decide(this.#licensed(command), this.#context(), next, check));',
+      'const { drafts, outcome, receiptLeaf } = await Promise.resolve(projections.decide(this.#asMeant(command), this.#context(), next, check));',
     killedBy: gate,
   },
   {

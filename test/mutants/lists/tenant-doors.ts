@@ -134,8 +134,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'tenant doors: a command says how many tenants there may be',
     file: 'src/governance/gated-invocation.ts',
-    find: "command.kind === 'create-tenant' ? { ...command, tenantsMax: this.#core.parts.licence.tenantsMax } : command",
-    replace: 'command',
+    find: 'return { ...command, tenantsMax: this.#core.parts.licence.tenantsMax };',
+    replace: 'return command;',
     killedBy: licence,
   },
   {
