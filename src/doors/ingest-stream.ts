@@ -23,7 +23,7 @@ export const listedMax = { ids: 1_000, errors: 1_000 } as const;
  */
 export const batchSizes = {
   stream: { batchRows: 3_072, batchBytes: 3 << 18 },
-  crowded: { batchRows: 1_024, batchBytes: 1 << 18 },
+  crowded: { batchRows: 768, batchBytes: 3 << 16 },
   bulk: { batchRows: 4_096, batchBytes: 1 << 20 },
 } as const;
 
