@@ -110,8 +110,8 @@ export interface RowBlock {
 export interface Further {
   /** Place k is place k of the block. */
   rows(columns: readonly string[]): RowWindow;
-  /** Absent where cells may still be added, or where the block has row numbers of its own. */
-  readonly cells?: SealedCells;
+  /** Absent where some of them are not the reader's branch's, or where the block has row numbers of its own. */
+  readonly cells?: SettledCells;
 }
 
 export interface RowWindow {
@@ -123,7 +123,7 @@ export interface RowWindow {
 }
 
 /** A stretch of storage whose cells stay as they are: what was worked out from them holds for as long as `identity` lives. */
-export interface SealedCells {
+export interface SettledCells {
   readonly identity: object;
   /** Rows 0 .. length-1, in the row numbers of the block. */
   readonly length: number;

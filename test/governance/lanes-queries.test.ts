@@ -104,3 +104,20 @@ test('masked cells are no rows to a condition, NULL in an expression, and shown 
   const [plain] = await store.rows("SELECT note FROM T AS OF CURRENT WHERE _pk = 'k9001'", ruled);
   expect(plain).toEqual({ note: 'note 9001 0' });
 });
+
+test('what was learnt of a segment that still grows is learnt anew once it has grown', async () => {
+  const counts = 'SELECT COUNT(*) AS a, SUM(n) AS b FROM T AS OF CURRENT WHERE';
+  for (const [from, count] of [
+    [200_000, 3],
+    [200_003, 40],
+    [200_043, 30_000],
+    [230_043, 1],
+  ] as const) {
+    const more = Array.from({ length: count }, (_, i) => ({ id: `k${from + i}`, category: 'c1', k: from + i, n: i % 100 }));
+    await store.put('T', more, auditor);
+    const expected = await store.rows(spelled(counts, visible), auditor);
+    for (const _ of ['bits are made', 'bits are there']) {
+      expect(await store.rows(spelled(counts, ''), ruled)).toEqual(expected);
+    }
+  }
+});

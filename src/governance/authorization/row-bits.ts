@@ -4,7 +4,7 @@
  * since; which rows are visible at all is not its business.
  */
 import { LRUCache } from 'lru-cache';
-import type { SealedCells } from '../../projections/access-paths.ts';
+import type { SettledCells } from '../../projections/access-paths.ts';
 import type { RowCondition } from './grant.ts';
 
 const bytesKept = 64 * 1024 * 1024;
@@ -24,11 +24,11 @@ export class RowBits {
     this.#bits = new LRUCache({ maxSize: bytesMax, sizeCalculation: ({ byteLength }) => byteLength });
   }
 
-  known({ identity }: SealedCells, condition: RowCondition): Int32Array | undefined {
+  known({ identity }: SettledCells, condition: RowCondition): Int32Array | undefined {
     return this.#bits.get(this.#key(identity, condition));
   }
 
-  learn(cells: SealedCells, condition: RowCondition): Int32Array {
+  learn(cells: SettledCells, condition: RowCondition): Int32Array {
     const { identity, length } = cells;
     const passes = new Uint8Array(length);
     condition.test(cells.columns(condition.columns), null, 0, length, passes);

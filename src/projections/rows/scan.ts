@@ -387,10 +387,10 @@ function withFurther(
   };
   // A block that was gathered has numbers of its own; of a segment that a branch shares in part, cells are read up to the fork.
   const gathered = made.first !== first || made.selection !== rows;
-  const stays = segment.sealed && (!inherited || segment.rowAtOrAfter(inherited.end) === segment.length);
+  const stays = !inherited || segment.rowAtOrAfter(inherited.end) === segment.length;
   if (gathered || !stays) return { ...made, further };
   const cells = {
-    identity: segment,
+    identity: segment.extent,
     length: segment.length,
     columns: (names: readonly string[]) =>
       columns.vectors(names, { segment, rows: null, first: 0, count: segment.length }, false),

@@ -57,6 +57,7 @@ export class Segment {
   #length = 0;
   #capacity = 0;
   #sealed = false;
+  #extent: { readonly length: number } | null = null;
   /** Null while row i stands at `base` + i. */
   #deltas: Int32Array | null = null;
   /** Null while nothing was closed; widened to doubles (open = Infinity) when something is closed 2^31 positions after `base`. */
@@ -329,6 +330,12 @@ export class Segment {
     if (this.#live) this.#live = this.#extents.settle(this.#live, this.#live.length);
     if (this.#validFrom) this.#validFrom = this.#extents.settle(this.#validFrom, length);
     if (this.#validTo) this.#validTo = this.#extents.settle(this.#validTo, length);
+  }
+
+  /** Stands for the cells that are there: another one once rows were added. */
+  get extent(): object {
+    if (this.#extent?.length !== this.#length) this.#extent = { length: this.#length };
+    return this.#extent;
   }
 
   get sealed(): boolean {

@@ -13,6 +13,13 @@ const masks = ['test/governance/lanes-masks.test.ts'];
 
 export const mutants: readonly Mutant[] = [
   {
+    name: 'lanes: what was learnt of a segment is kept when it has grown',
+    file: 'src/projections/rows/scan.ts',
+    find: 'identity: segment.extent,',
+    replace: 'identity: segment,',
+    killedBy: ['test/governance/lanes-queries.test.ts'],
+  },
+  {
     name: 'lanes: a condition is kept for every segment alike',
     file: bits,
     find: 'return number * stretches + stretch;',
