@@ -48,6 +48,8 @@ export const kindNumber: Record<EntryKind, number> = {
   policy: 12,
   tenant: 13,
   agreement: 14,
+  erasure: 15,
+  retention: 16,
 };
 
 export const kindOfNumber: ReadonlyMap<number, EntryKind> = new Map(
@@ -118,6 +120,8 @@ export function encodeBody(body: EntryBody, secrets: RowSecrets | null, target: 
     case 'policy':
     case 'tenant':
     case 'agreement':
+    case 'erasure':
+    case 'retention':
       return target.text(recordText(body));
   }
 }
@@ -171,6 +175,8 @@ function decodeControl(kind: Exclude<EntryKind, 'rows'>, source: ByteReader, ver
     case 'policy':
     case 'tenant':
     case 'agreement':
+    case 'erasure':
+    case 'retention':
       return recordOf(kind, source.text());
   }
 }

@@ -3,7 +3,7 @@
  * values), never queries or clocks, so replay is deterministic and total. `log.ts` orders entries and never looks inside.
  */
 import type { Json } from './canonical-json.ts';
-import type { RowBatch } from './columns.ts';
+import type { RowBatch, Vector } from './columns.ts';
 import type { ColumnType } from './value.ts';
 
 /** Everything an entry says. Bodies are sealed at rest; the leaf holds only what `EntryContext` and hashes say. */
@@ -21,7 +21,9 @@ export type EntryBody =
   | ReceiptBody
   | PolicyBody
   | TenantBody
-  | AgreementBody;
+  | AgreementBody
+  | ErasureBody
+  | RetentionBody;
 
 export type EntryKind = EntryBody['kind'];
 
@@ -60,6 +62,8 @@ export interface RowsBody {
   readonly provenance: Provenance;
   /** Rows, ascending, of which only the leaf hash is left: their keys and cells here are empty. Absent when all are whole. */
   readonly dropped?: readonly number[];
+  /** Whose each row is, a text vector, NULL: nobody's. They are sealed under keys of their own. Absent when written: all are nobody's; when read: not told. */
+  readonly subjects?: Vector;
 }
 
 /** Source: specification, "Provenance entry". */
@@ -349,6 +353,44 @@ export interface AgreementRecord extends AgreementTerms {
   readonly activatedAt: bigint | null;
 }
 
+/**
+ * A subject made unreadable for good, on every branch and at every basis. `intended` removes the versions; `completed`, once the
+ * subject's keys and all that was derived from the rows are gone, says what was found. Takes one position.
+ */
+export interface ErasureBody {
+  readonly kind: 'erasure';
+  readonly change: 'intended' | 'completed';
+  /** Of the receipt. */
+  readonly id: string;
+  /** Lower-case hex HMAC-SHA-256 of the subject under a salt that only the requester is told. */
+  readonly commitment: string;
+  /** Without what names the subject. */
+  readonly reason: string;
+  /** Ids of the subject's keys. */
+  readonly keys: readonly string[];
+  /** Positions of all versions that an intent removes, ascending, by type; of a completion none. */
+  readonly versions: readonly ErasedVersions[];
+  /** RFC 8785 JSON of what the receipt of a completion says; empty of an intent. */
+  readonly statement: string;
+}
+
+export interface ErasedVersions {
+  readonly type: string;
+  readonly positions: readonly number[];
+}
+
+/** How long the row of a version is kept. Takes one position. */
+export interface RetentionBody {
+  readonly kind: 'retention';
+  readonly change: 'scheduled' | 'held' | 'released';
+  readonly id: string;
+  readonly type: string;
+  /** Position of the newest version of the row: its key is not repeated here. */
+  readonly position: number;
+  /** Nanoseconds: the row is removed for good once they are over; FOREVER while it is held or was released. */
+  readonly until: bigint;
+}
+
 /** The branch that always exists: nobody forked it, and nobody can delete it. */
 export const mainBranch = 'main';
 
@@ -402,6 +444,8 @@ export function positionsOf(body: EntryBody): number {
     case 'policy':
     case 'tenant':
     case 'agreement':
+    case 'erasure':
+    case 'retention':
       return 1;
   }
 }

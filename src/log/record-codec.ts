@@ -1,5 +1,5 @@
 /**
- * Bodies that are one record of names, texts and numbers (policies, tenants, sharing agreements), as text: RFC 8785 JSON,
+ * Bodies that are one record of names, texts and numbers (policies, tenants, sharing agreements, erasures, retention), as text: RFC 8785 JSON,
  * 64-bit integers as decimal texts. A record has one spelling, and any other is refused. Changing a member needs a fixture
  * and must read what was written before.
  */
@@ -9,10 +9,13 @@ import {
   type AgreementBody,
   type AgreementRecord,
   agreementStates,
+  type ErasedVersions,
+  type ErasureBody,
   type MaskKind,
   maskKinds,
   type PolicyBody,
   quotaNames,
+  type RetentionBody,
   sharedHistories,
   type TenantBody,
   type TenantQuota,
@@ -20,7 +23,7 @@ import {
 } from './entry.ts';
 import { compareText, I64_MAX, I64_MIN, limits } from './value.ts';
 
-export type RecordBody = PolicyBody | TenantBody | AgreementBody;
+export type RecordBody = PolicyBody | TenantBody | AgreementBody | ErasureBody | RetentionBody;
 
 export function recordText(body: RecordBody): string {
   switch (body.kind) {
@@ -30,6 +33,14 @@ export function recordText(body: RecordBody): string {
       return canonicalJson({ change: body.change, manner: body.manner, tenant: withTexts(body.tenant) });
     case 'agreement':
       return canonicalJson({ change: body.change, agreement: withTexts(body.agreement) });
+    case 'erasure': {
+      const { kind: _, ...members } = body;
+      return canonicalJson(members as unknown as Json);
+    }
+    case 'retention': {
+      const { kind: _, ...members } = body;
+      return canonicalJson(withTexts(members));
+    }
   }
 }
 
@@ -43,13 +54,17 @@ export function recordOf(kind: RecordBody['kind'], text: string): RecordBody {
       return tenantBodyOf(members);
     case 'agreement':
       return agreementBodyOf(members);
+    case 'erasure':
+      return erasureOf(members);
+    case 'retention':
+      return retentionOf(members);
   }
 }
 
 type Members = Readonly<Record<string, unknown>>;
 
 /** 64-bit integers as texts; everything else is JSON as it stands. */
-function withTexts(record: TenantRecord | AgreementRecord): Json {
+function withTexts(record: TenantRecord | AgreementRecord | Omit<RetentionBody, 'kind'>): Json {
   const members = Object.entries(record).map(([name, value]): [string, Json] => [
     name,
     typeof value === 'bigint' ? String(value) : (value as Json),
@@ -190,6 +205,44 @@ function agreementBodyOf(members: Members): AgreementBody {
     activatedAt: activatedAt === null ? null : i64Of(activatedAt),
   };
   return { kind: 'agreement', change, agreement };
+}
+
+function erasureOf(members: Members): ErasureBody {
+  checkNames(members, ['change', 'commitment', 'id', 'keys', 'reason', 'statement', 'versions']);
+  const versions = listOf(members['versions']).map(erasedOf);
+  if (versions.some(({ type }, i) => i > 0 && compareText(versions[i - 1]!.type, type) >= 0)) {
+    throw malformed('erased types out of order');
+  }
+  return {
+    kind: 'erasure',
+    change: oneOf(members['change'], ['intended', 'completed']),
+    id: textOf(members['id']),
+    commitment: textOf(members['commitment']),
+    reason: textOf(members['reason']),
+    keys: textsOf(members['keys']),
+    versions,
+    statement: textOf(members['statement']),
+  };
+}
+
+function erasedOf(value: unknown): ErasedVersions {
+  const members = objectOf(value);
+  checkNames(members, ['positions', 'type']);
+  const positions = listOf(members['positions']).map(countOf);
+  if (positions.some((position, i) => i > 0 && positions[i - 1]! >= position)) throw malformed('erased positions out of order');
+  return { type: textOf(members['type']), positions };
+}
+
+function retentionOf(members: Members): RetentionBody {
+  checkNames(members, ['change', 'id', 'position', 'type', 'until']);
+  return {
+    kind: 'retention',
+    change: oneOf(members['change'], ['scheduled', 'held', 'released']),
+    id: textOf(members['id']),
+    type: textOf(members['type']),
+    position: countOf(members['position']),
+    until: i64Of(members['until']),
+  };
 }
 
 /** Exactly these members. */

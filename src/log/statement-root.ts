@@ -5,11 +5,12 @@
  *   root = SHA-256(0x00 | statement), the statement being UTF-8 lines that each end in a line feed
  *   branch   "annals/branch/v1", change, name as JSON, source as JSON, shares
  *   exhibit  "annals/exhibit/v1", exhibit as JSON, link, seal
+ *   erasure  "annals/erasure/v1", change, id as JSON, lower-case hex SHA-256 of what its receipt says
  *
  * Changing this needs a new version in the first line and a fixture.
  */
 import type { EntryBody } from './entry.ts';
-import { sha256 } from './sha256.ts';
+import { sha256, sha256Hex } from './sha256.ts';
 
 /** Root of an entry that states nothing: the hash of no bytes. */
 export const noStatementRoot: Uint8Array = sha256(new Uint8Array(0));
@@ -24,6 +25,8 @@ export function statementOf(body: EntryBody): string | null {
       return lines('annals/branch/v1', body.change, JSON.stringify(body.name), JSON.stringify(body.source), body.shares);
     case 'exhibit':
       return lines('annals/exhibit/v1', JSON.stringify(body.exhibit), String(body.link), body.seal);
+    case 'erasure':
+      return lines('annals/erasure/v1', body.change, JSON.stringify(body.id), sha256Hex(encoder.encode(body.statement)));
     case 'genesis':
     case 'seal':
     case 'rows':
@@ -36,6 +39,7 @@ export function statementOf(body: EntryBody): string | null {
     case 'policy':
     case 'tenant':
     case 'agreement':
+    case 'retention':
       return null;
   }
 }
