@@ -42,10 +42,10 @@ async function rules({ report, directory, largeRows }: BenchContext): Promise<vo
 
 async function records({ report, directory, rows, seconds, repeats, port }: BenchContext): Promise<void> {
   const count = Math.min(rows, 200_000);
-  const recording = await AnnalsServer.start(directory, 'recording', port());
-  const silent = await AnnalsServer.start(directory, 'silent', port(), {
-    program: ['--import', 'tsx', here('silent-server.ts')],
-  });
+  const started = (name: 'recording' | 'silent'): Promise<AnnalsServer> =>
+    AnnalsServer.start(directory, name, port(), { program: ['--import', 'tsx', here('recorder-server.ts'), name] });
+  const recording = await started('recording');
+  const silent = await started('silent');
   const rates: Record<'recording' | 'silent', number[]> = { recording: [], silent: [] };
   const servers = { recording, silent };
   try {

@@ -43,6 +43,11 @@ export interface CrashOptions {
   readonly imagesPerPoint?: number;
 }
 
+/** Kept states that an opening may go on from. */
+type Among = (state: KeptState) => boolean;
+const everyState: Among = () => true;
+const durable: Among = ({ early }) => !early;
+
 export class CrashSimulation {
   readonly marks = noMarks();
   readonly failures: Failure[] = [];
@@ -102,13 +107,15 @@ export class CrashSimulation {
       if (seen.some((other) => sameImage(other, image))) continue;
       seen.push(image);
       const nested = random.chance(0.08);
-      await this.#check(image, life, point.promises, point.promises.synced, `${path}.${name}`);
-      if (nested) await this.#crashRecovery(image, life, point.promises, `${path}.${name}`);
+      // A frame may be there without the one before it: nobody who waits for what a state stands for keeps one of that.
+      const among = survivors === random ? durable : everyState;
+      await this.#check(image, life, point.promises, point.promises.synced, `${path}.${name}`, among);
+      if (nested) await this.#crashRecovery(image, life, point.promises, `${path}.${name}`, among);
     }
   }
 
   /** Crashes and failures inside the recovery of one image. */
-  async #crashRecovery(image: Image, life: Life, promises: Promises, path: string): Promise<void> {
+  async #crashRecovery(image: Image, life: Life, promises: Promises, path: string, among: Among): Promise<void> {
     const points: { step: Step; images: Image[] }[] = [];
     const random = new Seeded(life.scenario.seed + points.length);
     const steps: Step[] = [];
@@ -127,7 +134,7 @@ export class CrashSimulation {
       image,
     );
     try {
-      await this.#open(disk, life, path);
+      await this.#open(disk, life, path, among);
     } catch (error) {
       if (error instanceof AssertionError) this.#report(path, messageOf(error));
       return;
@@ -136,24 +143,24 @@ export class CrashSimulation {
       for (const [i, inner] of images.entries()) {
         if (i > 0 && sameImage(inner, images[0]!)) continue;
         this.marks.crashInsideRecovery++;
-        await this.#check(inner, life, promises, promises.synced, `${path}.recovery.${step.index}.${i}`);
+        await this.#check(inner, life, promises, promises.synced, `${path}.recovery.${step.index}.${i}`, among);
       }
     }
     for (const step of steps) {
       if (!['write', 'sync', 'read', 'truncate', 'syncDirectory', 'rename'].includes(step.kind)) continue;
-      await this.#failRecovery(image, life, promises, step, path);
+      await this.#failRecovery(image, life, promises, step, path, among);
     }
   }
 
   /** The same recovery, in which one call fails. */
-  async #failRecovery(image: Image, life: Life, promises: Promises, at: Step, recovery: string): Promise<void> {
+  async #failRecovery(image: Image, life: Life, promises: Promises, at: Step, recovery: string, among: Among): Promise<void> {
     const path = `${recovery}.recoveryFault.${at.index}`;
     if (!this.#wanted(path)) return;
     this.marks.faultInsideRecovery++;
     const fault: Fault = { kind: 'error', code: 'EIO', bytes: at.bytes >> 1 };
     const disk = new FaultyDisk({ beforeStep: (step) => (step.index === at.index ? fault : undefined) }, image);
     try {
-      const log = await this.#open(disk, life, recovery);
+      const log = await this.#open(disk, life, recovery, among);
       const wrong = life.history.faultOf(await collect(log), promises.synced, promises);
       if (wrong) this.#report(path, `opened in spite of an EIO, and ${wrong}`);
     } catch (error) {
@@ -161,7 +168,7 @@ export class CrashSimulation {
       if (error instanceof AssertionError) this.#report(path, messageOf(error));
     }
     this.syncsAfterFailure += disk.syncsAfterFailure;
-    await this.#check(crashImage(disk.state(), 'none'), life, promises, promises.synced, path);
+    await this.#check(crashImage(disk.state(), 'none'), life, promises, promises.synced, path, among);
   }
 
   /** The same life with one failing call, and the crashes after it. */
@@ -193,7 +200,7 @@ export class CrashSimulation {
     this.states++;
     const disk = FaultyDisk.afterKill(point.disk);
     try {
-      const log = await this.#open(disk, life, path, ({ early }) => !early);
+      const log = await this.#open(disk, life, path, durable);
       const entries = await collect(log);
       const wrong = life.history.faultOf(entries, point.promises.synced, point.promises);
       if (wrong) return this.#report(path, wrong);
@@ -303,7 +310,14 @@ export class CrashSimulation {
   }
 
   /** One state: what a restart finds, keeps, and goes on from. */
-  async #check(image: Image, life: Life, promises: Promises, mustHold: number, path: string): Promise<void> {
+  async #check(
+    image: Image,
+    life: Life,
+    promises: Promises,
+    mustHold: number,
+    path: string,
+    among: Among = everyState,
+  ): Promise<void> {
     if (!this.#wanted(path) || this.failures.length > 0) return;
     this.states++;
     const { scenario, history } = life;
@@ -311,7 +325,7 @@ export class CrashSimulation {
       const alarm = this.states % 4 === 0 ? await this.#alarmOver(image) : null;
       if (alarm) return this.#report(path, `before recovery, verify: ${alarm}`);
       const disk = new FaultyDisk({}, image);
-      const log = await this.#open(disk, life, path);
+      const log = await this.#open(disk, life, path, among);
       const entries = await collect(log);
       const wrong = history.faultOf(entries, mustHold, promises);
       if (wrong) return this.#report(path, wrong);
@@ -330,7 +344,7 @@ export class CrashSimulation {
       // Where the first opening began a log, it wrote an entry of its own: only the next one is a mere recovery.
       const settled = entries.length > 1 ? recovered : await this.#reopened(recovered, scenario);
       const again = new FaultyDisk({}, settled);
-      const second = await this.#open(again, life, `${path}.again`);
+      const second = await this.#open(again, life, `${path}.again`, among);
       if (!sameImage(again.visible(), settled)) return this.#report(path, 'a second recovery changed the disk');
       const final = await this.#appendOnce(second, again, entries, path);
       if (!final) return;
@@ -375,12 +389,7 @@ export class CrashSimulation {
   }
 
   /** From one of the life's saved states as often as not; throws an AssertionError when that is replayed wrongly. */
-  async #open(
-    disk: FaultyDisk,
-    { scenario, history }: Life,
-    path: string,
-    among: (state: KeptState) => boolean = () => true,
-  ): Promise<LogStore> {
+  async #open(disk: FaultyDisk, { scenario, history }: Life, path: string, among: Among = everyState): Promise<LogStore> {
     const random = new Seeded(hashOf(path));
     const kept = history.kept.filter(among);
     if (kept.length === 0 || random.chance(0.5)) return this.#openFully(disk, scenario);
