@@ -67,6 +67,12 @@ export class MemoryDisk implements Disk {
     for (let name = normalize(path); !this.#directories.has(name); name = dirname(name)) this.#directories.add(name);
   }
 
+  async removeDirectory(path: string): Promise<void> {
+    const name = normalize(path);
+    if ((await this.list(name)).length > 0) throw new DiskError('ENOTEMPTY', `remove ${name}`);
+    if (!this.#directories.delete(name)) throw new DiskError('ENOENT', `remove ${name}`);
+  }
+
   async syncDirectory(path: string): Promise<void> {
     if (!this.#directories.has(normalize(path))) throw new DiskError('ENOENT', `sync ${path}`);
   }

@@ -69,6 +69,8 @@ export const nodeDisk: Disk = {
     }
   },
 
+  removeDirectory: (path) => fsp.rmdir(path),
+
   async syncDirectory(path) {
     const fd = await openFd(path, 'r');
     try {

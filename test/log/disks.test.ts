@@ -69,6 +69,17 @@ describe.each(disks)('the %s disk', (_name, make) => {
     await reader.close();
   });
 
+  it('removes a directory that is empty, and no other', async () => {
+    const { disk, home } = await make();
+    await disk.makeDirectory(`${home}/d`);
+    await disk.replaceFile(`${home}/d/a`, bytes('a'));
+    await expect(disk.removeDirectory(`${home}/d`)).rejects.toMatchObject({ code: 'ENOTEMPTY' });
+    await disk.unlink(`${home}/d/a`);
+    await disk.removeDirectory(`${home}/d`);
+    expect(await disk.list(home)).toEqual([]);
+    await expect(disk.removeDirectory(`${home}/d`)).rejects.toMatchObject({ code: 'ENOENT' });
+  });
+
   it('lists names bytewise, replaces files whole, and says undefined of what is absent', async () => {
     const { disk, home } = await make();
     await disk.makeDirectory(`${home}/d/e`);

@@ -50,6 +50,11 @@ export class RecordingDisk implements Disk {
     return this.inner.makeDirectory(path);
   }
 
+  async removeDirectory(path: string): Promise<void> {
+    await this.#step(`removeDirectory ${path}`);
+    return this.inner.removeDirectory(path);
+  }
+
   async syncDirectory(path: string): Promise<void> {
     await this.#step(`syncDirectory ${path}`);
     return this.inner.syncDirectory(path);

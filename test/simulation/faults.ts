@@ -25,6 +25,7 @@ export function faultsOf({ kind, bytes, index }: Step, seed: number): [string, F
       return [['eio', error(kind === 'create' || kind === 'rename' ? 'ENOSPC' : 'EIO')]];
     case 'read':
     case 'unlink':
+    case 'removeDirectory':
     case 'open':
     case 'makeDirectory':
       return [['eio', error('EIO')]];

@@ -23,6 +23,7 @@ export type StepKind =
   | 'unlink'
   | 'list'
   | 'makeDirectory'
+  | 'removeDirectory'
   | 'syncDirectory'
   | 'size'
   | 'lock';
@@ -218,6 +219,25 @@ export class FaultyDisk implements Disk {
     const directory = normalize(path);
     await this.#step('syncDirectory', directory);
     if (!this.#directories.has(directory)) throw new DiskError('ENOENT', directory);
+    this.#settleNames(directory);
+    this.version++;
+  }
+
+  /** A directory that is gone takes with it that its names were: no journal brings back names in a directory that it does not. */
+  async removeDirectory(path: string): Promise<void> {
+    const directory = normalize(path);
+    await this.#step('removeDirectory', directory);
+    if (!this.#directories.has(directory)) throw new DiskError('ENOENT', directory);
+    const inside = [...this.#names.keys(), ...this.#directories].some(
+      (name) => name !== directory && dirname(name) === directory,
+    );
+    if (inside) throw new DiskError('ENOTEMPTY', directory);
+    this.#settleNames(directory);
+    this.#directories.delete(directory);
+    this.version++;
+  }
+
+  #settleNames(directory: string): void {
     const durable = new Map(this.#durableNames);
     const rest: NameChange[] = [];
     for (const change of this.#nameChanges) {
@@ -226,7 +246,6 @@ export class FaultyDisk implements Disk {
     }
     this.#durableNames = durable;
     this.#nameChanges = rest;
-    this.version++;
   }
 
   async size(path: string): Promise<number | undefined> {

@@ -23,6 +23,7 @@ export function imageDisk(image: Image): Disk {
     rename: refuse,
     unlink: refuse,
     makeDirectory: refuse,
+    removeDirectory: refuse,
     syncDirectory: refuse,
     lock: refuse,
   };
