@@ -6,6 +6,7 @@ import type { RowSecrets } from './body-codec.ts';
 import type { CommittedEntry, EntryDraft } from './entry.ts';
 import type { LeafFacts } from './entry-codec.ts';
 import type { EntryPlace } from './log-reader.ts';
+import type { Manifest } from './manifest.ts';
 import type { TreeHead } from './merkle-tree.ts';
 import type { SavedLog } from './saved-log.ts';
 
@@ -88,6 +89,16 @@ export interface LogProofs {
   headAt(size: number): Promise<SignedHead>;
   /** Undefined when no entry that was written has this leaf, or covers this position. */
   entry(place: EntryPlace): Promise<StoredEntry | undefined>;
+}
+
+/** A log as it can be copied while it is written: up to here no byte of it changes any more. */
+export interface LogCapture {
+  /** All files of then; the last is the open one. */
+  readonly manifest: Manifest;
+  /** Bytes of the last file that hold frames. */
+  readonly openLength: number;
+  /** Over exactly the leaves that these bytes hold, and covered by a head that is stored. */
+  readonly head: SignedHead;
 }
 
 export interface LogStatus {

@@ -82,6 +82,10 @@ export class LogWriter {
     this.#sealedBytes = end.manifest.files.reduce((sum, file) => sum + (file.state === 'sealed' ? file.length : 0), 0);
   }
 
+  get manifest(): Manifest {
+    return this.#manifest;
+  }
+
   get files(): readonly LogFileRecord[] {
     return this.#manifest.files;
   }
@@ -193,9 +197,11 @@ export class LogWriter {
       root: hexOf(this.#root(this.leaves)),
     };
     const files = [...this.#manifest.files.slice(0, -1), sealed, { state: 'open', ...record } as const];
-    this.#manifest = { logId: this.#manifest.logId, files };
-    await writeManifest(this.#disk, this.#directory, this.#manifest);
+    const manifest = { logId: this.#manifest.logId, files };
+    await writeManifest(this.#disk, this.#directory, manifest);
     await this.#file.close();
+    // Files and offset change in one turn: a reader takes both at any time.
+    this.#manifest = manifest;
     this.#sealedBytes += this.#offset;
     this.#file = file;
     this.#offset = FILE_HEADER_BYTES;

@@ -32,6 +32,7 @@ import type {
   AppendOptions,
   Appended,
   Basis,
+  LogCapture,
   LogProofs,
   LogStatus,
   LogStore,
@@ -258,6 +259,12 @@ export class LocalLog implements LogStore {
   async durable(leaves: number): Promise<void> {
     assert(leaves <= this.#leaves, 'what was placed can become durable');
     if (this.#writer.durableLeaves < leaves) await this.seal();
+  }
+
+  /** What a backup copies. Rejects with REL_UNAVAILABLE when the log failed first. */
+  async capture(): Promise<LogCapture> {
+    const { manifest, offset: openLength, leaves } = this.#writer;
+    return { manifest, openLength, head: await this.proofs.headAt(leaves) };
   }
 
   async close(): Promise<void> {
