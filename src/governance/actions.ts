@@ -10,6 +10,7 @@ export const unitsAtStart: Readonly<Record<Action, number>> = {
   ingest: 0,
   delete: 0,
   remove: 0,
+  erase: 0,
   schema: 0,
   administer: 0,
   fork: 0,
@@ -18,7 +19,16 @@ export const unitsAtStart: Readonly<Record<Action, number>> = {
   replay: 1,
 };
 
-export const touchesRows: ReadonlySet<Action> = new Set(['query', 'ingest', 'delete', 'remove', 'export', 'watch', 'replay']);
+export const touchesRows: ReadonlySet<Action> = new Set([
+  'query',
+  'ingest',
+  'delete',
+  'remove',
+  'erase',
+  'export',
+  'watch',
+  'replay',
+]);
 
 /** What may be done with what another organisation shares. */
 export const readsOnly: ReadonlySet<Action> = new Set(['query', 'export', 'watch', 'inspect']);

@@ -40,6 +40,7 @@ export type Action =
   | 'ingest'
   | 'delete'
   | 'remove'
+  | 'erase'
   | 'schema'
   | 'fork'
   | 'administer'

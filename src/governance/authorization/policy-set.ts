@@ -53,6 +53,7 @@ export const cedarActionOf: Readonly<
   ingest: { action: 'write', about: 'rows' },
   delete: { action: 'delete', about: 'rows' },
   remove: { action: 'erase', about: 'rows' },
+  erase: { action: 'erase', about: 'rows' },
   schema: { action: 'administer', about: 'type' },
   fork: { action: 'fork', about: 'branch' },
   administer: { action: 'administer', about: 'store' },

@@ -141,6 +141,7 @@ const dataActions: ReadonlySet<Action> = new Set([
   'ingest',
   'delete',
   'remove',
+  'erase',
   'schema',
   'fork',
   'audit',

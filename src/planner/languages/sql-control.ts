@@ -166,7 +166,7 @@ function readOptions(cursor: TokenCursor, options: Option[]): void {
   cursor.expect('}');
 }
 
-/** ERASE SUBJECT 'subject' REASON 'reason' CERTIFY. */
+/** ERASE SUBJECT 'subject' REASON 'reason' [CERTIFY]. */
 function readErasure(cursor: TokenCursor, purpose: Slot | null): Statement {
   const { place } = cursor;
   cursor.next();
@@ -175,8 +175,8 @@ function readErasure(cursor: TokenCursor, purpose: Slot | null): Statement {
   cursor.expect('REASON');
   const reason = cursor.literal('s', 'a reason in quotes');
   if (cursor.textOf(reason).trim() === '') throw cursor.error('the reason is empty', reason.place);
-  cursor.expect('CERTIFY');
-  return control('erase-subject', place, purpose, { arguments: [subject, reason] });
+  const names = cursor.accept('CERTIFY') ? ['CERTIFY'] : [];
+  return control('erase-subject', place, purpose, { arguments: [subject, reason], names });
 }
 
 /** REGISTER LOOKUP name FROM 'path' KEY (column) FIELDS (column, …) [REFRESH EVERY n MINUTES]. */

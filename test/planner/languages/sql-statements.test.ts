@@ -125,7 +125,11 @@ describe('control statements', () => {
       { what: 'create-materialized-view', names: ['v'], query: { body: { from: { name: 'T', alias: null } } } },
     ],
     ["WATCH PURPOSE 'x' SELECT * FROM T WHERE a = 1", { what: 'watch', purpose: { slot: 0 }, query: {} }],
-    ["ERASE SUBJECT 's' REASON 'r' CERTIFY", { what: 'erase-subject', arguments: [{ slot: 0 }, { slot: 1 }] }],
+    [
+      "ERASE SUBJECT 's' REASON 'r' CERTIFY",
+      { what: 'erase-subject', arguments: [{ slot: 0 }, { slot: 1 }], names: ['CERTIFY'] },
+    ],
+    ["ERASE SUBJECT 's' REASON 'r'", { what: 'erase-subject', arguments: [{ slot: 0 }, { slot: 1 }], names: [] }],
     ["FUSE_IDENTITIES('a', 'b')", { what: 'fuse-identities' }],
     ["SELECT * FROM SPLIT_IDENTITIES('a', 'b')", { what: 'split-identities' }],
     [
