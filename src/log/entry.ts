@@ -75,12 +75,13 @@ export interface Provenance {
   readonly derivedFrom: string | null;
 }
 
-/** Hard delete: every version of these keys is gone for every reader at every basis. Takes one position. */
+/** Hard delete: these versions are gone for every reader at every basis. Takes one position. */
 export interface RemovalBody {
   readonly kind: 'removal';
   readonly type: string;
+  /** For those who follow the type. A key that versions of a subject had is not among them: it is written nowhere but in their rows. */
   readonly keys: readonly string[];
-  /** Positions of all versions removed, ascending. */
+  /** Of every version of the removed keys, ascending. */
   readonly positions: Float64Array;
 }
 
@@ -368,14 +369,22 @@ export interface ErasureBody {
   readonly reason: string;
   /** Ids of the subject's keys. */
   readonly keys: readonly string[];
-  /** Positions of all versions that an intent removes, ascending, by type; of a completion none. */
+  /** What an intent removes, by type in codepoint order; of a completion nothing. */
   readonly versions: readonly ErasedVersions[];
+  /**
+   * Positions, ascending, of exhibit links, views and removals that repeat the subject in texts of their own: projections wipe
+   * what they hold of them, and nobody is shown it again. Whoever intends an erasure finds them. Of a completion none.
+   */
+  readonly mentions: readonly number[];
   /** RFC 8785 JSON of what the receipt of a completion says; empty of an intent. */
   readonly statement: string;
 }
 
 export interface ErasedVersions {
   readonly type: string;
+  /** Organisation paths that the versions lay in: null first, then in codepoint order. */
+  readonly paths: readonly (string | null)[];
+  /** Of all versions, on every branch, ascending. */
   readonly positions: readonly number[];
 }
 

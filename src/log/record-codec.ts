@@ -208,7 +208,7 @@ function agreementBodyOf(members: Members): AgreementBody {
 }
 
 function erasureOf(members: Members): ErasureBody {
-  checkNames(members, ['change', 'commitment', 'id', 'keys', 'reason', 'statement', 'versions']);
+  checkNames(members, ['change', 'commitment', 'id', 'keys', 'mentions', 'reason', 'statement', 'versions']);
   const versions = listOf(members['versions']).map(erasedOf);
   if (versions.some(({ type }, i) => i > 0 && compareText(versions[i - 1]!.type, type) >= 0)) {
     throw malformed('erased types out of order');
@@ -221,16 +221,24 @@ function erasureOf(members: Members): ErasureBody {
     reason: textOf(members['reason']),
     keys: textsOf(members['keys']),
     versions,
+    mentions: risingOf(members['mentions']),
     statement: textOf(members['statement']),
   };
 }
 
 function erasedOf(value: unknown): ErasedVersions {
   const members = objectOf(value);
-  checkNames(members, ['positions', 'type']);
-  const positions = listOf(members['positions']).map(countOf);
-  if (positions.some((position, i) => i > 0 && positions[i - 1]! >= position)) throw malformed('erased positions out of order');
-  return { type: textOf(members['type']), positions };
+  checkNames(members, ['paths', 'positions', 'type']);
+  const paths = listOf(members['paths']).map((path) => (path === null ? null : textOf(path)));
+  const falls = (path: string | null, i: number): boolean => i > 0 && (path === null || compareText(paths[i - 1] ?? '', path) >= 0);
+  if (paths.some(falls)) throw malformed('erased paths out of order');
+  return { type: textOf(members['type']), paths, positions: risingOf(members['positions']) };
+}
+
+function risingOf(value: unknown): readonly number[] {
+  const positions = listOf(value).map(countOf);
+  if (positions.some((position, i) => i > 0 && positions[i - 1]! >= position)) throw malformed('positions out of order');
+  return positions;
 }
 
 function retentionOf(members: Members): RetentionBody {
