@@ -5,6 +5,11 @@
  *
  *   node annals-verify.mjs <proof file> --key <key of the log> [--head <file of a checkpoint kept from earlier>]
  *
+ * The same for the receipt of an erasure, which its own key has signed; with the salt that was told to whoever asked for the
+ * erasure, and the subject, it says whether the receipt is of that subject:
+ *
+ *   node annals-verify.mjs <receipt file> --key <key of the log> --erasure-key <hex> [--salt <hex> --subject <file>]
+ *
  * Exit code: 0 everything that the file claims is proven (and printed in words), 1 something is not, 2 wrong usage.
  *
  * The chain of reasoning, from the inside out:
@@ -18,7 +23,7 @@
  *
  * Sources: RFC 9162 section 2.1 (trees and paths), c2sp.org/signed-note, c2sp.org/tlog-checkpoint.
  */
-import { createHash, createPublicKey, verify as verifySignature } from 'node:crypto';
+import { createHash, createHmac, createPublicKey, verify as verifySignature } from 'node:crypto';
 import { existsSync, readFileSync, realpathSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 
@@ -67,6 +72,80 @@ export function verifyProof(proofText, keyText, heldText = null) {
   // 6. The checkpoint that we kept is one of this very log.
   if (heldText !== null) proven.push(verifyHeld(openCheckpoint(heldText, key), head, proof.consistency));
   return proven;
+}
+
+// ---- Receipts of erasures: a DSSE envelope over RFC 8785 JSON ------------------------------------------------------------
+const receiptType = 'application/vnd.annals.erasure-receipt+json';
+
+/** `erasureKeyText` are 64 hex digits; `told` is {salt, subject}, or null where nobody says whose receipt it is to be. */
+export function verifyReceipt(envelopeText, keyText, erasureKeyText, told = null) {
+  const key = parseKey(keyText);
+  const erasureKey = parseKey(erasureKeyText).bytes;
+  const envelope = record(parseJson(envelopeText), 'the envelope', { payloadType: string, payload: bytes, signatures: list });
+  demand(envelope.payloadType === receiptType, 'the envelope holds something else than the receipt of an erasure');
+  // 1. The receipt is signed by the key for erasures.
+  const signed = Buffer.concat([Buffer.from(`DSSEv1 ${receiptType.length} ${receiptType} ${envelope.payload.length} `), envelope.payload]);
+  const publicKey = createPublicKey({ key: Buffer.concat([spki, erasureKey]), format: 'der', type: 'spki' });
+  const genuine = envelope.signatures
+    .map((signature) => record(signature, 'a signature', { keyid: string, sig: bytes }))
+    .some(({ sig }) => sig.length === 64 && verifySignature(null, signed, publicKey, sig));
+  demand(genuine, 'the receipt is not signed by this key');
+  // 2. What it says is what the log's entry commits to.
+  const text = utf8(envelope.payload);
+  const receipt = record(parseJson(text), 'the receipt', receiptMembers);
+  const { complete_seq: position, issued_at: issuedAt, proof, ...statement } = parseJson(text);
+  demand(canonical({ ...statement, complete_seq: position, issued_at: issuedAt, proof }) === text, 'the receipt is not canonical JSON');
+  const { leaf, index, path, note } = parseTlogProof(receipt.proof);
+  const head = openCheckpoint(note, key);
+  const root = rootFromPath(sha256(Buffer.of(0), leaf), index, head.size, path);
+  demand(root !== null && root.equals(head.root), 'the entry is not in the signed tree: its path leads to another root');
+  const entry = decodeLeaf(leaf);
+  demand(entry.leaf === index && entry.kind === 'erasure', 'the proof is of another entry than an erasure');
+  demand(entry.position === receipt.complete_seq, 'complete_seq is not the position in the leaf');
+  demand(receipt.intent_seq < receipt.complete_seq, 'the erasure ended before it was intended');
+  demand(instant(entry.time) === receipt.issued_at, 'issued_at is not the time in the leaf');
+  const digest = sha256(Buffer.from(canonical(statement))).toString('hex');
+  const committed = ['annals/erasure/v1', 'completed', JSON.stringify(receipt.receipt_id), digest].map((line) => `${line}\n`).join('');
+  demand(sha256(Buffer.of(0), Buffer.from(committed)).equals(entry.rowsRoot), 'the log commits to another receipt than this');
+  demand(receipt.verification.residual_hits === 0, 'the scan after the erasure found something');
+  const proven = [
+    `the receipt ${shown(receipt.receipt_id)} is signed by the erasure key ${erasureKey.toString('hex')}`,
+    `the log ${head.origin} signed a tree of ${head.size} entries with root ${head.root.toString('hex')}`,
+    `entry ${entry.leaf} is in it and commits to the receipt: ${leafInWords(entry)}`,
+    `erased from position ${receipt.intent_seq} on: ${countsInWords(receipt.counts)}; keys destroyed: ${receipt.keys_destroyed.length}`,
+  ];
+  // 3. It is the receipt of this subject.
+  if (told !== null) {
+    const salt = checked(/^[0-9a-f]{64}$/.test(told.salt), Buffer.from(told.salt, 'hex'), 'the salt is not 64 hex digits');
+    const commitment = createHmac('sha256', salt).update(told.subject, 'utf8').digest('hex');
+    demand(commitment === receipt.subject_commitment, 'the receipt is of another subject, or the salt of another receipt');
+    proven.push('the subject is the one that was given');
+  }
+  return proven;
+}
+
+function countsInWords(counts) {
+  return Object.entries(counts).map(([name, count]) => `${count} ${shown(name)}`).join(', ');
+}
+
+/** c2sp.org/tlog-proof: the leaf as extra data, its number, the path up the tree, and the checkpoint. */
+function parseTlogProof(proof) {
+  const split = proof.indexOf('\n\n');
+  const [first, extra, place, ...path] = proof.slice(0, Math.max(0, split)).split('\n');
+  demand(first === 'c2sp.org/tlog-proof@v1' && /^extra \S+$/.test(extra) && /^index \d{1,15}$/.test(place), 'the proof is no tlog-proof');
+  return {
+    leaf: bytes(extra.slice('extra '.length), 'the leaf'),
+    index: Number(place.slice('index '.length)),
+    path: hashes(path, 'the path'),
+    note: proof.slice(split + 2),
+  };
+}
+
+/** RFC 8785: members in the order of their UTF-16 units, no blanks. */
+function canonical(value) {
+  if (Array.isArray(value)) return `[${value.map(canonical).join(',')}]`;
+  if (typeof value !== 'object' || value === null) return JSON.stringify(value);
+  return `{${Object.keys(value).sort().map((name) => `${JSON.stringify(name)}:${canonical(value[name])}`).join(',')}}`;
 }
 
 // ---- Rows and branches ------------------------------------------------------------------------------------------------
@@ -211,7 +290,7 @@ export function openCheckpoint(note, key) {
 }
 
 // ---- Leaves and rows: bytes to facts ----------------------------------------------------------------------------------
-const kinds = [null, 'genesis', 'seal', 'rows', 'removal', 'type', 'token', 'access', 'branch', 'exhibit', 'view', 'receipt', 'policy', 'tenant', 'agreement'];
+const kinds = [null, 'genesis', 'seal', 'rows', 'removal', 'type', 'token', 'access', 'branch', 'exhibit', 'view', 'receipt', 'policy', 'tenant', 'agreement', 'erasure', 'retention'];
 const ops = ['', ', left over from an overlapped version', ', ended'];
 /** Little-endian: format, kind, leaf, position, positions, time, three hashes, then texts of u32 length. */
 function decodeLeaf(bytes) {
@@ -296,6 +375,23 @@ function bytes(value, what) {
   return checked(decoded.toString('base64') === value, decoded, `${what} is not base64`);
 }
 
+const list = (value, what) => checked(Array.isArray(value), value, `${what} is not a list`);
+const texts = (value, what) => list(value, what).map((each) => string(each, what));
+const orNull = (read) => (value, what) => (value === null ? null : read(value, what));
+const counted = (value, what) => {
+  demand(typeof value === 'object' && value !== null && !Array.isArray(value), `${what} is not an object`);
+  return Object.fromEntries(Object.entries(value).map(([name, count]) => [name, whole(count, what)]));
+};
+const one = (value, what) => checked(value === 1, value, `${what} is of an unknown version`);
+const checkedBy = { method: string, looked_at: counted, residual_hits: whole };
+const receiptMembers = {
+  version: one, receipt_id: string, subject_commitment: string, reason: string, requested_by: string, tenant: orNull(string),
+  purpose: orNull(string), policy_digest: string, intent_seq: whole, complete_seq: whole, issued_at: string, keys_destroyed: texts,
+  counts: counted, projections: (value, what) => list(value, what).map((each) => record(each, what, { name: string, versions_erased: whole })),
+  verification: (value, what) => record(value, what, checkedBy),
+  residuals: (value, what) => list(value, what).map((each) => record(each, what, { where: string, state: string })), proof: string,
+};
+
 const prefix = (value, what) => record(value, what, { first: whole, second: whole, first_root_hash: hash, path: hashes });
 const row = { pk: string, row_hash: hash, rows_root: hash, path: hashes, salt: bytes, row: bytes };
 const branch = { name: string, source: string, shares: string, statement: string, fork_position: whole, fork: prefix };
@@ -363,26 +459,37 @@ function rowInWords({ type, pk, op, from, to, source, method, confidence, values
 }
 
 // ---- The command ------------------------------------------------------------------------------------------------------
-const usage = 'usage: node annals-verify.mjs <proof file> --key <key of the log, or a file that holds it> [--head <checkpoint file>]';
+const usage = [
+  'usage: node annals-verify.mjs <proof file> --key <key of the log, or a file that holds it> [--head <checkpoint file>]',
+  '       node annals-verify.mjs <receipt file> --key <key of the log> --erasure-key <hex> [--salt <hex> --subject <file>]',
+].join('\n');
+const options = ['--key', '--head', '--erasure-key', '--salt', '--subject'];
 
 export function main(args) {
   const given = {};
   for (let i = 0; i < args.length; i++) {
-    const name = args[i] === '--key' || args[i] === '--head' ? args[i++] : 'proof';
+    const name = options.includes(args[i]) ? args[i++] : 'proof';
     if (args[i] === undefined || name in given || (name === 'proof' && args[i].startsWith('-'))) return end(2, usage);
     given[name] = args[i];
   }
-  if (!given.proof || !given['--key']) return end(2, usage);
-  let [key, proof, head] = [];
+  const isReceipt = given['--erasure-key'] !== undefined;
+  if (!given.proof || !given['--key'] || (isReceipt ? given['--head'] : given['--salt'] || given['--subject'])) return end(2, usage);
+  if ((given['--salt'] === undefined) !== (given['--subject'] === undefined)) return end(2, usage);
+  let [key, erasureKey, proof, head, subject] = [];
   try {
-    key = existsSync(given['--key']) ? readFileSync(given['--key'], 'utf8') : given['--key'];
-    parseKey(key);
-    [proof, head] = [given.proof, given['--head']].map((path) => (path === undefined ? null : readFileSync(path)));
+    [key, erasureKey] = ['--key', '--erasure-key'].map((name) => {
+      const value = given[name];
+      const text = value !== undefined && existsSync(value) ? readFileSync(value, 'utf8') : value;
+      if (text !== undefined) parseKey(text);
+      return text;
+    });
+    [proof, head, subject] = [given.proof, given['--head'], given['--subject']].map((path) => (path === undefined ? null : readFileSync(path)));
   } catch (error) {
     return end(2, error.message);
   }
   try {
-    const proven = verifyProof(utf8(proof), key, head && utf8(head));
+    const told = subject && { salt: given['--salt'], subject: utf8(subject).replace(/\n$/, '') };
+    const proven = isReceipt ? verifyReceipt(utf8(proof), key, erasureKey, told) : verifyProof(utf8(proof), key, head && utf8(head));
     return end(0, `PROVEN\n${proven.map((line) => `  - ${line}`).join('\n')}`);
   } catch (error) {
     return end(1, `NOT PROVEN: ${error instanceof NotProven ? error.message : `the file is malformed (${error.message})`}`);
