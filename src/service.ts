@@ -239,6 +239,7 @@ export class Service {
     else await this.checkpoints?.abandon();
     await this.columns?.close();
     await this.#checkpoint?.closeBlobs();
+    await this.keyring.close();
     this.#state = 'closed';
     await this.#unlock();
     return drained && healthy;

@@ -19,9 +19,8 @@ import { deflateRawSync, inflateRawSync } from 'node:zlib';
 import * as lz4 from 'lz4-napi';
 import type { Random } from '../clock.ts';
 import { assert } from '../errors.ts';
-import type { Disk, DiskFile } from './disk.ts';
+import { type Disk, type DiskFile, writeFully } from './disk.ts';
 import type { Keyring } from './keys.ts';
-import { writeFully } from './log-file.ts';
 import { hexOf } from './sha256.ts';
 
 /** Where derived files are, and what they must belong to. */

@@ -2,6 +2,8 @@
  * The file-system seam. Every call is one step that a simulation can stop at, fail or tear.
  * Nothing else in the codebase touches `node:fs`, save `config.ts`, lookups and the servers' own certificates.
  */
+import { assert } from '../errors.ts';
+
 export interface Disk {
   /** Opens a file for reading and writing. `create` makes it when absent and fails when present. */
   open(path: string, mode: 'read' | 'write' | 'create'): Promise<DiskFile>;
@@ -44,4 +46,13 @@ export interface DiskFile {
   sync(inTurn?: boolean): Promise<void>;
   truncate(length: number): Promise<void>;
   close(): Promise<void>;
+}
+
+/** Writes all of `source`: a write may be short, and is then continued. */
+export async function writeFully(file: DiskFile, source: Uint8Array, offset: number): Promise<void> {
+  for (let at = 0; at < source.length; ) {
+    const written = await file.write(at === 0 ? source : source.subarray(at), offset + at);
+    assert(written > 0, 'a write that writes nothing fails');
+    at += written;
+  }
 }

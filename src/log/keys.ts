@@ -14,10 +14,14 @@ import { ServiceError } from '../errors.ts';
 import { type NoteSigner, noteSigner } from './checkpoint-note.ts';
 import type { Disk } from './disk.ts';
 import { hexOf } from './sha256.ts';
+import { SubjectKeyFiles, type SubjectKeys } from './subject-keys.ts';
+import type { DataKeys } from './subject-shard.ts';
 
 export interface Keyring {
   /** Number of the data key that new payloads are sealed under. */
   readonly activeDataKey: number;
+  /** Numbers of all that are there, rising. */
+  readonly dataKeyIds: readonly number[];
   /** Throws REL_STORAGE for a key that is not, or no longer, there. */
   open(id: number): KeyObject;
   /** Ed25519 key of the log: signs tree heads. */
@@ -26,6 +30,10 @@ export interface Keyring {
   readonly publicKeys: readonly Uint8Array[];
   /** For keyed digests of literals: HMAC-SHA-256. */
   readonly hmacKey: Uint8Array;
+  /** Keys of who may be erased. */
+  readonly subjects: SubjectKeys;
+  /** Lets go of the files, once nothing more is asked of the keys. */
+  close(): Promise<void>;
 }
 
 export interface KeyringOptions {
@@ -65,32 +73,64 @@ export async function openKeyring(options: KeyringOptions): Promise<Keyring> {
     await disk.makeDirectory(`${directory}/keys`);
     await disk.replaceFile(path, sealFile(next, kek, random), 0o600);
   }
-  return new OpenKeyring(next, signer);
+  const dataKeys = new OpenDataKeys(next);
+  const subjects = await SubjectKeyFiles.open({ disk, random, directory: `${directory}/keys`, dataKeys, hmacKey: next.hmacKey });
+  return new OpenKeyring(next, signer, dataKeys, subjects);
 }
 
 export function keyFilePath(directory: string): string {
   return `${directory}/keys/data-keys.json`;
 }
 
-class OpenKeyring implements Keyring {
+class OpenDataKeys implements DataKeys {
   readonly activeDataKey: number;
-  readonly signer: NoteSigner;
-  readonly publicKeys: readonly Uint8Array[];
-  readonly hmacKey: Uint8Array;
-  readonly #dataKeys: ReadonlyMap<number, KeyObject>;
+  readonly #keys: ReadonlyMap<number, KeyObject>;
 
-  constructor(secrets: Secrets, signer: NoteSigner) {
-    this.activeDataKey = secrets.active;
-    this.signer = signer;
-    this.publicKeys = secrets.publicKeys.map((key) => new Uint8Array(Buffer.from(key, 'hex')));
-    this.hmacKey = secrets.hmacKey;
-    this.#dataKeys = new Map([...secrets.dataKeys].map(([id, key]) => [id, crypto.createSecretKey(key)]));
+  constructor({ active, dataKeys }: Secrets) {
+    this.activeDataKey = active;
+    this.#keys = new Map([...dataKeys].map(([id, key]) => [id, crypto.createSecretKey(key)]));
+  }
+
+  get ids(): readonly number[] {
+    return [...this.#keys.keys()].sort((a, b) => a - b);
   }
 
   open(id: number): KeyObject {
-    const key = this.#dataKeys.get(id);
+    const key = this.#keys.get(id);
     if (!key) throw new ServiceError('REL_STORAGE', `data key ${id} is not in the key file`);
     return key;
+  }
+}
+
+class OpenKeyring implements Keyring {
+  readonly signer: NoteSigner;
+  readonly publicKeys: readonly Uint8Array[];
+  readonly hmacKey: Uint8Array;
+  readonly subjects: SubjectKeyFiles;
+  readonly #dataKeys: OpenDataKeys;
+
+  constructor(secrets: Secrets, signer: NoteSigner, dataKeys: OpenDataKeys, subjects: SubjectKeyFiles) {
+    this.signer = signer;
+    this.publicKeys = secrets.publicKeys.map((key) => new Uint8Array(Buffer.from(key, 'hex')));
+    this.hmacKey = secrets.hmacKey;
+    this.subjects = subjects;
+    this.#dataKeys = dataKeys;
+  }
+
+  get activeDataKey(): number {
+    return this.#dataKeys.activeDataKey;
+  }
+
+  get dataKeyIds(): readonly number[] {
+    return this.#dataKeys.ids;
+  }
+
+  open(id: number): KeyObject {
+    return this.#dataKeys.open(id);
+  }
+
+  close(): Promise<void> {
+    return this.subjects.close();
   }
 }
 

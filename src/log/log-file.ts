@@ -337,12 +337,3 @@ export async function readFully(file: DiskFile, target: Uint8Array, offset: numb
     at += read;
   }
 }
-
-/** Writes all of `source`: a write may be short, and is then continued. */
-export async function writeFully(file: DiskFile, source: Uint8Array, offset: number): Promise<void> {
-  for (let at = 0; at < source.length; ) {
-    const written = await file.write(at === 0 ? source : source.subarray(at), offset + at);
-    assert(written > 0, 'a write that writes nothing fails');
-    at += written;
-  }
-}

@@ -9,10 +9,10 @@
  * - After any error the writer is never used again.
  */
 import { assert } from '../errors.ts';
-import type { Disk, DiskFile } from './disk.ts';
+import { type Disk, type DiskFile, writeFully } from './disk.ts';
 import type { EncodedEntry } from './entry-codec.ts';
 import type { FrameIndex } from './frame-index.ts';
-import { encodeFileHeader, encodeFrame, FILE_HEADER_BYTES, frameBytes, writeFully } from './log-file.ts';
+import { encodeFileHeader, encodeFrame, FILE_HEADER_BYTES, frameBytes } from './log-file.ts';
 import { type LogFileRecord, logFileName, type Manifest, writeManifest } from './manifest.ts';
 import type { Frontier } from './merkle-tree.ts';
 import type { FrameSpan } from './saved-log.ts';

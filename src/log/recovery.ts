@@ -16,7 +16,7 @@ import { ServiceError } from '../errors.ts';
 import { malformed } from './byte-stream.ts';
 import { Chain } from './chain.ts';
 import { openCheckpoint } from './checkpoint-note.ts';
-import type { Disk, DiskFile } from './disk.ts';
+import { type Disk, type DiskFile, writeFully } from './disk.ts';
 import type { CommittedEntry } from './entry.ts';
 import { FrameFeed } from './frame-feed.ts';
 import { FrameIndex } from './frame-index.ts';
@@ -30,7 +30,6 @@ import {
   frameEntries,
   judgeTail,
   readFully,
-  writeFully,
 } from './log-file.ts';
 import type { LogStatus } from './log-store.ts';
 import type { TreeHead } from './merkle-tree.ts';

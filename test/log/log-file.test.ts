@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { ServiceError } from '../../src/errors.ts';
-import type { DiskFile } from '../../src/log/disk.ts';
+import { type DiskFile, writeFully } from '../../src/log/disk.ts';
 import { EntrySealer, noPreviousHash } from '../../src/log/entry-codec.ts';
 import {
   decodeFileHeader,
@@ -14,7 +14,6 @@ import {
   frameEntries,
   frameIsWhole,
   readFully,
-  writeFully,
 } from '../../src/log/log-file.ts';
 import { MemoryDisk } from '../../src/log/memory-disk.ts';
 import { all, keyringOf, rowsDraft, SeededRandom, worldOn } from './world.ts';

@@ -22,6 +22,7 @@ import {
   frameIsWhole,
 } from '../../../src/log/log-file.ts';
 import { formatManifest, type Manifest, parseManifest } from '../../../src/log/manifest.ts';
+import { MemorySubjectKeys } from '../../log/memory-subject-keys.ts';
 import { accessDraft, context, rowsDraft, SeededRandom } from '../../log/world.ts';
 
 export const name = 'log-codec';
@@ -31,6 +32,7 @@ const signer = noteSigner(new Uint8Array(32).fill(2));
 const origin = 'fuzz/log';
 const keyring: Keyring = {
   activeDataKey: 1,
+  dataKeyIds: [1],
   open: (id) => {
     if (id !== 1) throw new ServiceError('REL_STORAGE', 'no such key');
     return dataKey;
@@ -38,6 +40,8 @@ const keyring: Keyring = {
   signer,
   publicKeys: [signer.publicKey],
   hmacKey: new Uint8Array(32),
+  subjects: new MemorySubjectKeys(),
+  close: () => Promise.resolve(),
 };
 const longText = 'ab'.repeat(1500);
 const drafts: readonly EntryDraft[] = [
