@@ -2,6 +2,7 @@
 import { type ChildProcess, type SpawnOptions, spawn, spawnSync } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { availableParallelism, cpus } from 'node:os';
+import { fileURLToPath } from 'node:url';
 
 /** The measured product has one core and the load the other, where there are two and `taskset` can say so. */
 const canPin = availableParallelism() > 1 && spawnSync('taskset', ['-p', String(process.pid)]).status === 0;
@@ -15,6 +16,12 @@ process.on('exit', () => {
   for (const child of running) child.kill('SIGKILL');
 });
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => process.exit(1));
+
+/** A program of this directory in a process of its own, over the built product. */
+export function program(file: string, ...args: readonly string[]): string[] {
+  const path = (relative: string): string => fileURLToPath(new URL(relative, import.meta.url));
+  return ['--import', 'tsx', '--import', path('../scripts/built.mjs'), path(file), ...args];
+}
 
 export function pinned(core: string | null, command: readonly string[]): string[] {
   return core === null ? [...command] : ['taskset', '-c', core, ...command];

@@ -2,13 +2,11 @@
 import { fileURLToPath } from 'node:url';
 import type { BenchContext } from '../context.ts';
 import { quotient } from '../report.ts';
-import { mustRun, pinned, serverCore } from '../processes.ts';
-
-const inProcess = fileURLToPath(new URL('../gate-forks.ts', import.meta.url));
+import { mustRun, pinned, program, serverCore } from '../processes.ts';
 
 export async function branchFork({ report, directory, rows, largeRows }: BenchContext): Promise<void> {
   const sizes = [1_000, rows, largeRows];
-  const command = [process.execPath, '--import', 'tsx', inProcess, `${directory}/forks`, ...sizes.map(String)];
+  const command = [process.execPath, ...program('gate-forks.ts', `${directory}/forks`, ...sizes.map(String))];
   const { stdout } = await mustRun(pinned(serverCore, command), { cwd: fileURLToPath(new URL('../..', import.meta.url)) });
   const found = JSON.parse(stdout.trim().split('\n').at(-1)!) as [number, number[], number[]][];
   for (const [size, forkMs, readMs] of found) {

@@ -3,11 +3,9 @@ import { fileURLToPath } from 'node:url';
 import { AnnalsServer } from '../annals-server.ts';
 import type { BenchContext } from '../context.ts';
 import { load, post } from '../http-load.ts';
-import { mustRun, pinned, serverCore } from '../processes.ts';
+import { mustRun, pinned, program, serverCore } from '../processes.ts';
 import { quotient } from '../report.ts';
 import { orderJson } from '../workload.ts';
-
-const inProcess = fileURLToPath(new URL('../gate-commits.ts', import.meta.url));
 
 export async function commits(context: BenchContext): Promise<void> {
   const { report, directory, postgres, sqlite, repeats, seconds, port } = context;
@@ -56,7 +54,7 @@ export async function commits(context: BenchContext): Promise<void> {
 async function gateCommits({ directory, repeats, seconds }: BenchContext): Promise<Map<number, number[]>> {
   const found = new Map<number, number[]>();
   for (let repeat = 0; repeat < repeats; repeat++) {
-    const command = [process.execPath, '--import', 'tsx', inProcess, `${directory}/gate-${repeat}`, String(seconds)];
+    const command = [process.execPath, ...program('gate-commits.ts', `${directory}/gate-${repeat}`, String(seconds))];
     const { stdout } = await mustRun(pinned(serverCore, command), { cwd: fileURLToPath(new URL('../..', import.meta.url)) });
     for (const [clients, perSecond] of JSON.parse(stdout.trim().split('\n').at(-1)!) as [number, number][]) {
       found.set(clients, [...(found.get(clients) ?? []), perSecond]);

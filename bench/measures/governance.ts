@@ -7,11 +7,10 @@ import { AnnalsServer } from '../annals-server.ts';
 import type { BenchContext } from '../context.ts';
 import type { Governance } from '../gate-governance.ts';
 import { load, post } from '../http-load.ts';
-import { mustRun, pinned, serverCore } from '../processes.ts';
+import { mustRun, pinned, program, serverCore } from '../processes.ts';
 import { quotient, summary } from '../report.ts';
 import { orderJson, orderKey, orders, scramble } from '../workload.ts';
 
-const here = (file: string): string => fileURLToPath(new URL(`../${file}`, import.meta.url));
 const runs = 10;
 const connections = 16;
 
@@ -21,8 +20,8 @@ export async function governance(context: BenchContext): Promise<void> {
 }
 
 async function rules({ report, directory, largeRows }: BenchContext): Promise<void> {
-  const program = ['--import', 'tsx', here('gate-governance.ts'), `${directory}/governance`, String(largeRows), String(runs)];
-  const command = pinned(serverCore, [process.execPath, ...program]);
+  const ruled = program('gate-governance.ts', `${directory}/governance`, String(largeRows), String(runs));
+  const command = pinned(serverCore, [process.execPath, ...ruled]);
   const { stdout } = await mustRun(command, { cwd: fileURLToPath(new URL('../..', import.meta.url)) });
   const { aggregate, read, primed, decisions } = JSON.parse(stdout.trim().split('\n').at(-1)!) as Governance;
   const of = `${largeRows.toLocaleString('en')} rows`;
@@ -43,7 +42,7 @@ async function rules({ report, directory, largeRows }: BenchContext): Promise<vo
 async function records({ report, directory, rows, seconds, repeats, port }: BenchContext): Promise<void> {
   const count = Math.min(rows, 200_000);
   const started = (name: 'recording' | 'silent'): Promise<AnnalsServer> =>
-    AnnalsServer.start(directory, name, port(), { program: ['--import', 'tsx', here('recorder-server.ts'), name] });
+    AnnalsServer.start(directory, name, port(), { program: program('recorder-server.ts', name) });
   const recording = await started('recording');
   const silent = await started('silent');
   const rates: Record<'recording' | 'silent', number[]> = { recording: [], silent: [] };

@@ -6,11 +6,10 @@ import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { AnnalsServer } from '../annals-server.ts';
 import type { BenchContext } from '../context.ts';
-import { clientCore, pinned, start } from '../processes.ts';
+import { clientCore, pinned, program, start } from '../processes.ts';
 import { summary } from '../report.ts';
 import { orderJson, orders } from '../workload.ts';
 
-const poller = fileURLToPath(new URL('../health-poller.ts', import.meta.url));
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const everyMs = 5;
 const scans = 4;
@@ -85,7 +84,7 @@ export async function healthUnderLoad({ report, datasets, largeRows, rows, repea
 }
 
 async function startPoller(port: number): Promise<{ stop: () => Promise<Polled> }> {
-  const command = [process.execPath, '--import', 'tsx', poller, String(port), String(everyMs)];
+  const command = [process.execPath, ...program('health-poller.ts', String(port), String(everyMs))];
   const child = start(pinned(clientCore, command), { cwd: root });
   let said = '';
   let wrong = '';

@@ -5,11 +5,10 @@
 import { fileURLToPath } from 'node:url';
 import { AnnalsServer } from '../annals-server.ts';
 import type { BenchContext } from '../context.ts';
-import { mustRun, pinned, residentMb, serverCore } from '../processes.ts';
+import { mustRun, pinned, program, residentMb, serverCore } from '../processes.ts';
 import { quotient, summary } from '../report.ts';
 import { scramble, versions } from '../workload.ts';
 
-const inside = fileURLToPath(new URL('../index-bytes.ts', import.meta.url));
 const budgetMb = '256';
 const runs = 5;
 const pointReads = 200;
@@ -68,7 +67,7 @@ export async function memory({ report, datasets, largeRows, port }: BenchContext
   report.figure('memory.budget-resident', summary([budget.scanned]));
   report.figure('memory.budget-scan', quotient(budget.scans, free.scans));
 
-  const command = [process.execPath, '--import', 'tsx', inside, `${set.parent}/${set.name}`];
+  const command = [process.execPath, ...program('index-bytes.ts', `${set.parent}/${set.name}`)];
   const { stdout } = await mustRun(pinned(serverCore, command), { cwd: fileURLToPath(new URL('../..', import.meta.url)) });
   const { keys, bytes } = JSON.parse(stdout.trim().split('\n').at(-1)!) as { keys: number; bytes: number };
   report.add({

@@ -4,11 +4,10 @@
  * does of the same requests and answers without a product is measured beside it, by servers that only send bytes.
  */
 import { connect } from 'node:net';
-import { fileURLToPath } from 'node:url';
 import { AnnalsServer } from '../annals-server.ts';
 import type { BenchContext } from '../context.ts';
 import { load, type LoadOptions, post } from '../http-load.ts';
-import { cpuSeconds, pinned, serverCore, start, stop } from '../processes.ts';
+import { cpuSeconds, pinned, program, serverCore, start, stop } from '../processes.ts';
 import { quotient, summary } from '../report.ts';
 import { orderCsv, orderJson, orderKey, orders, scramble } from '../workload.ts';
 
@@ -99,11 +98,9 @@ export async function pointRead({ report, directory, postgres, rows, repeats, se
   }
 }
 
-const bareServer = fileURLToPath(new URL('../bare-server.ts', import.meta.url));
-
 /** Of a server on the product's core that answers all requests with so many bytes. */
 async function bareRate(kind: 'net' | 'http', port: number, bytes: number, asked: Omit<LoadOptions, 'port'>): Promise<number> {
-  const child = start(pinned(serverCore, [process.execPath, '--import', 'tsx', bareServer, kind, String(port), String(bytes)]));
+  const child = start(pinned(serverCore, [process.execPath, ...program('bare-server.ts', kind, String(port), String(bytes))]));
   try {
     while (!(await listens(port))) await new Promise((resolve) => setTimeout(resolve, 10));
     await load({ ...asked, port, seconds: 0.5 });

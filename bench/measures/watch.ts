@@ -2,9 +2,8 @@
 import { fileURLToPath } from 'node:url';
 import type { BenchContext } from '../context.ts';
 import { quotient } from '../report.ts';
-import { mustRun, pinned, serverCore } from '../processes.ts';
+import { mustRun, pinned, program, serverCore } from '../processes.ts';
 
-const inProcess = fileURLToPath(new URL('../gate-watch.ts', import.meta.url));
 const root = fileURLToPath(new URL('../..', import.meta.url));
 
 interface Latency {
@@ -20,7 +19,7 @@ export async function watch({ report, directory, repeats, seconds }: BenchContex
     const found: Latency[] = [];
     for (let repeat = 0; repeat < repeats; repeat++) {
       const place = `${directory}/watch-${subscriptions}-${repeat}`;
-      const command = [process.execPath, '--import', 'tsx', inProcess, place, String(seconds), String(subscriptions)];
+      const command = [process.execPath, ...program('gate-watch.ts', place, String(seconds), String(subscriptions))];
       const { stdout } = await mustRun(pinned(serverCore, command), { cwd: root });
       found.push(JSON.parse(stdout.trim().split('\n').at(-1)!) as Latency);
     }

@@ -72,7 +72,8 @@ export class LaneBlocks implements Iterator<RowBlock, void> {
 class JudgedBlock {
   readonly #block: RowBlock;
   readonly #scan: LaneScan;
-  readonly #known = new Map<RowCondition, Passed>();
+  /** By condition; most blocks ask one, once. */
+  #known: Map<RowCondition, Passed> | null = null;
 
   constructor(block: RowBlock, scan: LaneScan) {
     this.#block = block;
@@ -161,15 +162,11 @@ class JudgedBlock {
 
   /** By place. */
   #flagsOf(passed: Passed): Uint8Array {
-    if ('flags' in passed) return passed.flags;
-    const { selection, first, count } = this.#block;
-    const { bits } = passed;
-    const flags = new Uint8Array(count);
-    for (let k = 0; k < count; k++) flags[k] = hasBit(bits, selection === null ? first + k : selection[k]!);
-    return flags;
+    return 'flags' in passed ? passed.flags : flagsAt(passed.bits, this.#block, this.#block.count);
   }
 
   #passed(condition: RowCondition): Passed {
+    this.#known ??= new Map();
     let passed = this.#known.get(condition);
     if (passed === undefined) this.#known.set(condition, (passed = this.#ask(condition)));
     return passed;
@@ -181,9 +178,9 @@ class JudgedBlock {
     assert(further !== undefined, 'a block of a scan under lanes has further columns');
     const { cells } = further;
     if (cells !== undefined) {
-      const known = bits.known(cells, condition);
-      if (known !== undefined) return { bits: known };
-      if (count * learntAtOnce >= cells.length) return { bits: bits.learn(cells, condition) };
+      let known = bits.known(cells, condition);
+      if (known === undefined && count * learntAtOnce >= cells.length) known = bits.learn(cells, condition);
+      if (known !== undefined) return cells.rows === null ? { bits: known } : { flags: flagsAt(known, cells.rows, count) };
     }
     const { columns, selection, first } = further.rows(condition.columns);
     const flags = new Uint8Array(count);
@@ -314,6 +311,13 @@ class JudgedBlock {
 
 /** Of rows that do not leave. */
 const hiddenRow: CellMask = { kind: 'null', when: null, because: '' };
+
+/** By place. */
+function flagsAt(bits: Int32Array, { selection, first }: Pick<RowBlock, 'selection' | 'first'>, count: number): Uint8Array {
+  const flags = new Uint8Array(count);
+  for (let k = 0; k < count; k++) flags[k] = hasBit(bits, selection === null ? first + k : selection[k]!);
+  return flags;
+}
 
 function rowsOf(bits: Int32Array, first: number, count: number, seen: number): Int32Array {
   const rows = new Int32Array(seen);

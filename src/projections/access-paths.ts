@@ -110,7 +110,7 @@ export interface RowBlock {
 export interface Further {
   /** Place k is place k of the block. */
   rows(columns: readonly string[]): RowWindow;
-  /** Absent where some of them are not the reader's branch's, or where the block has row numbers of its own. */
+  /** Absent where some of them are not the reader's branch's. */
   readonly cells?: SettledCells;
 }
 
@@ -125,8 +125,10 @@ export interface RowWindow {
 /** A stretch of storage whose cells stay as they are: what was worked out from them holds for as long as `identity` lives. */
 export interface SettledCells {
   readonly identity: object;
-  /** Rows 0 .. length-1, in the row numbers of the block. */
+  /** Rows 0 .. length-1. */
   readonly length: number;
+  /** Where the rows of the block lie in it; null: they have the numbers that the block has. */
+  readonly rows: Pick<RowBlock, 'selection' | 'first'> | null;
   /** Of columns that never change: when a version ended does. */
   columns(columns: readonly string[]): readonly Vector[];
 }
@@ -171,6 +173,11 @@ export interface Removal {
 export interface RemovalReader {
   /** Removals of rows of the type after this instant, in order. */
   removedAfter(type: string, instant: bigint): readonly Removal[];
+}
+
+export interface HoldReader {
+  /** Ids of the legal holds on the rows that versions at these positions belong to. */
+  on(type: string, positions: Iterable<number>): readonly string[];
 }
 
 /** A materialized view as it was made. */

@@ -1,5 +1,13 @@
 /** From a request to blocks: by key through the index, otherwise segment by segment, skipping what can't be visible. */
-import { type Further, pathColumn, type RowBlock, type ScanEstimate, type ScanRequest } from '../access-paths.ts';
+import {
+  type Further,
+  pathColumn,
+  type RowBlock,
+  type RowWindow,
+  type ScanEstimate,
+  type ScanRequest,
+  type SettledCells,
+} from '../access-paths.ts';
 import { memoryOf } from '../../log/column-memory.ts';
 import type { Vector } from '../../log/columns.ts';
 import type { Timeline } from '../../log/timeline.ts';
@@ -375,27 +383,36 @@ function withFurther(
   inherited: Inherited | null,
 ): RowBlock {
   if (!request.further) return made;
-  const { segment, rows, first, count } = chosen;
-  const further: Further = {
-    rows: (names) => {
-      const compact = count <= FEW && names.some((name) => madeColumns.has(name));
-      const vectors = columns.vectors(names, chosen, compact);
-      return compact
-        ? { columns: vectors, selection: null, first: 0, count }
-        : { columns: vectors, selection: rows, first, count };
-    },
-  };
-  // A block that was gathered has numbers of its own; of a segment that a branch shares in part, cells are read up to the fork.
-  const gathered = made.first !== first || made.selection !== rows;
-  const stays = !inherited || segment.rowAtOrAfter(inherited.end) === segment.length;
-  if (gathered || !stays) return { ...made, further };
-  const cells = {
-    identity: segment.extent,
-    length: segment.length,
-    columns: (names: readonly string[]) =>
-      columns.vectors(names, { segment, rows: null, first: 0, count: segment.length }, false),
-  };
-  return { ...made, further: { ...further, cells } };
+  return { ...made, further: new FurtherColumns(made, chosen, columns, inherited) };
+}
+
+class FurtherColumns implements Further {
+  readonly cells?: SettledCells;
+  readonly #chosen: ChosenRows;
+  readonly #columns: BlockColumns;
+
+  constructor(made: RowBlock, chosen: ChosenRows, columns: BlockColumns, inherited: Inherited | null) {
+    this.#chosen = chosen;
+    this.#columns = columns;
+    const { segment, rows, first } = chosen;
+    // Of a segment that a branch shares in part, cells are read up to the fork.
+    if (inherited && segment.rowAtOrAfter(inherited.end) !== segment.length) return;
+    // A block that was gathered has numbers of its own.
+    const gathered = made.first !== first || made.selection !== rows;
+    this.cells = {
+      identity: segment.extent,
+      length: segment.length,
+      rows: gathered ? { selection: rows, first } : null,
+      columns: (names) => columns.vectors(names, { segment, rows: null, first: 0, count: segment.length }, false),
+    };
+  }
+
+  rows(names: readonly string[]): RowWindow {
+    const { rows, first, count } = this.#chosen;
+    const compact = count <= FEW && names.some((name) => madeColumns.has(name));
+    const columns = this.#columns.vectors(names, this.#chosen, compact);
+    return compact ? { columns, selection: null, first: 0, count } : { columns, selection: rows, first, count };
+  }
 }
 
 function pathOfAll(segment: Segment, rows: Int32Array | null, first: number, count: number): number {
