@@ -59,6 +59,12 @@ export const actionOf: Readonly<Record<CommandKind, Action>> = {
   'propose-agreement': 'administer',
   'move-agreement': 'administer',
   'change-agreement': 'administer',
+  'schedule-retention': 'administer',
+  'hold-row': 'administer',
+  'release-retention': 'administer',
+  'expire-retention': 'remove',
+  'intend-erasure': 'erase',
+  'complete-erasure': 'erase',
 };
 
 /** The type that a command writes to or defines. */
@@ -67,6 +73,8 @@ export function typeNamed(command: Command): string | null {
     case 'put-rows':
     case 'delete-rows':
     case 'remove-rows':
+    case 'schedule-retention':
+    case 'hold-row':
       return command.type;
     case 'register-type':
     case 'evolve-type':
@@ -90,6 +98,10 @@ export function typeNamed(command: Command): string | null {
     case 'propose-agreement':
     case 'move-agreement':
     case 'change-agreement':
+    case 'release-retention':
+    case 'expire-retention':
+    case 'intend-erasure':
+    case 'complete-erasure':
       return null;
   }
 }

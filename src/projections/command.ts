@@ -7,6 +7,7 @@ import type {
   AgreementState,
   AgreementTerms,
   DeletionManner,
+  ErasedVersions,
   GraphTrigger,
   PropertyDefinition,
   Provenance,
@@ -41,7 +42,13 @@ export type Command =
   | PurgeTenant
   | ProposeAgreement
   | MoveAgreement
-  | ChangeAgreement;
+  | ChangeAgreement
+  | ScheduleRetention
+  | HoldRow
+  | ReleaseRetention
+  | ExpireRetention
+  | IntendErasure
+  | CompleteErasure;
 
 export type CommandKind = Command['kind'];
 
@@ -87,7 +94,7 @@ export interface DeleteRows {
   readonly keys: readonly string[];
 }
 
-/** Hard delete: every version is gone. */
+/** Hard delete: every version is gone. Keys of rows that are held are rejected with REL_CONFLICT and the ids of the holds. */
 export interface RemoveRows {
   readonly kind: 'remove-rows';
   readonly type: string;
@@ -270,6 +277,63 @@ export interface ChangeAgreement {
   readonly kind: 'change-agreement';
   readonly id: string;
   readonly terms: AgreementTerms;
+}
+
+/**
+ * The row of a key, as it stands on the branch and in the path, is removed for good once `until` is over: by `expire-retention`,
+ * never by itself. The id is made by whoever asks; one that is known already is REL_CONFLICT. REL_NOT_FOUND without such a row.
+ */
+export interface ScheduleRetention {
+  readonly kind: 'schedule-retention';
+  readonly id: string;
+  readonly type: string;
+  readonly key: string;
+  /** Nanoseconds. */
+  readonly until: bigint;
+}
+
+/** Legal hold: the row can be neither removed for good nor erased until the hold is released, whatever else is scheduled. */
+export interface HoldRow {
+  readonly kind: 'hold-row';
+  readonly id: string;
+  readonly type: string;
+  readonly key: string;
+}
+
+/** Ends a schedule or a hold. REL_NOT_FOUND for an id that is not in force. */
+export interface ReleaseRetention {
+  readonly kind: 'release-retention';
+  readonly id: string;
+}
+
+/** Removes the row of a schedule whose time is over, where it lies. REL_CONFLICT while it is not over, or the row is held. */
+export interface ExpireRetention {
+  readonly kind: 'expire-retention';
+  readonly id: string;
+}
+
+/**
+ * From the next turn on nobody is shown these versions. What `versions` and `mentions` have to hold is what
+ * `Rows.versionsOf` and the other projections found in this very turn. REL_CONFLICT, with the ids of the holds, where one of
+ * the rows is held; the same id again is REL_CONFLICT.
+ */
+export interface IntendErasure {
+  readonly kind: 'intend-erasure';
+  readonly id: string;
+  readonly commitment: string;
+  readonly reason: string;
+  readonly keys: readonly string[];
+  /** In any order. */
+  readonly versions: readonly ErasedVersions[];
+  readonly mentions: readonly number[];
+}
+
+/** REL_NOT_FOUND without an intent; one that was completed before is a no-op, and its first statement stays. */
+export interface CompleteErasure {
+  readonly kind: 'complete-erasure';
+  readonly id: string;
+  /** RFC 8785 JSON. */
+  readonly statement: string;
 }
 
 export interface RowRejection {

@@ -11,12 +11,17 @@ import type { Command, CommandKind } from './command.ts';
 import type { DecideContext, Decision } from './decision.ts';
 import { decideMint, decideRevoke, decideRotate } from './directory/commands.ts';
 import type { Directory } from './directory/projection.ts';
+import { decideComplete, decideIntend } from './erasures/commands.ts';
+import type { Erasures } from './erasures/projection.ts';
 import { decideLink } from './exhibits/commands.ts';
 import type { Exhibits } from './exhibits/projection.ts';
 import { decideDeletePolicy, decidePutPolicy } from './policies/commands.ts';
 import type { Policies } from './policies/projection.ts';
 import { decideOnce } from './receipts/commands.ts';
 import type { Receipts } from './receipts/projection.ts';
+import { decideExpire, decideKeep, decideRelease } from './retention/commands.ts';
+import { holds } from './retention/holds.ts';
+import type { Retention } from './retention/projection.ts';
 import { decideDelete, decidePut, decideRemove } from './rows/commands.ts';
 import type { BranchRows } from './rows/branch-rows.ts';
 import type { Rows } from './rows/projection.ts';
@@ -38,9 +43,11 @@ export interface CurrentState {
   readonly branches: Branches;
   readonly catalog: Catalog;
   readonly directory: Directory;
+  readonly erasures: Erasures;
   readonly exhibits: Exhibits;
   readonly policies: Policies;
   readonly receipts: Receipts;
+  readonly retention: Retention;
   readonly rows: Rows;
   readonly tenants: Tenants;
   readonly views: Views;
@@ -60,7 +67,8 @@ const deciders: { readonly [K in CommandKind]: Decide<K> } = {
     return receipt === undefined ? decideRows() : decideOnce(receipt, state.receipts, decideRows, context, next);
   },
   'delete-rows': (command, state, context, next) => decideDelete(command, ...onBranch(state, context), context, next),
-  'remove-rows': (command, state, context, next) => decideRemove(command, ...onBranch(state, context), context, next),
+  'remove-rows': (command, state, context, next) =>
+    decideRemove(command, ...onBranch(state, context), holds(state), context, next),
   'register-type': (command, state, context, next) => decideRegister(command, onBranch(state, context)[0], context, next),
   'evolve-type': (command, state, context, next) => decideEvolve(command, ...onBranch(state, context), context, next),
   'migrate-types': (command, state, context, next) => decideMigrate(command, ...onBranch(state, context), context, next),
@@ -68,7 +76,8 @@ const deciders: { readonly [K in CommandKind]: Decide<K> } = {
   'rotate-token': (command, { directory }, context, next) => decideRotate(command, directory, onMain(context), next),
   'revoke-token': (command, { directory }, context, next) => decideRevoke(command, directory, onMain(context), next),
   'fork-branch': (command, { branches }, context, next) => decideFork(command, branches, context, next),
-  'delete-branch': (command, { branches }, context, next) => decideDeleteBranch(command, branches, context, next),
+  'delete-branch': (command, { branches, retention }, context, next) =>
+    decideDeleteBranch(command, branches, (fork) => retention.heldOn(fork), context, next),
   'create-view': (command, state, context, next) => decideCreateView(command, ...viewsOn(state, context), context, next),
   'link-exhibit': (command, { exhibits }, context, next) => decideLink(command, exhibits, context, next),
   'put-policy': (command, { policies }, context, next) => decidePutPolicy(command, policies, onMain(context), next),
@@ -79,10 +88,17 @@ const deciders: { readonly [K in CommandKind]: Decide<K> } = {
   'reactivate-tenant': (command, { tenants }, context, next) => decideReactivate(command, tenants, onMain(context), next),
   'delete-tenant': (command, { tenants, directory }, context, next) =>
     decideDeleteTenant(command, tenants, directory, onMain(context), next),
-  'purge-tenant': (command, state, context, next) => decidePurge(command, state, onMain(context), next),
+  'purge-tenant': (command, state, context, next) => decidePurge(command, state, holds(state), onMain(context), next),
   'propose-agreement': (command, { tenants }, context, next) => decidePropose(command, tenants, onMain(context), next),
   'move-agreement': (command, { tenants }, context, next) => decideMove(command, tenants, onMain(context), next),
   'change-agreement': (command, { tenants }, context, next) => decideChange(command, tenants, onMain(context), next),
+  'schedule-retention': (command, state, context, next) =>
+    decideKeep(command, state.retention, ...onBranch(state, context), context, next),
+  'hold-row': (command, state, context, next) => decideKeep(command, state.retention, ...onBranch(state, context), context, next),
+  'release-retention': (command, { retention }, context, next) => decideRelease(command, retention, context, next),
+  'expire-retention': (command, state, context, next) => decideExpire(command, state, holds(state), context, next),
+  'intend-erasure': (command, state, context, next) => decideIntend(command, state.erasures, holds(state), onMain(context), next),
+  'complete-erasure': (command, { erasures }, context, next) => decideComplete(command, erasures, onMain(context), next),
 };
 
 /** Types and rows of the branch that the command is on. */

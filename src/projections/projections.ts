@@ -10,12 +10,14 @@ import type { Command } from './command.ts';
 import { decide } from './decide.ts';
 import type { Decision, RowCheck } from './decision.ts';
 import { Directory } from './directory/projection.ts';
+import { Erasures } from './erasures/projection.ts';
 import { Exhibits } from './exhibits/projection.ts';
 import { Policies } from './policies/projection.ts';
 import type { Projection } from './projection.ts';
 import { Projector } from './projector.ts';
 import { Receipts } from './receipts/projection.ts';
 import { RemovedKeys } from './removed-keys/projection.ts';
+import { Retention } from './retention/projection.ts';
 import type { Timeline } from '../log/timeline.ts';
 import type { ColumnType } from '../log/value.ts';
 import { Rows } from './rows/projection.ts';
@@ -45,9 +47,11 @@ export class Projections {
   readonly catalog = new Catalog();
   readonly catalogHistory = new CatalogHistory();
   readonly directory = new Directory();
+  readonly erasures = new Erasures();
   readonly exhibits = new Exhibits();
   readonly policies = new Policies();
   readonly receipts = new Receipts();
+  readonly retention = new Retention();
   readonly rows: Rows;
   readonly removedKeys = new RemovedKeys();
   readonly tenants = new Tenants();
@@ -70,6 +74,8 @@ export class Projections {
       this.receipts,
       this.rows,
       this.removedKeys,
+      this.retention,
+      this.erasures,
       this.tenants,
       this.views,
       ...(options.more ?? []),
@@ -78,7 +84,8 @@ export class Projections {
 
   apply(entry: CommittedEntry): void {
     this.projector.apply(entry);
-    if (entry.body.kind === 'removal') this.#options.onRemoval?.();
+    const { body } = entry;
+    if (body.kind === 'removal' || (body.kind === 'erasure' && body.change === 'intended')) this.#options.onRemoval?.();
   }
 
   /** Throws REL_NOT_FOUND for an unknown branch. */

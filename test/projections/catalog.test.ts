@@ -86,7 +86,16 @@ describe('registering a type', () => {
     ['a vector without dims', { properties: { v: property('vector') }, primaryKey: null }, 'REL_INVALID'],
     ['a vector of 4097 dims', { properties: { v: property('vector', { dims: 4097 }) }, primaryKey: null }, 'REL_INVALID'],
     ['dims on a string', { properties: { s: property('string', { dims: 3 }) }, primaryKey: null }, 'REL_INVALID'],
-    ['a subject property', { properties: { s: property('string', { subject: true }) }, primaryKey: null }, 'REL_NOT_IMPLEMENTED'],
+    [
+      'a subject of another type than text or integer',
+      { properties: { s: property('timestamp', { subject: true }) }, primaryKey: null },
+      'REL_INVALID',
+    ],
+    [
+      'two subjects',
+      { properties: { s: property('string', { subject: true }), t: property('string', { subject: true }) }, primaryKey: null },
+      'REL_INVALID',
+    ],
     ['a json id', { properties: { id: property('json') }, primaryKey: null }, 'REL_INVALID'],
     ['a primary key that is not declared', { primaryKey: 'nope' }, 'REL_INVALID'],
     ['a primary key that only a prototype has', { primaryKey: 'constructor' }, 'REL_INVALID'],

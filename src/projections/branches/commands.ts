@@ -5,6 +5,7 @@ import type { NextPlace } from '../../log/log-store.ts';
 import { checkIdentifier, limits } from '../../log/value.ts';
 import type { DeleteBranch, ForkBranch } from '../command.ts';
 import { type DecideContext, type Decision, decideOne } from '../decision.ts';
+import { heldBy } from '../retention/holds.ts';
 import type { Branches } from './projection.ts';
 
 export function decideFork(command: ForkBranch, branches: Branches, context: DecideContext, next: NextPlace): Decision {
@@ -17,11 +18,20 @@ export function decideFork(command: ForkBranch, branches: Branches, context: Dec
   return decideOne('fork-branch', name, [draft({ kind: 'branch', change: 'forked', name, source, shares }, context)], next);
 }
 
-export function decideDeleteBranch(command: DeleteBranch, branches: Branches, context: DecideContext, next: NextPlace): Decision {
+/** `held`: ids of the holds that were asked for on the branch of a fork. They would end with it. */
+export function decideDeleteBranch(
+  command: DeleteBranch,
+  branches: Branches,
+  held: (fork: number) => readonly string[],
+  context: DecideContext,
+  next: NextPlace,
+): Decision {
   const { name } = command;
   if (name === mainBranch) throw new ServiceError('REL_INVALID', 'main always exists and can not be deleted');
   const branch = branches.branch(name);
   if (!branch) throw unknownBranch(name);
+  const ids = held(branch.fork);
+  if (ids.length > 0) throw new ServiceError('REL_CONFLICT', `rows of the branch are under legal hold: ${heldBy(ids)}`);
   const { source, shares } = branch;
   return decideOne('delete-branch', name, [draft({ kind: 'branch', change: 'deleted', name, source, shares }, context)], next);
 }

@@ -7,11 +7,14 @@ import type { CatalogReader } from '../access-paths.ts';
 import type { EvolveType, RegisterType } from '../command.ts';
 import { type DecideContext, type Decision, decideOne } from '../decision.ts';
 import { builtinTypeNames, classifiedTypes } from './builtin-types.ts';
+import { canBeSubject } from './subject.ts';
 
 /** What evolving has to know of stored cells. */
 export interface StoredColumns {
   /** True when every stored integer of the column is exact as a double (at most 2^53 either way). */
   integersFitNumber(type: string, column: string): boolean;
+  /** True when the branch has versions of the type, ended ones and those that were removed for good included. */
+  wasWritten(type: string): boolean;
 }
 
 /** Embeddings are columns of every type: `_emb_<slot>`. */
@@ -23,6 +26,7 @@ export function decideRegister(command: RegisterType, catalog: CatalogReader, co
   const properties = Object.entries(command.properties ?? {});
   checkCount(properties.length);
   for (const [name, property] of properties) checkProperty(name, property);
+  checkSubjects(properties);
   checkPrimaryKey(command);
   checkTriggers(command);
 
@@ -66,10 +70,18 @@ export function decideEvolve(
     if (!before && name === 'id' && property.type !== 'string')
       throw new ServiceError('REL_CONFLICT', 'id is text in a type that was registered without it');
     if (before) checkWidening(existing, name, before, property, stored);
+    if (property.subject && before?.subject !== true && stored.wasWritten(existing.name)) {
+      const what = `property ${JSON.stringify(name)} of ${JSON.stringify(existing.name)}`;
+      throw new ServiceError(
+        'REL_CONFLICT',
+        `${what} can't say whose rows are: rows that are there already are not sealed for anybody`,
+      );
+    }
     properties.set(name, property);
     changed = true;
   }
   checkCount(properties.size);
+  checkSubjects([...properties]);
   if (!changed) return decideOne('evolve-type', command.name, [], next);
   const definition = { ...evolved(existing, properties, catalog), ...guard };
   return decideOne('evolve-type', command.name, [{ context: context.entry, body: { kind: 'type', definition } }], next);
@@ -94,8 +106,9 @@ export function checkProperty(name: string, property: PropertyDefinition): void 
     checkIdentifier(property.references, `the type that ${what} references`);
     refuseClassified(property.references);
   }
-  if (property.subject)
-    throw new ServiceError('REL_NOT_IMPLEMENTED', `${what}: keys of one's own per subject are not implemented`);
+  if (property.subject && !canBeSubject(property.type)) {
+    throw new ServiceError('REL_INVALID', `${what} can't say whose a row is: a string or an integer does`);
+  }
   if (name.startsWith(embeddingPrefix) && property.type !== 'vector')
     throw new ServiceError('REL_INVALID', `${what} must be a vector`);
   if (name === 'id' && (property.type === 'vector' || property.type === 'json')) {
@@ -134,6 +147,11 @@ function checkCount(count: number): void {
   }
 }
 
+function checkSubjects(properties: readonly (readonly [string, PropertyDefinition])[]): void {
+  const subjects = properties.filter(([, { subject }]) => subject);
+  if (subjects.length > 1) throw new ServiceError('REL_INVALID', 'one property of a type says whose its rows are');
+}
+
 function checkPrimaryKey(command: RegisterType): void {
   if (command.primaryKey === null) return;
   checkIdentifier(command.primaryKey, 'a primary key');
@@ -170,11 +188,13 @@ function checkWidening(
     const widens = (before.type === 'integer' && after.type === 'number') || after.type === 'json';
     if (!widens) throw conflict(`${before.type} can't become ${after.type}`);
     if (type.primaryKey === name) throw conflict('the primary key keeps its type');
+    if (before.subject) throw conflict('what says whose rows are keeps its type');
     if (after.type === 'number' && !stored.integersFitNumber(type.name, name)) {
       throw conflict('a stored integer has no exact number (above 2^53)');
     }
   } else if (before.dims !== after.dims) throw conflict(`vectors have ${before.dims} dims`);
   if (before.masked && !after.masked) throw conflict('it stays masked');
+  if (before.subject && !after.subject) throw conflict('it goes on saying whose rows are');
   if (before.references !== undefined && before.references !== after.references) {
     throw conflict(`it references ${JSON.stringify(before.references)}`);
   }

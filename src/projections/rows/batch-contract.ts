@@ -9,6 +9,7 @@ import { checkIdentifier, limits } from '../../log/value.ts';
 import { cellAt, VectorBuilder } from '../../log/vector-builder.ts';
 import type { CatalogReader } from '../access-paths.ts';
 import { canBeKey, embeddingPrefix, evolved, isReservedName, type StoredColumns } from '../catalog/commands.ts';
+import { subjectProperty } from '../catalog/subject.ts';
 import { fitColumn, keyText } from './fit-column.ts';
 import type { Rejections } from './rejections.ts';
 import { provenanceColumn } from './row-provenance.ts';
@@ -19,6 +20,8 @@ export interface CheckedBatch {
   /** True when a `type` entry must come before the rows. */
   readonly definitionChanged: boolean;
   readonly length: number;
+  /** The property that says whose rows are; null: nobody's. */
+  readonly subject: string | null;
   readonly cells: readonly NamedColumn[];
   /** Key of each row; of a rejected one maybe NULL. */
   readonly keys: Extract<Vector, { kind: 'text' }>;
@@ -71,6 +74,7 @@ export function checkBatch(
     definition: changed ? evolved(before, properties, catalog) : before,
     definitionChanged: changed,
     length: batch.length,
+    subject: contract.subject,
     cells,
     keys,
     validFrom: boundOf(named(columns, 'valid_from'), batch.length, rejections),
@@ -82,6 +86,7 @@ export function checkBatch(
 interface Contract {
   readonly properties: ReadonlyMap<string, PropertyDefinition>;
   readonly required: readonly string[];
+  readonly subject: string | null;
 }
 
 const contracts = new WeakMap<TypeDefinition, Contract>();
@@ -92,7 +97,7 @@ function contractOf(definition: TypeDefinition): Contract {
   if (known) return known;
   const entries = Object.entries(definition.properties);
   const required = entries.filter(([, property]) => property.required).map(([name]) => name);
-  const contract = { properties: new Map(entries), required };
+  const contract = { properties: new Map(entries), required, subject: subjectProperty(definition) };
   contracts.set(definition, contract);
   return contract;
 }
@@ -135,6 +140,7 @@ function widened(
   stored: StoredColumns,
 ): PropertyDefinition {
   if (!type.open || property.type !== 'integer' || column.type !== 'number' || type.primaryKey === column.name) return property;
+  if (property.subject) return property;
   if (column.vector.kind !== 'f64') return property;
   const { values, nulls } = column.vector;
   for (let row = 0; row < length; row++) {

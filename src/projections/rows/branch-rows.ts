@@ -31,6 +31,10 @@ export class BranchRows implements StoredColumns {
     return new BranchTable(layers, types, Object.keys(this.#catalog.type(type)?.properties ?? {}));
   }
 
+  wasWritten(type: string): boolean {
+    return this.#layer.layersOf(type, declaredTypes(this.#catalog, type)).some(({ table }) => table.segments.length > 0);
+  }
+
   integersFitNumber(type: string, name: string): boolean {
     const layers = this.#layer.layersOf(type, declaredTypes(this.#catalog, type));
     return layers.every(({ table, inherited }) =>

@@ -65,6 +65,14 @@ export class BranchTable implements StoredVersions {
     return this.#versions(newest, false);
   }
 
+  keyOf(version: number): string {
+    return this.#tableOf(version).keyOf(version % LAYER);
+  }
+
+  pathOf(version: number): number {
+    return this.#tableOf(version).pathOf(version % LAYER);
+  }
+
   positionOf(version: number): number {
     return this.#tableOf(version).positionOf(version % LAYER);
   }

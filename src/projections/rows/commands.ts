@@ -7,10 +7,12 @@ import type { NextPlace } from '../../log/log-store.ts';
 import { FOREVER } from '../../log/timestamp.ts';
 import { type Cell, checkIdentifier, type ColumnType, limits } from '../../log/value.ts';
 import { cellAt, VectorBuilder } from '../../log/vector-builder.ts';
-import type { CatalogReader } from '../access-paths.ts';
+import type { CatalogReader, HoldReader } from '../access-paths.ts';
 import { classifiedTypes } from '../catalog/builtin-types.ts';
+import { subjectProperty } from '../catalog/subject.ts';
 import type { DeleteRows, Outcome, PutRows, RemoveRows, RowRejection } from '../command.ts';
 import { type DecideContext, type Decision, decideNothing, outcomeLimits } from '../decision.ts';
+import { heldBy } from '../retention/holds.ts';
 import { BatchKeys } from './batch-keys.ts';
 import { hashBytes } from './byte-hash.ts';
 import { type CheckedBatch, checkBatch } from './batch-contract.ts';
@@ -19,8 +21,10 @@ import type { BranchRows } from './branch-rows.ts';
 import { Rejections } from './rejections.ts';
 import { refusedKeys, rejectUnwritable } from './row-check.ts';
 import { byProvenance, checkProvenance, rowProvenances } from './row-provenance.ts';
+import { removalOf } from './removal.ts';
 import { NO_ROW } from './segment.ts';
 import type { StoredVersions } from './stored-versions.ts';
+import { subjectsOf } from './subjects.ts';
 import { type OpenVersion, VersionPlan } from './version-plan.ts';
 
 const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
@@ -57,7 +61,14 @@ export function decidePut(
     throw new ServiceError(code as ConstructorParameters<typeof ServiceError>[0], `row ${index}: ${detail}`);
   }
   if (written.ops.length === 0) return decideNothing('put-rows', rejections.count, rejections.list(outcomeLimits.errorsListed));
-  const body: RowsBody = { kind: 'rows', type: command.type, ...written, provenance: command.provenance };
+  const { subject } = batch;
+  const body: RowsBody = {
+    kind: 'rows',
+    type: command.type,
+    ...written,
+    provenance: command.provenance,
+    ...subjectsOf(written.cells, subject),
+  };
   const drafts: EntryDraft[] = [];
   if (batch.definitionChanged) drafts.push(typeDraft(batch.definition, context));
   const bodies = provenances === null ? [body] : byProvenance(body, origins, provenances);
@@ -99,12 +110,9 @@ export function decideDelete(
   if (plan.length === 0) return decideNothing('delete-rows', rejections.count, rejections.list(outcomeLimits.errorsListed));
   const keyBuilder = new VectorBuilder('string', keys.length);
   for (const key of keys) keyBuilder.appendString(key);
-  const body: RowsBody = {
-    kind: 'rows',
-    type: command.type,
-    ...planned(plan, keyBuilder.build(), plan.length, cellsOf(plan, null, table)),
-    provenance: deletion,
-  };
+  const written = planned(plan, keyBuilder.build(), plan.length, cellsOf(plan, null, table));
+  const subjects = subjectsOf(written.cells, subjectProperty(known));
+  const body: RowsBody = { kind: 'rows', type: command.type, ...written, provenance: deletion, ...subjects };
   const outcome = outcomeOf('delete-rows', body, next, rejections.count, rejections.list(outcomeLimits.errorsListed));
   const deleted = [...new Set(keys)];
   return {
@@ -118,6 +126,7 @@ export function decideRemove(
   command: RemoveRows,
   catalog: CatalogReader,
   rows: BranchRows,
+  holds: HoldReader,
   context: DecideContext,
   next: NextPlace,
 ): Decision {
@@ -128,30 +137,27 @@ export function decideRemove(
   const table = rows.versions(command.type);
   const path = rows.scopes.codeOf(context.entry.path);
   const rejections = new Rejections();
-  const keys = new Set<string>();
-  const positions: number[] = [];
+  const removed = new Set<string>();
   command.keys.forEach((key, index) => {
-    if (keys.has(key)) return;
+    if (removed.has(key)) return;
     const newest = table ? newestOf(table, path, key) : NO_ROW;
     if (!mayRemove(key, newest !== NO_ROW, index, rejections)) return;
-    keys.add(key);
-    for (const row of table!.allVersions(newest)) positions.push(table!.positionOf(row));
+    const positions = table!.allVersions(newest).map((version) => table!.positionOf(version));
+    const held = holds.on(command.type, positions);
+    if (held.length > 0) rejections.add(index, 'REL_CONFLICT', `the row is under legal hold: ${heldBy(held)}`);
+    else removed.add(key);
   });
-  if (keys.size === 0) return decideNothing('remove-rows', rejections.count, rejections.list(outcomeLimits.errorsListed));
-  const body = {
-    kind: 'removal' as const,
-    type: command.type,
-    keys: [...keys],
-    positions: Float64Array.from(positions).sort(),
-  };
+  if (removed.size === 0) return decideNothing('remove-rows', rejections.count, rejections.list(outcomeLimits.errorsListed));
+  const keys = [...removed];
+  const body = removalOf(known, keys, context.entry.path, rows);
   return {
     drafts: [{ context: context.entry, body }],
     outcome: {
       kind: 'remove-rows',
-      accepted: keys.size,
+      accepted: keys.length,
       rejected: rejections.count,
       errors: rejections.list(outcomeLimits.errorsListed),
-      ...listed(body.keys),
+      ...listed(keys),
       systemFrom: next.time,
       systemFromLast: next.time,
       changed: true,

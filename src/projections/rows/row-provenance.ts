@@ -89,6 +89,7 @@ function slice(body: Omit<RowsBody, 'provenance'>, first: number, end: number): 
     closeOffsets: body.closeOffsets.slice(first, end + 1).map((offset) => offset - closeFrom),
     closes: body.closes.slice(closeFrom, body.closeOffsets[end]!),
     cells: part(body.cells),
+    ...(body.subjects && { subjects: gather(body.subjects, rows) }),
   };
 }
 

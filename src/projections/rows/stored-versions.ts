@@ -17,6 +17,11 @@ export interface StoredVersions {
   openVersions(newest: number): number[];
   /** That version and every older one of its key, newest first. */
   allVersions(newest: number): number[];
+  /** The version at a position, unless it was removed; -1: none. */
+  at(position: number): number;
+  keyOf(version: number): string;
+  /** Code of its organisation path. */
+  pathOf(version: number): number;
   positionOf(version: number): number;
   /** Position that superseded the version; Infinity while none did. */
   closingOf(version: number): number;

@@ -314,6 +314,15 @@ export class Table implements StoredKeys, StoredVersions {
     return decoder.decode(heap.subarray(offsets[row & 0xffff]!, offsets[(row & 0xffff) + 1]!));
   }
 
+  pathOf(row: number): number {
+    return this.segmentOf(row).paths.at(row & 0xffff);
+  }
+
+  at(position: number): number {
+    const row = this.rowAt(position);
+    return row !== NO_ROW && this.segmentOf(row).isRemoved(row & 0xffff) ? NO_ROW : row;
+  }
+
   cellOf(row: number, name: string): Cell {
     const segment = this.segmentOf(row);
     const column = segment.column(name);

@@ -6,16 +6,18 @@
  * Branches go in the order of their forks, main first: a removal reaches what was forked from where it was asked for.
  */
 import { assert, ServiceError } from '../../errors.ts';
-import { type EntryDraft, mainBranch } from '../../log/entry.ts';
+import { type EntryDraft, mainBranch, type TypeDefinition } from '../../log/entry.ts';
 import type { NextPlace } from '../../log/log-store.ts';
 import { compareText } from '../../log/value.ts';
 import { cellAt } from '../../log/vector-builder.ts';
-import { pathColumn, type RowReader, type TimeBounds } from '../access-paths.ts';
+import { type HoldReader, pathColumn, type RowReader, type TimeBounds } from '../access-paths.ts';
 import type { Branches } from '../branches/projection.ts';
 import type { Catalog } from '../catalog/projection.ts';
 import type { PurgeCursor, PurgeTenant } from '../command.ts';
 import { type DecideContext, type Decision, decideOne } from '../decision.ts';
+import { heldBy } from '../retention/holds.ts';
 import type { BranchRows } from '../rows/branch-rows.ts';
+import { removalOf } from '../rows/removal.ts';
 import type { Rows } from '../rows/projection.ts';
 import type { Tenants } from './projection.ts';
 import { covers, recordDraft } from './records.ts';
@@ -31,7 +33,13 @@ const everything: TimeBounds = { system: 'all', valid: 'all' };
 const columns = ['_pk', pathColumn, 'system_from'];
 
 /** The outcome says where to go on (`purge`); when nothing is left, the entry that says so was made and there is no more. */
-export function decidePurge(command: PurgeTenant, state: PurgedState, context: DecideContext, next: NextPlace): Decision {
+export function decidePurge(
+  command: PurgeTenant,
+  state: PurgedState,
+  holds: HoldReader,
+  context: DecideContext,
+  next: NextPlace,
+): Decision {
   const { id, keysMax } = command;
   assert(keysMax >= 1, 'a step of a purge removes something');
   const tenant = state.tenants.tenant(id);
@@ -43,7 +51,7 @@ export function decidePurge(command: PurgeTenant, state: PurgedState, context: D
     const body = { kind: 'tenant', change: 'purged', manner: null, tenant: { ...tenant.record, changedAt: next.time } } as const;
     return decideOne('purge-tenant', id, [recordDraft(body, context.entry)], next);
   }
-  const drafts = [...found.keys].map(([path, keys]) => removal(id, path, [...keys], found, context));
+  const drafts = [...found.keys].map(([path, keys]) => removal(id, path, [...keys], found, holds, context));
   const removed = [...found.keys.values()].reduce((sum, keys) => sum + keys.size, 0);
   const { outcome } = decideOne('purge-tenant', id, drafts, next);
   return { drafts, outcome: { ...outcome, accepted: removed, purge: found.cursor } };
@@ -51,6 +59,7 @@ export function decidePurge(command: PurgeTenant, state: PurgedState, context: D
 
 interface Found {
   readonly cursor: PurgeCursor;
+  readonly type: TypeDefinition;
   readonly rows: BranchRows;
   /** By path. */
   readonly keys: ReadonlyMap<string, ReadonlySet<string>>;
@@ -65,13 +74,14 @@ function nextKeys(id: string, keysMax: number, cursor: PurgeCursor | null, state
     if (cursor !== null && fork < cursor.fork) continue;
     const types = catalog.on(fork);
     const reader = rows.branchReader(fork, position, types);
-    for (const { name: type } of types.types()) {
+    for (const definition of types.types()) {
+      const { name: type } = definition;
       if (cursor?.fork === fork && compareText(type, cursor.type) < 0) continue;
       const after = cursor?.fork === fork && type === cursor.type ? cursor.after : null;
       if (reader.estimate({ type, columns: [], time: everything, paths: codes }).rows === 0) continue;
       const { keys, last } = keysOf(reader, type, codes, keysMax, after);
       if (keys.size === 0) continue;
-      return { cursor: { branch, fork, type, after: last }, rows: rows.on(fork, types), keys };
+      return { cursor: { branch, fork, type, after: last }, type: definition, rows: rows.on(fork, types), keys };
     }
   }
   return null;
@@ -111,15 +121,16 @@ function keysOf(
   return { keys, last };
 }
 
-function removal(id: string, path: string, keys: readonly string[], found: Found, context: DecideContext): EntryDraft {
-  const { branch, type } = found.cursor;
-  const versions = found.rows.versions(type)!;
-  const code = found.rows.scopes.codeOf(path);
-  const positions = keys.flatMap((key) =>
-    versions.allVersions(versions.newestOf(code, key)).map((row) => versions.positionOf(row)),
-  );
-  return {
-    context: { ...context.entry, branch, tenant: id, path },
-    body: { kind: 'removal', type, keys, positions: Float64Array.from(positions).sort() },
-  };
+function removal(
+  id: string,
+  path: string,
+  keys: readonly string[],
+  { cursor, type, rows }: Found,
+  holds: HoldReader,
+  context: DecideContext,
+): EntryDraft {
+  const body = removalOf(type, keys, path, rows);
+  const held = holds.on(type.name, body.positions);
+  if (held.length > 0) throw new ServiceError('REL_CONFLICT', `rows of the tenant are under legal hold: ${heldBy(held)}`);
+  return { context: { ...context.entry, branch: cursor.branch, tenant: id, path }, body };
 }

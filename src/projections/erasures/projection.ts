@@ -1,0 +1,108 @@
+/**
+ * Which subjects were erased: what was intended and is not completed yet, for a start to go on with, and what each completed
+ * erasure stated. Subjects go by commitments; nothing here names one.
+ */
+import { deserialize, serialize } from 'node:v8';
+import { assert } from '../../errors.ts';
+import type { CommittedEntry, ErasedVersions, ErasureBody } from '../../log/entry.ts';
+import { CanonicalHash } from '../canonical-hash.ts';
+import type { CheckpointReader, CheckpointWriter, Projection } from '../projection.ts';
+
+export interface Erasure extends Pick<ErasureBody, 'id' | 'commitment' | 'reason' | 'keys' | 'mentions'> {
+  /** Of both entries. */
+  readonly tenant: string | null;
+  readonly principal: string;
+  readonly intended: EntryPlace;
+  /** Null while it stands. */
+  readonly completed: EntryPlace | null;
+  /** RFC 8785 JSON, as the completion said; empty while it stands. */
+  readonly statement: string;
+  /** How many versions of each type were removed. */
+  readonly counts: readonly { readonly type: string; readonly versions: number }[];
+  /** While it stands; empty once it is completed. */
+  readonly versions: readonly ErasedVersions[];
+}
+
+export interface EntryPlace {
+  readonly leaf: number;
+  readonly position: number;
+  /** Nanoseconds. */
+  readonly time: bigint;
+}
+
+export class Erasures implements Projection {
+  readonly name = 'erasures';
+  readonly formatVersion = 1;
+  readonly #erasures = new Map<string, Erasure>();
+  /** Ids by commitment, in order. */
+  readonly #byCommitment = new Map<string, string[]>();
+
+  of(id: string): Erasure | undefined {
+    return this.#erasures.get(id);
+  }
+
+  /** Of one subject, in order. */
+  ofCommitment(commitment: string): readonly Erasure[] {
+    return (this.#byCommitment.get(commitment) ?? []).map((id) => this.#erasures.get(id)!);
+  }
+
+  /** All, in order. */
+  all(): readonly Erasure[] {
+    return [...this.#erasures.values()];
+  }
+
+  /** Intended and not completed, in order. */
+  standing(): readonly Erasure[] {
+    return this.all().filter(({ completed }) => completed === null);
+  }
+
+  apply(entry: CommittedEntry): void {
+    const { body, context, leaf, position, time } = entry;
+    if (body.kind !== 'erasure') return;
+    const { id, commitment, reason, keys, mentions, versions } = body;
+    const place = { leaf, position, time };
+    const before = this.#erasures.get(id);
+    if (body.change === 'completed') {
+      assert(before?.completed === null, 'an erasure that stands is completed');
+      this.#erasures.set(id, { ...before, completed: place, statement: body.statement, versions: [] });
+      return;
+    }
+    assert(before === undefined, 'an erasure is intended once');
+    const counts = versions.map(({ type, positions }) => ({ type, versions: positions.length }));
+    const { tenant, principal } = context;
+    const intent = { id, commitment, reason, keys, mentions, tenant, principal, intended: place, completed: null };
+    this.#put({ ...intent, statement: '', counts, versions });
+  }
+
+  async checkpoint(target: CheckpointWriter): Promise<void> {
+    target.section('erasures', serialize(this.all()));
+  }
+
+  async restore(source: CheckpointReader): Promise<void> {
+    const bytes = source.section('erasures');
+    assert(bytes, 'a checkpoint of erasures has them');
+    this.reset();
+    for (const erasure of deserialize(bytes) as Erasure[]) this.#put(erasure);
+  }
+
+  reset(): void {
+    this.#erasures.clear();
+    this.#byCommitment.clear();
+  }
+
+  digest(): string {
+    const hash = new CanonicalHash();
+    // Leaves are where entries happen to lie; what they say is the state.
+    for (const { intended, completed, ...rest } of this.#erasures.values()) {
+      hash.value({ ...rest, intended: { ...intended, leaf: null }, completed: completed && { ...completed, leaf: null } });
+    }
+    return hash.hex();
+  }
+
+  #put(erasure: Erasure): void {
+    this.#erasures.set(erasure.id, erasure);
+    const ids = this.#byCommitment.get(erasure.commitment);
+    if (ids) ids.push(erasure.id);
+    else this.#byCommitment.set(erasure.commitment, [erasure.id]);
+  }
+}

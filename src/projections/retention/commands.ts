@@ -1,0 +1,79 @@
+/** Scheduling, holding and releasing rows, and removing one whose time is over: commands to entries. Pure. */
+import { ServiceError } from '../../errors.ts';
+import type { RetentionBody } from '../../log/entry.ts';
+import type { NextPlace } from '../../log/log-store.ts';
+import { FOREVER } from '../../log/timestamp.ts';
+import { checkIdentifier, I64_MAX } from '../../log/value.ts';
+import type { CatalogReader, HoldReader } from '../access-paths.ts';
+import type { ExpireRetention, HoldRow, ReleaseRetention, ScheduleRetention } from '../command.ts';
+import { type DecideContext, type Decision, decideOne } from '../decision.ts';
+import type { BranchRows } from '../rows/branch-rows.ts';
+import { removalOf } from '../rows/removal.ts';
+import { type HeldState, heldBy, rowOf } from './holds.ts';
+import type { Kept, Retention } from './projection.ts';
+
+/** Of a schedule or of a hold. */
+export function decideKeep(
+  command: ScheduleRetention | HoldRow,
+  retention: Retention,
+  catalog: CatalogReader,
+  rows: BranchRows,
+  context: DecideContext,
+  next: NextPlace,
+): Decision {
+  const { kind, id, type, key } = command;
+  checkIdentifier(id, 'the id of a retention');
+  if (retention.of(id)) throw new ServiceError('REL_CONFLICT', 'there is a schedule or hold of this id already');
+  if (!catalog.type(type)) throw new ServiceError('REL_UNKNOWN_TYPE', `no type ${JSON.stringify(type)}`);
+  const until = kind === 'hold-row' ? FOREVER : command.until;
+  if (until < 0n || until > I64_MAX) throw new ServiceError('REL_INVALID', 'the end of a schedule is no instant');
+  const versions = rows.versions(type);
+  const path = rows.scopes.codeOf(context.entry.path);
+  const newest = versions && path >= 0 ? versions.newestOf(path, key) : -1;
+  if (!versions || newest < 0) throw new ServiceError('REL_NOT_FOUND', 'no such row');
+  const change = kind === 'hold-row' ? 'held' : 'scheduled';
+  const body: RetentionBody = { kind: 'retention', change, id, type, position: versions.positionOf(newest), until };
+  return decideOne(kind, id, [{ context: context.entry, body }], next);
+}
+
+export function decideRelease(
+  command: ReleaseRetention,
+  retention: Retention,
+  context: DecideContext,
+  next: NextPlace,
+): Decision {
+  const { id, type, position, branch } = inForce(command.id, retention);
+  const body: RetentionBody = { kind: 'retention', change: 'released', id, type, position, until: FOREVER };
+  return decideOne('release-retention', id, [{ context: { ...context.entry, branch }, body }], next);
+}
+
+export function decideExpire(
+  command: ExpireRetention,
+  state: HeldState,
+  holds: HoldReader,
+  context: DecideContext,
+  next: NextPlace,
+): Decision {
+  const { retention, rows, catalog } = state;
+  const kept = inForce(command.id, retention);
+  if (!kept.scheduled || kept.until > next.time) throw new ServiceError('REL_CONFLICT', 'the time of the row is not over');
+  const row = rowOf(kept, state);
+  if (!row) throw new ServiceError('REL_NOT_FOUND', 'no such row');
+  const ids = holds.on(kept.type, row.positions);
+  if (ids.length > 0) throw new ServiceError('REL_CONFLICT', `the row is under legal hold: ${heldBy(ids)}`);
+  const types = catalog.on(kept.fork);
+  const body = removalOf(types.type(kept.type)!, [row.key], row.path, rows.on(kept.fork, types));
+  const tenant = row.path?.split('/', 1)[0] ?? null;
+  return decideOne(
+    'expire-retention',
+    kept.id,
+    [{ context: { ...context.entry, branch: kept.branch, tenant, path: row.path }, body }],
+    next,
+  );
+}
+
+function inForce(id: string, retention: Retention): Kept {
+  const kept = retention.of(id);
+  if (!kept) throw new ServiceError('REL_NOT_FOUND', 'no schedule or hold of this id is in force');
+  return kept;
+}

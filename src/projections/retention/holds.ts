@@ -1,0 +1,48 @@
+/** Which holds stand in the way of removing versions: a hold is about a row, whatever version it was asked for at. Pure. */
+import type { CatalogReader, HoldReader } from '../access-paths.ts';
+import type { Rows } from '../rows/projection.ts';
+import type { Kept, Retention } from './projection.ts';
+
+export interface HeldState {
+  readonly retention: Retention;
+  readonly rows: Rows;
+  readonly catalog: { on(fork: number): CatalogReader };
+}
+
+/** Where the row of a schedule or hold lies, and its versions on the branch where that was asked for, newest first. */
+export interface KeptRow {
+  readonly path: string | null;
+  readonly key: string;
+  readonly positions: readonly number[];
+}
+
+/** Undefined when the version that it was asked for at is gone. */
+export function rowOf({ type, position, fork }: Kept, { rows, catalog }: HeldState): KeptRow | undefined {
+  const branchRows = rows.on(fork, catalog.on(fork));
+  const versions = branchRows.versions(type);
+  const version = versions?.at(position) ?? -1;
+  if (!versions || version < 0) return undefined;
+  const [path, key] = [versions.pathOf(version), versions.keyOf(version)];
+  const positions = versions.allVersions(versions.newestOf(path, key)).map((each) => versions.positionOf(each));
+  return { path: branchRows.scopes.path(path), key, positions };
+}
+
+/** The ids of all of these holds, at most so many of them told. */
+export function heldBy(ids: readonly string[]): string {
+  const told = ids.slice(0, idsTold).join(', ');
+  return ids.length > idsTold ? `${told} and ${ids.length - idsTold} more` : told;
+}
+
+const idsTold = 100;
+
+export function holds(state: HeldState): HoldReader {
+  return {
+    on: (type, positions) => {
+      const held = state.retention.holds(type);
+      if (held.length === 0) return [];
+      const removed = new Set(positions);
+      const stands = (hold: Kept): boolean => rowOf(hold, state)?.positions.some((position) => removed.has(position)) === true;
+      return held.filter(stands).map(({ id }) => id);
+    },
+  };
+}

@@ -1,0 +1,177 @@
+/**
+ * How long rows are kept: schedules, after whose time a row may be removed for good, and legal holds, while which it may not.
+ * Each is about the row of one version, named by its position, on the branch where it was asked for. It ends when it is
+ * released, when that version is removed or erased there, and with its branch.
+ */
+import { deserialize, serialize } from 'node:v8';
+import { assert } from '../../errors.ts';
+import { type Branch, BranchTree, lineageOf, type SavedBranches } from '../../log/branches.ts';
+import type { CommittedEntry, RetentionBody } from '../../log/entry.ts';
+import { compareText } from '../../log/value.ts';
+import { CanonicalHash } from '../canonical-hash.ts';
+import type { CheckpointReader, CheckpointWriter, Projection } from '../projection.ts';
+
+export interface Kept {
+  readonly id: string;
+  /** Of a hold false. */
+  readonly scheduled: boolean;
+  readonly type: string;
+  /** A version of the row. */
+  readonly position: number;
+  /** Nanoseconds; FOREVER of a hold. */
+  readonly until: bigint;
+  /** By name, and by its fork: 0 for main. */
+  readonly branch: string;
+  readonly fork: number;
+}
+
+/** Schedules that end in the same hour are looked at together. */
+const stretchNanoseconds = 3_600_000_000_000n;
+
+export class Retention implements Projection {
+  readonly name = 'retention';
+  readonly formatVersion = 1;
+  #tree = new BranchTree();
+  #kept = new Map<string, Kept>();
+  /** Ids of what is about a version, by its position. */
+  #byPosition = new Map<number, Set<string>>();
+  /** Ids of schedules by the hour in which they end. */
+  #byHour = new Map<bigint, Set<string>>();
+  /** By type. */
+  #holds = new Map<string, Set<string>>();
+
+  /** What is in force under an id. */
+  of(id: string): Kept | undefined {
+    return this.#kept.get(id);
+  }
+
+  /** Of the rows of a type. */
+  holds(type: string): readonly Kept[] {
+    return [...(this.#holds.get(type) ?? [])].map((id) => this.#kept.get(id)!);
+  }
+
+  /** Ids of the holds that were asked for on a branch. */
+  heldOn(fork: number): readonly string[] {
+    return this.#on(fork).flatMap(({ id, scheduled }) => (scheduled ? [] : [id]));
+  }
+
+  /** Schedules whose time is over, the oldest first, at most so many. Their rows may be held all the same. */
+  due(now: bigint, most: number): readonly Kept[] {
+    const last = now / stretchNanoseconds;
+    const hours = [...this.#byHour.keys()].filter((hour) => hour <= last).sort((a, b) => (a < b ? -1 : 1));
+    const due: Kept[] = [];
+    for (const hour of hours) {
+      const ended = [...this.#byHour.get(hour)!].map((id) => this.#kept.get(id)!).filter(({ until }) => until <= now);
+      ended.sort((a, b) => (a.until === b.until ? compareText(a.id, b.id) : a.until < b.until ? -1 : 1));
+      due.push(...ended.slice(0, most - due.length));
+      if (due.length === most) break;
+    }
+    return due;
+  }
+
+  apply(entry: CommittedEntry): void {
+    const { body } = entry;
+    switch (body.kind) {
+      case 'retention':
+        return this.#change(entry, body);
+      case 'removal': {
+        const branch = this.#tree.of(entry);
+        return this.#end(body.type, body.positions, ({ fork, position }) => this.#reaches(branch, fork, position));
+      }
+      case 'erasure':
+        for (const { type, positions } of body.versions) this.#end(type, positions, () => true);
+        return;
+      case 'branch': {
+        const ended = this.#tree.get(body.name);
+        const { forked } = this.#tree.apply(entry, body);
+        if (!forked) for (const { id } of this.#on(ended!.id)) this.#drop(id);
+        return;
+      }
+      default:
+        return;
+    }
+  }
+
+  async checkpoint(target: CheckpointWriter): Promise<void> {
+    target.section('kept', serialize({ tree: this.#tree.saved(), kept: [...this.#kept.values()] }));
+  }
+
+  async restore(source: CheckpointReader): Promise<void> {
+    const bytes = source.section('kept');
+    assert(bytes, 'a checkpoint of retention has what is kept');
+    const state = deserialize(bytes) as { tree: SavedBranches; kept: Kept[] };
+    this.reset();
+    this.#tree = BranchTree.restored(state.tree);
+    for (const kept of state.kept) this.#put(kept);
+  }
+
+  reset(): void {
+    this.#tree = new BranchTree();
+    this.#kept = new Map();
+    this.#byPosition = new Map();
+    this.#byHour = new Map();
+    this.#holds = new Map();
+  }
+
+  digest(): string {
+    const hash = new CanonicalHash();
+    hash.value([...this.#kept.values()].sort((a, b) => compareText(a.id, b.id)));
+    return hash.hex();
+  }
+
+  #on(fork: number): readonly Kept[] {
+    return [...this.#kept.values()].filter((kept) => kept.fork === fork);
+  }
+
+  #change(entry: CommittedEntry, { id, change, type, position, until }: RetentionBody): void {
+    if (change === 'released') return this.#drop(id);
+    const { id: fork, name: branch } = this.#tree.of(entry);
+    this.#put({ id, scheduled: change === 'scheduled', type, position, until, branch, fork });
+  }
+
+  /** What is about one of the versions and `concerned` by what took it. */
+  #end(type: string, positions: Iterable<number>, concerned: (kept: Kept) => boolean): void {
+    if (this.#byPosition.size === 0) return;
+    for (const position of positions) {
+      for (const id of [...(this.#byPosition.get(position) ?? [])]) {
+        const kept = this.#kept.get(id)!;
+        if (kept.type === type && concerned(kept)) this.#drop(id);
+      }
+    }
+  }
+
+  /** Whether a removal on `branch` takes the version at `position` from the branch with this fork. */
+  #reaches(branch: Branch, fork: number, position: number): boolean {
+    const at = this.#tree.kept().find(({ id }) => id === fork);
+    assert(at, 'what is asked for on a branch ends with it');
+    return lineageOf(at).some((stretch) => stretch.branch === branch && position < stretch.end);
+  }
+
+  #put(kept: Kept): void {
+    this.#kept.set(kept.id, kept);
+    addTo(this.#byPosition, kept.position, kept.id);
+    if (kept.scheduled) addTo(this.#byHour, kept.until / stretchNanoseconds, kept.id);
+    else addTo(this.#holds, kept.type, kept.id);
+  }
+
+  #drop(id: string): void {
+    const kept = this.#kept.get(id);
+    assert(kept, 'what ends was in force');
+    this.#kept.delete(id);
+    takeFrom(this.#byPosition, kept.position, id);
+    if (kept.scheduled) takeFrom(this.#byHour, kept.until / stretchNanoseconds, id);
+    else takeFrom(this.#holds, kept.type, id);
+  }
+}
+
+function addTo<K>(sets: Map<K, Set<string>>, key: K, id: string): void {
+  const set = sets.get(key);
+  if (set) set.add(id);
+  else sets.set(key, new Set([id]));
+}
+
+function takeFrom<K>(sets: Map<K, Set<string>>, key: K, id: string): void {
+  const set = sets.get(key);
+  set?.delete(id);
+  if (set?.size === 0) sets.delete(key);
+}

@@ -1,0 +1,25 @@
+/**
+ * Whose the rows of a body are. Every version repeats the cell that says so: what a put brought, and what an end or a remainder
+ * continues. So a key or a bound of a subject's row is written under the subject's seal, whatever is done to the row. Pure.
+ */
+import { assert } from '../../errors.ts';
+import type { RowBatch, Vector } from '../../log/columns.ts';
+import type { RowsBody } from '../../log/entry.ts';
+import { cellAt, VectorBuilder } from '../../log/vector-builder.ts';
+import { keyText } from './fit-column.ts';
+
+/** `property`: the one that says it; null: rows are nobody's. A text column is taken as it is. */
+export function subjectsOf(cells: RowBatch, property: string | null): Pick<RowsBody, 'subjects'> {
+  const column = property === null ? undefined : cells.columns.find(({ name }) => name === property);
+  if (!column || column.vector.kind === 'null') return {};
+  const { vector, type } = column;
+  if (vector.kind === 'text') return { subjects: vector };
+  const builder = new VectorBuilder('string', cells.length);
+  for (let row = 0; row < cells.length; row++) {
+    const cell = cellAt(vector, type, row);
+    builder.append(cell === null ? null : keyText(cell));
+  }
+  const subjects: Vector = builder.build();
+  assert(subjects.kind === 'text' || subjects.kind === 'null', 'subjects are texts');
+  return subjects.kind === 'null' ? {} : { subjects };
+}
