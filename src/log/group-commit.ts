@@ -6,6 +6,7 @@
  * - `always`, `interval`: acknowledged and visible after the group's fsync. `interval` may hold a group back for at most
  *   10 ms; as a group begins as soon as the disk is free, it never has to.
  * - `off`: acknowledged and visible after the write; `sync` appends still wait for an fsync.
+ * - A frame is written once the keys of subjects that its rows are sealed under are on disk.
  * - A group of access records alone is written and not fsynced: nobody waits for that. The next fsync covers it, and
  *   where only reads happen `syncSoon` asks for one now and then, so that a power cut takes a bounded stretch of records.
  *   Answers wait for their records to be written, so these never wait for commits that are expected.
@@ -25,6 +26,8 @@ import type { Appended, Durability, WalSync } from './log-store.ts';
 import type { LogWriter } from './log-writer.ts';
 
 export interface GroupListener {
+  /** Null, or resolves once all keys that what was appended so far is sealed under are on disk: no frame is written before. */
+  keysDurable(): Promise<void> | null;
   /** The payload is in the file: its slot is free. */
   written(sealing: Sealing): void;
   /** All entries up to here meet the sync policy. */
@@ -266,6 +269,9 @@ export class GroupCommit {
   }
 
   async #write(group: readonly Waiting[]): Promise<void> {
+    const keys = this.#listener.keysDurable();
+    if (keys) await keys;
+    if (this.#state.at === 'failed') throw this.#state.error;
     const entries = group.length === 1 ? group[0]!.placed : group.flatMap(({ placed }) => placed);
     for (const { needs } of group) {
       if (needs !== 'fsync') continue;

@@ -175,6 +175,7 @@ export class LocalLog implements LogStore {
       read: (place) => readStoredEntry(this.#readable(), this.#writer.frames, place),
     });
     this.#commits = new GroupCommit(this.#writer, options.walSync, options.clock, {
+      keysDurable: () => options.keyring.subjects.durable(),
       written: (sealing) => this.#bulk!.release(sealing),
       committed: (last) => this.#makeVisible(last),
       failed: (cause) => this.#fail(cause),

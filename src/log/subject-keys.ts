@@ -67,6 +67,8 @@ export interface SubjectKeyFilesOptions {
   readonly directory: string;
   readonly dataKeys: DataKeys;
   readonly hmacKey: Uint8Array;
+  /** Of one file, at most: fewer show in a test what else takes thousands. */
+  readonly shardKeysMax?: number;
 }
 
 /** Keys that are kept ready, of as many subjects as were asked for last: twice as many at most. */
@@ -93,6 +95,7 @@ interface Shard {
 
 export class SubjectKeyFiles implements SubjectKeys {
   readonly #options: SubjectKeyFilesOptions;
+  readonly #shardKeysMax: number;
   readonly #hmacKey: KeyObject;
   readonly #records = new SubjectRecords();
   readonly #byId = new SubjectIndex(this.#records, 0);
@@ -116,10 +119,11 @@ export class SubjectKeyFiles implements SubjectKeys {
 
   private constructor(options: SubjectKeyFilesOptions) {
     this.#options = options;
+    this.#shardKeysMax = options.shardKeysMax ?? SHARD_KEYS_MAX;
     this.#hmacKey = crypto.createSecretKey(options.hmacKey);
   }
 
-  /** Reads what is there, and changes nothing. */
+  /** Reads what is there, and changes nothing; the names in the directory have been made durable. */
   static async open(options: SubjectKeyFilesOptions): Promise<SubjectKeyFiles> {
     const { disk, directory, dataKeys } = options;
     const keys = new SubjectKeyFiles(options);
@@ -256,7 +260,7 @@ export class SubjectKeyFiles implements SubjectKeys {
     const record = Buffer.concat([drawn.subarray(0, ID_BYTES), hash, drawn.subarray(ID_BYTES)]);
     drawn.fill(0);
     let shard = this.#shards.at(-1);
-    if (!shard || shard.count === SHARD_KEYS_MAX) shard = this.#addShard();
+    if (!shard || shard.count >= this.#shardKeysMax) shard = this.#addShard();
     const slot = this.#enter(shard, record);
     record.fill(0);
     this.#waiting.add(shard);
@@ -303,7 +307,7 @@ export class SubjectKeyFiles implements SubjectKeys {
   /** What a shard holds beyond its file. One that is full is written anew, as one block: most of what a start reads are such. */
   async #write(shard: Shard): Promise<void> {
     const { fileKey, count, written, end } = shard;
-    if (!fileKey || shard.unconfirmed || count === SHARD_KEYS_MAX) return await this.#writeAnew(shard);
+    if (!fileKey || shard.unconfirmed || count >= this.#shardKeysMax) return await this.#writeAnew(shard);
     const body = this.#records.standing(shard.number, written, count);
     if (body.length === 0) {
       shard.written = count;
