@@ -91,8 +91,8 @@ export class CrashSimulation {
     if (life.closed && !enough()) await this.#corrupt(life, random);
   }
 
-  /** All images of one crash point. */
-  async #crash(life: Life, point: CrashPoint, path: string, randomImages: number): Promise<void> {
+  /** All images of one crash point, and the kept states that openings of them may go on from. */
+  async #crash(life: Life, point: CrashPoint, path: string, randomImages: number, kept = everyState): Promise<void> {
     if (!this.#wanted(path)) return;
     this.crashPoints++;
     const seen: Image[] = [];
@@ -108,7 +108,7 @@ export class CrashSimulation {
       seen.push(image);
       const nested = random.chance(0.08);
       // A frame may be there without the one before it: nobody who waits for what a state stands for keeps one of that.
-      const among = survivors === random ? durable : everyState;
+      const among = survivors === random ? durable : kept;
       await this.#check(image, life, point.promises, point.promises.synced, `${path}.${name}`, among);
       if (nested) await this.#crashRecovery(image, life, point.promises, `${path}.${name}`, among);
     }
@@ -185,7 +185,8 @@ export class CrashSimulation {
     const last = life.points.at(-1);
     if (!last) return;
     const some = life.points.length > 2 ? [life.points[random.below(life.points.length - 1)]!, last] : [last];
-    for (const [i, point] of some.entries()) await this.#crash(life, point, `${path}.${i}`, 1);
+    // A call that failed may have left a hole on its own.
+    for (const [i, point] of some.entries()) await this.#crash(life, point, `${path}.${i}`, 1, durable);
     if (at.kind === 'sync') await this.#restart(life, last, `${path}.restart`);
   }
 
@@ -250,7 +251,7 @@ export class CrashSimulation {
       pointsFrom: at + 1,
     });
     const point = life.points.at(-1);
-    if (point) await this.#crash(life, point, path, 1);
+    if (point) await this.#crash(life, point, path, 1, durable);
   }
 
   /** The process dies and the machine lives: what it had written is there, and what a restart has shown stays. */
