@@ -104,6 +104,7 @@ export const settingsTable = {
   SERVICE_PROFILE: oneOf(['free', 'server', 'cluster'], 'free', 'deployment profile'),
   SERVICE_CONFIG: optionalText('path of the config file; next in line are ./service.toml and the home directory’s'),
   SERVICE_DATA_DIR: text('./data/service', 'where the log, keys, blobs and derived files live'),
+  SERVICE_BACKUP_DIR: { ...optionalText('where backups lie'), defaultText: '`backups` in the data directory' },
   SERVICE_IN_MEMORY: boolean(false, 'keep everything in memory: nothing survives the process'),
 
   SERVICE_HTTP_BIND: { ...optionalText('address of the data listener'), defaultText: '127.0.0.1 on free, 0.0.0.0 elsewhere' },

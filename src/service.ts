@@ -3,8 +3,10 @@
  * Everything that a room needs from outside arrives here as an argument; nothing below reads a setting by itself.
  */
 import { join } from 'node:path';
+import { Backups } from './backups.ts';
 import { type Clock, Ids, type Random } from './clock.ts';
 import { ConfigError, isLoopback, type Settings } from './config.ts';
+import { ServiceError } from './errors.ts';
 import { Authenticator } from './governance/authentication/authenticator.ts';
 import { Gate } from './governance/gate.ts';
 import { readLicence } from './governance/tenancy/licence-file.ts';
@@ -18,7 +20,8 @@ import { OPEN_BESIDE_BYTES_MIN } from './log/frame-opener.ts';
 import { type Keyring, openKeyring } from './log/keys.ts';
 import { LocalLog, type LocalLogOptions } from './log/log.ts';
 import { spareCores, threadWorker } from './log/workers.ts';
-import { masterKeys } from './master-keys.ts';
+import { unfinishedRestore } from './log/restore.ts';
+import { type MasterKeys, masterKeys } from './master-keys.ts';
 import { Planner } from './planner/planner.ts';
 import { TurnQueue, type WorkKind } from './planner/turn-queue.ts';
 import { type LookupFiles, LookupTables } from './planner/standing/lookup-tables.ts';
@@ -99,6 +102,7 @@ export class Service {
   readonly checkpoints: CheckpointKeeper | null;
   readonly columns: ColumnStore | null;
   readonly keyring: Keyring;
+  readonly backups: Backups;
   readonly #checkpoint: Checkpoint | null;
 
   private constructor(parts: ServiceParts, opened: Opened) {
@@ -127,6 +131,13 @@ export class Service {
       licence: this.#licence,
       digestKey: opened.keyring.hmacKey,
       warn: parts.say,
+    });
+    this.backups = new Backups({
+      ...parts,
+      ...opened,
+      yieldTurn: opened.turnsOf('files'),
+      ...(spareCores() > 0 && { startWorker: threadWorker }),
+      signal: this.#closing.signal,
     });
     const yieldTurn = opened.turnsOf('queries');
     this.yieldTurn = opened.turnsOf('bodies');
@@ -181,12 +192,14 @@ export class Service {
     await disk.makeDirectory(directory);
     const lock = await disk.lock(join(directory, 'lock'));
     try {
-      const keys = await masterKeys(settings, disk, random, parts.say);
-      const keyring = await openKeyring({ disk, random, directory, ...keys });
+      const unfinished = await unfinishedRestore(disk, directory);
+      if (unfinished !== undefined) throw new ServiceError('REL_STORAGE', unfinished);
+      const master = await masterKeys(settings, disk, random, parts.say);
+      const keyring = await openKeyring({ disk, random, directory, ...master });
       const ids = new Ids(clock, random);
       const turns = new TurnQueue();
       const turnsOf: TurnsOf = (kind) => parts.yieldTurn ?? (() => turns.next(kind));
-      const ground = { keyring, ids, turnsOf, crowded: () => turns.waits('queries') };
+      const ground = { keyring, master, ids, turnsOf, crowded: () => turns.waits('queries') };
       const opened = parts.derived
         ? await openDerived(parts, parts.derived, ground)
         : { ...(await openLog(parts, ground, newRooms(parts, ids), {})), checkpoints: null, columns: null, checkpoint: null };
@@ -257,6 +270,7 @@ type TurnsOf = (kind: WorkKind) => () => Promise<void>;
 /** What all rooms stand on. */
 interface Ground {
   readonly keyring: Keyring;
+  readonly master: MasterKeys;
   readonly ids: Ids;
   readonly turnsOf: TurnsOf;
   readonly crowded: () => boolean;

@@ -65,12 +65,16 @@ export function openCheckpoint(note: string, origin: string, publicKeys: readonl
     if (bytes.toString('base64') !== match[2]) throw malformed('a checkpoint with a signature that is not canonical base64');
     const signer = match[1] === origin && known.find(({ hash }) => bytes.subarray(0, 4).equals(hash));
     if (!signer) continue;
-    const valid = bytes.length === 68 && crypto.verify(null, Buffer.from(text), verifierOf(signer.publicKey), bytes.subarray(4));
-    if (!valid) throw malformed('a checkpoint with a signature that does not verify');
+    if (!verifySignature(signer.publicKey, Buffer.from(text), bytes.subarray(4)))
+      throw malformed('a checkpoint with a signature that does not verify');
     verified++;
   }
   if (verified === 0) throw malformed('a checkpoint that no key of this log has signed');
   return parseHead(text, origin);
+}
+
+export function verifySignature(publicKey: Uint8Array, message: Uint8Array, signature: Uint8Array): boolean {
+  return signature.length === 64 && crypto.verify(null, message, verifierOf(publicKey), signature);
 }
 
 const verifiers = new Map<string, crypto.KeyObject>();

@@ -34,6 +34,8 @@ export interface VerifyOptions {
   readonly publicKeys?: readonly Uint8Array[];
   /** Signed heads that someone kept elsewhere: the log must still contain each. */
   readonly heldCheckpoints?: readonly string[];
+  /** How much is read, and looked at in one turn, where that is to be little. */
+  readonly windowBytes?: number;
   readonly onProgress?: (bytes: number, bytesTotal: number) => void;
   /** Every opened entry, in order: rebuilding projections beside the check. */
   readonly onEntry?: (entry: CommittedEntry) => void;
@@ -136,7 +138,7 @@ class Verification {
     const names = await disk.list(this.#log);
     const records = await this.#readManifest(names);
     heldCheckpoints.forEach((note, i) => void this.#expectHead(note, `held checkpoint ${i + 1}`));
-    for (const { number } of records) this.#bytesTotal += (await disk.size(`${this.#log}/${logFileName(number)}`)) ?? 0;
+    for (const record of records) this.#bytesTotal += (await disk.size(`${this.#log}/${logFileName(record)}`)) ?? 0;
     this.#checker = this.#newChecker();
     try {
       for (const [i, record] of records.entries()) await this.#checkFile(record, i === records.length - 1);
@@ -182,7 +184,7 @@ class Verification {
   }
 
   #windowOf(file: DiskFile, length: number): FileWindow {
-    const windowBytes = this.#options.openBeside?.windowBytes;
+    const windowBytes = this.#options.windowBytes ?? this.#options.openBeside?.windowBytes;
     return new FileWindow(file, length, { shared: this.#checker !== null, ...(windowBytes ? { windowBytes } : {}) });
   }
 
@@ -203,7 +205,7 @@ class Verification {
       present.map(
         (name): LogFileRecord => ({ state: 'open', number: Number(name.slice(0, 8)), firstLeaf: -1, firstPosition: -1 }),
       );
-    const listed = new Set(records.map(({ number }) => logFileName(number)));
+    const listed = new Set(records.map(logFileName));
     for (const name of present) {
       // Made by a crash between the file's creation and the manifest's: the next opening begins it anew.
       if (!listed.has(name)) await this.#noteUnlisted(name);
@@ -269,7 +271,7 @@ class Verification {
   }
 
   async #checkFile(record: LogFileRecord, last: boolean): Promise<void> {
-    const name = `log/${logFileName(record.number)}`;
+    const name = `log/${logFileName(record)}`;
     let file: DiskFile;
     try {
       file = await this.#options.disk.open(`${this.#options.directory}/${name}`, 'read');

@@ -1,0 +1,350 @@
+/**
+ * Backups of a whole store, and stores from backups. What is captured and how it is checked is the log's (`log/backup.ts`,
+ * `log/restore.ts`); here projections are rebuilt from what was restored and held against those of the store that was backed up.
+ */
+import { isAbsolute, join, relative, resolve } from 'node:path';
+import { type Clock, Ids, type Random } from './clock.ts';
+import type { Settings } from './config.ts';
+import { ServiceError } from './errors.ts';
+import { type Artefact, ARTEFACT_NAME, bytesOf } from './log/backup-artefact.ts';
+import { backupIdPattern, captureBackup } from './log/backup.ts';
+import type { Disk } from './log/disk.ts';
+import type { CommittedEntry } from './log/entry.ts';
+import { type Keyring, openKeyring } from './log/keys.ts';
+import type { LocalLog } from './log/log.ts';
+import { recover } from './log/recovery.ts';
+import { readBackup, type Restored, restoreBackup } from './log/restore.ts';
+import { formatInstant } from './log/timestamp.ts';
+import type { StartWorker } from './log/workers.ts';
+import type { MasterKeys } from './master-keys.ts';
+import { AuditProjection } from './projections/audit/projection.ts';
+import { Projections } from './projections/projections.ts';
+
+export interface BackupView {
+  readonly backup: string;
+  readonly created_at: string;
+  readonly engine_version: string;
+  readonly root: string;
+  readonly tree_size: number;
+  readonly size_bytes: number;
+}
+
+/** One that is listed though it can't be restored: it must not vanish. */
+export interface DamagedBackup {
+  readonly backup: string;
+  readonly damaged: string;
+}
+
+/** What a restore has shown of itself. Nothing of it is taken from the backup without having been computed again. */
+export interface RestoreReport {
+  readonly backup: string;
+  readonly target_dir: string;
+  readonly log_id: string;
+  /** The log as it lies there now gives the root that was signed. */
+  readonly root_match: boolean;
+  readonly root: string;
+  readonly tree_size: number;
+  readonly rows: number;
+  readonly blobs: number;
+  readonly size_bytes: number;
+  /** Of the log, replayed; held against what `compared_with` says. */
+  readonly projections: readonly { readonly name: string; readonly digest: string; readonly match: boolean }[];
+  readonly compared_with: string;
+  /** Rows that are left as hashes: whose they were was erased. */
+  readonly rows_erased: number;
+  readonly erased_keys: number;
+  /** No key that was ever destroyed opens anything in the restored store. */
+  readonly erased_absent: boolean;
+}
+
+export type OnProgress = (bytes: number, bytesTotal: number) => void;
+
+/** Positions up to which a store that is not idle has its projections digested in one turn: some milliseconds. */
+const DIGEST_POSITIONS_MAX = 2_000;
+
+export const backupDirectory = (settings: Settings): string =>
+  settings.SERVICE_BACKUP_DIR ?? join(settings.SERVICE_DATA_DIR, 'backups');
+
+export interface BackupParts {
+  readonly disk: Disk;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly ids: Ids;
+  readonly settings: Settings;
+  readonly version: string;
+  readonly log: LocalLog;
+  readonly projections: Projections;
+  readonly keyring: Keyring;
+  readonly master: MasterKeys;
+  readonly yieldTurn: () => Promise<void>;
+  /** Digests and opens beside the event loop. */
+  readonly startWorker?: StartWorker;
+  /** Ends what is under way: the store closes. */
+  readonly signal: AbortSignal;
+}
+
+/** Of a store that runs. */
+export class Backups {
+  readonly #parts: BackupParts;
+  readonly #directory: string;
+  #busy: string | null = null;
+
+  constructor(parts: BackupParts) {
+    this.#parts = parts;
+    this.#directory = backupDirectory(parts.settings);
+  }
+
+  /** `digestBeside`: nothing is written meanwhile, so the projections can be digested however long that takes. */
+  create({
+    target = this.#directory,
+    digestBeside,
+    onProgress,
+  }: {
+    readonly target?: string;
+    readonly digestBeside?: () => Promise<Readonly<Record<string, string>>>;
+    readonly onProgress?: OnProgress;
+  } = {}): Promise<BackupView> {
+    return this.#alone('a backup is being taken', async () => {
+      this.#mustLast();
+      const { log, projections, disk, keyring, version, ids, settings, clock } = this.#parts;
+      await log.seal();
+      const capture = await log.capture();
+      const { projector } = projections;
+      const still = (): boolean => projector.watermark === capture.head.size;
+      const small = log.status().positions <= DIGEST_POSITIONS_MAX;
+      const digests = !still() ? null : digestBeside ? await digestBeside() : small ? projections.digests() : null;
+      const artefact = await captureBackup({
+        disk,
+        directory: settings.SERVICE_DATA_DIR,
+        target,
+        name: ids.next(),
+        createdAt: formatInstant(clock.now()),
+        engineVersion: version,
+        origin: settings.SERVICE_LOG_ORIGIN,
+        keyring,
+        capture,
+        projections: still() ? digests : null,
+        erasedKeys: keyring.subjects.destroyed().length,
+        yieldTurn: this.#pace,
+        ...(onProgress && { onProgress }),
+      });
+      return viewOf(artefact);
+    });
+  }
+
+  async list(): Promise<(BackupView | DamagedBackup)[]> {
+    const { disk, keyring } = this.#parts;
+    return await listBackups(disk, this.#directory, keyring.publicKeys);
+  }
+
+  /** Beside this store, which goes on; to change over is a restart. */
+  restore(backup: string, target: string): Promise<RestoreReport> {
+    return this.#alone('a restore is under way', async () => {
+      const { keyring, master, settings } = this.#parts;
+      this.#mustLast();
+      if (!backupIdPattern.test(backup)) throw new ServiceError('REL_NOT_FOUND', `there is no backup ${JSON.stringify(backup)}`);
+      const data = settings.SERVICE_DATA_DIR;
+      if (!isAbsolute(target) || target.includes('\0')) throw new ServiceError('REL_INVALID', 'target_dir is an absolute path');
+      for (const own of [data, this.#directory]) {
+        if (isWithin(target, own)) throw new ServiceError('REL_INVALID', `target_dir lies in ${own}, which this store uses`);
+      }
+      return await restoreStore({
+        ...this.#parts,
+        source: join(this.#directory, backup),
+        target,
+        publicKeys: keyring.publicKeys,
+        master,
+        putKeys: () => copyKeys(this.#parts.disk, join(data, 'keys'), join(target, 'keys')),
+        ledger: () => keyring.subjects.destroyed(),
+        yieldTurn: this.#pace,
+      });
+    });
+  }
+
+  #mustLast(): void {
+    if (this.#parts.settings.SERVICE_IN_MEMORY) {
+      throw new ServiceError(
+        'REL_UNPROCESSABLE',
+        'SERVICE_IN_MEMORY keeps backups in memory too: nothing would survive the process',
+      );
+    }
+  }
+
+  readonly #pace = async (): Promise<void> => {
+    const { signal, yieldTurn } = this.#parts;
+    if (signal.aborted) throw new ServiceError('REL_UNAVAILABLE', 'the store is draining');
+    await yieldTurn();
+  };
+
+  async #alone<T>(what: string, work: () => Promise<T>): Promise<T> {
+    if (this.#busy !== null) throw new ServiceError('REL_CONFLICT', this.#busy);
+    this.#busy = what;
+    try {
+      return await work();
+    } finally {
+      this.#busy = null;
+    }
+  }
+}
+
+/** Whether one path is another, or lies below it. */
+function isWithin(path: string, directory: string): boolean {
+  const between = relative(resolve(directory), resolve(path));
+  return between === '' || !(between === '..' || between.startsWith('../') || isAbsolute(between));
+}
+
+/** Whole ones, and those whose document can't be believed; the oldest first. */
+export async function listBackups(
+  disk: Disk,
+  directory: string,
+  publicKeys: readonly Uint8Array[],
+): Promise<(BackupView | DamagedBackup)[]> {
+  const found: (BackupView | DamagedBackup)[] = [];
+  for (const name of await disk.list(directory)) {
+    const source = join(directory, name);
+    if (!backupIdPattern.test(name) || (await disk.size(join(source, ARTEFACT_NAME))) === undefined) continue;
+    try {
+      found.push(viewOf(await readBackup(disk, source, publicKeys)));
+    } catch (error) {
+      found.push({ backup: name, damaged: error instanceof Error ? error.message : String(error) });
+    }
+  }
+  return found;
+}
+
+function viewOf(artefact: Artefact): BackupView {
+  return {
+    backup: artefact.id,
+    created_at: artefact.created_at,
+    engine_version: artefact.engine_version,
+    root: artefact.root,
+    tree_size: artefact.tree_size,
+    size_bytes: bytesOf(artefact),
+  };
+}
+
+export interface RestoreStoreOptions {
+  readonly disk: Disk;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly settings: Settings;
+  readonly version: string;
+  readonly source: string;
+  readonly target: string;
+  readonly publicKeys: readonly Uint8Array[];
+  readonly master: MasterKeys;
+  /** Puts key files below the target. */
+  readonly putKeys: () => Promise<void>;
+  readonly ledger?: () => readonly { readonly id: string; readonly receipt: string }[];
+  readonly yieldTurn: () => Promise<void>;
+  readonly onProgress?: OnProgress;
+  /** Opens bodies of a second replay beside the first thread. */
+  readonly startWorker?: StartWorker;
+}
+
+/** Throws REL_UNPROCESSABLE, with the report, when what came of the replay is not what it must be. */
+export async function restoreStore(options: RestoreStoreOptions): Promise<RestoreReport> {
+  const { disk, random, target, master } = options;
+  const projections = freshProjections(options);
+  return await restoreBackup(
+    {
+      ...options,
+      putKeys: async () => {
+        await options.putKeys();
+        return await openKeyring({ disk, random, directory: target, ...master });
+      },
+      onEntry: (entry) => projections.apply(entry),
+    },
+    async (restored) => {
+      const report = await reportOf(options, restored, await digestsOf(projections, options));
+      const same = report.projections.every(({ match }) => match);
+      if (same && report.root_match && report.erased_absent) return report;
+      const what = same ? 'what was erased is there' : 'its projections differ from those of the store that was backed up';
+      throw new ServiceError('REL_UNPROCESSABLE', `the restored store is refused: ${what}`, { extras: { report } });
+    },
+  );
+}
+
+async function reportOf(
+  options: RestoreStoreOptions,
+  restored: Restored,
+  digests: Readonly<Record<string, string>>,
+): Promise<RestoreReport> {
+  const { artefact, root } = restored;
+  const known = comparable(options, restored);
+  const expected = typeof known === 'string' ? await digestsOfRecovery(options, restored) : known;
+  return {
+    backup: artefact.id,
+    target_dir: options.target,
+    log_id: artefact.log_id,
+    root_match: root === artefact.root,
+    root,
+    tree_size: artefact.tree_size,
+    rows: restored.rows,
+    blobs: restored.blobs,
+    size_bytes: bytesOf(artefact),
+    projections: Object.entries(digests).map(([name, digest]) => ({ name, digest, match: expected[name] === digest })),
+    compared_with:
+      typeof known === 'string' ? `a second replay, by the reader that opens stores: ${known}` : 'the store that was backed up',
+    rows_erased: restored.rowsErased,
+    erased_keys: restored.erased.length,
+    erased_absent: restored.erasedAbsent,
+  };
+}
+
+/** The digests of the store that was backed up; a reason where they say nothing about the store of now. */
+function comparable({ version }: RestoreStoreOptions, { artefact, erased }: Restored): Readonly<Record<string, string>> | string {
+  if (!artefact.projections) return 'the store was in use when it was backed up';
+  if (artefact.engine_version !== version) return `it was backed up by version ${artefact.engine_version}`;
+  if (artefact.erased_keys !== erased.length) return 'somebody was erased since it was backed up';
+  return artefact.projections;
+}
+
+/** Reads the log once more, as a start would. */
+async function digestsOfRecovery(
+  options: RestoreStoreOptions,
+  { artefact, keyring }: Restored,
+): Promise<Readonly<Record<string, string>>> {
+  const { disk, clock, random, target, yieldTurn, startWorker } = options;
+  const projections = freshProjections(options);
+  const { end } = await recover({
+    disk,
+    clock,
+    random,
+    logDirectory: `${target}/log`,
+    keyring,
+    origin: artefact.origin,
+    breathe: yieldTurn,
+    replay: (entry: CommittedEntry) => projections.apply(entry),
+    ...(startWorker && { openBeside: { startWorker, bytesMin: 0 } }),
+  });
+  await end.file.close();
+  return await digestsOf(projections, options);
+}
+
+function digestsOf(projections: Projections, { startWorker }: RestoreStoreOptions): Promise<Readonly<Record<string, string>>> {
+  return startWorker ? projections.projector.digestsBeside(startWorker) : Promise.resolve(projections.digests());
+}
+
+function freshProjections({ clock, random, settings }: RestoreStoreOptions): Projections {
+  const ids = new Ids(clock, random);
+  return new Projections({
+    newKey: () => ids.next(),
+    tokensMax: settings.SERVICE_TOKEN_REGISTRY_MAX,
+    more: [new AuditProjection()],
+  });
+}
+
+/**
+ * Key files as they are: the list of data keys last, since it only grows and the others are sealed under what it holds. What is
+ * destroyed meanwhile is destroyed in the copy too, by the ledger.
+ */
+export async function copyKeys(disk: Disk, from: string, to: string): Promise<void> {
+  await disk.makeDirectory(to);
+  const names = await disk.list(from);
+  const last = 'data-keys.json';
+  for (const name of [...names.filter((each) => each !== last && !each.endsWith('.tmp')), last]) {
+    const bytes = await disk.readFile(join(from, name));
+    if (bytes) await disk.replaceFile(join(to, name), bytes, 0o600);
+  }
+}

@@ -1,0 +1,37 @@
+/** A disk for long readings beside other work: somebody else gets the turn before each read of a file. */
+import type { Disk, DiskFile } from './disk.ts';
+
+/** A few milliseconds of decoding and hashing. */
+export const PACED_BYTES = 256 << 10;
+
+export function pacedDisk(disk: Disk, pace: () => Promise<void>): Disk {
+  return {
+    open: async (path, mode) => pacedFile(await disk.open(path, mode), pace),
+    readFile: (path) => disk.readFile(path),
+    replaceFile: (path, content, mode) => disk.replaceFile(path, content, mode),
+    rename: (from, to) => disk.rename(from, to),
+    unlink: (path) => disk.unlink(path),
+    list: (directory) => disk.list(directory),
+    makeDirectory: (path) => disk.makeDirectory(path),
+    removeDirectory: (path) => disk.removeDirectory(path),
+    syncDirectory: (path) => disk.syncDirectory(path),
+    size: (path) => disk.size(path),
+    lock: (path) => disk.lock(path),
+  };
+}
+
+function pacedFile(file: DiskFile, pace: () => Promise<void>): DiskFile {
+  return {
+    path: file.path,
+    size: () => file.size(),
+    read: async (target, offset) => {
+      await pace();
+      return file.read(target, offset);
+    },
+    readNow: (target, offset) => file.readNow(target, offset),
+    write: (source, offset) => file.write(source, offset),
+    sync: (inTurn) => file.sync(inTurn),
+    truncate: (length) => file.truncate(length),
+    close: () => file.close(),
+  };
+}
