@@ -4,6 +4,7 @@
  */
 import { exactJson } from '../harness.ts';
 import type { Secret } from './canaries.ts';
+import { policies } from './governed.ts';
 import { jsonOf, residents, type Side, type Stage, victimPath } from './stage.ts';
 
 export interface Difference {
@@ -136,8 +137,11 @@ export const differences: readonly Difference[] = [
   {
     name: 'views, lookups, exhibits, standing queries, tasks, keys and tokens stand or not',
     hides: victim,
-    run: inFirst(async (stage) => {
+    run: async (stage, side) => {
       const { canaries } = stage;
+      // One act of those who run the store either way, at the same moment: it is on record for whoever reads what has no path.
+      if (side === 'second') return stage.rotate('initech');
+      await stage.admin('POST', '/admin/tokens', { tenant_id: 'initech', principal: canaries.text(victim, 'a principal') });
       const headers = stage.headers('initech');
       const text = canaries.text(victim, 'a view');
       await stage.ask(
@@ -154,8 +158,7 @@ export const differences: readonly Difference[] = [
       stage.ids.set('hidden task', task['task_id'] as string);
       const once = exactJson(secretDeal(stage, 'x6', 'a row of an idempotent request'));
       await stage.must('POST', '/ingest?object_type=Deal', { ...headers, 'idempotency-key': 'once' }, once);
-      await stage.admin('POST', '/admin/tokens', { tenant_id: 'initech', principal: canaries.text(victim, 'a principal') });
-    }),
+    },
   },
   {
     name: 'questions were asked, answered and refused, or not',
@@ -337,12 +340,13 @@ export const differences: readonly Difference[] = [
     governed: true,
     // The digest of all policies, and the seals of what was answered under it, tell that one changed, and never which.
     moves: /("(?:policy_digest|seal|prev_seal|opening_seal|stored_seal|derived_seal)":)"[^"]*"|(policies )[0-9a-f]{64}/g,
-    run: inFirst(async (stage) => {
+    run: async (stage, side) => {
+      // The same one is replaced either way, as that shows: by more, or by what it said before in other bytes.
       const principal = stage.canaries.text(victim, 'a policy');
-      await stage.admin('PUT', '/admin/policies/hidden', {
-        policy: `forbid(principal == User::"${principal}", action, resource) when { resource has amount && resource.amount > 3 };`,
-      });
-    }),
+      const hidden = `forbid(principal == User::"${principal}", action, resource) when { resource has amount && resource.amount > 3 };`;
+      const policy = `${policies.everybody} ${side === 'first' ? hidden : '// as before'}`;
+      await stage.admin('PUT', '/admin/policies/everybody', { policy });
+    },
   },
 ];
 

@@ -1,7 +1,7 @@
 /** Tenants, policies and agreements, the same in both worlds. */
 import { jsonOf, type Stage, victimPath } from './stage.ts';
 
-const policies: Readonly<Record<string, string>> = {
+export const policies = {
   everybody: 'permit(principal, action, resource);',
   sealed:
     'forbid(principal, action, resource is Deal) when { resource has note && resource.note like "sealed*" } unless { principal in Role::"auditor" };',

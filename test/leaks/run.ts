@@ -1,5 +1,5 @@
 /**
- * The whole leak matrix. Prints its red cells, and its figures as one line of JSON; exits 1 when a cell is red.
+ * The whole leak matrix. Prints the red cells of each group as it ends, and its figures as one line of JSON; exits 1 when a cell is red.
  *
  *   npm run leaks -- [--each] [--adversary <part of a name>] [--difference <part of a name>]
  *
@@ -19,6 +19,7 @@ const { values: options } = parseArgs({
 });
 
 const matrix = new Matrix();
+let told = 0;
 const extent = { everything: true, adversaries: ({ name }: { readonly name: string }) => name.includes(options.adversary) };
 for (const regime of ['open', 'governed'] as const) {
   const asked = differences.filter(
@@ -28,9 +29,10 @@ for (const regime of ['open', 'governed'] as const) {
   for (const group of groups) {
     await matrix.compare(regime, group, extent);
     say(`${regime}: ${group.map(({ name }) => name).join('; ')}: ${matrix.figures.red} red of ${matrix.figures.cells}`);
+    for (const { cell, why } of matrix.reds.slice(told)) say(`RED ${cell}\n    ${why}`);
+    told = matrix.reds.length;
   }
 }
-for (const { cell, why } of matrix.reds) say(`RED ${cell}\n    ${why}`);
 console.log(JSON.stringify(matrix.figures));
 process.exit(matrix.figures.red === 0 ? 0 : 1);
 

@@ -8,4 +8,6 @@ export interface Mutant {
   readonly replace: string;
   /** Test files, of which at least one must fail. */
   readonly killedBy: readonly string[];
+  /** The tests wait for ever under it: that they had to be stopped is how it is noticed. Of any other, that proves nothing. */
+  readonly hangs?: true;
 }

@@ -1,6 +1,7 @@
 /**
  * Applies each listed mistake to a copy of the tree and runs the tests that must notice it. A mutant that no test
- * notices is a hole in the suite. The unmutated copy runs first: a suite that fails anyway notices nothing.
+ * notices is a hole in the suite. The unmutated copy runs first: a suite that fails anyway notices nothing, and how long it
+ * takes says when tests that go on and on are stopped. Being stopped is no failure: only a mutant that `hangs` is killed so.
  *
  *   npm run mutants -- [--list log] [--only <part of a name>]… [--workers 2] [--json]
  */
@@ -14,11 +15,14 @@ import type { Mutant } from './mutant.ts';
 
 const root = dirname(dirname(dirname(fileURLToPath(import.meta.url))));
 const notCopied = new Set(['node_modules', '.git', 'dist', 'coverage']);
-const testTimeoutMs = 180_000;
+/** Tests of a mutant may take so many times what those of the unmutated copy took, and this long in any case. */
+const patience = 3;
+const leastLimitMs = 180_000;
+const sentinelLimitMs = 3_600_000;
 
 interface Outcome {
   readonly name: string;
-  readonly result: 'killed' | 'survived' | 'stale';
+  readonly result: 'killed' | 'survived' | 'stopped' | 'stale';
   readonly seconds: number;
 }
 
@@ -43,36 +47,40 @@ async function run(queue: readonly Mutant[], directories: readonly string[]): Pr
   const files = [...new Set(queue.flatMap(({ killedBy }) => killedBy))];
   const missing = files.filter((file) => !existsSync(join(root, file)));
   if (missing.length > 0) fail(`no such test file: ${missing.join(', ')}`);
-  const sentinel = await runTests(directories[0]!, files);
-  if (!sentinel.passed) fail(`the tests fail without any mutant:\n${sentinel.output}`);
+  const sentinel = await runTests(directories[0]!, files, sentinelLimitMs);
+  if (sentinel.ended !== 'passed') fail(`the tests fail without any mutant:\n${sentinel.output}`);
   say(`sentinel passed in ${sentinel.seconds.toFixed(1)} s: ${files.join(' ')}`);
+  const limitMs = Math.max(leastLimitMs, patience * sentinel.seconds * 1000);
 
   const outcomes: Outcome[] = [];
   const rest = [...queue];
   await Promise.all(
     directories.map(async (directory) => {
       for (let mutant = rest.shift(); mutant; mutant = rest.shift()) {
-        const outcome = await tryMutant(directory, mutant);
+        const outcome = await tryMutant(directory, mutant, limitMs);
         outcomes.push(outcome);
         say(`${outcome.result.padEnd(8)} ${outcome.seconds.toFixed(1).padStart(5)} s  ${outcome.name}`);
       }
     }),
   );
-  const count = (result: Outcome['result']): number => outcomes.filter((outcome) => outcome.result === result).length;
+  const namesOf = (result: Outcome['result']): string[] =>
+    outcomes.filter((outcome) => outcome.result === result).map(({ name }) => name);
+  const killed = namesOf('killed').length;
   const seconds = outcomes.map((outcome) => outcome.seconds).sort((a, b) => a - b);
   console.log(
     JSON.stringify({
       mutants: outcomes.length,
-      killed: count('killed'),
-      survived: outcomes.filter(({ result }) => result === 'survived').map(({ name }) => name),
-      stale: outcomes.filter(({ result }) => result === 'stale').map(({ name }) => name),
+      killed,
+      survived: namesOf('survived'),
+      stopped: namesOf('stopped'),
+      stale: namesOf('stale'),
       medianSeconds: Number(seconds[seconds.length >> 1]!.toFixed(1)),
     }),
   );
-  return count('killed') === outcomes.length ? 0 : 1;
+  return killed === outcomes.length ? 0 : 1;
 }
 
-async function tryMutant(directory: string, mutant: Mutant): Promise<Outcome> {
+async function tryMutant(directory: string, mutant: Mutant, limitMs: number): Promise<Outcome> {
   const path = join(directory, mutant.file);
   const original = existsSync(path) ? readFileSync(path, 'utf8') : '';
   if (original.split(mutant.find).length !== 2) return { name: mutant.name, result: 'stale', seconds: 0 };
@@ -81,27 +89,33 @@ async function tryMutant(directory: string, mutant: Mutant): Promise<Outcome> {
     original.replace(mutant.find, () => mutant.replace),
   );
   try {
-    const { passed, ran, output, seconds } = await runTests(directory, mutant.killedBy);
-    if (!ran) fail(`the tests did not run under "${mutant.name}":\n${output}`);
-    return { name: mutant.name, result: passed ? 'survived' : 'killed', seconds };
+    const { ended, output, seconds } = await runTests(directory, mutant.killedBy, limitMs);
+    if (ended === 'broken') fail(`the tests did not run under "${mutant.name}":\n${output}`);
+    return { name: mutant.name, result: resultOf(ended, mutant), seconds };
   } finally {
     writeFileSync(path, original);
   }
 }
 
+function resultOf(ended: Exclude<TestRun['ended'], 'broken'>, { hangs }: Mutant): Outcome['result'] {
+  if (ended === 'stopped') return hangs === true ? 'killed' : 'stopped';
+  return ended === 'passed' ? 'survived' : 'killed';
+}
+
 interface TestRun {
-  readonly passed: boolean;
-  /** To the end, or until they were stopped for hanging: a runner that could not start has noticed nothing. */
-  readonly ran: boolean;
+  /** `broken`: a runner that could not start has noticed nothing. `stopped`: nor has one that was out of time. */
+  readonly ended: 'passed' | 'failed' | 'stopped' | 'broken';
   readonly output: string;
   readonly seconds: number;
 }
 
-function runTests(directory: string, files: readonly string[]): Promise<TestRun> {
+function runTests(directory: string, files: readonly string[], limitMs: number): Promise<TestRun> {
   const started = performance.now();
   return new Promise((resolve, reject) => {
     const vitest = join(directory, 'node_modules/vitest/vitest.mjs');
-    const child = spawn(process.execPath, [vitest, 'run', '--bail=1', '--maxWorkers=1', ...files], {
+    // A test that is out of time by itself would look like one that failed: the limit of the run is always the sooner.
+    const limits = [`--testTimeout=${2 * limitMs}`, `--hookTimeout=${2 * limitMs}`];
+    const child = spawn(process.execPath, [vitest, 'run', '--bail=1', '--maxWorkers=1', ...limits, ...files], {
       cwd: directory,
       stdio: ['ignore', 'pipe', 'pipe'],
       // Forks of a mutant that never ends must end with it.
@@ -110,16 +124,17 @@ function runTests(directory: string, files: readonly string[]): Promise<TestRun>
     let output = '';
     child.stdout.on('data', (chunk) => (output += chunk));
     child.stderr.on('data', (chunk) => (output += chunk));
-    let hung = false;
+    let stopped = false;
     const timer = setTimeout(() => {
-      hung = true;
+      stopped = true;
       process.kill(-child.pid!, 'SIGKILL');
-    }, testTimeoutMs);
+    }, limitMs);
     child.once('error', reject);
     child.once('close', (code) => {
       clearTimeout(timer);
-      const ran = hung || output.includes('Test Files');
-      resolve({ passed: code === 0, ran, output, seconds: (performance.now() - started) / 1000 });
+      const ran = output.includes('Test Files');
+      const ended = stopped ? 'stopped' : !ran ? 'broken' : code === 0 ? 'passed' : 'failed';
+      resolve({ ended, output, seconds: (performance.now() - started) / 1000 });
     });
   });
 }
