@@ -3,8 +3,10 @@
  * Buffer costs three times as much on inputs of a row's size.
  */
 import * as crypto from 'node:crypto';
+import { assert } from '../errors.ts';
 
 export const HASH_BYTES = 32;
+const BLOCK_BYTES = 64;
 
 /** A plain array of its own memory, never a Buffer: whoever slices a hash gets a copy. */
 export function sha256(...parts: readonly Uint8Array[]): Uint8Array {
@@ -30,4 +32,33 @@ export function equalBytes(a: Uint8Array, b: Uint8Array): boolean {
 
 export function hexOf(bytes: Uint8Array): string {
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('hex');
+}
+
+/** HMAC-SHA-256 by two hashes of one call each: the streaming one of `node:crypto` makes objects that cost more than hashing. */
+export class KeyedHash {
+  #inner: Buffer;
+  readonly #outer = Buffer.alloc(BLOCK_BYTES + HASH_BYTES, 0x5c);
+
+  constructor(key: Uint8Array) {
+    assert(key.length <= BLOCK_BYTES, 'a key of a keyed hash is at most a block');
+    this.#inner = Buffer.alloc(1024, 0x36);
+    for (const [i, byte] of key.entries()) {
+      this.#inner[i]! ^= byte;
+      this.#outer[i]! ^= byte;
+    }
+  }
+
+  of(text: string): Buffer {
+    // No character takes more than three bytes.
+    if (BLOCK_BYTES + text.length * 3 > this.#inner.length) {
+      const inner = Buffer.alloc(BLOCK_BYTES + text.length * 4);
+      this.#inner.copy(inner, 0, 0, BLOCK_BYTES);
+      this.#inner = inner;
+    }
+    const end = BLOCK_BYTES + this.#inner.write(text, BLOCK_BYTES, 'utf8');
+    sha256Into(this.#inner.subarray(0, end), this.#outer, BLOCK_BYTES);
+    const hash = Buffer.alloc(HASH_BYTES);
+    sha256Into(this.#outer, hash, 0);
+    return hash;
+  }
 }

@@ -15,6 +15,7 @@ import type { KeyObject } from 'node:crypto';
 import type { Random } from '../clock.ts';
 import { ServiceError } from '../errors.ts';
 import { type Disk, type DiskFile, writeFully } from './disk.ts';
+import { KeyedHash } from './sha256.ts';
 import { SubjectIndex, SubjectRecords } from './subject-index.ts';
 import {
   checkReceipt,
@@ -96,7 +97,7 @@ interface Shard {
 export class SubjectKeyFiles implements SubjectKeys {
   readonly #options: SubjectKeyFilesOptions;
   readonly #shardKeysMax: number;
-  readonly #hmacKey: KeyObject;
+  readonly #hash: KeyedHash;
   readonly #records = new SubjectRecords();
   readonly #byId = new SubjectIndex(this.#records, 0);
   readonly #bySubject = new SubjectIndex(this.#records, SUBJECT_AT);
@@ -120,7 +121,7 @@ export class SubjectKeyFiles implements SubjectKeys {
   private constructor(options: SubjectKeyFilesOptions) {
     this.#options = options;
     this.#shardKeysMax = options.shardKeysMax ?? SHARD_KEYS_MAX;
-    this.#hmacKey = crypto.createSecretKey(options.hmacKey);
+    this.#hash = new KeyedHash(options.hmacKey);
   }
 
   /** Reads what is there, and changes nothing; the names in the directory have been made durable. */
@@ -144,7 +145,7 @@ export class SubjectKeyFiles implements SubjectKeys {
     const hash = this.#hashOf(tenant, subject);
     let slot = this.#bySubject.find(hash);
     if (slot < 0 || this.#retired.has(slot)) slot = this.#make(hash);
-    const made = { id: this.#idAt(slot), key: this.#keyAt(slot) };
+    const made = new FoundKey(this.#idAt(slot), this.#secretAt(slot));
     this.#recent.keep(tenant, subject, made);
     return made;
   }
@@ -157,7 +158,7 @@ export class SubjectKeyFiles implements SubjectKeys {
       if (this.#tombstones.has(id)) return null;
       throw lost(id);
     }
-    const key = this.#keyAt(slot);
+    const key = crypto.createSecretKey(this.#secretAt(slot));
     this.#recent.keepId(id, key);
     return key;
   }
@@ -376,9 +377,7 @@ export class SubjectKeyFiles implements SubjectKeys {
 
   #hashOf(tenant: string | null, subject: string): Buffer {
     // A tenant is a segment of a path and has no NUL: two different pairs are two different texts.
-    const text = `annals subject\0${tenant === null ? '-' : `+${tenant}`}\0${subject}`;
-    const hash = crypto.createHmac('sha256', this.#hmacKey).update(text);
-    return hash.digest().subarray(0, ID_BYTES);
+    return this.#hash.of(`annals subject\0${tenant === null ? '-' : `+${tenant}`}\0${subject}`).subarray(0, ID_BYTES);
   }
 
   /** -1 for what is no id, too. */
@@ -390,8 +389,27 @@ export class SubjectKeyFiles implements SubjectKeys {
     return this.#records.record(slot).toString('hex', 0, ID_BYTES);
   }
 
-  #keyAt(slot: number): KeyObject {
-    return crypto.createSecretKey(this.#records.record(slot).subarray(KEY_AT));
+  /** As a view. */
+  #secretAt(slot: number): Buffer {
+    return this.#records.record(slot).subarray(KEY_AT);
+  }
+}
+
+/** A key object costs more than finding its bytes: it is made for whoever seals with it, who may come when it is destroyed. */
+class FoundKey implements SubjectKey {
+  readonly id: string;
+  #key: KeyObject | Buffer;
+
+  constructor(id: string, secret: Buffer) {
+    this.id = id;
+    this.#key = Buffer.from(secret);
+  }
+
+  get key(): KeyObject {
+    if (!Buffer.isBuffer(this.#key)) return this.#key;
+    const key = crypto.createSecretKey(this.#key);
+    this.#key.fill(0);
+    return (this.#key = key);
   }
 }
 

@@ -1,8 +1,10 @@
+import { createHmac } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { ServiceError } from '../../src/errors.ts';
 import type { Disk } from '../../src/log/disk.ts';
 import { type Keyring, openKeyring } from '../../src/log/keys.ts';
 import { MemoryDisk } from '../../src/log/memory-disk.ts';
+import { KeyedHash } from '../../src/log/sha256.ts';
 import { RECORD_BYTES, SHARD_KEYS_MAX } from '../../src/log/subject-shard.ts';
 import { MemorySubjectKeys } from './memory-subject-keys.ts';
 import { RecordingDisk } from './recording-disk.ts';
@@ -175,7 +177,7 @@ describe('a damaged file', () => {
     const mark = bytes.length - 56;
     for (let at = 0; at < mark; at++) {
       const changed = Buffer.from(bytes);
-      changed[at]! ^= 1 << at % 8;
+      changed[at]! ^= 1 << (at % 8);
       await disk.replaceFile(first, changed);
       expect(await refusal(disk), `byte ${at}`).toMatchObject({ code: 'REL_STORAGE' });
     }
@@ -287,4 +289,20 @@ describe('the log', () => {
     expect(disk.take()).toEqual([]);
     expect(log.status()).toMatchObject({ state: 'failed', failure: 'the disk is full' });
   });
+});
+
+test('the keyed hash of a subject is HMAC-SHA-256, whatever came before it', () => {
+  const key = new SeededRandom('hash').fill(new Uint8Array(32));
+  const hash = new KeyedHash(key);
+  for (const text of ['', 'a', 'ä€😀\ud800', 'x'.repeat(2000), 'b', 'é'.repeat(5000), 'c'])
+    expect(hash.of(text).toString('hex')).toBe(createHmac('sha256', key).update(text).digest('hex'));
+});
+
+test('a key that was handed out before it was destroyed seals what nobody will open', async () => {
+  const { subjects } = await open(new MemoryDisk());
+  const made = subjects.sealing('t', 'ada');
+  const opening = subjects.opening(made.id)!;
+  await subjects.destroy([made.id], 'r');
+  expect(made.key.equals(opening)).toBe(true);
+  expect(subjects.sealing('t', 'ada').key.equals(opening)).toBe(false);
 });
