@@ -5,6 +5,7 @@
 import { isAbsolute, join, relative, resolve } from 'node:path';
 import { type Clock, Ids, type Random } from './clock.ts';
 import type { Settings } from './config.ts';
+import type { BackupDesk, BackupView, DamagedBackup, RestoreReport } from './doors/http/system-desk.ts';
 import { ServiceError } from './errors.ts';
 import { type Artefact, ARTEFACT_NAME, bytesOf } from './log/backup-artefact.ts';
 import { backupIdPattern, captureBackup } from './log/backup.ts';
@@ -19,43 +20,6 @@ import type { StartWorker } from './log/workers.ts';
 import type { MasterKeys } from './master-keys.ts';
 import { AuditProjection } from './projections/audit/projection.ts';
 import { Projections } from './projections/projections.ts';
-
-export interface BackupView {
-  readonly backup: string;
-  readonly created_at: string;
-  readonly engine_version: string;
-  readonly root: string;
-  readonly tree_size: number;
-  readonly size_bytes: number;
-}
-
-/** One that is listed though it can't be restored: it must not vanish. */
-export interface DamagedBackup {
-  readonly backup: string;
-  readonly damaged: string;
-}
-
-/** What a restore has shown of itself. Nothing of it is taken from the backup without having been computed again. */
-export interface RestoreReport {
-  readonly backup: string;
-  readonly target_dir: string;
-  readonly log_id: string;
-  /** The log as it lies there now gives the root that was signed. */
-  readonly root_match: boolean;
-  readonly root: string;
-  readonly tree_size: number;
-  readonly rows: number;
-  readonly blobs: number;
-  readonly size_bytes: number;
-  /** Of the log, replayed; held against what `compared_with` says. */
-  readonly projections: readonly { readonly name: string; readonly digest: string; readonly match: boolean }[];
-  readonly compared_with: string;
-  /** Rows that are left as hashes: whose they were was erased. */
-  readonly rows_erased: number;
-  readonly erased_keys: number;
-  /** No key that was ever destroyed opens anything in the restored store. */
-  readonly erased_absent: boolean;
-}
 
 export type OnProgress = (bytes: number, bytesTotal: number) => void;
 
@@ -84,7 +48,7 @@ export interface BackupParts {
 }
 
 /** Of a store that runs. */
-export class Backups {
+export class Backups implements BackupDesk {
   readonly #parts: BackupParts;
   readonly #directory: string;
   #busy: string | null = null;

@@ -1,7 +1,8 @@
 /** A store is backed up, and stores are made of its backups. */
 import { beforeEach, describe, expect, it } from 'vitest';
 import { masterKeys } from '../src/master-keys.ts';
-import { copyKeys, listBackups, restoreStore, type RestoreReport } from '../src/backups.ts';
+import { copyKeys, listBackups, restoreStore } from '../src/backups.ts';
+import type { RestoreReport } from '../src/doors/http/system-desk.ts';
 import type { Artefact } from '../src/log/backup-artefact.ts';
 import { formatArtefact } from '../src/log/backup-artefact.ts';
 import { MemoryDisk } from '../src/log/memory-disk.ts';

@@ -115,6 +115,7 @@ export async function openHttpDoor(
         };
       },
       compact: async () => (await service.columns?.compact()) ?? { segments: 0, bytesBefore: 0, bytesAfter: 0 },
+      backups: service.backups,
       walSync: () => settings.SERVICE_WAL_SYNC,
       posture: () => ({
         kms_dev_mode: settings.SERVICE_KMS_LOCAL_DEV,

@@ -300,7 +300,7 @@ export const adminRows: Readonly<Record<string, RouteRow>> = {
   'POST /admin/audit/export': { probes: [json({})] },
   'POST /admin/compact': { probes: [json({})] },
   'POST /admin/backup': { probes: [json({})] },
-  'POST /admin/restore': { probes: [json({})] },
+  'POST /admin/restore': { probes: [json({ backup: '00000000-0', target_dir: '/restored' })] },
   'POST /admin/reindex': { probes: [json({})] },
   'POST /admin/rotate-dek': { probes: [json({})] },
   'GET /admin/backups': read,

@@ -32,6 +32,7 @@ import { registerControlPlane } from './routes/control-plane.ts';
 import { registerExhibits } from './routes/exhibits.ts';
 import { registerExport } from './routes/export.ts';
 import { plainIngest, registerIngest } from './routes/ingest.ts';
+import { registerBackups } from './routes/backups.ts';
 import { registerCompact } from './routes/compact.ts';
 import { registerLater } from './routes/later.ts';
 import { registerLookupRoutes } from './routes/lookup.ts';
@@ -96,6 +97,7 @@ export async function createHttpDoor(options: HttpDoorOptions): Promise<HttpDoor
   registerAdminTokens(admin, context);
   registerAudit(admin, context, 'admin');
   registerAuditExport(admin, context, 'admin');
+  registerBackups(admin, context);
   registerCompact(admin, context);
   registerPlatform(admin, context);
   registerPolicies(admin, context);

@@ -15,6 +15,50 @@ export interface StorageFigures {
   readonly segmentsPrunedByBloom: number;
 }
 
+export interface BackupView {
+  readonly backup: string;
+  readonly created_at: string;
+  readonly engine_version: string;
+  readonly root: string;
+  readonly tree_size: number;
+  readonly size_bytes: number;
+}
+
+/** One that is listed though it can't be restored: it must not vanish. */
+export interface DamagedBackup {
+  readonly backup: string;
+  readonly damaged: string;
+}
+
+/** What a restore has shown of itself. Nothing of it is taken from the backup without having been computed again. */
+export interface RestoreReport {
+  readonly backup: string;
+  readonly target_dir: string;
+  readonly log_id: string;
+  /** The log as it lies there now gives the root that was signed. */
+  readonly root_match: boolean;
+  readonly root: string;
+  readonly tree_size: number;
+  readonly rows: number;
+  readonly blobs: number;
+  readonly size_bytes: number;
+  /** Of the log, replayed; held against what `compared_with` says. */
+  readonly projections: { readonly name: string; readonly digest: string; readonly match: boolean }[];
+  readonly compared_with: string;
+  /** Rows that are left as hashes: whose they were was erased. */
+  readonly rows_erased: number;
+  readonly erased_keys: number;
+  /** No key that was ever destroyed opens anything in the restored store. */
+  readonly erased_absent: boolean;
+}
+
+export interface BackupDesk {
+  create(): Promise<BackupView>;
+  list(): Promise<(BackupView | DamagedBackup)[]>;
+  /** Into an empty directory, beside the store that runs. */
+  restore(backup: string, target: string): Promise<RestoreReport>;
+}
+
 /** The process as `/health`, `/status`, `/metrics` and `/config` show it. */
 export interface SystemDesk {
   readonly version: string;
@@ -27,6 +71,7 @@ export interface SystemDesk {
   storage(): StorageFigures;
   /** Rewrites segment files of mostly superseded rows. */
   compact(): Promise<{ readonly segments: number; readonly bytesBefore: number; readonly bytesAfter: number }>;
+  readonly backups: BackupDesk;
   walSync(): string;
   /** How safe the settings are. */
   posture(): SecurityPosture;

@@ -54,6 +54,16 @@ export const emptyAnswer: Answer = {
   processingTimeMs: 0.5,
 };
 
+const backupOfNothing = {
+  backup: '00000000-0',
+  created_at: '2024-01-01T00:00:00Z',
+  engine_version: '1.2.3',
+  root: '00',
+  tree_size: 1,
+  size_bytes: 2,
+};
+const noSuchBackup = () => Promise.reject(new ServiceError('REL_NOT_FOUND', 'no such backup'));
+
 export const openType = (name: string): TypeDefinition => ({
   name,
   properties: {},
@@ -129,6 +139,7 @@ export class DoorWorld {
           segmentsPrunedByBloom: 7,
         }),
         compact: async () => ({ segments: 2, bytesBefore: 70, bytesAfter: 50 }),
+        backups: { create: async () => backupOfNothing, list: async () => [backupOfNothing], restore: noSuchBackup },
         walSync: () => 'interval',
         posture: () => ({ kms_dev_mode: false, cluster_fencing: true, grpc_tls: false, security_mode: 'strict' }),
         config: () => ({ SERVICE_ADMIN_TOKEN: { value: '<redacted>', source: 'environment' } }),
@@ -196,6 +207,7 @@ export class DoorWorld {
       correlationId: request.correlationId,
       describe,
       snapshot: () => ({ catalog, branchId: 0 }) as unknown as GovernedSnapshot,
+      erasing: () => undefined,
       submit: async (command, options) => {
         this.commands.push({ command, sync: options?.sync === true });
         return { ...outcomeOf(command), ...(await this.submit(command)) };

@@ -38,6 +38,7 @@ GET /admin/policies|GET /admin/policies/x|PUT /admin/policies/x|DELETE /admin/po
 /** Those that a body must fit before the gate is asked. */
 const bodies: Readonly<Record<string, object>> = {
   '/platform/tenants/x/tier': { tier: 'gold' },
+  '/admin/restore': { backup: 'x', target_dir: '/x' },
   '/admin/policies/x': { policy: 'permit(principal, action, resource);' },
 };
 
@@ -110,7 +111,7 @@ describe('the admin listener', () => {
     world.records.length = 0;
     const reply = await world.admin(method, path, body);
     expect([200, 201, 404, 501]).toContain(reply.status);
-    if (reply.status === 404) expect(reply.json['detail']).toMatch(/^no such (token|tenant|policy)$/);
+    if (reply.status === 404) expect(reply.json['detail']).toMatch(/^no such (token|tenant|policy|backup)$/);
     expect(world.records.length).toBe(1);
     expect(world.records[0]?.caller.credential).toBe('admin');
   });

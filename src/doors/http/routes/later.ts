@@ -27,8 +27,8 @@ const dataRoutes: readonly Row[] = [
 ];
 
 const adminRoutes: readonly Row[] = [
-  ['POST', '/admin/backup', '/admin/restore', '/admin/reindex', '/admin/rotate-dek'],
-  ['GET', '/admin/backups', '/admin/system', '/admin/dashboard', '/admin/console'],
+  ['POST', '/admin/reindex', '/admin/rotate-dek'],
+  ['GET', '/admin/system', '/admin/dashboard', '/admin/console'],
 ];
 
 export function registerLater(app: App, context: HttpContext, access: 'token' | 'admin'): void {

@@ -1,0 +1,114 @@
+/** Backups of the whole store, and restores beside it. Source: specification, "Endpoints", "Behaviour facts". */
+import { z } from 'zod';
+import { ServiceError } from '../../../errors.ts';
+import type { App, HttpContext } from '../context.ts';
+import { invoke } from '../invoke.ts';
+import { problems } from '../schemas.ts';
+
+const tags = ['system'];
+const changing = { access: 'admin', action: 'administer' } as const;
+
+/** A backup is of all tenants; asking for less is answered 501, not with more. */
+const tenantFields = { tenant: z.unknown().optional(), tenant_id: z.unknown().optional() };
+
+const taken = z
+  .object({
+    backup: z.string().describe('its name below SERVICE_BACKUP_DIR'),
+    created_at: z.string(),
+    engine_version: z.string(),
+    root: z.string().describe('of the tree of all entries that it holds, in hex'),
+    tree_size: z.int(),
+    size_bytes: z.int(),
+  })
+  .meta({ id: 'Backup' });
+
+const damaged = z.object({ backup: z.string(), damaged: z.string().describe('why it can not be restored') });
+
+const report = z
+  .object({
+    backup: z.string(),
+    target_dir: z.string(),
+    log_id: z.string(),
+    root_match: z.boolean().describe('the restored log, hashed anew, gives the root that was signed'),
+    root: z.string(),
+    tree_size: z.int(),
+    rows: z.int(),
+    blobs: z.int(),
+    size_bytes: z.int(),
+    projections: z.array(z.object({ name: z.string(), digest: z.string(), match: z.boolean() })),
+    compared_with: z.string().describe('what the digests of the projections were held against'),
+    rows_erased: z.int().describe('rows of which a hash is left'),
+    erased_keys: z.int(),
+    erased_absent: z.boolean().describe('no key that was ever destroyed opens anything'),
+  })
+  .meta({ id: 'RestoreReport' });
+
+export function registerBackups(app: App, context: HttpContext): void {
+  const { backups } = context.system;
+
+  app.route({
+    method: 'POST',
+    url: '/admin/backup',
+    config: changing,
+    schema: {
+      summary: 'Back up the whole store while it runs',
+      tags,
+      body: z.strictObject(tenantFields).nullish(),
+      response: { 200: taken, ...problems },
+    },
+    handler: (request) =>
+      invoke(context, request, 'administer', undefined, async (invocation) => {
+        refuseTenant(request.body ?? {});
+        const backup = await backups.create();
+        invocation.describe({ template: 'backup ?', literals: [backup.backup] });
+        return backup;
+      }),
+  });
+
+  app.route({
+    method: 'GET',
+    url: '/admin/backups',
+    config: { access: 'admin', action: 'inspect' },
+    schema: {
+      summary: 'Backups, by name',
+      tags,
+      response: { 200: z.object({ backups: z.array(z.union([taken, damaged])) }), ...problems },
+    },
+    handler: (request) =>
+      invoke(context, request, 'inspect', undefined, async (invocation) => {
+        const listed = await backups.list();
+        invocation.describe({ rowCount: listed.length });
+        return { backups: listed };
+      }),
+  });
+
+  app.route({
+    method: 'POST',
+    url: '/admin/restore',
+    config: changing,
+    schema: {
+      summary: 'Restore a backup into an empty directory beside the running store',
+      tags,
+      body: z.strictObject({
+        backup: z.string().optional().describe('as POST /admin/backup named it'),
+        target_dir: z.string().optional().describe('absolute; empty, or not there yet'),
+        ...tenantFields,
+      }),
+      response: { 200: report, ...problems },
+    },
+    handler: (request) =>
+      invoke(context, request, 'administer', undefined, async (invocation) => {
+        const { backup, target_dir: target } = request.body;
+        refuseTenant(request.body);
+        if (backup === undefined || target === undefined)
+          throw new ServiceError('REL_INVALID', 'a restore names a backup and a target_dir');
+        invocation.describe({ template: 'restore ?', literals: [backup] });
+        return backups.restore(backup, target);
+      }),
+  });
+}
+
+function refuseTenant(body: { readonly tenant?: unknown; readonly tenant_id?: unknown }): void {
+  if (body.tenant !== undefined || body.tenant_id !== undefined)
+    throw new ServiceError('REL_NOT_IMPLEMENTED', 'backups and restores are of the whole store, never of one tenant');
+}
