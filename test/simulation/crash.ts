@@ -46,7 +46,11 @@ export interface CrashOptions {
 /** Kept states that an opening may go on from. */
 type Among = (state: KeptState) => boolean;
 const everyState: Among = () => true;
-const durable: Among = ({ early }) => !early;
+/** Whoever keeps states waits for what they stand for: those that could be there by then. */
+const keptBy =
+  ({ version }: Promises): Among =>
+  ({ early, since }) =>
+    !early && since <= version;
 
 export class CrashSimulation {
   readonly marks = noMarks();
@@ -107,8 +111,8 @@ export class CrashSimulation {
       if (seen.some((other) => sameImage(other, image))) continue;
       seen.push(image);
       const nested = random.chance(0.08);
-      // A frame may be there without the one before it: nobody who waits for what a state stands for keeps one of that.
-      const among = survivors === random ? durable : kept;
+      // A frame may be there without the one before it, and a state that is ahead would take it for the end of all of them.
+      const among = survivors === random ? keptBy(point.promises) : kept;
       await this.#check(image, life, point.promises, point.promises.synced, `${path}.${name}`, among);
       if (nested) await this.#crashRecovery(image, life, point.promises, `${path}.${name}`, among);
     }
@@ -186,7 +190,7 @@ export class CrashSimulation {
     if (!last) return;
     const some = life.points.length > 2 ? [life.points[random.below(life.points.length - 1)]!, last] : [last];
     // A call that failed may have left a hole on its own.
-    for (const [i, point] of some.entries()) await this.#crash(life, point, `${path}.${i}`, 1, durable);
+    for (const [i, point] of some.entries()) await this.#crash(life, point, `${path}.${i}`, 1, keptBy(point.promises));
     if (at.kind === 'sync') await this.#restart(life, last, `${path}.restart`);
   }
 
@@ -201,7 +205,7 @@ export class CrashSimulation {
     this.states++;
     const disk = FaultyDisk.afterKill(point.disk);
     try {
-      const log = await this.#open(disk, life, path, durable);
+      const log = await this.#open(disk, life, path, keptBy(point.promises));
       const entries = await collect(log);
       const wrong = life.history.faultOf(entries, point.promises.synced, point.promises);
       if (wrong) return this.#report(path, wrong);
@@ -251,7 +255,7 @@ export class CrashSimulation {
       pointsFrom: at + 1,
     });
     const point = life.points.at(-1);
-    if (point) await this.#crash(life, point, path, 1, durable);
+    if (point) await this.#crash(life, point, path, 1, keptBy(point.promises));
   }
 
   /** The process dies and the machine lives: what it had written is there, and what a restart has shown stays. */

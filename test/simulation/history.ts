@@ -21,6 +21,8 @@ export interface Promises {
   readonly written: number;
   /** Positions below this one were shown to readers as durable. */
   readonly visible: number;
+  /** Of the history by then. */
+  readonly version: number;
 }
 
 /** A state of the log that somebody keeps beside what was derived from it. */
@@ -28,12 +30,15 @@ export class KeptState {
   readonly leaves: number;
   /** Kept before what it stands for was durable. */
   readonly early: boolean;
+  /** Version of the history from which on it was there. */
+  readonly since: number;
   readonly #bytes: Uint8Array;
   readonly #blobs: ReadonlyMap<string, Uint8Array>;
 
-  constructor(saved: SavedLog, early: boolean) {
+  constructor(saved: SavedLog, early: boolean, since: number) {
     this.leaves = saved.leaves;
     this.early = early;
+    this.since = since;
     this.#bytes = saved.bytes.slice();
     this.#blobs = new Map(saved.blobs.map(({ name, bytes }) => [name, bytes().slice()]));
   }
@@ -87,9 +92,9 @@ export class History {
   /** Keeps the state of the log, as a checkpoint does once it is durable, or as one must not do: at once. */
   async keep(log: LogStore, early: boolean): Promise<void> {
     const saved = log.saved();
-    if (early) this.kept.push(new KeptState(saved, early));
+    if (early) this.#keep(saved, early);
     await log.durable(saved.leaves);
-    if (!early) this.kept.push(new KeptState(saved, early));
+    if (!early) this.#keep(saved, early);
   }
 
   submit(entries: readonly CommittedEntry[]): number {
@@ -103,7 +108,8 @@ export class History {
   }
 
   promises(): Promises {
-    return { submitted: this.submissions.length, synced: this.#synced, written: this.#written, visible: this.#visible };
+    const { version } = this;
+    return { submitted: this.submissions.length, synced: this.#synced, written: this.#written, visible: this.#visible, version };
   }
 
   /** Says what is wrong with a recovered log, or null. Seals and the first entry are the log's own business. */
@@ -125,6 +131,10 @@ export class History {
     if (whole < mustHold)
       return `${mustHold - whole} promised submissions are lost (${whole} of ${promises.submitted} are there)`;
     return null;
+  }
+
+  #keep(saved: SavedLog, early: boolean): void {
+    this.#raise(() => this.kept.push(new KeptState(saved, early, this.version + 1)));
   }
 
   #raise(change: () => void): void {
