@@ -108,8 +108,10 @@ function reportText(directory: string, report: VerifyReport, { keyring, problem 
   lines.push(`read        ${count(report.bytes)} bytes, ${count(report.files)} files, ${count(report.frames)} frames`);
   lines.push(`entries     ${count(report.leaves)} leaves, ${count(report.positions)} positions, ${count(report.seals)} seals`);
   const opened = `${count(report.bodiesOpened)} bodies opened, ${count(report.rows)} rows and ${count(report.blobs)} blobs checked`;
+  const erased = `${count(report.rowsErased)} rows: their keys are destroyed, their hashes hold`;
   const shut = `not opened: ${keyring ? 'asked to leave bodies shut' : 'no keys were given'}; digests and chain are checked all the same`;
   lines.push(`content     ${keyring && !sealed ? opened : shut}`);
+  if (report.rowsErased > 0) lines.push(`erased      ${erased}`);
   lines.push(`checked     ${run.checked.join(', ')}`);
   const rows = report.rows > 0 ? `, ${count(Math.round(run.rowsPerSecond))} rows/s` : '';
   lines.push(`speed       ${run.seconds.toFixed(2)} s, ${count(Math.round(run.bytesPerSecond / 1e6))} MB/s${rows}`);

@@ -2,11 +2,11 @@
  * Bodies as canonical bytes, one function pair a kind. A body starts with its version and kind; all that follows is
  * fixed fields, u32-prefixed texts and column batches. Version 2 is of types that are guarded or have a property that
  * references a type, and of access records of which one states what opens a guard: what is new in them follows what version
- * 1 has. What `rows` adds to its contract is the secrets of its leaves:
+ * 1 has. Version 3 is of rows that are sealed by subject, drawn in `subject-sections.ts`. What `rows` adds to its contract is the secrets of its leaves:
  * salts (a seed, or one each) and, of rows that were dropped, their place and leaf hash, so that a frame without them
  * still gives the root that its leaf commits to. Changing this needs a new version and a fixture.
  */
-import { assert } from '../errors.ts';
+import { assert, ServiceError } from '../errors.ts';
 import { ByteReader, type ByteWriter, malformed } from './byte-stream.ts';
 import { decodeBatch, encodeBatch } from './column-codec.ts';
 import type { Vector } from './columns.ts';
@@ -18,6 +18,7 @@ import type {
   EntryKind,
   ExhibitBody,
   PropertyDefinition,
+  Provenance,
   RemovalBody,
   RowsBody,
   TokenBody,
@@ -25,12 +26,16 @@ import type {
   TypeDefinition,
 } from './entry.ts';
 import { recordOf, recordText } from './record-codec.ts';
-import { SALT_BYTES, saltsOf } from './row-leaf.ts';
+import { keyColumns, SALT_BYTES, saltsOf } from './row-leaf.ts';
+import type { SubjectKeys } from './subject-keys.ts';
+import { openSections, readKeyIds } from './subject-open.ts';
+import { writeSchema } from './subject-seal.ts';
 import { columnTypes } from './value.ts';
 
 export const BODY_VERSION = 1;
 const GUARDED_TYPE_VERSION = 2;
 const STATED_ACCESS_VERSION = 2;
+const SUBJECT_ROWS_VERSION = 3;
 
 /** Numbers never change; a new kind takes the next one. */
 export const kindNumber: Record<EntryKind, number> = {
@@ -66,6 +71,14 @@ export interface DecodedBody {
   readonly body: EntryBody;
   /** Of a `rows` body; null elsewhere. */
   readonly secrets: RowSecrets | null;
+  /** Of rows that are sealed by subject: rows without a key are dropped. Null elsewhere. */
+  readonly sealed: SealedRows | null;
+}
+
+/** Rows that are sealed by subject, and what the body states their leaf hashes to be, in the same order. */
+export interface SealedRows {
+  readonly rows: Uint32Array;
+  readonly hashes: Uint8Array;
 }
 
 /** 16 bytes for every row; zeros where the row was dropped. */
@@ -131,11 +144,34 @@ function versionOf(body: EntryBody): number {
   return body.kind === 'access' && isStated(body) ? STATED_ACCESS_VERSION : BODY_VERSION;
 }
 
+export type SubjectOpener = Pick<SubjectKeys, 'opening'>;
+
+/** Of bodies that are none of anybody's. */
+export const noSubjects: SubjectOpener = {
+  opening(id) {
+    throw new ServiceError('REL_STORAGE', `the key ${id} of a subject was not handed over`);
+  },
+};
+
+/** What comes before the tables and cells of rows that are sealed by subject: see `subject-sections.ts`. */
+export function encodeSubjectHead(body: RowsBody, target: ByteWriter): void {
+  checkRows(body);
+  target.u8(SUBJECT_ROWS_VERSION);
+  target.u8(kindNumber.rows);
+  target.text(body.type);
+  target.u32(body.ops.length);
+  target.raw(body.ops);
+  encodeCloses(body, target);
+  encodeProvenance(body.provenance, target);
+  writeSchema(body, target);
+}
+
 /**
  * Reads bytes that may be anything: REL_STORAGE, never more memory than the bytes themselves account for. `checked`: these
- * very bytes were read before, and the cells of their columns are not looked at again.
+ * very bytes were read before, and the cells of their columns are not looked at again. Only rows that are sealed by subject
+ * ask for keys.
  */
-export function decodeBody(bytes: Uint8Array, checked = false): DecodedBody {
+export function decodeBody(bytes: Uint8Array, subjects: SubjectOpener = noSubjects, checked = false): DecodedBody {
   const source = new ByteReader(bytes);
   const version = source.u8();
   const kind = kindOfNumber.get(source.u8());
@@ -143,11 +179,26 @@ export function decodeBody(bytes: Uint8Array, checked = false): DecodedBody {
   const known =
     version === BODY_VERSION ||
     (version === GUARDED_TYPE_VERSION && kind === 'type') ||
-    (version === STATED_ACCESS_VERSION && kind === 'access');
+    (version === STATED_ACCESS_VERSION && kind === 'access') ||
+    (version === SUBJECT_ROWS_VERSION && kind === 'rows');
   if (!known) throw malformed('an unknown body version');
-  const decoded = kind === 'rows' ? decodeRows(source, checked) : { body: decodeControl(kind, source, version), secrets: null };
+  const decoded =
+    kind !== 'rows'
+      ? { body: decodeControl(kind, source, version), secrets: null, sealed: null }
+      : version === SUBJECT_ROWS_VERSION
+        ? decodeSubjectRows(source, subjects)
+        : decodeRows(source, checked);
   source.end();
   return decoded;
+}
+
+/** Ids of the keys that a body asks for. */
+export function subjectKeysOf(bytes: Uint8Array): readonly string[] {
+  const source = new ByteReader(bytes);
+  if (source.u8() !== SUBJECT_ROWS_VERSION) return [];
+  if (source.u8() !== kindNumber.rows) throw malformed('an unknown body version');
+  decodeSubjectHead(source);
+  return readKeyIds(source);
 }
 
 function decodeControl(kind: Exclude<EntryKind, 'rows'>, source: ByteReader, version: number): EntryBody {
@@ -181,20 +232,19 @@ function decodeControl(kind: Exclude<EntryKind, 'rows'>, source: ByteReader, ver
   }
 }
 
-const keyColumns = [
-  ['_pk', 'string'],
-  ['valid_from', 'timestamp'],
-  ['valid_to', 'timestamp'],
-] as const;
-
-function encodeRows(body: RowsBody, secrets: RowSecrets, target: ByteWriter): void {
+function checkRows(body: RowsBody): void {
   const rows = body.ops.length;
   assert(body.keys.length === rows && body.cells.length === rows, 'ops, keys and cells have one length');
   assert(body.closeOffsets.length >= rows + 1, 'every row has a range of closes');
-  keyColumns.forEach(([name, type], i) => {
+  keyColumns.forEach(({ name, type }, i) => {
     const column = body.keys.columns[i];
     assert(column?.name === name && column.type === type, 'keys are _pk, valid_from, valid_to');
   });
+}
+
+function encodeRows(body: RowsBody, secrets: RowSecrets, target: ByteWriter): void {
+  checkRows(body);
+  const rows = body.ops.length;
   target.text(body.type);
   target.u32(rows);
   target.raw(body.ops);
@@ -209,27 +259,37 @@ function encodeRows(body: RowsBody, secrets: RowSecrets, target: ByteWriter): vo
     }
     target.raw(secrets.bytes);
   }
+  encodeCloses(body, target);
+  encodeProvenance(body.provenance, target);
+  encodeBatch(body.keys, target);
+  encodeBatch(body.cells, target);
+}
+
+function encodeCloses(body: RowsBody, target: ByteWriter): void {
+  const rows = body.ops.length;
   const closes = body.closeOffsets[rows]!;
   target.u32(closes);
   if (closes > 0) {
     for (let i = 0; i <= rows; i++) target.u32(body.closeOffsets[i]!);
     for (let i = 0; i < closes; i++) target.u64(body.closes[i]!);
   }
-  const { source, method, confidence, derivedFrom } = body.provenance;
+}
+
+function encodeProvenance({ source, method, confidence, derivedFrom }: Provenance, target: ByteWriter): void {
   target.text(source);
   target.text(method);
   target.f64(confidence);
   target.optionalText(derivedFrom);
-  encodeBatch(body.keys, target);
-  encodeBatch(body.cells, target);
 }
 
-function decodeRows(source: ByteReader, checked: boolean): DecodedBody {
-  const type = source.text();
+function decodeOps(source: ByteReader): Uint8Array {
   const rows = source.count(1);
   const ops = source.raw(rows);
   for (let i = 0; i < rows; i++) if (ops[i]! > 2) throw malformed('an unknown row operation');
-  const secrets = decodeSecrets(source, rows);
+  return ops;
+}
+
+function decodeCloses(source: ByteReader, rows: number): Pick<RowsBody, 'closeOffsets' | 'closes'> {
   const total = source.count(8);
   const closeOffsets = new Uint32Array(rows + 1);
   const closes = new Float64Array(total);
@@ -243,24 +303,63 @@ function decodeRows(source: ByteReader, checked: boolean): DecodedBody {
     if (last !== total) throw malformed('close offsets that miss the end');
     for (let i = 0; i < total; i++) closes[i] = source.u64();
   }
-  const provenance = {
+  return { closeOffsets, closes };
+}
+
+function decodeProvenance(source: ByteReader): Provenance {
+  return {
     source: source.text(),
     method: source.text(),
     confidence: source.f64(),
     derivedFrom: source.optionalText(),
   };
+}
+
+function decodeRows(source: ByteReader, checked: boolean): DecodedBody {
+  const type = source.text();
+  const ops = decodeOps(source);
+  const rows = ops.length;
+  const secrets = decodeSecrets(source, rows);
+  const closes = decodeCloses(source, rows);
+  const provenance = decodeProvenance(source);
   const keys = decodeBatch(source, rows, checked);
   const cells = decodeBatch(source, rows, checked);
   if (keys.length !== rows || cells.length !== rows) throw malformed('keys and cells of other lengths');
-  keyColumns.forEach(([name, columnType], i) => {
+  keyColumns.forEach(({ name, type: columnType }, i) => {
     const column = keys.columns[i];
     if (keys.columns.length !== 3 || column?.name !== name || column.type !== columnType)
       throw malformed('keys of other columns');
     if (!wellKeyed(column.vector, i)) throw malformed('keys in another layout');
   });
-  const body: RowsBody = { kind: 'rows', type, ops, keys, closeOffsets, closes, cells, provenance };
+  const body: RowsBody = { kind: 'rows', type, ops, keys, ...closes, cells, provenance };
   const dropped = secrets.salts === 'explicit' && secrets.dropped.size > 0 ? [...secrets.dropped.keys()] : null;
-  return { body: dropped ? { ...body, dropped } : body, secrets };
+  return { body: dropped ? { ...body, dropped } : body, secrets, sealed: null };
+}
+
+function decodeSubjectHead(source: ByteReader): Omit<RowsBody, 'keys' | 'cells'> {
+  const type = source.text();
+  const ops = decodeOps(source);
+  return { kind: 'rows', type, ops, ...decodeCloses(source, ops.length), provenance: decodeProvenance(source) };
+}
+
+function decodeSubjectRows(source: ByteReader, subjects: SubjectOpener): DecodedBody {
+  const head = decodeSubjectHead(source);
+  const { keys, cells, salts, erased, sealed } = openSections(source, head.ops.length, subjects);
+  const body: RowsBody = { ...head, keys, cells };
+  const secrets: RowSecrets = { salts: 'explicit', bytes: saltsLeft(salts, erased), dropped: erased };
+  return { body: erased.size > 0 ? { ...body, dropped: [...erased.keys()] } : body, secrets, sealed };
+}
+
+/** Without those of rows that are erased. */
+function saltsLeft(salts: Uint8Array, erased: ReadonlyMap<number, Uint8Array>): Uint8Array {
+  if (erased.size === 0) return salts;
+  const left = new Uint8Array(salts.length - erased.size * SALT_BYTES);
+  for (let row = 0, at = 0; row * SALT_BYTES < salts.length; row++) {
+    if (erased.has(row)) continue;
+    left.set(salts.subarray(row * SALT_BYTES, (row + 1) * SALT_BYTES), at);
+    at += SALT_BYTES;
+  }
+  return left;
 }
 
 function wellKeyed(vector: Vector, column: number): boolean {

@@ -1,6 +1,6 @@
 /**
- * Everything that the bytes of a rows body need before their leaf can commit to them, and that asks for no order: the
- * root over the rows, LZ4, AES-256-GCM and the payload's digest. A function of its request alone, so that it may run
+ * Everything that the bytes of a rows body need before their leaf can commit to them, and that asks for no order: sections
+ * of rows that are sealed by subject, the root over the rows, LZ4, AES-256-GCM and the payload's digest. A function of its request alone, so that it may run
  * anywhere: in the calling turn, a slice a turn, or in a thread. The bytes are the same.
  *
  *   payload   +-----------+----------+------------+----------------+-----------+------------+---------+
@@ -11,9 +11,13 @@
 import * as crypto from 'node:crypto';
 import * as lz4 from 'lz4-napi';
 import { assert } from '../errors.ts';
-import { decodeBody, saltsOfRows } from './body-codec.ts';
-import { rowsRootInSlices } from './row-leaf.ts';
+import { decodeBody, encodeSubjectHead, noSubjects, type RowSecrets, saltsOfRows } from './body-codec.ts';
+import { ByteWriter } from './byte-stream.ts';
+import type { RowsBody } from './entry.ts';
+import { rowsRoot, rowsRootInSlices } from './row-leaf.ts';
 import { HASH_BYTES, sha256 } from './sha256.ts';
+import { sealSections } from './subject-seal.ts';
+import { SEED_BYTES, type SubjectSections } from './subject-sections.ts';
 import type { Job } from './workers.ts';
 
 export const PAYLOAD_FORMAT = 1;
@@ -29,12 +33,15 @@ const LZ4_FROM_BYTES = 2048;
 const SLICE_BYTES = 512 << 10;
 
 export interface SealRequest {
+  /** As it is without sections. */
   readonly body: Uint8Array;
+  /** Null where all rows are nobody's. */
+  readonly sections: SubjectSections | null;
   readonly path: string | null;
   readonly keyId: number;
   readonly key: crypto.KeyObject;
   readonly nonce: Uint8Array;
-  /** Where the payload goes; room for the body and `PAYLOAD_EXTRA`. */
+  /** Where the payload goes; room for `payloadBytesMax`. */
   readonly target: Uint8Array;
 }
 
@@ -47,14 +54,24 @@ export interface SealReply {
 /** Yields between slices; a promise that it yields is to be waited for and its result handed back. */
 export type Slices = Generator<Promise<Buffer> | undefined, SealReply, Buffer | undefined>;
 
+/** No payload of such a body is longer. */
+export function payloadBytesMax({ body, sections }: Pick<SealRequest, 'body' | 'sections'>): number {
+  return body.length + PAYLOAD_EXTRA + (sections?.extraBytes ?? 0);
+}
+
 /** `background`: may use the thread pool, so that no slice is long. */
-export function* sealInSlices({ body, path, keyId, key, nonce, target }: SealRequest, background: boolean): Slices {
+export function* sealInSlices(request: SealRequest, background: boolean): Slices {
+  const { sections, path, keyId, key, nonce, target } = request;
   // Encoded by who asks for the seal: its cells are what they should be.
-  const decoded = decodeBody(body, true);
+  const decoded = decodeBody(request.body, noSubjects, true);
   assert(decoded.body.kind === 'rows' && decoded.secrets, 'only rows are sealed in bulk');
   yield;
-  const rows = decoded.body.ops.length;
-  const root = yield* rowsRootInSlices(decoded.body, path, saltsOfRows(decoded.secrets, rows));
+  let { body } = request;
+  let root: Uint8Array;
+  if (sections) {
+    assert(decoded.secrets.salts === 'seed', 'salts of rows that are sealed by subject come from a seed');
+    ({ body, root } = yield* subjectBodyInSlices(decoded.body, path, sections, nonce, decoded.secrets.seed));
+  } else root = yield* rowsRootInSlices(decoded.body, path, saltsOfRows(decoded.secrets, decoded.body.ops.length));
   let plain: Uint8Array = body;
   let flags = 0;
   if (body.length >= LZ4_FROM_BYTES) {
@@ -77,6 +94,47 @@ export function* sealInSlices({ body, path, keyId, key, nonce, target }: SealReq
   payload.set(cipher.getAuthTag(), payload.length - TAG_BYTES);
   return { payloadBytes: payload.length, root, digest: yield* digestInSlices(payload) };
 }
+
+/** A body whose rows are sealed by subject, and the root over them. Nonce and seed are used for nothing else inside of bodies. */
+function* subjectBodyInSlices(
+  body: RowsBody,
+  path: string | null,
+  sections: SubjectSections,
+  nonce: Uint8Array,
+  seed: Uint8Array,
+): Generator<undefined, { readonly body: Uint8Array; readonly root: Uint8Array }> {
+  const head = new ByteWriter();
+  encodeSubjectHead(body, head);
+  const sealed = yield* sealSections(head.view(), body, sections, nonce, seed);
+  const rows = body.ops.length;
+  const hashes = new Uint8Array(rows * HASH_BYTES);
+  const root =
+    rows < SLICED_ROWS_MIN
+      ? rowsRoot(body, path, sealed.salts, undefined, hashes)
+      : yield* rowsRootInSlices(body, path, sealed.salts, hashes);
+  sealed.writeHashes(hashes);
+  return { body: sealed.bytes, root };
+}
+
+/** Fewer rows are hashed at once. */
+const SLICED_ROWS_MIN = 256;
+
+/** The same at once. */
+export function subjectBody(
+  body: RowsBody,
+  path: string | null,
+  sections: SubjectSections,
+  nonce: Uint8Array,
+  seed: Uint8Array,
+): { readonly body: Uint8Array; readonly root: Uint8Array } {
+  const slices = subjectBodyInSlices(body, path, sections, nonce, seed);
+  let step = slices.next();
+  while (!step.done) step = slices.next();
+  return step.value;
+}
+
+/** A seed for rows of nobody; zeros where there are none. */
+export const noSeed: RowSecrets = { salts: 'seed', seed: new Uint8Array(SEED_BYTES) };
 
 /** The head of the payload at hand: a view of the payload would cost more than the copy. */
 const head = Buffer.alloc(PAYLOAD_HEAD);

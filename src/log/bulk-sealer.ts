@@ -8,7 +8,7 @@
  */
 import type { KeyObject } from 'node:crypto';
 import { ByteWriter } from './byte-stream.ts';
-import { PAYLOAD_EXTRA, type SealReply, type SealRequest, sealAtOnce, sealInSlices, sealJob } from './body-sealer.ts';
+import { payloadBytesMax, type SealReply, type SealRequest, sealAtOnce, sealInSlices, sealJob } from './body-sealer.ts';
 import type { StartWorker, Worker } from './workers.ts';
 
 export interface BulkOptions {
@@ -34,7 +34,7 @@ export interface SealedBody {
   readonly digest: Uint8Array;
 }
 
-type Secrets = Pick<SealRequest, 'path' | 'keyId'> & { readonly key: KeyObject; readonly nonce: Uint8Array };
+type Secrets = Pick<SealRequest, 'path' | 'keyId' | 'sections'> & { readonly key: KeyObject; readonly nonce: Uint8Array };
 
 /** A body on its way. */
 export class Sealing {
@@ -52,7 +52,7 @@ export class Sealing {
   now(): SealedBody {
     if (this.sealed) return this.sealed;
     // Into memory of its own: a thread may be writing to the slot.
-    const target = new Uint8Array(this.request.body.length + PAYLOAD_EXTRA);
+    const target = new Uint8Array(payloadBytesMax(this.request));
     return this.finish(sealAtOnce({ ...this.request, target }), target);
   }
 
@@ -96,11 +96,12 @@ export class BulkSealer {
       throw error;
     }
     const body = writer.view();
-    if (body.buffer === slot && body.length + PAYLOAD_EXTRA <= slot.byteLength >> 1) {
+    const room = payloadBytesMax({ body, sections: secrets.sections });
+    if (body.buffer === slot && room <= slot.byteLength >> 1) {
       return new Sealing({ ...secrets, body, target: new Uint8Array(slot, slot.byteLength >> 1) });
     }
     // Half as much again, in the hope that the next one fits as well.
-    const half = Math.ceil(body.length * 1.5) + PAYLOAD_EXTRA;
+    const half = Math.ceil(room * 1.5);
     const larger = new SharedArrayBuffer(half * 2);
     this.#slotBytes = Math.min(SLOT_BYTES_MAX, half * 2);
     const copy = new Uint8Array(larger, 0, body.length);

@@ -21,7 +21,8 @@ import { type ColumnType, columnTypes } from './value.ts';
 
 assert(endianness() === 'LE', 'raw arrays in the log are little-endian');
 
-const kinds = { null: 0, i32: 1, f64: 2, i64: 3, bool: 4, text: 5, vec: 6 } as const;
+/** What layouts are called in bytes; a `dict` is written as `text`. */
+export const kinds = { null: 0, i32: 1, f64: 2, i64: 3, bool: 4, text: 5, vec: 6 } as const;
 const encoder = new TextEncoder();
 
 export function encodeBatch(batch: RowBatch, target: ByteWriter): void {
@@ -139,7 +140,7 @@ function decodeColumn(source: ByteReader, length: number, checked: boolean): Nam
     if (hasNulls) throw malformed('a NULL column with a null map');
     return { name, type, vector: { kind: 'null' } };
   }
-  if (!(layouts[type] as readonly number[]).includes(kind)) throw malformed('a layout that its column type cannot have');
+  checkLayout(type, kind);
   let nulls: Uint8Array | null = null;
   if (hasNulls) {
     nulls = source.raw(length);
@@ -147,6 +148,10 @@ function decodeColumn(source: ByteReader, length: number, checked: boolean): Nam
   }
   source.align(8);
   return { name, type, vector: decodeVector(source, kind, length, nulls, checked) };
+}
+
+export function checkLayout(type: ColumnType, kind: number): void {
+  if (!layouts[type].includes(kind)) throw malformed('a layout that its column type cannot have');
 }
 
 /** Which layouts each column type may rest in. */
@@ -192,7 +197,7 @@ function decodeVector(source: ByteReader, kind: number, length: number, nulls: U
 }
 
 /** All of them or-ed together. */
-function checkBits(bytes: Uint8Array): number {
+export function checkBits(bytes: Uint8Array): number {
   let seen = 0;
   for (let i = 0; i < bytes.length; i++) seen |= bytes[i]!;
   if (seen > 1) throw malformed('a bit that is neither 0 nor 1');
@@ -200,7 +205,7 @@ function checkBits(bytes: Uint8Array): number {
 }
 
 /** Every cell is a range of the heap and whole UTF-8: no cell can read outside, or turn into another on the way out. */
-function checkOffsets(offsets: Uint32Array, heap: Uint8Array): void {
+export function checkOffsets(offsets: Uint32Array, heap: Uint8Array): void {
   let last = 0;
   if (offsets[0] !== 0 || offsets[offsets.length - 1] !== heap.length) throw malformed('text offsets that miss the heap');
   for (let i = 1; i < offsets.length; i++) {

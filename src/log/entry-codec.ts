@@ -18,14 +18,37 @@
  * The previous leaf hash inside the leaf makes the chain. Hashes cover the sealed payload, so forgetting a data key
  * changes none of them. A payload from which rows were dropped can't match its digest any more: its frame says so, and
  * what it still holds is checked against the rows root instead.
+ * Rows that are sealed by subject are missing once their key is destroyed, and no byte of theirs changes.
  * Changing this needs a new format version and a fixture.
  */
 import * as crypto from 'node:crypto';
 import * as lz4 from 'lz4-napi';
 import type { Random } from '../clock.ts';
 import { assert, ServiceError } from '../errors.ts';
-import { BODY_VERSION, decodeBody, encodeBody, kindNumber, kindOfNumber, type RowSecrets, saltsOfRows } from './body-codec.ts';
-import { LZ4_FLAG, NONCE_BYTES, PAYLOAD_EXTRA, PAYLOAD_FORMAT, PAYLOAD_HEAD, sealPayload, TAG_BYTES } from './body-sealer.ts';
+import {
+  BODY_VERSION,
+  decodeBody,
+  encodeBody,
+  kindNumber,
+  kindOfNumber,
+  noSubjects,
+  type RowSecrets,
+  type SealedRows,
+  type SubjectOpener,
+  saltsOfRows,
+} from './body-codec.ts';
+import {
+  LZ4_FLAG,
+  NONCE_BYTES,
+  noSeed,
+  PAYLOAD_EXTRA,
+  PAYLOAD_FORMAT,
+  PAYLOAD_HEAD,
+  payloadBytesMax,
+  sealPayload,
+  subjectBody,
+  TAG_BYTES,
+} from './body-sealer.ts';
 import type { BulkSealer, SealedBody, Sealing } from './bulk-sealer.ts';
 import { ByteReader, ByteWriter, malformed } from './byte-stream.ts';
 import { type CommittedEntry, type EntryContext, type EntryDraft, type EntryKind, positionsOf, type RowsBody } from './entry.ts';
@@ -33,6 +56,7 @@ import type { Keyring } from './keys.ts';
 import { rowsRoot, SALT_BYTES } from './row-leaf.ts';
 import { statementRoot } from './statement-root.ts';
 import { equalBytes, HASH_BYTES, sha256 } from './sha256.ts';
+import { sectionsOf, type SubjectSections } from './subject-sections.ts';
 
 export const LEAF_FORMAT = 1;
 export const LEAF_BYTES_MAX = 65_535;
@@ -131,7 +155,7 @@ export class PlacedEntry implements EncodedEntry {
 
   /** More than the entry takes in a frame. */
   get bytesMax(): number {
-    const body = this.#body ? this.#body.payload.length : this.sealing!.request.body.length + PAYLOAD_EXTRA;
+    const body = this.#body ? this.#body.payload.length : payloadBytesMax(this.sealing!.request);
     return this.#bytes.length + body;
   }
 }
@@ -168,15 +192,23 @@ export class EntrySealer {
   place({ body, context }: EntryDraft, place: EntryPlace): PlacedEntry {
     const positions = positionsOf(body);
     const bytes = this.#encodeLeaf(context, body.kind, place, positions);
-    const secrets = body.kind === 'rows' ? this.#secrets(positions) : null;
+    const sections = body.kind === 'rows' && body.subjects ? this.#sections(body, context) : null;
+    const secrets = body.kind === 'rows' ? this.#secrets(positions, sections) : null;
     const keyId = this.#keyring.activeDataKey;
     const key = this.#keyring.open(keyId);
     const entry = { context, body, leaf: place.leaf, position: place.position, positions, time: place.time };
     if (body.kind === 'rows' && this.#bulk?.takes(positions)) {
-      const request = { path: context.path, keyId, key, nonce: this.#nextNonce().slice() };
+      const request = { path: context.path, keyId, key, nonce: this.#nextNonce().slice(), sections };
       const sealing = this.#bulk.prepare((target) => encodeBody(body, secrets, target), request);
-      assert(sealing.request.body.length <= BODY_BYTES_MAX, 'a body fits its length field');
+      assert(payloadBytesMax(sealing.request) <= BODY_BYTES_MAX, 'a body fits its length field');
       return new PlacedEntry(entry, bytes, sealing);
+    }
+    if (body.kind === 'rows' && sections) {
+      const nonce = this.#nextNonce();
+      const sealed = subjectBody(body, context.path, sections, nonce, seedOf(secrets));
+      assert(sealed.body.length <= BODY_BYTES_MAX, 'a body fits its length field');
+      const payload = sealPayload(sealed.body, { keyId, key, nonce });
+      return new PlacedEntry(entry, bytes, { payload, root: sealed.root, digest: sha256(payload) });
     }
     this.#body.reset();
     encodeBody(body, secrets, this.#body);
@@ -223,7 +255,14 @@ export class EntrySealer {
     return this.#nonce;
   }
 
-  #secrets(rows: number): RowSecrets {
+  /** Keys are made for subjects that have none. */
+  #sections(body: RowsBody, { tenant, path }: EntryContext): SubjectSections | null {
+    const of = tenant ?? (path === null ? null : path.split('/', 1)[0]!);
+    return sectionsOf(body, (subject) => this.#keyring.subjects.sealing(of, subject));
+  }
+
+  #secrets(rows: number, sections: SubjectSections | null): RowSecrets {
+    if (sections) return sections.rows.length === rows ? noSeed : { salts: 'seed', seed: this.#draw(32) };
     if (rows > EXPLICIT_SALTS_MAX) return { salts: 'seed', seed: this.#draw(32) };
     return { salts: 'explicit', bytes: this.#draw(rows * SALT_BYTES), dropped: new Map() };
   }
@@ -235,6 +274,11 @@ export class EntrySealer {
     }
     return this.#pool.slice(this.#poolAt, (this.#poolAt += size));
   }
+}
+
+function seedOf(secrets: RowSecrets | null): Uint8Array {
+  assert(secrets?.salts === 'seed', 'salts of rows that are sealed by subject come from a seed');
+  return secrets.seed;
 }
 
 export function leafHashOf(leaf: Uint8Array): Uint8Array {
@@ -292,15 +336,23 @@ export function decodeEntry(
   return decodeEntryWithSecrets(facts, payload, keyring, check).entry;
 }
 
+export interface OpenedEntry {
+  readonly entry: CommittedEntry;
+  /** Null for what has no rows. */
+  readonly secrets: RowSecrets | null;
+  /** Null where no row is sealed by subject. */
+  readonly sealed: SealedRows | null;
+}
+
 /** The same, with what the leaves of its rows hide behind: for proofs of single rows. Null for other kinds. */
 export function decodeEntryWithSecrets(
   facts: LeafFacts,
   payload: Uint8Array,
   keyring: Keyring,
   check: { readonly redacted: boolean; readonly rows: boolean },
-): { readonly entry: CommittedEntry; readonly secrets: RowSecrets | null } {
+): OpenedEntry {
   checkDigest(facts, payload, check.redacted);
-  return decodeOpened(facts, openPayload(payload, keyring), check);
+  return decodeOpened(facts, openPayload(payload, keyring), check, keyring.subjects);
 }
 
 export function checkDigest(facts: LeafFacts, payload: Uint8Array, redacted: boolean): void {
@@ -316,29 +368,46 @@ export function payloadKey(bytes: Uint8Array, payload: number): number | null {
 /** An entry of a body that `decodeOpened` has found in order. */
 export function entryOfChecked(facts: LeafFacts, plain: Uint8Array): CommittedEntry {
   const { context, leaf, position, positions, time } = facts;
-  return { context, body: decodeBody(plain, true).body, leaf, position, positions, time };
+  return { context, body: decodeBody(plain, noSubjects, true).body, leaf, position, positions, time };
 }
 
-/** A body once it is open: everything that its leaf says of it, its digest left out. */
+/**
+ * A body once it is open: everything that its leaf says of it, its digest left out. Rows are missing from a whole payload
+ * where they are sealed under a key that is destroyed, and nowhere else.
+ */
 export function decodeOpened(
   facts: LeafFacts,
   plain: Uint8Array,
   check: { readonly redacted: boolean; readonly rows: boolean },
-): { readonly entry: CommittedEntry; readonly secrets: RowSecrets | null } {
-  const { body, secrets } = decodeBody(plain);
+  subjects: SubjectOpener,
+): OpenedEntry {
+  const { body, secrets, sealed } = decodeBody(plain, subjects);
   if (body.kind !== facts.kind) throw malformed('a body of another kind than its leaf says');
   if (positionsOf(body) !== facts.positions) throw malformed('a body of another length than its leaf says');
   if (check.redacted && !secrets) throw malformed('only rows can have been dropped');
-  if (!check.redacted && body.kind === 'rows' && body.dropped) throw malformed('rows are missing from a whole payload');
+  if (!check.redacted && body.kind === 'rows' && body.dropped && !sealed)
+    throw malformed('rows are missing from a whole payload');
   if (body.kind !== 'rows' && !equalBytes(facts.rowsRoot, statementRoot(body)))
     throw malformed('a root that is not of what the entry states');
   if (body.kind === 'rows' && secrets && (check.rows || check.redacted)) {
     const dropped = secrets.salts === 'explicit' ? secrets.dropped : undefined;
-    const root = rowsRoot(body, facts.context.path, saltsOfRows(secrets, facts.positions), dropped);
+    const hashes = sealed ? new Uint8Array(facts.positions * HASH_BYTES) : undefined;
+    const root = rowsRoot(body, facts.context.path, saltsOfRows(secrets, facts.positions), dropped, hashes);
     if (!equalBytes(root, facts.rowsRoot)) throw malformed('the rows do not give the root that their leaf commits to');
+    if (sealed && hashes) checkSealedHashes(sealed, hashes);
   }
   const { context, leaf, position, positions, time } = facts;
-  return { entry: { context, body, leaf, position, positions, time }, secrets };
+  return { entry: { context, body, leaf, position, positions, time }, secrets, sealed };
+}
+
+/** What stands beside sealed rows is all that is left of them when their key is gone: it has to be right while it can be told. */
+function checkSealedHashes({ rows, hashes: stated }: SealedRows, hashes: Uint8Array): void {
+  for (let i = 0, at = 0; i < rows.length; i++) {
+    const from = rows[i]! * HASH_BYTES;
+    for (let k = 0; k < HASH_BYTES; k++) {
+      if (hashes[from + k] !== stated[at++]) throw malformed('a sealed row of another hash than its body states');
+    }
+  }
 }
 
 export function openPayload(payload: Uint8Array, keyring: Pick<Keyring, 'open'>): Uint8Array {

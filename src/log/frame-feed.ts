@@ -4,7 +4,7 @@
  * scanner where the frames end.
  */
 import { assert } from '../errors.ts';
-import { type FrameOpener, type OpenReply, vouches } from './frame-opener.ts';
+import { bodyAt, type FrameOpener, type OpenReply, vouches } from './frame-opener.ts';
 import { failsChecksum, type FrameHeader, type FrameScanner, frameIsWhole, type Scanned } from './log-file.ts';
 
 /** Windows that are read before they are asked for. */
@@ -74,9 +74,7 @@ export class FrameFeed {
       return { found: 'bad', reason: failsChecksum };
     }
     const opened = (i: number): Uint8Array | null => {
-      if (!vouched(i)) return null;
-      const { places, bodies } = window.reply!;
-      return new Uint8Array(bodies!, places[(first + i) * 2]!, places[(first + i) * 2 + 1]!);
+      return vouched(i) ? bodyAt(window.reply!, first + i) : null;
     };
     return { found: 'frame', offset, header, bytes, opened };
   }

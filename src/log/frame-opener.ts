@@ -4,11 +4,15 @@
  * cause, whoever asked looks at once more in its own turn and finds the reason there. So a job can only save time: verdicts
  * and their words are made in one place.
  *
- * Frames lie in shared memory. Bodies are laid one after the other into a buffer that goes back and forth.
+ * Frames lie in shared memory. Bodies are laid one after the other into a buffer that goes back and forth. Rows that are
+ * sealed by subject come back as they are without sections, erased ones dropped; which keys they need shows once a body is
+ * open, so a window whose keys are not all known is asked about twice.
  */
 import type { KeyObject } from 'node:crypto';
 import { ServiceError } from '../errors.ts';
-import { checkDigest, decodeLeaf, decodeOpened, openPayload, payloadKey } from './entry-codec.ts';
+import { encodeBody, type SubjectOpener, subjectKeysOf } from './body-codec.ts';
+import { ByteWriter } from './byte-stream.ts';
+import { checkDigest, decodeLeaf, decodeOpened, type OpenedEntry, openPayload, payloadKey } from './entry-codec.ts';
 import type { Keyring } from './keys.ts';
 import { ENTRY_HEADER_BYTES, FRAME_HEADER_BYTES, type FrameHeader, frameEntries, frameIsWhole } from './log-file.ts';
 import type { Job, StartWorker, Worker } from './workers.ts';
@@ -40,6 +44,8 @@ export interface OpenRequest {
   readonly frames: Float64Array;
   /** Data keys that have not been sent before. */
   readonly keys: readonly (readonly [number, KeyObject])[];
+  /** The same of subjects; null: destroyed. */
+  readonly subjectKeys: readonly (readonly [string, KeyObject | null])[];
   /** The root over the rows is computed again. */
   readonly rows: boolean;
   /** Bodies are handed back. Null: not asked for. */
@@ -47,35 +53,68 @@ export interface OpenRequest {
 }
 
 export interface OpenReply {
-  /** Of entry after entry: where its body begins, and how long it is; -1 where nothing is vouched for. */
+  /** Of entry after entry: where its body begins, how long it is, and how many rows are erased; -1 where nothing is vouched for. */
   readonly places: Int32Array;
+  /** Keys of subjects that were not handed over: what asks for one is not vouched for. */
+  readonly missing: readonly string[];
   /** Those that were handed over, or larger ones. */
   readonly bodies: SharedArrayBuffer | null;
 }
 
 const NOTHING = -1;
+const PLACE_FIELDS = 3;
 const ALIGNMENT = 8;
 
 export const openJob: Job<null, OpenRequest, OpenReply> = {
   module: import.meta.url,
   name: 'openJob',
   begin() {
-    const keys = new Map<number, KeyObject>();
-    const open = (id: number): KeyObject => {
-      const key = keys.get(id);
-      if (!key) throw new ServiceError('REL_STORAGE', `data key ${id} was not handed over`);
-      return key;
-    };
+    const keys = new HandedKeys();
     return (request) => {
-      for (const [id, key] of request.keys) keys.set(id, key);
-      return openFrames(request, { open });
+      keys.add(request);
+      return openFrames(request, keys, (id) => keys.has(id));
     };
   },
 };
 
+/** Keys that open bodies. */
+type BodyKeys = Pick<Keyring, 'open'> & { readonly subjects: SubjectOpener };
+
+/** What a thread has been given. */
+class HandedKeys implements BodyKeys {
+  readonly #keys = new Map<number, KeyObject>();
+  readonly #subjectKeys = new Map<string, KeyObject | null>();
+
+  add({ keys, subjectKeys }: OpenRequest): void {
+    for (const [id, key] of keys) this.#keys.set(id, key);
+    for (const [id, key] of subjectKeys) this.#subjectKeys.set(id, key);
+  }
+
+  open(id: number): KeyObject {
+    const key = this.#keys.get(id);
+    if (!key) throw new ServiceError('REL_STORAGE', `data key ${id} was not handed over`);
+    return key;
+  }
+
+  readonly subjects: SubjectOpener = { opening: (id) => this.#subjectKeys.get(id) ?? null };
+
+  has(subjectKey: string): boolean {
+    return this.#subjectKeys.has(subjectKey);
+  }
+}
+
 /** Entry `i` of those that were asked about is in order. */
 export function vouches(reply: OpenReply | null, i: number): boolean {
-  return reply !== null && reply.places[i * 2]! !== NOTHING;
+  return reply !== null && reply.places[i * PLACE_FIELDS]! !== NOTHING;
+}
+
+/** Of an entry that is in order: how many of its rows are erased. */
+export function erasedRows(reply: OpenReply, i: number): number {
+  return reply.places[i * PLACE_FIELDS + 2]!;
+}
+
+export function bodyAt({ places, bodies }: OpenReply, i: number): Uint8Array {
+  return new Uint8Array(bodies!, places[i * PLACE_FIELDS]!, places[i * PLACE_FIELDS + 1]!);
 }
 
 /** A request for frames of one buffer, without keys. */
@@ -86,48 +125,68 @@ export function requestFor(frames: readonly ReadFrame[], rows: boolean): OpenReq
     list[i * 3 + 1] = bytes.length;
     list[i * 3 + 2] = header.entries;
   });
-  return { source: frames[0]!.bytes.buffer, frames: list, keys: [], rows, bodies: null };
+  return { source: frames[0]!.bytes.buffer, frames: list, keys: [], subjectKeys: [], rows, bodies: null };
 }
 
-export function openFrames({ source, frames, rows, bodies }: OpenRequest, keyring: Pick<Keyring, 'open'>): OpenReply {
+/** `has`: whether the key of a subject was handed over, where keys are. */
+export function openFrames(
+  { source, frames, rows, bodies }: OpenRequest,
+  keys: BodyKeys,
+  has: (subjectKey: string) => boolean = () => true,
+): OpenReply {
   let entries = 0;
   for (let i = 0; i < frames.length; i += 3) entries += frames[i + 2]!;
-  const places = new Int32Array(entries * 2).fill(NOTHING);
+  const places = new Int32Array(entries * PLACE_FIELDS).fill(NOTHING);
+  const missing = new Set<string>();
   const opened: Uint8Array[] = [];
   let size = 0;
   let entry = 0;
   for (let i = 0; i < frames.length; i += 3) {
     const bytes = new Uint8Array(source, frames[i]!, frames[i + 1]!);
     const count = frames[i + 2]!;
-    for (const [k, body] of openFrame(bytes, count, rows, keyring).entries()) {
-      if (!body) continue;
-      places[(entry + k) * 2] = size;
-      places[(entry + k) * 2 + 1] = body.length;
+    for (const [k, found] of openFrame(bytes, count, rows, keys, has).entries()) {
+      if (found === null) continue;
+      if ('missing' in found) {
+        for (const id of found.missing) missing.add(id);
+        continue;
+      }
+      const { body, erased } = found;
+      places.set([size, body.length, erased], (entry + k) * PLACE_FIELDS);
       if (bodies) opened.push(body);
       size += Math.ceil(body.length / ALIGNMENT) * ALIGNMENT;
     }
     entry += count;
   }
-  if (!bodies) return { places, bodies: null };
+  if (!bodies) return { places, missing: [...missing], bodies: null };
   const target = bodies.byteLength >= size ? bodies : new SharedArrayBuffer(Math.ceil(size * 1.25));
   let at = 0;
   for (const body of opened) {
     new Uint8Array(target, at, body.length).set(body);
     at += Math.ceil(body.length / ALIGNMENT) * ALIGNMENT;
   }
-  return { places, bodies: target };
+  return { places, missing: [...missing], bodies: target };
 }
 
-function openFrame(bytes: Uint8Array, count: number, rows: boolean, keyring: Pick<Keyring, 'open'>): (Uint8Array | null)[] {
+/** Null: nothing is vouched for. */
+type Found = { readonly body: Uint8Array; readonly erased: number } | { readonly missing: readonly string[] } | null;
+
+function openFrame(
+  bytes: Uint8Array,
+  count: number,
+  rows: boolean,
+  keys: BodyKeys,
+  has: (subjectKey: string) => boolean,
+): Found[] {
   try {
     if (!frameIsWhole(bytes)) return [];
     return frameEntries(bytes, { entries: count }).map(({ leaf, payload, redacted }) => {
       try {
         const facts = decodeLeaf(leaf);
         checkDigest(facts, payload, redacted);
-        const body = openPayload(payload, keyring);
-        decodeOpened(facts, body, { redacted, rows });
-        return body;
+        const body = openPayload(payload, keys);
+        const missing = subjectKeysOf(body).filter((id) => !has(id));
+        if (missing.length > 0) return { missing };
+        return openedBody(body, decodeOpened(facts, body, { redacted, rows }, keys.subjects));
       } catch {
         return null;
       }
@@ -135,6 +194,14 @@ function openFrame(bytes: Uint8Array, count: number, rows: boolean, keyring: Pic
   } catch {
     return [];
   }
+}
+
+/** Without sections, which whoever asked has no need to open once more. */
+function openedBody(body: Uint8Array, { entry, secrets, sealed }: OpenedEntry): Found {
+  if (!sealed || entry.body.kind !== 'rows') return { body, erased: 0 };
+  const plain = new ByteWriter(body.length);
+  encodeBody(entry.body, secrets, plain);
+  return { body: plain.view(), erased: entry.body.dropped?.length ?? 0 };
 }
 
 /** Asks a worker to open windows of frames, and hands it the keys that it needs. */
@@ -160,9 +227,12 @@ export class FrameOpener {
   async open(frames: readonly ReadFrame[], bodies: SharedArrayBuffer | null): Promise<OpenReply> {
     const keys: [number, KeyObject][] = [];
     for (const { header, bytes } of frames) this.#addKeys(bytes, header.entries, keys);
+    const request = requestFor(frames, this.#rows);
     this.#asked++;
     try {
-      return await this.#worker.ask({ ...requestFor(frames, this.#rows), keys, bodies });
+      const reply = await this.#worker.ask({ ...request, keys, bodies });
+      const subjectKeys = this.#subjectKeys(reply.missing);
+      return subjectKeys.length === 0 ? reply : await this.#worker.ask({ ...request, subjectKeys, bodies: reply.bodies });
     } finally {
       this.#asked--;
     }
@@ -170,6 +240,20 @@ export class FrameOpener {
 
   end(): Promise<void> {
     return this.#worker.end();
+  }
+
+  /** Keys that were not sent yet. */
+  #subjectKeys(ids: readonly string[]): [string, KeyObject | null][] {
+    const keys: [string, KeyObject | null][] = [];
+    for (const id of ids) {
+      try {
+        keys.push([id, this.#keyring.subjects.opening(id)]);
+      } catch (cause) {
+        // A key that is lost: whoever opens the body says so.
+        if (!(cause instanceof ServiceError)) throw cause;
+      }
+    }
+    return keys;
   }
 
   /** Keys that payloads of a frame name and that were not sent yet: as far as the frame, which nobody has checked, tells. */

@@ -138,6 +138,20 @@ export class RowHashes {
     this.#module!.hashRows(first, end);
   }
 
+  /** In place of the hash of a row that is not here. */
+  put(row: number, hash: Uint8Array): void {
+    const view = new DataView(hash.buffer, hash.byteOffset, HASH_BYTES);
+    const first = (this.#hashes + row * HASH_BYTES) / 4;
+    for (let i = 0; i < HASH_BYTES / 4; i++) this.#words[first + i] = view.getUint32(i * 4);
+  }
+
+  /** Copies out the hashes of rows first .. end-1, each to its place: before the root, which is computed over them. */
+  take(first: number, end: number, target: Uint8Array): void {
+    const view = new DataView(target.buffer, target.byteOffset, target.byteLength);
+    const from = this.#hashes / 4;
+    for (let i = (first * HASH_BYTES) / 4; i < (end * HASH_BYTES) / 4; i++) view.setUint32(i * 4, this.#words[from + i]!);
+  }
+
   /** Of all rows, once each was hashed. */
   root(): Uint8Array {
     assert(this.#rows > 0, 'a tree of rows has a row');

@@ -27,6 +27,13 @@ import { type ColumnType, columnTypes, compareText } from './value.ts';
 export const ROW_FORMAT = 1;
 export const SALT_BYTES = 16;
 
+/** What a body says of every row beside its cells. */
+export const keyColumns = [
+  { name: '_pk', type: 'string' },
+  { name: 'valid_from', type: 'timestamp' },
+  { name: 'valid_to', type: 'timestamp' },
+] as const;
+
 const encoder = new TextEncoder();
 const noSalts = Buffer.alloc(SALT_BYTES * 1024);
 const noIv = new Uint8Array(16);
@@ -40,28 +47,37 @@ export function saltsOf(seed: Uint8Array, rows: number): Uint8Array {
 
 /**
  * Root over the rows of a body. `salts` holds 16 bytes a row. A row that was dropped counts by the leaf hash that was
- * kept of it.
+ * kept of it. Into `hashes`, if it is given, the leaf hashes of all rows are written.
  */
 export function rowsRoot(
   body: RowsBody,
   path: string | null,
   salts: Uint8Array,
   dropped?: ReadonlyMap<number, Uint8Array>,
+  hashes?: Uint8Array,
 ): Uint8Array {
   const rows = body.ops.length;
   assert(salts.length >= rows * SALT_BYTES, 'every row has a salt');
   const hasher = new RowHasher(body, path);
-  if (rows >= MODULE_ROWS_MIN && !dropped?.size && sharedHashes.begin(hasher.input(salts))) {
+  if (rows >= MODULE_ROWS_MIN && sharedHashes.begin(hasher.input(salts))) {
     sharedHashes.hash(0, rows);
+    if (dropped) for (const [row, kept] of dropped) sharedHashes.put(row, kept);
+    if (hashes) sharedHashes.take(0, rows, hashes);
     return sharedHashes.root();
   }
-  if (rows === 1 && !dropped?.size) return bytesOf(hasher.hash(0, salts));
+  if (rows === 1 && !dropped?.size && !hashes) return bytesOf(hasher.hash(0, salts));
   const tree = new RowTree();
   for (let row = 0; row < rows; row++) {
     const kept = dropped?.get(row);
-    tree.append(kept ? Buffer.from(kept).toString('binary') : hasher.hash(row, salts));
+    const hash = kept ? Buffer.from(kept).toString('binary') : hasher.hash(row, salts);
+    if (hashes) writeHash(hash, hashes, row);
+    tree.append(hash);
   }
   return tree.root();
+}
+
+function writeHash(hash: string, target: Uint8Array, row: number): void {
+  for (let i = 0, at = row * HASH_BYTES; i < HASH_BYTES; i++) target[at + i] = hash.charCodeAt(i);
 }
 
 /** Below this laying out the module's memory costs more than it saves. */
@@ -74,14 +90,21 @@ const idleHashes: RowHashes[] = [];
 const SLICE_ROWS = 1024;
 
 /** The same of a body that is whole, a slice at a time. */
-export function* rowsRootInSlices(body: RowsBody, path: string | null, salts: Uint8Array): Generator<undefined, Uint8Array> {
+export function* rowsRootInSlices(
+  body: RowsBody,
+  path: string | null,
+  salts: Uint8Array,
+  target?: Uint8Array,
+): Generator<undefined, Uint8Array> {
   const rows = body.ops.length;
   assert(salts.length >= rows * SALT_BYTES, 'every row has a salt');
   const hasher = new RowHasher(body, path);
   const hashes = idleHashes.pop() ?? new RowHashes();
   if (rows > 0 && hashes.begin(hasher.input(salts))) {
     for (let first = 0; first < rows; first += SLICE_ROWS) {
-      hashes.hash(first, Math.min(rows, first + SLICE_ROWS));
+      const end = Math.min(rows, first + SLICE_ROWS);
+      hashes.hash(first, end);
+      if (target) hashes.take(first, end, target);
       yield;
     }
     const root = hashes.root();
@@ -92,7 +115,11 @@ export function* rowsRootInSlices(body: RowsBody, path: string | null, salts: Ui
   for (let first = 0; first < rows; first += SLICE_ROWS) {
     // Somebody else may have used the scratch bytes since the last slice.
     hasher.restart(path);
-    for (let row = first; row < Math.min(rows, first + SLICE_ROWS); row++) tree.append(hasher.hash(row, salts));
+    for (let row = first; row < Math.min(rows, first + SLICE_ROWS); row++) {
+      const hash = hasher.hash(row, salts);
+      if (target) writeHash(hash, target, row);
+      tree.append(hash);
+    }
     yield;
   }
   return tree.root();

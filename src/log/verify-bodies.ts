@@ -3,7 +3,7 @@
  * ahead, by it and by the calling thread at once: whoever is free takes the next batch. What neither vouches for is left to
  * the caller to look at, so no finding is made here.
  */
-import { FrameOpener, type OpenReply, openFrames, requestFor, vouches } from './frame-opener.ts';
+import { erasedRows, FrameOpener, type OpenReply, openFrames, requestFor, vouches } from './frame-opener.ts';
 import type { Keyring } from './keys.ts';
 import { type FileWindow, type FoundFrame, frameAt } from './verify-frames.ts';
 import type { StartWorker } from './workers.ts';
@@ -44,6 +44,8 @@ export interface WalkedFrame {
   readonly frame: FoundFrame;
   /** Entry `i` has been opened and is what its leaf says, rows root included. */
   vouched(i: number): boolean;
+  /** Of an entry that is vouched for: how many of its rows are erased. */
+  erased(i: number): number;
 }
 
 /** Frames from an offset up to the first that is none. */
@@ -82,7 +84,12 @@ export class FrameRun {
     const frame = frames[this.#frame++]!;
     const first = this.#entry;
     this.#entry += frame.header.entries;
-    return { frame, vouched: (i) => reply !== 'under way' && vouches(reply, first + i) };
+    const known = reply === 'under way' ? null : reply;
+    return {
+      frame,
+      vouched: (i) => vouches(known, first + i),
+      erased: (i) => erasedRows(known!, first + i),
+    };
   }
 
   /** Goes on while the next batch is still in the worker's hands, or there is none. */

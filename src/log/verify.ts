@@ -66,6 +66,8 @@ export interface VerifyReport {
   /** How many bodies were opened and checked row by row. */
   readonly bodiesOpened: number;
   readonly rows: number;
+  /** Of them, how many are erased: the keys that they were sealed under are destroyed, and their hashes hold. */
+  readonly rowsErased: number;
   readonly seals: number;
   /** Large bodies whose content is what their name says. */
   readonly blobs: number;
@@ -122,6 +124,7 @@ class Verification {
   #frames = 0;
   #bodiesOpened = 0;
   #rows = 0;
+  #rowsErased = 0;
   #seals = 0;
   #blobs = 0;
   #unopened = 0;
@@ -171,6 +174,7 @@ class Verification {
       root: this.#tree && hexOf(this.#tree.root()),
       bodiesOpened: this.#bodiesOpened,
       rows: this.#rows,
+      rowsErased: this.#rowsErased,
       seals: this.#seals,
       blobs: this.#blobs,
       checkpoint,
@@ -373,7 +377,7 @@ class Verification {
       this.#find(name, null, 'does not give the root it was sealed with');
   }
 
-  #checkFrame({ frame: { header, bytes, at }, vouched }: WalkedFrame, name: string): void {
+  #checkFrame({ frame: { header, bytes, at }, vouched, erased }: WalkedFrame, name: string): void {
     const place = `${name}@${at}`;
     this.#frames++;
     if (header.firstLeaf !== this.#leaf) {
@@ -395,7 +399,7 @@ class Verification {
     for (const [i, entry] of entries.entries()) {
       this.#compareRoots();
       try {
-        this.#checkEntry(entry, place, vouched(i));
+        this.#checkEntry(entry, place, vouched(i) ? { erased: erased(i) } : null);
       } catch (error) {
         this.#find(place, this.#leaf, messageOf(error));
         this.#skipTo(this.#leaf + 1);
@@ -403,8 +407,8 @@ class Verification {
     }
   }
 
-  /** `vouched`: its body has been opened and is what the leaf says. */
-  #checkEntry({ leaf: bytes, payload, redacted }: FrameEntry, place: string, vouched: boolean): void {
+  /** `vouched`: its body has been opened and is what the leaf says, with so many of its rows erased. */
+  #checkEntry({ leaf: bytes, payload, redacted }: FrameEntry, place: string, vouched: { readonly erased: number } | null): void {
     const hash = leafHashOf(bytes);
     const linked = this.#previousHash;
     const facts = decodeLeaf(bytes);
@@ -417,6 +421,7 @@ class Verification {
     if (vouched && !ownKinds.has(facts.kind)) {
       this.#bodiesOpened++;
       if (facts.kind === 'rows') this.#rows += facts.positions;
+      this.#rowsErased += vouched.erased;
     } else this.#checkBody(facts, payload, redacted, place);
     this.#previousHash = hash;
     this.#tree?.append(hash);
@@ -453,7 +458,10 @@ class Verification {
     }
     const { body } = entry;
     this.#bodiesOpened++;
-    if (body.kind === 'rows') this.#rows += body.ops.length;
+    if (body.kind === 'rows') {
+      this.#rows += body.ops.length;
+      if (!redacted) this.#rowsErased += body.dropped?.length ?? 0;
+    }
     if (body.kind === 'genesis') this.#checkOrigin(body.origin);
     if (body.kind === 'genesis' && this.#logId !== null && body.logId !== this.#logId) {
       this.#find(place, this.#leaf, `begins log ${body.logId}`);

@@ -1,0 +1,218 @@
+/**
+ * Rows of a body that belong to subjects: which of them are whose, and what the bytes of such a body look like. What belongs
+ * to one subject lies in a section of its own, sealed under the subject's key inside the body, which is sealed under the data
+ * key like any other. Forgetting 32 bytes then erases these rows wherever the body was copied to, and no hash changes.
+ *
+ *   body      +-----------+---------+-----------+----------+--------+--------+------------+
+ *             | version 3 | kind u8 | type text | rows u32 | ops[n] | closes | provenance |  as in version 1
+ *             +-----------+---------+-----------+----------+--------+--------+------------+
+ *             | schema | nonce [12] | sections u32 | key id [16] each | rows u32 each | bytes u32 each |
+ *             +--------+------------+--------------+------------------+---------------+----------------+
+ *             | row number u32 of each sealed row | leaf hash [32] of each |  section after section, rows of one ascending
+ *             +-----------------------------------+------------------------+
+ *             | seed [32], bytes u32, cells of the rows that are nobody's |  where there are some
+ *             +-----------------------------------------------------------+
+ *             | sealed cells of one section after the other |
+ *             +---------------------------------------------+
+ *   schema    layouts u8 of the three key columns, columns u32; each: name text, type u8, layout u8, of vectors dims u32
+ *   cells     column after column, keys first, none of a column that is NULL throughout:
+ *             nulls u8, if 1 a byte a row, then values of 1, 4 or 8 bytes, or dims of 4; of texts all lengths u32, then the bytes
+ *
+ * Sections are sealed with AES-256-CTR: the body around them is authenticated, its size and the row hashes as well. The
+ * keystream of a section begins with the salts of its rows, 16 bytes each, which are thus written nowhere, and are as
+ * unknown as the cells once the key is gone. It counts from (nonce, 0): a nonce is used for one body (see `EntrySealer`),
+ * a key for one section of a body, and a body is shorter than 2^32 blocks, so no block of a keystream is used twice.
+ * Changing this needs a new body version and a fixture.
+ */
+import type { KeyObject } from 'node:crypto';
+import { assert } from '../errors.ts';
+import { kinds } from './column-codec.ts';
+import type { NamedColumn, Vector } from './columns.ts';
+import type { RowsBody } from './entry.ts';
+import { SALT_BYTES } from './row-leaf.ts';
+import { HASH_BYTES } from './sha256.ts';
+import type { SubjectKey } from './subject-keys.ts';
+import type { ColumnType } from './value.ts';
+
+export const KEY_ID_BYTES = 16;
+export const SECTION_NONCE_BYTES = 12;
+export const SEED_BYTES = 32;
+
+/** Whose rows of a body are whose: what sealing it needs beside the rows. */
+export interface SubjectSections {
+  /** 16 bytes each, no two alike. */
+  readonly ids: Uint8Array;
+  readonly keys: readonly KeyObject[];
+  /** Where the rows of each section end in `rows`. */
+  readonly ends: Uint32Array;
+  /** Section after section in order of their first rows; rows ascending within each. */
+  readonly rows: Uint32Array;
+  /** More than the body grows by when it is sealed this way. */
+  readonly extraBytes: number;
+}
+
+export type KeyOfSubject = (subject: string) => SubjectKey;
+
+const NOBODY = -1;
+
+/** Null where all rows are nobody's. */
+export function sectionsOf(body: RowsBody, keyOf: KeyOfSubject): SubjectSections | null {
+  const { subjects } = body;
+  if (subjects === undefined || subjects.kind === 'null') return null;
+  assert(subjects.kind === 'text' || subjects.kind === 'dict', 'subjects are texts');
+  const grouping = new Grouping(keyOf);
+  const rows = body.ops.length;
+  const ofRow = new Int32Array(rows);
+  const { nulls } = subjects;
+  let sealed = 0;
+  // Rows of one subject often follow each other, and a code needs no text.
+  const ofCode: number[] = [];
+  let last = -1;
+  for (let row = 0; row < rows; row++) {
+    if (nulls?.[row] === 1) {
+      ofRow[row] = NOBODY;
+      continue;
+    }
+    if (subjects.kind === 'dict') {
+      const code = subjects.values[row]!;
+      ofRow[row] = ofCode[code] ??= grouping.sectionOf(subjects.dictionary.text(code));
+    } else {
+      ofRow[row] = last >= 0 && sameText(subjects, last, row) ? ofRow[last]! : grouping.sectionOf(textOf(subjects, row));
+      last = row;
+    }
+    sealed++;
+  }
+  return sealed === 0 ? null : grouping.sections(ofRow, sealed, columnsOf(body).length);
+}
+
+/** Sections by key: a key that stands for two texts still has one section, so that no keystream is used twice. */
+class Grouping {
+  readonly #keyOf: KeyOfSubject;
+  readonly #ofSubject = new Map<string, number>();
+  readonly #ofId = new Map<string, number>();
+  readonly #keys: KeyObject[] = [];
+
+  constructor(keyOf: KeyOfSubject) {
+    this.#keyOf = keyOf;
+  }
+
+  sectionOf(subject: string): number {
+    const known = this.#ofSubject.get(subject);
+    if (known !== undefined) return known;
+    const { id, key } = this.#keyOf(subject);
+    let section = this.#ofId.get(id);
+    if (section === undefined) {
+      section = this.#keys.push(key) - 1;
+      this.#ofId.set(id, section);
+    }
+    this.#ofSubject.set(subject, section);
+    return section;
+  }
+
+  sections(ofRow: Int32Array, sealed: number, columns: number): SubjectSections {
+    const ids = Buffer.alloc(this.#keys.length * KEY_ID_BYTES);
+    let at = 0;
+    for (const id of this.#ofId.keys()) {
+      assert(ids.write(id, at, 'hex') === KEY_ID_BYTES && id.length === KEY_ID_BYTES * 2, 'an id is 32 hex digits');
+      at += KEY_ID_BYTES;
+    }
+    const ends = new Uint32Array(this.#keys.length);
+    for (const section of ofRow) if (section !== NOBODY) ends[section]!++;
+    let start = 0;
+    for (let section = 0; section < ends.length; section++) {
+      const count = ends[section]!;
+      ends[section] = start;
+      start += count;
+    }
+    const rows = new Uint32Array(sealed);
+    for (let row = 0; row < ofRow.length; row++) {
+      const section = ofRow[row]!;
+      if (section !== NOBODY) rows[ends[section]!++] = row;
+    }
+    const extraBytes = 256 + columns * 16 + sealed * (4 + HASH_BYTES) + this.#keys.length * (KEY_ID_BYTES + 8 + columns);
+    return { ids, keys: this.#keys, ends, rows, extraBytes };
+  }
+}
+
+type TextVector = Extract<Vector, { kind: 'text' }>;
+
+function sameText({ offsets, heap }: TextVector, a: number, b: number): boolean {
+  const from = offsets[a]!;
+  const size = offsets[a + 1]! - from;
+  const other = offsets[b]!;
+  if (offsets[b + 1]! - other !== size) return false;
+  for (let i = 0; i < size; i++) if (heap[from + i] !== heap[other + i]) return false;
+  return true;
+}
+
+const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
+
+function textOf({ offsets, heap }: TextVector, row: number): string {
+  const from = offsets[row]!;
+  const to = offsets[row + 1]!;
+  let text = '';
+  if (to - from <= 24) {
+    let i = from;
+    for (; i < to && heap[i]! < 128; i++) text += String.fromCharCode(heap[i]!);
+    if (i === to) return text;
+  }
+  return decoder.decode(heap.subarray(from, to));
+}
+
+/** What the schema says of a column. */
+export interface ColumnShape {
+  readonly name: string;
+  readonly type: ColumnType;
+  readonly layout: number;
+  readonly dims: number;
+}
+
+export function shapeOf({ name, type, vector }: NamedColumn): ColumnShape {
+  return {
+    name,
+    type,
+    layout: kinds[vector.kind === 'dict' ? 'text' : vector.kind],
+    dims: vector.kind === 'vec' ? vector.dims : 0,
+  };
+}
+
+/** Words of four bytes that a cell of a column takes; 0 of texts, bits and NULL. */
+export function wordsOf({ layout, dims }: ColumnShape): number {
+  switch (layout) {
+    case kinds.i32:
+      return 1;
+    case kinds.f64:
+    case kinds.i64:
+      return 2;
+    case kinds.vec:
+      return dims;
+    default:
+      return 0;
+  }
+}
+
+/** What a cell takes at least. */
+export function cellBytesMin(shape: ColumnShape): number {
+  if (shape.layout === kinds.text) return 4;
+  return shape.layout === kinds.bool ? 1 : wordsOf(shape) * 4;
+}
+
+/** All columns in the order in which their cells are written. */
+export function columnsOf({ keys, cells }: RowsBody): readonly NamedColumn[] {
+  return [...keys.columns, ...cells.columns];
+}
+
+/** Salts of rows[first .. end], which lie one after the other, to the places of these rows. */
+export function spreadSalts(
+  source: Uint8Array,
+  at: number,
+  rows: Uint32Array,
+  salts: Uint8Array,
+  first = 0,
+  end = rows.length,
+): void {
+  for (let i = first, from = at; i < end; i++) {
+    const to = rows[i]! * SALT_BYTES;
+    for (let k = 0; k < SALT_BYTES; k++) salts[to + k] = source[from++]!;
+  }
+}
