@@ -13,9 +13,10 @@ import type { Random } from '../clock.ts';
 import { ServiceError } from '../errors.ts';
 import { type NoteSigner, noteSigner } from './checkpoint-note.ts';
 import type { Disk } from './disk.ts';
+import { type KeySecrets, openKeyFile, sealKeyFile } from './key-file.ts';
 import { hexOf } from './sha256.ts';
 import { SubjectKeyFiles, type SubjectKeys } from './subject-keys.ts';
-import type { DataKeys } from './subject-shard.ts';
+import { type DataKeys, shardNumber, type Tombstone } from './subject-shard.ts';
 
 export interface Keyring {
   /** Number of the data key that new payloads are sealed under. */
@@ -36,6 +37,24 @@ export interface Keyring {
   close(): Promise<void>;
 }
 
+/** All that it takes to open a data directory: what an escrow holds. */
+export interface KeyContents {
+  readonly secrets: KeySecrets;
+  /** Of keys of subjects that stand (`subject-shard.ts`). */
+  readonly records: Iterable<Uint8Array>;
+  readonly tombstones: readonly Tombstone[];
+}
+
+/** A keyring whose files are at hand. */
+export interface KeyStore extends Keyring {
+  /**
+   * A new data key for all that is sealed from now on, durable before anything is; what was sealed before goes on under its
+   * own. Its number when it resolves.
+   */
+  rotate(): Promise<number>;
+  contents(): KeyContents;
+}
+
 export interface KeyringOptions {
   readonly disk: Disk;
   readonly random: Random;
@@ -47,12 +66,10 @@ export interface KeyringOptions {
   readonly signingSeed?: Uint8Array;
 }
 
-const FORMAT = 1;
 const KEY_BYTES = 32;
-const TAG_BYTES = 16;
 
 /** Opens the key file, or makes it where there is no log yet. */
-export async function openKeyring(options: KeyringOptions): Promise<Keyring> {
+export async function openKeyring(options: KeyringOptions): Promise<KeyStore> {
   const { disk, random, directory, kek, signingSeed } = options;
   requireKey(kek, 'the key-encryption key');
   if (signingSeed) requireKey(signingSeed, 'the log signing seed');
@@ -60,22 +77,22 @@ export async function openKeyring(options: KeyringOptions): Promise<Keyring> {
   const stored = await disk.readFile(path);
   // A process that died before its last step may have left a name that a power cut would take back.
   if (stored) await disk.syncDirectory(`${directory}/keys`);
-  const secrets = stored ? openFile(stored, kek, path) : await firstSecrets(options);
+  const secrets = stored ? openKeyFile(stored, kek, path) : await firstSecrets(options);
   const seed = signingSeed ?? secrets.signingSeed ?? random.fill(new Uint8Array(KEY_BYTES));
   const signer = noteSigner(seed);
   const current = hexOf(signer.publicKey);
-  const next: Secrets = {
+  const next: KeySecrets = {
     ...secrets,
     signingSeed: signingSeed ? secrets.signingSeed : seed,
     publicKeys: [current, ...secrets.publicKeys.filter((key) => key !== current)],
   };
   if (!stored || next.publicKeys[0] !== secrets.publicKeys[0]) {
     await disk.makeDirectory(`${directory}/keys`);
-    await disk.replaceFile(path, sealFile(next, kek, random), 0o600);
+    await disk.replaceFile(path, sealKeyFile(next, kek, random), 0o600);
   }
   const dataKeys = new OpenDataKeys(next);
   const subjects = await SubjectKeyFiles.open({ disk, random, directory: `${directory}/keys`, dataKeys, hmacKey: next.hmacKey });
-  return new OpenKeyring(next, signer, dataKeys, subjects);
+  return new OpenKeyring(options, next, { signer, dataKeys, subjects });
 }
 
 export function keyFilePath(directory: string): string {
@@ -83,10 +100,10 @@ export function keyFilePath(directory: string): string {
 }
 
 class OpenDataKeys implements DataKeys {
-  readonly activeDataKey: number;
-  readonly #keys: ReadonlyMap<number, KeyObject>;
+  activeDataKey: number;
+  readonly #keys: Map<number, KeyObject>;
 
-  constructor({ active, dataKeys }: Secrets) {
+  constructor({ active, dataKeys }: KeySecrets) {
     this.activeDataKey = active;
     this.#keys = new Map([...dataKeys].map(([id, key]) => [id, crypto.createSecretKey(key)]));
   }
@@ -100,21 +117,39 @@ class OpenDataKeys implements DataKeys {
     if (!key) throw new ServiceError('REL_STORAGE', `data key ${id} is not in the key file`);
     return key;
   }
+
+  /** From this turn on everything is sealed under it. */
+  use(id: number, key: Uint8Array): void {
+    this.#keys.set(id, crypto.createSecretKey(key));
+    this.activeDataKey = id;
+  }
 }
 
-class OpenKeyring implements Keyring {
+class OpenKeyring implements KeyStore {
   readonly signer: NoteSigner;
   readonly publicKeys: readonly Uint8Array[];
   readonly hmacKey: Uint8Array;
   readonly subjects: SubjectKeyFiles;
+  readonly #options: KeyringOptions;
   readonly #dataKeys: OpenDataKeys;
+  #secrets: KeySecrets;
+  /** The highest number that a data key was ever made under. */
+  #lastNumber: number;
+  #rotating: Promise<unknown> = Promise.resolve();
 
-  constructor(secrets: Secrets, signer: NoteSigner, dataKeys: OpenDataKeys, subjects: SubjectKeyFiles) {
-    this.signer = signer;
+  constructor(
+    options: KeyringOptions,
+    secrets: KeySecrets,
+    opened: { readonly signer: NoteSigner; readonly dataKeys: OpenDataKeys; readonly subjects: SubjectKeyFiles },
+  ) {
+    this.signer = opened.signer;
     this.publicKeys = secrets.publicKeys.map((key) => new Uint8Array(Buffer.from(key, 'hex')));
     this.hmacKey = secrets.hmacKey;
-    this.subjects = subjects;
-    this.#dataKeys = dataKeys;
+    this.subjects = opened.subjects;
+    this.#options = options;
+    this.#dataKeys = opened.dataKeys;
+    this.#secrets = secrets;
+    this.#lastNumber = Math.max(...secrets.dataKeys.keys());
   }
 
   get activeDataKey(): number {
@@ -129,21 +164,43 @@ class OpenKeyring implements Keyring {
     return this.#dataKeys.open(id);
   }
 
-  close(): Promise<void> {
-    return this.subjects.close();
+  rotate(): Promise<number> {
+    const rotating = this.#rotating.then(() => this.#rotate());
+    this.#rotating = rotating.catch(() => undefined);
+    return rotating;
+  }
+
+  contents(): KeyContents {
+    return { secrets: this.#secrets, records: this.subjects.standing(), tombstones: this.subjects.destroyed() };
+  }
+
+  async close(): Promise<void> {
+    await this.#rotating;
+    await this.subjects.close();
+  }
+
+  async #rotate(): Promise<number> {
+    const { disk, random, directory, kek } = this.#options;
+    // The file of an attempt that failed may be there after all, so its number is not tried again.
+    const number = ++this.#lastNumber;
+    const key = random.fill(new Uint8Array(KEY_BYTES));
+    const next = { ...this.#secrets, active: number, dataKeys: new Map([...this.#secrets.dataKeys, [number, key]]) };
+    await disk.replaceFile(keyFilePath(directory), sealKeyFile(next, kek, random), 0o600);
+    this.#secrets = next;
+    this.#dataKeys.use(number, key);
+    return number;
   }
 }
 
-interface Secrets {
-  readonly active: number;
-  readonly dataKeys: ReadonlyMap<number, Uint8Array>;
-  readonly signingSeed: Uint8Array | null;
-  readonly publicKeys: readonly string[];
-  readonly hmacKey: Uint8Array;
-}
-
-async function firstSecrets({ disk, random, directory }: KeyringOptions): Promise<Secrets> {
+async function firstSecrets({ disk, random, directory }: KeyringOptions): Promise<KeySecrets> {
   const names = await disk.list(`${directory}/log`);
+  const keys = await disk.list(`${directory}/keys`);
+  if (keys.some((name) => shardNumber(name) !== undefined)) {
+    throw new ServiceError(
+      'REL_STORAGE',
+      `${keyFilePath(directory)} is missing, and keys of subjects beside it can't be read without it`,
+    );
+  }
   if (names.length > 0) {
     throw new ServiceError('REL_STORAGE', `${keyFilePath(directory)} is missing, and the log beside it can't be read without it`);
   }
@@ -154,86 +211,6 @@ async function firstSecrets({ disk, random, directory }: KeyringOptions): Promis
     publicKeys: [],
     hmacKey: random.fill(new Uint8Array(KEY_BYTES)),
   };
-}
-
-/** Says which KEK sealed a file without helping to guess it: the KEK has 256 bits of its own. */
-function fingerprint(kek: Uint8Array): string {
-  return crypto.createHmac('sha256', kek).update('annals key file').digest('hex').slice(0, 16);
-}
-
-function sealFile(secrets: Secrets, kek: Uint8Array, random: Random): Uint8Array {
-  const plain = JSON.stringify({
-    active: secrets.active,
-    dataKeys: Object.fromEntries([...secrets.dataKeys].map(([id, key]) => [id, hexOf(key)])),
-    signingSeed: secrets.signingSeed && hexOf(secrets.signingSeed),
-    publicKeys: secrets.publicKeys,
-    hmacKey: hexOf(secrets.hmacKey),
-  });
-  const head = `${FORMAT} ${fingerprint(kek)}`;
-  const nonce = random.fill(new Uint8Array(12));
-  const cipher = crypto.createCipheriv('aes-256-gcm', kek, nonce);
-  cipher.setAAD(Buffer.from(head));
-  const sealed = Buffer.concat([cipher.update(plain, 'utf8'), cipher.final(), cipher.getAuthTag()]);
-  const file = { format: FORMAT, kek: fingerprint(kek), nonce: hexOf(nonce), sealed: hexOf(sealed) };
-  return Buffer.from(`${JSON.stringify(file, null, 2)}\n`);
-}
-
-function openFile(bytes: Uint8Array, kek: Uint8Array, path: string): Secrets {
-  const file = parseJson(bytes, path);
-  const { format, kek: print, nonce, sealed } = file;
-  if (typeof print !== 'string' || typeof nonce !== 'string' || typeof sealed !== 'string') throw damaged(path);
-  if (format !== FORMAT)
-    throw new ServiceError('REL_STORAGE', `${path} has format ${String(format)}; this version reads ${FORMAT}`);
-  if (print !== fingerprint(kek)) {
-    throw new ServiceError('REL_STORAGE', `the key-encryption key given is not the one that ${path} was sealed with`);
-  }
-  const box = Buffer.from(sealed, 'hex');
-  const iv = Buffer.from(nonce, 'hex');
-  if (box.length < TAG_BYTES || iv.length !== 12) throw damaged(path);
-  const decipher = crypto.createDecipheriv('aes-256-gcm', kek, iv, { authTagLength: TAG_BYTES });
-  decipher.setAAD(Buffer.from(`${FORMAT} ${print}`));
-  decipher.setAuthTag(box.subarray(-TAG_BYTES));
-  let plain: Buffer;
-  try {
-    plain = Buffer.concat([decipher.update(box.subarray(0, -TAG_BYTES)), decipher.final()]);
-  } catch (cause) {
-    throw damaged(path, cause);
-  }
-  return readSecrets(JSON.parse(plain.toString('utf8')) as StoredSecrets);
-}
-
-interface StoredSecrets {
-  readonly active: number;
-  readonly dataKeys: Readonly<Record<string, string>>;
-  readonly signingSeed: string | null;
-  readonly publicKeys: readonly string[];
-  readonly hmacKey: string;
-}
-
-function readSecrets(stored: StoredSecrets): Secrets {
-  const bytes = (hex: string): Uint8Array => new Uint8Array(Buffer.from(hex, 'hex'));
-  return {
-    active: stored.active,
-    dataKeys: new Map(Object.entries(stored.dataKeys).map(([id, key]) => [Number(id), bytes(key)])),
-    signingSeed: stored.signingSeed === null ? null : bytes(stored.signingSeed),
-    publicKeys: stored.publicKeys,
-    hmacKey: bytes(stored.hmacKey),
-  };
-}
-
-function parseJson(bytes: Uint8Array, path: string): Record<string, unknown> {
-  let file: unknown;
-  try {
-    file = JSON.parse(Buffer.from(bytes).toString('utf8'));
-  } catch (cause) {
-    throw damaged(path, cause);
-  }
-  if (typeof file !== 'object' || file === null) throw damaged(path);
-  return file as Record<string, unknown>;
-}
-
-function damaged(path: string, cause?: unknown): ServiceError {
-  return new ServiceError('REL_STORAGE', `${path} is damaged: restore it from a copy`, { cause });
 }
 
 function requireKey(key: Uint8Array, what: string): void {
