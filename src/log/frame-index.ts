@@ -53,6 +53,19 @@ export class FrameIndex {
     this.#count++;
   }
 
+  /** Of a file that was written anew: other offsets, in order; what lies in other files stays. */
+  replace(file: number, places: readonly FramePlace[]): void {
+    const before = this.#fields().filter((place) => place.file < file);
+    const after = this.#fields().filter((place) => place.file > file);
+    this.#places = new Float64Array(64 * FIELDS);
+    this.#count = 0;
+    for (const place of [...before, ...places, ...after]) this.note(place);
+  }
+
+  #fields(): FramePlace[] {
+    return Array.from({ length: this.#count }, (_, at) => this.#at(at));
+  }
+
   /** The nearest known frame that does not begin after this leaf; undefined in an empty log. */
   before(leaf: number): FramePlace | undefined {
     return this.#last(2, leaf);
@@ -71,8 +84,11 @@ export class FrameIndex {
       if (this.#places[middle * FIELDS + field]! <= bound) low = middle;
       else high = middle;
     }
-    if (low < 0) return undefined;
-    const [file, offset, firstLeaf, firstPosition] = this.#places.subarray(low * FIELDS, (low + 1) * FIELDS);
+    return low < 0 ? undefined : this.#at(low);
+  }
+
+  #at(place: number): FramePlace {
+    const [file, offset, firstLeaf, firstPosition] = this.#places.subarray(place * FIELDS, (place + 1) * FIELDS);
     return { file: file!, offset: offset!, firstLeaf: firstLeaf!, firstPosition: firstPosition! };
   }
 }

@@ -110,6 +110,12 @@ class Waiting implements Appended {
   }
 }
 
+interface Between {
+  readonly work: () => Promise<void>;
+  readonly resolve: () => void;
+  readonly reject: (cause: unknown) => void;
+}
+
 type State = { at: 'idle' } | { at: 'committing'; done: Promise<void> } | { at: 'failed'; error: ServiceError };
 
 export class GroupCommit {
@@ -139,6 +145,8 @@ export class GroupCommit {
   #besidesNext = BESIDE_MIN;
   /** Wakes the loop when something was linked. */
   #wake: () => void = ignore;
+  /** What is to be done while no group is written. */
+  readonly #between: Between[] = [];
 
   constructor(writer: LogWriter, walSync: WalSync, clock: Pick<Clock, 'monotonicMs'>, listener: GroupListener) {
     this.#writer = writer;
@@ -160,6 +168,15 @@ export class GroupCommit {
       if (this.#state.at === 'idle') this.#state = { at: 'committing', done: this.#commit() };
     }
     return waiting;
+  }
+
+  /** Runs `work` while no group is written. What it rejects with fails the log: the files are not what they were thought to be. */
+  async between(work: () => Promise<void>): Promise<void> {
+    if (this.#state.at === 'failed') throw this.#state.error;
+    const done = new Promise<void>((resolve, reject) => this.#between.push({ work, resolve, reject }));
+    if (this.#state.at === 'idle') this.#state = { at: 'committing', done: this.#commit() };
+    this.#wake();
+    await done;
   }
 
   /** Something that was added has been linked since. */
@@ -190,6 +207,7 @@ export class GroupCommit {
     this.#queue = [];
     this.#syncsQueued = this.#syncsWritten = 0;
     for (const each of waiting) each.reject(error);
+    for (const { reject } of this.#between.splice(0)) reject(error);
     this.#wake();
     if (first) this.#listener.failed(cause);
   }
@@ -203,7 +221,11 @@ export class GroupCommit {
       // Records have been gathered by whoever made them: they are written once this turn has linked them.
       if (this.#queue.every(isRecord)) await Promise.resolve();
       else await this.#gather();
-      while ((this.#queue.length > 0 || this.#syncsWritten > 0) && this.#state.at !== 'failed') {
+      while (this.#isBusy() && this.#state.at !== 'failed') {
+        if (this.#between.length > 0) {
+          await this.#doBetween(this.#between.shift()!);
+          continue;
+        }
         group = this.#takeGroup();
         if (group.length > 0) await this.#write(group);
         else if (this.#syncsWritten === 0) {
@@ -221,6 +243,20 @@ export class GroupCommit {
     } catch (cause) {
       this.#unsynced.push(...group);
       this.fail(cause);
+    }
+  }
+
+  #isBusy(): boolean {
+    return this.#queue.length > 0 || this.#syncsWritten > 0 || this.#between.length > 0;
+  }
+
+  async #doBetween({ work, resolve, reject }: Between): Promise<void> {
+    try {
+      await work();
+      resolve();
+    } catch (cause) {
+      reject(cause);
+      throw cause;
     }
   }
 

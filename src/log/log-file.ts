@@ -97,7 +97,7 @@ export function decodeFileHeader(bytes: Uint8Array): FileHeader {
 }
 
 /** Bytes that a frame of these entries takes. */
-export function frameBytes(entries: readonly EncodedEntry[]): number {
+export function frameBytes(entries: readonly Pick<EncodedEntry, 'leaf' | 'payload'>[]): number {
   let bytes = FRAME_HEADER_BYTES;
   for (const { leaf, payload } of entries) bytes += ENTRY_HEADER_BYTES + leaf.length + payload.length;
   return bytes;
@@ -110,6 +110,16 @@ export function encodeFrame(
   zeros: number,
   room: (bytes: number) => Buffer = Buffer.allocUnsafe,
 ): Uint8Array {
+  return encodeStored({ ...place, firstLeaf: entries[0]!.entry.leaf }, entries, zeros, room);
+}
+
+/** The same of entries that were stored before. */
+export function encodeStored(
+  place: Pick<FrameHeader, 'file' | 'offset' | 'durableThrough' | 'firstLeaf'>,
+  entries: readonly (Pick<FrameEntry, 'leaf' | 'payload'> & Partial<FrameEntry>)[],
+  zeros = 0,
+  room: (bytes: number) => Buffer = Buffer.allocUnsafe,
+): Uint8Array {
   const bytes = frameBytes(entries);
   const frame = room(bytes + zeros);
   const view = new DataView(frame.buffer, frame.byteOffset, frame.length);
@@ -120,13 +130,13 @@ export function encodeFrame(
   view.setUint32(16, place.file, true);
   view.setUint32(20, 0, true);
   view.setBigUint64(24, BigInt(place.offset), true);
-  view.setBigUint64(32, BigInt(entries[0]!.entry.leaf), true);
+  view.setBigUint64(32, BigInt(place.firstLeaf), true);
   view.setBigUint64(40, BigInt(place.durableThrough), true);
   let at = FRAME_HEADER_BYTES;
-  for (const { leaf, payload } of entries) {
+  for (const { leaf, payload, redacted } of entries) {
     view.setUint32(at, leaf.length, true);
     view.setUint32(at + 4, payload.length, true);
-    view.setUint32(at + 8, 0, true);
+    view.setUint32(at + 8, redacted === true ? 1 : 0, true);
     frame.set(leaf, at + ENTRY_HEADER_BYTES);
     frame.set(payload, at + ENTRY_HEADER_BYTES + leaf.length);
     at += ENTRY_HEADER_BYTES + leaf.length + payload.length;

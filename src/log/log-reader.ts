@@ -7,7 +7,7 @@ import type { Clock } from '../clock.ts';
 import type { Disk, DiskFile } from './disk.ts';
 import { decodeEntry, decodeLeaf, leafSpan } from './entry-codec.ts';
 import type { CommittedEntry } from './entry.ts';
-import type { FrameIndex } from './frame-index.ts';
+import type { FrameIndex, FramePlace } from './frame-index.ts';
 import type { Keyring } from './keys.ts';
 import { decodeFileHeader, FILE_HEADER_BYTES, type FrameEntry, FrameScanner, frameEntries, readFully } from './log-file.ts';
 import { type LogFileRecord, logFileName } from './manifest.ts';
@@ -19,18 +19,53 @@ export interface ReadRange {
   readonly files: readonly LogFileRecord[];
   /** Bytes of the last file that hold frames. */
   readonly openLength: number;
+  /** As the list names it by now: a sealed file may have been written anew meanwhile, with the same leaves. */
+  readonly current: (number: number) => LogFileRecord;
   readonly fromLeaf: number;
 }
 
 /** How long frames are read before others get their turn. */
 const SLICE_MS = 2;
 
-export async function* readEntries(range: ReadRange, frames: FrameIndex, clock: Clock): AsyncGenerator<CommittedEntry> {
-  const start = frames.before(range.fromLeaf);
+export function readEntries(range: ReadRange, frames: FrameIndex, clock: Clock): AsyncGenerator<CommittedEntry> {
+  // Files and places are of one moment.
+  return readFrom(range, frames.before(range.fromLeaf), clock);
+}
+
+async function* readFrom(range: ReadRange, start: FramePlace | undefined, clock: Clock): AsyncGenerator<CommittedEntry> {
   if (start === undefined) return;
   const slices = new Slices(clock);
   for (const record of range.files.slice(start.file)) {
     yield* readFileEntries(range, record, record.number === start.file ? start.offset : FILE_HEADER_BYTES, slices);
+  }
+}
+
+interface OpenedFile {
+  readonly file: DiskFile;
+  readonly path: string;
+  readonly length: number;
+  readonly from: number;
+}
+
+/** The file that held these leaves, or, where that was written anew meanwhile, the one that holds them now. */
+async function openFile(
+  { disk, logDirectory, openLength, current }: Omit<ReadRange, 'fromLeaf' | 'keyring' | 'files'>,
+  record: LogFileRecord,
+  from: number,
+): Promise<OpenedFile> {
+  let known = record;
+  let start = from;
+  for (;;) {
+    const path = `${logDirectory}/${logFileName(known)}`;
+    try {
+      const file = await disk.open(path, 'read');
+      return { file, path, length: known.state === 'sealed' ? known.length : openLength, from: start };
+    } catch (error) {
+      const now = current(record.number);
+      if (logFileName(now) === logFileName(known)) throw error;
+      known = now;
+      start = FILE_HEADER_BYTES;
+    }
   }
 }
 
@@ -72,12 +107,10 @@ export async function readStoredEntry(
   if (start === undefined) return undefined;
   let from = start.offset;
   for (const record of range.files.slice(start.file)) {
-    const path = `${range.logDirectory}/${logFileName(record.number)}`;
-    const file = await range.disk.open(path, 'read');
+    const { file, path, length, from: begin } = await openFile(range, record, from);
     try {
       await mustBe(record, path, file);
-      const length = record.state === 'sealed' ? record.length : range.openLength;
-      const scanner = new FrameScanner(file, record.number, length, from, { chunkBytes: LOOKUP_BYTES });
+      const scanner = new FrameScanner(file, record.number, length, begin, { chunkBytes: LOOKUP_BYTES });
       for (;;) {
         const { offset } = scanner;
         const scanned = await scanner.next();
@@ -123,12 +156,10 @@ async function* readFileEntries(
   from: number,
   slices: Slices,
 ): AsyncGenerator<CommittedEntry> {
-  const path = `${range.logDirectory}/${logFileName(record.number)}`;
-  const file = await range.disk.open(path, 'read');
+  const { file, path, length, from: begin } = await openFile(range, record, from);
   try {
     await mustBe(record, path, file);
-    const length = record.state === 'sealed' ? record.length : range.openLength;
-    const scanner = new FrameScanner(file, record.number, length, from);
+    const scanner = new FrameScanner(file, record.number, length, begin);
     for (;;) {
       if (slices.over) await slices.turn();
       const offset = scanner.offset;

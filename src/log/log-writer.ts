@@ -11,9 +11,9 @@
 import { assert } from '../errors.ts';
 import { type Disk, type DiskFile, writeFully } from './disk.ts';
 import type { EncodedEntry } from './entry-codec.ts';
-import type { FrameIndex } from './frame-index.ts';
+import type { FrameIndex, FramePlace } from './frame-index.ts';
 import { encodeFileHeader, encodeFrame, FILE_HEADER_BYTES, frameBytes } from './log-file.ts';
-import { type LogFileRecord, logFileName, type Manifest, writeManifest } from './manifest.ts';
+import { type LogFileRecord, logFileName, type Manifest, type SealedFileRecord, writeManifest } from './manifest.ts';
 import type { Frontier } from './merkle-tree.ts';
 import type { FrameSpan } from './saved-log.ts';
 import { hexOf } from './sha256.ts';
@@ -31,6 +31,13 @@ export const defaultWriterLimits: WriterLimits = { fileBytesMax: 64 << 20, preal
 const SMALL_FRAME_BYTES = 32 << 10;
 /** What a writer keeps for its next frame at most. */
 const REUSED_FRAME_BYTES_MAX = 4 << 20;
+
+/** Another generation of a sealed file, durable under its name and not yet listed. */
+export interface ReplacedFile {
+  readonly record: SealedFileRecord;
+  readonly places: readonly FramePlace[];
+  readonly lastFrame: FrameSpan;
+}
 
 /** Where the log ends, as recovery found it. */
 export interface LogEnd {
@@ -142,6 +149,25 @@ export class LogWriter {
     this.#durableLeaves = written;
   }
 
+  /** What comes next goes to a file of its own: what was written lies in sealed ones. Call it between groups. */
+  async roll(): Promise<void> {
+    if (this.#offset > FILE_HEADER_BYTES) await this.#beginNextFile();
+  }
+
+  /** A sealed file was written anew: from here on the list names the other generation. Call it between groups. */
+  async replaceFile({ record, places, lastFrame }: ReplacedFile): Promise<void> {
+    const files = this.#manifest.files.map((file) => (file.number === record.number ? record : file));
+    const before = this.#manifest.files[record.number]!;
+    assert(before.state === 'sealed', 'what grows is not replaced');
+    const manifest = { logId: this.#manifest.logId, files };
+    await writeManifest(this.#disk, this.#directory, manifest);
+    // List, index and place of the last frame change in one turn: a reader takes them at any time.
+    this.#manifest = manifest;
+    this.#sealedBytes += record.length - before.length;
+    this.#frames.replace(record.number, places);
+    if (this.#lastFrame?.file === record.number) this.#lastFrame = lastFrame;
+  }
+
   /** Cuts the file to size; call it with nothing in flight. */
   async close(): Promise<void> {
     await this.#cutToSize();
@@ -216,7 +242,7 @@ export async function createLogFile(
   logId: string,
   record: { readonly number: number; readonly firstLeaf: number; readonly firstPosition: number },
 ): Promise<DiskFile> {
-  const file = await disk.open(`${directory}/${logFileName(record.number)}`, 'create');
+  const file = await disk.open(`${directory}/${logFileName(record)}`, 'create');
   const header = { file: record.number, firstLeaf: record.firstLeaf, firstPosition: record.firstPosition, logId };
   await writeFully(file, encodeFileHeader(header), 0);
   await file.sync();

@@ -42,6 +42,8 @@ import type {
 } from './log-store.ts';
 import { defaultWriterLimits, LogWriter, type WriterLimits } from './log-writer.ts';
 import type { Frontier, TreeHead } from './merkle-tree.ts';
+import { type LogFileRecord, logFileName } from './manifest.ts';
+import { firstFrom, redactFile, type Redacted } from './redaction.ts';
 import { checkpointPath, type Recovered, recover } from './recovery.ts';
 import { type ResumeOptions, type SavedLog, savedLog } from './saved-log.ts';
 import { FOREVER } from './timestamp.ts';
@@ -127,6 +129,7 @@ export class LocalLog implements LogStore {
   #lastWriteMs = 0;
   #sealTimer = false;
   #sealing: Promise<void> = Promise.resolve();
+  #redacting: Promise<unknown> = Promise.resolve();
 
   /** Recovers what is there, or begins a log. Throws REL_STORAGE rather than open a log that lost something durable. */
   static async open(options: LocalLogOptions): Promise<LocalLog> {
@@ -268,11 +271,43 @@ export class LocalLog implements LogStore {
     return { manifest, openLength, head: await this.proofs.headAt(leaves) };
   }
 
+  async redact(positions: readonly number[], yieldTurn: () => Promise<void>): Promise<Redacted> {
+    const before = this.#redacting;
+    const redacting = before.then(() => this.#redact(positions, yieldTurn));
+    this.#redacting = redacting.catch(() => undefined);
+    return await redacting;
+  }
+
+  async #redact(positions: readonly number[], yieldTurn: () => Promise<void>): Promise<Redacted> {
+    const counts: Redacted = { rows: 0, texts: 0, kept: 0 };
+    const last = positions.at(-1);
+    if (last === undefined) return counts;
+    if (this.#state.at !== 'open') throw this.#refusal();
+    assert(last < this.#position, 'what is dropped was placed');
+    if (last >= this.#writer.files.at(-1)!.firstPosition) await this.#commits.between(() => this.#writer.roll());
+    const { disk, random, keyring } = this.#options;
+    const options = { disk, random, keyring, logDirectory: this.#logDirectory, logId: this.#logId, yieldTurn };
+    for (const { number } of this.#writer.files.slice(0, -1)) {
+      const [record, next] = this.#writer.files.slice(number, number + 2);
+      assert(record?.state === 'sealed' && next, 'another file follows a sealed one');
+      const own = positions.slice(firstFrom(positions, record.firstPosition), firstFrom(positions, next.firstPosition));
+      if (own.length === 0) continue;
+      const replaced = await redactFile(options, record, own, counts);
+      if (!replaced) continue;
+      await this.#commits.between(() => this.#writer.replaceFile(replaced));
+      // Whoever was about to read it takes the one that is listed now.
+      await disk.unlink(`${this.#logDirectory}/${logFileName(record)}`);
+      await disk.syncDirectory(this.#logDirectory);
+    }
+    return counts;
+  }
+
   async close(): Promise<void> {
     if (this.#state.at === 'closed' || this.#state.at === 'draining') return;
     this.#closing.abort();
     if (this.#state.at === 'open') {
       this.#state = { at: 'draining' };
+      await this.#redacting;
       await this.#commits.idle();
     }
     if (!this.#hasFailed()) await this.seal().catch(() => undefined);
@@ -288,9 +323,10 @@ export class LocalLog implements LogStore {
   }
 
   /** What had been written by now. */
-  #readable(): Pick<ReadRange, 'disk' | 'logDirectory' | 'files' | 'openLength'> {
+  #readable(): Pick<ReadRange, 'disk' | 'logDirectory' | 'files' | 'openLength' | 'current'> {
     const { files, offset } = this.#writer;
-    return { disk: this.#options.disk, logDirectory: this.#logDirectory, files, openLength: offset };
+    const current = (number: number): LogFileRecord => this.#writer.files[number]!;
+    return { disk: this.#options.disk, logDirectory: this.#logDirectory, files, openLength: offset, current };
   }
 
   async #begin(): Promise<void> {

@@ -2,11 +2,12 @@
  * The hash-chained list of log files: `<data>/log/manifest`, text, replaced atomically whenever a file is begun.
  *
  *   annals-log 1 <log id>
- *   <number> <state> <first leaf> <first position> <length> <leaves> <root> <link>
+ *   <number>[.<generation>] <state> <first leaf> <first position> <length> <leaves> <root> <link>
  *
  * Link = SHA-256 over the link of the line above and this line up to it; the first line's link is SHA-256 of that line.
  * All files but the last are sealed: their length, leaf count and root (of the tree at their end) are final, so
- * nothing in them can pass for a torn tail. Of the open file length, leaves and root stand as `-`.
+ * nothing in them can pass for a torn tail. Of the open file length, leaves and root stand as `-`. A sealed file from which
+ * something was dropped is another file of the same leaves, one generation further; the list is what makes it the one that counts.
  */
 import { malformed } from './byte-stream.ts';
 import type { Disk } from './disk.ts';
@@ -26,6 +27,8 @@ export interface SealedFileRecord {
   readonly number: number;
   readonly firstLeaf: number;
   readonly firstPosition: number;
+  /** How often it was written anew, if it was. */
+  readonly generation?: number;
   /** Bytes, file header included. */
   readonly length: number;
   readonly leaves: number;
@@ -39,8 +42,15 @@ export interface Manifest {
   readonly files: readonly LogFileRecord[];
 }
 
-export function logFileName(number: number): string {
-  return `${String(number).padStart(8, '0')}.log`;
+export function logFileName({ number, generation = 0 }: { readonly number: number; readonly generation?: number }): string {
+  const name = String(number).padStart(8, '0');
+  return generation === 0 ? `${name}.log` : `${name}.${generation}.log`;
+}
+
+/** Of a name that `logFileName` makes; undefined of any other. */
+export function placeOfName(name: string): { readonly number: number; readonly generation: number } | undefined {
+  const match = /^(\d{8})(?:\.([1-9]\d{0,8}))?\.log$/.exec(name);
+  return match ? { number: Number(match[1]), generation: Number(match[2] ?? 0) } : undefined;
 }
 
 export function manifestPath(logDirectory: string): string {
@@ -79,10 +89,12 @@ function headOf(logId: string): string {
 
 function lineOf(file: LogFileRecord): string {
   const end = file.state === 'sealed' ? `${file.length} ${file.leaves} ${file.root}` : '- - -';
-  return `${file.number} ${file.state} ${file.firstLeaf} ${file.firstPosition} ${end}`;
+  const generation = file.state === 'sealed' && file.generation ? `.${file.generation}` : '';
+  return `${file.number}${generation} ${file.state} ${file.firstLeaf} ${file.firstPosition} ${end}`;
 }
 
-const linePattern = /^(\d+) (?:(open) (\d+) (\d+) - - -|(sealed) (\d+) (\d+) (\d+) (\d+) ([0-9a-f]{64})) [0-9a-f]{64}$/;
+const linePattern =
+  /^(\d+)(?:\.([1-9]\d{0,8}))? (?:(open) (\d+) (\d+) - - -|(sealed) (\d+) (\d+) (\d+) (\d+) ([0-9a-f]{64})) [0-9a-f]{64}$/;
 
 /** Throws REL_STORAGE unless the text is byte for byte what `formatManifest` writes for some list in order. */
 export function parseManifest(text: string): Manifest {
@@ -100,15 +112,17 @@ function parseLine(line: string): LogFileRecord {
   const match = linePattern.exec(line);
   if (!match) throw malformed('a manifest line');
   const number = Number(match[1]);
-  if (match[2]) return { state: 'open', number, firstLeaf: Number(match[3]), firstPosition: Number(match[4]) };
+  const generation = match[2] === undefined ? {} : { generation: Number(match[2]) };
+  if (match[3]) return { state: 'open', number, firstLeaf: Number(match[4]), firstPosition: Number(match[5]) };
   return {
     state: 'sealed',
     number,
-    firstLeaf: Number(match[6]),
-    firstPosition: Number(match[7]),
-    length: Number(match[8]),
-    leaves: Number(match[9]),
-    root: match[10]!,
+    ...generation,
+    firstLeaf: Number(match[7]),
+    firstPosition: Number(match[8]),
+    length: Number(match[9]),
+    leaves: Number(match[10]),
+    root: match[11]!,
   };
 }
 

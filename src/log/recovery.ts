@@ -8,7 +8,8 @@
  * `verify` to find.
  *
  * Cut: bytes after the last whole frame of the last file which no later frame and no signed checkpoint claims as
- * durable; a log file that the manifest does not list yet and that holds no frame. Anything else that does not read
+ * durable; a log file that the manifest does not list yet and that holds no frame; other generations of files that it lists.
+ * Anything else that does not read
  * back halts the open with file, offset and leaf.
  */
 import type { Clock, Random } from '../clock.ts';
@@ -34,7 +35,7 @@ import {
 import type { LogStatus } from './log-store.ts';
 import type { TreeHead } from './merkle-tree.ts';
 import { createLogFile, type LogEnd } from './log-writer.ts';
-import { type LogFileRecord, logFileName, type Manifest, readManifest, writeManifest } from './manifest.ts';
+import { type LogFileRecord, logFileName, type Manifest, placeOfName, readManifest, writeManifest } from './manifest.ts';
 import { type FrameSpan, type ResumeOptions, type Start, startFrom } from './saved-log.ts';
 import { equalBytes, hexOf } from './sha256.ts';
 import { TreeStore } from './tree-store.ts';
@@ -83,6 +84,7 @@ export async function recover(options: RecoveryOptions): Promise<Recovered> {
   const known = { manifest, checkpoint: await readCheckpoint(options), nextFileLeaf: unlisted?.firstLeaf ?? null };
   const recovered = (await resume(options, known)) ?? (await follow(options, known, null));
   if (unlisted) await drop(disk, logDirectory, unlisted.name);
+  for (const name of await findOutdated(options, manifest)) await drop(disk, logDirectory, name);
   return recovered;
 }
 
@@ -174,7 +176,7 @@ class Recovery {
       await file.truncate(end.offset);
       await file.sync();
     }
-    const cutFrom = cutBytes > 0 ? `${logFileName(open.number)} offset ${end.offset} (leaf ${this.#chain.leaves})` : null;
+    const cutFrom = cutBytes > 0 ? `${logFileName(open)} offset ${end.offset} (leaf ${this.#chain.leaves})` : null;
     return {
       end: {
         manifest,
@@ -215,7 +217,7 @@ class Recovery {
   /** Replays one file, and `check`s what it came to. The handle stays open. */
   async #readFile(record: LogFileRecord, check: () => void): Promise<{ file: DiskFile; end: FileEnd; physical: number }> {
     const { disk, logDirectory } = this.#options;
-    const name = logFileName(record.number);
+    const name = logFileName(record);
     const path = `${logDirectory}/${name}`;
     if ((await disk.size(path)) === undefined) throw this.#corrupt(record.number, 0, 'the manifest lists a file that is missing');
     const file = await disk.open(path, 'write');
@@ -380,7 +382,7 @@ class Recovery {
   }
 
   #corrupt(number: number, offset: number, reason: string, cause?: unknown): ServiceError {
-    const place = `${this.#options.logDirectory}/${logFileName(number)} offset ${offset} (leaf ${this.#chain.leaves})`;
+    const place = `${this.#options.logDirectory}/${logFileName(this.#known.manifest.files[number]!)} offset ${offset} (leaf ${this.#chain.leaves})`;
     return new ServiceError('REL_STORAGE', `the log is damaged at ${place}: ${reason}`, { cause });
   }
 
@@ -444,11 +446,11 @@ async function findUnlisted(
   manifest: Manifest,
 ): Promise<{ readonly name: string; readonly firstLeaf: number | null } | null> {
   const names = await disk.list(logDirectory);
-  const strangers = names.filter((name) => /^\d{8}\.log$/.test(name) && Number.parseInt(name, 10) >= manifest.files.length);
+  const strangers = names.filter((name) => (placeOfName(name)?.number ?? -1) >= manifest.files.length);
   const name = strangers[0];
   if (name === undefined) return null;
   const path = `${logDirectory}/${name}`;
-  const number = Number.parseInt(name, 10);
+  const { number, generation } = placeOfName(name)!;
   const file = await disk.open(path, 'read');
   const length = await file.size();
   const scanner = new FrameScanner(file, number, length, 0);
@@ -457,10 +459,18 @@ async function findUnlisted(
   const header = new Uint8Array(Math.min(FILE_HEADER_BYTES, length));
   await readFully(file, header, 0);
   await file.close();
-  if (frames > 0 || strangers.length > 1 || number > manifest.files.length) {
+  if (frames > 0 || strangers.length > 1 || number > manifest.files.length || generation > 0) {
     throw new ServiceError('REL_STORAGE', `${path} is not listed in the manifest beside it and holds ${frames} frames`);
   }
   return { name, firstLeaf: firstLeafOf(header) };
+}
+
+/** What a file was before something was dropped from it, or what it did not come to be. */
+async function findOutdated({ disk, logDirectory }: RecoveryOptions, { files }: Manifest): Promise<string[]> {
+  return (await disk.list(logDirectory)).filter((name) => {
+    const listed = files[placeOfName(name)?.number ?? -1];
+    return listed !== undefined && logFileName(listed) !== name;
+  });
 }
 
 /** Null when the header itself was cut short by the crash. */

@@ -185,7 +185,7 @@ async function checkFiles(
   lastFrame: FrameSpan,
 ): Promise<void> {
   for (const record of manifest.files.slice(0, lastFrame.file + 1)) {
-    const name = logFileName(record.number);
+    const name = logFileName(record);
     const size = await disk.size(`${logDirectory}/${name}`);
     const wanted = record.state === 'sealed' ? record.length : lastFrame.end;
     if (size === undefined) throw malformed(`${name} is missing`);
@@ -198,11 +198,11 @@ async function checkFiles(
 
 /** The last entry of the frame that was the last one written: the chain that it ends is the one that was saved. */
 async function lastEntry(
-  { disk, logDirectory }: { readonly disk: Disk; readonly logDirectory: string },
+  { disk, logDirectory, manifest }: { readonly disk: Disk; readonly logDirectory: string; readonly manifest: Manifest },
   { file: number, offset, end }: FrameSpan,
   written: number,
 ): Promise<FrameEntry> {
-  const name = logFileName(number);
+  const name = logFileName(manifest.files[number]!);
   const file = await disk.open(`${logDirectory}/${name}`, 'read');
   try {
     const scanner = new FrameScanner(file, number, end, offset, { chunkBytes: end - offset });

@@ -14,7 +14,7 @@ import { decodeEntry, decodeLeaf, type LeafFacts, leafHashOf, noPreviousHash } f
 import type { OpenBeside } from './frame-opener.ts';
 import type { Keyring } from './keys.ts';
 import { decodeFileHeader, FILE_HEADER_BYTES, type FrameEntry, frameEntries } from './log-file.ts';
-import { type LogFileRecord, logFileName, type Manifest, manifestPath, parseManifest } from './manifest.ts';
+import { type LogFileRecord, logFileName, type Manifest, manifestPath, parseManifest, placeOfName } from './manifest.ts';
 import { Frontier } from './merkle-tree.ts';
 import { equalBytes, hexOf, sha256 } from './sha256.ts';
 import { BodyChecker, FrameRun, type WalkedFrame } from './verify-bodies.ts';
@@ -194,7 +194,7 @@ class Verification {
 
   /** The list of files that the manifest gives or, where it can't be read, that the directory suggests. */
   async #readManifest(names: readonly string[]): Promise<readonly LogFileRecord[]> {
-    const present = names.filter((name) => /^\d{8}\.log$/.test(name));
+    const present = names.filter((name) => placeOfName(name) !== undefined);
     let manifest: Manifest | undefined;
     try {
       const bytes = await this.#options.disk.readFile(manifestPath(this.#log));
@@ -206,13 +206,15 @@ class Verification {
     this.#logId = manifest?.logId ?? null;
     const records =
       manifest?.files ??
-      present.map(
-        (name): LogFileRecord => ({ state: 'open', number: Number(name.slice(0, 8)), firstLeaf: -1, firstPosition: -1 }),
-      );
+      present.map((name): LogFileRecord => ({ state: 'open', ...placeOfName(name)!, firstLeaf: -1, firstPosition: -1 }));
     const listed = new Set(records.map(logFileName));
     for (const name of present) {
+      if (listed.has(name)) continue;
+      const { number } = placeOfName(name)!;
+      if (number < records.length)
+        this.#notes.push(`log/${name} is not the file ${number} of the manifest; opening the log drops it`);
       // Made by a crash between the file's creation and the manifest's: the next opening begins it anew.
-      if (!listed.has(name)) await this.#noteUnlisted(name);
+      else await this.#noteUnlisted(name);
     }
     return records;
   }

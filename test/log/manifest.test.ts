@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { ServiceError } from '../../src/errors.ts';
-import { formatManifest, type LogFileRecord, logFileName, type Manifest, parseManifest } from '../../src/log/manifest.ts';
+import { formatManifest, type LogFileRecord, logFileName, type Manifest, parseManifest, placeOfName } from '../../src/log/manifest.ts';
 
 const sealed = (number: number, firstLeaf: number, leaves: number): LogFileRecord => ({
   state: 'sealed',
@@ -18,7 +18,10 @@ const manifest: Manifest = {
 
 test('a manifest reads back as it was written', () => {
   expect(parseManifest(formatManifest(manifest))).toEqual(manifest);
-  expect(logFileName(2)).toBe('00000002.log');
+  expect(logFileName({ number: 2 })).toBe('00000002.log');
+  expect(logFileName({ number: 2, generation: 3 })).toBe('00000002.3.log');
+  expect(placeOfName('00000002.3.log')).toEqual({ number: 2, generation: 3 });
+  expect(placeOfName('00000002.0.log')).toBeUndefined();
 });
 
 test('every changed bit of a manifest is found', () => {

@@ -1,0 +1,37 @@
+/**
+ * Bodies without what they repeat of somebody's rows: what is left of an entry from which that was dropped. What its leaf states
+ * (see `statement-root.ts`) stays true of it.
+ *
+ *   exhibit   recipe ''          its seal still commits to the recipe
+ *   view      sql ''             nothing is read through it
+ *   removal   keys []            the positions stay
+ */
+import type { EntryBody } from './entry.ts';
+
+/** Null for kinds that repeat nothing. */
+export function blankOf(body: EntryBody): EntryBody | null {
+  switch (body.kind) {
+    case 'exhibit':
+      return { ...body, recipe: '' };
+    case 'view':
+      return { ...body, sql: '' };
+    case 'removal':
+      return { ...body, keys: [] };
+    default:
+      return null;
+  }
+}
+
+/** Whether nothing is left to drop. */
+export function isBlank(body: EntryBody): boolean {
+  switch (body.kind) {
+    case 'exhibit':
+      return body.recipe === '';
+    case 'view':
+      return body.sql === '';
+    case 'removal':
+      return body.keys.length === 0;
+    default:
+      return false;
+  }
+}
