@@ -3,7 +3,7 @@
  * keys are put beside it, and then the log is read from its first entry: each body opened, each hash and signed head computed
  * again, each entry handed to whoever rebuilds projections. What was erased since is destroyed here too.
  *
- * - The target is empty before. While a file `restoring` lies in it, it is no data directory: whoever opens it is told so.
+ * - The target is empty before. While a file `.annals-restoring` lies in it, it is no data directory: whoever opens it is told so.
  * - A restore that is refused or fails empties it again; one that was cut off leaves the file, and the next one begins anew.
  */
 import { ServiceError } from '../errors.ts';
@@ -55,7 +55,7 @@ export interface Restored {
   readonly erasedAbsent: boolean;
 }
 
-const MARKER = 'restoring';
+const MARKER = '.annals-restoring';
 
 /** Undefined, or why a directory must not be opened as a store. */
 export async function unfinishedRestore(disk: Disk, directory: string): Promise<string | undefined> {
@@ -77,10 +77,13 @@ export async function readBackup(disk: Disk, source: string, publicKeys: readonl
  */
 export async function restoreBackup<T>(options: RestoreOptions, judge: (restored: Restored) => Promise<T>): Promise<T> {
   const { disk, source, target, publicKeys } = options;
-  const artefact = await readBackup(disk, source, publicKeys);
-  await begin(disk, target);
+  let begun = false;
   let keyring: Keyring | null = null;
   try {
+    const artefact = await readBackup(disk, source, publicKeys);
+    await checkTarget(disk, target);
+    begun = true;
+    await begin(disk, target);
     await copyAll(options, artefact);
     keyring = await putKeys(options, artefact);
     const result = await judge(await readAll(options, artefact, keyring));
@@ -91,25 +94,32 @@ export async function restoreBackup<T>(options: RestoreOptions, judge: (restored
     return result;
   } catch (cause) {
     await keyring?.close().catch(() => undefined);
-    await clear(disk, target).catch(() => undefined);
+    if (begun) await clear(disk, target).catch(() => undefined);
     if (cause instanceof ServiceError) throw cause;
     const why = cause instanceof Error ? cause.message : String(cause);
     throw new ServiceError('REL_STORAGE', `the restore failed: ${why}`, { cause });
   }
 }
 
-async function begin(disk: Disk, target: string): Promise<void> {
+async function checkTarget(disk: Disk, target: string): Promise<void> {
   const names = await disk.list(target).catch(() => null);
   if (!names) throw new ServiceError('REL_CONFLICT', `${target} is no directory`);
-  if (names.includes(MARKER)) await clear(disk, target);
-  else if (names.length > 0) throw new ServiceError('REL_CONFLICT', `${target} is not empty`);
+  if (names.length > 0 && !names.includes(MARKER)) throw new ServiceError('REL_CONFLICT', `${target} is not empty`);
+}
+
+async function begin(disk: Disk, target: string): Promise<void> {
+  await clear(disk, target);
   await disk.makeDirectory(target);
-  await disk.replaceFile(`${target}/${MARKER}`, new Uint8Array(0));
+  // In one step: a replacement's temporary file would be there before the marker is.
+  const marker = await disk.open(`${target}/${MARKER}`, 'create');
+  await marker.close();
+  await disk.syncDirectory(target);
 }
 
 /** The marker goes last: what is left of a clearing that was cut off is cleared by the next restore. */
 async function clear(disk: Disk, target: string): Promise<void> {
   const names = await disk.list(target);
+  if (names.length === 0) return;
   for (const name of names) {
     if (name === MARKER) continue;
     const path = `${target}/${name}`;
