@@ -17,7 +17,7 @@ import type { Disk } from './log/disk.ts';
 import { DerivedFileError, type DerivedHome, type DerivedReader } from './log/derived-file.ts';
 import { BULK_ROWS_MIN } from './log/bulk-sealer.ts';
 import { OPEN_BESIDE_BYTES_MIN } from './log/frame-opener.ts';
-import { type Keyring, openKeyring } from './log/keys.ts';
+import { type KeyStore, openKeyring } from './log/keys.ts';
 import { LocalLog, type LocalLogOptions } from './log/log.ts';
 import { spareCores, threadWorker } from './log/workers.ts';
 import { unfinishedRestore } from './log/restore.ts';
@@ -101,7 +101,7 @@ export class Service {
   /** Null: nothing is saved. */
   readonly checkpoints: CheckpointKeeper | null;
   readonly columns: ColumnStore | null;
-  readonly keyring: Keyring;
+  readonly keyring: KeyStore;
   readonly backups: Backups;
   readonly #checkpoint: Checkpoint | null;
 
@@ -269,7 +269,7 @@ type TurnsOf = (kind: WorkKind) => () => Promise<void>;
 
 /** What all rooms stand on. */
 interface Ground {
-  readonly keyring: Keyring;
+  readonly keyring: KeyStore;
   readonly master: MasterKeys;
   readonly ids: Ids;
   readonly turnsOf: TurnsOf;

@@ -8,6 +8,7 @@ import { createHttpDoor, type HttpDoor } from '../doors/http/server.ts';
 import { RateLimiter } from '../governance/admission/rate-limit.ts';
 import { MemoryDisk } from '../log/memory-disk.ts';
 import { nodeDisk } from '../log/node-disk.ts';
+import { formatInstant } from '../log/timestamp.ts';
 import { checkBoot, Service } from '../service.ts';
 import { exitCode } from './exit.ts';
 import { lookupFiles } from './lookup-files.ts';
@@ -116,6 +117,11 @@ export async function openHttpDoor(
       },
       compact: async () => (await service.columns?.compact()) ?? { segments: 0, bytesBefore: 0, bytesAfter: 0 },
       backups: service.backups,
+      rotateDataKey: async () => {
+        const { active, previous } = await service.keyring.rotate();
+        const rotatedAt = formatInstant(service.clock.now());
+        return { activeKey: active, previousKey: previous, keys: service.keyring.dataKeyIds.length, rotatedAt };
+      },
       walSync: () => settings.SERVICE_WAL_SYNC,
       posture: () => ({
         kms_dev_mode: settings.SERVICE_KMS_LOCAL_DEV,

@@ -45,13 +45,18 @@ export interface KeyContents {
   readonly tombstones: readonly Tombstone[];
 }
 
+export interface Rotation {
+  readonly active: number;
+  readonly previous: number;
+}
+
 /** A keyring whose files are at hand. */
 export interface KeyStore extends Keyring {
   /**
    * A new data key for all that is sealed from now on, durable before anything is; what was sealed before goes on under its
-   * own. Its number when it resolves.
+   * own. Resolves with the number of the one in use and of the one before.
    */
-  rotate(): Promise<number>;
+  rotate(): Promise<Rotation>;
   contents(): KeyContents;
 }
 
@@ -164,7 +169,7 @@ class OpenKeyring implements KeyStore {
     return this.#dataKeys.open(id);
   }
 
-  rotate(): Promise<number> {
+  rotate(): Promise<Rotation> {
     const rotating = this.#rotating.then(() => this.#rotate());
     this.#rotating = rotating.catch(() => undefined);
     return rotating;
@@ -179,16 +184,24 @@ class OpenKeyring implements KeyStore {
     await this.subjects.close();
   }
 
-  async #rotate(): Promise<number> {
+  async #rotate(): Promise<Rotation> {
     const { disk, random, directory, kek } = this.#options;
     // The file of an attempt that failed may be there after all, so its number is not tried again.
     const number = ++this.#lastNumber;
     const key = random.fill(new Uint8Array(KEY_BYTES));
     const next = { ...this.#secrets, active: number, dataKeys: new Map([...this.#secrets.dataKeys, [number, key]]) };
-    await disk.replaceFile(keyFilePath(directory), sealKeyFile(next, kek, random), 0o600);
+    const previous = this.activeDataKey;
+    try {
+      await disk.replaceFile(keyFilePath(directory), sealKeyFile(next, kek, random), 0o600);
+    } catch (cause) {
+      const why = cause instanceof Error ? cause.message : String(cause);
+      throw new ServiceError('REL_STORAGE', `data key ${previous} stays in use, the new one could not be stored: ${why}`, {
+        cause,
+      });
+    }
     this.#secrets = next;
     this.#dataKeys.use(number, key);
-    return number;
+    return { active: number, previous };
   }
 }
 

@@ -18,14 +18,17 @@ test('a new data key is used from the turn on in which it is durable, and the ol
   const first = keyring.open(1);
   const rotating = keyring.rotate();
   expect(keyring.activeDataKey).toBe(1);
-  expect(await rotating).toBe(2);
+  expect(await rotating).toEqual({ active: 2, previous: 1 });
   expect(keyring.activeDataKey).toBe(2);
   expect(keyring.open(1)).toBe(first);
   expect(keyring.open(2).equals(first)).toBe(false);
   const again = await open(disk, 'again');
   expect(again.activeDataKey).toBe(2);
   expect(again.open(2).equals(keyring.open(2))).toBe(true);
-  expect(await Promise.all([again.rotate(), again.rotate()])).toEqual([3, 4]);
+  expect(await Promise.all([again.rotate(), again.rotate()])).toEqual([
+    { active: 3, previous: 2 },
+    { active: 4, previous: 3 },
+  ]);
   expect((await open(disk)).dataKeyIds).toEqual([1, 2, 3, 4]);
 });
 
@@ -87,7 +90,7 @@ test('a crash at any disk call of a rotation under load leaves the old key or th
   };
   for (let i = 0; i < 3; i++) {
     const before = append(`before ${i}`);
-    const rotating = keyring.rotate().then((number) => (rotated = number));
+    const rotating = keyring.rotate().then(({ active }) => (rotated = active));
     await Promise.all([before, append(`beside ${i}`), rotating, append(`beside too ${i}`)]);
     await append(`after ${i}`);
   }
@@ -106,7 +109,7 @@ test('a crash at any disk call of a rotation under load leaves the old key or th
       expect(keys.activeDataKey === least || keys.activeDataKey === least + 1).toBe(true);
       const { replayed, log: again } = await openLog(worldOn(crashed, `crash ${step}`), { keyring: keys });
       expect(replayed.filter(({ body }) => body.kind === 'rows').length).toBeGreaterThanOrEqual(promised);
-      expect(await keys.rotate()).toBe(keys.activeDataKey);
+      expect((await keys.rotate()).active).toBe(keys.activeDataKey);
       await again.append([rowsDraft(['more'])]).acknowledged;
     }
   }
@@ -121,10 +124,13 @@ test('a rotation that fails changes nothing, and its number is not used again', 
   await disk.makeDirectory(directory);
   const keyring = await open(disk);
   failing = true;
-  await expect(keyring.rotate()).rejects.toThrow('EIO');
+  await expect(keyring.rotate()).rejects.toMatchObject({
+    code: 'REL_STORAGE',
+    message: expect.stringContaining('data key 1 stays in use'),
+  });
   failing = false;
   expect(keyring.activeDataKey).toBe(1);
   expect(keyring.dataKeyIds).toEqual([1]);
-  expect(await keyring.rotate()).toBe(3);
+  expect(await keyring.rotate()).toEqual({ active: 3, previous: 1 });
   expect((await open(disk)).dataKeyIds).toEqual([1, 3]);
 });

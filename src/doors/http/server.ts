@@ -41,6 +41,7 @@ import { registerPolicies } from './routes/policies.ts';
 import { registerProof } from './routes/proof.ts';
 import { plainQuery, registerQuery } from './routes/query.ts';
 import { registerQueryStream } from './routes/query-stream.ts';
+import { registerRotateKey } from './routes/rotate-key.ts';
 import { registerSchema } from './routes/schema.ts';
 import { registerSharing } from './routes/sharing.ts';
 import { registerSystem } from './routes/system.ts';
@@ -99,6 +100,7 @@ export async function createHttpDoor(options: HttpDoorOptions): Promise<HttpDoor
   registerAuditExport(admin, context, 'admin');
   registerBackups(admin, context);
   registerCompact(admin, context);
+  registerRotateKey(admin, context);
   registerPlatform(admin, context);
   registerPolicies(admin, context);
   registerLater(admin, context, 'admin');

@@ -59,6 +59,14 @@ export interface BackupDesk {
   restore(backup: string, target: string): Promise<RestoreReport>;
 }
 
+/** Numbers of data keys, and how many are there. */
+export interface KeyRotation {
+  readonly activeKey: number;
+  readonly previousKey: number;
+  readonly keys: number;
+  readonly rotatedAt: string;
+}
+
 /** The process as `/health`, `/status`, `/metrics` and `/config` show it. */
 export interface SystemDesk {
   readonly version: string;
@@ -72,6 +80,8 @@ export interface SystemDesk {
   /** Rewrites segment files of mostly superseded rows. */
   compact(): Promise<{ readonly segments: number; readonly bytesBefore: number; readonly bytesAfter: number }>;
   readonly backups: BackupDesk;
+  /** A new data key for what is sealed from now on. */
+  rotateDataKey(): Promise<KeyRotation>;
   walSync(): string;
   /** How safe the settings are. */
   posture(): SecurityPosture;

@@ -139,6 +139,7 @@ export class DoorWorld {
           segmentsPrunedByBloom: 7,
         }),
         compact: async () => ({ segments: 2, bytesBefore: 70, bytesAfter: 50 }),
+        rotateDataKey: async () => ({ activeKey: 2, previousKey: 1, keys: 2, rotatedAt: '2026-01-01T00:00:00.000000000Z' }),
         backups: { create: async () => backupOfNothing, list: async () => [backupOfNothing], restore: noSuchBackup },
         walSync: () => 'interval',
         posture: () => ({ kms_dev_mode: false, cluster_fencing: true, grpc_tls: false, security_mode: 'strict' }),

@@ -143,6 +143,7 @@ export const adminRequests: Readonly<Record<string, Asked>> = {
   'GET /admin/policies/{id}': { path: () => '/admin/policies/p0', shows: true },
   'DELETE /admin/policies/{id}': { path: () => '/admin/policies/p0', ends: true },
   'POST /admin/compact': { body: {} },
+  'POST /admin/rotate-dek': { body: {} },
   'POST /admin/backup': { body: {} },
   'GET /admin/backups': {},
   'POST /admin/restore': { body: { backup: '00000000-0', target_dir: '/restored' } },

@@ -27,7 +27,7 @@ const dataRoutes: readonly Row[] = [
 ];
 
 const adminRoutes: readonly Row[] = [
-  ['POST', '/admin/reindex', '/admin/rotate-dek'],
+  ['POST', '/admin/reindex'],
   ['GET', '/admin/system', '/admin/dashboard', '/admin/console'],
 ];
 
