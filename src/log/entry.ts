@@ -23,7 +23,8 @@ export type EntryBody =
   | TenantBody
   | AgreementBody
   | ErasureBody
-  | RetentionBody;
+  | RetentionBody
+  | RedactionBody;
 
 export type EntryKind = EntryBody['kind'];
 
@@ -220,7 +221,7 @@ export interface ExhibitBody {
   readonly link: number;
   /** What was put on it: `query`, `note`, … */
   readonly act: string;
-  /** RFC 8785 JSON. */
+  /** RFC 8785 JSON, or what it was sealed into under a key of its own. `seal` covers its plain text. */
   readonly recipe: string;
   readonly resultHash: string;
   readonly previousSeal: string;
@@ -372,8 +373,8 @@ export interface ErasureBody {
   /** What an intent removes, by type in codepoint order; of a completion nothing. */
   readonly versions: readonly ErasedVersions[];
   /**
-   * Positions, ascending, of exhibit links, views and removals that repeat the subject in texts of their own: projections wipe
-   * what they hold of them, and nobody is shown it again. Whoever intends an erasure finds them. Of a completion none.
+   * Positions, ascending, of views and removals that repeat the subject in texts of their own: projections wipe what they hold
+   * of them, and nobody is shown it again. Whoever intends an erasure finds them. Of a completion none.
    */
   readonly mentions: readonly number[];
   /** RFC 8785 JSON of what the receipt of a completion says; empty of an intent. */
@@ -398,6 +399,15 @@ export interface RetentionBody {
   readonly position: number;
   /** Nanoseconds: the row is removed for good once they are over; FOREVER while it is held or was released. */
   readonly until: bigint;
+}
+
+/** Bytes were dropped from the log's files. Takes a leaf and no position. */
+export interface RedactionBody {
+  readonly kind: 'redaction';
+  /** Of all rows that entries up to this leaf removed for good, nothing but leaf hashes is left in the log. */
+  readonly through: number;
+  /** Rows that were dropped on that occasion. */
+  readonly rows: number;
 }
 
 /** The branch that always exists: nobody forked it, and nobody can delete it. */
@@ -428,7 +438,7 @@ export interface CommittedEntry extends EntryDraft {
   readonly leaf: number;
   /** First position that the entry covers, dense over entries; where the next one would start if it covers none. */
   readonly position: number;
-  /** How many positions it covers: rows of a `rows` entry, 1 for control events, 0 for `access`, `seal` and `receipt`. */
+  /** How many positions it covers: rows of a `rows` entry, 1 for control events, 0 for `access`, `seal`, `receipt` and `redaction`. */
   readonly positions: number;
   /** Nanoseconds; row i has system_from = time + i. Strictly above every earlier entry's last instant. */
   readonly time: bigint;
@@ -441,6 +451,7 @@ export function positionsOf(body: EntryBody): number {
       return body.ops.length;
     case 'access':
     case 'seal':
+    case 'redaction':
     case 'receipt':
       return 0;
     case 'genesis':

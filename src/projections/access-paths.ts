@@ -168,6 +168,8 @@ export interface Removal {
   readonly keys: readonly string[];
   /** On the branch that this one was forked from: rows that this one wrote under such a key stand. */
   readonly inherited: boolean;
+  /** Rows of a subject went: which they were is not told. */
+  readonly unnamed?: true;
 }
 
 export interface RemovalReader {

@@ -3,10 +3,13 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { ColumnMemory } from '../../src/log/column-memory.ts';
 import type { RowBlock, ScanRequest } from '../../src/projections/access-paths.ts';
+import { Timeline } from '../../src/log/timeline.ts';
 import { ClosingOrders } from '../../src/projections/rows/closing-order.ts';
 import { ColumnSpace } from '../../src/projections/rows/extents.ts';
 import { OPEN, Segment } from '../../src/projections/rows/segment.ts';
 import { freshProjections, Store } from './store.ts';
+
+const timeline = new Timeline();
 
 const ROWS = 128;
 const columns = { id: 'string', n: 'integer' } as const;
@@ -159,7 +162,7 @@ describe('orders of closings', () => {
         for (const [n, { row, gap }] of actions.entries()) {
           position += gap * scale;
           if (segment.isOpen(row)) segment.close(row, position);
-          else if (n % 500 === 499 && removed.includes(row % 7) && !segment.isRemoved(row)) segment.remove(row);
+          else if (n % 500 === 499 && removed.includes(row % 7) && !segment.isRemoved(row)) segment.remove([row], timeline);
           if (n % 250 === 0)
             for (const bound of [2000 + 50 * spread, 2000 + 99 * spread, 2000 + 97 * spread, position - 40 * scale, position])
               check(bound);
@@ -187,7 +190,7 @@ describe('orders of closings', () => {
     expect(orders.visible(two, 2001, 0, 1000, true)).toHaveLength(0);
     expect(orders.made).toBe(2);
     expect(orders.visible(three, 1995, 0, 1000, true)).toBeNull();
-    one.remove(996);
+    one.remove([996], timeline);
     expect([...orders.visible(one, 1995, 0, 1000, true)!]).toEqual([995, 997, 998, 999]);
     expect(orders.made).toBe(3);
     // Most were open then: nothing to be gained.

@@ -7,6 +7,7 @@ import { inlineWorker } from '../../src/log/workers.ts';
 import { Checkpoint } from '../../src/projections/checkpoint.ts';
 import type { Projector } from '../../src/projections/projector.ts';
 import type { RowStorageOptions } from '../../src/projections/rows/row-storage.ts';
+import { withoutKeys } from './histories.ts';
 import { SavedState } from './saved-state.ts';
 import { recut } from './store.ts';
 
@@ -16,10 +17,12 @@ export interface Subject {
   fresh(rows?: RowStorageOptions): Projector;
   /** Committed histories that exercise it. */
   readonly histories: fc.Arbitrary<readonly CommittedEntry[]>;
+  /** The same, with erasures in most of them. */
+  readonly erased: fc.Arbitrary<readonly CommittedEntry[]>;
 }
 
 export function projectionContract(subject: Subject): void {
-  const { name, fresh, histories } = subject;
+  const { name, fresh, histories, erased } = subject;
   const digestAfter = (entries: readonly CommittedEntry[]): string => {
     const projector = fresh();
     for (const entry of entries) projector.apply(entry);
@@ -111,6 +114,26 @@ export function projectionContract(subject: Subject): void {
           for (const store of [rows.store, again.store]) await store.close();
         }),
         { numRuns: name === 'rows' ? 100 : 10 },
+      ));
+
+    test('state after an erasure is that of a rebuild, with the keys of the subject and without them', () =>
+      fc.assert(
+        fc.asyncProperty(erased, share, async (entries, part) => {
+          const live = digestAfter(entries);
+          const dropped = withoutKeys(entries);
+          expect(digestAfter(dropped)).toBe(live);
+          // Saved before, when the rows were still there; gone on with afterwards, when they are not.
+          const cut = Math.floor(part * entries.length);
+          const saved = await SavedState.make();
+          const before = fresh();
+          for (const entry of entries.slice(0, cut)) before.apply(entry);
+          await saved.save(before);
+          const after = fresh();
+          await saved.restore(after);
+          for (const entry of dropped) after.apply(entry);
+          expect(after.digests()[name]).toBe(live);
+        }),
+        { numRuns: name === 'rows' ? 300 : 50 },
       ));
 
     test('writing a checkpoint changes nothing', () =>

@@ -1,9 +1,18 @@
 /** Random histories of commands, as fast-check arbitraries, and how they are played into a store. */
 import fc from 'fast-check';
 import { ServiceError } from '../../src/errors.ts';
-import { type AgreementTerms, agreementStates, type PropertyDefinition, type TokenRecord } from '../../src/log/entry.ts';
+import type { RowBatch } from '../../src/log/columns.ts';
+import {
+  type CommittedEntry,
+  type AgreementTerms,
+  agreementStates,
+  type PropertyDefinition,
+  type TokenRecord,
+} from '../../src/log/entry.ts';
 import type { ColumnType } from '../../src/log/value.ts';
+import { cellAt, VectorBuilder } from '../../src/log/vector-builder.ts';
 import type { Command, PutRows } from '../../src/projections/command.ts';
+import { Names } from '../../src/projections/names.ts';
 import { batchOf, START, type Store } from './store.ts';
 
 export interface Step {
@@ -44,6 +53,9 @@ export function tokenOf(id: string, more: Partial<TokenRecord> = {}): TokenRecor
 }
 
 const types = ['Person', 'Event'];
+/** Whose rows belong to subjects, where `registerPatients` came first. */
+const subjectType = 'Patient';
+export const subjects = ['ann', 'bob', '7'];
 const keys = ['a', 'b', 'c', 'é', 'k\u{1f600}'];
 export const paths = [null, 'acme', 'acme/eu', 'globex'];
 
@@ -104,6 +116,80 @@ const puts = fc
     };
   });
 
+const patientRow = fc.record(
+  {
+    id: fc.constantFrom(...keys),
+    who: fc.option(fc.constantFrom(...subjects)),
+    name: fc.option(fc.constantFrom('x', 'yy', '')),
+    age: fc.option(integers),
+    valid_from: fc.option(instants),
+    valid_to: fc.option(instants),
+  },
+  { requiredKeys: ['id'] },
+);
+
+const patientPuts = fc.array(patientRow, { minLength: 1, maxLength: 6 }).map((rows): Command => {
+  const { id, name, age, valid_from, valid_to } = columns;
+  return {
+    kind: 'put-rows',
+    type: subjectType,
+    rows: batchOf({ id, who: 'string', name, age, valid_from, valid_to }, rows),
+    atomic: false,
+    createType: true,
+    provenance: { source: 'random', method: 'plain', confidence: 1, derivedFrom: null },
+  };
+});
+
+export const registerPatients: Command = {
+  kind: 'register-type',
+  name: subjectType,
+  properties: { who: property('string', { subject: true }), name: property('string'), age: property('integer') },
+  primaryKey: null,
+  graphTriggers: [],
+};
+
+const retentionIds = ['r1', 'r2', 'r3'];
+const retentionCommands = fc
+  .record({
+    kind: fc.constantFrom('schedule-retention' as const, 'schedule-retention' as const, 'hold-row' as const),
+    id: fc.constantFrom(...retentionIds),
+    type: fc.constantFrom(...types, subjectType),
+    key: fc.constantFrom(...keys),
+    until: instants,
+  })
+  .map(({ kind, until, ...about }): Command => (kind === 'hold-row' ? { kind, ...about } : { kind, ...about, until }));
+
+const endingCommands = fc.record({
+  kind: fc.constantFrom('release-retention' as const, 'expire-retention' as const),
+  id: fc.constantFrom(...retentionIds),
+});
+
+/** Of the subject that the reason names: what `play` finds of it is what is erased. */
+const erasureCommands: fc.Arbitrary<Command> = fc.oneof(
+  {
+    weight: 3,
+    arbitrary: fc.record({ id: fc.constantFrom('e1', 'e2', 'e3', 'e4', 'e5'), subject: fc.constantFrom(...subjects) }).map(
+      ({ id, subject }): Command => ({
+        kind: 'intend-erasure',
+        id,
+        commitment: Buffer.from(subject).toString('hex').padStart(64, '0'),
+        reason: subject,
+        keys: ['k'],
+        versions: [],
+        mentions: [],
+      }),
+    ),
+  },
+  {
+    weight: 1,
+    arbitrary: fc.record({
+      kind: fc.constant('complete-erasure' as const),
+      id: fc.constantFrom('e1', 'e2', 'e3'),
+      statement: fc.constantFrom('{}', '{"version":1}'),
+    }),
+  },
+);
+
 /** The same puts under a few keys: most follow the batch before, some come again, some are of another request. */
 const receiptedPuts = fc
   .record({
@@ -122,12 +208,13 @@ const receiptedPuts = fc
 
 const rowCommands = fc.oneof(
   { weight: 8, arbitrary: puts },
+  { weight: 6, arbitrary: patientPuts },
   { weight: 2, arbitrary: receiptedPuts },
   {
     weight: 2,
     arbitrary: fc.record({
       kind: fc.constant('delete-rows' as const),
-      type: fc.constantFrom(...types),
+      type: fc.constantFrom(...types, subjectType),
       keys: fc.array(fc.constantFrom(...keys), { minLength: 1, maxLength: 3 }),
     }),
   },
@@ -135,7 +222,7 @@ const rowCommands = fc.oneof(
     weight: 1,
     arbitrary: fc.record({
       kind: fc.constant('remove-rows' as const),
-      type: fc.constantFrom(...types),
+      type: fc.constantFrom(...types, subjectType),
       keys: fc.array(fc.constantFrom(...keys), { minLength: 1, maxLength: 2 }),
     }),
   },
@@ -345,17 +432,94 @@ export const histories = (maxLength: number): fc.Arbitrary<Step[]> =>
         { weight: 2, arbitrary: policyCommands },
         { weight: 4, arbitrary: tenantCommands },
         { weight: 3, arbitrary: agreementCommands },
+        { weight: 2, arbitrary: retentionCommands },
+        { weight: 1, arbitrary: endingCommands },
+        { weight: 3, arbitrary: erasureCommands },
       ),
     ),
     { minLength: 1, maxLength },
   );
+
+/** Little else than rows of subjects and their erasures, on branches too, in paths of few tenants. */
+export const subjectHistories = (maxLength: number): fc.Arbitrary<Step[]> => {
+  const onKeys = <K extends 'delete-rows' | 'remove-rows'>(kind: K): fc.Arbitrary<Command> =>
+    fc
+      .array(fc.constantFrom(...keys), { minLength: 1, maxLength: 2 })
+      .map((of): Command => ({ kind, type: subjectType, keys: of }));
+  return fc.array(
+    fc.record({
+      command: fc.oneof(
+        { weight: 10, arbitrary: patientPuts },
+        { weight: 2, arbitrary: onKeys('delete-rows') },
+        { weight: 1, arbitrary: onKeys('remove-rows') },
+        { weight: 3, arbitrary: branchCommands },
+        { weight: 1, arbitrary: retentionCommands },
+        { weight: 1, arbitrary: endingCommands },
+        { weight: 4, arbitrary: erasureCommands },
+      ),
+      path: fc.constantFrom(null, 'acme', 'acme', 'acme/eu'),
+      branch: fc.oneof(fc.constant(0), fc.nat(5)),
+    }),
+    { minLength: Math.min(10, maxLength), maxLength },
+  );
+};
+
+/** What an erasure of the subject that its reason names has to name. */
+function asFound(store: Store, command: Command, path: string | null): Command {
+  if (command.kind !== 'intend-erasure') return command;
+  const { rows, removedKeys, views } = store.projections;
+  const names = new Names([command.reason]);
+  const tenantOf = (owner: string | null): string | null => owner?.split('/')[0] ?? null;
+  const owns = (owner: string | null): boolean => tenantOf(owner) === tenantOf(path);
+  const { versions } = drained(rows.versionsOf(tenantOf(path), command.reason));
+  return { ...command, versions, mentions: [...removedKeys.mentioning(names, owns), ...views.mentioning(names, owns)] };
+}
+
+export function drained<T>(steps: Generator<undefined, T>): T {
+  for (;;) {
+    const step = steps.next();
+    if (step.done === true) return step.value;
+  }
+}
+
+/**
+ * The same entries as they are read once the keys of erased subjects are gone: their rows have come without key, bounds and
+ * cells, those that were removed or dropped with a branch before among them.
+ */
+export function withoutKeys(entries: readonly CommittedEntry[]): CommittedEntry[] {
+  const erased = entries.flatMap(({ body, context, position }) =>
+    body.kind === 'erasure' && body.change === 'intended' ? [{ subject: body.reason, tenant: context.tenant, position }] : [],
+  );
+  return entries.map((entry) => {
+    const { body, context, position } = entry;
+    if (body.kind !== 'rows' || !body.subjects) return entry;
+    const { subjects: whose, ...rest } = body;
+    const isErased = (row: number): boolean => {
+      const subject = cellAt(whose, 'string', row);
+      return erased.some((each) => each.subject === subject && each.tenant === context.tenant && each.position > position);
+    };
+    const dropped = Array.from(body.ops, (_, row) => row).filter(isErased);
+    if (dropped.length === 0) return entry;
+    const gone = new Set(dropped);
+    return { ...entry, body: { ...rest, dropped, keys: emptied(body.keys, gone), cells: emptied(body.cells, gone) } };
+  });
+}
+
+function emptied({ length, columns: of }: RowBatch, gone: ReadonlySet<number>): RowBatch {
+  const left = of.map(({ name, type, vector }) => {
+    const builder = new VectorBuilder(type, length);
+    for (let row = 0; row < length; row++) builder.append(gone.has(row) ? null : cellAt(vector, type, row));
+    return { name, type, vector: builder.build() };
+  });
+  return { length, columns: left };
+}
 
 /** Plays a history; a refused command leaves no entry, as in the store itself. */
 export function play(store: Store, history: readonly Step[]): void {
   for (const { command, path, branch } of history) {
     const standing = ['main', ...store.projections.branches.list().map(({ name }) => name)];
     try {
-      store.run(command, path, standing[branch % standing.length]);
+      store.run(asFound(store, command, path), path, standing[branch % standing.length]);
     } catch (error) {
       if (!(error instanceof ServiceError)) throw error;
     }

@@ -160,7 +160,8 @@ export function recut(entries: readonly CommittedEntry[], rows: number): Committ
       cut.push({ ...entry, leaf: cut.length });
       continue;
     }
-    const { body } = entry;
+    // Whose rows are is for the log; nothing is derived from it.
+    const { subjects: _, ...body } = entry.body;
     for (let from = 0; from < body.ops.length; from += rows) {
       const to = Math.min(body.ops.length, from + rows);
       const closeFrom = body.closeOffsets[from]!;
@@ -177,6 +178,7 @@ export function recut(entries: readonly CommittedEntry[], rows: number): Committ
           closeOffsets: body.closeOffsets.slice(from, to + 1).map((offset) => offset - closeFrom),
           closes: body.closes.slice(closeFrom, body.closeOffsets[to]),
           cells: sliceBatch(body.cells, from, to),
+          ...(body.dropped && { dropped: body.dropped.filter((row) => row >= from && row < to).map((row) => row - from) }),
         },
       });
     }

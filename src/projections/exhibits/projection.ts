@@ -25,11 +25,21 @@ export class Exhibits implements Projection {
     return this.#exhibits.get(id);
   }
 
+  all(): Iterable<ExhibitView> {
+    return this.#exhibits.values();
+  }
+
   apply(entry: CommittedEntry): void {
     const { body, context } = entry;
     if (body.kind === 'removal') {
       const least = body.positions[0];
       if (least !== undefined) this.removals.add(body.type, context.path, { position: entry.position, least });
+      return;
+    }
+    if (body.kind === 'erasure') {
+      for (const { type, paths, positions } of body.versions) {
+        for (const path of paths) this.removals.add(type, path, { position: entry.position, least: positions[0]! });
+      }
       return;
     }
     if (body.kind !== 'exhibit') return;

@@ -1,5 +1,5 @@
 /**
- * What hard deletes took away, as far as a question about the past needs it: for each type and organisation path, which
+ * What hard deletes and erasures took away, as far as a question about the past needs it: for each type and organisation path, which
  * removal took versions from below which position. Tells an answer that lost its rows from one that was tampered with.
  */
 import { compareText } from '../../log/value.ts';

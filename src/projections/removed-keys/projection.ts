@@ -2,6 +2,8 @@
  * Which keys were removed for good, when and in which organisation path: of a hard delete no version is left to tell, and
  * whoever follows a type has to learn of it. As a hard delete does, its memory reaches the branch that it was asked on and
  * what was forked from it. It grows with the keys removed; their rows are gone.
+ *
+ * Of keys that a subject's rows had, and of what was erased, it is known that something went, never what.
  */
 import { deserialize, serialize } from 'node:v8';
 import { assert } from '../../errors.ts';
@@ -10,11 +12,12 @@ import type { CommittedEntry } from '../../log/entry.ts';
 import { compareText } from '../../log/value.ts';
 import type { Removal, RemovalReader } from '../access-paths.ts';
 import { CanonicalHash } from '../canonical-hash.ts';
+import type { Names } from '../names.ts';
 import type { CheckpointReader, CheckpointWriter, Projection } from '../projection.ts';
 
 interface KnownRemoval extends Omit<Removal, 'inherited'> {
-  /** Fork of the branch that it was asked on; 0 for main. */
-  readonly branch: number;
+  /** Fork of the branch that it was asked on; 0 for main; null for an erasure, which reaches all of them. */
+  readonly branch: number | null;
   readonly position: number;
   /** Position of the oldest version that it removed. */
   readonly oldest: number;
@@ -35,12 +38,22 @@ export class RemovedKeys implements Projection {
   apply(entry: CommittedEntry): void {
     const { body, context, position, time } = entry;
     if (body.kind === 'branch') this.#tree.apply(entry, body);
-    if (body.kind !== 'removal' || body.positions.length === 0) return;
-    const { id: branch } = this.#tree.of(entry);
-    const removal = { branch, path: context.path, position, oldest: body.positions[0]!, instant: time, keys: body.keys };
-    const known = this.#removals.get(body.type);
-    if (known === undefined) this.#removals.set(body.type, [removal]);
-    else known.push(removal);
+    if (body.kind === 'removal' && body.positions.length > 0) {
+      const { id: branch } = this.#tree.of(entry);
+      const oldest = body.positions[0]!;
+      this.#add(body.type, { branch, path: context.path, position, oldest, instant: time, keys: body.keys });
+    }
+    if (body.kind !== 'erasure') return;
+    for (const { type, paths, positions } of body.versions) {
+      for (const path of paths) this.#add(type, { branch: null, path, position, oldest: positions[0]!, instant: time, keys: [] });
+    }
+    this.#wipe(new Set(body.mentions));
+  }
+
+  /** Positions of the removals, in paths that one `owns`, that list a key which has one of the names in it. */
+  mentioning(names: Names, owns: (path: string | null) => boolean): readonly number[] {
+    const known = [...this.#removals.values()].flat();
+    return known.filter(({ path, keys }) => owns(path) && keys.some((key) => names.areIn(key))).map(({ position }) => position);
   }
 
   async checkpoint(target: CheckpointWriter): Promise<void> {
@@ -66,6 +79,22 @@ export class RemovedKeys implements Projection {
     return hash.hex();
   }
 
+  #add(type: string, removal: KnownRemoval): void {
+    const known = this.#removals.get(type);
+    if (known === undefined) this.#removals.set(type, [removal]);
+    else known.push(removal);
+  }
+
+  #wipe(positions: ReadonlySet<number>): void {
+    if (positions.size === 0) return;
+    for (const [type, known] of this.#removals) {
+      this.#removals.set(
+        type,
+        known.map((removal) => (positions.has(removal.position) ? { ...removal, keys: [] } : removal)),
+      );
+    }
+  }
+
   #after(branch: string, basis: number, type: string, instant: bigint): readonly Removal[] {
     const known = this.#removals.get(type);
     const at = this.#tree.get(branch);
@@ -76,7 +105,13 @@ export class RemovedKeys implements Projection {
     const ends = new Map(lineageOf(at).map((stretch) => [stretch.branch.id, stretch.end]));
     return known
       .slice(first)
-      .filter((removal) => removal.position < basis && removal.oldest < (ends.get(removal.branch) ?? -1))
-      .map(({ instant: removedAt, path, keys, branch: id }) => ({ instant: removedAt, path, keys, inherited: id !== at.id }));
+      .filter(({ position, oldest, branch: id }) => position < basis && (id === null || oldest < (ends.get(id) ?? -1)))
+      .map(({ instant: removedAt, path, keys, branch: id }) => ({
+        instant: removedAt,
+        path,
+        keys,
+        inherited: id !== null && id !== at.id,
+        ...(keys.length === 0 && { unnamed: true as const }),
+      }));
   }
 }

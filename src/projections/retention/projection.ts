@@ -133,7 +133,7 @@ export class Retention implements Projection {
   #end(type: string, positions: Iterable<number>, concerned: (kept: Kept) => boolean): void {
     if (this.#byPosition.size === 0) return;
     for (const position of positions) {
-      for (const id of [...(this.#byPosition.get(position) ?? [])]) {
+      for (const id of this.#byPosition.get(position) ?? []) {
         const kept = this.#kept.get(id)!;
         if (kept.type === type && concerned(kept)) this.#drop(id);
       }

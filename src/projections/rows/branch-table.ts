@@ -6,7 +6,8 @@ import type { Cell, ColumnType } from '../../log/value.ts';
 import { HIDDEN, type DeclaredTypes, type Inherited } from './overlay.ts';
 import { NO_ROW } from './segment.ts';
 import type { StoredVersions } from './stored-versions.ts';
-import { type Table, keyBytes } from './table.ts';
+import { keyBytes } from './key-text.ts';
+import type { Table } from './table.ts';
 import { cellAt } from '../../log/vector-builder.ts';
 import { hashBytes } from './byte-hash.ts';
 
@@ -126,7 +127,8 @@ export class BranchTable implements StoredVersions {
       const layer = Math.floor(version / LAYER);
       const { table: own, inherited } = this.#layers[layer]!;
       // What closes a version is younger than it: with none at or after the fork, the chain of open ones is the answer.
-      const chained = openOnly && (!inherited || own.positionOf(own.newest(path, heap, start, end)) < inherited.end);
+      const chained =
+        openOnly && (!inherited || (!own.hasGaps && own.positionOf(own.newest(path, heap, start, end)) < inherited.end));
       for (let at = version % LAYER; at !== NO_ROW; at = chained ? own.nextOpen(at) : own.previousOf(at)) {
         const each = layer * LAYER + at;
         if (this.#stands(layer, at) && (!openOnly || this.closingOf(each) === Infinity)) found.push(each);

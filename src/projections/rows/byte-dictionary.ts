@@ -1,4 +1,7 @@
-/** Distinct strings as UTF-8 in one heap, found by their bytes: coding a column makes no JavaScript string. */
+/**
+ * Distinct strings as UTF-8 in one heap, found by their bytes: coding a column makes no JavaScript string. It counts the cells
+ * that hold each of them, so that a string is wiped with its last cell, without a look at the other ones.
+ */
 import type { Dictionary } from '../../log/columns.ts';
 
 const encoder = new TextEncoder();
@@ -7,6 +10,8 @@ const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
 export interface SavedDictionary {
   readonly offsets: Uint32Array;
   readonly heap: Uint8Array;
+  /** Cells of each code. */
+  readonly cells: Int32Array;
 }
 
 /** A text column's cells. */
@@ -19,6 +24,7 @@ export interface Cells {
 export class ByteDictionary implements Dictionary {
   #size = 0;
   #offsets = new Uint32Array(17);
+  #cells = new Int32Array(16);
   #heap = new Uint8Array(256);
   #view = viewOf(this.#heap);
   /** Open addressing, interleaved: [code + 1, hash]. */
@@ -42,18 +48,36 @@ export class ByteDictionary implements Dictionary {
     return this.#slots[slot * 2]! - 1;
   }
 
-  /** Code of source[start..end), added when new. */
+  /** Code of source[start..end), added when new. Cells that come to hold it are to be counted. */
   encode(source: Uint8Array, start: number, end: number): number {
     return this.#codeOf(source, viewOf(source), start, end);
   }
 
-  /** Codes of cells from .. to - 1 of a text column, into target[at ...]; 0 for NULL. */
+  /** One more cell holds the code. */
+  count(code: number): void {
+    this.#cells[code]!++;
+  }
+
+  /** Codes of cells from .. to - 1 of a text column, counted, into target[at ...]; 0 for NULL. */
   encodeCells(cells: Cells, from: number, to: number, target: Int32Array, at: number): void {
     const { heap, offsets, nulls } = cells;
     const view = viewOf(heap);
     for (let i = from; i < to; i++) {
-      target[at + i - from] = nulls !== null && nulls[i] === 1 ? 0 : this.#codeOf(heap, view, offsets[i]!, offsets[i + 1]!);
+      if (nulls !== null && nulls[i] === 1) {
+        target[at + i - from] = 0;
+        continue;
+      }
+      const code = this.#codeOf(heap, view, offsets[i]!, offsets[i + 1]!);
+      target[at + i - from] = code;
+      this.#cells[code]!++;
     }
+  }
+
+  /** A cell no longer holds the code. With its last one the string is wiped; the code is not given again. */
+  release(code: number): void {
+    if (--this.#cells[code]! > 0) return;
+    this.#heap.fill(0, this.#offsets[code]!, this.#offsets[code + 1]!);
+    this.#texts[code] = undefined;
   }
 
   /** UTF-8 of a code, in place: never to be written to. */
@@ -95,7 +119,12 @@ export class ByteDictionary implements Dictionary {
   }
 
   saved(): SavedDictionary {
-    return { offsets: this.#offsets.slice(0, this.#size + 1), heap: this.#heap.slice(0, this.byteLength) };
+    const size = this.#size;
+    return {
+      offsets: this.#offsets.slice(0, size + 1),
+      heap: this.#heap.slice(0, this.byteLength),
+      cells: this.#cells.slice(0, size),
+    };
   }
 
   static restored(state: SavedDictionary): ByteDictionary {
@@ -110,13 +139,8 @@ export class ByteDictionary implements Dictionary {
       while (dictionary.#slots[slot * 2] !== 0) slot = (slot + 1) & dictionary.#mask;
       dictionary.#add(state.heap, start, end, hash, slot);
     }
+    dictionary.#cells.set(state.cells);
     return dictionary;
-  }
-
-  /** Wipes a string that no cell holds any more. Its code is not given again, and its slot no longer matches it. */
-  forget(code: number): void {
-    this.#heap.fill(0, this.#offsets[code]!, this.#offsets[code + 1]!);
-    this.#texts[code] = undefined;
   }
 
   #codeOf(source: Uint8Array, view: DataView, start: number, end: number): number {
@@ -151,6 +175,9 @@ export class ByteDictionary implements Dictionary {
       const offsets = new Uint32Array(this.#offsets.length * 2);
       offsets.set(this.#offsets);
       this.#offsets = offsets;
+      const cells = new Int32Array(offsets.length);
+      cells.set(this.#cells);
+      this.#cells = cells;
     }
     if (at + size > this.#heap.length) {
       const heap = new Uint8Array(Math.max(this.#heap.length * 2, at + size));

@@ -46,10 +46,14 @@ export function* enterKeys(
 /** Bits of rows that another version of their key came after, by segment. */
 function supersededRows(segments: readonly Segment[]): Map<number, Int32Array> {
   const superseded = new Map<number, Int32Array>();
-  for (const { previous, length } of segments) {
+  const isRemoved = (row: number): boolean => segments[row >>> 16]!.isRemoved(row & 0xffff);
+  for (const segment of segments) {
+    const { previous, length } = segment;
     if (previous.constant === NO_ROW) continue;
     for (let at = 0; at < length; at++) {
-      const row = previous.at(at);
+      // What was removed supersedes nothing any more, but the versions before it are still reached through it.
+      let row = segment.isRemoved(at) ? NO_ROW : previous.at(at);
+      while (row !== NO_ROW && isRemoved(row)) row = segments[row >>> 16]!.previous.at(row & 0xffff);
       if (row === NO_ROW) continue;
       let bits = superseded.get(row >>> 16);
       if (!bits) superseded.set(row >>> 16, (bits = new Int32Array(SEGMENT_ROWS >>> 5)));

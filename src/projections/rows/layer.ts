@@ -23,14 +23,23 @@ export class Layer {
   readonly id: number;
   /** Oldest first. Empty on main and where only types were forked. */
   readonly lower: readonly LowerLayer[];
+  /** By type the property that says whose its rows are, as the branch declares it. */
+  readonly subjects: Map<string, string>;
   readonly #storage: RowStorage;
   readonly #tables = new Map<string, Table>();
   /** By the inherited table that they change. */
   readonly #overlays = new Map<Table, Overlay>();
 
-  constructor(id: number, lower: readonly LowerLayer[], storage: RowStorage) {
+  /** `subjects` are those of the branch that it was forked from. */
+  constructor(
+    id: number,
+    lower: readonly LowerLayer[],
+    storage: RowStorage,
+    subjects: Iterable<readonly [type: string, property: string]> = [],
+  ) {
     this.id = id;
     this.lower = lower;
+    this.subjects = new Map(subjects);
     this.#storage = storage;
   }
 
@@ -91,10 +100,11 @@ export class Layer {
     }
   }
 
-  remove(body: RemovalBody, path: number): void {
+  /** Hard delete, on this branch and in what was forked from it. */
+  remove(body: RemovalBody): void {
     const table = this.#tables.get(body.type);
     assert(table || this.id > 0, 'a removal follows the rows that it removes');
-    table?.remove(body, path);
+    table?.remove(body.positions);
     for (const position of body.positions) {
       if (position < this.id) this.#inheritedAt(body.type, position, (overlay, at) => overlay.hide(at));
     }

@@ -14,8 +14,10 @@ import { BranchRows } from './branch-rows.ts';
 import type { ColumnSpace } from './extents.ts';
 import { declaredTypes, Layer } from './layer.ts';
 import { provenanceOf } from './lineage.ts';
+import { subjectProperty } from '../catalog/subject.ts';
 import { estimateRows, scanRows, type ScanSource } from './scan.ts';
 import { Scopes } from './scopes.ts';
+import { findVersions, type SubjectVersions } from './subject-versions.ts';
 import type { Table } from './table.ts';
 import { CanonicalHash } from '../canonical-hash.ts';
 import { columnDigestJob, columnsWithoutCodes } from './column-digests.ts';
@@ -26,7 +28,7 @@ import type { PruningCounts } from './zones.ts';
 
 export class Rows implements Projection {
   readonly name = 'rows';
-  readonly formatVersion = 3;
+  readonly formatVersion = 4;
   readonly timeline: Timeline;
   readonly #storage: RowStorage;
   #scopes = new Scopes();
@@ -72,6 +74,14 @@ export class Rows implements Projection {
     return new BranchRows(this.#layer(branch), this.#scopes, catalog, (basis) => this.branchReader(branch, basis, catalog));
   }
 
+  /**
+   * All versions of a subject at positions from `from` on, of every type, on every branch that somebody reads, at every basis.
+   * A slice a step; what comes meanwhile is for the next call, from the `end` that this one returns.
+   */
+  versionsOf(tenant: string | null, subject: string, from = 0): Generator<undefined, SubjectVersions> {
+    return findVersions(tenant, subject, from, this.timeline.end, this.#ordered(), this.#scopes);
+  }
+
   /** Indexes that a start left for later are filled, one after the other, a slice a `turn`. */
   async enterKeys(turn: () => Promise<void>): Promise<void> {
     for (const layer of this.#layers.values()) for (const table of layer.tables()) await table.enterKeys(turn);
@@ -96,19 +106,28 @@ export class Rows implements Projection {
         this.#layerOf(entry).append(entry, body, this.#scopes.encode(entry.context.path));
         return;
       case 'removal':
-        this.#layerOf(entry).remove(body, this.#scopes.encode(entry.context.path));
+        this.#layerOf(entry).remove(body);
+        return;
+      case 'erasure':
+        // Positions are of one layer each, and what a branch reads of another's it reads there.
+        for (const { type, positions } of body.versions) {
+          for (const layer of this.#layers.values()) layer.table(type)?.remove(positions);
+        }
         return;
       case 'type': {
         const { name, properties } = body.definition;
         const branch = this.#tree.of(entry);
-        const table = this.#layer(branch.id).tableFor(name);
+        const layer = this.#layer(branch.id);
+        const subject = subjectProperty(body.definition);
+        if (subject !== null) layer.subjects.set(name, subject);
+        const table = layer.tableFor(name);
         const shared = this.#tree.isShared(branch);
         for (const [column, { type }] of Object.entries(properties)) table.setColumnType(column, type, shared);
         return;
       }
       case 'branch': {
         const { forked, released } = this.#tree.apply(entry, body);
-        if (forked) this.#layers.set(forked.id, this.#newLayer(forked));
+        if (forked) this.#layers.set(forked.id, this.#newLayer(forked, this.#layer(forked.source!.id).subjects));
         for (const { id } of released) this.#release(id);
         return;
       }
@@ -207,11 +226,11 @@ export class Rows implements Projection {
     return this.#layer(this.#tree.of(entry).id);
   }
 
-  #newLayer(branch: Branch): Layer {
+  #newLayer(branch: Branch, subjects: Iterable<readonly [string, string]> = []): Layer {
     const lower = lineageOf(branch)
       .slice(0, -1)
       .map((stretch) => ({ layer: this.#layer(stretch.branch.id), end: stretch.end }));
-    return new Layer(branch.id, lower, this.#storage);
+    return new Layer(branch.id, lower, this.#storage, subjects);
   }
 
   /** By fork, main first. */

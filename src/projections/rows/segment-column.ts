@@ -116,7 +116,7 @@ export class SegmentColumn {
   /** Its first `length` cells in arrays of their own, strings spelled out. */
   copy(length: number): SegmentColumn {
     const copy = SegmentColumn.restored(this.#type, this.saved(length), length, this.#dictionary, null);
-    copy.spellOut();
+    copy.#spell();
     return copy;
   }
 
@@ -227,28 +227,34 @@ export class SegmentColumn {
     return (this.#vector ??= this.#makeVector());
   }
 
-  /** Forgets a cell in place. What the dictionary holds of it is the table's to forget. */
-  clear(row: number): void {
-    if (this.#layout === 'none' || row >= this.#length) return;
+  /**
+   * Wipes the cells of rows that are removed, in place. They become NULL where that costs nothing, and where another value
+   * would be some other cell's: code 0 has a meaning.
+   */
+  clear(rows: readonly number[]): void {
+    if (this.#layout === 'none') return;
     this.#vector = null;
-    this.#ownNulls()[row] = 1;
-    if (this.#layout === 'text') this.#heap.fill(0, this.#offsets[row]!, this.#offsets[row + 1]!);
-    else this.#blank(row, row + 1);
-  }
-
-  /** Dictionary code of a cell; -1 where there is none. */
-  codeAt(row: number): number {
-    return this.#layout === 'dict' && row < this.#length && this.#nulls?.[row] !== 1 ? this.#i32[row]! : -1;
-  }
-
-  /** Takes codes that a cell holds out of `unused`, which has 1 for each code in question. */
-  keepUsed(unused: Uint8Array): void {
-    if (this.#layout !== 'dict') return;
-    for (let row = 0; row < this.#length; row++) if (this.#nulls?.[row] !== 1) unused[this.#i32[row]!] = 0;
+    const nulls = this.#layout === 'dict' ? this.#ownNulls() : this.#nulls;
+    for (const row of rows) {
+      if (row >= this.#length) continue;
+      if (this.#layout === 'dict' && nulls![row] !== 1) this.#dictionary!.release(this.#i32[row]!);
+      if (nulls) nulls[row] = 1;
+      if (this.#layout === 'text') this.#heap.fill(0, this.#offsets[row]!, this.#offsets[row + 1]!);
+      else this.#blank(row, row + 1);
+    }
   }
 
   /** Holds the cells as UTF-8 from here on: a dictionary of mostly distinct strings costs more than it saves. */
   spellOut(): void {
+    const [dictionary, nulls] = [this.#dictionary, this.#nulls];
+    const codes = this.#layout === 'dict' ? this.#i32.slice(0, this.#length) : null;
+    this.#spell();
+    codes?.forEach((code, row) => {
+      if (nulls?.[row] !== 1) dictionary!.release(code);
+    });
+  }
+
+  #spell(): void {
     if (this.#layout === 'dict') this.#spellCodes();
     this.#dictionary = null;
   }
@@ -367,6 +373,7 @@ export class SegmentColumn {
           const bytes = bytesOf(code);
           own = codes[code] = this.#dictionary.encode(bytes, 0, bytes.length);
         }
+        this.#dictionary.count(own);
         target[at + i - from] = own;
       }
       return;

@@ -56,6 +56,8 @@ export class SegmentColumns {
   readonly #derived = new Map<string, Copy[]>();
   #rest: Rest | null = null;
   #version = 0;
+  /** Rows that were removed while a column was out of memory; `null`: the keys. They are wiped when it is back, before anybody sees it. */
+  readonly #unwiped = new Map<string | null, number[]>();
   /** Types that columns were widened to since their file was written. */
   readonly #widened = new Map<string, ColumnType[]>();
 
@@ -146,11 +148,17 @@ export class SegmentColumns {
     return copy.column;
   }
 
-  /** Wipes a row. */
-  clear(row: number): void {
-    this.keys.clear(row);
-    for (const name of this.#columns.keys()) this.column(name)!.clear(row);
-    for (const { column } of this.#copies()) column.clear(row);
+  /**
+   * Wipes rows. What is out of memory stays there for now: the file that the columns are written to next is made from what
+   * they are then, and until then nothing can be removed from the one that they are read from.
+   */
+  clear(rows: readonly number[]): void {
+    for (const name of [null, ...this.#columns.keys()]) {
+      const column = name === null ? this.#keys : this.#columns.get(name);
+      if (column) column.clear(rows);
+      else for (const row of rows) pushTo(this.#unwiped, name, row);
+    }
+    for (const { column } of this.#copies()) column.clear(rows);
     this.#changed();
   }
 
@@ -276,10 +284,14 @@ export class SegmentColumns {
   #take(name: string | null, { type, vector }: Pick<SavedColumn, 'type' | 'vector'>, rest: Rest): SegmentColumn {
     const { length } = this.#segment;
     let column: SegmentColumn;
+    const unwiped = this.#unwiped.get(name);
+    if (unwiped) this.#unwiped.delete(name);
     if (name === null) {
       column = this.#keys = SegmentColumn.restored('string', vector, length, null, this.#extents);
+      if (unwiped) column.clear(unwiped);
     } else {
       column = this.#restored(name, type, vector, rest.dictionaryOf);
+      if (unwiped) column.clear(unwiped);
       for (const wider of this.#widened.get(name) ?? []) column.widen(wider);
       this.#columns.set(name, column);
     }
@@ -303,7 +315,7 @@ export class SegmentColumns {
   }
 }
 
-function pushTo<T>(lists: Map<string, T[]>, key: string, item: T): void {
+function pushTo<K, T>(lists: Map<K, T[]>, key: K, item: T): void {
   const list = lists.get(key);
   if (list) list.push(item);
   else lists.set(key, [item]);

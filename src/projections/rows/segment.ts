@@ -2,7 +2,8 @@
  * Up to 65,536 row versions of one type in position order, as columns. What must hold:
  *
  * - positions rise with the row; a version is known below its bound, so "known at P" is a prefix of the rows;
- * - `closings[row]` is the position that superseded the version, `open` while nothing did, `REMOVED` after a hard delete;
+ * - `closings[row]` is the position that superseded the version, `open` while nothing did, `REMOVED` once it was removed for
+ *   good, or where it came without its cells: then all that is left of it is its position, and what it closed;
  *   a version is visible at bound P when its position < P and its closing >= P;
  * - the live bitmap says what is open as of the last applied entry; like `closings` it exists only once something was closed;
  * - once a segment is sealed (another one follows) no row is added; closings, chains, removals and wider types still change it;
@@ -288,8 +289,24 @@ export class Segment {
     this.#liveCount--;
   }
 
-  /** Hard delete of one version: out of every scan at every basis, its cells and key wiped. */
-  remove(row: number): void {
+  /** Takes versions out of every scan at every basis for good, and wipes their cells, keys and bounds. */
+  remove(rows: readonly number[], timeline: Timeline): void {
+    for (const row of rows) {
+      this.#takeOut(row);
+      if (this.#validFrom) this.#validFrom[row] = timeline.timeOf(this.positionOf(row));
+      if (this.#validTo) this.#validTo[row] = FOREVER;
+    }
+    this.#fromZone = never;
+    this.#toZone = never;
+    this.cells.clear(rows);
+  }
+
+  /** A row that was just appended came without key and cells: it is as one that was removed. */
+  drop(row: number): void {
+    this.#takeOut(row);
+  }
+
+  #takeOut(row: number): void {
     assert(!this.isRemoved(row), 'a version is removed once');
     if (this.#captured) this.#leaveCopy(this.#captured);
     if (this.isOpen(row)) {
@@ -299,7 +316,6 @@ export class Segment {
     this.#ownClosings()[row] = REMOVED;
     this.#removedCount++;
     this.#removals++;
-    this.cells.clear(row);
   }
 
   /** First row at or after a position. */

@@ -25,6 +25,7 @@ interface Contents {
 interface SavedLayer {
   readonly id: number;
   readonly tables: number;
+  readonly subjects: readonly (readonly [type: string, property: string])[];
   readonly overlays: readonly { readonly layer: number; readonly type: string; readonly entries: Float64Array }[];
 }
 
@@ -39,14 +40,15 @@ export function saveRows(
   const layers = state.layers.map((layer): SavedLayer => {
     const tables = layer.tables();
     tables.forEach((table, number) => {
+      table.segments.forEach((segment, index) => saveSegment(target, `segment ${layer.id}.${number}.${index}`, segment, store));
+      // Reading a segment back may wipe the last cell of a string.
       const saved = table.saved();
       target.section(`table ${layer.id}.${number}`, () => serialize(saved));
-      table.segments.forEach((segment, index) => saveSegment(target, `segment ${layer.id}.${number}.${index}`, segment, store));
     });
     const overlays = layer
       .overlays()
       .map((each) => ({ layer: each.layer.id, type: each.table.type, entries: each.overlay.saved() }));
-    return { id: layer.id, tables: tables.length, overlays };
+    return { id: layer.id, tables: tables.length, subjects: [...layer.subjects], overlays };
   });
   target.section('contents', serialize({ paths: state.paths, tree: state.tree, layers } satisfies Contents));
 }
@@ -86,6 +88,7 @@ export async function restoreRows(
         for (const { state, segments } of tables[i]!) {
           layers[i].adoptTable(Table.restored(state, segments, storage, layer.id));
         }
+        for (const [type, property] of layer.subjects) layers[i].subjects.set(type, property);
         adoptOverlays(layers[i], layer);
       });
     },

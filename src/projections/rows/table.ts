@@ -4,15 +4,15 @@
  * current costs the same after a hundred updates as after one.
  */
 import { assert } from '../../errors.ts';
-import type { CommittedEntry, Provenance, RemovalBody, RowsBody } from '../../log/entry.ts';
+import type { CommittedEntry, Provenance, RowsBody } from '../../log/entry.ts';
 import type { Vector } from '../../log/columns.ts';
 import { cellAt } from '../../log/vector-builder.ts';
-import { type Cell, type ColumnType, limits } from '../../log/value.ts';
+import type { Cell, ColumnType } from '../../log/value.ts';
 import { FOREVER } from '../../log/timestamp.ts';
 import type { Timeline } from '../../log/timeline.ts';
-import { ByteDictionary, type SavedDictionary } from './byte-dictionary.ts';
 import { hashBytes } from './byte-hash.ts';
 import { takeHashes } from './key-hashes.ts';
+import { encodeKey, keyScratch } from './key-text.ts';
 import { enterKeys } from './enter-keys.ts';
 import { PrimaryKeyIndex, type StoredKeys } from './primary-key-index.ts';
 import type { RowStorage } from './row-storage.ts';
@@ -21,40 +21,17 @@ import { SEGMENT_ROWS } from './segment-column.ts';
 import type { SegmentChanges, SegmentState } from './segment-state.ts';
 import type { SegmentFile } from './store/segment-file.ts';
 import type { StoredVersions } from './stored-versions.ts';
+import { type SavedColumns, TableColumns } from './table-columns.ts';
 import type { ClosingOrders } from './closing-order.ts';
 import { forgetZones, type PruningCounts } from './zones.ts';
 
-const encoder = new TextEncoder();
 const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
-const loneSurrogate = /\p{Surrogate}/u;
-const keyScratch = new Uint8Array(limits.keyBytes * 3);
-
-/** Distinct strings beyond which new segments spell a column out. */
-const DICTIONARY_MAX = 65_536;
-/** From this size on a dictionary must also save something: fewer than half of the cells may be distinct. */
-const DICTIONARY_PROBATION = 4096;
-
-interface TableColumn {
-  type: ColumnType;
-  /** Null for other types. Segments that were coded keep it when newer ones are not. */
-  dictionary: ByteDictionary | null;
-  /** False once the strings proved to be mostly distinct. */
-  coding: boolean;
-  /** Cells coded so far. */
-  coded: number;
-}
 
 /** A table at rest, without its segments. */
 export interface TableState {
   readonly type: string;
   readonly segments: number;
-  readonly columns: readonly {
-    readonly name: string;
-    readonly type: ColumnType;
-    readonly dictionary: SavedDictionary | null;
-    readonly coding: boolean;
-    readonly coded: number;
-  }[];
+  readonly columns: SavedColumns;
   readonly provenances: readonly Provenance[];
 }
 
@@ -62,21 +39,6 @@ export interface TableState {
 export interface RestingSegment {
   readonly file: SegmentFile;
   readonly changes: SegmentChanges;
-}
-
-/** UTF-8 of a key in `keyScratch`; how long it is, or -1 when it can't be anybody's. */
-function encodeKey(key: string): number {
-  // A key has at most so many bytes; what is longer is nobody's.
-  if (key.length > limits.keyBytes) return -1;
-  const { written } = encoder.encodeInto(key, keyScratch);
-  // The encoder would turn half a character into another one, which may be somebody's key.
-  return written !== key.length && loneSurrogate.test(key) ? -1 : written;
-}
-
-/** UTF-8 of a key until the next one is asked for; null when it can't be anybody's. */
-export function keyBytes(key: string): Uint8Array | null {
-  const size = encodeKey(key);
-  return size < 0 ? null : keyScratch.subarray(0, size);
 }
 
 export interface PathCounts {
@@ -97,13 +59,14 @@ export class Table implements StoredKeys, StoredVersions {
   #entering: Iterator<undefined, void> | null = null;
   readonly #storage: RowStorage;
   readonly #timeline: Timeline;
-  readonly #columns = new Map<string, TableColumn>();
+  readonly #columns = new TableColumns();
   readonly #provenances: Provenance[] = [];
   readonly #provenanceCodes = new Map<string, number>();
   readonly #counts = new Map<number, PathCounts>();
   #hashes = new Int32Array(1024);
-  /** What codes of a column mean; null where none were ever given, or the column was widened since. */
-  readonly dictionaryOf = (column: string): ByteDictionary | null => this.#columns.get(column)?.dictionary ?? null;
+  readonly dictionaryOf = this.#columns.dictionaryOf;
+  /** Versions that went for good, or came without key and cells: they are in chains still, and stand for nothing. */
+  #gone = 0;
 
   constructor(type: string, storage: RowStorage, fork = 0) {
     this.type = type;
@@ -144,7 +107,7 @@ export class Table implements StoredKeys, StoredVersions {
   }
 
   columnTypes(): ReadonlyMap<string, { readonly type: ColumnType }> {
-    return this.#columns;
+    return this.#columns.types;
   }
 
   provenances(): readonly Provenance[] {
@@ -153,37 +116,30 @@ export class Table implements StoredKeys, StoredVersions {
 
   /** Declares a column, or widens one that exists. What it was is kept where branches read it as that. */
   setColumnType(name: string, type: ColumnType, keepFormer = false): void {
-    const column = this.#columns.get(name);
-    if (!column) {
-      this.#columns.set(name, {
-        type,
-        dictionary: type === 'string' ? new ByteDictionary() : null,
-        coding: type === 'string',
-        coded: 0,
-      });
-      return;
-    }
-    if (column.type === type) return;
-    // Segments that rest as codes are read once more by what the codes mean.
-    for (const segment of this.segments) {
-      segment.widen(name, type, keepFormer);
-      forgetZones(segment, name);
-    }
-    column.type = type;
-    column.dictionary = null;
-    column.coding = false;
+    this.#columns.declare(name, type, this.segments, keepFormer);
+  }
+
+  /**
+   * True where a version may have been closed by one that is gone: then the chain of open versions begins with what may be
+   * closed, and what closed a version may be younger than every version of its key.
+   */
+  get hasGaps(): boolean {
+    return this.#gone > 0;
   }
 
   append(entry: CommittedEntry, body: RowsBody, path: number): void {
     if (this.#entering) this.#enterAll();
     const rows = body.ops.length;
     const provenance = this.#internProvenance(body.provenance);
-    const [keys, from, to] = body.keys.columns.map((column) => column.vector);
+    const [keyCells, from, to] = body.keys.columns.map((column) => column.vector);
+    const keys = body.dropped ? withGaps(keyCells, rows) : keyCells;
     assert(keys && from && to && keys.kind === 'text', 'a rows entry has keys and bounds');
     for (const column of body.cells.columns) {
-      if (!this.#columns.has(column.name)) this.setColumnType(column.name, column.type);
+      if (!this.columnTypes().has(column.name)) this.setColumnType(column.name, column.type);
     }
     const hashes = rows > 1 ? takeHashes(keys, rows, path) : null;
+    const dropped = body.dropped ? new Set(body.dropped) : none;
+    this.#gone += dropped.size;
     let closed = 0;
     for (let done = 0; done < rows; ) {
       const position = entry.position + done;
@@ -193,55 +149,70 @@ export class Table implements StoredKeys, StoredVersions {
       segment.keys.append(keys, done, done + count);
       segment.setValid(from, to, done, first, count, this.#timeline);
       this.#appendOps(segment, body.ops, done, first, count);
-      for (const { name, vector } of body.cells.columns) this.#appendCells(segment, name, vector, done, done + count, first);
-      closed += this.#link(segment, first, count, body, done, path, keys, hashes);
+      for (const { name, vector } of body.cells.columns) {
+        this.#columns.append(segment, name, vector, done, done + count, first);
+      }
+      closed += this.#link(segment, first, count, body, done, path, keys, hashes, dropped);
       done += count;
     }
     const counts = this.#countsOf(path);
-    counts.versions += rows;
-    counts.live += rows - closed;
+    counts.versions += rows - dropped.size;
+    counts.live += rows - dropped.size - closed;
   }
 
-  /** Hard delete. The keys are free again afterwards. */
-  remove(body: RemovalBody, path: number): void {
-    const counts = this.#countsOf(path);
-    const codes = new Map<string, Set<number>>();
-    let removed = 0;
-    for (const key of body.keys) {
-      const bytes = encoder.encode(key);
-      const hash = hashBytes(bytes, 0, bytes.length, path);
-      const newest = this.index.find(bytes, 0, bytes.length, path, hash);
-      if (this.#fork > 0 && newest === NO_ROW) continue;
-      assert(newest !== NO_ROW, 'a removed key exists');
-      this.index.remove(bytes, 0, bytes.length, path, hash);
-      for (let row = newest; row !== NO_ROW; row = this.previousOf(row)) {
-        const segment = this.segmentOf(row);
-        if (segment.isOpen(row & 0xffff)) counts.live--;
-        for (const name of segment.columnNames()) {
-          const code = segment.column(name)!.codeAt(row & 0xffff);
-          if (code < 0) continue;
-          if (!codes.has(name)) codes.set(name, new Set());
-          codes.get(name)!.add(code);
-        }
-        segment.remove(row & 0xffff);
-        forgetZones(segment);
-        removed++;
-      }
+  /**
+   * Versions at these positions go for good; positions of other tables, and of what is gone already, are passed over. Keys of
+   * which nothing is left are free again, others fall back to their newest version that stands.
+   */
+  remove(positions: ArrayLike<number>): void {
+    if (this.#entering) this.#enterAll();
+    const rows: number[] = [];
+    for (let i = 0; i < positions.length; i++) {
+      const row = this.at(positions[i]!);
+      if (row !== NO_ROW) rows.push(row);
     }
-    counts.versions -= removed;
-    const own = this.#ownPositions(body.positions, 0, body.positions.length);
-    assert(removed === own, 'a removal names every version of its keys');
-    for (const [name, gone] of codes) this.#forgetUnused(name, gone);
+    if (rows.length === 0) return;
+    rows.sort((a, b) => a - b);
+    const going = new Set(rows);
+    for (const row of rows) this.#passOn(row, going);
+    for (let from = 0; from < rows.length; ) {
+      const segment = this.segmentOf(rows[from]!);
+      let end = from;
+      while (end < rows.length && rows[end]! >>> 16 === rows[from]! >>> 16) end++;
+      this.#removeFrom(
+        segment,
+        rows.slice(from, end).map((row) => row & 0xffff),
+      );
+      from = end;
+    }
+    this.#gone += rows.length;
   }
 
-  /** Strings that only removed rows held leave the dictionary too. */
-  #forgetUnused(name: string, codes: ReadonlySet<number>): void {
-    const dictionary = this.#columns.get(name)?.dictionary;
-    assert(dictionary, 'codes have a dictionary');
-    const unused = new Uint8Array(dictionary.size);
-    for (const code of codes) unused[code] = 1;
-    for (const segment of this.segments) segment.column(name)?.keepUsed(unused);
-    for (const code of codes) if (unused[code] === 1) dictionary.forget(code);
+  /** The place of a version in the index goes to the newest one before it that stays. */
+  #passOn(row: number, going: ReadonlySet<number>): void {
+    const segment = this.segmentOf(row);
+    let heir = this.previousOf(row);
+    while (heir !== NO_ROW && going.has(heir)) heir = this.previousOf(heir);
+    // A key that is out of memory is not read for this: its place in the index will match nobody.
+    if (heir === NO_ROW && segment.cells.isAbsent(null)) return;
+    const { heap, offsets } = segment.keys;
+    const start = offsets[row & 0xffff]!;
+    const size = offsets[(row & 0xffff) + 1]! - start;
+    const path = segment.paths.at(row & 0xffff);
+    const hash = hashBytes(heap, start, start + size, path);
+    if (this.index.find(heap, start, size, path, hash) !== row) return;
+    if (heir === NO_ROW) this.index.remove(heap, start, size, path, hash);
+    else this.index.put(heap, start, size, path, hash, heir);
+  }
+
+  #removeFrom(segment: Segment, rows: readonly number[]): void {
+    for (const row of rows) {
+      const counts = this.#countsOf(segment.paths.at(row));
+      counts.versions--;
+      if (segment.isOpen(row)) counts.live--;
+    }
+    segment.remove(rows, this.#timeline);
+    forgetZones(segment);
   }
 
   /** Row number of the newest version of a key, or -1. */
@@ -260,17 +231,29 @@ export class Table implements StoredKeys, StoredVersions {
 
   openPositions(path: number, key: Uint8Array, start: number, end: number, hash: number, into: number[]): void {
     const newest = this.index.find(key, start, end - start, path, hash);
-    for (let row = newest; row !== NO_ROW; row = this.nextOpen(row)) into.push(this.positionOf(row));
+    for (let row = this.#firstOpen(newest); row !== NO_ROW; row = this.nextOpen(row)) into.push(this.positionOf(row));
   }
 
   /** The next older open version of the same key, or -1. */
   nextOpen(row: number): number {
-    return this.segmentOf(row).nextLive.at(row & 0xffff);
+    return this.#firstOpen(this.segmentOf(row).nextLive.at(row & 0xffff));
+  }
+
+  /** From a link of the chain of open versions the first that is one: where some are gone, what they closed is in it still. */
+  #firstOpen(row: number): number {
+    if (this.#gone === 0) return row;
+    let at = row;
+    while (at !== NO_ROW && !this.segmentOf(at).isOpen(at & 0xffff)) at = this.segmentOf(at).nextLive.at(at & 0xffff);
+    return at;
   }
 
   /** The version of the same key before this one, or -1. */
   previousOf(row: number): number {
-    return this.segmentOf(row).previous.at(row & 0xffff);
+    let before = this.segmentOf(row).previous.at(row & 0xffff);
+    while (before !== NO_ROW && this.segmentOf(before).isRemoved(before & 0xffff)) {
+      before = this.segmentOf(before).previous.at(before & 0xffff);
+    }
+    return before;
   }
 
   matches(row: number, heap: Uint8Array, start: number, size: number, path: number): boolean {
@@ -281,7 +264,7 @@ export class Table implements StoredKeys, StoredVersions {
     const from = offsets[at]!;
     if (offsets[at + 1]! - from !== size) return false;
     for (let i = 0; i < size; i++) if (own[from + i] !== heap[start + i]) return false;
-    return true;
+    return !segment.isRemoved(at);
   }
 
   segmentOf(row: number): Segment {
@@ -332,7 +315,7 @@ export class Table implements StoredKeys, StoredVersions {
   /** Open versions of a key, newest first, from its newest version. */
   openVersions(newest: number): number[] {
     const rows: number[] = [];
-    for (let row = newest; row !== NO_ROW; row = this.nextOpen(row)) rows.push(row);
+    for (let row = this.#firstOpen(newest); row !== NO_ROW; row = this.nextOpen(row)) rows.push(row);
     return rows;
   }
 
@@ -359,9 +342,8 @@ export class Table implements StoredKeys, StoredVersions {
   }
 
   get bytes(): number {
-    let total = this.#index.bytes;
+    let total = this.#index.bytes + this.#columns.bytes;
     for (const segment of this.segments) total += segment.bytes;
-    for (const { dictionary } of this.#columns.values()) total += dictionary?.byteLength ?? 0;
     return total;
   }
 
@@ -369,7 +351,7 @@ export class Table implements StoredKeys, StoredVersions {
     return {
       type: this.type,
       segments: this.segments.length,
-      columns: [...this.#columns].map(([name, column]) => ({ ...column, name, dictionary: column.dictionary?.saved() ?? null })),
+      columns: this.#columns.saved(),
       provenances: this.#provenances,
     };
   }
@@ -382,9 +364,7 @@ export class Table implements StoredKeys, StoredVersions {
     fork: number,
   ): Table {
     const table = new Table(state.type, storage, fork);
-    for (const { name, dictionary, ...column } of state.columns) {
-      table.#columns.set(name, { ...column, dictionary: dictionary && ByteDictionary.restored(dictionary) });
-    }
+    table.#columns.restore(state.columns);
     for (const provenance of state.provenances) table.#internProvenance(provenance);
     const hashes = segments.map((segment, number) => table.#adopt(segment, number < segments.length - 1));
     table.segments.forEach((segment) => table.#count(segment));
@@ -424,6 +404,7 @@ export class Table implements StoredKeys, StoredVersions {
 
   #count(segment: Segment): void {
     const { length } = segment;
+    this.#gone += segment.removedCount;
     const path = segment.paths.constant;
     if (path !== null) {
       const counts = this.#countsOf(path);
@@ -469,22 +450,6 @@ export class Table implements StoredKeys, StoredVersions {
     for (let i = 0; i < count; i++) if (ops[source + i] !== 0) segment.ops.set(first + i, ops[source + i]!, segment.capacity);
   }
 
-  #appendCells(segment: Segment, name: string, vector: Vector, from: number, to: number, first: number): void {
-    const column = this.#columns.get(name)!;
-    if (vector.kind === 'null') return;
-    const { dictionary } = column;
-    const cells = segment.columnFor(name, column.type, column.coding && dictionary!.size <= DICTIONARY_MAX ? dictionary : null);
-    cells.pad(first);
-    cells.append(vector, from, to);
-    if (!column.coding) return;
-    column.coded += to - from;
-    if (dictionary!.size > DICTIONARY_PROBATION && dictionary!.size * 2 > column.coded) {
-      column.coding = false;
-      cells.spellOut();
-      forgetZones(segment, name);
-    }
-  }
-
   /**
    * Enters rows that were just appended into index and chains, closing what they close. Returns how many that were. `known`:
    * hashes of all keys of the body, whose slots were touched when they were decided about.
@@ -498,6 +463,7 @@ export class Table implements StoredKeys, StoredVersions {
     path: number,
     keys: Extract<Vector, { kind: 'text' }>,
     known: Int32Array | null,
+    dropped: ReadonlySet<number>,
   ): number {
     const { offsets, heap } = keys;
     if (known === null && this.#hashes.length < count) this.#hashes = new Int32Array(SEGMENT_ROWS);
@@ -514,11 +480,18 @@ export class Table implements StoredKeys, StoredVersions {
       for (let i = block; i < end; i++) {
         const start = offsets[source + i]!;
         const row = segment.firstRow + first + i;
-        const before = this.index.put(heap, start, offsets[source + i + 1]! - start, path, hashes[i + shift]!, row);
         const closeFrom = body.closeOffsets[source + i]!;
         const closeTo = body.closeOffsets[source + i + 1]!;
-        if (before === NO_ROW) assert(this.#ownPositions(body.closes, closeFrom, closeTo) === 0, 'a new key closes nothing');
-        else closed += this.#chain(segment, first + i, before, body.closes, closeFrom, closeTo);
+        if (dropped.has(source + i)) {
+          segment.drop(first + i);
+          closed += this.#closeFor(segment.positionOf(first + i), body.closes, closeFrom, closeTo);
+          continue;
+        }
+        const before = this.index.put(heap, start, offsets[source + i + 1]! - start, path, hashes[i + shift]!, row);
+        if (before === NO_ROW) {
+          const standing = this.#standing(body.closes, closeFrom, closeTo);
+          assert(standing === 0, 'a new key closes nothing');
+        } else closed += this.#chain(segment, first + i, before, body.closes, closeFrom, closeTo);
       }
     }
     return closed;
@@ -531,10 +504,10 @@ export class Table implements StoredKeys, StoredVersions {
     let tailSegment = segment;
     let tail = at;
     let closed = 0;
-    for (let row = before; row !== NO_ROW; ) {
+    for (let row = this.#firstOpen(before); row !== NO_ROW; ) {
       const open = this.segmentOf(row);
       const openAt = row & 0xffff;
-      const next = open.nextLive.at(openAt);
+      const next = this.nextOpen(row);
       let superseded = false;
       const openPosition = open.positionOf(openAt);
       for (let i = from; i < to; i++) if (closes[i] === openPosition) superseded = true;
@@ -549,16 +522,28 @@ export class Table implements StoredKeys, StoredVersions {
       row = next;
     }
     tailSegment.setNextLive(tail, NO_ROW);
-    assert(closed === this.#ownPositions(closes, from, to), 'a version closes open versions of its own key');
+    assert(closed === this.#standing(closes, from, to), 'a version closes open versions of its own key');
     return closed;
   }
 
-  /** How many of positions[from..to) are of this table; on a branch the others are inherited. */
-  #ownPositions(positions: Float64Array, from: number, to: number): number {
-    if (this.#fork === 0) return to - from;
-    let own = 0;
-    for (let i = from; i < to; i++) if (positions[i]! >= this.#fork) own++;
-    return own;
+  /** Closes versions for one of which only its position is left, and what it closed. Chains are left as they are. */
+  #closeFor(position: number, closes: Float64Array, from: number, to: number): number {
+    let closed = 0;
+    for (let i = from; i < to; i++) {
+      const row = closes[i]! < this.#fork ? NO_ROW : this.at(closes[i]!);
+      if (row === NO_ROW) continue;
+      this.segmentOf(row).close(row & 0xffff, position);
+      closed++;
+    }
+    return closed;
+  }
+
+  /** How many of positions[from..to) are of this table and not gone; on a branch the others are inherited. */
+  #standing(positions: Float64Array, from: number, to: number): number {
+    if (this.#fork === 0 && this.#gone === 0) return to - from;
+    let standing = 0;
+    for (let i = from; i < to; i++) if (positions[i]! >= this.#fork && this.at(positions[i]!) !== NO_ROW) standing++;
+    return standing;
   }
 
   #countsOf(path: number): PathCounts {
@@ -577,6 +562,14 @@ export class Table implements StoredKeys, StoredVersions {
     }
     return code;
   }
+}
+
+const none: ReadonlySet<number> = new Set();
+
+/** Keys of an entry of which some rows came without: theirs are empty. */
+function withGaps(keys: Vector | undefined, length: number): Vector | undefined {
+  if (keys?.kind === 'text') return { ...keys, nulls: null };
+  return keys && { kind: 'text', offsets: new Uint32Array(length + 1), heap: new Uint8Array(0), nulls: null };
 }
 
 function hashesOf({ keys: { heap, offsets }, paths, length }: Segment): Int32Array {

@@ -205,7 +205,7 @@ export class Pruner {
     const rows = sealed ? segment.length : segment.length - (segment.length % STRETCH_ROWS);
     if (zones && zones.summarised >= rows) return zones;
     const cells = column === '_pk' ? segment.keys : segment.column(column);
-    const vector = cells?.vector(segment.length);
+    const vector = withoutRemoved(segment, cells?.vector(segment.length));
     if (vector?.kind === 'null') return noValues;
     if (!vector || vector.kind === 'bool' || vector.kind === 'vec') return null;
     if (!zones) {
@@ -220,6 +220,15 @@ export class Pruner {
     this.made++;
     return zones;
   }
+}
+
+/** What is left in place of a removed cell is no value: extremes that took it for one would rule nothing out. */
+function withoutRemoved(segment: Segment, vector: Vector | undefined): Vector | undefined {
+  if (!vector || vector.kind === 'null' || segment.removedCount === 0) return vector;
+  const nulls = new Uint8Array(segment.length);
+  if (vector.nulls) nulls.set(vector.nulls.subarray(0, segment.length));
+  for (let row = 0; row < segment.length; row++) if (segment.isRemoved(row)) nulls[row] = 1;
+  return { ...vector, nulls };
 }
 
 function bytesOf(value: ZonePredicate['value']): Uint8Array | null {

@@ -1,7 +1,7 @@
 /**
  * Materialized views by name: what each stands for. A view belongs to the organisation path of whoever made it, so that a
  * name and the literals of a query are nobody else's to find. A branch starts with its source's views. What is cached of
- * a view's answer is no state: it lives with those who ask.
+ * a view's answer is no state: it lives with those who ask. A view that names an erased subject is gone with it, on every branch.
  */
 import { deserialize, serialize } from 'node:v8';
 import { assert } from '../../errors.ts';
@@ -10,6 +10,7 @@ import type { CommittedEntry } from '../../log/entry.ts';
 import { compareText } from '../../log/value.ts';
 import type { ViewRecord } from '../access-paths.ts';
 import { CanonicalHash } from '../canonical-hash.ts';
+import type { Names } from '../names.ts';
 import type { CheckpointReader, CheckpointWriter, Projection } from '../projection.ts';
 
 type Named = Map<string, ViewRecord>;
@@ -32,12 +33,26 @@ export class Views implements Projection {
       const { name, sql, refreshSecs } = body;
       const view = { name, sql, refreshSecs, owner: context.path, position: entry.position };
       this.#branches.get(this.#tree.of(entry).id)!.set(keyOf(context.path, name), view);
+    } else if (body.kind === 'erasure') {
+      const mentions = new Set(body.mentions);
+      for (const named of this.#branches.values()) {
+        for (const [key, { position }] of named) if (mentions.has(position)) named.delete(key);
+      }
     } else if (body.kind === 'branch') {
       const ended = this.#tree.get(body.name);
       const { forked } = this.#tree.apply(entry, body);
       if (forked) this.#branches.set(forked.id, new Map(this.#branches.get(forked.source!.id)));
       else this.#branches.delete(ended!.id);
     }
+  }
+
+  /** Positions of the views, on any branch and of paths that one `owns`, whose name or query has one of the names in it. */
+  mentioning(names: Names, owns: (path: string | null) => boolean): readonly number[] {
+    const views = [...this.#branches.values()].flatMap((named) => [...named.values()]);
+    const found = views
+      .filter(({ name, sql, owner }) => owns(owner) && (names.areIn(name) || names.areIn(sql)))
+      .map(({ position }) => position);
+    return [...new Set(found)];
   }
 
   async checkpoint(target: CheckpointWriter): Promise<void> {

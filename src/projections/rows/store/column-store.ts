@@ -142,6 +142,15 @@ export class ColumnStore implements SegmentKeeper {
     return this.#files.size;
   }
 
+  hasFile(name: string): boolean {
+    return this.#files.has(name);
+  }
+
+  /** A segment could not be written: what it rested on before is still there. */
+  get isBehind(): boolean {
+    return this.#failed;
+  }
+
   /** Segments that no file has yet. */
   get unsaved(): number {
     return this.#queue.length;
@@ -411,6 +420,8 @@ export class ColumnStore implements SegmentKeeper {
   async #rewritten(kept: Kept, before: SegmentFile): Promise<SegmentFile | null> {
     const home = this.#home!;
     const { cells } = kept.segment;
+    // Rows were removed since it was chosen: the file still has them.
+    if (!cells.isAtRest) return null;
     const { version } = cells;
     const written = await rewriteSegmentFile(home, this.#newName(home), before.file);
     if (cells.version !== version || this.#kept.get(cells) !== kept || kept.file !== before) {
