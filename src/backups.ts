@@ -11,13 +11,16 @@ import { type Artefact, ARTEFACT_NAME, bytesOf } from './log/backup-artefact.ts'
 import { backupIdPattern, captureBackup } from './log/backup.ts';
 import type { Disk } from './log/disk.ts';
 import type { CommittedEntry } from './log/entry.ts';
-import { type Keyring, openKeyring } from './log/keys.ts';
+import { writeKeysFrom } from './log/escrow.ts';
+import { type KeyContents, type KeyStore, openKeyring } from './log/keys.ts';
 import type { LocalLog } from './log/log.ts';
+import type { LogCapture } from './log/log-store.ts';
+import { logFileName } from './log/manifest.ts';
 import { recover } from './log/recovery.ts';
 import { readBackup, type Restored, restoreBackup } from './log/restore.ts';
 import { formatInstant } from './log/timestamp.ts';
 import type { StartWorker } from './log/workers.ts';
-import type { MasterKeys } from './master-keys.ts';
+import { masterKeys } from './master-keys.ts';
 import { AuditProjection } from './projections/audit/projection.ts';
 import { Projections } from './projections/projections.ts';
 
@@ -38,14 +41,24 @@ export interface BackupParts {
   readonly version: string;
   readonly log: LocalLog;
   readonly projections: Projections;
-  readonly keyring: Keyring;
-  readonly master: MasterKeys;
+  readonly keyring: KeyStore;
+  readonly say: (line: string) => void;
   readonly yieldTurn: () => Promise<void>;
   /** Digests and opens beside the event loop. */
   readonly startWorker?: StartWorker;
   /** Ends what is under way: the store closes. */
   readonly signal: AbortSignal;
 }
+
+export interface CreateOptions {
+  /** Instead of SERVICE_BACKUP_DIR. */
+  readonly target?: string;
+  readonly digestBeside?: () => Promise<Readonly<Record<string, string>>>;
+  readonly onProgress?: OnProgress;
+}
+
+/** A file is written anew at most now and then. */
+const ATTEMPTS = 3;
 
 /** Of a store that runs. */
 export class Backups implements BackupDesk {
@@ -59,41 +72,45 @@ export class Backups implements BackupDesk {
   }
 
   /** `digestBeside`: nothing is written meanwhile, so the projections can be digested however long that takes. */
-  create({
-    target = this.#directory,
-    digestBeside,
-    onProgress,
-  }: {
-    readonly target?: string;
-    readonly digestBeside?: () => Promise<Readonly<Record<string, string>>>;
-    readonly onProgress?: OnProgress;
-  } = {}): Promise<BackupView> {
+  create(options: CreateOptions = {}): Promise<BackupView> {
     return this.#alone('a backup is being taken', async () => {
       this.#mustLast();
-      const { log, projections, disk, keyring, version, ids, settings, clock } = this.#parts;
-      await log.seal();
-      const capture = await log.capture();
-      const { projector } = projections;
-      const still = (): boolean => projector.watermark === capture.head.size;
-      const small = log.status().positions <= DIGEST_POSITIONS_MAX;
-      const digests = !still() ? null : digestBeside ? await digestBeside() : small ? projections.digests() : null;
-      const artefact = await captureBackup({
-        disk,
-        directory: settings.SERVICE_DATA_DIR,
-        target,
-        name: ids.next(),
-        createdAt: formatInstant(clock.now()),
-        engineVersion: version,
-        origin: settings.SERVICE_LOG_ORIGIN,
-        keyring,
-        capture,
-        projections: still() ? digests : null,
-        erasedKeys: keyring.subjects.destroyed().length,
-        yieldTurn: this.#pace,
-        ...(onProgress && { onProgress }),
-      });
-      return viewOf(artefact);
+      const { log } = this.#parts;
+      for (let attempt = 1; ; attempt++) {
+        await log.seal();
+        const capture = await log.capture();
+        try {
+          return await this.#capture(capture, options);
+        } catch (error) {
+          // Rows were dropped from a file that was to be copied: it is another one since.
+          if (attempt === ATTEMPTS || !differ(capture, await log.capture())) throw error;
+        }
+      }
     });
+  }
+
+  async #capture(capture: LogCapture, { target, digestBeside, onProgress }: CreateOptions): Promise<BackupView> {
+    const { log, projections, disk, keyring, version, ids, settings, clock } = this.#parts;
+    const { projector } = projections;
+    const still = (): boolean => projector.watermark === capture.head.size;
+    const small = log.status().positions <= DIGEST_POSITIONS_MAX;
+    const digests = !still() ? null : digestBeside ? await digestBeside() : small ? projections.digests() : null;
+    const artefact = await captureBackup({
+      disk,
+      directory: settings.SERVICE_DATA_DIR,
+      target: target ?? this.#directory,
+      name: ids.next(),
+      createdAt: formatInstant(clock.now()),
+      engineVersion: version,
+      origin: settings.SERVICE_LOG_ORIGIN,
+      keyring,
+      capture,
+      projections: still() ? digests : null,
+      erasedKeys: keyring.subjects.destroyed().length,
+      yieldTurn: this.#pace,
+      ...(onProgress && { onProgress }),
+    });
+    return viewOf(artefact);
   }
 
   async list(): Promise<(BackupView | DamagedBackup)[]> {
@@ -104,7 +121,7 @@ export class Backups implements BackupDesk {
   /** Beside this store, which goes on; to change over is a restart. */
   restore(backup: string, target: string): Promise<RestoreReport> {
     return this.#alone('a restore is under way', async () => {
-      const { keyring, master, settings } = this.#parts;
+      const { keyring, settings } = this.#parts;
       this.#mustLast();
       if (!backupIdPattern.test(backup)) throw new ServiceError('REL_NOT_FOUND', `there is no backup ${JSON.stringify(backup)}`);
       const data = settings.SERVICE_DATA_DIR;
@@ -116,9 +133,7 @@ export class Backups implements BackupDesk {
         ...this.#parts,
         source: join(this.#directory, backup),
         target,
-        publicKeys: keyring.publicKeys,
-        master,
-        putKeys: () => copyKeys(this.#parts.disk, join(data, 'keys'), join(target, 'keys')),
+        keys: keyring.contents(),
         ledger: () => keyring.subjects.destroyed(),
         yieldTurn: this.#pace,
       });
@@ -149,6 +164,12 @@ export class Backups implements BackupDesk {
       this.#busy = null;
     }
   }
+}
+
+/** Whether a file that the first names is another by now. */
+function differ(before: LogCapture, now: LogCapture): boolean {
+  const files = now.manifest.files.map(logFileName);
+  return before.manifest.files.some((record, i) => logFileName(record) !== files[i]);
 }
 
 /** Whether one path is another, or lies below it. */
@@ -195,10 +216,9 @@ export interface RestoreStoreOptions {
   readonly version: string;
   readonly source: string;
   readonly target: string;
-  readonly publicKeys: readonly Uint8Array[];
-  readonly master: MasterKeys;
-  /** Puts key files below the target. */
-  readonly putKeys: () => Promise<void>;
+  /** The keys of now: of a store that runs, or from their escrow. */
+  readonly keys: KeyContents;
+  readonly say: (line: string) => void;
   readonly ledger?: () => readonly { readonly id: string; readonly receipt: string }[];
   readonly yieldTurn: () => Promise<void>;
   readonly onProgress?: OnProgress;
@@ -208,13 +228,15 @@ export interface RestoreStoreOptions {
 
 /** Throws REL_UNPROCESSABLE, with the report, when what came of the replay is not what it must be. */
 export async function restoreStore(options: RestoreStoreOptions): Promise<RestoreReport> {
-  const { disk, random, target, master } = options;
+  const { disk, random, target, keys, settings, say, yieldTurn } = options;
   const projections = freshProjections(options);
   return await restoreBackup(
     {
       ...options,
+      publicKeys: publicKeysOf(keys),
       putKeys: async () => {
-        await options.putKeys();
+        const master = await masterKeys({ ...settings, SERVICE_DATA_DIR: target }, disk, random, say);
+        await writeKeysFrom(keys, { disk, random, directory: target, kek: master.kek, yieldTurn });
         return await openKeyring({ disk, random, directory: target, ...master });
       },
       onEntry: (entry) => projections.apply(entry),
@@ -228,6 +250,9 @@ export async function restoreStore(options: RestoreStoreOptions): Promise<Restor
     },
   );
 }
+
+export const publicKeysOf = ({ secrets }: KeyContents): Uint8Array[] =>
+  secrets.publicKeys.map((key) => new Uint8Array(Buffer.from(key, 'hex')));
 
 async function reportOf(
   options: RestoreStoreOptions,
@@ -297,18 +322,4 @@ function freshProjections({ clock, random, settings }: RestoreStoreOptions): Pro
     tokensMax: settings.SERVICE_TOKEN_REGISTRY_MAX,
     more: [new AuditProjection()],
   });
-}
-
-/**
- * Key files as they are: the list of data keys last, since it only grows and the others are sealed under what it holds. What is
- * destroyed meanwhile is destroyed in the copy too, by the ledger.
- */
-export async function copyKeys(disk: Disk, from: string, to: string): Promise<void> {
-  await disk.makeDirectory(to);
-  const names = await disk.list(from);
-  const last = 'data-keys.json';
-  for (const name of [...names.filter((each) => each !== last && !each.endsWith('.tmp')), last]) {
-    const bytes = await disk.readFile(join(from, name));
-    if (bytes) await disk.replaceFile(join(to, name), bytes, 0o600);
-  }
 }

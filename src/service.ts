@@ -8,11 +8,16 @@ import { type Clock, Ids, type Random } from './clock.ts';
 import { ConfigError, isLoopback, type Settings } from './config.ts';
 import { ServiceError } from './errors.ts';
 import { Authenticator } from './governance/authentication/authenticator.ts';
+import { ErasureChores } from './governance/erasure/erasure-chores.ts';
+import { ErasureDesk } from './governance/erasure/erasure-desk.ts';
+import type { Remainder } from './governance/erasure/receipt.ts';
+import { RecipeSeals } from './governance/erasure/recipe-seals.ts';
 import { Gate } from './governance/gate.ts';
 import { readLicence } from './governance/tenancy/licence-file.ts';
 import { type Licence, LicenceTerm } from './governance/tenancy/licence.ts';
 import { bootRefusals } from './governance/tenancy/profile.ts';
 import { TenantChores } from './governance/tenancy/tenant-chores.ts';
+import { noteSigner } from './log/checkpoint-note.ts';
 import type { Disk } from './log/disk.ts';
 import { DerivedFileError, type DerivedHome, type DerivedReader } from './log/derived-file.ts';
 import { BULK_ROWS_MIN } from './log/bulk-sealer.ts';
@@ -21,7 +26,7 @@ import { type KeyStore, openKeyring } from './log/keys.ts';
 import { LocalLog, type LocalLogOptions } from './log/log.ts';
 import { spareCores, threadWorker } from './log/workers.ts';
 import { unfinishedRestore } from './log/restore.ts';
-import { type MasterKeys, masterKeys } from './master-keys.ts';
+import { erasureSeed, type MasterKeys, masterKeys } from './master-keys.ts';
 import { Planner } from './planner/planner.ts';
 import { TurnQueue, type WorkKind } from './planner/turn-queue.ts';
 import { type LookupFiles, LookupTables } from './planner/standing/lookup-tables.ts';
@@ -89,6 +94,7 @@ export class Service {
   readonly watch: StandingQueries;
   readonly lookups: LookupTables;
   readonly views: MaterializedViews;
+  readonly erasures: ErasureDesk;
   readonly authenticator: Authenticator;
   #state: 'ready' | 'draining' | 'closed' = 'ready';
   readonly #unlock: () => Promise<void>;
@@ -122,6 +128,7 @@ export class Service {
     this.#unlock = opened.unlock;
     this.#licence = readLicence(settings);
     this.#say = parts.say;
+    const recipes = new RecipeSeals({ keys: opened.keyring.subjects, ids, random });
     this.gate = new Gate({
       log,
       projections,
@@ -130,6 +137,7 @@ export class Service {
       settings,
       licence: this.#licence,
       digestKey: opened.keyring.hmacKey,
+      recipes,
       warn: parts.say,
     });
     this.backups = new Backups({
@@ -163,6 +171,24 @@ export class Service {
       subscriptionsAgreed: (tenant) => projections.tenants.tenant(tenant)?.record.quota.subscriptions,
       yieldTurn,
     });
+    this.erasures = new ErasureDesk({
+      gate: this.gate,
+      log,
+      state: projections,
+      keys: opened.keyring.subjects,
+      seals: recipes,
+      hmacKey: opened.keyring.hmacKey,
+      signer: noteSigner(erasureSeed(settings, opened.keyring)),
+      derived: {
+        renew: async () => (await this.checkpoints?.renewed()) ?? true,
+        stale: async () => (await this.checkpoints?.strays()) ?? [],
+      },
+      backupsBefore: async () => sealedCopies((await this.backups.list()).length),
+      clock,
+      ids,
+      yieldTurn: this.#chore,
+      say: parts.say,
+    });
     this.planner = new Planner({
       clock,
       version: parts.version,
@@ -173,10 +199,11 @@ export class Service {
         memoryBytesMax: settings.SERVICE_QUERY_MEMORY_MB * 1024 * 1024,
       },
       yieldTurn,
-      standing: { watch: this.watch, lookups: this.lookups, views: this.views },
+      standing: { watch: this.watch, lookups: this.lookups, views: this.views, erasures: this.erasures },
       pinnedBranches: settings.SERVICE_PINNED_NAMESPACES ?? [],
       sketchColumns: settings.SERVICE_SKETCH_COLUMNS ?? [],
     });
+    for (const store of [this.planner, this.views, this.watch, this.lookups]) this.erasures.reach(store);
     this.authenticator = new Authenticator({
       directory: projections.directory,
       tenants: projections.tenants,
@@ -220,8 +247,10 @@ export class Service {
     const { gate, clock, ids } = this;
     const { signal } = this.#closing;
     const chores = new TenantChores({ gate, tenants: this.projections.tenants, clock, ids, yieldTurn: this.#chore });
+    const erasing = new ErasureChores({ gate, desk: this.erasures, retention: this.projections.retention, clock, ids });
     const failed = (error: unknown): void => this.#say(`what goes by the clock has stopped: ${messageOf(error)}`);
     chores.run(signal).catch(failed);
+    erasing.run(signal).catch(failed);
     new LicenceTerm(this.#licence, this.#say).watch(clock, signal).catch(failed);
   }
 
@@ -237,6 +266,7 @@ export class Service {
     if (this.#state !== 'ready') return true;
     this.#state = 'draining';
     this.#closing.abort();
+    this.erasures.close();
     this.watch.close();
     this.lookups.close();
     this.views.close();
@@ -459,6 +489,11 @@ async function findCheckpoint(reader: DerivedReader, say: (line: string) => void
 /** What a derived file is to blame for, whoever stumbled over it. */
 function isDerivedFault(error: unknown): boolean {
   return error instanceof DerivedFileError || (error instanceof Error && isDerivedFault(error.cause));
+}
+
+/** Copies that hold the rows still, under keys that nobody has any more. */
+function sealedCopies(backups: number): readonly Remainder[] {
+  return backups === 0 ? [] : [{ where: `${backups} backups taken before`, state: 'undecryptable' }];
 }
 
 const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));

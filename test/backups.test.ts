@@ -1,14 +1,15 @@
 /** A store is backed up, and stores are made of its backups. */
 import { beforeEach, describe, expect, it } from 'vitest';
-import { masterKeys } from '../src/master-keys.ts';
-import { copyKeys, listBackups, restoreStore } from '../src/backups.ts';
+import { listBackups, restoreStore } from '../src/backups.ts';
 import type { RestoreReport } from '../src/doors/http/system-desk.ts';
 import type { Artefact } from '../src/log/backup-artefact.ts';
 import { formatArtefact } from '../src/log/backup-artefact.ts';
+import type { KeyContents } from '../src/log/keys.ts';
 import { MemoryDisk } from '../src/log/memory-disk.ts';
 import { verifyDirectory } from '../src/log/verify.ts';
 import type { Service } from '../src/service.ts';
-import { TestClock, TestRandom, TestStore } from './harness.ts';
+import { FaultyDisk } from './simulation/faulty-disk.ts';
+import { analyst, TestClock, TestRandom, TestStore } from './harness.ts';
 
 const settings = { SERVICE_IN_MEMORY: 'false', SERVICE_DATA_DIR: '/data' };
 
@@ -26,7 +27,13 @@ async function fill(store: TestStore, rows = 30): Promise<void> {
 }
 
 /** What restores a store whose process is gone: from its backup and its keys. */
-async function restoreAlone(disk: MemoryDisk, service: Service, source: string, target: string): Promise<RestoreReport> {
+async function restoreAlone(
+  disk: MemoryDisk,
+  service: Service,
+  keys: KeyContents,
+  source: string,
+  target: string,
+): Promise<RestoreReport> {
   const random = new TestRandom(7);
   return restoreStore({
     disk,
@@ -36,9 +43,8 @@ async function restoreAlone(disk: MemoryDisk, service: Service, source: string, 
     version: service.version,
     source,
     target,
-    publicKeys: service.keyring.publicKeys,
-    master: await masterKeys(service.settings, disk, random, () => undefined),
-    putKeys: () => copyKeys(disk, '/data/keys', `${target}/keys`),
+    keys,
+    say: () => undefined,
     yieldTurn: async () => undefined,
   });
 }
@@ -133,10 +139,10 @@ describe('a backup', () => {
   });
 
   it('restores a store that is gone', async () => {
+    const keys = store.service.keyring.contents();
     const view = await store.service.backups.create({ target: '/elsewhere' });
     await store.close();
-    await copyKeys(disk, '/data/keys', '/kept');
-    const report = await restoreAlone(disk, store.service, `/elsewhere/${view.backup}`, '/new');
+    const report = await restoreAlone(disk, store.service, keys, `/elsewhere/${view.backup}`, '/new');
     expect([report.root_match, report.erased_absent]).toEqual([true, true]);
   });
 
@@ -267,22 +273,12 @@ describe('a backup', () => {
     it('with keys of another store', async () => {
       const parts = { disk, random: new TestRandom(5) };
       const other = await TestStore.open('2024-01-01', { ...settings, SERVICE_DATA_DIR: '/other' }, parts);
-      const random = new TestRandom(9);
-      const options = {
-        disk,
-        clock: new TestClock('2024-02-01'),
-        random,
-        settings: other.service.settings,
-        version: 'test',
-        source: home,
-        target: '/restored',
-        master: await masterKeys(other.service.settings, disk, random, () => undefined),
-        putKeys: () => copyKeys(disk, '/other/keys', '/restored/keys'),
-        yieldTurn: async () => undefined,
-      };
-      const attempt = (publicKeys: readonly Uint8Array[]): Promise<unknown> => restoreStore({ ...options, publicKeys });
-      await expect(attempt(other.service.keyring.publicKeys)).rejects.toMatchObject({ code: 'REL_UNPROCESSABLE' });
-      await expect(attempt(store.service.keyring.publicKeys)).rejects.toMatchObject({ code: 'REL_UNPROCESSABLE' });
+      const attempt = (keys: KeyContents): Promise<unknown> => restoreAlone(disk, store.service, keys, home, '/restored');
+      const [own, others] = [store.service.keyring.contents(), other.service.keyring.contents()];
+      await expect(attempt(others)).rejects.toMatchObject({ message: expect.stringContaining('signed by no key') as string });
+      const { publicKeys } = own.secrets;
+      const mixed = attempt({ ...others, secrets: { ...others.secrets, publicKeys } });
+      await expect(mixed).rejects.toMatchObject({ code: 'REL_UNPROCESSABLE' });
       expect(await disk.list('/restored')).toEqual([]);
     });
   });
@@ -299,6 +295,26 @@ describe('a backup', () => {
     });
     expect(await disk.list('/data/backups')).toEqual([]);
     expect(await listBackups(disk, '/data/backups', store.service.keyring.publicKeys)).toEqual([]);
+  });
+
+  it('begins again where rows are dropped from a file that it was to copy', async () => {
+    let redacting = false;
+    const dropped = new FaultyDisk({
+      turn: async ({ kind, path }) => {
+        if (redacting || kind !== 'makeDirectory' || !/^\/data\/backups\/.*\/log$/.test(path)) return;
+        redacting = true;
+        await one.service.log.redact([7], async () => undefined);
+      },
+    });
+    const one = await TestStore.open('2024-01-01', settings, { disk: dropped });
+    await fill(one);
+    await one.invoke(analyst, 'remove', (invocation) => invocation.submit({ kind: 'remove-rows', type: 'Person', keys: ['p5'] }));
+    const { backup } = await one.service.backups.create();
+    expect(redacting).toBe(true);
+    const report = await one.service.backups.restore(backup, '/restored');
+    expect(report.root_match).toBe(true);
+    expect(await dropped.list('/restored/log')).toEqual(['00000000.1.log', '00000001.log', 'checkpoint', 'manifest']);
+    expect(await one.service.backups.list()).toHaveLength(1);
   });
 
   it('that was cut off is cleared by the next one', async () => {

@@ -118,7 +118,7 @@ function readArtefact(fields: Fields): Artefact {
     return value;
   };
   const number = (name: string): number => count(fields[name], name);
-  const files = readFiles(fields['files'], /^log\/(\d{8}\.log|manifest|checkpoint)$/);
+  const files = readFiles(fields['files'], /^log\/(\d{8}(\.[1-9]\d{0,8})?\.log|manifest|checkpoint)$/);
   const names = new Set(files.map(({ name }) => name));
   if (!names.has('log/manifest') || !names.has('log/checkpoint')) throw refused('is without a manifest and a head');
   return {

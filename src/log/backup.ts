@@ -109,7 +109,7 @@ class Capture {
       head: capture.head.note,
       files: copied,
       blobs: copiedBlobs,
-      key_ids: dataKeysOf(keyring),
+      key_ids: keyring.dataKeyIds,
       erased_keys: this.#options.erasedKeys,
       projections: this.#options.projections,
     };
@@ -187,16 +187,4 @@ class Capture {
     this.#bytes += bytes;
     this.#options.onProgress?.(this.#bytes, this.#bytesTotal);
   }
-}
-
-/** Numbers of the data keys that are there: they rise from 1, and some may be gone. */
-function dataKeysOf(keyring: Keyring): number[] {
-  const ids = Array.from({ length: keyring.activeDataKey }, (_, i) => i + 1);
-  return ids.filter((id) => {
-    try {
-      return keyring.open(id) !== null;
-    } catch {
-      return false;
-    }
-  });
 }

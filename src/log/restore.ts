@@ -23,7 +23,7 @@ export interface RestoreOptions {
   readonly target: string;
   /** Keys that may have signed the backup. */
   readonly publicKeys: readonly Uint8Array[];
-  /** Puts the keys that stand by now below the target, and opens them. */
+  /** Puts the keys of now below the target, and opens them. */
   readonly putKeys: () => Promise<Keyring>;
   readonly yieldTurn: () => Promise<void>;
   /** Bytes are copied, and then read. */

@@ -3,12 +3,11 @@
  * a backup that is listed restores, a directory that opens as a store is one; and the next attempt succeeds.
  */
 import { describe, expect, it } from 'vitest';
-import { copyKeys, restoreStore } from '../../src/backups.ts';
+import { restoreStore } from '../../src/backups.ts';
 import type { RestoreReport } from '../../src/doors/http/system-desk.ts';
 import { ServiceError } from '../../src/errors.ts';
 import { unfinishedRestore } from '../../src/log/restore.ts';
 import { verifyDirectory } from '../../src/log/verify.ts';
-import { masterKeys } from '../../src/master-keys.ts';
 import { TestRandom, TestStore } from '../harness.ts';
 import { crashImage, sameImage, type Survivors } from './crash-image.ts';
 import { faultsOf } from './faults.ts';
@@ -158,7 +157,6 @@ describe('a restore', () => {
     const { service } = one.store;
     const { backup, root } = await service.backups.create();
     const random = new TestRandom(77);
-    const master = await masterKeys(service.settings, one.disk, random, () => undefined);
     const restore = (disk: FaultyDisk): Promise<RestoreReport> =>
       restoreStore({
         disk,
@@ -168,9 +166,8 @@ describe('a restore', () => {
         version: service.version,
         source: `/backups/${backup}`,
         target: TARGET,
-        publicKeys: service.keyring.publicKeys,
-        master,
-        putKeys: () => copyKeys(disk, '/data/keys', `${TARGET}/keys`),
+        keys: service.keyring.contents(),
+        say: () => undefined,
         yieldTurn: async () => undefined,
       });
     return { one, root, restore };
