@@ -93,6 +93,7 @@ export async function openHttpDoor(
     planner: service.planner,
     watch: service.watch,
     lookups: service.lookups,
+    erasures: service.erasures,
     authenticator: service.authenticator,
     system: {
       version: service.version,

@@ -106,6 +106,13 @@ export class IngestTasks {
     return task;
   }
 
+  /** Of rows that were written it is not told any more which they were, nor of others what was wrong with them. */
+  forget(): void {
+    for (const task of this.#tasks.values()) {
+      if (task.reply !== null) task.reply = { ...task.reply, ids: [], errors: [], truncated: true };
+    }
+  }
+
   async #inTurn(task: IngestTask, run: () => Promise<IngestReply>): Promise<IngestReply> {
     if (this.#running >= runningMax) await new Promise<void>((resolve) => this.#turns.push(resolve));
     else this.#running++;

@@ -59,12 +59,12 @@ export const actionOf: Readonly<Record<CommandKind, Action>> = {
   'propose-agreement': 'administer',
   'move-agreement': 'administer',
   'change-agreement': 'administer',
-  'schedule-retention': 'administer',
-  'hold-row': 'administer',
-  'release-retention': 'administer',
-  'expire-retention': 'remove',
+  'schedule-retention': 'remove',
+  'hold-row': 'remove',
+  'release-retention': 'remove',
+  'expire-retention': 'administer',
   'intend-erasure': 'erase',
-  'complete-erasure': 'erase',
+  'complete-erasure': 'administer',
 };
 
 /** The type that a command writes to or defines. */

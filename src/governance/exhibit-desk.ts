@@ -4,12 +4,11 @@
  * under a wider one, and leaves as seals only.
  */
 import { assert, ServiceError } from '../errors.ts';
-import type { ExhibitBody } from '../log/entry.ts';
 import type { LogStore, SignedHead } from '../log/log-store.ts';
 import type { AccessPaths, ExhibitLink, ExhibitView } from '../projections/access-paths.ts';
 import type { Exhibits } from '../projections/exhibits/projection.ts';
 import { sees, type Caller } from './caller.ts';
-import type { ExhibitDesk, GovernedSnapshot, PinnedGrant } from './gate-contract.ts';
+import type { ExhibitDesk, GovernedSnapshot, LinkEntry, PinnedGrant } from './gate-contract.ts';
 import type { Beginning } from './tenancy/earlier-tenant.ts';
 
 export interface ExhibitDeskParts {
@@ -24,6 +23,8 @@ export interface ExhibitDeskParts {
   readonly govern: (paths: AccessPaths, grant: PinnedGrant) => GovernedSnapshot;
   /** Of the policy set that entries below a position left. */
   readonly policyDigestAt: (position: number) => string;
+  /** A recipe as the log has it; null: erased. */
+  readonly openRecipe: (stored: string) => string | null;
 }
 
 export class GovernedExhibits implements ExhibitDesk {
@@ -53,12 +54,12 @@ export class GovernedExhibits implements ExhibitDesk {
     for (const type of types) if (!this.#parts.mayReplay(type)) throw refused();
   }
 
-  async entry(exhibit: ExhibitView, link: ExhibitLink): Promise<Omit<ExhibitBody, 'resultHash'>> {
+  async entry(exhibit: ExhibitView, link: ExhibitLink): Promise<LinkEntry> {
     if (!this.mayReplay(link)) throw refused();
     for await (const { body } of this.#parts.log.read(link.leaf)) {
       assert(body.kind === 'exhibit' && body.exhibit === exhibit.id && body.link === link.link, 'a link lies where it was put');
-      const { resultHash: _, ...rest } = body;
-      return rest;
+      const { resultHash: _, recipe, ...rest } = body;
+      return { ...rest, recipe: this.#parts.openRecipe(recipe) };
     }
     throw new ServiceError('REL_STORAGE', 'the entry of the link is not there');
   }

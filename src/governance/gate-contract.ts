@@ -7,6 +7,8 @@ import type { SignedHead } from '../log/log-store.ts';
 import type { RowProof } from '../log/row-proof.ts';
 import type { AccessPaths, AuditReader, ExhibitLink, ExhibitView, RowReader } from '../projections/access-paths.ts';
 import type { Command, Outcome } from '../projections/command.ts';
+import type { RowCheck } from '../projections/decision.ts';
+import type { Kept } from '../projections/retention/projection.ts';
 import type { Caller } from './caller.ts';
 import type { PolicyDesk, TenantDesk } from './desks.ts';
 
@@ -115,6 +117,10 @@ export interface Invocation {
   tenants(): TenantDesk;
   /** The installed policies, for the administrator. */
   policies(): PolicyDesk;
+  /** Schedules and holds on a row of the caller's own path. REL_NOT_FOUND where there is none that it may remove. */
+  kept(type: string, key: string): readonly Kept[];
+  /** Throws unless the caller may erase at all; what policies ask of the rows of each type, undefined while none is installed. */
+  erasing(): RowCheck | undefined;
   /**
    * The live decision about reading a type, and what determines it; or as policies and types stood below a position, or at
    * an instant in nanoseconds, without what is shared. REL_INVALID for a position that lies ahead; refuses nothing else.
@@ -203,13 +209,19 @@ export interface PinnedGrant {
   readonly masked: Readonly<Record<string, readonly string[]>>;
 }
 
+/** A link without the stored result. */
+export interface LinkEntry extends Omit<ExhibitBody, 'resultHash' | 'recipe'> {
+  /** null: it named somebody who was erased. */
+  readonly recipe: string | null;
+}
+
 export interface ExhibitDesk {
   /** REL_NOT_FOUND for what does not exist and for what the caller's path does not cover. */
   exhibit(id: string): ExhibitView;
   /** True when the caller may be shown the link's recipe, and re-derive it. */
   mayReplay(link: ExhibitLink): boolean;
   /** The link as the log holds it, without the stored result. REL_ACL without the right to replay it. */
-  entry(exhibit: ExhibitView, link: ExhibitLink): Promise<Omit<ExhibitBody, 'resultHash'>>;
+  entry(exhibit: ExhibitView, link: ExhibitLink): Promise<LinkEntry>;
   /** Throws REL_ACL where the caller may not derive again what rows of one of these types came to. */
   checkReplay(types: Iterable<string>): void;
   /** Digest of the policy set as it stood at the basis of a snapshot; empty while none was installed. */

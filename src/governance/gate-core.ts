@@ -13,6 +13,7 @@ import type { Decision, RowCheck } from '../projections/decision.ts';
 import type { Directory } from '../projections/directory/projection.ts';
 import type { Exhibits } from '../projections/exhibits/projection.ts';
 import type { Policies } from '../projections/policies/projection.ts';
+import type { Kept } from '../projections/retention/projection.ts';
 import type { Tenants } from '../projections/tenants/projection.ts';
 import type { IngestBacklog } from './admission/ingest-backlog.ts';
 import type { QueryPlaces } from './admission/query-places.ts';
@@ -24,6 +25,7 @@ import type { Grants } from './authorization/grants.ts';
 import type { Judge } from './authorization/judge.ts';
 import type { PurposeRules } from './authorization/purpose.ts';
 import type { Committer } from './committer.ts';
+import type { RecipeSeals } from './erasure/recipe-seals.ts';
 import type { Reading } from './governed-rows.ts';
 import type { Licence, LicenceTerm, StorageCap } from './tenancy/licence.ts';
 import type { VisibleWrites } from './visible-writes.ts';
@@ -38,6 +40,8 @@ export interface GovernedState {
   decide(command: Command, context: EntryContext, next: NextPlace, rowCheck?: RowCheck): Decision;
   /** Feeds every projection, the audit projection included. */
   apply(entry: CommittedEntry): void;
+  /** Schedules and holds on the row of a key; undefined where there is no such row. */
+  keptOf(branch: string, type: string, path: string | null, key: string): readonly Kept[] | undefined;
   readonly directory: Pick<Directory, 'token' | 'tokens' | 'size'>;
   readonly branches: Pick<Branches, 'branch' | 'idOf' | 'list'>;
   /** Types by the fork of their branch. */
@@ -76,6 +80,8 @@ export interface GateParts {
   readonly licence: Licence;
   /** 32 bytes: keys the digests of statement literals. */
   readonly digestKey: Uint8Array;
+  /** What was asked or noted on exhibits rests sealed by it. */
+  readonly recipes: Pick<RecipeSeals, 'seal' | 'open'>;
   /** One line for the operator: the storage warning. */
   readonly warn: (line: string) => void;
   /** Runs a task once the work of this turn is done; `setImmediate` unless a simulation schedules. */

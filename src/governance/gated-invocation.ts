@@ -17,7 +17,8 @@ import { LogAuditReader } from '../projections/audit/reader.ts';
 import { unknownBranch } from '../projections/branches/commands.ts';
 import type { BranchRecord } from '../projections/branches/projection.ts';
 import type { Command, Outcome } from '../projections/command.ts';
-import type { Decision } from '../projections/decision.ts';
+import type { Decision, RowCheck } from '../projections/decision.ts';
+import type { Kept } from '../projections/retention/projection.ts';
 import { accessRecord, type Ending } from './access-record.ts';
 import { actionOf, readsOnly, touchesRows, typeNamed, typesMigrated, unitsAtStart } from './actions.ts';
 import { backlogFull, bytesOfRows } from './admission/ingest-backlog.ts';
@@ -56,7 +57,7 @@ import { registryPart } from './tenancy/registry.ts';
 import { checkStanding } from './tenancy/standing.ts';
 import { GovernedTenants } from './tenancy/tenant-desk.ts';
 import { branchesNow } from './tenancy/usage.ts';
-import { writeCheck, writesRows } from './write-checks.ts';
+import { rowCheck, writeCheck, writesRows } from './write-checks.ts';
 
 export class GatedInvocation implements Invocation {
   readonly caller: Caller;
@@ -197,6 +198,7 @@ export class GatedInvocation implements Invocation {
       snapshotOf: (instant, branch) => projections.snapshotOf(instant, branch),
       govern: (paths, grant) => this.#pinned(paths, grant),
       policyDigestAt: (position) => this.#core.judge.policies.at(position)?.digest ?? '',
+      openRecipe: (stored) => this.#core.parts.recipes.open(stored),
     });
   }
 
@@ -250,6 +252,21 @@ export class GatedInvocation implements Invocation {
     this.#authorise({ action: 'administer', objectType: null });
     const { policies, catalog } = this.#core.parts.projections;
     return new GovernedPolicyDesk(policies, (name) => catalog.on(0).type(name));
+  }
+
+  kept(type: string, key: string): readonly Kept[] {
+    this.#admit();
+    this.#authorise({ action: 'remove', objectType: type });
+    const { branch, path } = this.caller;
+    const kept = this.#core.parts.projections.keptOf(branch, type, path, key);
+    if (kept === undefined) throw new ServiceError('REL_NOT_FOUND', 'no such row');
+    return kept;
+  }
+
+  erasing(): RowCheck | undefined {
+    this.#admit();
+    this.#authorise({ action: 'erase', objectType: null });
+    return rowCheck(this.#core.judge, this.#judged, 'erase', this.#time);
   }
 
   explainPolicy(objectType: string | null, asOf?: number | bigint): PolicyExplanation {
@@ -486,6 +503,7 @@ export class GatedInvocation implements Invocation {
   /** As many tenants as the licence allows, whatever the command says; keys of this tenant, not of an earlier one of its id. */
   #asMeant(command: Command): Command {
     if (command.kind === 'create-tenant') return { ...command, tenantsMax: this.#core.parts.licence.tenantsMax };
+    if (command.kind === 'link-exhibit') return { ...command, stored: this.#core.parts.recipes.seal(command.recipe) };
     return command.kind === 'put-rows' && command.receipt !== undefined ? onceFrom(this.#beginning, command) : command;
   }
 

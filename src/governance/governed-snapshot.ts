@@ -132,7 +132,9 @@ function governRemovals(
       return removals.removedAfter(type, instant).flatMap((removal): Removal[] => {
         const lane = lanes.find((each) => covers(each, removal.path));
         if (lane === undefined) return [];
-        return [lane.rows === null && showsKeys(lane) ? removal : { ...removal, keys: [] }];
+        if (lane.rows === null && showsKeys(lane)) return [removal];
+        const { unnamed: _, ...told } = removal;
+        return [{ ...told, keys: [] }];
       });
     },
   };

@@ -48,13 +48,18 @@ export class VisibleWrites {
   }
 
   #concernedBy({ context, body }: EntryDraft): readonly Listener[] {
-    if (body.kind !== 'rows' && body.kind !== 'removal') return [];
-    // A removal reaches what was forked from its branch, and which that is, is not known here.
-    const listeners =
-      body.kind === 'rows'
-        ? [...(this.#listeners.get(keyOf(context.branch, body.type)) ?? [])]
-        : [...this.#listeners.values()].flatMap((each) => [...each].filter(({ type }) => type === body.type));
-    return listeners.filter(({ shows }) => shows(context.path));
+    if (body.kind === 'rows') {
+      const listeners = [...(this.#listeners.get(keyOf(context.branch, body.type)) ?? [])];
+      return listeners.filter(({ shows }) => shows(context.path));
+    }
+    // A removal reaches what was forked from its branch, and which that is, is not known here; an erasure reaches all.
+    if (body.kind === 'removal') return this.#ofType(body.type).filter(({ shows }) => shows(context.path));
+    if (body.kind !== 'erasure') return [];
+    return body.versions.flatMap(({ type, paths }) => this.#ofType(type).filter(({ shows }) => paths.some(shows)));
+  }
+
+  #ofType(wanted: string): readonly Listener[] {
+    return [...this.#listeners.values()].flatMap((each) => [...each].filter(({ type }) => type === wanted));
   }
 
   #tell(concerned: readonly Listener[]): void {

@@ -10,13 +10,18 @@ import { actionOf } from './actions.ts';
 import type { RowDecision } from './authorization/cedar/compile.ts';
 import type { Judge, Judged } from './authorization/judge.ts';
 import { cedarActionOf } from './authorization/policy-set.ts';
+import type { Action } from './gate-contract.ts';
 
 /** Undefined where the command writes no rows of a caller's, or where all that it writes may be written. */
 export function writeCheck(judge: Judge, judged: Judged, command: Command, now: bigint): RowCheck | undefined {
-  if (!writesRows(command)) return undefined;
+  const asks = writesRows(command) || command.kind === 'schedule-retention' || command.kind === 'hold-row';
+  return asks ? rowCheck(judge, judged, actionOf[command.kind], now) : undefined;
+}
+
+/** Undefined while no policy is installed. */
+export function rowCheck(judge: Judge, judged: Judged, action: Action, now: bigint): RowCheck | undefined {
   const policies = judge.policies.of(judged.caller, judged);
   if (policies === null) return undefined;
-  const action = actionOf[command.kind];
   const decided = (type: TypeDefinition): RowDecision => policies.rows(cedarActionOf[action].action, type, now);
   return {
     of: (type) => decided(type).rows,

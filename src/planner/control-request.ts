@@ -1,5 +1,6 @@
 /** What the handler of a control statement is given. */
 import type { Clock } from '../clock.ts';
+import type { ErasureDesk } from '../governance/erasure/erasure-desk.ts';
 import type { Invocation } from '../governance/gate-contract.ts';
 import type { Answer, QuestionRequest } from './planner-contract.ts';
 import type { LookupTables } from './standing/lookup-tables.ts';
@@ -13,6 +14,8 @@ export interface Standing {
   readonly watch: StandingQueries;
   readonly lookups: LookupTables;
   readonly views: MaterializedViews;
+  /** null: nothing is erased here. */
+  readonly erasures: Pick<ErasureDesk, 'erase'> | null;
 }
 
 export interface ControlRequest {

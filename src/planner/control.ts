@@ -1,6 +1,7 @@
 /** Statements that are no query: each has its own action at the gate, and answers with rows that say what it did. */
 import { forkBranch } from './branch-control.ts';
 import type { ControlRequest } from './control-request.ts';
+import { eraseSubject } from './erasure-control.ts';
 import { explainReplay } from './exhibits/replay.ts';
 import { registerLookup } from './standing/lookup-control.ts';
 import { createMaterializedView } from './standing/view-control.ts';
@@ -21,7 +22,7 @@ const controls: { readonly [W in ControlWhat]: Control } = {
   'create-materialized-view': createMaterializedView,
   watch,
   'explain-replay': explainReplay,
-  'erase-subject': needs('ERASE SUBJECT', 'keys per subject'),
+  'erase-subject': eraseSubject,
   'fuse-identities': needs('FUSE_IDENTITIES', 'the identity projection'),
   'split-identities': needs('SPLIT_IDENTITIES', 'the identity projection'),
   'explain-path': needs('EXPLAIN_PATH', 'the graph projection'),

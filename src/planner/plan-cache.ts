@@ -37,6 +37,11 @@ export class PlanCache<Plan extends object> {
     this.#of(branch).set(key, plan);
   }
 
+  clear(): void {
+    this.#shared.clear();
+    this.#reserved.clear();
+  }
+
   #of(branch: string): LRUCache<string, Plan> {
     return this.#pinned.has(branch) ? this.#reserved : this.#shared;
   }

@@ -127,6 +127,15 @@ export class Planner implements PlannerContract {
     this.#sketches = new Sketches(options.sketchColumns ?? [], this.#clock, this.#scheduler);
   }
 
+  /** Lets go of every text, plan and guess that is kept: literals of statements are among them, and traces of rows. */
+  forget(): void {
+    this.#lexed.clear();
+    this.#shapes.clear();
+    this.#questions.clear();
+    this.#plans.clear();
+    this.#sketches.clear();
+  }
+
   async query(invocation: Invocation, request: QuestionRequest): Promise<Answer> {
     const startedMs = this.#clock.monotonicMs();
     const isLong = request.sql.length > shortText;

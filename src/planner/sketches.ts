@@ -41,6 +41,10 @@ export class Sketches {
     this.#scheduler = scheduler;
   }
 
+  clear(): void {
+    this.#kept.clear();
+  }
+
   /** Of all columns that the scans of a plan read. */
   async of(plan: LogicalPlan, snapshot: GovernedSnapshot): Promise<SketchOf> {
     if (this.#columns.size === 0) return withoutSketches;

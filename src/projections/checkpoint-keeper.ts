@@ -78,6 +78,22 @@ export class CheckpointKeeper {
     return this.#running;
   }
 
+  /**
+   * All that is saved is of now: a checkpoint that was captured after this call is in place, and files that held what was
+   * wiped before are gone. False when something could not be written.
+   */
+  async renewed(): Promise<boolean> {
+    await this.#running;
+    return (await this.take()) && !this.#options.store.isBehind;
+  }
+
+  /** Names of segment files that nothing rests on: they could not be removed. */
+  async strays(): Promise<readonly string[]> {
+    const { home, store } = this.#options;
+    const names = await home.disk.list(home.directory);
+    return names.filter((name) => name.startsWith('segment-') && !store.hasFile(name));
+  }
+
   /** After the log was closed: the last one, unless nothing happened since. */
   async close(): Promise<void> {
     this.#closing.abort();

@@ -176,6 +176,8 @@ export interface LinkExhibit {
   readonly act: string;
   /** RFC 8785 JSON. */
   readonly recipe: string;
+  /** The same as it rests in the log, filled in by governance; absent: as it is. */
+  readonly stored?: string;
   /** Lower-case hex SHA-256. */
   readonly resultHash: string;
 }

@@ -17,7 +17,7 @@ import type { Projection } from './projection.ts';
 import { Projector } from './projector.ts';
 import { Receipts } from './receipts/projection.ts';
 import { RemovedKeys } from './removed-keys/projection.ts';
-import { Retention } from './retention/projection.ts';
+import { type Kept, Retention } from './retention/projection.ts';
 import type { Timeline } from '../log/timeline.ts';
 import type { ColumnType } from '../log/value.ts';
 import { Rows } from './rows/projection.ts';
@@ -105,6 +105,21 @@ export class Projections {
         : // On a branch columns read as it declares them now, whatever they rest as.
           this.catalog.on(paths.branchId).type(type)?.properties[column]?.type;
     return { ...paths, catalog: then, rows: new RowsOfThen(paths.rows, then, stored) };
+  }
+
+  /** Schedules and holds on the row of a key, as it stands on the branch and in the path; undefined where there is no such row. */
+  keptOf(branch: string, type: string, path: string | null, key: string): readonly Kept[] | undefined {
+    const fork = this.branches.idOf(branch);
+    if (fork === undefined) return undefined;
+    const rows = this.rows.on(fork, this.catalog.on(fork));
+    const versions = rows.versions(type);
+    const code = rows.scopes.codeOf(path);
+    const newest = versions && code >= 0 ? versions.newestOf(code, key) : -1;
+    if (!versions || newest < 0) return undefined;
+    const positions = versions.allVersions(newest).map((version) => versions.positionOf(version));
+    return positions
+      .flatMap((position) => this.retention.at(position))
+      .filter((kept) => kept.type === type && kept.fork === fork);
   }
 
   /** Pure: nothing changes until the drafts are appended at `next` and applied. Throws what refuses the command. */

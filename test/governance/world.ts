@@ -216,6 +216,10 @@ export class FakeState implements GovernedState {
     };
   }
 
+  keptOf(): undefined {
+    return undefined;
+  }
+
   snapshotOf(instant: bigint, branch: string): AccessPaths {
     return this.snapshot({ position: Number(instant - 1000n), instant }, branch);
   }

@@ -95,6 +95,10 @@ export class FakeStore {
       describe: (fact) => void facts.push(fact),
       snapshot: () => this.snapshot(caller),
       submit: () => Promise.reject(new Error('read only')),
+      kept: () => [],
+      erasing: () => {
+        throw new Error('nothing is erased here');
+      },
       audit: () => {
         throw new Error('no audit here');
       },

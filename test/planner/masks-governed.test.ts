@@ -132,7 +132,7 @@ describe('a cached answer of a view', () => {
     const { gate, ids, watch, lookups } = store.service;
     const asked = { query: (...question: Parameters<Planner['query']>) => planner.query(...question) };
     views = new MaterializedViews({ gate, planner: asked, clock: store.clock, ids, rowsMax: 100, renew: (caller) => caller });
-    planner = new Planner({ clock: store.clock, standing: { watch, lookups, views } });
+    planner = new Planner({ clock: store.clock, standing: { watch, lookups, views, erasures: null } });
     await store.answer('CREATE MATERIALIZED VIEW Cards AS SELECT key, ssn FROM Person REFRESH INCREMENTAL EVERY 60', chief);
     await store.answer(
       'CREATE MATERIALIZED VIEW Counts AS SELECT region, COUNT(*) AS c FROM Person GROUP BY region REFRESH INCREMENTAL EVERY 60',
@@ -348,7 +348,7 @@ describe('an exhibit', () => {
     run(who, 'query', async (invocation) => {
       const desk = invocation.exhibits();
       const view = desk.exhibit(exhibit);
-      return (await desk.entry(view, view.links[seq]!)).recipe;
+      return (await desk.entry(view, view.links[seq]!)).recipe!;
     });
 
   test('is derived again under the policies of then, by whoever has the right to it', async () => {

@@ -15,6 +15,7 @@ import type { Settings } from '../../config.ts';
 import type { RateLimiter } from '../../governance/admission/rate-limit.ts';
 import type { Authenticator } from '../../governance/authentication/authenticator.ts';
 import type { Caller } from '../../governance/caller.ts';
+import type { ErasureDesk } from '../../governance/erasure/erasure-desk.ts';
 import type { Action, GateContract } from '../../governance/gate-contract.ts';
 import type { PlannerContract } from '../../planner/planner-contract.ts';
 import type { LookupTables } from '../../planner/standing/lookup-tables.ts';
@@ -48,6 +49,8 @@ export interface HttpDoorOptions {
   readonly planner: PlannerContract;
   readonly watch: StandingQueries;
   readonly lookups: LookupTables;
+  /** What replies hold of rows is to go with them; absent: nothing is erased here. */
+  readonly erasures?: Pick<ErasureDesk, 'reach'>;
   readonly authenticator: Pick<Authenticator, 'dataCaller' | 'renewed' | 'adminCaller'>;
   readonly system: SystemDesk;
   readonly readLimit: RateLimiter;

@@ -17,7 +17,7 @@ export function invoke<T>(
   action: Action,
   purposeField: string | undefined,
   run: (invocation: Invocation) => Promise<T>,
-  more: Pick<InvocationRequest, 'whileSuspended'> = {},
+  more: Pick<InvocationRequest, 'whileSuspended' | 'purposeRequired'> = {},
 ): Promise<T> {
   const caller = onBranch(callerOf(request), statedBranch(request));
   assert(!request.recorded, 'a request enters the gate once');

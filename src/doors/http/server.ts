@@ -34,6 +34,7 @@ import { registerExport } from './routes/export.ts';
 import { plainIngest, registerIngest } from './routes/ingest.ts';
 import { registerBackups } from './routes/backups.ts';
 import { registerCompact } from './routes/compact.ts';
+import { registerForget } from './routes/forget.ts';
 import { registerLater } from './routes/later.ts';
 import { registerLookupRoutes } from './routes/lookup.ts';
 import { registerPlatform } from './routes/platform.ts';
@@ -90,6 +91,7 @@ export async function createHttpDoor(options: HttpDoorOptions): Promise<HttpDoor
   registerTenants(data, context);
   registerSharing(data, context);
   registerControlPlane(data, context);
+  registerForget(data, context);
   registerSystem(data, context);
   registerLater(data, context, 'token');
   const plain = tls ? null : new PlainLane(context, data.server as Server, [plainQuery(context), plainIngest(context)]);

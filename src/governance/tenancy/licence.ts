@@ -70,6 +70,12 @@ export class StorageCap {
  */
 const alwaysAllowed: ReadonlySet<CommandKind> = new Set<CommandKind>([
   'remove-rows',
+  'intend-erasure',
+  'complete-erasure',
+  'schedule-retention',
+  'hold-row',
+  'release-retention',
+  'expire-retention',
   'mint-token',
   'rotate-token',
   'revoke-token',

@@ -19,6 +19,8 @@ export function readingThrough(
     tokens: refuse,
     tenants: refuse,
     policies: refuse,
+    erasing: refuse,
+    kept: refuse,
     explainPolicy: refuse,
   };
   return { ...refused, caller, correlationId, describe, snapshot };

@@ -85,6 +85,7 @@ async function replay(desk: ExhibitDesk, exhibit: ExhibitView, link: ExhibitLink
   const stored = await storedLink(desk, exhibit, link);
   if (stored === null) return { basis: null, derivedSeal: null, reason: 'missing_segment' };
   const { recipe: text, previousSeal } = stored;
+  if (text === null) return { basis: null, derivedSeal: null, reason: 'erased_recipe' };
   const recipe = readRecipe(text);
   const basis = recipe.grant.instant;
   const derived = await derive(desk, recipe, request);

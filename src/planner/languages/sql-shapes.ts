@@ -40,6 +40,11 @@ export class KnownShapes {
     return null;
   }
 
+  /** Shapes hold literals that are words of the text. */
+  clear(): void {
+    this.#shapes.length = 0;
+  }
+
   /** For statements of a template that was met before: what comes once must not push out what comes often. */
   learn(lexed: LexedStatement): void {
     const shape = lexed.text.length > textMax ? null : shapeOf(lexed);

@@ -14,6 +14,8 @@ import { parse } from 'csv-parse';
 import type { Clock } from '../../clock.ts';
 import { ServiceError } from '../../errors.ts';
 import { covers } from '../../governance/caller.ts';
+import type { ResidualHit } from '../../governance/erasure/receipt.ts';
+import type { Sought } from '../../governance/erasure/sought.ts';
 import { tenantOf } from '../../governance/tenancy/organization.ts';
 import { type Cell, checkIdentifier, checkText } from '../../log/value.ts';
 import type { LookupTable } from '../expressions/lookup-table.ts';
@@ -102,6 +104,19 @@ export class LookupTables {
     return tables.sort((a, b) => (a.name < b.name ? -1 : a.name > b.name ? 1 : 0));
   }
 
+  /** Tables of the tenant that were loaded with this text: the file is its owner’s to change. */
+  search(sought: Sought, tenant: string | null): readonly ResidualHit[] {
+    const hits: ResidualHit[] = [];
+    for (const [owner, owned] of this.#tables) {
+      if (tenantOf(owner) !== tenant) continue;
+      for (const [name, table] of owned) {
+        const count = table.rowsSaying(sought);
+        if (count > 0) hits.push({ where: 'lookup', what: name, count });
+      }
+    }
+    return hits;
+  }
+
   /** Ends the refreshing. */
   close(): void {
     for (const owned of this.#tables.values()) for (const table of owned.values()) table.stop();
@@ -157,6 +172,14 @@ class Table implements LookupTable {
         this.#failure = error instanceof ServiceError ? error.message : 'the file could not be read';
       }
     }
+  }
+
+  rowsSaying(sought: Sought): number {
+    let count = 0;
+    for (const [key, fields] of this.#rows) {
+      if (sought.is(key) || fields.some((field) => field !== null && sought.is(field))) count++;
+    }
+    return count;
   }
 
   stop(): void {

@@ -115,6 +115,12 @@ export class MaterializedViews {
     };
   }
 
+  /** Lets go of all cached answers: those that are asked for are made anew. */
+  forget(): void {
+    for (const entry of this.#entries.values()) entry.cached = null;
+    this.#parsed.clear();
+  }
+
   close(): void {
     this.#closing.abort();
     this.#entries.clear();

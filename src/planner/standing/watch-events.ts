@@ -4,7 +4,8 @@
  *   insert   a version matches, and none that matched was closed by it
  *   update   a version matches and closed one that did: `row` takes the place of `before`
  *   delete   a DELETE ended a row that matched; or a key was removed for good: what is left is its name,
- *            told whether or not its row matched, which nobody can say any more
+ *            told whether or not its row matched, which nobody can say any more. Of a subject that was erased not even
+ *            that is left (`unnamed`): who holds rows of the path has to look which of them still stand
  *   leave    a version that does not match closed one that did
  *
  * Events come in order of system_from, and `id` is the system_from of the version. Where one version makes several events
@@ -30,8 +31,9 @@ export function eventsOf(
   let removal = 0;
   const removedBefore = (instant: bigint | null): void => {
     for (; removal < removals.length && (instant === null || removals[removal]!.instant < instant); removal++) {
-      const { instant: system, keys, path } = removals[removal]!;
+      const { instant: system, keys, path, unnamed } = removals[removal]!;
       const where = `"namespace_path":${JSON.stringify(path)}`;
+      if (unnamed) writer.add('delete', system, 'null', `{${where}}`, ',"removed":true,"unnamed":true');
       for (const key of keys) writer.add('delete', system, 'null', `{"_pk":${JSON.stringify(key)},${where}}`, ',"removed":true');
       writer.identify(system);
     }

@@ -82,6 +82,11 @@ export class StandingQueries {
     this.#parts = parts;
   }
 
+  /** Lets go of rows that were copied for those who follow a type. */
+  forget(): void {
+    for (const { feed } of this.#feeds.values()) feed.latest = null;
+  }
+
   /** In the invocation that asks for it. Throws REL_PURPOSE, REL_WATCH_LIMIT, or what is wrong with the statement. */
   async register(invocation: Invocation, text: string, statedPurpose: string | null): Promise<Subscription> {
     const statement = readWatchStatement(text);

@@ -16,9 +16,18 @@ export function decideLink(command: LinkExhibit, exhibits: Exhibits, context: De
   const last = exhibit?.links.at(-1);
   const link = last === undefined ? 0 : last.link + 1;
   const previousSeal = last?.seal ?? noSeal;
-  const { act, recipe, resultHash } = command;
+  const { act, recipe, stored = recipe, resultHash } = command;
   const seal = sealOf({ exhibit: command.exhibit, link, previousSeal, recipeHash: textHash(recipe), resultHash });
-  const body: ExhibitBody = { kind: 'exhibit', exhibit: command.exhibit, link, act, recipe, resultHash, previousSeal, seal };
+  const body: ExhibitBody = {
+    kind: 'exhibit',
+    exhibit: command.exhibit,
+    link,
+    act,
+    recipe: stored,
+    resultHash,
+    previousSeal,
+    seal,
+  };
   // An exhibit belongs to the governance plane, which never forks: a recipe may name a branch, its link stands on main.
   return decideOne('link-exhibit', command.exhibit, [{ context: { ...context.entry, branch: 'main' }, body }], next);
 }

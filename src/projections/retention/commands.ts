@@ -9,6 +9,7 @@ import type { ExpireRetention, HoldRow, ReleaseRetention, ScheduleRetention } fr
 import { type DecideContext, type Decision, decideOne } from '../decision.ts';
 import type { BranchRows } from '../rows/branch-rows.ts';
 import { removalOf } from '../rows/removal.ts';
+import { refusedKeys } from '../rows/row-check.ts';
 import { type HeldState, heldBy, rowOf } from './holds.ts';
 import type { Kept, Retention } from './projection.ts';
 
@@ -24,13 +25,18 @@ export function decideKeep(
   const { kind, id, type, key } = command;
   checkIdentifier(id, 'the id of a retention');
   if (retention.of(id)) throw new ServiceError('REL_CONFLICT', 'there is a schedule or hold of this id already');
-  if (!catalog.type(type)) throw new ServiceError('REL_UNKNOWN_TYPE', `no type ${JSON.stringify(type)}`);
+  const definition = catalog.type(type);
+  if (!definition) throw new ServiceError('REL_UNKNOWN_TYPE', `no type ${JSON.stringify(type)}`);
   const until = kind === 'hold-row' ? FOREVER : command.until;
   if (until < 0n || until > I64_MAX) throw new ServiceError('REL_INVALID', 'the end of a schedule is no instant');
   const versions = rows.versions(type);
   const path = rows.scopes.codeOf(context.entry.path);
   const newest = versions && path >= 0 ? versions.newestOf(path, key) : -1;
-  if (!versions || newest < 0) throw new ServiceError('REL_NOT_FOUND', 'no such row');
+  const test = context.rowCheck?.of(definition) ?? null;
+  const at = { path: context.entry.path, rows, at: next };
+  // What may not be removed is not told from what does not stand.
+  const isRefused = test !== null && refusedKeys(test, type, [key], at, 'all').size > 0;
+  if (!versions || newest < 0 || isRefused) throw new ServiceError('REL_NOT_FOUND', 'no such row');
   const change = kind === 'hold-row' ? 'held' : 'scheduled';
   const body: RetentionBody = { kind: 'retention', change, id, type, position: versions.positionOf(newest), until };
   return decideOne(kind, id, [{ context: context.entry, body }], next);

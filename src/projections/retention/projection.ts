@@ -55,6 +55,11 @@ export class Retention implements Projection {
     return this.#on(fork).flatMap(({ id, scheduled }) => (scheduled ? [] : [id]));
   }
 
+  /** Asked for at the version at a position. */
+  at(position: number): readonly Kept[] {
+    return [...(this.#byPosition.get(position) ?? [])].map((id) => this.#kept.get(id)!);
+  }
+
   /** Schedules whose time is over, the oldest first, at most so many. Their rows may be held all the same. */
   due(now: bigint, most: number): readonly Kept[] {
     const last = now / stretchNanoseconds;

@@ -209,6 +209,7 @@ export class DoorWorld {
       describe,
       snapshot: () => ({ catalog, branchId: 0 }) as unknown as GovernedSnapshot,
       erasing: () => undefined,
+      kept: () => [],
       submit: async (command, options) => {
         this.commands.push({ command, sync: options?.sync === true });
         return { ...outcomeOf(command), ...(await this.submit(command)) };

@@ -340,7 +340,7 @@ test('a forged link is tampered with, or of another engine', async () => {
       return desk.entry(view, view.links[1]!);
     });
     await store.run('replay', (invocation) =>
-      invocation.submit({ kind: 'link-exhibit', exhibit, open: false, act: 'query', recipe, resultHash }),
+      invocation.submit({ kind: 'link-exhibit', exhibit, open: false, act: 'query', recipe: recipe!, resultHash }),
     );
     return store.service.projections.exhibits.exhibit(exhibit)!.links.length - 1;
   };

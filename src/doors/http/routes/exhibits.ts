@@ -185,7 +185,8 @@ async function shown(desk: ExhibitDesk, exhibit: ExhibitView, after: number, lim
 /** Seals, act, time and principal are the chain; what was asked is for those who may ask it again. */
 async function shownLinkOf(desk: ExhibitDesk, exhibit: ExhibitView, link: ExhibitLink) {
   const readable = desk.mayReplay(link);
-  const recipe = readable ? readRecipe((await desk.entry(exhibit, link)).recipe) : null;
+  const text = readable ? (await desk.entry(exhibit, link)).recipe : null;
+  const recipe = text === null ? null : readRecipe(text);
   return {
     seq: link.link,
     act: link.act,

@@ -81,6 +81,7 @@ const routes = [
 
 export async function registerIngest(app: App, context: HttpContext): Promise<void> {
   const tasks = new IngestTasks(context.gate, () => context.clock.now());
+  context.erasures?.reach(tasks);
   await app.register((scope, _options, done) => {
     scope.removeAllContentTypeParsers();
     scope.addContentTypeParser('*', (_request, payload, parsed) => parsed(null, payload));

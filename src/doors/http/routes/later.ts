@@ -14,7 +14,6 @@ const dataRoutes: readonly Row[] = [
   ['POST', '/memory/associate', '/memory/associate/batch'],
   ['GET POST', '/memory/recall'],
   ['GET', '/memory/recognize/:id', '/memory/episodes', '/memory/justify/:id', '/memory/resolve/:id'],
-  ['DELETE', '/memory/forget/:id'],
   ['POST', '/mcp', '/mcp/initialize', '/mcp/tools/call'],
   ['GET', '/mcp/tools', '/mcp/sessions'],
   ['POST', '/graphql'],

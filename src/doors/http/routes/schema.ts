@@ -207,6 +207,8 @@ export function registerSchema(app: App, context: HttpContext): void {
         invocation.describe({ objectType: name });
         const command = { kind: hard ? 'remove-rows' : 'delete-rows', type: name, keys: [id] } as const;
         const outcome = await invocation.submit(command, { sync: wantsSync(request) });
+        const [refused] = outcome.errors;
+        if (refused?.code === 'REL_CONFLICT') throw new ServiceError('REL_CONFLICT', refused.detail);
         if (outcome.accepted === 0) throw new ServiceError('REL_NOT_FOUND', 'no such row');
         invocation.describe({ rowCount: outcome.accepted });
         const deleted = hard ? 'hard' : 'soft';

@@ -1,0 +1,67 @@
+/**
+ * What becomes of erasures and schedules without anybody asking: an erasure that was cut off goes on, and a row whose time is
+ * over is removed for good. What must wait for somebody (something of the subject is left; a hold) waits.
+ */
+import type { Clock } from '../../clock.ts';
+import { ServiceError } from '../../errors.ts';
+import type { Retention } from '../../projections/retention/projection.ts';
+import { untenanted } from '../caller.ts';
+import type { GateContract } from '../gate-contract.ts';
+import type { ErasureDesk } from './erasure-desk.ts';
+
+export interface ErasureChoresParts {
+  readonly gate: Pick<GateContract, 'invoke'>;
+  readonly desk: Pick<ErasureDesk, 'resume'>;
+  readonly retention: Pick<Retention, 'due'>;
+  readonly clock: Clock;
+  readonly ids: { next(): string };
+}
+
+const everyMs = 60_000;
+/** Rows that are removed in one round, at most. */
+const dueMax = 10_000;
+const caretaker = untenanted('annals', 'operator', 'internal');
+
+export class ErasureChores {
+  readonly #parts: ErasureChoresParts;
+
+  constructor(parts: ErasureChoresParts) {
+    this.#parts = parts;
+  }
+
+  /** Until the signal aborts, once a minute. */
+  async run(signal: AbortSignal): Promise<void> {
+    while (!signal.aborted) {
+      try {
+        await this.round(signal);
+      } catch (error) {
+        // A drain, or a log that takes no more writes: what is left is done after the next start.
+        if (!(error instanceof ServiceError)) throw error;
+      }
+      await this.#parts.clock.sleep(everyMs, signal);
+    }
+  }
+
+  async round(signal: AbortSignal | null = null): Promise<void> {
+    await this.#parts.desk.resume();
+    await this.#expire(signal);
+  }
+
+  async #expire(signal: AbortSignal | null): Promise<void> {
+    const { gate, retention, clock, ids } = this.#parts;
+    const due = retention.due(clock.now(), dueMax);
+    if (due.length === 0) return;
+    const request = { action: 'administer', purpose: null, correlationId: ids.next() } as const;
+    await gate.invoke(caretaker, request, async (invocation) => {
+      for (const { id } of due) {
+        if (signal?.aborted) return;
+        try {
+          await invocation.submit({ kind: 'expire-retention', id });
+        } catch (error) {
+          // Held, or removed meanwhile: the others are due all the same.
+          if (!(error instanceof ServiceError) || (error.kind !== 'conflict' && error.kind !== 'not_found')) throw error;
+        }
+      }
+    });
+  }
+}

@@ -1,0 +1,408 @@
+/**
+ * Erasing a subject, from the question to the receipt. Source: specification, "ERASE SUBJECT", and `semantics.md`, section 4.
+ *
+ *   ask       may the caller? -> what repeats the subject -> one turn: find, check, append the intent, retire the keys
+ *             -> intent on disk: nobody is shown the rows any more, on any branch, at any basis
+ *   run       keys destroyed -> caches let go -> derived files replaced -> scan -> completion on disk
+ *   certify   the receipt, made from the log
+ *
+ * What must hold:
+ * - Nothing is destroyed before the intent is on disk; from there on every step may be done again, so a run that is cut off at
+ *   any point is gone on with by the next start (`erasure-chores.ts`) and comes to the same end.
+ * - There is one run of an erasure at a time. It is an invocation of its own: whoever asked may go away.
+ * - The subject itself is in nothing that is kept, told or logged.
+ */
+import type { Clock } from '../../clock.ts';
+import { assert, ServiceError } from '../../errors.ts';
+import type { NoteSigner } from '../../log/checkpoint-note.ts';
+import type { ErasedVersions } from '../../log/entry.ts';
+import type { LogStore } from '../../log/log-store.ts';
+import { hexOf } from '../../log/sha256.ts';
+import type { SubjectKeys } from '../../log/subject-keys.ts';
+import { formatInstant } from '../../log/timestamp.ts';
+import { checkText } from '../../log/value.ts';
+import type { ExhibitView, PathCodes } from '../../projections/access-paths.ts';
+import type { Erasure, Erasures } from '../../projections/erasures/projection.ts';
+import { untenanted } from '../caller.ts';
+import type { GateContract, Invocation } from '../gate-contract.ts';
+import { Names } from '../../projections/names.ts';
+import { beginningOf } from '../tenancy/earlier-tenant.ts';
+import { tenantOf } from '../tenancy/organization.ts';
+import type { SubjectVersions } from '../../projections/rows/subject-versions.ts';
+import type { Tenants } from '../../projections/tenants/projection.ts';
+import { tlogProof } from '../tlog-proof.ts';
+import { mayErase } from './may-erase.ts';
+import { type MentionParts, type Mentions, mentionsOf } from './mentions.ts';
+import { Reason } from './reason.ts';
+import { commitmentOf, type Envelope, receiptOf, type Remainder, type ResidualHit, saltOf, statementText } from './receipt.ts';
+import type { RecipeSeals } from './recipe-seals.ts';
+import { residualScan } from './residual-scan.ts';
+import { type Sought, SoughtCommitment, SoughtText } from './sought.ts';
+import { type BranchesRead, subjectVersions, textProperties } from './subject-rows.ts';
+import type { TextStore } from './text-store.ts';
+
+export interface ErasedState extends BranchesRead {
+  readonly rows: BranchesRead['rows'] & {
+    readonly scopes: PathCodes;
+    /** Versions whose subject this is, in paths of the tenant, on every branch, at positions from `from` on. */
+    versionsOf(tenant: string | null, subject: string, from?: number): Generator<undefined, SubjectVersions>;
+  };
+  readonly erasures: Pick<Erasures, 'of' | 'ofCommitment' | 'standing'>;
+  readonly exhibits: { all(): Iterable<ExhibitView> };
+  readonly views: MentionParts['views'];
+  readonly removedKeys: MentionParts['removedKeys'];
+  readonly tenants: Pick<Tenants, 'tenant'>;
+}
+
+export interface ErasureDeskParts {
+  readonly gate: Pick<GateContract, 'invoke'>;
+  readonly log: Pick<LogStore, 'read' | 'proofs' | 'redact'>;
+  readonly state: ErasedState;
+  readonly keys: Pick<SubjectKeys, 'idsOf' | 'opening' | 'retire' | 'destroy'>;
+  readonly seals: RecipeSeals;
+  /** 32 bytes, the store's own: what leads from a subject to its erasures. */
+  readonly hmacKey: Uint8Array;
+  /** Signs receipts. */
+  readonly signer: NoteSigner;
+  readonly derived: DerivedFiles;
+  /** Copies of the log that were taken before a position and hold the rows, sealed. */
+  readonly backupsBefore: (position: number) => Promise<readonly Remainder[]>;
+  readonly clock: Clock;
+  readonly ids: { next(): string };
+  readonly yieldTurn: () => Promise<void>;
+  /** One line for the operator. */
+  readonly say: (line: string) => void;
+}
+
+/** What is saved beside the log. */
+export interface DerivedFiles {
+  /** All of it is written anew from what there is now, and files of before are gone; false where that could not be done. */
+  renew(): Promise<boolean>;
+  /** Names of files that are there and should not be. */
+  stale(): Promise<readonly string[]>;
+}
+
+export interface EraseRequest {
+  readonly subject: string;
+  readonly reason: string;
+  /** Wait for the receipt. */
+  readonly certify: boolean;
+}
+
+export interface Erased {
+  readonly id: string;
+  /** Versions that nobody is shown any more. */
+  readonly versions: number;
+  /** Completed: the scan found nothing. */
+  readonly certified: boolean;
+  /** Where it was asked for. */
+  readonly receipt: Envelope | null;
+  /** Of the commitment in the receipt, in hex: told to whoever erased the subject first, and never again. */
+  readonly salt: string | null;
+  /** Public key that verifies receipts, in hex. */
+  readonly verificationKey: string;
+}
+
+const reasonLengthMax = 4_096;
+const subjectLengthMax = 1_024;
+const caretaker = untenanted('annals', 'operator', 'internal');
+const sliceMs = 2;
+/** A shorter key names too much else to be looked for in texts. */
+const keyLengthMin = 4;
+
+export class ErasureDesk {
+  readonly #parts: ErasureDeskParts;
+  readonly #stores: TextStore[] = [];
+  readonly #running = new Map<string, Promise<void>>();
+  /** Something of the subject is left: they go on when somebody asks again, or after a start. */
+  readonly #waiting = new Set<string>();
+  #closing = false;
+
+  constructor(parts: ErasureDeskParts) {
+    this.#parts = parts;
+  }
+
+  get verificationKey(): string {
+    return hexOf(this.#parts.signer.publicKey);
+  }
+
+  /** From here on erasures reach this store, too. */
+  reach(store: TextStore): void {
+    this.#stores.push(store);
+  }
+
+  /** REL_NOT_FOUND where there is nothing to erase and nothing was erased before; REL_CONFLICT while a row is held. */
+  async erase(invocation: Invocation, request: EraseRequest): Promise<Erased> {
+    invocation.describe({ action: 'erase' });
+    const permit = invocation.erasing();
+    const { subject, reason, certify } = request;
+    checkRequest(request);
+    const { caller } = invocation;
+    const tenant = tenantOf(caller.path);
+    if (caller.path !== tenant) {
+      throw new ServiceError('REL_ACL', 'a subject is its tenant’s as a whole: it is erased under the tenant’s own path');
+    }
+    const salt = saltOf(this.#parts.hmacKey, tenant, subject);
+    const commitment = commitmentOf(salt, subject);
+    const known = this.#known(invocation, tenant, commitment);
+    const intended = await this.#intend(invocation, { subject, reason, tenant, commitment, known: known.length > 0 }, permit);
+    const last = intended ?? known.at(-1);
+    assert(last, 'what is not known was intended');
+    invocation.describe({ rowCount: versionsIn(last) });
+
+    const sought = new SoughtText(subject);
+    const standing = this.#known(invocation, tenant, commitment).filter(({ completed }) => completed === null);
+    const ended = Promise.all(standing.map(({ id }) => this.#finish(id, sought)));
+    if (certify) await ended;
+    else ended.catch((error: unknown) => this.#sayWaiting(error));
+    const { id, completed } = this.#parts.state.erasures.of(last.id)!;
+    return {
+      id,
+      versions: versionsIn(last),
+      certified: completed !== null,
+      receipt: certify ? await this.receipt(id) : null,
+      salt: intended !== null && known.length === 0 ? hexOf(salt) : null,
+      verificationKey: this.verificationKey,
+    };
+  }
+
+  /** Of an erasure that was completed. */
+  async receipt(id: string): Promise<Envelope> {
+    const erasure = this.#parts.state.erasures.of(id);
+    assert(erasure?.completed, 'there is a receipt of what was completed');
+    const { leaf, position, time } = erasure.completed;
+    const { proofs } = this.#parts.log;
+    await proofs.head(leaf + 1);
+    const head = await proofs.headAt(leaf + 1);
+    const stored = await proofs.entry({ leaf });
+    if (stored === undefined) throw new ServiceError('REL_STORAGE', 'the entry of the erasure is not there');
+    const proof = tlogProof({ leaf: stored.leaf, leafIndex: leaf, path: proofs.inclusion(leaf, leaf + 1), head });
+    return receiptOf(erasure.statement, { position, issuedAt: formatInstant(time), proof }, this.#parts.signer);
+  }
+
+  /** Goes on with what was intended before the start, or failed since for a reason that may pass. */
+  async resume(): Promise<void> {
+    for (const { id, tenant, commitment } of this.#parts.state.erasures.standing()) {
+      if (this.#closing) return;
+      if (this.#waiting.has(id)) continue;
+      try {
+        await this.#finish(id, new SoughtCommitment(this.#parts.hmacKey, tenant, commitment));
+      } catch (error) {
+        if (!(error instanceof ServiceError)) throw error;
+        this.#sayWaiting(error);
+      }
+    }
+  }
+
+  /** A run stops between two of its steps: a drain does not wait for all of it. */
+  close(): void {
+    this.#closing = true;
+  }
+
+  #known(invocation: Invocation, tenant: string | null, commitment: string): readonly Erasure[] {
+    const { erasures, tenants } = this.#parts.state;
+    const since = beginningOf(tenants, invocation.caller)?.time ?? 0n;
+    return erasures.ofCommitment(commitment).filter((erasure) => erasure.tenant === tenant && erasure.intended.time >= since);
+  }
+
+  /** Null where nothing is there that was not erased before. */
+  async #intend(
+    invocation: Invocation,
+    asked: { subject: string; reason: string; tenant: string | null; commitment: string; known: boolean },
+    permit: ReturnType<Invocation['erasing']>,
+  ): Promise<Erasure | null> {
+    const { state, keys, ids } = this.#parts;
+    const { subject, tenant, commitment, known } = asked;
+    const reason = new Reason(asked.reason, subject);
+    const found = await this.#inSlices(state.rows.versionsOf(tenant, subject));
+    const mentions = await this.#mentions(tenant, subject, found.versions);
+    await this.#inSlices(this.#freed(reason, found.versions));
+
+    // One turn from here to the append: what is found is what is erased, and what comes later is another erasure's.
+    const { versions: late } = atOnce(state.rows.versionsOf(tenant, subject, found.end));
+    atOnce(this.#freed(reason, late));
+    const versions = together(found.versions, late);
+    const live = keys.idsOf(tenant, subject);
+    const isNew = versions.length > 0 || live.length > 0 || mentions.positions.length > 0;
+    if (!isNew || !mayErase(permit, state, versions)) {
+      if (known && !isNew) return null;
+      throw new ServiceError('REL_NOT_FOUND', 'no such subject, or none that you may erase');
+    }
+    const id = `ers_${ids.next()}`;
+    const retired = [...live, ...mentions.keys];
+    const command = { kind: 'intend-erasure', id, commitment, reason: reason.text, keys: retired, versions } as const;
+    const durable = invocation.submit({ ...command, mentions: mentions.positions }, { sync: true });
+    const placed = state.erasures.of(id);
+    if (placed !== undefined) keys.retire(retired);
+    await durable;
+    assert(placed, 'an intent that is on disk was placed');
+    return placed;
+  }
+
+  /** The subject itself, and the keys of its rows. */
+  #mentions(tenant: string | null, subject: string, versions: readonly ErasedVersions[]): Promise<Mentions> {
+    const { state, log, seals, yieldTurn } = this.#parts;
+    const keys = new Set<string>();
+    for (const { versions: stored, version } of subjectVersions(state, versions)) {
+      const key = stored.keyOf(version);
+      if (key.length >= keyLengthMin) keys.add(key);
+    }
+    const { exhibits, views, removedKeys } = state;
+    return mentionsOf(tenant, new Names([subject, ...keys]), { log, exhibits, views, removedKeys, seals, yieldTurn });
+  }
+
+  /** Of what keys and text cells of versions say. */
+  *#freed(reason: Reason, erased: readonly ErasedVersions[]): Generator<undefined, void> {
+    for (const { type, versions, version } of subjectVersions(this.#parts.state, erased)) {
+      reason.free(versions.keyOf(version));
+      for (const name of textProperties(type)) {
+        const cell = versions.cellOf(version, name);
+        if (typeof cell === 'string') reason.free(cell);
+      }
+      yield;
+    }
+  }
+
+  async #inSlices<T>(steps: Generator<undefined, T>): Promise<T> {
+    const { clock, yieldTurn } = this.#parts;
+    let startedMs = clock.monotonicMs();
+    for (let step = steps.next(); ; step = steps.next()) {
+      if (step.done === true) return step.value;
+      if (clock.monotonicMs() - startedMs < sliceMs) continue;
+      await yieldTurn();
+      startedMs = clock.monotonicMs();
+    }
+  }
+
+  #finish(id: string, sought: Sought): Promise<void> {
+    let run = this.#running.get(id);
+    if (run === undefined) {
+      run = this.#run(id, sought).finally(() => this.#running.delete(id));
+      this.#running.set(id, run);
+    }
+    return run;
+  }
+
+  #run(id: string, sought: Sought): Promise<void> {
+    const { gate, ids } = this.#parts;
+    const request = { action: 'administer', purpose: null, correlationId: ids.next() } as const;
+    return gate.invoke(caretaker, request, async (invocation) => {
+      const { state, keys, derived, log, seals, backupsBefore } = this.#parts;
+      const erasure = state.erasures.of(id);
+      assert(erasure, 'an erasure that is run was intended');
+      if (erasure.completed !== null) return;
+      await keys.destroy(erasure.keys, id);
+      await this.#nextStep();
+      // What is under no key of its own: rows of before the type said whose they are, and texts.
+      await log.redact(erasedPositions(erasure), () => this.#nextStep());
+      for (const store of this.#stores) store.forget?.();
+      await this.#nextStep();
+      if (!(await derived.renew())) {
+        throw new ServiceError(
+          'REL_STORAGE',
+          `the rows of the erasure ${id} are out of reach; files of before can’t be replaced`,
+        );
+      }
+      const { hits, lookedAt } = await residualScan(erasure, erasure.tenant, sought, {
+        state,
+        log,
+        keys,
+        seals,
+        stores: this.#stores,
+        staleFiles: () => derived.stale(),
+        yieldTurn: () => this.#nextStep(),
+      });
+      if (hits.length > 0) {
+        this.#waiting.add(id);
+        throw residual(id, hits);
+      }
+      const { context } = (await log.proofs.entry({ leaf: erasure.intended.leaf }))!.open().entry;
+      const statement = statementText({
+        version: 1,
+        receipt_id: id,
+        subject_commitment: erasure.commitment,
+        reason: erasure.reason,
+        requested_by: erasure.principal,
+        tenant: erasure.tenant,
+        purpose: context.purpose,
+        policy_digest: context.policyDigest,
+        intent_seq: erasure.intended.position,
+        keys_destroyed: erasure.keys,
+        counts: countsOf(erasure),
+        projections: erasure.counts.map(({ type, versions }) => ({ name: `rows:${type}`, versions_erased: versions })),
+        verification: { method: sought.method, looked_at: lookedAt, residual_hits: 0 },
+        residuals: await backupsBefore(erasure.intended.position),
+      });
+      await invocation.submit({ kind: 'complete-erasure', id, statement }, { sync: true });
+    });
+  }
+
+  async #nextStep(): Promise<void> {
+    await this.#parts.yieldTurn();
+    if (this.#closing) {
+      throw new ServiceError(
+        'REL_UNAVAILABLE',
+        'the service is draining; the rows are out of reach, and the erasure goes on after a start',
+      );
+    }
+  }
+
+  #sayWaiting(error: unknown): void {
+    this.#parts.say(`an erasure waits for its end: ${error instanceof Error ? error.message : String(error)}`);
+  }
+}
+
+function atOnce<T>(steps: Generator<undefined, T>): T {
+  for (;;) {
+    const step = steps.next();
+    if (step.done === true) return step.value;
+  }
+}
+
+/** Positions of `late` come after those of `early`. */
+function together(early: readonly ErasedVersions[], late: readonly ErasedVersions[]): readonly ErasedVersions[] {
+  const types = new Map(early.map((each) => [each.type, each]));
+  for (const { type, paths, positions } of late) {
+    const before = types.get(type);
+    types.set(type, {
+      type,
+      paths: [...new Set([...(before?.paths ?? []), ...paths])],
+      positions: [...(before?.positions ?? []), ...positions],
+    });
+  }
+  return [...types.values()];
+}
+
+function checkRequest({ subject, reason }: EraseRequest): void {
+  checkText(subject, 'the subject');
+  checkText(reason, 'the reason');
+  if (subject === '' || subject.length > subjectLengthMax) {
+    throw new ServiceError('REL_INVALID', `a subject has 1 to ${subjectLengthMax} characters`);
+  }
+  if (reason.trim() === '' || reason.length > reasonLengthMax) {
+    throw new ServiceError('REL_INVALID', `a reason has 1 to ${reasonLengthMax} characters`);
+  }
+}
+
+function residual(id: string, hits: readonly ResidualHit[]): ServiceError {
+  const places = hits.map(({ where, what, count }) => `${where}${what === null ? '' : ` ${what}`}: ${count}`).join('; ');
+  return new ServiceError(
+    'REL_UNPROCESSABLE',
+    `the rows are out of reach, and there is no certificate: something of the subject is left (${places}). Remove it, and ask again`,
+    { extras: { erasure: id, residuals: hits.map(({ where, what, count }) => ({ where, what, count })) } },
+  );
+}
+
+/** Ascending. */
+function erasedPositions({ versions, mentions }: Pick<Erasure, 'versions' | 'mentions'>): readonly number[] {
+  return [...new Set([...versions.flatMap(({ positions }) => positions), ...mentions])].sort((a, b) => a - b);
+}
+
+function versionsIn({ counts }: Pick<Erasure, 'counts'>): number {
+  return counts.reduce((sum, { versions }) => sum + versions, 0);
+}
+
+function countsOf(erasure: Pick<Erasure, 'counts' | 'mentions' | 'keys'>): Record<string, number> {
+  const { counts, mentions, keys } = erasure;
+  return { keys: keys.length, mentions: mentions.length, types: counts.length, versions: versionsIn(erasure) };
+}

@@ -1,0 +1,49 @@
+/**
+ * Entries that repeat a subject in texts of their own: what was asked or noted on exhibits, queries of views, keys of removed
+ * rows. Their positions stand in the intent of the erasure; nobody is shown them from there on, and their texts leave the log.
+ */
+import type { LogStore } from '../../log/log-store.ts';
+import type { ExhibitView } from '../../projections/access-paths.ts';
+import type { Names } from '../../projections/names.ts';
+import { tenantOf } from '../tenancy/organization.ts';
+import { type RecipeSeals, sealedKeyOf } from './recipe-seals.ts';
+
+export interface Mentions {
+  readonly positions: readonly number[];
+  /** Ids of keys that recipes alone are sealed under. */
+  readonly keys: readonly string[];
+}
+
+export interface MentionParts {
+  readonly log: Pick<LogStore, 'read'>;
+  readonly exhibits: { all(): Iterable<ExhibitView> };
+  readonly views: { mentioning(names: Names, owns: Owns): readonly number[] };
+  readonly removedKeys: { mentioning(names: Names, owns: Owns): readonly number[] };
+  readonly seals: Pick<RecipeSeals, 'open'>;
+  readonly yieldTurn: () => Promise<void>;
+}
+
+/** Whether an organisation path is of the tenant: what others wrote is theirs. */
+type Owns = (path: string | null) => boolean;
+
+export async function mentionsOf(tenant: string | null, names: Names, parts: MentionParts): Promise<Mentions> {
+  const { exhibits, views, removedKeys, log, seals, yieldTurn } = parts;
+  const owns: Owns = (path) => tenantOf(path) === tenant;
+  const positions = new Set([...views.mentioning(names, owns), ...removedKeys.mentioning(names, owns)]);
+  const keys: string[] = [];
+  for (const { links } of exhibits.all()) {
+    for (const { leaf, path } of links) {
+      if (!owns(path)) continue;
+      await yieldTurn();
+      for await (const { body, position } of log.read(leaf)) {
+        const recipe = body.kind === 'exhibit' ? seals.open(body.recipe) : null;
+        if (body.kind === 'exhibit' && recipe !== null && names.areIn(recipe)) {
+          positions.add(position);
+          keys.push(...sealedKeyOf(body.recipe));
+        }
+        break;
+      }
+    }
+  }
+  return { positions: [...positions].sort((a, b) => a - b), keys };
+}

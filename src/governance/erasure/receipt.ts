@@ -1,0 +1,111 @@
+/**
+ * The receipt of an erasure: what was erased, how that was checked, and a proof that the log says so, signed. Pure.
+ *
+ *   envelope  = { payload: base64(receipt), payloadType, signatures: [{ keyid, sig: base64 }] }      DSSE 1.0
+ *   signature = Ed25519 over "DSSEv1" SP length(payloadType) SP payloadType SP length(receipt) SP receipt
+ *   receipt   = RFC 8785 JSON: the statement that the completion's entry holds, and where in the log that entry is
+ *
+ * The statement is written before its entry has a place; the proof can only be made afterwards. Both follow from the log, so a
+ * receipt that is asked for again is the same to the byte, as long as the log and the erasure key are.
+ */
+import { createHmac } from 'node:crypto';
+import { canonicalJson, type Json } from '../../log/canonical-json.ts';
+import type { NoteSigner } from '../../log/checkpoint-note.ts';
+import { sha256Hex } from '../../log/sha256.ts';
+
+export const receiptType = 'application/vnd.annals.erasure-receipt+json';
+
+/** What is left somewhere, and why nobody can read it. */
+export interface Remainder {
+  readonly where: string;
+  readonly state: 'undecryptable' | 'absent';
+}
+
+/** A place where the scan found something that is still readable. */
+export interface ResidualHit {
+  /** `cells`, `keys`, `log`, `lookup`, … */
+  readonly where: string;
+  /** Type and column of cells, name of a lookup table or view; null where the place says it all. */
+  readonly what: string | null;
+  readonly count: number;
+}
+
+/** What the entry of a completion holds. Names of the members are part of what is signed. */
+export interface ErasureStatement {
+  readonly version: 1;
+  readonly receipt_id: string;
+  /** Lower-case hex HMAC-SHA-256 of the subject in UTF-8 under the salt that the requester was told. */
+  readonly subject_commitment: string;
+  readonly reason: string;
+  readonly requested_by: string;
+  readonly tenant: string | null;
+  readonly purpose: string | null;
+  readonly policy_digest: string;
+  /** Position of the intent; from there on the rows were unreadable. */
+  readonly intent_seq: number;
+  readonly keys_destroyed: readonly string[];
+  readonly counts: Readonly<Record<string, number>>;
+  readonly projections: readonly { readonly name: string; readonly versions_erased: number }[];
+  readonly verification: {
+    readonly method: string;
+    readonly looked_at: Readonly<Record<string, number>>;
+    readonly residual_hits: 0;
+  };
+  readonly residuals: readonly Remainder[];
+}
+
+/** Where the completion's entry is, and the proof of it. */
+export interface CompletionPlace {
+  readonly position: number;
+  /** RFC 3339 with nanoseconds: the time of the entry. */
+  readonly issuedAt: string;
+  /** C2SP tlog-proof of the entry, its leaf included. */
+  readonly proof: string;
+}
+
+export interface Envelope {
+  readonly payloadType: string;
+  readonly payload: string;
+  readonly signatures: readonly { readonly keyid: string; readonly sig: string }[];
+}
+
+export function statementText(statement: ErasureStatement): string {
+  return canonicalJson(statement as unknown as Json);
+}
+
+export function receiptOf(statement: string, { position, issuedAt, proof }: CompletionPlace, signer: NoteSigner): Envelope {
+  const said = JSON.parse(statement) as { readonly [name: string]: Json };
+  const payload = Buffer.from(canonicalJson({ ...said, complete_seq: position, issued_at: issuedAt, proof }), 'utf8');
+  const sig = Buffer.from(signer.sign(preAuthenticated(receiptType, payload))).toString('base64');
+  return {
+    payloadType: receiptType,
+    payload: payload.toString('base64'),
+    signatures: [{ keyid: keyIdOf(signer.publicKey), sig }],
+  };
+}
+
+/** First half of the SHA-256 of the public key, in hex. */
+export function keyIdOf(publicKey: Uint8Array): string {
+  return sha256Hex(publicKey).slice(0, 32);
+}
+
+/** Lower-case hex. */
+export function commitmentOf(salt: Uint8Array, subject: string): string {
+  return createHmac('sha256', salt).update(subject, 'utf8').digest('hex');
+}
+
+/**
+ * Salt of a subject's commitment: the same for each of its erasures, and nobody's to work out without the store's own key. So
+ * an erasure that is asked for again is found without the subject being kept anywhere.
+ */
+export function saltOf(hmacKey: Uint8Array, tenant: string | null, subject: string): Uint8Array {
+  const scope = tenant === null ? '' : `/${tenant}`;
+  const hmac = createHmac('sha256', hmacKey).update(`annals erasure salt\0${scope}\0`, 'utf8').update(subject, 'utf8');
+  return new Uint8Array(hmac.digest());
+}
+
+/** DSSE's pre-authentication encoding. */
+function preAuthenticated(type: string, payload: Uint8Array): Uint8Array {
+  const head = `DSSEv1 ${Buffer.byteLength(type)} ${type} ${payload.length} `;
+  return Buffer.concat([Buffer.from(head, 'utf8'), payload]);
+}

@@ -1,0 +1,45 @@
+/**
+ * What was removed for good leaves the log's files too, some time after nobody is shown it any more: a file is written anew for
+ * one row as for a thousand, so those that are removed within a while share it.
+ */
+import type { Clock } from '../../clock.ts';
+import { ServiceError } from '../../errors.ts';
+import type { LogStore } from '../../log/log-store.ts';
+import type { Redactions } from '../../projections/redactions/projection.ts';
+
+export interface RedactionChoreParts {
+  readonly log: Pick<LogStore, 'redact'>;
+  readonly redactions: Pick<Redactions, 'next'>;
+  readonly clock: Clock;
+  readonly yieldTurn: () => Promise<void>;
+}
+
+const everyMs = 60_000;
+
+export class RedactionChore {
+  readonly #parts: RedactionChoreParts;
+
+  constructor(parts: RedactionChoreParts) {
+    this.#parts = parts;
+  }
+
+  /** Until the signal aborts, once a minute. */
+  async run(signal: AbortSignal): Promise<void> {
+    while (!signal.aborted) {
+      try {
+        await this.round(signal);
+      } catch (error) {
+        // A drain, or a log that takes no more writes: what is left is done after the next start.
+        if (!(error instanceof ServiceError)) throw error;
+      }
+      await this.#parts.clock.sleep(everyMs, signal);
+    }
+  }
+
+  async round(signal: AbortSignal | null = null): Promise<void> {
+    const { log, redactions, yieldTurn } = this.#parts;
+    for (let next = redactions.next(); next && signal?.aborted !== true; next = redactions.next()) {
+      await log.redact(next.positions, yieldTurn, next.through);
+    }
+  }
+}

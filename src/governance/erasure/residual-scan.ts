@@ -1,0 +1,173 @@
+/**
+ * The look at everything that can be read now, after a subject was erased: what is still readable of it anywhere forbids the
+ * certificate. In slices: others have their turn in between.
+ */
+import type { ErasureBody } from '../../log/entry.ts';
+import type { LogStore } from '../../log/log-store.ts';
+import type { SubjectKeys } from '../../log/subject-keys.ts';
+import type { Vector } from '../../log/columns.ts';
+import type { PathCodes, RowBlock } from '../../projections/access-paths.ts';
+import { covers } from '../caller.ts';
+import type { ResidualHit } from './receipt.ts';
+import type { RecipeSeals } from './recipe-seals.ts';
+import type { Sought } from './sought.ts';
+import { allRows, branchesNow, type BranchesRead } from './subject-rows.ts';
+import type { TextStore } from './text-store.ts';
+
+export interface ScanParts {
+  readonly state: BranchesRead & { readonly rows: { readonly scopes: PathCodes } };
+  readonly log: Pick<LogStore, 'proofs'>;
+  readonly keys: Pick<SubjectKeys, 'opening'>;
+  readonly seals: Pick<RecipeSeals, 'open'>;
+  readonly stores: readonly TextStore[];
+  /** Names of derived files of before the erasure that are on disk still. */
+  readonly staleFiles: () => Promise<readonly string[]>;
+  readonly yieldTurn: () => Promise<void>;
+}
+
+export interface ScanResult {
+  readonly hits: readonly ResidualHit[];
+  /** How much of what was looked at. */
+  readonly lookedAt: Readonly<Record<string, number>>;
+}
+
+/** `intent` as the log holds it. */
+export async function residualScan(
+  intent: Pick<ErasureBody, 'keys' | 'versions' | 'mentions'>,
+  tenant: string | null,
+  sought: Sought,
+  parts: ScanParts,
+): Promise<ScanResult> {
+  const scan = new Scan(parts);
+  const { keys, versions, mentions } = intent;
+  scan.keys(keys);
+  for (const { type, positions } of versions) await scan.entries(type, positions);
+  for (const { type, positions } of versions) await scan.versions(type, positions);
+  for (const position of mentions) await scan.mention(position);
+  await scan.cells(tenant, sought);
+  scan.texts(tenant, sought);
+  await scan.files();
+  return scan.result();
+}
+
+class Scan {
+  readonly #parts: ScanParts;
+  readonly #hits = new Map<string, ResidualHit>();
+  readonly #looked: Record<string, number> = { keys: 0, entries: 0, versions: 0, mentions: 0, cells: 0, stores: 0 };
+
+  constructor(parts: ScanParts) {
+    this.#parts = parts;
+  }
+
+  result(): ScanResult {
+    return { hits: [...this.#hits.values()], lookedAt: this.#looked };
+  }
+
+  keys(ids: readonly string[]): void {
+    for (const id of ids) {
+      this.#looked['keys']!++;
+      if (this.#parts.keys.opening(id) !== null) this.#hit('key', null, 1);
+    }
+  }
+
+  /** The log’s own entries: rows of the subject open as dropped. */
+  async entries(type: string, positions: readonly number[]): Promise<void> {
+    for (let i = 0; i < positions.length; ) {
+      await this.#parts.yieldTurn();
+      const stored = await this.#parts.log.proofs.entry({ position: positions[i]! });
+      const entry = stored?.open().entry;
+      this.#looked['entries']!++;
+      const end = entry === undefined ? positions[i]! + 1 : entry.position + entry.positions;
+      const dropped = new Set(entry?.body.kind === 'rows' ? entry.body.dropped : []);
+      let open = 0;
+      for (; i < positions.length && positions[i]! < end; i++) if (!dropped.has(positions[i]! - entry!.position)) open++;
+      if (open > 0) this.#hit('log', type, open);
+    }
+  }
+
+  /** Tables of all branches. */
+  async versions(type: string, positions: readonly number[]): Promise<void> {
+    for (const { rows } of branchesNow(this.#parts.state)) {
+      await this.#parts.yieldTurn();
+      const versions = rows.versions(type);
+      let found = 0;
+      for (const position of positions) {
+        this.#looked['versions']!++;
+        if ((versions?.at(position) ?? -1) >= 0) found++;
+        if (this.#looked['versions']! % 1024 === 0) await this.#parts.yieldTurn();
+      }
+      if (found > 0) this.#hit('rows', type, found);
+    }
+  }
+
+  /** Texts of exhibits, views and removals that named the subject. */
+  async mention(position: number): Promise<void> {
+    await this.#parts.yieldTurn();
+    this.#looked['mentions']!++;
+    const body = (await this.#parts.log.proofs.entry({ position }))?.open().entry.body;
+    if (body?.kind === 'exhibit' && this.#parts.seals.open(body.recipe) !== null) this.#hit('exhibit', body.exhibit, 1);
+    if (body?.kind === 'view' && body.sql !== '') this.#hit('view', body.name, 1);
+    if (body?.kind === 'removal' && body.keys.length > 0) this.#hit('removal', body.type, 1);
+  }
+
+  /** Rows of others that say the subject in a cell of their own. What a branch inherits is its source’s. */
+  async cells(tenant: string | null, sought: Sought): Promise<void> {
+    const { state, yieldTurn } = this.#parts;
+    const paths = pathsOf(tenant, state.rows.scopes);
+    if (paths.length === 0) return;
+    for (const branch of branchesNow(state)) {
+      const reader = allRows(branch);
+      for (const { name: type, properties } of branch.types.types()) {
+        const texts = Object.keys(properties).filter((name) => properties[name]!.type === 'string');
+        const columns = ['_pk', ...texts];
+        const request = { type, columns, time: { system: 'all', valid: 'all' }, paths, blockRows: 2_048 } as const;
+        const scan = reader.scan(branch.since === 0n ? request : { ...request, after: branch.since });
+        for (let step = scan.next(); step.done !== true; step = scan.next()) {
+          const { value: block } = step;
+          for (const [i, column] of columns.entries()) {
+            this.#looked['cells']! += block.count;
+            const found = countOf(block, i, sought);
+            if (found > 0) this.#hit('cells', `${type}.${column}`, found);
+            if (sought.isSlow) await yieldTurn();
+          }
+          await yieldTurn();
+        }
+      }
+    }
+  }
+
+  texts(tenant: string | null, sought: Sought): void {
+    for (const store of this.#parts.stores) {
+      this.#looked['stores']!++;
+      for (const { where, what, count } of store.search?.(sought, tenant) ?? []) this.#hit(where, what, count);
+    }
+  }
+
+  async files(): Promise<void> {
+    const stale = await this.#parts.staleFiles();
+    if (stale.length > 0) this.#hit('files', null, stale.length);
+  }
+
+  #hit(where: string, what: string | null, count: number): void {
+    const name = `${where}\0${what}`;
+    this.#hits.set(name, { where, what, count: (this.#hits.get(name)?.count ?? 0) + count });
+  }
+}
+
+function pathsOf(tenant: string | null, scopes: PathCodes): number[] {
+  const codes: number[] = [];
+  for (let code = 0; code < scopes.size; code++) {
+    const path = scopes.path(code);
+    if (tenant === null ? path === null : path !== null && covers(tenant, path)) codes.push(code);
+  }
+  return codes;
+}
+
+function countOf({ columns, selection, first, count }: RowBlock, column: number, sought: Sought): number {
+  const vector = columns[column]!;
+  if (vector.kind !== 'text' && vector.kind !== 'dict') return 0;
+  const says = sought.reader(vector as Extract<Vector, { kind: 'text' | 'dict' }>);
+  let found = 0;
+  for (let k = 0; k < count; k++) if (says(selection === null ? first + k : selection[k]!)) found++;
+  return found;
+}

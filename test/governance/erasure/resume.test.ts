@@ -1,0 +1,74 @@
+/** The power goes at every call of the disk of an erasure: what was begun comes to its end after the next start, or never began. */
+import { expect, test } from 'vitest';
+import { crashImage, sameImage, type Survivors } from '../../simulation/crash-image.ts';
+import { type DiskState, FaultyDisk, type Image } from '../../simulation/faulty-disk.ts';
+import { Seeded } from '../../simulation/seeded.ts';
+import { TestRandom } from '../../harness.ts';
+import { acme, ErasureWorld, globex, verifyReceipt } from './erasure-world.ts';
+
+let opened = 0;
+async function worldOn(disk: FaultyDisk): Promise<ErasureWorld> {
+  const world = new ErasureWorld(disk);
+  world.clock.wallNs += BigInt(++opened) * 60_000_000_000n;
+  return world.open({ random: new TestRandom(opened * 7 + 1), sealIdleMs: 0 });
+}
+
+function* imagesOf(states: readonly DiskState[]): Generator<{ readonly image: Image; readonly what: string }> {
+  for (const [i, state] of states.entries()) {
+    const survivors: Survivors[] = ['none', 'all', new Seeded(i + 1)];
+    const seen: Image[] = [];
+    for (const survivor of survivors) {
+      const image = crashImage(state, survivor);
+      if (seen.some((other) => sameImage(other, image))) continue;
+      seen.push(image);
+      yield { image, what: `crash ${i}, image ${seen.length}` };
+    }
+  }
+}
+
+test('nothing is half-erased, whenever the power goes', { timeout: 300_000 }, async () => {
+  const states: DiskState[] = [];
+  const watching = { on: false, version: -1 };
+  const disk: FaultyDisk = new FaultyDisk({
+    beforeStep: () => {
+      if (watching.on && disk.version !== watching.version) states.push(disk.state());
+      watching.version = disk.version;
+      return undefined;
+    },
+  });
+  const before = await (await worldOn(disk)).fill();
+  await before.store.service.log.seal();
+  await before.store.service.checkpoints!.take();
+  watching.on = true;
+  const { receipt: whole } = await before.erase();
+  watching.on = false;
+  states.push(disk.state());
+  expect(whole).not.toBeNull();
+
+  const ends = { never: 0, resumed: 0, ended: 0 };
+  for (const { image, what } of imagesOf(states)) {
+    const world = await worldOn(new FaultyDisk({}, image));
+    const { erasures } = world.store.service.projections;
+    const found = erasures.all().map(({ completed }) => completed !== null);
+    if (found.length === 0) {
+      ends.never++;
+      expect([what, await world.names()]).toEqual([what, ['Alice Canary', 'Bob', 'Nobody', 'Alice Married']]);
+    } else {
+      // From the intent on, whatever came of the rest of it.
+      expect([what, await world.names()]).toEqual([what, ['Bob', 'Nobody']]);
+      ends[found[0] ? 'ended' : 'resumed']++;
+      await world.store.service.erasures.resume();
+      expect([what, world.said, erasures.standing()]).toEqual([what, [], []]);
+    }
+    const { receipt, certified, key } = await world.erase();
+    expect([what, certified]).toEqual([what, true]);
+    expect(verifyReceipt(JSON.stringify(receipt), world.logKey, key).length).toBeGreaterThan(3);
+    expect([what, await world.names(), await world.names(globex)]).toEqual([what, ['Bob', 'Nobody'], ['Alice Elsewhere']]);
+    await world.restart();
+    expect([what, await world.names(acme)]).toEqual([what, ['Bob', 'Nobody']]);
+    await world.store.close();
+  }
+  expect(ends.never).toBeGreaterThan(0);
+  expect(ends.resumed).toBeGreaterThan(10);
+  expect(ends.ended).toBeGreaterThan(0);
+});
