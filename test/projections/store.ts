@@ -1,7 +1,7 @@
 /** A store without a log: decides commands, gives entries their places, applies them, reads answers back as plain rows. */
 import type { EntryBody, EntryContext, EntryDraft, CommittedEntry, Provenance } from '../../src/log/entry.ts';
 import { positionsOf } from '../../src/log/entry.ts';
-import type { NamedColumn, RowBatch } from '../../src/log/columns.ts';
+import type { Dictionary, NamedColumn, RowBatch, Vector } from '../../src/log/columns.ts';
 import type { Cell, ColumnType } from '../../src/log/value.ts';
 import { cellAt, VectorBuilder } from '../../src/log/vector-builder.ts';
 import type { AccessPaths, RowBlock, ScanRequest, TimeBounds } from '../../src/projections/access-paths.ts';
@@ -107,6 +107,17 @@ export class Store {
     this.time += gap;
   }
 
+  /** Entries of another store, in the places that they have there. Those that a restored state covers are passed over. */
+  replay(entries: readonly CommittedEntry[]): void {
+    for (const entry of entries) {
+      this.entries.push(entry);
+      this.projections.apply(entry);
+      this.#leaf = entry.leaf + 1;
+      this.#position = entry.position + entry.positions;
+      this.time = entry.time + BigInt(entry.positions) + 1000n;
+    }
+  }
+
   append(body: EntryBody, path: string | null = null): void {
     this.commit([{ context: contextOf(path), body }]);
   }
@@ -146,6 +157,12 @@ export class Store {
       );
     });
   }
+}
+
+/** Of a vector of so many cells, or of a dictionary. */
+export function texts(of: Vector | Dictionary, length = 0): (string | null)[] {
+  if ('codeOf' in of) return Array.from({ length: of.size }, (_, code) => of.text(code));
+  return Array.from({ length }, (_, row) => cellAt(of, 'string', row) as string | null);
 }
 
 export function freshProjections(newKey: () => string = () => 'made', rows: RowStorageOptions = {}): Projections {
