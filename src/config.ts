@@ -131,6 +131,8 @@ export const settingsTable = {
   SERVICE_TOKEN_REGISTRY_MAX: integer(1000, 0, 10_000_000, 'most registered tokens; 0 means the default'),
   SERVICE_KEK: optionalText('key-encryption key: 32 bytes as hex or base64', true),
   SERVICE_KEK_FILE: optionalText('file with the key-encryption key'),
+  SERVICE_ESCROW_KEY: optionalText('secret that escrows of the keys are sealed under: 32 bytes as hex or base64', true),
+  SERVICE_ESCROW_KEY_FILE: optionalText('file with that secret'),
   SERVICE_LOG_SIGNING_KEY: {
     ...optionalText('seed of the log’s Ed25519 key: 32 bytes as hex or base64', true),
     defaultText: 'made on free, derived from the erasure key elsewhere',

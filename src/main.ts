@@ -2,10 +2,12 @@
 import { readFileSync } from 'node:fs';
 import { Command } from 'commander';
 import { branchCommand } from './cli/branch.ts';
+import { escrowCommand } from './cli/escrow.ts';
 import { finish } from './cli/exit.ts';
 import { ingestCommand } from './cli/ingest.ts';
 import { makeProofCommand, proofHeadCommand, proofKeyCommand, verifyProofCommand, type VerifyProofOptions } from './cli/proof.ts';
 import { queryCommand } from './cli/query.ts';
+import { rekeyCommand } from './cli/rekey.ts';
 import { replayCommand } from './cli/replay.ts';
 import { serveCommand } from './cli/serve.ts';
 import { settingsHelp } from './cli/settings-help.ts';
@@ -87,6 +89,19 @@ export async function main(args: readonly string[]): Promise<void> {
     .option('--sealed', 'leave bodies shut: chain, tree, signed heads and payload digests only')
     .option('--json', 'print the report as JSON')
     .action((options: object) => finish(() => verifyCommand(merged(options), version)));
+
+  shared(program.command('escrow'))
+    .description('write the keys of a data directory into one file, under a secret of its own, or look into one')
+    .option('--out <file>', 'write it there, in place of an earlier one')
+    .option('--check <file>', 'open this one instead, and say what is in it')
+    .option('--escrow-key-file <file>', 'the secret: 32 bytes as hex or base64 (SERVICE_ESCROW_KEY, SERVICE_ESCROW_KEY_FILE)')
+    .option('--json', 'print its label as JSON')
+    .action((options: object) => finish(() => escrowCommand(merged(options))));
+
+  shared(program.command('rekey'))
+    .description('put the keys of a stopped store under another key-encryption key')
+    .requiredOption('--new-kek-file <file>', 'the new one: 32 bytes as hex or base64')
+    .action((options: object) => finish(() => rekeyCommand(merged(options))));
 
   const proof = program
     .command('proof')

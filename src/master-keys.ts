@@ -5,7 +5,7 @@
 import { hkdfSync } from 'node:crypto';
 import { dirname, join } from 'node:path';
 import type { Random } from './clock.ts';
-import { parseKey, readSettingFile, type Settings } from './config.ts';
+import { ConfigError, parseKey, readSettingFile, type Settings } from './config.ts';
 import type { Disk } from './log/disk.ts';
 
 export interface MasterKeys {
@@ -25,6 +25,31 @@ export async function masterKeys(
 ): Promise<MasterKeys> {
   const signingSeed = signingSeedOf(settings);
   return { kek: await keyEncryptionKey(settings, disk, random, say), ...(signingSeed ? { signingSeed } : {}) };
+}
+
+/** Those that a data directory was made with: where they are not to be found none are made. */
+export async function presentKeys(settings: Settings, disk: Disk): Promise<MasterKeys> {
+  const path = localKeyFile(settings.SERVICE_DATA_DIR);
+  const given = settings.SERVICE_KEK !== null || settings.SERVICE_KEK_FILE !== null;
+  if (!given && (await disk.size(path)) === undefined)
+    throw new ConfigError(`SERVICE_KEK or SERVICE_KEK_FILE: set the key-encryption key, for there is none in ${path}`);
+  const none: Random = {
+    fill: () => {
+      throw new ConfigError(`${path} is gone`);
+    },
+  };
+  return await masterKeys(settings, disk, none, () => undefined);
+}
+
+/** What seals the escrow of the keys: from the file that was named, else from the settings. */
+export function escrowKey(settings: Settings, file: string | undefined): Uint8Array {
+  if (file !== undefined) return parseKey('--escrow-key-file', readSettingFile('--escrow-key-file', file));
+  const { SERVICE_ESCROW_KEY: given, SERVICE_ESCROW_KEY_FILE: named } = settings;
+  if (given !== null) return parseKey('SERVICE_ESCROW_KEY', given);
+  if (named !== null) return parseKey('SERVICE_ESCROW_KEY_FILE', readSettingFile('SERVICE_ESCROW_KEY_FILE', named));
+  throw new ConfigError(
+    'SERVICE_ESCROW_KEY, SERVICE_ESCROW_KEY_FILE or --escrow-key-file: set one; openssl rand -hex 32 makes such a key',
+  );
 }
 
 async function keyEncryptionKey(

@@ -2,9 +2,7 @@
 import { systemClock, systemRandom } from '../clock.ts';
 import type { Settings } from '../config.ts';
 import { ServiceError } from '../errors.ts';
-import type { Disk } from '../log/disk.ts';
 import { keyFilePath, type Keyring, openKeyring } from '../log/keys.ts';
-import { nodeDisk } from '../log/node-disk.ts';
 import { OPEN_BESIDE_BYTES_MIN } from '../log/frame-opener.ts';
 import { verifyDirectory, type VerifyReport } from '../log/verify.ts';
 import { spareCores, threadWorker } from '../log/workers.ts';
@@ -12,6 +10,7 @@ import { localKeyFile, masterKeys } from '../master-keys.ts';
 import { exitCode } from './exit.ts';
 import { type DirectoryOptions, directorySettings } from './local.ts';
 import { count, Progress } from './progress.ts';
+import { readOnlyDisk } from './read-only-disk.ts';
 import { replayCommand } from './replay.ts';
 
 export interface VerifyCommandOptions extends DirectoryOptions {
@@ -20,14 +19,6 @@ export interface VerifyCommandOptions extends DirectoryOptions {
   readonly sealed?: boolean;
   readonly json?: boolean;
 }
-
-/** A disk on which writing does nothing: opening the keys must not change what is being examined. */
-const readOnlyDisk: Disk = {
-  ...nodeDisk,
-  makeDirectory: () => Promise.resolve(),
-  replaceFile: () => Promise.resolve(),
-  syncDirectory: () => Promise.resolve(),
-};
 
 /** `--projections` opens the directory like `replay --check` does, so it waits for a running server to be stopped. */
 export async function verifyCommand(options: VerifyCommandOptions, version: string): Promise<number> {

@@ -59,6 +59,15 @@ export function openKeyFile(bytes: Uint8Array, kek: Uint8Array, path: string): K
   return parseSecrets(plain.toString('utf8'));
 }
 
+/** Whether it says so: what is inside may be damaged all the same. */
+export function isSealedFor(bytes: Uint8Array, kek: Uint8Array): boolean {
+  try {
+    return (JSON.parse(Buffer.from(bytes).toString('utf8')) as { kek?: unknown } | null)?.kek === fingerprint(kek);
+  } catch {
+    return false;
+  }
+}
+
 interface StoredSecrets {
   readonly active: number;
   readonly dataKeys: Readonly<Record<string, string>>;

@@ -13,7 +13,7 @@ import type { Random } from '../clock.ts';
 import { ServiceError } from '../errors.ts';
 import { type NoteSigner, noteSigner } from './checkpoint-note.ts';
 import type { Disk } from './disk.ts';
-import { type KeySecrets, openKeyFile, sealKeyFile } from './key-file.ts';
+import { isSealedFor, type KeySecrets, openKeyFile, sealKeyFile } from './key-file.ts';
 import { hexOf } from './sha256.ts';
 import { SubjectKeyFiles, type SubjectKeys } from './subject-keys.ts';
 import { type DataKeys, shardNumber, type Tombstone } from './subject-shard.ts';
@@ -102,6 +102,27 @@ export async function openKeyring(options: KeyringOptions): Promise<KeyStore> {
 
 export function keyFilePath(directory: string): string {
   return `${directory}/keys/data-keys.json`;
+}
+
+/** Under another key-encryption key, atomically; where that was done already, nothing changes. */
+export async function rewrapKeys(options: {
+  readonly disk: Disk;
+  readonly random: Random;
+  readonly directory: string;
+  readonly kek: Uint8Array;
+  readonly next: Uint8Array;
+}): Promise<void> {
+  const { disk, random, directory, kek, next } = options;
+  requireKey(kek, 'the key-encryption key');
+  requireKey(next, 'the new key-encryption key');
+  const path = keyFilePath(directory);
+  const stored = await disk.readFile(path);
+  if (!stored) throw new ServiceError('REL_STORAGE', `${path} is missing`);
+  if (isSealedFor(stored, next)) {
+    openKeyFile(stored, next, path);
+    return await disk.syncDirectory(`${directory}/keys`);
+  }
+  await disk.replaceFile(path, sealKeyFile(openKeyFile(stored, kek, path), next, random), 0o600);
 }
 
 class OpenDataKeys implements DataKeys {
