@@ -7,6 +7,7 @@ import { dirname, join } from 'node:path';
 import type { Random } from './clock.ts';
 import { ConfigError, parseKey, readSettingFile, type Settings } from './config.ts';
 import type { Disk } from './log/disk.ts';
+import type { Keyring } from './log/keys.ts';
 
 export interface MasterKeys {
   /** Wraps the data keys: 32 bytes. */
@@ -79,6 +80,13 @@ async function keyEncryptionKey(
     say('set SERVICE_KEK or SERVICE_KEK_FILE to keep it elsewhere, and keep a copy: without it the data can not be opened');
   }
   return made;
+}
+
+/** Of the key that signs receipts of erasures. On `free` it follows from what is kept in the key file. */
+export function erasureSeed(settings: Settings, { hmacKey }: Pick<Keyring, 'hmacKey'>): Uint8Array {
+  const { SERVICE_ERASURE_SIGNING_KEY: given } = settings;
+  if (given !== null) return parseKey('SERVICE_ERASURE_SIGNING_KEY', given);
+  return new Uint8Array(hkdfSync('sha256', hmacKey, new Uint8Array(0), 'annals erasure signing key', 32));
 }
 
 /** Server and cluster bring the erasure key from outside; the log's own key then comes from the same place. */
