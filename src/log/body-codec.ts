@@ -27,6 +27,7 @@ import type {
 } from './entry.ts';
 import { recordOf, recordText } from './record-codec.ts';
 import { keyColumns, SALT_BYTES, saltsOf } from './row-leaf.ts';
+import { hexOf } from './sha256.ts';
 import type { SubjectKeys } from './subject-keys.ts';
 import { openSections, readKeyIds } from './subject-open.ts';
 import { writeSchema } from './subject-seal.ts';
@@ -55,6 +56,7 @@ export const kindNumber: Record<EntryKind, number> = {
   agreement: 14,
   erasure: 15,
   retention: 16,
+  redaction: 17,
 };
 
 export const kindOfNumber: ReadonlyMap<number, EntryKind> = new Map(
@@ -135,6 +137,7 @@ export function encodeBody(body: EntryBody, secrets: RowSecrets | null, target: 
     case 'agreement':
     case 'erasure':
     case 'retention':
+    case 'redaction':
       return target.text(recordText(body));
   }
 }
@@ -144,12 +147,12 @@ function versionOf(body: EntryBody): number {
   return body.kind === 'access' && isStated(body) ? STATED_ACCESS_VERSION : BODY_VERSION;
 }
 
-export type SubjectOpener = Pick<SubjectKeys, 'opening'>;
+export type SubjectOpener = Pick<SubjectKeys, 'copyKey'>;
 
 /** Of bodies that are none of anybody's. */
 export const noSubjects: SubjectOpener = {
-  opening(id) {
-    throw new ServiceError('REL_STORAGE', `the key ${id} of a subject was not handed over`);
+  copyKey(id) {
+    throw new ServiceError('REL_STORAGE', `the key ${hexOf(id)} of a subject was not handed over`);
   },
 };
 
@@ -192,10 +195,10 @@ export function decodeBody(bytes: Uint8Array, subjects: SubjectOpener = noSubjec
   return decoded;
 }
 
-/** Ids of the keys that a body asks for. */
-export function subjectKeysOf(bytes: Uint8Array): readonly string[] {
+/** Ids of the keys that a body asks for, 16 bytes each. */
+export function subjectKeysOf(bytes: Uint8Array): Uint8Array {
   const source = new ByteReader(bytes);
-  if (source.u8() !== SUBJECT_ROWS_VERSION) return [];
+  if (source.u8() !== SUBJECT_ROWS_VERSION) return new Uint8Array(0);
   if (source.u8() !== kindNumber.rows) throw malformed('an unknown body version');
   decodeSubjectHead(source);
   return readKeyIds(source);
@@ -228,6 +231,7 @@ function decodeControl(kind: Exclude<EntryKind, 'rows'>, source: ByteReader, ver
     case 'agreement':
     case 'erasure':
     case 'retention':
+    case 'redaction':
       return recordOf(kind, source.text());
   }
 }

@@ -12,6 +12,8 @@ import type { KeyObject } from 'node:crypto';
 import { ServiceError } from '../errors.ts';
 import { encodeBody, type SubjectOpener, subjectKeysOf } from './body-codec.ts';
 import { ByteWriter } from './byte-stream.ts';
+import { SECRET_BYTES } from './section-memory.ts';
+import { KEY_ID_BYTES, keyNames } from './subject-sections.ts';
 import { checkDigest, decodeLeaf, decodeOpened, type OpenedEntry, openPayload, payloadKey } from './entry-codec.ts';
 import type { Keyring } from './keys.ts';
 import { ENTRY_HEADER_BYTES, FRAME_HEADER_BYTES, type FrameHeader, frameEntries, frameIsWhole } from './log-file.ts';
@@ -44,19 +46,26 @@ export interface OpenRequest {
   readonly frames: Float64Array;
   /** Data keys that have not been sent before. */
   readonly keys: readonly (readonly [number, KeyObject])[];
-  /** The same of subjects; null: destroyed. */
-  readonly subjectKeys: readonly (readonly [string, KeyObject | null])[];
+  /** The same of subjects. */
+  readonly subjectKeys: HandedSubjectKeys | null;
   /** The root over the rows is computed again. */
   readonly rows: boolean;
   /** Bodies are handed back. Null: not asked for. */
   readonly bodies: SharedArrayBuffer | null;
 }
 
+/** Ids of 16 bytes each, a byte each that is 1 where there is a key, and 32 bytes for it. */
+interface HandedSubjectKeys {
+  readonly ids: Uint8Array;
+  readonly has: Uint8Array;
+  readonly secrets: Uint8Array;
+}
+
 export interface OpenReply {
   /** Of entry after entry: where its body begins, how long it is, and how many rows are erased; -1 where nothing is vouched for. */
   readonly places: Int32Array;
-  /** Keys of subjects that were not handed over: what asks for one is not vouched for. */
-  readonly missing: readonly string[];
+  /** Ids of keys of subjects that were not handed over, 16 bytes each: what asks for one is not vouched for. */
+  readonly missing: Uint8Array;
   /** Those that were handed over, or larger ones. */
   readonly bodies: SharedArrayBuffer | null;
 }
@@ -83,11 +92,16 @@ type BodyKeys = Pick<Keyring, 'open'> & { readonly subjects: SubjectOpener };
 /** What a thread has been given. */
 class HandedKeys implements BodyKeys {
   readonly #keys = new Map<number, KeyObject>();
-  readonly #subjectKeys = new Map<string, KeyObject | null>();
+  /** Null: destroyed. */
+  readonly #subjectKeys = new Map<string, Uint8Array | null>();
 
   add({ keys, subjectKeys }: OpenRequest): void {
     for (const [id, key] of keys) this.#keys.set(id, key);
-    for (const [id, key] of subjectKeys) this.#subjectKeys.set(id, key);
+    if (!subjectKeys) return;
+    const { ids, has, secrets } = subjectKeys;
+    for (const [i, name] of keyNames(ids).entries()) {
+      this.#subjectKeys.set(name, has[i] === 1 ? secrets.subarray(i * SECRET_BYTES, (i + 1) * SECRET_BYTES) : null);
+    }
   }
 
   open(id: number): KeyObject {
@@ -96,7 +110,13 @@ class HandedKeys implements BodyKeys {
     return key;
   }
 
-  readonly subjects: SubjectOpener = { opening: (id) => this.#subjectKeys.get(id) ?? null };
+  readonly subjects: SubjectOpener = {
+    copyKey: (id, target, at) => {
+      const secret = this.#subjectKeys.get(keyNames(id)[0]!) ?? null;
+      if (secret) target.set(secret, at);
+      return secret !== null;
+    },
+  };
 
   has(subjectKey: string): boolean {
     return this.#subjectKeys.has(subjectKey);
@@ -125,7 +145,7 @@ export function requestFor(frames: readonly ReadFrame[], rows: boolean): OpenReq
     list[i * 3 + 1] = bytes.length;
     list[i * 3 + 2] = header.entries;
   });
-  return { source: frames[0]!.bytes.buffer, frames: list, keys: [], subjectKeys: [], rows, bodies: null };
+  return { source: frames[0]!.bytes.buffer, frames: list, keys: [], subjectKeys: null, rows, bodies: null };
 }
 
 /** `has`: whether the key of a subject was handed over, where keys are. */
@@ -157,14 +177,18 @@ export function openFrames(
     }
     entry += count;
   }
-  if (!bodies) return { places, missing: [...missing], bodies: null };
+  if (!bodies) return { places, missing: idsOf(missing), bodies: null };
   const target = bodies.byteLength >= size ? bodies : new SharedArrayBuffer(Math.ceil(size * 1.25));
   let at = 0;
   for (const body of opened) {
     new Uint8Array(target, at, body.length).set(body);
     at += Math.ceil(body.length / ALIGNMENT) * ALIGNMENT;
   }
-  return { places, missing: [...missing], bodies: target };
+  return { places, missing: idsOf(missing), bodies: target };
+}
+
+function idsOf(names: ReadonlySet<string>): Uint8Array {
+  return Uint8Array.from(Buffer.from([...names].join(''), 'latin1'));
 }
 
 /** Null: nothing is vouched for. */
@@ -184,7 +208,7 @@ function openFrame(
         const facts = decodeLeaf(leaf);
         checkDigest(facts, payload, redacted);
         const body = openPayload(payload, keys);
-        const missing = subjectKeysOf(body).filter((id) => !has(id));
+        const missing = keyNames(subjectKeysOf(body)).filter((id) => !has(id));
         if (missing.length > 0) return { missing };
         return openedBody(body, decodeOpened(facts, body, { redacted, rows }, keys.subjects));
       } catch {
@@ -232,7 +256,7 @@ export class FrameOpener {
     try {
       const reply = await this.#worker.ask({ ...request, keys, bodies });
       const subjectKeys = this.#subjectKeys(reply.missing);
-      return subjectKeys.length === 0 ? reply : await this.#worker.ask({ ...request, subjectKeys, bodies: reply.bodies });
+      return subjectKeys === null ? reply : await this.#worker.ask({ ...request, subjectKeys, bodies: reply.bodies });
     } finally {
       this.#asked--;
     }
@@ -242,18 +266,25 @@ export class FrameOpener {
     return this.#worker.end();
   }
 
-  /** Keys that were not sent yet. */
-  #subjectKeys(ids: readonly string[]): [string, KeyObject | null][] {
-    const keys: [string, KeyObject | null][] = [];
-    for (const id of ids) {
+  /** Null where none of them is here: whoever opens a body whose key is lost says so. */
+  #subjectKeys(missing: Uint8Array): HandedSubjectKeys | null {
+    const count = missing.length / KEY_ID_BYTES;
+    const ids: number[] = [];
+    const has = new Uint8Array(count);
+    const secrets = new Uint8Array(count * SECRET_BYTES);
+    let found = 0;
+    for (let at = 0; at < missing.length; at += KEY_ID_BYTES) {
+      const id = missing.subarray(at, at + KEY_ID_BYTES);
       try {
-        keys.push([id, this.#keyring.subjects.opening(id)]);
+        has[found] = this.#keyring.subjects.copyKey(id, secrets, found * SECRET_BYTES) ? 1 : 0;
       } catch (cause) {
-        // A key that is lost: whoever opens the body says so.
         if (!(cause instanceof ServiceError)) throw cause;
+        continue;
       }
+      ids.push(...id);
+      found++;
     }
-    return keys;
+    return found === 0 ? null : { ids: Uint8Array.from(ids), has, secrets };
   }
 
   /** Keys that payloads of a frame name and that were not sent yet: as far as the frame, which nobody has checked, tells. */

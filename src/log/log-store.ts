@@ -3,7 +3,7 @@
  * is `LocalLog` in `log.ts`; a replicated log can stand behind the same interface.
  */
 import type { RowSecrets } from './body-codec.ts';
-import type { Redacted } from './redaction.ts';
+import type { Ascending, Redacted } from './redaction.ts';
 import type { CommittedEntry, EntryDraft } from './entry.ts';
 import type { LeafFacts } from './entry-codec.ts';
 import type { EntryPlace } from './log-reader.ts';
@@ -129,9 +129,10 @@ export interface LogStore {
   /**
    * Drops what lies at these positions, ascending, from every file of the log: of rows their leaf hashes are left, of exhibits,
    * views and removals all but their texts. No hash changes. Durable when it resolves. Rows that are sealed by subject stay:
-   * their keys are what is destroyed. Rejects when the log fails meanwhile; doing it again goes on.
+   * their keys are what is destroyed. `through`: these are all that entries up to that leaf removed, which a `redaction` says
+   * then. Rejects when the log fails meanwhile; doing it again goes on.
    */
-  redact(positions: readonly number[], yieldTurn: () => Promise<void>): Promise<Redacted>;
+  redact(positions: Ascending, yieldTurn: () => Promise<void>, through?: number): Promise<Redacted>;
   /** Calls back, in order and in the turn in which it becomes true, whenever more positions are visible. */
   onVisible(listener: (basis: Basis) => void): void;
   head(): TreeHead;

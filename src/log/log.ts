@@ -43,7 +43,7 @@ import type {
 import { defaultWriterLimits, LogWriter, type WriterLimits } from './log-writer.ts';
 import type { Frontier, TreeHead } from './merkle-tree.ts';
 import { type LogFileRecord, logFileName } from './manifest.ts';
-import { firstFrom, redactFile, type Redacted } from './redaction.ts';
+import { type Ascending, firstFrom, redactFile, type Redacted } from './redaction.ts';
 import { checkpointPath, type Recovered, recover } from './recovery.ts';
 import { type ResumeOptions, type SavedLog, savedLog } from './saved-log.ts';
 import { FOREVER } from './timestamp.ts';
@@ -271,14 +271,20 @@ export class LocalLog implements LogStore {
     return { manifest, openLength, head: await this.proofs.headAt(leaves) };
   }
 
-  async redact(positions: readonly number[], yieldTurn: () => Promise<void>): Promise<Redacted> {
+  async redact(positions: Ascending, yieldTurn: () => Promise<void>, through?: number): Promise<Redacted> {
     const before = this.#redacting;
-    const redacting = before.then(() => this.#redact(positions, yieldTurn));
+    const redacting = before.then(async () => {
+      const counts = await this.#redact(positions, yieldTurn);
+      if (through === undefined) return counts;
+      if (this.#state.at !== 'open') throw this.#refusal();
+      await this.#placeOwn({ kind: 'redaction', through, rows: counts.rows }).acknowledged;
+      return counts;
+    });
     this.#redacting = redacting.catch(() => undefined);
     return await redacting;
   }
 
-  async #redact(positions: readonly number[], yieldTurn: () => Promise<void>): Promise<Redacted> {
+  async #redact(positions: Ascending, yieldTurn: () => Promise<void>): Promise<Redacted> {
     const counts: Redacted = { rows: 0, texts: 0, kept: 0 };
     const last = positions.at(-1);
     if (last === undefined) return counts;

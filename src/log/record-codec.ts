@@ -15,6 +15,7 @@ import {
   maskKinds,
   type PolicyBody,
   quotaNames,
+  type RedactionBody,
   type RetentionBody,
   sharedHistories,
   type TenantBody,
@@ -23,7 +24,7 @@ import {
 } from './entry.ts';
 import { compareText, I64_MAX, I64_MIN, limits } from './value.ts';
 
-export type RecordBody = PolicyBody | TenantBody | AgreementBody | ErasureBody | RetentionBody;
+export type RecordBody = PolicyBody | TenantBody | AgreementBody | ErasureBody | RetentionBody | RedactionBody;
 
 export function recordText(body: RecordBody): string {
   switch (body.kind) {
@@ -37,6 +38,8 @@ export function recordText(body: RecordBody): string {
       const { kind: _, ...members } = body;
       return canonicalJson(members as unknown as Json);
     }
+    case 'redaction':
+      return canonicalJson({ through: body.through, rows: body.rows });
     case 'retention': {
       const { kind: _, ...members } = body;
       return canonicalJson(withTexts(members));
@@ -58,6 +61,8 @@ export function recordOf(kind: RecordBody['kind'], text: string): RecordBody {
       return erasureOf(members);
     case 'retention':
       return retentionOf(members);
+    case 'redaction':
+      return redactionOf(members);
   }
 }
 
@@ -230,7 +235,8 @@ function erasedOf(value: unknown): ErasedVersions {
   const members = objectOf(value);
   checkNames(members, ['paths', 'positions', 'type']);
   const paths = listOf(members['paths']).map((path) => (path === null ? null : textOf(path)));
-  const falls = (path: string | null, i: number): boolean => i > 0 && (path === null || compareText(paths[i - 1] ?? '', path) >= 0);
+  const falls = (path: string | null, i: number): boolean =>
+    i > 0 && (path === null || compareText(paths[i - 1] ?? '', path) >= 0);
   if (paths.some(falls)) throw malformed('erased paths out of order');
   return { type: textOf(members['type']), paths, positions: risingOf(members['positions']) };
 }
@@ -251,6 +257,11 @@ function retentionOf(members: Members): RetentionBody {
     position: countOf(members['position']),
     until: i64Of(members['until']),
   };
+}
+
+function redactionOf(members: Members): RedactionBody {
+  checkNames(members, ['rows', 'through']);
+  return { kind: 'redaction', through: countOf(members['through']), rows: countOf(members['rows']) };
 }
 
 /** Exactly these members. */

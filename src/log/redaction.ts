@@ -30,6 +30,9 @@ export interface RedactionOptions {
   readonly yieldTurn: () => Promise<void>;
 }
 
+/** Positions in rising order. */
+export type Ascending = readonly number[] | Float64Array;
+
 /** What became of what was to be dropped. */
 export interface Redacted {
   /** Rows of which nothing but the leaf hash is left since. */
@@ -47,7 +50,7 @@ export interface Redacted {
 export async function redactFile(
   options: RedactionOptions,
   record: SealedFileRecord,
-  positions: readonly number[],
+  positions: Ascending,
   counts: Redacted,
 ): Promise<ReplacedFile | null> {
   const { disk, logDirectory } = options;
@@ -79,7 +82,7 @@ class Rewriting {
   readonly #record: SealedFileRecord;
   readonly #source: DiskFile;
   readonly #target: DiskFile;
-  readonly #positions: readonly number[];
+  readonly #positions: Ascending;
   readonly #counts: Redacted;
   readonly #places: FramePlace[] = [];
   readonly #body = new ByteWriter(1 << 16);
@@ -91,7 +94,7 @@ class Rewriting {
     record: SealedFileRecord,
     source: DiskFile,
     target: DiskFile,
-    positions: readonly number[],
+    positions: Ascending,
     counts: Redacted,
   ) {
     this.#options = options;
@@ -190,7 +193,7 @@ class Rewriting {
 }
 
 /** Index of the first number that is not below a bound. */
-export function firstFrom(ascending: readonly number[], bound: number): number {
+export function firstFrom(ascending: Ascending, bound: number): number {
   let low = 0;
   let high = ascending.length;
   while (low < high) {

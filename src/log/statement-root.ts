@@ -40,6 +40,7 @@ export function statementOf(body: EntryBody): string | null {
     case 'tenant':
     case 'agreement':
     case 'retention':
+    case 'redaction':
       return null;
   }
 }

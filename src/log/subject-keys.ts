@@ -24,6 +24,8 @@ import {
   encodeBlock,
   encodeMark,
   encodeShard,
+  FILE_KEY_AT,
+  FILE_KEY_BYTES,
   ID_BYTES,
   KEY_AT,
   RECORD_BYTES,
@@ -39,6 +41,8 @@ export interface SubjectKey {
   readonly id: string;
   /** AES-256. */
   readonly key: KeyObject;
+  /** The 32 bytes of the key, for whoever seals so little under it that making an object for it would cost more. */
+  copyTo(target: Uint8Array, at: number): void;
 }
 
 export interface SubjectKeys {
@@ -46,6 +50,8 @@ export interface SubjectKeys {
   sealing(tenant: string | null, subject: string): SubjectKey;
   /** Null: destroyed. Throws REL_STORAGE for an id that is neither here nor known as destroyed: a lost key is no erasure. */
   opening(id: string): KeyObject | null;
+  /** The same for the 16 bytes of an id, and into 32 bytes: false where the key is destroyed. */
+  copyKey(id: Uint8Array, target: Uint8Array, at: number): boolean;
   /** Keys of a subject that stand now, the newest first: normally one or none. */
   idsOf(tenant: string | null, subject: string): readonly string[];
   /**
@@ -161,6 +167,18 @@ export class SubjectKeyFiles implements SubjectKeys {
     const key = crypto.createSecretKey(this.#secretAt(slot));
     this.#recent.keepId(id, key);
     return key;
+  }
+
+  copyKey(id: Uint8Array, target: Uint8Array, at: number): boolean {
+    const bytes = Buffer.from(id.buffer, id.byteOffset, ID_BYTES);
+    const slot = this.#byId.find(bytes);
+    if (slot >= 0) {
+      this.#secretAt(slot).copy(target, at);
+      return true;
+    }
+    const name = bytes.toString('hex');
+    if (this.#tombstones.has(name)) return false;
+    throw lost(name);
   }
 
   idsOf(tenant: string | null, subject: string): readonly string[] {
@@ -335,22 +353,23 @@ export class SubjectKeyFiles implements SubjectKeys {
     const { disk, directory } = this.#options;
     await this.#letGo();
     const { count, stale } = shard;
+    const path = `${directory}/${shardName(shard.number)}`;
+    const records = this.#records.standing(shard.number, 0, count);
     const tombstones = [...shard.tombstones].map(([id, receipt]) => ({ id, receipt }));
-    const { bytes, fileKey, end } = encodeShard(
-      shard.number,
-      this.#records.standing(shard.number, 0, count),
-      tombstones,
-      this.#options,
-    );
+    const { bytes, fileKey, end } = encodeShard(shard.number, records, tombstones, this.#options);
     shard.stale = false;
+    let before: DiskFile | null = null;
     try {
-      await disk.replaceFile(`${directory}/${shardName(shard.number)}`, bytes, 0o600);
+      if (stale && shard.fileKey) before = await disk.open(path, 'write');
+      await disk.replaceFile(path, bytes, 0o600);
     } catch (error) {
       // Which of the two files a start will find is not known.
       Object.assign(shard, { stale: stale || shard.stale, unconfirmed: true });
+      await before?.close().catch(() => undefined);
       throw error;
     }
     Object.assign(shard, { fileKey, end, written: count, unconfirmed: false });
+    if (before) await forget(before);
   }
 
   async #opened(shard: Shard): Promise<DiskFile> {
@@ -395,6 +414,20 @@ export class SubjectKeyFiles implements SubjectKeys {
   }
 }
 
+/**
+ * A file that has lost its name still lies on the disk until something is written over it: without its file key it is noise.
+ * What the disk does with that write is beyond us, and so is its failing: nothing that has a name holds what was destroyed.
+ */
+async function forget(file: DiskFile): Promise<void> {
+  try {
+    await writeFully(file, new Uint8Array(FILE_KEY_BYTES), FILE_KEY_AT);
+    await file.sync();
+  } catch {
+    return await file.close().catch(() => undefined);
+  }
+  await file.close();
+}
+
 /** A key object costs more than finding its bytes: it is made for whoever seals with it, who may come when it is destroyed. */
 class FoundKey implements SubjectKey {
   readonly id: string;
@@ -410,6 +443,11 @@ class FoundKey implements SubjectKey {
     const key = crypto.createSecretKey(this.#key);
     this.#key.fill(0);
     return (this.#key = key);
+  }
+
+  copyTo(target: Uint8Array, at: number): void {
+    if (Buffer.isBuffer(this.#key)) target.set(this.#key, at);
+    else target.set(this.#key.export(), at);
   }
 }
 

@@ -2,24 +2,15 @@
  * Reads what `subject-seal.ts` wrote, from the schema on. Rows whose key is destroyed come without cells: of them their place
  * and leaf hash are left. Whatever the bytes say, no more memory is taken than they account for.
  */
-import * as crypto from 'node:crypto';
-import type { KeyObject } from 'node:crypto';
 import { type ByteReader, malformed } from './byte-stream.ts';
 import { checkBits, checkLayout, checkOffsets, kinds } from './column-codec.ts';
 import type { NamedColumn, RowBatch, Vector } from './columns.ts';
 import { keyColumns, SALT_BYTES, saltsOf } from './row-leaf.ts';
+import { SECTION_NONCE_BYTES, SectionMemory } from './section-memory.ts';
 import { HASH_BYTES } from './sha256.ts';
 import type { SubjectKeys } from './subject-keys.ts';
-import {
-  type ColumnShape,
-  cellBytesMin,
-  KEY_ID_BYTES,
-  SECTION_NONCE_BYTES,
-  SEED_BYTES,
-  spreadSalts,
-  wordsOf,
-} from './subject-sections.ts';
-import { columnTypes } from './value.ts';
+import { type ColumnShape, cellBytesMin, KEY_ID_BYTES, SEED_BYTES, keyNames, spreadSalts, wordsOf } from './subject-sections.ts';
+import { type ColumnType, columnTypes } from './value.ts';
 
 export interface OpenedSections {
   readonly keys: RowBatch;
@@ -35,82 +26,33 @@ export interface OpenedSections {
 interface Tables {
   readonly shapes: readonly ColumnShape[];
   readonly nonce: Uint8Array;
-  readonly ids: readonly string[];
+  readonly count: number;
+  /** 16 bytes each. */
+  readonly ids: Uint8Array;
 }
 
-/** Ids of the keys that open the sections of a body. */
-export function readKeyIds(source: ByteReader): readonly string[] {
+/** Ids of the keys that open the sections of a body, 16 bytes each. */
+export function readKeyIds(source: ByteReader): Uint8Array {
   return readTables(source).ids;
 }
 
-export function openSections(source: ByteReader, rows: number, subjects: Pick<SubjectKeys, 'opening'>): OpenedSections {
-  const { shapes, nonce, ids } = readTables(source);
-  const counts = ids.map(() => source.u32());
-  const sizes = ids.map(() => source.u32());
+export function openSections(source: ByteReader, rows: number, subjects: Pick<SubjectKeys, 'copyKey'>): OpenedSections {
+  const tables = readTables(source);
+  const counts = readNumbers(source, tables.count);
+  const sizes = readNumbers(source, tables.count);
   const taken = new Uint8Array(rows);
   const sealedRows = readRows(source, counts, taken);
-  const sealedHashes = source.raw(sealedRows.length * HASH_BYTES);
-  const cellsMin = shapes.reduce((sum, shape) => sum + cellBytesMin(shape), 0);
-  const flags = shapes.filter(({ layout }) => layout !== kinds.null).length;
-
-  const salts = new Uint8Array(rows * SALT_BYTES);
-  const arena = new Arena(source.left);
-  const parts: Part[] = [];
-  const open = rowsLeft(taken, rows - sealedRows.length);
-  if (open.length > 0) {
-    const seed = source.raw(SEED_BYTES);
-    const bytes = source.raw(source.u32());
-    if (bytes.length < open.length * cellsMin + flags) throw malformed('cells too short for their rows');
-    spreadSalts(saltsOf(seed, open.length), 0, open, salts);
-    parts.push({ rows: open, ...arena.add(bytes, 0) });
+  const sealed = { rows: sealedRows, hashes: source.raw(sealedRows.length * HASH_BYTES) };
+  const memory = SectionMemory.of(source.left + sealedRows.length * SALT_BYTES);
+  try {
+    return new Opening(source, tables, memory).open(counts, sizes, sealed, taken, subjects);
+  } finally {
+    memory.giveBack();
   }
-
-  const erased: [number, Uint8Array][] = [];
-  const iv = new Uint8Array(16);
-  iv.set(nonce);
-  for (let s = 0, first = 0; s < ids.length; s++) {
-    const end = first + counts[s]!;
-    const sealed = source.raw(sizes[s]!);
-    if (sealed.length < (end - first) * cellsMin + flags) throw malformed('a section too short for its rows');
-    const key = subjects.opening(ids[s]!);
-    const ofSection = sealedRows.subarray(first, end);
-    if (key === null) {
-      for (let i = first; i < end; i++)
-        erased.push([sealedRows[i]!, sealedHashes.subarray(i * HASH_BYTES, (i + 1) * HASH_BYTES)]);
-    } else {
-      const saltBytes = ofSection.length * SALT_BYTES;
-      const stream = decrypted(sealed, saltBytes, key, iv);
-      spreadSalts(stream, 0, ofSection, salts);
-      parts.push({ rows: ofSection, ...arena.add(stream, saltBytes) });
-    }
-    first = end;
-  }
-  erased.sort(([a], [b]) => a - b);
-  const erasedRows = erased.map(([row]) => row);
-  const cursors = parts.map(({ from }) => from);
-  const columns = shapes.map(
-    (shape): NamedColumn => ({
-      name: shape.name,
-      type: shape.type,
-      vector: shape.layout === kinds.null ? { kind: 'null' } : readColumn(shape, rows, arena, parts, cursors, erasedRows),
-    }),
-  );
-  if (parts.some(({ to }, i) => cursors[i] !== to)) throw malformed('a section with bytes after its end');
-  return {
-    keys: { length: rows, columns: columns.slice(0, 3) },
-    cells: { length: rows, columns: columns.slice(3) },
-    salts,
-    sealed: { rows: sealedRows, hashes: sealedHashes },
-    erased: new Map(erased),
-  };
 }
 
 function readTables(source: ByteReader): Tables {
-  const shapes: ColumnShape[] = keyColumns.map(({ name, type }) => {
-    const layout = source.u8();
-    if (layout !== kinds.null) checkLayout(type, layout);
-    return { name, type, layout, dims: 0 };
-  });
+  const shapes: ColumnShape[] = keyColumns.map(({ name, type }) => ({ name, type, ...readLayout(source, type) }));
   const names = new Set<string>();
   for (let left = source.count(6); left > 0; left--) {
     const name = source.text();
@@ -118,30 +60,34 @@ function readTables(source: ByteReader): Tables {
     names.add(name);
     const type = columnTypes[source.u8()];
     if (type === undefined) throw malformed('an unknown column type');
-    const layout = source.u8();
-    if (layout !== kinds.null) checkLayout(type, layout);
-    const dims = layout === kinds.vec ? source.u32() : 0;
-    if (layout === kinds.vec && dims === 0) throw malformed('vectors of no dimension');
-    shapes.push({ name, type, layout, dims });
+    shapes.push({ name, type, ...readLayout(source, type) });
   }
   const nonce = source.raw(SECTION_NONCE_BYTES);
   const count = source.count(KEY_ID_BYTES + 8);
   if (count === 0) throw malformed('rows sealed by subject without a section');
-  const bytes = source.raw(count * KEY_ID_BYTES);
-  const ids: string[] = [];
-  const seen = new Set<string>();
-  for (let s = 0; s < count; s++) {
-    const id = Buffer.from(bytes.buffer, bytes.byteOffset + s * KEY_ID_BYTES, KEY_ID_BYTES).toString('hex');
-    if (seen.has(id)) throw malformed('two sections under one key');
-    seen.add(id);
-    ids.push(id);
-  }
-  return { shapes, nonce, ids };
+  const ids = source.raw(count * KEY_ID_BYTES);
+  if (new Set(keyNames(ids)).size < count) throw malformed('two sections under one key');
+  return { shapes, nonce, count, ids };
+}
+
+function readLayout(source: ByteReader, type: ColumnType): Pick<ColumnShape, 'layout' | 'dims'> {
+  const layout = source.u8();
+  if (layout !== kinds.null) checkLayout(type, layout);
+  const dims = layout === kinds.vec ? source.u32() : 0;
+  if (layout === kinds.vec && dims === 0) throw malformed('vectors of no dimension');
+  return { layout, dims };
+}
+
+function readNumbers(source: ByteReader, count: number): Uint32Array {
+  const numbers = new Uint32Array(count);
+  for (let i = 0; i < count; i++) numbers[i] = source.u32();
+  return numbers;
 }
 
 /** Section after section: every row once, ascending within a section, sections in order of their first rows. */
-function readRows(source: ByteReader, counts: readonly number[], taken: Uint8Array): Uint32Array {
-  const total = counts.reduce((sum, count) => sum + count, 0);
+function readRows(source: ByteReader, counts: Uint32Array, taken: Uint8Array): Uint32Array {
+  let total = 0;
+  for (const count of counts) total += count;
   if (total > taken.length) throw malformed('more rows in sections than there are');
   const rows = new Uint32Array(total);
   let at = 0;
@@ -167,90 +113,145 @@ function rowsLeft(taken: Uint8Array, count: number): Uint32Array {
   return rows;
 }
 
-let scratch = Buffer.alloc(1 << 14);
-
-/** The salts of a section, then its cells. */
-function decrypted(sealed: Uint8Array, saltBytes: number, key: KeyObject, iv: Uint8Array): Buffer {
-  const size = saltBytes + sealed.length;
-  const source =
-    size <= scratch.length ? scratch : size <= SCRATCH_BYTES_MAX ? (scratch = Buffer.alloc(size * 2)) : Buffer.alloc(size);
-  source.fill(0, 0, saltBytes);
-  source.set(sealed, saltBytes);
-  return crypto.createDecipheriv('aes-256-ctr', key, iv).update(source.subarray(0, size));
-}
-
-const SCRATCH_BYTES_MAX = 1 << 20;
-
-/** The cells of rows, between two places of the arena. */
-interface Part {
+/** Cells of rows[first .. end], not read yet from `at` to `to`. */
+class Part {
   readonly rows: Uint32Array;
-  readonly from: number;
+  readonly first: number;
+  readonly end: number;
   readonly to: number;
+  at: number;
+
+  constructor(rows: Uint32Array, first: number, end: number, at: number, to: number) {
+    this.rows = rows;
+    this.first = first;
+    this.end = end;
+    this.at = at;
+    this.to = to;
+  }
 }
 
-/** Cells of all sections that are open, one after the other. */
-class Arena {
-  readonly bytes: Uint8Array;
-  readonly view: DataView;
+/** What is opened of one body: the cells of all sections that have a key, one after the other in memory. */
+class Opening {
+  readonly #source: ByteReader;
+  readonly #tables: Tables;
+  readonly #memory: SectionMemory;
+  readonly #parts: Part[] = [];
+  /** What a row, and what a section, takes at least. */
+  readonly #rowBytes: number;
+  readonly #flagBytes: number;
   #at = 0;
 
-  constructor(size: number) {
-    this.bytes = new Uint8Array(size);
-    this.view = new DataView(this.bytes.buffer);
+  constructor(source: ByteReader, tables: Tables, memory: SectionMemory) {
+    this.#source = source;
+    this.#tables = tables;
+    this.#memory = memory;
+    this.#rowBytes = tables.shapes.reduce((sum, shape) => sum + cellBytesMin(shape), 0);
+    this.#flagBytes = tables.shapes.filter(({ layout }) => layout !== kinds.null).length;
   }
 
-  /** Bytes from `first` on. */
-  add(bytes: Uint8Array, first: number): { readonly from: number; readonly to: number } {
-    const from = this.#at;
-    this.bytes.set(first === 0 ? bytes : bytes.subarray(first), from);
-    this.#at += bytes.length - first;
-    return { from, to: this.#at };
-  }
-}
-
-/** The next column of every part, as one vector over all rows. */
-function readColumn(
-  shape: ColumnShape,
-  rows: number,
-  arena: Arena,
-  parts: readonly Part[],
-  cursors: number[],
-  erased: readonly number[],
-): Vector {
-  const { bytes, view } = arena;
-  const words = wordsOf(shape);
-  const isText = shape.layout === kinds.text;
-  const cells = new Cells(rows, words, isText);
-  for (const row of erased) cells.nullAt(row);
-  for (let p = 0; p < parts.length; p++) {
-    const { rows: ofPart, to } = parts[p]!;
-    let at = cursors[p]!;
-    const has = at < to ? bytes[at++]! : 2;
-    if (has > 1) throw malformed('a flag that is neither 0 nor 1');
-    const each = isText ? 4 : words > 0 ? words * 4 : 1;
-    if (ofPart.length * (has + each) > to - at) throw malformed('a section that ends early');
-    if (has === 1) {
-      if (checkBits(bytes.subarray(at, at + ofPart.length)) === 0) throw malformed('a null map without a NULL');
-      for (let i = 0; i < ofPart.length; i++) if (bytes[at++] === 1) cells.nullAt(ofPart[i]!);
+  open(
+    counts: Uint32Array,
+    sizes: Uint32Array,
+    sealed: OpenedSections['sealed'],
+    taken: Uint8Array,
+    subjects: Pick<SubjectKeys, 'copyKey'>,
+  ): OpenedSections {
+    const { count, nonce, shapes } = this.#tables;
+    const rows = taken.length;
+    const salts = new Uint8Array(rows * SALT_BYTES);
+    const open = rowsLeft(taken, rows - sealed.rows.length);
+    if (open.length > 0) this.#addOpen(open, salts);
+    this.#memory.setNonce(nonce);
+    const erased: [number, Uint8Array][] = [];
+    for (let s = 0, first = 0; s < count; s++) {
+      const end = first + counts[s]!;
+      const bytes = this.#raw(sizes[s]!, end - first);
+      if (subjects.copyKey(this.#idAt(s), this.#memory.key, 0)) this.#addSealed(bytes, sealed.rows, first, end, salts);
+      else
+        for (let i = first; i < end; i++)
+          erased.push([sealed.rows[i]!, sealed.hashes.subarray(i * HASH_BYTES, (i + 1) * HASH_BYTES)]);
+      first = end;
     }
-    if (isText) {
-      let cellAt = at + ofPart.length * 4;
-      for (let i = 0; i < ofPart.length; i++, at += 4) {
-        const size = view.getUint32(at, true);
-        if (size > to - cellAt) throw malformed('a text beyond the end of its section');
-        cells.starts[ofPart[i]!] = cellAt;
-        cells.words[ofPart[i]!] = size;
-        cellAt += size;
-      }
-      at = cellAt;
-    } else if (words > 0) {
-      for (let i = 0; i < ofPart.length; i++) {
-        for (let k = ofPart[i]! * words; k < (ofPart[i]! + 1) * words; k++, at += 4) cells.words[k] = view.getInt32(at, true);
-      }
-    } else for (let i = 0; i < ofPart.length; i++) cells.bits[ofPart[i]!] = bytes[at++]!;
-    cursors[p] = at;
+    erased.sort(([a], [b]) => a - b);
+    const without = new Map(erased);
+    const columns = shapes.map((shape): NamedColumn => {
+      const vector: Vector = shape.layout === kinds.null ? { kind: 'null' } : this.#column(shape, rows, without);
+      return { name: shape.name, type: shape.type, vector };
+    });
+    if (this.#parts.some(({ at, to }) => at !== to)) throw malformed('a section with bytes after its end');
+    const [keys, cells] = [columns.slice(0, keyColumns.length), columns.slice(keyColumns.length)];
+    return { keys: { length: rows, columns: keys }, cells: { length: rows, columns: cells }, salts, sealed, erased: without };
   }
-  return cells.vector(shape, bytes);
+
+  #idAt(section: number): Uint8Array {
+    return this.#tables.ids.subarray(section * KEY_ID_BYTES, (section + 1) * KEY_ID_BYTES);
+  }
+
+  #raw(size: number, rows: number): Uint8Array {
+    if (size < rows * this.#rowBytes + this.#flagBytes) throw malformed('a section too short for its rows');
+    return this.#source.raw(size);
+  }
+
+  #addOpen(open: Uint32Array, salts: Uint8Array): void {
+    spreadSalts(saltsOf(this.#source.raw(SEED_BYTES), open.length), 0, open, salts);
+    const bytes = this.#raw(this.#source.u32(), open.length);
+    this.#memory.bytes.set(bytes, 0);
+    this.#parts.push(new Part(open, 0, open.length, 0, bytes.length));
+    this.#at = bytes.length;
+  }
+
+  /** The keystream begins with the salts: zeros in front of what is sealed show them. */
+  #addSealed(sealed: Uint8Array, rows: Uint32Array, first: number, end: number, salts: Uint8Array): void {
+    const { bytes } = this.#memory;
+    const start = this.#at;
+    const cellsAt = start + (end - first) * SALT_BYTES;
+    const to = cellsAt + sealed.length;
+    bytes.fill(0, start, cellsAt);
+    bytes.set(sealed, cellsAt);
+    this.#memory.xor(start, to);
+    spreadSalts(bytes, start, rows, salts, first, end);
+    this.#parts.push(new Part(rows, first, end, cellsAt, to));
+    this.#at = to;
+  }
+
+  /** The next column of every part, as one vector over all rows. */
+  #column(shape: ColumnShape, rows: number, erased: ReadonlyMap<number, unknown>): Vector {
+    const { bytes, view } = this.#memory;
+    const words = wordsOf(shape);
+    const isText = shape.layout === kinds.text;
+    const cells = new Cells(rows, words, isText);
+    for (const row of erased.keys()) cells.nullAt(row);
+    const each = isText ? 4 : words > 0 ? words * 4 : 1;
+    for (const part of this.#parts) {
+      const { rows: of, first, end, to } = part;
+      const count = end - first;
+      let { at } = part;
+      const has = at < to ? bytes[at++]! : 2;
+      if (has > 1) throw malformed('a flag that is neither 0 nor 1');
+      if (count * (has + each) > to - at) throw malformed('a section that ends early');
+      if (has === 1) {
+        if (checkBits(bytes.subarray(at, at + count)) === 0) throw malformed('a null map without a NULL');
+        for (let i = first; i < end; i++) if (bytes[at++] === 1) cells.nullAt(of[i]!);
+      }
+      if (isText) {
+        let cellAt = at + count * 4;
+        for (let i = first; i < end; i++, at += 4) {
+          const size = view.getUint32(at, true);
+          if (size > to - cellAt) throw malformed('a text beyond the end of its section');
+          cells.starts[of[i]!] = cellAt;
+          cells.words[of[i]!] = size;
+          cellAt += size;
+        }
+        at = cellAt;
+      } else if (words > 0) {
+        for (let i = first; i < end; i++) {
+          for (let k = of[i]! * words; k < (of[i]! + 1) * words; k++, at += 4) cells.words[k] = view.getInt32(at, true);
+        }
+      } else for (let i = first; i < end; i++) cells.bits[of[i]!] = bytes[at++]!;
+      part.at = at;
+    }
+    return cells.vector(shape, bytes);
+  }
 }
 
 class Cells {

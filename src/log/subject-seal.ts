@@ -1,23 +1,16 @@
 /** Writes what `subject-sections.ts` draws from the schema on: tables, cells, each section sealed under its key. */
-import * as crypto from 'node:crypto';
 import { assert } from '../errors.ts';
 import type { ByteWriter } from './byte-stream.ts';
 import { textOfDict } from './column-codec.ts';
 import type { NamedColumn } from './columns.ts';
 import type { RowsBody } from './entry.ts';
 import { SALT_BYTES, saltsOf } from './row-leaf.ts';
+import { SECRET_BYTES, SECTION_NONCE_BYTES, SectionMemory } from './section-memory.ts';
 import { HASH_BYTES } from './sha256.ts';
-import {
-  columnsOf,
-  SECTION_NONCE_BYTES,
-  SEED_BYTES,
-  type SubjectSections,
-  shapeOf,
-  spreadSalts,
-  wordsOf,
-} from './subject-sections.ts';
+import { columnsOf, SEED_BYTES, type SubjectSections, shapeOf, spreadSalts, wordsOf } from './subject-sections.ts';
 import { columnTypes } from './value.ts';
 
+const BLOCK_BYTES = 64;
 /** What is sealed between two yields: below a millisecond. */
 const SLICE_BYTES = 256 << 10;
 /** What a section costs beside its bytes, in bytes. */
@@ -55,18 +48,19 @@ export function* sealSections(
 ): Generator<undefined, SealedSections> {
   assert(nonce.length === SECTION_NONCE_BYTES && seed.length === SEED_BYTES, 'a nonce and a seed');
   const rows = body.ops.length;
-  const { ids, keys, ends, rows: sealed } = sections;
+  const { ids, secrets, ends, rows: sealed } = sections;
+  const count = ends.length;
   const columns: CellSource[] = [];
   for (const column of columnsOf(body)) if (column.vector.kind !== 'null') columns.push(new CellSource(column, rows));
-  const fixed = head.length + SECTION_NONCE_BYTES + ids.length + keys.length * 8 + SEED_BYTES + 8;
-  const cells = columns.reduce((sum, { cellsBytes }) => sum + cellsBytes + rows + keys.length + 1, 0);
+  const fixed = head.length + SECTION_NONCE_BYTES + ids.length + count * 8 + SEED_BYTES + 8;
+  const cells = columns.reduce((sum, { cellsBytes }) => sum + cellsBytes + rows + count + 1, 0);
   const target = new SectionWriter(fixed + sealed.length * (4 + HASH_BYTES + SALT_BYTES) + cells);
   target.raw(head);
   target.raw(nonce);
-  target.u32(keys.length);
+  target.u32(count);
   target.raw(ids);
-  for (let s = 0; s < keys.length; s++) target.u32(ends[s]! - (s > 0 ? ends[s - 1]! : 0));
-  const sizesAt = target.skip(keys.length * 4);
+  for (let s = 0; s < count; s++) target.u32(ends[s]! - (s > 0 ? ends[s - 1]! : 0));
+  const sizesAt = target.skip(count * 4);
   for (let i = 0; i < sealed.length; i++) target.u32(sealed[i]!);
   const hashesAt = target.skip(sealed.length * HASH_BYTES);
 
@@ -83,10 +77,10 @@ export function* sealSections(
     spreadSalts(saltsOf(seed, open.length), 0, open, salts);
   }
 
-  const iv = new Uint8Array(16);
-  iv.set(nonce);
+  const { memory } = target;
+  memory.setNonce(nonce);
   let cost = 0;
-  for (let s = 0, first = 0; s < keys.length; s++) {
+  for (let s = 0, first = 0; s < count; s++) {
     const end = ends[s]!;
     const start = target.at;
     // Zeros in front, which the keystream turns into the salts; what is sealed then moves to their place.
@@ -96,9 +90,9 @@ export function* sealSections(
       columns[c]!.write(sealed, first, end, target);
       if (end - first > SLICE_ROWS) yield;
     }
-    const cipher = crypto.createCipheriv('aes-256-ctr', keys[s]!, iv);
+    for (let k = 0; k < SECRET_BYTES; k++) memory.key[k] = secrets[s * SECRET_BYTES + k]!;
     for (let at = start; at < target.at; at += SLICE_BYTES) {
-      cipher.update(target.bytes.subarray(at, Math.min(target.at, at + SLICE_BYTES))).copy(target.bytes, at);
+      memory.xor(at, Math.min(target.at, at + SLICE_BYTES), (at - start) / BLOCK_BYTES);
       if (target.at - at > SLICE_BYTES) yield;
     }
     spreadSalts(target.bytes, start, sealed, salts, first, end);
@@ -112,13 +106,15 @@ export function* sealSections(
     yield;
   }
   assert(target.at <= target.bytes.length, 'what a body takes was counted');
+  const bytes = Uint8Array.prototype.slice.call(target.bytes, 0, target.at);
+  memory.giveBack();
   return {
-    bytes: target.bytes.subarray(0, target.at),
+    bytes,
     salts,
     writeHashes(hashes) {
       for (let i = 0, to = hashesAt; i < sealed.length; i++) {
         const from = sealed[i]! * HASH_BYTES;
-        for (let k = 0; k < HASH_BYTES; k++) target.bytes[to++] = hashes[from + k]!;
+        for (let k = 0; k < HASH_BYTES; k++) bytes[to++] = hashes[from + k]!;
       }
     },
   };
@@ -135,13 +131,15 @@ function rowsOfNobody(rows: number, sealed: Uint32Array): Uint32Array {
 
 /** Memory of a size that is known to be enough: no write looks whether there is room, the end does. */
 class SectionWriter {
+  readonly memory: SectionMemory;
   readonly bytes: Buffer;
   readonly view: DataView;
   at = 0;
 
   constructor(size: number) {
-    this.bytes = Buffer.allocUnsafeSlow(size);
-    this.view = new DataView(this.bytes.buffer, 0, size);
+    this.memory = SectionMemory.of(size);
+    this.bytes = this.memory.bytes;
+    this.view = this.memory.view;
   }
 
   u32(value: number): void {

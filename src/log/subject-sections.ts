@@ -18,31 +18,31 @@
  *   cells     column after column, keys first, none of a column that is NULL throughout:
  *             nulls u8, if 1 a byte a row, then values of 1, 4 or 8 bytes, or dims of 4; of texts all lengths u32, then the bytes
  *
- * Sections are sealed with AES-256-CTR: the body around them is authenticated, its size and the row hashes as well. The
- * keystream of a section begins with the salts of its rows, 16 bytes each, which are thus written nowhere, and are as
+ * Sections are sealed with ChaCha20 (RFC 8439): the body around them is authenticated, its size and the row hashes as well.
+ * The keystream of a section begins with the salts of its rows, 16 bytes each, which are thus written nowhere, and are as
  * unknown as the cells once the key is gone. It counts from (nonce, 0): a nonce is used for one body (see `EntrySealer`),
  * a key for one section of a body, and a body is shorter than 2^32 blocks, so no block of a keystream is used twice.
  * Changing this needs a new body version and a fixture.
  */
-import type { KeyObject } from 'node:crypto';
 import { assert } from '../errors.ts';
 import { kinds } from './column-codec.ts';
 import type { NamedColumn, Vector } from './columns.ts';
 import type { RowsBody } from './entry.ts';
 import { SALT_BYTES } from './row-leaf.ts';
+import { SECRET_BYTES } from './section-memory.ts';
 import { HASH_BYTES } from './sha256.ts';
 import type { SubjectKey } from './subject-keys.ts';
 import type { ColumnType } from './value.ts';
 
 export const KEY_ID_BYTES = 16;
-export const SECTION_NONCE_BYTES = 12;
 export const SEED_BYTES = 32;
 
 /** Whose rows of a body are whose: what sealing it needs beside the rows. */
 export interface SubjectSections {
   /** 16 bytes each, no two alike. */
   readonly ids: Uint8Array;
-  readonly keys: readonly KeyObject[];
+  /** 32 bytes each. */
+  readonly secrets: Uint8Array;
   /** Where the rows of each section end in `rows`. */
   readonly ends: Uint32Array;
   /** Section after section in order of their first rows; rows ascending within each. */
@@ -90,7 +90,7 @@ class Grouping {
   readonly #keyOf: KeyOfSubject;
   readonly #ofSubject = new Map<string, number>();
   readonly #ofId = new Map<string, number>();
-  readonly #keys: KeyObject[] = [];
+  readonly #keys: SubjectKey[] = [];
 
   constructor(keyOf: KeyOfSubject) {
     this.#keyOf = keyOf;
@@ -99,38 +99,41 @@ class Grouping {
   sectionOf(subject: string): number {
     const known = this.#ofSubject.get(subject);
     if (known !== undefined) return known;
-    const { id, key } = this.#keyOf(subject);
-    let section = this.#ofId.get(id);
+    const key = this.#keyOf(subject);
+    let section = this.#ofId.get(key.id);
     if (section === undefined) {
       section = this.#keys.push(key) - 1;
-      this.#ofId.set(id, section);
+      this.#ofId.set(key.id, section);
     }
     this.#ofSubject.set(subject, section);
     return section;
   }
 
   sections(ofRow: Int32Array, sealed: number, columns: number): SubjectSections {
-    const ids = Buffer.alloc(this.#keys.length * KEY_ID_BYTES);
-    let at = 0;
-    for (const id of this.#ofId.keys()) {
-      assert(ids.write(id, at, 'hex') === KEY_ID_BYTES && id.length === KEY_ID_BYTES * 2, 'an id is 32 hex digits');
-      at += KEY_ID_BYTES;
+    const count = this.#keys.length;
+    const ids = Buffer.alloc(count * KEY_ID_BYTES);
+    const secrets = new Uint8Array(count * SECRET_BYTES);
+    for (let s = 0; s < count; s++) {
+      const key = this.#keys[s]!;
+      const written = ids.write(key.id, s * KEY_ID_BYTES, 'hex');
+      assert(written === KEY_ID_BYTES && key.id.length === KEY_ID_BYTES * 2, 'an id is 32 hex digits');
+      key.copyTo(secrets, s * SECRET_BYTES);
     }
-    const ends = new Uint32Array(this.#keys.length);
+    const ends = new Uint32Array(count);
     for (const section of ofRow) if (section !== NOBODY) ends[section]!++;
     let start = 0;
     for (let section = 0; section < ends.length; section++) {
-      const count = ends[section]!;
+      const rowsOf = ends[section]!;
       ends[section] = start;
-      start += count;
+      start += rowsOf;
     }
     const rows = new Uint32Array(sealed);
     for (let row = 0; row < ofRow.length; row++) {
       const section = ofRow[row]!;
       if (section !== NOBODY) rows[ends[section]!++] = row;
     }
-    const extraBytes = 256 + columns * 16 + sealed * (4 + HASH_BYTES) + this.#keys.length * (KEY_ID_BYTES + 8 + columns);
-    return { ids, keys: this.#keys, ends, rows, extraBytes };
+    const extraBytes = 256 + columns * 16 + sealed * (4 + HASH_BYTES) + count * (KEY_ID_BYTES + 8 + columns);
+    return { ids, secrets, ends, rows, extraBytes };
   }
 }
 
@@ -215,4 +218,12 @@ export function spreadSalts(
     const to = rows[i]! * SALT_BYTES;
     for (let k = 0; k < SALT_BYTES; k++) salts[to + k] = source[from++]!;
   }
+}
+
+/** Ids as texts of 16 characters. */
+export function keyNames(ids: Uint8Array): string[] {
+  const bytes = Buffer.from(ids.buffer, ids.byteOffset, ids.length);
+  return Array.from({ length: ids.length / KEY_ID_BYTES }, (_, i) =>
+    bytes.toString('latin1', i * KEY_ID_BYTES, (i + 1) * KEY_ID_BYTES),
+  );
 }

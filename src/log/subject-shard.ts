@@ -38,6 +38,9 @@ export const KEY_AT = 32;
 const FORMAT = 1;
 const HEADER_BYTES = 80;
 const HEADER_NONCE_AT = 20;
+/** Where a file's own key lies, sealed. */
+export const FILE_KEY_AT = HEADER_NONCE_AT;
+export const FILE_KEY_BYTES = HEADER_BYTES - HEADER_NONCE_AT;
 const BLOCK_HEAD_BYTES = 40;
 const BLOCK_NONCE_AT = 28;
 const TAG_BYTES = 16;

@@ -85,7 +85,7 @@ export function checkpointPath(logDirectory: string): string {
 
 const findingsMax = 1000;
 /** Kinds that take a leaf and no position. */
-const placeless: ReadonlySet<string> = new Set(['access', 'seal', 'receipt']);
+const placeless: ReadonlySet<string> = new Set(['access', 'seal', 'receipt', 'redaction']);
 
 /** Kinds that the log writes by itself, and whose bodies say something of the log. */
 const ownKinds: ReadonlySet<string> = new Set(['genesis', 'seal']);

@@ -16,6 +16,7 @@ import { Policies } from './policies/projection.ts';
 import type { Projection } from './projection.ts';
 import { Projector } from './projector.ts';
 import { Receipts } from './receipts/projection.ts';
+import { Redactions } from './redactions/projection.ts';
 import { RemovedKeys } from './removed-keys/projection.ts';
 import { type Kept, Retention } from './retention/projection.ts';
 import type { Timeline } from '../log/timeline.ts';
@@ -53,6 +54,7 @@ export class Projections {
   readonly receipts = new Receipts();
   readonly retention = new Retention();
   readonly rows: Rows;
+  readonly redactions = new Redactions();
   readonly removedKeys = new RemovedKeys();
   readonly tenants = new Tenants();
   readonly views = new Views();
@@ -74,6 +76,7 @@ export class Projections {
       this.receipts,
       this.rows,
       this.removedKeys,
+      this.redactions,
       this.retention,
       this.erasures,
       this.tenants,

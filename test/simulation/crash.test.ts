@@ -96,6 +96,7 @@ function overriding(log: LogStore, methods: Partial<LogStore>): LogStore {
     seal: () => log.seal(),
     saved: () => log.saved(),
     durable: (leaves) => log.durable(leaves),
+    redact: (...asked) => log.redact(...asked),
     close: () => log.close(),
     ...methods,
   };

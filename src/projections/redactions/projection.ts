@@ -1,0 +1,71 @@
+/**
+ * Rows that were removed for good and whose bytes are still in the log, sealed: what a redaction has before it. Rows of subjects
+ * are not among them: without their keys they are nothing.
+ */
+import { deserialize, serialize } from 'node:v8';
+import { assert } from '../../errors.ts';
+import type { CommittedEntry } from '../../log/entry.ts';
+import { CanonicalHash } from '../canonical-hash.ts';
+import type { CheckpointReader, CheckpointWriter, Projection } from '../projection.ts';
+
+interface Pending {
+  /** Of the entry that removed them. */
+  readonly leaf: number;
+  readonly positions: Float64Array;
+}
+
+/** What is to be dropped: positions, ascending, and the last leaf that removed some of them. */
+export interface Redaction {
+  readonly positions: Float64Array;
+  readonly through: number;
+}
+
+/** Positions of one redaction, or those of one entry: a file is written anew in each that touches it. */
+const atOnce = 100_000;
+
+export class Redactions implements Projection {
+  readonly name = 'redactions';
+  readonly formatVersion = 1;
+  /** In order of leaves. */
+  #pending: Pending[] = [];
+
+  /** The first of what waits; null while nothing does. */
+  next(): Redaction | null {
+    const some: number[] = [];
+    let through = -1;
+    for (const { leaf, positions } of this.#pending) {
+      if (some.length >= atOnce) break;
+      for (const position of positions) some.push(position);
+      through = leaf;
+    }
+    return some.length === 0 ? null : { positions: Float64Array.from(some).sort(), through };
+  }
+
+  apply({ leaf, body }: CommittedEntry): void {
+    if (body.kind === 'removal' && body.positions.length > 0) this.#pending.push({ leaf, positions: body.positions });
+    if (body.kind === 'redaction') this.#pending = this.#pending.filter((each) => each.leaf > body.through);
+  }
+
+  async checkpoint(target: CheckpointWriter): Promise<void> {
+    target.section('pending', serialize(this.#pending));
+  }
+
+  async restore(source: CheckpointReader): Promise<void> {
+    const bytes = source.section('pending');
+    assert(bytes, 'a checkpoint of redactions has what is pending');
+    this.#pending = deserialize(bytes) as Pending[];
+  }
+
+  reset(): void {
+    this.#pending = [];
+  }
+
+  digest(): string {
+    const hash = new CanonicalHash();
+    for (const { leaf, positions } of this.#pending) {
+      hash.number(leaf);
+      for (const position of positions) hash.number(position);
+    }
+    return hash.hex();
+  }
+}
