@@ -68,6 +68,31 @@ test('a destroyed key is gone from memory and disk, its subject gets another one
   expect(next.sealing('acme', 'ada').id).not.toBe(ada.id);
 });
 
+test('the file that held a destroyed key is noise, for whoever still has its bytes', async () => {
+  const disk = new MemoryDisk();
+  const { subjects } = await open(disk);
+  const { id } = subjects.sealing('t', 'ada');
+  subjects.sealing('t', 'bob');
+  await subjects.durable();
+  // Its name will be another file's: this is what lies on the disk of the one before.
+  const before = await disk.open(first, 'read');
+  const held = Buffer.alloc(await before.size());
+  await before.read(held, 0);
+  await subjects.destroy([id], 'r');
+  const left = Buffer.alloc(held.length);
+  await before.read(left, 0);
+  expect(left.subarray(20, 80)).toEqual(Buffer.alloc(60));
+  const copy = new MemoryDisk();
+  for (const name of ['data-keys.json', 'subjects-00']) {
+    await copy.makeDirectory(`${directory}/keys`);
+    const path = `${directory}/keys/${name}`;
+    await copy.replaceFile(path, name === 'subjects-00' ? left : (await disk.readFile(path))!);
+  }
+  await expect(open(copy, 'copy')).rejects.toMatchObject({ code: 'REL_STORAGE' });
+  await copy.replaceFile(first, held);
+  expect((await open(copy, 'copy')).subjects.opening(id)).not.toBeNull();
+});
+
 test('an id that is neither here nor destroyed is an error', async () => {
   const { subjects } = await open(new MemoryDisk());
   for (const id of ['00'.repeat(16), 'ff'.repeat(16), '', 'ada']) {
