@@ -53,7 +53,8 @@ export interface BackupParts {
 export interface CreateOptions {
   /** Instead of SERVICE_BACKUP_DIR. */
   readonly target?: string;
-  readonly digestBeside?: () => Promise<Readonly<Record<string, string>>>;
+  /** Nobody else asks for the turn, so that all projections can be digested in it. */
+  readonly digests?: () => Readonly<Record<string, string>>;
   readonly onProgress?: OnProgress;
 }
 
@@ -71,7 +72,6 @@ export class Backups implements BackupDesk {
     this.#directory = backupDirectory(parts.settings);
   }
 
-  /** `digestBeside`: nothing is written meanwhile, so the projections can be digested however long that takes. */
   create(options: CreateOptions = {}): Promise<BackupView> {
     return this.#alone('a backup is being taken', async () => {
       this.#mustLast();
@@ -89,12 +89,11 @@ export class Backups implements BackupDesk {
     });
   }
 
-  async #capture(capture: LogCapture, { target, digestBeside, onProgress }: CreateOptions): Promise<BackupView> {
+  async #capture(capture: LogCapture, { target, digests, onProgress }: CreateOptions): Promise<BackupView> {
     const { log, projections, disk, keyring, version, ids, settings, clock } = this.#parts;
-    const { projector } = projections;
-    const still = (): boolean => projector.watermark === capture.head.size;
-    const small = log.status().positions <= DIGEST_POSITIONS_MAX;
-    const digests = !still() ? null : digestBeside ? await digestBeside() : small ? projections.digests() : null;
+    // Of the very leaves that are copied, or not at all.
+    const still = projections.projector.watermark === capture.head.size;
+    const wanted = digests ?? (log.status().positions <= DIGEST_POSITIONS_MAX ? () => projections.digests() : null);
     const artefact = await captureBackup({
       disk,
       directory: settings.SERVICE_DATA_DIR,
@@ -105,7 +104,7 @@ export class Backups implements BackupDesk {
       origin: settings.SERVICE_LOG_ORIGIN,
       keyring,
       capture,
-      projections: still() ? digests : null,
+      projections: still && wanted ? wanted() : null,
       erasedKeys: keyring.subjects.destroyed().length,
       yieldTurn: this.#pace,
       ...(onProgress && { onProgress }),

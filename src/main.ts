@@ -1,6 +1,7 @@
 /** Process entry: verbs and flags to commands. Each command is a file of `cli/` that returns an exit code. */
 import { readFileSync } from 'node:fs';
 import { Command } from 'commander';
+import { backupCommand, backupsCommand, restoreCommand } from './cli/backup.ts';
 import { branchCommand } from './cli/branch.ts';
 import { escrowCommand } from './cli/escrow.ts';
 import { finish } from './cli/exit.ts';
@@ -102,6 +103,30 @@ export async function main(args: readonly string[]): Promise<void> {
     .description('put the keys of a stopped store under another key-encryption key')
     .requiredOption('--new-kek-file <file>', 'the new one: 32 bytes as hex or base64')
     .action((options: object) => finish(() => rekeyCommand(merged(options))));
+
+  const keyed = (command: Command): Command =>
+    shared(command)
+      .option('--escrow <file>', 'keys from their escrow, where the data directory is gone')
+      .option('--escrow-key-file <file>', 'its secret: 32 bytes as hex or base64 (SERVICE_ESCROW_KEY, SERVICE_ESCROW_KEY_FILE)')
+      .option('--json', 'print JSON');
+
+  shared(program.command('backup'))
+    .description('back up a stopped store; a running one is by POST /admin/backup')
+    .option('--to <dir>', 'where backups lie (SERVICE_BACKUP_DIR)')
+    .option('--json', 'print JSON')
+    .action((options: object) => finish(() => backupCommand(merged(options), version)));
+
+  keyed(program.command('backups'))
+    .description('list backups; exit 1 if one of them is damaged')
+    .option('--from <dir>', 'where they lie (SERVICE_BACKUP_DIR)')
+    .action((options: object) => finish(() => backupsCommand(merged(options))));
+
+  keyed(program.command('restore'))
+    .description('make a data directory of a backup and prove that nothing is missing; exit 1 if something differs')
+    .argument('<backup>', 'its directory, its backup.json, or its name')
+    .option('--target <dir>', 'the data directory to be: empty, or not there yet')
+    .option('--drill', 'into a temporary directory, which is deleted again')
+    .action((backup: string, options: object) => finish(() => restoreCommand(backup, merged(options), version)));
 
   const proof = program
     .command('proof')

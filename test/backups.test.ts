@@ -134,7 +134,7 @@ describe('a backup', () => {
   it('holds what was digested beside, of a store that nobody writes to', async () => {
     await fill2(store);
     const { projections, backups } = store.service;
-    const view = await backups.create({ digestBeside: async () => projections.digests() });
+    const view = await backups.create({ digests: () => projections.digests() });
     expect((await backups.restore(view.backup, '/restored')).compared_with).toBe('the store that was backed up');
   });
 
