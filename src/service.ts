@@ -161,6 +161,7 @@ export class Service {
       ids,
       rowsMax: settings.SERVICE_MV_MAX_ROWS,
       renew: (caller) => this.authenticator.renewed(caller),
+      yieldTurn: this.#chore,
     });
     this.watch = new StandingQueries({
       gate: this.gate,

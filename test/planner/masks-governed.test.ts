@@ -129,9 +129,17 @@ describe('a cached answer of a view', () => {
   let planner: Planner;
   let views: MaterializedViews;
   beforeEach(async () => {
-    const { gate, ids, watch, lookups } = store.service;
+    const { gate, ids, watch, lookups, yieldTurn } = store.service;
     const asked = { query: (...question: Parameters<Planner['query']>) => planner.query(...question) };
-    views = new MaterializedViews({ gate, planner: asked, clock: store.clock, ids, rowsMax: 100, renew: (caller) => caller });
+    views = new MaterializedViews({
+      gate,
+      planner: asked,
+      clock: store.clock,
+      ids,
+      rowsMax: 100,
+      renew: (caller) => caller,
+      yieldTurn,
+    });
     planner = new Planner({ clock: store.clock, standing: { watch, lookups, views, erasures: null } });
     await store.answer('CREATE MATERIALIZED VIEW Cards AS SELECT key, ssn FROM Person REFRESH INCREMENTAL EVERY 60', chief);
     await store.answer(

@@ -128,11 +128,11 @@ test('a standing query is woken by whoever shares, and by nobody else', async ()
 
 test('a cached answer over what stands now forgets what no longer does', async () => {
   await share({ history: 'current_only', masking: {} });
-  const { gate, ids, watch, lookups } = store.service;
+  const { gate, ids, watch, lookups, yieldTurn } = store.service;
   const clock = new SteppingClock();
   let planner: Planner;
   const asked = { query: (...question: Parameters<Planner['query']>) => planner.query(...question) };
-  const views = new MaterializedViews({ gate, planner: asked, clock, ids, rowsMax: 100, renew: (caller) => caller });
+  const views = new MaterializedViews({ gate, planner: asked, clock, ids, rowsMax: 100, renew: (caller) => caller, yieldTurn });
   planner = new Planner({ clock: store.clock, standing: { watch, lookups, views, erasures: null } });
   const ask = (sql: string): Promise<Row[]> =>
     run(acme, 'query', async (invocation) => rowsOf(await planner.query(invocation, { sql })));

@@ -33,6 +33,7 @@ export interface MaterializedViewsParts {
   readonly rowsMax: number;
   /** The caller as its credential is now. Throws REL_UNAUTHENTICATED once that is no longer good. */
   readonly renew: (caller: Caller) => Caller;
+  readonly yieldTurn: () => Promise<void>;
 }
 
 /** A view whose rows are served as those of a table by its name. */
@@ -101,7 +102,7 @@ export class MaterializedViews {
       if (this.#entries.size >= entriesMax) return null;
       const made: Entry = { view, parsed, grantKey: snapshot.grantKey, cached: null, reader, reads: 1 };
       this.#entries.set(key, made);
-      void this.#keep(key, made);
+      void this.#begin(key, made);
       return null;
     }
     entry.reader = reader;
@@ -143,6 +144,15 @@ export class MaterializedViews {
       this.#parsed.set(sql, (parsed = parseView(sql)));
     }
     return parsed;
+  }
+
+  /**
+   * The question that it is first made for goes before it: which of the two is on record first would otherwise tell whether
+   * plans were at hand, and so how much others ask.
+   */
+  async #begin(key: string, entry: Entry): Promise<void> {
+    await this.#parts.yieldTurn();
+    if (!this.#closing.signal.aborted) await this.#keep(key, entry);
   }
 
   /** Makes the answer, and renews it as long as it was asked for since the time before. */

@@ -17,13 +17,14 @@ beforeEach(async () => {
   await store.answer('CREATE MATERIALIZED VIEW v AS SELECT key FROM Fact REFRESH INCREMENTAL EVERY 10');
   clock = new SteppingClock();
   ended = false;
-  const { gate, planner, ids } = store.service;
+  const { gate, planner, ids, yieldTurn } = store.service;
   views = new MaterializedViews({
     gate,
     planner,
     clock,
     ids,
     rowsMax: 100,
+    yieldTurn,
     renew: (caller) => {
       if (ended) throw new ServiceError('REL_UNAUTHENTICATED', 'missing or invalid credential');
       return caller;
@@ -106,3 +107,27 @@ test.each([
   await served();
   expect(await served(sql)).toBe(1);
 });
+
+// How many steps a question takes within its turn depends on plans that are at hand or not, and so on how much others ask.
+test.each([0, 100])(
+  'the question that it is first made for is on record before it, be it answered %i steps later',
+  async (steps) => {
+    const before = await recorded();
+    const { statement } = parseStatement('SELECT * FROM v');
+    if (statement.kind !== 'query') throw new Error('a question');
+    await store.invoke(analyst, 'query', async (invocation) => {
+      invocation.describe({ objectType: 'asked' });
+      views.serve(statement.query, invocation.snapshot());
+      for (let step = 0; step < steps; step++) await Promise.resolve();
+    });
+    await settled();
+    expect((await recorded()).slice(before.length)).toEqual(['asked', 'v']);
+  },
+);
+
+/** What questions were about, in the order of their records. */
+async function recorded(): Promise<(string | null)[]> {
+  const query = { action: 'query', limit: 1_000 };
+  const { entries } = await store.invoke(analyst, 'audit', async (invocation) => invocation.audit().entries(query));
+  return entries.map(({ objectType }) => objectType);
+}
