@@ -25,6 +25,7 @@ import { memory } from './measures/memory.ts';
 import { pointRead } from './measures/point-read.ts';
 import { proof } from './measures/proof.ts';
 import { replayVerify } from './measures/replay-verify.ts';
+import { rotation } from './measures/rotation.ts';
 import { startUp } from './measures/start.ts';
 import { tpch } from './measures/tpch.ts';
 import { watch } from './measures/watch.ts';
@@ -49,6 +50,7 @@ const measures: Readonly<Record<string, Measure>> = {
   proof,
   export: exportRows,
   'branch-fork': branchFork,
+  rotation,
   tpch,
   governance,
   watch,

@@ -92,6 +92,7 @@ export const aims = {
   'tpch.sqlite': share('questions in the manner of TPC-H: our time / SQLite’s, geometric mean'),
   'export.csv': times('export of CSV over HTTP / DuckDB’s COPY to a file'),
   'branch-fork.flat': rough(share('forking a branch, largest store / smallest')),
+  'rotation.commits': rough(share('commits of 16 clients / the same while data keys are rotated', 1.2)),
   'governance.aggregate': share('aggregate as of current under 100 rules / without policies', 1.15),
   'governance.read': {
     text: 'point read by key under 100 rules, beyond one without policies',
