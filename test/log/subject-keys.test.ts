@@ -248,6 +248,18 @@ describe('a damaged file', () => {
     for (const id of [ids[0]!, ids[2]!, ids[3]!, more.id]) expect(last.opening(id)).not.toBeNull();
   });
 
+  test('that ends with a block of another place holds no key twice', async () => {
+    const disk = new MemoryDisk();
+    const keyring = await open(disk);
+    const made = ['a', 'b'].map((name) => keyring.subjects.sealing('t', name).id);
+    await keyring.subjects.durable();
+    const bytes = Buffer.from((await disk.readFile(first))!);
+    const block = bytes.subarray(80, bytes.length - 56);
+    await disk.replaceFile(first, Buffer.concat([bytes.subarray(0, bytes.length - 56), block]));
+    const { subjects } = await open(disk, 'again');
+    expect(['a', 'b'].map((name) => subjects.idsOf('t', name))).toEqual(made.map((id) => [id]));
+  });
+
   test('does not open under the keys of another directory', async () => {
     const { disk } = await written();
     const other = new MemoryDisk();

@@ -1,0 +1,165 @@
+/** Mistakes that would lose a key, keep one that was destroyed, or believe a file that is not what it was. */
+import type { Mutant } from '../mutant.ts';
+
+const crash = ['test/log/subject-keys-crash.test.ts'];
+const unit = ['test/log/subject-keys.test.ts'];
+const logCrash = ['test/log/subject-log-crash.test.ts'];
+const rotation = ['test/log/key-rotation.test.ts'];
+const escrow = ['test/log/escrow.test.ts'];
+
+export const mutants: readonly Mutant[] = [
+  {
+    name: 'keys: a frame is written before the keys of its rows are on disk',
+    file: 'src/log/group-commit.ts',
+    find: 'if (keys) await keys;',
+    replace: 'keys?.catch(ignore);',
+    killedBy: [...logCrash, ...unit],
+  },
+  {
+    name: 'keys: new keys are written and not fsynced',
+    file: 'src/log/subject-keys.ts',
+    find: '      await file.sync();\n      shard.end',
+    replace: '      shard.end',
+    killedBy: crash,
+  },
+  {
+    name: 'keys: a file is added to although nobody knows how it ends',
+    file: 'src/log/subject-keys.ts',
+    find: '!fileKey || shard.unconfirmed || count',
+    replace: '!fileKey || count',
+    killedBy: crash,
+  },
+  {
+    name: 'keys: what is on no disk yet after a kill counts as durable',
+    file: 'src/log/subject-keys.ts',
+    find: 'if (content.unconfirmed) this.#waiting.add(shard);',
+    replace: '',
+    killedBy: crash,
+  },
+  {
+    name: 'keys: a destroyed key stays in its file',
+    file: 'src/log/subject-keys.ts',
+    find: 'for (const shard of shards) if (shard.stale) await this.#writeAnew(shard);',
+    replace: '',
+    killedBy: [...crash, ...unit],
+  },
+  {
+    name: 'keys: a file that could not be written anew is not tried again',
+    file: 'src/log/subject-keys.ts',
+    find: '{ stale: stale || shard.stale, unconfirmed: true }',
+    replace: '{ unconfirmed: true }',
+    killedBy: crash,
+  },
+  {
+    name: 'keys: the file of before keeps its file key',
+    file: 'src/log/subject-keys.ts',
+    find: 'if (before) await forget(before);',
+    replace: 'await before?.close();',
+    killedBy: unit,
+  },
+  {
+    name: 'keys: a lost key counts as destroyed',
+    file: 'src/log/subject-keys.ts',
+    find: 'if (this.#tombstones.has(id)) return null;\n      throw lost(id);',
+    replace: 'return null;',
+    killedBy: unit,
+  },
+  {
+    name: 'keys: a key that is not here can be destroyed',
+    file: 'src/log/subject-keys.ts',
+    find: 'if (unknown !== undefined) throw lost(unknown);',
+    replace: '',
+    killedBy: unit,
+  },
+  {
+    name: 'keys: an erased subject is sealed under what is kept ready',
+    file: 'src/log/subject-keys.ts',
+    find: '      shards.add(this.#tombstones.get(id)!);\n    }\n    this.#recent.clear();',
+    replace: '      shards.add(this.#tombstones.get(id)!);\n    }',
+    killedBy: unit,
+  },
+  {
+    name: 'keys: a retired key goes on being used',
+    file: 'src/log/subject-keys.ts',
+    find: 'if (slot < 0 || this.#retired.has(slot)) slot',
+    replace: 'if (slot < 0) slot',
+    killedBy: unit,
+  },
+  {
+    name: 'keys: no tenant and an empty one are the same',
+    file: 'src/log/subject-keys.ts',
+    find: "tenant === null ? '-' : `+${tenant}`",
+    replace: "tenant ?? ''",
+    killedBy: unit,
+  },
+  {
+    name: 'keys: a torn end is taken whatever says that it was written',
+    file: 'src/log/subject-shard.ts',
+    find: 'if (later !== null)',
+    replace: 'if (later === bytes.length)',
+    killedBy: unit,
+  },
+  {
+    name: 'keys: the end of a file that others follow may be gone',
+    file: 'src/log/subject-shard.ts',
+    find: 'if (!last) throw damaged(path, `byte',
+    replace: 'if (at < 0) throw damaged(path, `byte',
+    killedBy: unit,
+  },
+  {
+    name: 'keys: a block is not bound to its place',
+    file: 'src/log/subject-shard.ts',
+    find: ' || bytes.readBigUInt64LE(at + 16) !== BigInt(at)',
+    replace: '',
+    killedBy: unit,
+  },
+  {
+    name: 'rotation: the new key is used before it is on disk',
+    file: 'src/log/keys.ts',
+    find: '    const previous = this.activeDataKey;\n',
+    replace: '    const previous = this.activeDataKey;\n    this.#dataKeys.use(number, key);\n',
+    killedBy: rotation,
+  },
+  {
+    name: 'rotation: the number of an attempt that failed is used again',
+    file: 'src/log/keys.ts',
+    find: 'const number = ++this.#lastNumber;',
+    replace: 'const number = Math.max(...this.#secrets.dataKeys.keys()) + 1;',
+    killedBy: rotation,
+  },
+  {
+    name: 'rotation: the key of before is dropped from the file',
+    file: 'src/log/keys.ts',
+    find: 'new Map([...this.#secrets.dataKeys, [number, key]])',
+    replace: 'new Map([[number, key]])',
+    killedBy: rotation,
+  },
+  {
+    name: 'escrow: pieces are bound to nothing',
+    file: 'src/log/escrow.ts',
+    find: 'place[4] = last ? 1 : 0;',
+    replace: 'place.fill(0);',
+    killedBy: escrow,
+  },
+  {
+    name: 'escrow: its label is bound to nothing',
+    file: 'src/log/escrow.ts',
+    find: "crypto.createHash('sha256').update(line).digest(), place",
+    replace: 'place',
+    killedBy: escrow,
+  },
+  {
+    name: 'escrow: keys are put where keys are',
+    file: 'src/log/escrow.ts',
+    find: "    throw new ServiceError('REL_CONFLICT', `${keys} holds",
+    replace: "    new ServiceError('REL_CONFLICT', `${keys} holds",
+    killedBy: escrow,
+  },
+  {
+    name: 'escrow: the file that everything hangs on comes first',
+    file: 'src/log/escrow.ts',
+    find: '  await disk.makeDirectory(keys);\n',
+    replace: '  await disk.makeDirectory(keys);\n  await disk.replaceFile(path, sealKeyFile(secrets, kek, random), 0o600);\n',
+    killedBy: escrow,
+  },
+];
