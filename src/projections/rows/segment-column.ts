@@ -17,6 +17,7 @@ export const SEGMENT_ROWS = 65_536;
 type Layout = 'none' | 'i32' | 'f64' | 'i64' | 'bool' | 'dict' | 'text' | 'vec';
 
 const encoder = new TextEncoder();
+const noNulls = new Uint8Array(SEGMENT_ROWS);
 
 /** A vector whose dictionary, if it has one, is kept elsewhere. */
 export type SavedVector =
@@ -574,7 +575,10 @@ export class SegmentColumn {
 
   #ownNulls(): Uint8Array {
     if (!this.#nulls) {
-      this.#nulls = this.#array(Uint8Array, this.#capacity).fill(0);
+      const nulls = this.#array(Uint8Array, this.#capacity);
+      // Shared memory is filled byte by byte, but copied in one go.
+      for (let at = 0; at < nulls.length; at += SEGMENT_ROWS) nulls.set(noNulls.subarray(0, nulls.length - at), at);
+      this.#nulls = nulls;
       this.#vector = null;
     }
     return this.#nulls;

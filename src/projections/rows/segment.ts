@@ -45,6 +45,9 @@ interface Extremes {
   readonly most: bigint;
 }
 
+/** Shared memory is filled word by word, but copied in one go. */
+const allOpen = new Int32Array(SEGMENT_ROWS).fill(OPEN);
+
 const never: Extremes = { length: 0, least: FOREVER, most: FOREVER };
 
 export class Segment {
@@ -506,7 +509,11 @@ export class Segment {
   }
 
   #ownClosings(): Int32Array | Float64Array {
-    return (this.#closings ??= this.#array(Int32Array, this.#capacity).fill(OPEN, 0, this.#length));
+    if (!this.#closings) {
+      this.#closings = this.#array(Int32Array, this.#capacity);
+      this.#closings.set(allOpen.subarray(0, this.#length));
+    }
+    return this.#closings;
   }
 
   #widenClosings(): void {
