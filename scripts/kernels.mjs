@@ -26,6 +26,11 @@ const modules = {
     constant: 'rowHashesCode',
     flags: '--importMemory --enable simd --enable bulk-memory',
   },
+  chacha20: {
+    target: 'src/log/chacha20-code.ts',
+    constant: 'chacha20Code',
+    flags: '--importMemory --enable simd --enable bulk-memory',
+  },
 };
 
 /** What the generated file of a module says. */

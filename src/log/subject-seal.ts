@@ -78,6 +78,7 @@ export function* sealSections(
   }
 
   const { memory } = target;
+  const { key } = memory;
   memory.setNonce(nonce);
   let cost = 0;
   for (let s = 0, first = 0; s < count; s++) {
@@ -90,7 +91,7 @@ export function* sealSections(
       columns[c]!.write(sealed, first, end, target);
       if (end - first > SLICE_ROWS) yield;
     }
-    for (let k = 0; k < SECRET_BYTES; k++) memory.key[k] = secrets[s * SECRET_BYTES + k]!;
+    for (let k = 0; k < SECRET_BYTES; k++) key[k] = secrets[s * SECRET_BYTES + k]!;
     for (let at = start; at < target.at; at += SLICE_BYTES) {
       memory.xor(at, Math.min(target.at, at + SLICE_BYTES), (at - start) / BLOCK_BYTES);
       if (target.at - at > SLICE_BYTES) yield;

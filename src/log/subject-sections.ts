@@ -68,6 +68,7 @@ export function sectionsOf(body: RowsBody, keyOf: KeyOfSubject): SubjectSections
   // Rows of one subject often follow each other, and a code needs no text.
   const ofCode: number[] = [];
   let last = -1;
+  const textOf = subjects.kind === 'text' ? textsOf(subjects) : (code: number) => subjects.dictionary.text(code);
   for (let row = 0; row < rows; row++) {
     if (nulls?.[row] === 1) {
       ofRow[row] = NOBODY;
@@ -75,9 +76,9 @@ export function sectionsOf(body: RowsBody, keyOf: KeyOfSubject): SubjectSections
     }
     if (subjects.kind === 'dict') {
       const code = subjects.values[row]!;
-      ofRow[row] = ofCode[code] ??= grouping.sectionOf(subjects.dictionary.text(code));
+      ofRow[row] = ofCode[code] ??= grouping.sectionOf(textOf(code));
     } else {
-      ofRow[row] = last >= 0 && sameText(subjects, last, row) ? ofRow[last]! : grouping.sectionOf(textOf(subjects, row));
+      ofRow[row] = last >= 0 && sameText(subjects, last, row) ? ofRow[last]! : grouping.sectionOf(textOf(row));
       last = row;
     }
     sealed++;
@@ -85,11 +86,9 @@ export function sectionsOf(body: RowsBody, keyOf: KeyOfSubject): SubjectSections
   return sealed === 0 ? null : grouping.sections(ofRow, sealed, columnsOf(body).length);
 }
 
-/** Sections by key: a key that stands for two texts still has one section, so that no keystream is used twice. */
 class Grouping {
   readonly #keyOf: KeyOfSubject;
   readonly #ofSubject = new Map<string, number>();
-  readonly #ofId = new Map<string, number>();
   readonly #keys: SubjectKey[] = [];
 
   constructor(keyOf: KeyOfSubject) {
@@ -99,12 +98,7 @@ class Grouping {
   sectionOf(subject: string): number {
     const known = this.#ofSubject.get(subject);
     if (known !== undefined) return known;
-    const key = this.#keyOf(subject);
-    let section = this.#ofId.get(key.id);
-    if (section === undefined) {
-      section = this.#keys.push(key) - 1;
-      this.#ofId.set(key.id, section);
-    }
+    const section = this.#keys.push(this.#keyOf(subject)) - 1;
     this.#ofSubject.set(subject, section);
     return section;
   }
@@ -119,6 +113,7 @@ class Grouping {
       assert(written === KEY_ID_BYTES && key.id.length === KEY_ID_BYTES * 2, 'an id is 32 hex digits');
       key.copyTo(secrets, s * SECRET_BYTES);
     }
+    assert(allDiffer(ids, KEY_ID_BYTES), 'no key has two sections, whose streams would be one');
     const ends = new Uint32Array(count);
     for (const section of ofRow) if (section !== NOBODY) ends[section]!++;
     let start = 0;
@@ -148,18 +143,30 @@ function sameText({ offsets, heap }: TextVector, a: number, b: number): boolean 
   return true;
 }
 
-const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
+/** Flat strings, which a map takes without looking at them twice. */
+function textsOf({ offsets, heap }: TextVector): (row: number) => string {
+  const bytes = Buffer.from(heap.buffer, heap.byteOffset, heap.length);
+  return (row) => bytes.toString('utf8', offsets[row]!, offsets[row + 1]!);
+}
 
-function textOf({ offsets, heap }: TextVector, row: number): string {
-  const from = offsets[row]!;
-  const to = offsets[row + 1]!;
-  let text = '';
-  if (to - from <= 24) {
-    let i = from;
-    for (; i < to && heap[i]! < 128; i++) text += String.fromCharCode(heap[i]!);
-    if (i === to) return text;
+/** Of random bytes, `size` each: found by the first four. */
+function allDiffer(bytes: Uint8Array, size: number): boolean {
+  const count = bytes.length / size;
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
+  let places = 8;
+  while (places < count * 2) places *= 2;
+  const table = new Int32Array(places);
+  for (let i = 0; i < count; i++) {
+    let place = view.getUint32(i * size) & (places - 1);
+    for (; table[place] !== 0; place = (place + 1) & (places - 1)) {
+      const other = table[place]! - 1;
+      let k = 0;
+      while (k < size && bytes[other * size + k] === bytes[i * size + k]) k++;
+      if (k === size) return false;
+    }
+    table[place] = i + 1;
   }
-  return decoder.decode(heap.subarray(from, to));
+  return true;
 }
 
 /** What the schema says of a column. */

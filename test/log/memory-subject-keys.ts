@@ -24,10 +24,9 @@ export class MemorySubjectKeys implements SubjectKeys {
     const ids = this.#idsOf(tenant, subject);
     const newest = ids.at(-1);
     if (newest !== undefined && !this.#retired.has(newest)) return this.#keys.get(newest)!;
-    const made: SubjectKey = {
-      id: Buffer.from(this.#random.fill(new Uint8Array(16))).toString('hex'),
-      key: crypto.createSecretKey(this.#random.fill(new Uint8Array(32))),
-    };
+    const id = Buffer.from(this.#random.fill(new Uint8Array(16))).toString('hex');
+    const secret = this.#random.fill(new Uint8Array(32));
+    const made: SubjectKey = { id, key: crypto.createSecretKey(secret), copyTo: (target, at) => target.set(secret, at) };
     this.#keys.set(made.id, made);
     ids.push(made.id);
     return made;
@@ -38,6 +37,13 @@ export class MemorySubjectKeys implements SubjectKeys {
     if (found) return found.key;
     if (this.#receipts.has(id)) return null;
     throw new ServiceError('REL_STORAGE', `subject key ${id} is not here, and was not erased`);
+  }
+
+  copyKey(id: Uint8Array, target: Uint8Array, at: number): boolean {
+    const name = Buffer.from(id).toString('hex');
+    if (this.opening(name) === null) return false;
+    this.#keys.get(name)!.copyTo(target, at);
+    return true;
   }
 
   idsOf(tenant: string | null, subject: string): readonly string[] {
