@@ -363,8 +363,8 @@ export class GatedInvocation implements Invocation {
       const durability = await acknowledged;
       this.#rowsWritten += outcome.accepted;
       if (receiptLeaf === undefined) return { ...outcome, durability };
-      const { log } = this.#core.parts;
-      return { ...outcome, ...(await receiptedOutcome(log, receiptLeaf)), durability, replayed: true };
+      const { log, projections } = this.#core.parts;
+      return { ...outcome, ...(await receiptedOutcome(log, projections.timeline, receiptLeaf)), durability, replayed: true };
     } finally {
       if (held > 0) backlog.leave(held);
       this.#writing--;

@@ -6,6 +6,7 @@ import { decideDeleteBranch, decideFork, unknownBranch } from './branches/comman
 import type { Branches } from './branches/projection.ts';
 import { decideEvolve, decideRegister } from './catalog/commands.ts';
 import { decideMigrate } from './catalog/migration.ts';
+import { subjectProperty } from './catalog/subject.ts';
 import type { Catalog } from './catalog/projection.ts';
 import type { Command, CommandKind } from './command.ts';
 import type { DecideContext, Decision } from './decision.ts';
@@ -64,7 +65,10 @@ const deciders: { readonly [K in CommandKind]: Decide<K> } = {
   'put-rows': (command, state, context, next) => {
     const decideRows = (): Decision => decidePut(command, ...onBranch(state, context), context, next);
     const { receipt } = command;
-    return receipt === undefined ? decideRows() : decideOnce(receipt, state.receipts, decideRows, context, next);
+    if (receipt === undefined) return decideRows();
+    const type = onBranch(state, context)[0].type(command.type);
+    const hidesKeys = type !== undefined && subjectProperty(type) !== null;
+    return decideOnce(receipt, state.receipts, hidesKeys, decideRows, context, next);
   },
   'delete-rows': (command, state, context, next) => decideDelete(command, ...onBranch(state, context), context, next),
   'remove-rows': (command, state, context, next) =>

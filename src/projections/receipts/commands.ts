@@ -12,6 +12,7 @@ import type { Receipts } from './projection.ts';
 export function decideOnce(
   receipt: BatchReceipt,
   receipts: Receipts,
+  hidesKeys: boolean,
   decideRows: () => Decision,
   context: DecideContext,
   next: NextPlace,
@@ -27,7 +28,7 @@ export function decideOnce(
   if ((known?.batches.length ?? 0) !== batch || known?.complete === true) throw otherRequest();
   const { drafts, outcome: ofRows } = decideRows();
   const outcome = inStream(ofRows, receipt);
-  const body = { kind: 'receipt' as const, key, batch, request, outcome: outcomeText(outcome, last) };
+  const body = { kind: 'receipt' as const, key, batch, request, outcome: outcomeText(outcome, last, hidesKeys) };
   return { drafts: [...drafts, { context: context.entry, body }], outcome };
 }
 

@@ -7,20 +7,23 @@ type Kept = Pick<
   'accepted' | 'rejected' | 'errors' | 'ids' | 'idsTruncated' | 'systemFrom' | 'systemFromLast' | 'changed'
 >;
 
-interface Text extends Omit<Kept, 'systemFrom' | 'systemFromLast'> {
+interface Text extends Omit<Kept, 'ids' | 'systemFrom' | 'systemFromLast'> {
   readonly last: boolean;
+  /** How many: they are in the rows alone, where the seals of subjects cover them. */
+  readonly ids: readonly string[] | number;
   readonly systemFrom: string;
   readonly systemFromLast: string;
 }
 
-export function outcomeText(outcome: Kept, last: boolean): string {
+/** `hidesKeys`: rows may be a subject's, so their keys are written nowhere else. */
+export function outcomeText(outcome: Kept, last: boolean, hidesKeys: boolean): string {
   const { accepted, rejected, errors, ids, idsTruncated, systemFrom, systemFromLast, changed } = outcome;
   const text: Text = {
     last,
     accepted,
     rejected,
     errors: errors.map(({ index, code, detail }): RowRejection => ({ index, code, detail })),
-    ids,
+    ids: hidesKeys ? ids.length : ids,
     idsTruncated,
     systemFrom: systemFrom.toString(),
     systemFromLast: systemFromLast.toString(),
@@ -29,8 +32,11 @@ export function outcomeText(outcome: Kept, last: boolean): string {
   return JSON.stringify(text);
 }
 
+/** A number of keys where rows have to be asked for them. */
+export type Receipted = Omit<Kept, 'ids'> & { readonly ids: readonly string[] | number };
+
 /** Throws REL_STORAGE for what no receipt holds. */
-export function readOutcome(text: string): Kept {
+export function readOutcome(text: string): Receipted {
   try {
     const { last: _last, systemFrom, systemFromLast, ...rest } = JSON.parse(text) as Text;
     return { ...rest, systemFrom: BigInt(systemFrom), systemFromLast: BigInt(systemFromLast) };

@@ -1,0 +1,159 @@
+/**
+ * A whole store behind its HTTP door on a disk in memory, with canaries of many subjects planted wherever a text can go; some of
+ * the subjects are erased, the others are the control.
+ */
+import { openHttpDoor } from '../../src/cli/serve.ts';
+import { systemClock, systemRandom } from '../../src/clock.ts';
+import { loadSettings } from '../../src/config.ts';
+import { doorStatuses } from '../../src/doors/doors.ts';
+import type { HttpDoor } from '../../src/doors/http/server.ts';
+import { MemoryDisk } from '../../src/log/memory-disk.ts';
+import { Service } from '../../src/service.ts';
+import { type Reply, send } from '../doors/http/door-world.ts';
+import type { Needle } from './haystack.ts';
+
+const adminSecret = 'admin-secret-for-tests';
+
+/** What is planted of one subject. Those that end in `Only` stand in no row. */
+export const plants = ['subject', 'key', 'name', 'prose', 'json', 'branch', 'second', 'literal', 'idempotency', 'wrong'] as const;
+export type Plant = (typeof plants)[number];
+
+/** Of these a row holds each: readers that decode must find them while the subject is not erased. */
+export const inRows: readonly Plant[] = ['subject', 'key', 'name', 'prose', 'json', 'branch', 'second'];
+
+/** 18 signs, of which two are not ASCII, and no two alike. */
+export function canary(seed: number, subject: number, plant: Plant): string {
+  let state = Math.imul(seed * 1_000_003 + subject * 101 + plants.indexOf(plant) + 1, 0x9e3779b1) >>> 0;
+  let text = '';
+  while (text.length < 16) {
+    state ^= state << 13;
+    state ^= state >>> 17;
+    state ^= state << 5;
+    state >>>= 0;
+    text += 'ABCDEFGHJKLMNPQRSTUVWXYZabcdefghjkmnpqrstuvwxyz23456789'[state % 55]!;
+  }
+  // A header takes ASCII alone.
+  return plant === 'idempotency' ? text : `${text.slice(0, 8)}é${text.slice(8)}Ö`;
+}
+
+export class ErasedStore {
+  readonly disk = new MemoryDisk();
+  readonly subjects: number;
+  readonly #seed: number;
+  readonly said: string[] = [];
+  /** Every receipt and every text of a reply to an erasure. */
+  readonly receipts: string[] = [];
+  service!: Service;
+  door!: HttpDoor;
+  #token = '';
+  #exhibit = '';
+
+  constructor(subjects: number, seed = 1) {
+    this.subjects = subjects;
+    this.#seed = seed;
+  }
+
+  async open(): Promise<void> {
+    const env = {
+      SERVICE_DATA_DIR: '/data',
+      SERVICE_PORT: '0',
+      SERVICE_ADMIN_BIND: '127.0.0.1:0',
+      SERVICE_ADMIN_TOKEN: adminSecret,
+      SERVICE_QUERY_QUOTA: '1000000000',
+      SERVICE_RATE_LIMIT_RPS: '1000000',
+      SERVICE_READ_RATE_LIMIT_RPS: '1000000',
+      SERVICE_BACKUP_DIR: '/backups',
+    };
+    const settings = loadSettings({ env, workingDirectory: '/nowhere', homeDirectory: '/nowhere' });
+    this.service = await Service.open({
+      settings,
+      disk: this.disk,
+      clock: systemClock,
+      random: systemRandom,
+      version: '2.4.1',
+      say: (line) => this.said.push(line),
+      derived: { machineBytes: 1 << 30, segmentRows: 256 },
+    });
+    this.door = await openHttpDoor(this.service, settings, () => doorStatuses(settings));
+    if (this.#token !== '') return;
+    const authorization = `Bearer ${adminSecret}`;
+    const minted = await send(this.door.adminPort, 'POST', '/admin/tokens', { principal: 'tester' }, { authorization });
+    this.#token = String(minted.json['token']);
+  }
+
+  async close(): Promise<void> {
+    const stopped = this.door.stop();
+    await this.service.close();
+    await stopped;
+  }
+
+  call(method: string, path: string, body?: unknown, headers: Record<string, string> = {}): Promise<Reply> {
+    const asked = { authorization: `Bearer ${this.#token}`, 'x-organization-id': 'acme', ...headers };
+    return send(this.door.port, method, path, body, asked);
+  }
+
+  admin(method: string, path: string, body?: unknown): Promise<Reply> {
+    return send(this.door.adminPort, method, path, body, { authorization: `Bearer ${adminSecret}` });
+  }
+
+  planted(subject: number, plant: Plant): string {
+    return canary(this.#seed, subject, plant);
+  }
+
+  *needles(subjects: Iterable<number>): Generator<Needle> {
+    for (const subject of subjects) for (const plant of plants) yield { subject, canary: this.planted(subject, plant) };
+  }
+
+  async prepare(): Promise<void> {
+    const text = { type: 'string' };
+    const who = { type: 'string', subject: true };
+    await this.good('POST', '/types', {
+      name: 'Person',
+      properties: { id: text, who, name: text, prose: text, extra: { type: 'json' }, n: { type: 'integer' } },
+      primary_key: 'id',
+    });
+    await this.good('POST', '/types', { name: 'Visit', properties: { id: text, who, place: text }, primary_key: 'id' });
+    await this.good('POST', '/query', {
+      sql: 'CREATE MATERIALIZED VIEW Names AS SELECT name, who FROM Person REFRESH INCREMENTAL EVERY 60',
+    });
+    await this.good('POST', '/schema/branches/trial', { from: 'main' });
+    this.#exhibit = String((await this.good('POST', '/exhibits', { title: 'a case' })).json['exhibit_id']);
+  }
+
+  /** Whatever a subject’s texts can be put into. */
+  async plant(subject: number): Promise<void> {
+    const of = (plant: Plant): string => this.planted(subject, plant);
+    const row = { id: of('key'), who: of('subject'), name: of('name'), prose: `It was ${of('prose')}, they say.`, n: subject };
+    const keyed = { 'idempotency-key': of('idempotency') };
+    await this.good('POST', '/ingest?object_type=Person', [{ ...row, extra: { note: [of('json')] } }], keyed);
+    // A second version, and one that was removed before anybody was erased.
+    await this.good('POST', '/ingest?object_type=Person', [{ ...row, name: `${of('name')} again` }]);
+    await this.good('POST', '/ingest?object_type=Visit', [{ id: `v-${of('key')}`, who: of('subject'), place: of('second') }]);
+    await this.good('POST', '/ingest?object_type=Visit', [{ id: `gone-${of('key')}`, who: of('subject'), place: of('second') }]);
+    await this.good('DELETE', `/types/Visit/${encodeURIComponent(`gone-${of('key')}`)}?hard=true`);
+    const onTrial = { 'x-service-branch': 'trial' };
+    await this.good('POST', '/ingest?object_type=Person', [{ ...row, name: of('branch') }], onTrial);
+    await this.good('POST', '/query', { sql: `SELECT * FROM Person WHERE name = '${of('literal')}'` });
+    await this.good('POST', '/query', { sql: `SELECT * FROM Names WHERE who = '${of('subject')}'` });
+    const sql = `SELECT name FROM Person WHERE who = '${of('subject')}'`;
+    await this.good('POST', `/exhibits/${this.#exhibit}/links`, { act: 'query', sql, purpose: 'test' });
+    const words = `seen by ${of('key')} today`;
+    await this.good('POST', `/exhibits/${this.#exhibit}/links`, { act: 'note', text: words, purpose: 'test' });
+    // What is refused: a value of another type, a statement that is none.
+    await this.call('POST', '/ingest?object_type=Person', [{ ...row, id: 'w', n: of('wrong') }]);
+    await this.call('POST', '/query', { sql: `SELECT * FROM Person WHERE name == '${of('wrong')}' ???` });
+  }
+
+  async erase(subject: number): Promise<void> {
+    const of = (plant: Plant): string => this.planted(subject, plant);
+    const reason = `${of('name')} (${of('subject')}, key ${of('key')}) has asked for it by letter`;
+    const sql = `ERASE SUBJECT '${of('subject')}' REASON '${reason}' CERTIFY`;
+    this.receipts.push((await this.good('POST', '/query', { sql })).text);
+  }
+
+  async good(method: string, path: string, body?: unknown, headers: Record<string, string> = {}): Promise<Reply> {
+    const reply = await this.call(method, path, body, headers);
+    if (reply.status >= 300) throw new Error(`${method} ${path}: ${reply.status} ${reply.text}`);
+    return reply;
+  }
+}

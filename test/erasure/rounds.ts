@@ -1,0 +1,82 @@
+/** The scan: plants, erases every other subject, and searches: while the store runs, after a restart, and in a backup of before. */
+import { ErasedStore, inRows } from './erased-store.ts';
+import type { Found } from './haystack.ts';
+import { searched } from './search.ts';
+
+export interface ScanReport {
+  readonly subjects: number;
+  readonly erased: number;
+  readonly bytes: number;
+  readonly files: number;
+  readonly entries: number;
+  /** Canaries of the erased that were found anywhere, in any encoding. */
+  readonly hits: readonly Found[];
+  /** Canaries of anybody that lie in the clear on the disk, or were said. */
+  readonly inTheClear: readonly Found[];
+  /** Canaries of the control that no reader finds: a scan that does not see them would see no others. */
+  readonly unseen: readonly { readonly subject: number; readonly plant: string }[];
+  readonly eraseMsMedian: number;
+  readonly eraseMsMax: number;
+}
+
+export async function scan(
+  subjects: number,
+  options: { readonly seed?: number; readonly say?: (line: string) => void } = {},
+): Promise<ScanReport> {
+  const { seed = 1, say = () => undefined } = options;
+  const store = new ErasedStore(subjects, seed);
+  const all = Array.from({ length: subjects }, (_, i) => i);
+  const erased = all.filter((i) => i % 2 === 0);
+  const control = all.filter((i) => i % 2 === 1);
+  const needles = [...store.needles(all)];
+  await store.open();
+  await store.prepare();
+  for (const subject of all) await store.plant(subject);
+  say(`planted ${needles.length} canaries of ${subjects} subjects`);
+  const backup = await store.admin('POST', '/admin/backup', {});
+  if (backup.status >= 300) throw new Error(`no backup: ${backup.text}`);
+
+  const times: number[] = [];
+  for (const subject of erased) {
+    const began = performance.now();
+    await store.erase(subject);
+    times.push(performance.now() - began);
+  }
+  say(`erased ${erased.length}`);
+
+  const isErased = new Set(erased);
+  const found: Found[] = [];
+  const inTheClear: Found[] = [];
+  const seen = new Set<string>();
+  let [bytes, files, entries] = [0, 0, 0];
+  for (const round of ['running', 'restarted'] as const) {
+    if (round === 'restarted') {
+      await store.close();
+      await store.open();
+    }
+    const { raw, decoded, ...counts } = await searched(store, needles);
+    ({ files, entries } = counts);
+    bytes += raw.bytes + decoded.bytes;
+    inTheClear.push(...raw.found);
+    found.push(...[...raw.found, ...decoded.found].filter(({ subject }) => isErased.has(subject)));
+    for (const { subject, canary, encoding } of decoded.found) if (encoding === 'UTF-8') seen.add(`${subject} ${canary}`);
+    say(`${round}: ${raw.bytes + decoded.bytes} bytes in ${files} files and ${entries} entries`);
+  }
+  const unseen = control.flatMap((subject) =>
+    inRows.filter((plant) => !seen.has(`${subject} ${store.planted(subject, plant)}`)).map((plant) => ({ subject, plant })),
+  );
+  await store.close();
+  times.sort((a, b) => a - b);
+  return {
+    subjects,
+    erased: erased.length,
+    bytes,
+    files,
+    entries,
+    hits: found,
+    inTheClear,
+    unseen,
+    eraseMsMedian: Math.round(times[times.length >> 1] ?? 0),
+    eraseMsMax: Math.round(times.at(-1) ?? 0),
+  };
+}

@@ -1,0 +1,21 @@
+/**
+ * The erasure scan at size. Prints what it does, the first hits, and its figures as one line of JSON; exits 1 when an erased
+ * canary was found anywhere, or one of the control was not.
+ *
+ *   npm run erasure:scan -- [--subjects 500] [--seed 1]
+ */
+import { parseArgs } from 'node:util';
+import { scan } from './rounds.ts';
+
+const { values: options } = parseArgs({
+  options: { subjects: { type: 'string', default: '500' }, seed: { type: 'string', default: '1' } },
+});
+
+const say = (line: string): void => void process.stderr.write(`${line}\n`);
+const { hits, inTheClear, unseen, ...figures } = await scan(Number(options.subjects), { seed: Number(options.seed), say });
+for (const { subject, canary, encoding, where } of [...hits, ...inTheClear].slice(0, 20)) {
+  say(`HIT subject ${subject}, ${canary} as ${encoding}: ${where}`);
+}
+for (const { subject, plant } of unseen.slice(0, 20)) say(`UNSEEN subject ${subject}, ${plant}`);
+console.log(JSON.stringify({ ...figures, hits: hits.length, inTheClear: inTheClear.length, unseen: unseen.length }));
+process.exit(hits.length + inTheClear.length + unseen.length === 0 ? 0 : 1);
