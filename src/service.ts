@@ -3,12 +3,13 @@
  * Everything that a room needs from outside arrives here as an argument; nothing below reads a setting by itself.
  */
 import { join } from 'node:path';
-import { Backups } from './backups.ts';
+import { Backups, type RestoreBeside } from './backups.ts';
 import { type Clock, Ids, type Random } from './clock.ts';
 import { ConfigError, isLoopback, type Settings } from './config.ts';
 import { ServiceError } from './errors.ts';
 import { Authenticator } from './governance/authentication/authenticator.ts';
 import { ErasureChores } from './governance/erasure/erasure-chores.ts';
+import { RedactionChore } from './governance/erasure/redaction-chore.ts';
 import { ErasureDesk } from './governance/erasure/erasure-desk.ts';
 import type { Remainder } from './governance/erasure/receipt.ts';
 import { RecipeSeals } from './governance/erasure/recipe-seals.ts';
@@ -68,6 +69,8 @@ export interface ServiceParts {
   readonly sealIdleMs?: number;
   /** Where lookup tables are read from; absent: registering one is refused. */
   readonly lookupFiles?: LookupFiles;
+  /** Restores backups beside the event loop, on the same disk. */
+  readonly restoreBeside?: RestoreBeside;
   /** Yields to other work; one queue for all unless a simulation schedules. */
   readonly yieldTurn?: () => Promise<void>;
 }
@@ -144,7 +147,6 @@ export class Service {
       ...parts,
       ...opened,
       yieldTurn: opened.turnsOf('files'),
-      ...(spareCores() > 0 && { startWorker: threadWorker }),
       signal: this.#closing.signal,
     });
     const yieldTurn = opened.turnsOf('queries');
@@ -250,8 +252,15 @@ export class Service {
     const chores = new TenantChores({ gate, tenants: this.projections.tenants, clock, ids, yieldTurn: this.#chore });
     const erasing = new ErasureChores({ gate, desk: this.erasures, retention: this.projections.retention, clock, ids });
     const failed = (error: unknown): void => this.#say(`what goes by the clock has stopped: ${messageOf(error)}`);
+    const redacting = new RedactionChore({
+      log: this.log,
+      redactions: this.projections.redactions,
+      clock,
+      yieldTurn: this.#chore,
+    });
     chores.run(signal).catch(failed);
     erasing.run(signal).catch(failed);
+    redacting.run(signal).catch(failed);
     new LicenceTerm(this.#licence, this.#say).watch(clock, signal).catch(failed);
   }
 

@@ -103,6 +103,8 @@ function reportText(directory: string, report: VerifyReport, { keyring, problem 
   const shut = `not opened: ${keyring ? 'asked to leave bodies shut' : 'no keys were given'}; digests and chain are checked all the same`;
   lines.push(`content     ${keyring && !sealed ? opened : shut}`);
   if (report.rowsErased > 0) lines.push(`erased      ${erased}`);
+  if (report.rowsPruned > 0)
+    lines.push(`pruned      ${count(report.rowsPruned)} rows: removed for good before, their hashes hold`);
   lines.push(`checked     ${run.checked.join(', ')}`);
   const rows = report.rows > 0 ? `, ${count(Math.round(run.rowsPerSecond))} rows/s` : '';
   lines.push(`speed       ${run.seconds.toFixed(2)} s, ${count(Math.round(run.bytesPerSecond / 1e6))} MB/s${rows}`);

@@ -68,6 +68,8 @@ export interface VerifyReport {
   readonly rows: number;
   /** Of them, how many are erased: the keys that they were sealed under are destroyed, and their hashes hold. */
   readonly rowsErased: number;
+  /** Of them, how many were dropped from the files after an entry had removed them for good. */
+  readonly rowsPruned: number;
   readonly seals: number;
   /** Large bodies whose content is what their name says. */
   readonly blobs: number;
@@ -89,6 +91,9 @@ const placeless: ReadonlySet<string> = new Set(['access', 'seal', 'receipt', 're
 
 /** Kinds that the log writes by itself, and whose bodies say something of the log. */
 const ownKinds: ReadonlySet<string> = new Set(['genesis', 'seal']);
+
+/** Kinds that say which rows may be missing. */
+const removingKinds: ReadonlySet<string> = new Set(['removal', 'erasure']);
 
 interface ExpectedRoot {
   readonly size: number;
@@ -125,6 +130,9 @@ class Verification {
   #bodiesOpened = 0;
   #rows = 0;
   #rowsErased = 0;
+  /** Positions of rows that were dropped from the files, and of all that entries removed for good. */
+  readonly #dropped: { readonly position: number; readonly place: string; readonly leaf: number }[] = [];
+  readonly #removed = new Set<number>();
   #seals = 0;
   #blobs = 0;
   #unopened = 0;
@@ -155,6 +163,10 @@ class Verification {
     }
     // A crash can come between the first seal and the first checkpoint, and not later.
     if (checkpoint === null && this.#seals > 1) this.#find('log/checkpoint', null, 'missing from a log that was sealed');
+    for (const { position, place, leaf } of this.#dropped) {
+      if (!this.#removed.has(position))
+        this.#find(place, leaf, `the row at position ${position} is missing, and no entry removed it`);
+    }
     await this.#checkBlobs();
     if (this.#unopened > 0) {
       const why = this.#options.keyring ? 'only what is sealed was to be checked' : 'no keys were given';
@@ -175,6 +187,7 @@ class Verification {
       bodiesOpened: this.#bodiesOpened,
       rows: this.#rows,
       rowsErased: this.#rowsErased,
+      rowsPruned: this.#dropped.length,
       seals: this.#seals,
       blobs: this.#blobs,
       checkpoint,
@@ -420,7 +433,7 @@ class Verification {
     if (!vouched && !redacted && !equalBytes(sha256(payload), facts.payloadDigest)) {
       this.#find(place, this.#leaf, 'the payload does not match its digest');
     }
-    if (vouched && !ownKinds.has(facts.kind)) {
+    if (vouched && !redacted && !ownKinds.has(facts.kind) && !removingKinds.has(facts.kind)) {
       this.#bodiesOpened++;
       if (facts.kind === 'rows') this.#rows += facts.positions;
       this.#rowsErased += vouched.erased;
@@ -463,7 +476,11 @@ class Verification {
     if (body.kind === 'rows') {
       this.#rows += body.ops.length;
       if (!redacted) this.#rowsErased += body.dropped?.length ?? 0;
+      else for (const row of body.dropped ?? []) this.#dropped.push({ position: facts.position + row, place, leaf: facts.leaf });
     }
+    if (body.kind === 'removal') for (const position of body.positions) this.#removed.add(position);
+    if (body.kind === 'erasure')
+      for (const { positions } of body.versions) for (const position of positions) this.#removed.add(position);
     if (body.kind === 'genesis') this.#checkOrigin(body.origin);
     if (body.kind === 'genesis' && this.#logId !== null && body.logId !== this.#logId) {
       this.#find(place, this.#leaf, `begins log ${body.logId}`);

@@ -10,7 +10,7 @@ import { verifyDirectory } from '../../src/log/verify.ts';
 import { crashImage } from '../simulation/crash-image.ts';
 import { FaultyDisk, type Image } from '../simulation/faulty-disk.ts';
 import { Seeded } from '../simulation/seeded.ts';
-import { all, context, directory, openLog, rowsDraft, type World, worldOn } from './world.ts';
+import { all, context, directory, keyringOf, openLog, rowsDraft, type World, worldOn } from './world.ts';
 
 const noTurn = (): Promise<void> => Promise.resolve();
 
@@ -106,6 +106,18 @@ test('a row and a text are dropped from the files, and everything else, the root
   expect(anew.flatMap(keysOf)).toEqual([...entries.flatMap(keysOf), 'later']);
   expect(Buffer.from(again.proofs.root(size))).toEqual(Buffer.from(root));
   await again.close();
+  const { findings, rowsPruned } = await verifyDirectory({ disk: world.disk, directory, keyring: await keyringOf(world) });
+  expect([findings, rowsPruned]).toEqual([[], 1]);
+});
+
+test('a row that is missing though no entry removed it is a finding', async () => {
+  const world = worldOn(new MemoryDisk());
+  const { secret } = await written(world);
+  const { log, keyring } = await openLog(world);
+  await log.redact([secret, secret + 1], noTurn);
+  await log.close();
+  const { findings } = await verifyDirectory({ disk: world.disk, directory, keyring });
+  expect(findings.map(({ what }) => what)).toEqual([`the row at position ${secret + 1} is missing, and no entry removed it`]);
 });
 
 async function proofOf({ proofs }: LocalLog, position: number): Promise<RowProof | null> {
