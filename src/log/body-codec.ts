@@ -347,9 +347,9 @@ function decodeSubjectHead(source: ByteReader): Omit<RowsBody, 'keys' | 'cells'>
 }
 
 function decodeSubjectRows(source: ByteReader, subjects: SubjectOpener): DecodedBody {
-  const head = decodeSubjectHead(source);
-  const { keys, cells, salts, erased, sealed } = openSections(source, head.ops.length, subjects);
-  const body: RowsBody = { ...head, keys, cells };
+  const { kind, type, ops, closeOffsets, closes, provenance } = decodeSubjectHead(source);
+  const { keys, cells, salts, erased, sealed } = openSections(source, ops.length, subjects);
+  const body: RowsBody = { kind, type, ops, keys, closeOffsets, closes, cells, provenance };
   const secrets: RowSecrets = { salts: 'explicit', bytes: saltsLeft(salts, erased), dropped: erased };
   return { body: erased.size > 0 ? { ...body, dropped: [...erased.keys()] } : body, secrets, sealed };
 }

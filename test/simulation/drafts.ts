@@ -154,10 +154,11 @@ function batch(length: number, columns: readonly NamedColumn[]): RowBatch {
   return { length, columns };
 }
 
-/** Cells by value: the layout in which a vector rests is no part of what an entry says. */
+/** Cells by value: the layout in which a vector rests is no part of what an entry says, nor, once it is read, whose a row is. */
 export function textOf(entry: CommittedEntry): string {
   const { leaf, position, positions, time, context, body } = entry;
-  return JSON.stringify({ leaf, position, positions, time, context, body }, (_key, value: unknown) => {
+  return JSON.stringify({ leaf, position, positions, time, context, body }, (key, value: unknown) => {
+    if (key === 'subjects') return undefined;
     if (typeof value === 'bigint') return `${value}n`;
     if (ArrayBuffer.isView(value) && !(value instanceof DataView)) return Array.from(value as Uint8Array);
     return isBatch(value) ? cellsOf(value) : value;
