@@ -1,4 +1,6 @@
 import { expect, test } from 'vitest';
+import { Blobs } from '../../src/log/blobs.ts';
+import { DerivedFile, DerivedFileWriter } from '../../src/log/derived-file.ts';
 import { type KeyStore, openKeyring } from '../../src/log/keys.ts';
 import type { Disk } from '../../src/log/disk.ts';
 import { MemoryDisk } from '../../src/log/memory-disk.ts';
@@ -133,4 +135,44 @@ test('a rotation that fails changes nothing, and its number is not used again', 
   expect(keyring.dataKeyIds).toEqual([1]);
   expect(await keyring.rotate()).toEqual({ active: 3, previous: 1 });
   expect((await open(disk)).dataKeyIds).toEqual([1, 3]);
+});
+
+test('blobs, derived files and keys of subjects from before a rotation open after it, and new ones are under the new key', async () => {
+  const disk = new MemoryDisk();
+  await disk.makeDirectory('/derived');
+  await disk.makeDirectory(directory);
+  const random = new SeededRandom('derived');
+  const text = (name: string): Buffer => Buffer.from(`content of ${name}`);
+  const made: { blob: string; subject: string; name: string }[] = [];
+  let keyring = await open(disk);
+  const parts = { disk, random, directory: '/derived', logId: 'log', yieldTurn: () => Promise.resolve() };
+  for (const name of ['first', 'second', 'third']) {
+    const blob = await new Blobs({ disk, random, directory, keyring }).put(text(name));
+    const writer = await DerivedFileWriter.create({ ...parts, keyring }, name);
+    await writer.chunk('c', [text(name)]);
+    const file = await writer.finish();
+    await file.close();
+    const { id } = keyring.subjects.sealing('t', name);
+    await keyring.subjects.durable();
+    made.push({ blob, subject: id, name });
+    await keyring.rotate();
+    await keyring.close();
+    keyring = await open(disk, name);
+    for (const each of made) {
+      const blobs = new Blobs({ disk, random, directory, keyring });
+      expect(Buffer.from((await blobs.get(each.blob))!)).toEqual(text(each.name));
+      const opened = (await DerivedFile.open({ ...parts, keyring }, each.name))!;
+      expect(Buffer.from(await opened.read('c'))).toEqual(text(each.name));
+      await opened.close();
+      expect(keyring.subjects.opening(each.subject)).not.toBeNull();
+      const header = Buffer.from((await disk.readFile(`/derived/${each.name}`))!).toString('latin1');
+      expect(header).toContain(`"dataKey":${made.indexOf(each) + 1},`);
+    }
+  }
+  // A file of keys is under the data key of when it was last written as a whole.
+  const shard = async (): Promise<number> =>
+    Buffer.from((await disk.readFile(`${directory}/keys/subjects-00`))!).readUInt32LE(16);
+  expect(await shard()).toBe(1);
+  await keyring.subjects.destroy([made[0]!.subject], 'r');
+  expect(await shard()).toBe(4);
 });
