@@ -45,7 +45,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'branches: the open chain of now is taken for that of the fork',
     file: 'src/projections/rows/branch-table.ts',
-    find: 'openOnly && (!inherited || own.positionOf(own.newest(path, heap, start, end)) < inherited.end)',
+    find: 'openOnly && (!inherited || (!own.hasGaps && own.positionOf(own.newest(path, heap, start, end)) < inherited.end))',
     replace: 'openOnly',
     killedBy: projections,
   },
