@@ -2,7 +2,6 @@
  * Records of subject keys in memory, found by id and by subject: about 80 bytes each. Slabs of one shard each, so that
  * nothing is ever copied as a whole; indexes in 256 parts that grow one by one, so that no turn waits for all of them.
  */
-import { assert } from '../errors.ts';
 import { ID_BYTES, RECORD_BYTES, SHARD_KEYS_MAX, SUBJECT_AT } from './subject-shard.ts';
 
 const PARTS = 256;
@@ -22,6 +21,11 @@ export class SubjectRecords {
     return this.#slabs.push(Buffer.alloc(SHARD_KEYS_MAX * RECORD_BYTES)) - 1;
   }
 
+  /** All records of a shard at once, from its first slot on. */
+  fill(shard: number, records: Uint8Array): void {
+    this.#slabs[shard]!.set(records);
+  }
+
   /** As a view. */
   record(slot: number): Buffer {
     const at = (slot % SHARD_KEYS_MAX) * RECORD_BYTES;
@@ -39,11 +43,17 @@ export class SubjectRecords {
     return target.subarray(0, end);
   }
 
-  /** Whether the bytes of a record, from `offset` on, are these. */
-  has(slot: number, offset: number, bytes: Uint8Array): boolean {
+  /** Whether 16 bytes of a record, from `offset` on, are those at `at`. */
+  has(slot: number, offset: number, bytes: Uint8Array, at: number): boolean {
     const slab = this.#slabs[Math.floor(slot / SHARD_KEYS_MAX)]!;
-    const at = (slot % SHARD_KEYS_MAX) * RECORD_BYTES + offset;
-    return slab.compare(bytes, 0, bytes.length, at, at + bytes.length) === 0;
+    const start = (slot % SHARD_KEYS_MAX) * RECORD_BYTES + offset;
+    for (let i = 0; i < ID_BYTES; i++) if (slab[start + i] !== bytes[at + i]) return false;
+    return true;
+  }
+
+  /** The slab that a record lies in. */
+  slabOf(slot: number): Buffer {
+    return this.#slabs[Math.floor(slot / SHARD_KEYS_MAX)]!;
   }
 }
 
@@ -62,51 +72,71 @@ export class SubjectIndex {
     this.#parts = Array.from({ length: PARTS }, () => new Uint32Array(PART_SLOTS_MIN));
   }
 
-  /** -1 where there is none. */
-  find(key: Buffer): number {
-    const part = this.#parts[key[0]!]!;
-    const place = this.#placeOf(part, key);
-    return part[place] === FREE ? -1 : part[place]! - 1;
+  /** Room for so many, made before they come. */
+  reserve(keys: number): void {
+    const slots = slotsFor(Math.ceil(keys / PARTS));
+    for (let number = 0; number < PARTS; number++) if (slots > this.#parts[number]!.length) this.#resize(number, slots);
   }
 
-  set(key: Buffer, slot: number): void {
-    const number = key[0]!;
+  /** The slot of the 16 bytes at `at`; -1 where there is none. */
+  find(bytes: Uint8Array, at = 0): number {
+    const part = this.#parts[bytes[at]!]!;
+    return part[this.#placeOf(part, bytes, at)]! - 1;
+  }
+
+  /** Returns the slot of before; -1 where there was none. */
+  set(bytes: Uint8Array, at: number, slot: number): number {
+    const number = bytes[at]!;
     if ((this.#used[number]! + 1) * 2 > this.#parts[number]!.length) this.#grow(number);
     const part = this.#parts[number]!;
-    const place = this.#placeOf(part, key);
-    if (part[place] === FREE) this.#used[number]!++;
+    const place = this.#placeOf(part, bytes, at);
+    const before = part[place]! - 1;
+    if (before < 0) this.#used[number]!++;
     part[place] = slot + 1;
+    return before;
   }
 
   /** Before the record is wiped: a key is compared with what its slot holds. */
-  delete(key: Buffer): void {
-    const part = this.#parts[key[0]!]!;
-    const place = this.#placeOf(part, key);
+  delete(bytes: Uint8Array, at: number): void {
+    const part = this.#parts[bytes[at]!]!;
+    const place = this.#placeOf(part, bytes, at);
     if (part[place] !== FREE) part[place] = REMOVED;
   }
 
   /** Where the key is, or the free place where its search ends. */
-  #placeOf(part: Uint32Array, key: Buffer): number {
-    assert(key.length === ID_BYTES, 'a key of an index has 16 bytes');
+  #placeOf(part: Uint32Array, bytes: Uint8Array, at: number): number {
     const mask = part.length - 1;
-    for (let place = key.readUInt32LE(1) & mask; ; place = (place + 1) & mask) {
+    const hash = bytes[at + 1]! | (bytes[at + 2]! << 8) | (bytes[at + 3]! << 16);
+    for (let place = hash & mask; ; place = (place + 1) & mask) {
       const stored = part[place]!;
       if (stored === FREE) return place;
-      if (stored !== REMOVED && this.#records.has(stored - 1, this.#offset, key)) return place;
+      if (stored !== REMOVED && this.#records.has(stored - 1, this.#offset, bytes, at)) return place;
     }
   }
 
   #grow(number: number): void {
+    const standing = this.#parts[number]!.reduce((sum, stored) => sum + (stored === FREE || stored === REMOVED ? 0 : 1), 0);
+    this.#resize(number, slotsFor(standing + 1));
+  }
+
+  #resize(number: number, slots: number): void {
     const old = this.#parts[number]!;
-    const kept = old.filter((stored) => stored !== FREE && stored !== REMOVED);
-    const part = new Uint32Array(Math.max(PART_SLOTS_MIN, 2 ** Math.ceil(Math.log2((kept.length + 1) * 4))));
-    for (const stored of kept) {
-      const record = this.#records.record(stored - 1);
-      part[this.#placeOf(part, record.subarray(this.#offset, this.#offset + ID_BYTES))] = stored;
+    const part = new Uint32Array(slots);
+    let used = 0;
+    for (const stored of old) {
+      if (stored === FREE || stored === REMOVED) continue;
+      const at = ((stored - 1) % SHARD_KEYS_MAX) * RECORD_BYTES + this.#offset;
+      part[this.#placeOf(part, this.#records.slabOf(stored - 1), at)] = stored;
+      used++;
     }
     this.#parts[number] = part;
-    this.#used[number] = kept.length;
+    this.#used[number] = used;
   }
+}
+
+/** Slots of a part for so many keys: a quarter in use at first, a half at most. */
+function slotsFor(keys: number): number {
+  return Math.max(PART_SLOTS_MIN, 2 ** Math.ceil(Math.log2(keys * 4)));
 }
 
 /** A record that was wiped: no id is all zeros. */

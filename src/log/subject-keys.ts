@@ -135,6 +135,7 @@ export class SubjectKeyFiles implements SubjectKeys {
     const { disk, directory, dataKeys } = options;
     const keys = new SubjectKeyFiles(options);
     const numbers = (await disk.list(directory)).flatMap((name) => shardNumber(name) ?? []).sort((a, b) => a - b);
+    for (const index of [keys.#byId, keys.#bySubject]) index.reserve(numbers.length * SHARD_KEYS_MAX);
     for (const [i, number] of numbers.entries()) {
       const path = `${directory}/${shardName(number)}`;
       if (number !== i)
@@ -245,7 +246,8 @@ export class SubjectKeyFiles implements SubjectKeys {
     const count = records.length / RECORD_BYTES;
     if (count > SHARD_KEYS_MAX) throw new ServiceError('REL_STORAGE', `${path} is damaged (it holds ${count} keys)`);
     const shard = this.#addShard();
-    for (let i = 0; i < count; i++) this.#enter(shard, records.subarray(i * RECORD_BYTES, (i + 1) * RECORD_BYTES));
+    this.#records.fill(shard.number, records);
+    for (let i = 0; i < count; i++) this.#enter(shard);
     for (const { id, receipt } of tombstones) {
       shard.tombstones.set(id, receipt);
       this.#tombstones.set(id, shard);
@@ -276,29 +278,30 @@ export class SubjectKeyFiles implements SubjectKeys {
       this.#poolAt = 0;
     }
     const drawn = this.#pool.subarray(this.#poolAt, (this.#poolAt += DRAW_BYTES));
-    const record = Buffer.concat([drawn.subarray(0, ID_BYTES), hash, drawn.subarray(ID_BYTES)]);
-    drawn.fill(0);
     let shard = this.#shards.at(-1);
     if (!shard || shard.count >= this.#shardKeysMax) shard = this.#addShard();
-    const slot = this.#enter(shard, record);
-    record.fill(0);
+    const record = this.#records.record(shard.number * SHARD_KEYS_MAX + shard.count);
+    drawn.copy(record, 0, 0, ID_BYTES);
+    hash.copy(record, SUBJECT_AT);
+    drawn.copy(record, KEY_AT, ID_BYTES);
+    drawn.fill(0);
+    const slot = this.#enter(shard);
     this.#waiting.add(shard);
     return slot;
   }
 
-  /** A record in the next slot of a shard, as its subject's newest. */
-  #enter(shard: Shard, bytes: Buffer): number {
-    const slot = shard.number * SHARD_KEYS_MAX + shard.count++;
-    const record = this.#records.record(slot);
-    bytes.copy(record);
-    this.#byId.set(record.subarray(0, ID_BYTES), slot);
-    const hash = record.subarray(SUBJECT_AT, KEY_AT);
-    const before = this.#bySubject.find(hash);
+  /** Takes the next slot of a shard, whose record is there, as its subject's newest. */
+  #enter(shard: Shard): number {
+    const place = shard.count++;
+    const slot = shard.number * SHARD_KEYS_MAX + place;
+    const slab = this.#records.slabOf(slot);
+    const at = place * RECORD_BYTES;
+    this.#byId.set(slab, at, slot);
+    const before = this.#bySubject.set(slab, at + SUBJECT_AT, slot);
     if (before >= 0) {
-      const name = hash.toString('hex');
+      const name = slab.toString('hex', at + SUBJECT_AT, at + KEY_AT);
       this.#earlier.set(name, [...(this.#earlier.get(name) ?? []), before]);
     }
-    this.#bySubject.set(hash, slot);
     return slot;
   }
 
@@ -309,12 +312,12 @@ export class SubjectKeyFiles implements SubjectKeys {
     const earlier = (this.#earlier.get(name) ?? []).filter((each) => each !== slot);
     if (this.#bySubject.find(hash) === slot) {
       const next = earlier.pop();
-      if (next === undefined) this.#bySubject.delete(hash);
-      else this.#bySubject.set(hash, next);
+      if (next === undefined) this.#bySubject.delete(hash, 0);
+      else this.#bySubject.set(hash, 0, next);
     }
     if (earlier.length > 0) this.#earlier.set(name, earlier);
     else this.#earlier.delete(name);
-    this.#byId.delete(record.subarray(0, ID_BYTES));
+    this.#byId.delete(record, 0);
     this.#retired.delete(slot);
     record.fill(0);
     const shard = this.#shards[Math.floor(slot / SHARD_KEYS_MAX)]!;

@@ -4,9 +4,10 @@
  *   npm run kill9 -- [--rounds 50] [--writers 8] [--seed 1] [--keep]
  *
  * Each round: start, look for every acknowledged row through /query, write from several connections, kill at a random
- * moment, `annals verify` on what is left, `annals replay --check` on a copy of it. The next start finds the crash
+ * moment while data keys are rotated, `annals verify` on what is left, `annals replay --check` on a copy of it. The next start finds the crash
  * itself, untouched, and goes on from the checkpoint that it left. One line of JSON; exit code 1 when a row is lost, a request
- * came back in part, a check failed, or a checkpoint that a kill left was of no use.
+ * came back in part, a data key that was in use is not, a check failed, or a checkpoint that a kill left was of no use. Every row
+ * is somebody's, so that keys of subjects are made all the while.
  */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { cpSync, existsSync, mkdtempSync, rmSync } from 'node:fs';
@@ -33,10 +34,12 @@ const data = join(home, 'data');
 const random = new Seeded(Number(options.seed));
 const [port, adminPort] = [await freePort(), await freePort()];
 const url = `http://127.0.0.1:${port}`;
+const adminToken = 'kill9-admin-token';
 const env = {
   ...process.env,
   SERVICE_PORT: String(port),
   SERVICE_ADMIN_BIND: `127.0.0.1:${adminPort}`,
+  SERVICE_ADMIN_TOKEN: adminToken,
   SERVICE_RATE_LIMIT_RPS: '1000000',
   SERVICE_READ_RATE_LIMIT_RPS: '1000000',
   // Saved every few hundred requests, so that a kill comes in the middle of that too; and less memory than the rows take.
@@ -56,6 +59,11 @@ const started = performance.now();
 let rounds = 0;
 /** Starts that found a checkpoint and went on from it. */
 let restored = 0;
+/** The data key that was last said to be in use, and how often that was. */
+let keyInUse = 1;
+let rotations = 0;
+/** Asked for since, and never answered. */
+let unheard = 0;
 
 const token = run(['token', 'mint', '--data-dir', data]).stdout.trim();
 try {
@@ -74,6 +82,7 @@ console.log(
     unknownRows: count('unknown'),
     refusedRows: count('refused'),
     restored,
+    rotations,
     problems,
     ...(problems.length > 0 ? { data } : {}),
     seconds: Math.round((performance.now() - started) / 100) / 10,
@@ -87,11 +96,13 @@ function count(outcome: Sent['outcome']): number {
 
 async function round(): Promise<void> {
   const server = await start();
+  if (rounds === 0) await registerType();
   await checkLedger();
   const writers = Array.from({ length: Number(options.writers) }, (_, writer) => write(writer));
+  const rotating = rotateKeys();
   await sleep(50 + random.below(random.chance(0.2) ? 3000 : 1200));
   await stop(server, 'SIGKILL');
-  await Promise.all(writers);
+  await Promise.all([...writers, rotating]);
 
   const verify = run(['verify', '--data-dir', data]);
   if (verify.status !== 0) problems.push(`round ${rounds}: verify: ${verify.stdout}${verify.stderr}`);
@@ -111,7 +122,11 @@ async function write(writer: number): Promise<void> {
     const ids = Array.from({ length: rows }, (_, i) => `${rounds}-${writer}-${request}-${i}`);
     const sent: Sent = { ids, outcome: 'unknown' };
     ledger.push(sent);
-    const body = ids.map((id) => JSON.stringify({ id, round: rounds, note: 'x'.repeat(random.below(200)) })).join('\n');
+    const body = ids
+      .map((id) =>
+        JSON.stringify({ id, round: rounds, owner: `owner ${random.below(3_000)}`, note: 'x'.repeat(random.below(200)) }),
+      )
+      .join('\n');
     try {
       const reply = await ask('/ingest/auto?object_type=Kill&purpose=test', body);
       if (reply.status < 300) sent.outcome = 'acknowledged';
@@ -121,6 +136,40 @@ async function write(writer: number): Promise<void> {
       return;
     }
   }
+}
+
+/** Rotates data keys until the connection breaks. One that was put into use stays in use; more may be that nobody was told of. */
+async function rotateKeys(): Promise<void> {
+  for (;;) {
+    await sleep(random.below(150));
+    unheard++;
+    let reply: Response;
+    let said: { readonly active_key: number; readonly previous_key: number };
+    try {
+      const headers = { authorization: `Bearer ${adminToken}`, 'content-type': 'application/json' };
+      reply = await fetch(`http://127.0.0.1:${adminPort}/admin/rotate-dek`, { method: 'POST', headers, body: '{}' });
+      said = (await reply.json()) as typeof said;
+    } catch {
+      return;
+    }
+    if (reply.status !== 200) return void problems.push(`round ${rounds}: rotation: ${reply.status} ${JSON.stringify(said)}`);
+    if (said.previous_key < keyInUse || said.previous_key >= keyInUse + unheard)
+      problems.push(`round ${rounds}: data key ${keyInUse} was in use, and then ${said.previous_key}`);
+    unheard = 0;
+    keyInUse = said.active_key;
+    rotations++;
+  }
+}
+
+async function registerType(): Promise<void> {
+  const string = { type: 'string' };
+  const properties = { id: string, round: { type: 'integer' }, note: string, owner: { ...string, subject: true } };
+  const reply = await ask(
+    '/types?purpose=test',
+    JSON.stringify({ name: 'Kill', primary_key: 'id', properties }),
+    'application/json',
+  );
+  if (reply.status !== 201) throw new Error(`the type was not registered: ${reply.text}`);
 }
 
 async function checkLedger(): Promise<void> {
