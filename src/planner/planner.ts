@@ -86,8 +86,8 @@ interface CachedPlan {
   readonly columns: Answer['columns'];
   readonly kernels: PlanKernels;
   readonly readsMore: boolean;
-  /** Positions visible when it was made: its estimates are of then. */
-  readonly position: number;
+  /** Rows of types that its passes asked about, when it was made. */
+  readonly estimates: ReadonlyMap<string, number>;
 }
 
 /** The part of a statement that runs, and how. */
@@ -253,8 +253,7 @@ export class Planner implements PlannerContract {
   #cached(lexed: LexedStatement, snapshot: GovernedSnapshot, served: ServedView | null): CachedPlan | undefined {
     const literals = lexed.parameters;
     const cached = this.#plans.get(snapshot.branch, this.#planKey(lexed, snapshot, served));
-    const holds =
-      cached && !isOutgrown(cached, snapshot.position) && cached.plan.guards.every(([a, b]) => literals[a] === literals[b]);
+    const holds = cached && !isOutgrown(cached, snapshot) && cached.plan.guards.every(([a, b]) => literals[a] === literals[b]);
     return holds ? cached : undefined;
   }
 
@@ -288,7 +287,13 @@ export class Planner implements PlannerContract {
     const servedView = (name: string) => (name === served?.name ? served.columns : undefined);
     const masked = (type: string) => snapshot.masked(type);
     let plan = bindQuery({ query, withProvenance, literals, catalog: snapshot.catalog, views, masked, lookups, servedView });
-    const estimate = (scan: ScanNode): number => scan.keys?.length ?? rowsOf(snapshot, scan.type);
+    const estimates = new Map<string, number>();
+    const estimate = (scan: ScanNode): number => {
+      if (scan.keys) return scan.keys.length;
+      const rows = rowsOf(snapshot, scan.type);
+      estimates.set(scan.type, rows);
+      return rows;
+    };
     const sketch = hasJoin(plan) ? await this.#sketches.of(plan, snapshot) : withoutSketches;
     for (const pass of this.#passes) {
       await turn();
@@ -301,7 +306,7 @@ export class Planner implements PlannerContract {
       columns: plan.root.columns.slice(0, plan.visible),
       kernels: new Map(),
       readsMore: plan.objectTypes.some((type) => !named.has(type)),
-      position: snapshot.position,
+      estimates,
     };
     this.#plans.set(snapshot.branch, this.#planKey(lexed, snapshot, served), made);
     return made;
@@ -484,9 +489,13 @@ function typesNamed(query: Query): readonly string[] {
   return [...names].filter((name) => !common.has(name));
 }
 
-/** A plan whose estimates are of less than half of what there is now is made anew. */
-function isOutgrown(cached: CachedPlan, position: number): boolean {
-  return position > 2 * cached.position + 10_000;
+/**
+ * A plan whose estimates are of less than half of what there is now is made anew: of what its asker may see, as another plan
+ * at the moment when others had written much would tell of that.
+ */
+function isOutgrown({ estimates }: CachedPlan, snapshot: GovernedSnapshot): boolean {
+  for (const [type, rows] of estimates) if (rowsOf(snapshot, type) > 2 * rows + 1_000) return true;
+  return false;
 }
 
 function rowsOf(snapshot: GovernedSnapshot, type: string): number {

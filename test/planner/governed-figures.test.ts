@@ -112,3 +112,28 @@ function told(answer: Answer): unknown {
     more,
   };
 }
+
+test('a plan is made anew when what its asker sees has grown, and not by what others write', async () => {
+  const store = await TestStore.open('2024-01-01');
+  for (const type of ['Person', 'City']) await store.register(type, { key: 'string', n: 'integer' }, 'key');
+  let written = 0;
+  const put = (type: string, count: number, who: Caller): Promise<unknown> => {
+    const rows = Array.from({ length: count }, (): InputRow => ({ key: `k${written++}`, n: written % 10 }));
+    return store.put(type, rows, who);
+  };
+  // Which side of the join is held.
+  const planned = async (): Promise<readonly string[]> => {
+    const lines = await store.rows('EXPLAIN SELECT p.key FROM Person p JOIN City c ON p.n = c.n', other);
+    return lines.map(({ plan }) => String(plan)).filter((line) => /join/.test(line));
+  };
+  await put('Person', 10, other);
+  await put('City', 100, other);
+  const first = await planned();
+  await put('Person', 500, other);
+  expect(await planned()).toEqual(first);
+  for (const type of ['Person', 'City']) await put(type, 12_000, { ...other, path: 'globex' });
+  expect(await planned()).toEqual(first);
+  await put('Person', 1_000, other);
+  expect(await planned()).not.toEqual(first);
+  await store.close();
+});
