@@ -143,6 +143,11 @@ export class ByteDictionary implements Dictionary {
     return dictionary;
   }
 
+  /** Of cells that are spelled out from here on. */
+  releaseCells(codes: Int32Array, nulls: Uint8Array | null): void {
+    for (let row = 0; row < codes.length; row++) if (nulls?.[row] !== 1) this.release(codes[row]!);
+  }
+
   #codeOf(source: Uint8Array, view: DataView, start: number, end: number): number {
     const hash = hashOf(view, start, end);
     const slot = this.#find(view, start, end, hash);

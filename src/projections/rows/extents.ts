@@ -144,3 +144,11 @@ export class Extents {
     if (this.#held.delete(view)) this.#space.retire(view);
   }
 }
+
+const zeros = new Uint8Array(65_536);
+
+/** All zeros. Shared memory is filled byte by byte, but copied in one go. */
+export function zeroed(bytes: Uint8Array): Uint8Array {
+  for (let at = 0; at < bytes.length; at += zeros.length) bytes.set(zeros.subarray(0, bytes.length - at), at);
+  return bytes;
+}

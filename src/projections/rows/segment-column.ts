@@ -7,7 +7,7 @@ import type { Vector } from '../../log/columns.ts';
 import { cellAt } from '../../log/vector-builder.ts';
 import type { ColumnType } from '../../log/value.ts';
 import { ByteDictionary } from './byte-dictionary.ts';
-import type { Extents, FixedArray, FixedKind } from './extents.ts';
+import { type Extents, type FixedArray, type FixedKind, zeroed } from './extents.ts';
 import { copyNumbers, integerLayout } from './integer-layout.ts';
 import { jsonText } from './json-text.ts';
 
@@ -17,7 +17,6 @@ export const SEGMENT_ROWS = 65_536;
 type Layout = 'none' | 'i32' | 'f64' | 'i64' | 'bool' | 'dict' | 'text' | 'vec';
 
 const encoder = new TextEncoder();
-const noNulls = new Uint8Array(SEGMENT_ROWS);
 
 /** A vector whose dictionary, if it has one, is kept elsewhere. */
 export type SavedVector =
@@ -247,12 +246,10 @@ export class SegmentColumn {
 
   /** Holds the cells as UTF-8 from here on: a dictionary of mostly distinct strings costs more than it saves. */
   spellOut(): void {
-    const [dictionary, nulls] = [this.#dictionary, this.#nulls];
+    const dictionary = this.#dictionary;
     const codes = this.#layout === 'dict' ? this.#i32.slice(0, this.#length) : null;
     this.#spell();
-    codes?.forEach((code, row) => {
-      if (nulls?.[row] !== 1) dictionary!.release(code);
-    });
+    if (codes) dictionary!.releaseCells(codes, this.#nulls);
   }
 
   #spell(): void {
@@ -575,10 +572,7 @@ export class SegmentColumn {
 
   #ownNulls(): Uint8Array {
     if (!this.#nulls) {
-      const nulls = this.#array(Uint8Array, this.#capacity);
-      // Shared memory is filled byte by byte, but copied in one go.
-      for (let at = 0; at < nulls.length; at += SEGMENT_ROWS) nulls.set(noNulls.subarray(0, nulls.length - at), at);
-      this.#nulls = nulls;
+      this.#nulls = zeroed(this.#array(Uint8Array, this.#capacity));
       this.#vector = null;
     }
     return this.#nulls;
