@@ -44,8 +44,8 @@ export interface BackupParts {
   readonly keyring: KeyStore;
   readonly say: (line: string) => void;
   readonly yieldTurn: () => Promise<void>;
-  /** Digests and opens beside the event loop. */
-  readonly startWorker?: StartWorker;
+  /** Restores on the same disk without taking turns of this event loop; absent: in them. */
+  readonly restoreBeside?: RestoreBeside;
   /** Ends what is under way: the store closes. */
   readonly signal: AbortSignal;
 }
@@ -120,7 +120,7 @@ export class Backups implements BackupDesk {
   /** Beside this store, which goes on; to change over is a restart. */
   restore(backup: string, target: string): Promise<RestoreReport> {
     return this.#alone('a restore is under way', async () => {
-      const { keyring, settings } = this.#parts;
+      const { keyring, settings, version, restoreBeside, signal } = this.#parts;
       this.#mustLast();
       if (!backupIdPattern.test(backup)) throw new ServiceError('REL_NOT_FOUND', `there is no backup ${JSON.stringify(backup)}`);
       const data = settings.SERVICE_DATA_DIR;
@@ -128,15 +128,32 @@ export class Backups implements BackupDesk {
       for (const own of [data, this.#directory]) {
         if (isWithin(target, own)) throw new ServiceError('REL_INVALID', `target_dir lies in ${own}, which this store uses`);
       }
-      return await restoreStore({
-        ...this.#parts,
+      const before = new Set(keyring.subjects.destroyed().map(({ id }) => id));
+      const { records, ...held } = keyring.contents();
+      const request: RestoreRequest = {
+        settings,
+        version,
         source: join(this.#directory, backup),
         target,
-        keys: keyring.contents(),
-        ledger: () => keyring.subjects.destroyed(),
-        yieldTurn: this.#pace,
-      });
+        keys: { ...held, records: [...records] },
+      };
+      const report = restoreBeside
+        ? await restoreBeside(request, signal)
+        : await restoreStore({ ...this.#parts, ...request, yieldTurn: this.#pace });
+      const late = keyring.subjects.destroyed().filter(({ id }) => !before.has(id));
+      if (late.length === 0) return report;
+      await this.#destroyIn(target, late);
+      return { ...report, erased_keys: report.erased_keys + late.length };
     });
+  }
+
+  /** What was erased while it was restored. */
+  async #destroyIn(target: string, late: readonly { readonly id: string; readonly receipt: string }[]): Promise<void> {
+    const { disk, random, settings, say } = this.#parts;
+    const master = await masterKeys({ ...settings, SERVICE_DATA_DIR: target }, disk, random, say);
+    const keyring = await openKeyring({ disk, random, directory: target, ...master });
+    for (const { id, receipt } of late) await keyring.subjects.destroy([id], receipt);
+    await keyring.close();
   }
 
   #mustLast(): void {
@@ -207,18 +224,24 @@ function viewOf(artefact: Artefact): BackupView {
   };
 }
 
-export interface RestoreStoreOptions {
-  readonly disk: Disk;
-  readonly clock: Clock;
-  readonly random: Random;
+/** What a restore is of and for: nothing but values. */
+export interface RestoreRequest {
   readonly settings: Settings;
   readonly version: string;
+  /** The backup's directory. */
   readonly source: string;
   readonly target: string;
   /** The keys of now: of a store that runs, or from their escrow. */
   readonly keys: KeyContents;
+}
+
+export type RestoreBeside = (request: RestoreRequest, signal: AbortSignal) => Promise<RestoreReport>;
+
+export interface RestoreStoreOptions extends RestoreRequest {
+  readonly disk: Disk;
+  readonly clock: Clock;
+  readonly random: Random;
   readonly say: (line: string) => void;
-  readonly ledger?: () => readonly { readonly id: string; readonly receipt: string }[];
   readonly yieldTurn: () => Promise<void>;
   readonly onProgress?: OnProgress;
   /** Opens bodies of a second replay beside the first thread. */

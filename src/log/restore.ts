@@ -28,15 +28,8 @@ export interface RestoreOptions {
   readonly yieldTurn: () => Promise<void>;
   /** Bytes are copied, and then read. */
   readonly onProgress?: (bytes: number, bytesTotal: number) => void;
-  /** Keys destroyed elsewhere by now, by a store that runs. */
-  readonly ledger?: () => readonly Destroyed[];
   /** Gets every entry, in order. */
   readonly onEntry: (entry: CommittedEntry) => void;
-}
-
-interface Destroyed {
-  readonly id: string;
-  readonly receipt: string;
 }
 
 /** What reading all of it has shown. */
@@ -166,7 +159,7 @@ async function putKeys({ putKeys: put }: RestoreOptions, artefact: Artefact): Pr
 }
 
 async function readAll(options: RestoreOptions, artefact: Artefact, keyring: Keyring): Promise<Restored> {
-  const { disk, target, yieldTurn, onProgress, onEntry, ledger } = options;
+  const { disk, target, yieldTurn, onProgress, onEntry } = options;
   const total = totalOf(artefact);
   const copied = bytesOf(artefact);
   /** Keys that the log says were destroyed, or are about to be, by the receipt of their erasure. */
@@ -190,7 +183,6 @@ async function readAll(options: RestoreOptions, artefact: Artefact, keyring: Key
   if (report.logId !== artefact.log_id || report.leaves !== artefact.tree_size || report.root !== artefact.root) {
     throw refused(`gives ${report.leaves} leaves with root ${report.root}, not ${artefact.tree_size} with root ${artefact.root}`);
   }
-  for (const { id, receipt } of ledger?.() ?? []) erasing.set(id, receipt);
   return {
     artefact,
     keyring,

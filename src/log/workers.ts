@@ -79,7 +79,7 @@ class ThreadWorker<Data, Request, Reply> implements Worker<Request, Reply> {
 
   constructor({ module, name }: Job<Data, Request, Reply>, data: Data) {
     const start: Start = { starts: startMark, module, name, data };
-    this.#thread = newThread(start);
+    this.#thread = newThread(import.meta.url, start);
     this.#thread.unref();
     this.#thread.on('message', (answer: Answer) => this.#answered(answer));
     this.#thread.on('error', (cause) => this.#end(endedError(cause)));
@@ -113,13 +113,12 @@ class ThreadWorker<Data, Request, Reply> implements Worker<Request, Reply> {
   }
 }
 
-/** Sources that were not compiled start by way of the loader that runs them here as well. */
-function newThread(start: Start): Thread {
-  const here = import.meta.url;
-  if (here.endsWith('.js')) return new Thread(new URL(here), { workerData: start });
+/** A thread that starts with a file; sources that were not compiled by way of the loader that runs them here as well. */
+export function newThread(here: string, data: unknown): Thread {
+  if (here.endsWith('.js')) return new Thread(new URL(here), { workerData: data });
   const loader = new URL('./esm/api/index.mjs', pathToFileURL(createRequire(here).resolve('tsx'))).href;
   const text = `import(${JSON.stringify(loader)}).then(({ register }) => (register(), import(${JSON.stringify(here)})))`;
-  return new Thread(text, { eval: true, workerData: start, execArgv: [] });
+  return new Thread(text, { eval: true, workerData: data, execArgv: [] });
 }
 
 function endedError(cause?: unknown): ServiceError {

@@ -26,11 +26,15 @@ export interface Prepared {
   readonly platform: string;
   readonly acme: string;
   readonly agreement: string;
+  /** Of the store as it was before all that is asked. */
+  readonly backup: string;
 }
 
 export interface Asked {
   readonly path?: (prepared: Prepared) => string;
   readonly body?: unknown;
+  /** In place of the other. */
+  readonly bodyOf?: (prepared: Prepared) => unknown;
   readonly headers?: Record<string, string>;
   /** Who asks; a token of no tenant and role where it is not said. */
   readonly as?: 'platform' | 'acme';
@@ -121,6 +125,7 @@ export const requests: Readonly<Record<string, Asked>> = {
   'POST /api/v1/tenants/{id}/resume': { path: () => '/api/v1/tenants/globex/resume', as: 'platform', body: {} },
   'GET /api/v1/tenants/{id}/usage': { path: () => '/api/v1/tenants/acme/usage', as: 'platform' },
   'GET /api/v1/tenants/usage/summary': { as: 'platform' },
+  'DELETE /memory/forget/{id}': { path: () => '/memory/forget/m1?purpose=test&retain_days=1' },
   'GET /status': {},
   'GET /metrics': {},
   'GET /metrics.json': {},
@@ -146,7 +151,7 @@ export const adminRequests: Readonly<Record<string, Asked>> = {
   'POST /admin/rotate-dek': { body: {} },
   'POST /admin/backup': { body: {} },
   'GET /admin/backups': {},
-  'POST /admin/restore': { body: { backup: '00000000-0', target_dir: '/restored' } },
+  'POST /admin/restore': { bodyOf: ({ backup }) => ({ backup, target_dir: '/restored' }) },
   'GET /platform/tenants': { shows: true },
   'GET /platform/tenants/{id}': { path: () => '/platform/tenants/acme', shows: true },
   'PATCH /platform/tenants/{id}/tier': { path: () => '/platform/tenants/acme/tier', body: { tier: 'gold' } },
@@ -196,6 +201,7 @@ export async function prepared(settings: Record<string, string> = {}, clock?: Cl
     { id: 'v1', secret: canary },
     { id: 'v2', secret: canary },
   ]);
+  await must('POST', '/ingest?object_type=MemoryItem&purpose=test', [{ id: 'm1', content: canary }]);
   await must('POST', '/v1/namespaces/side/branch', { branch_from: 'main' });
   await must('POST', '/lookup/register', requests['POST /lookup/register']!.body);
   const exhibit = await must('POST', '/exhibits', { title: canary });
@@ -213,6 +219,8 @@ export async function prepared(settings: Record<string, string> = {}, clock?: Cl
   const agreement = await must('POST', '/tenants/acme/sharing', terms, as(acme));
   const installed = await world.admin('PUT', '/admin/policies/p0', { policy });
   if (installed.status >= 300) throw new Error(installed.text);
+  const backup = await world.admin('POST', '/admin/backup', {});
+  if (backup.status >= 300) throw new Error(backup.text);
   const entries = await must('GET', '/audit/entries');
   const [entry] = (entries.json['entries'] as Record<string, unknown>[]).filter((each) => each['position'] !== null);
   return {
@@ -225,6 +233,7 @@ export async function prepared(settings: Record<string, string> = {}, clock?: Cl
     platform,
     acme,
     agreement: agreement.json['id'] as string,
+    backup: backup.json['backup'] as string,
   };
 }
 
@@ -239,8 +248,8 @@ export function hear(one: Prepared, route: string, request: Asked, admin: boolea
   const path = request.path?.(one) ?? template;
   const { door } = one.world;
   const token = tokenOf(one, request);
-  const body =
-    request.body === undefined ? undefined : typeof request.body === 'string' ? request.body : JSON.stringify(request.body);
+  const given = request.bodyOf ? request.bodyOf(one) : request.body;
+  const body = given === undefined ? undefined : typeof given === 'string' ? given : JSON.stringify(given);
   return new Promise((resolve, reject) => {
     const sent = httpRequest(
       {
