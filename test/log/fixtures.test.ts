@@ -108,3 +108,25 @@ test('policies, tenants and agreements of v2-governance are what they were made 
   ]);
   await log.close();
 });
+
+test('of v3-subjects one subject is erased in one tenant, and everything else is there', async () => {
+  const disk = await diskOf('v3-subjects');
+  const keyring = await keyringOf(worldOn(disk));
+  expect(await verifyDirectory({ disk, directory, keyring })).toMatchObject({ ok: true, rows: 77, rowsErased: 6 });
+  expect(keyring.subjects.destroyed().map(({ receipt }) => receipt)).toEqual(['e-1']);
+  const { log, replayed } = await openLog(worldOn(disk), { keyring });
+  const people = replayed.flatMap(({ body, context: { path } }) =>
+    body.kind === 'rows' ? [[path, body.type, body.ops.length, body.dropped ?? []]] : [],
+  );
+  expect(people).toEqual([
+    ['acme/eu', 'Person', 1, [0]],
+    ['acme/eu', 'Person', 5, [0, 3]],
+    ['acme/eu', 'Person', 60, []],
+    ['acme/eu', 'Everything ünï', 5, [0, 3]],
+    ['acme/eu', 'Person', 2, []],
+    ['globex', 'Person', 2, []],
+    [null, 'Person', 1, []],
+    ['acme/other', 'Person', 1, [0]],
+  ]);
+  await log.close();
+});

@@ -23,10 +23,12 @@ import {
 } from '../../../src/log/log-file.ts';
 import { formatManifest, type Manifest, parseManifest } from '../../../src/log/manifest.ts';
 import { MemorySubjectKeys } from '../../log/memory-subject-keys.ts';
+import { subjectDraft } from '../../log/subjects.ts';
 import { accessDraft, context, rowsDraft, SeededRandom } from '../../log/world.ts';
 
 export const name = 'log-codec';
 
+const subjects = new MemorySubjectKeys();
 const dataKey = crypto.createSecretKey(new Uint8Array(32).fill(1));
 const signer = noteSigner(new Uint8Array(32).fill(2));
 const origin = 'fuzz/log';
@@ -40,11 +42,13 @@ const keyring: Keyring = {
   signer,
   publicKeys: [signer.publicKey],
   hmacKey: new Uint8Array(32),
-  subjects: new MemorySubjectKeys(),
+  subjects,
   close: () => Promise.resolve(),
 };
 const longText = 'ab'.repeat(1500);
 const drafts: readonly EntryDraft[] = [
+  subjectDraft(['ada']),
+  subjectDraft(['ada', 'bob', null, 'gone', 'ada']),
   rowsDraft(['a']),
   rowsDraft(['a', 'b', 'c', 'é', longText]),
   accessDraft('ada', 'bob'),
@@ -67,6 +71,7 @@ export function seeds(): Uint8Array[] {
   const sealer = new EntrySealer(keyring, new SeededRandom());
   const encoded = drafts.map((draft, leaf) => sealer.encode(draft, { leaf, position: leaf, time: BigInt(leaf) }, noPreviousHash));
   const bodies = encoded.map(({ payload }) => openPayload(payload, keyring));
+  void subjects.destroy(subjects.idsOf('acme', 'gone'), 'r-1');
   const frame = encodeFrame({ file: 0, offset: 64, durableThrough: 0 }, encoded, 16);
   const batch = new ByteWriter();
   const rows = rowsDraft(['a', 'b', 'c', 'd', 'e']).body;
@@ -98,7 +103,7 @@ function readBody(bytes: Uint8Array): void {
 }
 
 function reencoded(bytes: Uint8Array): Uint8Array {
-  const { body, secrets } = decodeBody(bytes);
+  const { body, secrets } = decodeBody(bytes, subjects);
   const target = new ByteWriter();
   encodeBody(body, secrets, target);
   return target.take();
@@ -124,7 +129,7 @@ function readFrame(bytes: Uint8Array): void {
 function readPayload(bytes: Uint8Array): void {
   if (bytes.length < 5) return;
   const size = Buffer.from(bytes.subarray(1, 5)).readUInt32LE();
-  decodeBody(openPayload(sealed(bytes.subarray(5), bytes[0]!, size), keyring));
+  decodeBody(openPayload(sealed(bytes.subarray(5), bytes[0]!, size), keyring), subjects);
 }
 
 function readManifest(bytes: Uint8Array): void {
