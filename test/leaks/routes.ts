@@ -82,7 +82,14 @@ function ofAgreements(body?: object): readonly Probe[] {
 const named = (name: string): object => ({ name, properties: { id: 'string' }, primary_key: 'id' });
 
 export const dataRows: Readonly<Record<string, RouteRow>> = {
-  'POST /query': { probes: [json({ sql: 'SELECT * FROM Deal' }), json({ sql: 'SELECT' }), json({})] },
+  'POST /query': {
+    probes: [
+      json({ sql: 'SELECT * FROM Deal' }),
+      json({ sql: 'SELECT' }),
+      json({}),
+      json({ sql: "ERASE SUBJECT 'p1' REASON 'asked' CERTIFY" }),
+    ],
+  },
   'POST /query/stream': { probes: [json({ sql: 'SELECT * FROM Deal' }), json({ sql: 'SELECT' })] },
   'POST /query/arrow': { probes: [json({ sql: 'SELECT * FROM Deal' }), json({ sql: 'SELECT' })] },
   'GET /export': { probes: [to('/export?sql=SELECT%20*%20FROM%20Deal&format=csv'), to('/export')] },
@@ -220,7 +227,12 @@ export const dataRows: Readonly<Record<string, RouteRow>> = {
   'GET /memory/episodes': later(),
   'GET /memory/justify/:id': later(to('/memory/justify/x1')),
   'GET /memory/resolve/:id': later(to('/memory/resolve/x1')),
-  'DELETE /memory/forget/:id': later(to('/memory/forget/x1')),
+  'DELETE /memory/forget/:id': {
+    probes: ['', '?purpose=test&retain_days=1', '?purpose=test&retain_days=-1', '?purpose=test'].flatMap((query) => [
+      to(`/memory/forget/m1${query}`),
+      to(`/memory/forget/d1${query}`),
+    ]),
+  },
   'POST /mcp': later(json({})),
   'POST /mcp/initialize': later(json({})),
   'POST /mcp/tools/call': later(json({ name: 'query', arguments: { sql: 'SELECT * FROM Deal' } })),
