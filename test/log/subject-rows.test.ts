@@ -9,7 +9,15 @@ import { type DecodedBody, decodeBody, saltsOfRows, subjectKeysOf } from '../../
 import { subjectBody } from '../../src/log/body-sealer.ts';
 import type { Dictionary, RowBatch } from '../../src/log/columns.ts';
 import type { RowsBody } from '../../src/log/entry.ts';
-import { decodeEntry, decodeLeaf, EntrySealer, noPreviousHash, openPayload } from '../../src/log/entry-codec.ts';
+import {
+  decodeEntry,
+  decodeEntryWithSecrets,
+  decodeLeaf,
+  decodeOpened,
+  EntrySealer,
+  noPreviousHash,
+  openPayload,
+} from '../../src/log/entry-codec.ts';
 import { MemoryDisk } from '../../src/log/memory-disk.ts';
 import { rowLeafHashes, rowsRoot } from '../../src/log/row-leaf.ts';
 import { sectionsOf } from '../../src/log/subject-sections.ts';
@@ -266,6 +274,10 @@ test('tables that lie are refused, each in its own words', () => {
     [0xffff_ffff, 'the end came early'],
   ] as const)
     expect(changed((bytes) => bytes.writeUInt32LE(first, at.sizes))).toThrow(message);
+  // One byte more, and the last section says so.
+  const longer = Buffer.concat([whole.bytes, Buffer.of(0)]);
+  longer.writeUInt32LE(longer.readUInt32LE(at.sizes + 4) + 1, at.sizes + 4);
+  expect(() => decodeBody(longer, whole.keys)).toThrow('bytes after its end');
 });
 
 test('a destroyed key excuses nothing but its cells', () => {
@@ -291,7 +303,19 @@ test('an entry: whole under its keys, its erased rows dropped, a hash that lies 
   expect(bodyCells(decodeEntry(facts, payload, keyring, whole).body)).toEqual(told(draft.body as RowsBody));
   const plain = openPayload(payload, keyring);
   expect(hex(subjectKeysOf(plain))).toBe(['ada', 'bob'].map((subject) => keyring.subjects.idsOf('acme', subject)[0]).join(''));
+  const lied = Buffer.from(plain);
+  const hashOf = Buffer.from(
+    rowLeafHashes(
+      draft.body as RowsBody,
+      context.path,
+      saltsOfRows(decodeEntryWithSecrets(facts, payload, keyring, whole).secrets!, 4),
+    ),
+  );
+  lied[lied.indexOf(hashOf.subarray(3 * 32))]! ^= 1;
+  expect(() => decodeOpened(facts, lied, whole, keyring.subjects)).toThrow('of another hash than its body states');
+  expect(() => decodeOpened(facts, lied, { redacted: false, rows: false }, keyring.subjects)).not.toThrow();
   await keyring.subjects.destroy(keyring.subjects.idsOf('acme', 'ada'), 'r-1');
+  expect(() => decodeOpened(facts, lied, whole, keyring.subjects)).toThrow('do not give the root');
   for (const check of [whole, { redacted: false, rows: false }]) {
     expect((decodeEntry(facts, payload, keyring, check).body as RowsBody).dropped).toEqual([0, 3]);
   }
