@@ -1,13 +1,14 @@
 /**
  * The built server under real `kill -9`, with a ledger of acknowledgements kept outside of it:
  *
- *   npm run kill9 -- [--rounds 50] [--writers 8] [--seed 1] [--keep]
+ *   npm run kill9 -- [--rounds 50] [--writers 8] [--seed 1] [--keep] [--during backup|restore]
  *
  * Each round: start, look for every acknowledged row through /query, write from several connections, kill at a random
  * moment while data keys are rotated, `annals verify` on what is left, `annals replay --check` on a copy of it. The next start finds the crash
  * itself, untouched, and goes on from the checkpoint that it left. One line of JSON; exit code 1 when a row is lost, a request
  * came back in part, a data key that was in use is not, a check failed, or a checkpoint that a kill left was of no use. Every row
- * is somebody's, so that keys of subjects are made all the while.
+ * is somebody's, so that keys of subjects are made all the while. `--during`: backups are taken, or one is restored, all the while
+ * too, and what the kill left of them is whole or nothing (`copies.ts`).
  */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { cpSync, existsSync, mkdtempSync, rmSync } from 'node:fs';
@@ -16,6 +17,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
+import { Backups, type Copying, type Killed, Restores } from './copies.ts';
 import { Seeded } from '../simulation/seeded.ts';
 
 const { values: options } = parseArgs({
@@ -24,6 +26,7 @@ const { values: options } = parseArgs({
     writers: { type: 'string', default: '8' },
     seed: { type: 'string', default: String(process.pid) },
     keep: { type: 'boolean', default: false },
+    during: { type: 'string' },
   },
 });
 
@@ -65,6 +68,7 @@ let rotations = 0;
 /** Asked for since, and never answered. */
 let unheard = 0;
 
+const copying = copyingDuring(options.during);
 const token = run(['token', 'mint', '--data-dir', data]).stdout.trim();
 try {
   for (; rounds < Number(options.rounds) && problems.length === 0; rounds++) await round();
@@ -83,6 +87,7 @@ console.log(
     refusedRows: count('refused'),
     restored,
     rotations,
+    ...copying?.figures,
     problems,
     ...(problems.length > 0 ? { data } : {}),
     seconds: Math.round((performance.now() - started) / 100) / 10,
@@ -100,9 +105,11 @@ async function round(): Promise<void> {
   await checkLedger();
   const writers = Array.from({ length: Number(options.writers) }, (_, writer) => write(writer));
   const rotating = rotateKeys();
+  const copies = copying?.work();
   await sleep(50 + random.below(random.chance(0.2) ? 3000 : 1200));
   await stop(server, 'SIGKILL');
-  await Promise.all([...writers, rotating]);
+  await Promise.all([...writers, rotating, copies]);
+  copying?.check();
 
   const verify = run(['verify', '--data-dir', data]);
   if (verify.status !== 0) problems.push(`round ${rounds}: verify: ${verify.stdout}${verify.stderr}`);
@@ -112,6 +119,21 @@ async function round(): Promise<void> {
   if (replay.status !== 0) problems.push(`round ${rounds}: replay: ${replay.stdout}${replay.stderr}`);
   rmSync(copy, { recursive: true, force: true });
   console.error(`round ${rounds + 1}: ${ledger.length} requests, ${count('acknowledged')} rows acknowledged`);
+}
+
+function copyingDuring(what: string | undefined): Copying | null {
+  const killed: Killed = {
+    data,
+    home,
+    adminUrl: `http://127.0.0.1:${adminPort}`,
+    adminToken,
+    run,
+    problem: (text) => void problems.push(`round ${rounds}: ${text}`),
+  };
+  if (what === undefined) return null;
+  if (what === 'backup') return new Backups(killed);
+  if (what === 'restore') return new Restores(killed);
+  throw new Error('--during backup, or --during restore');
 }
 
 /** Writes until the connection breaks. */
