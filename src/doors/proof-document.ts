@@ -51,12 +51,6 @@ export function proofJson(proof: EntryProof): Record<string, unknown> {
   };
 }
 
-/** The leaf itself goes along as extra data: its hash is what is proven. */
-export function proofText({ leaf, leafIndex, path, head }: EntryProof): string {
-  const lines = ['c2sp.org/tlog-proof@v1', `extra ${base64(leaf)}`, `index ${leafIndex}`, ...path.map(base64), '', head.note];
-  return lines.join('\n');
-}
-
 export async function headJson(proofs: ProofReader): Promise<Record<string, unknown>> {
   const { size, root, note } = await proofs.head();
   return {

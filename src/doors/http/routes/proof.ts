@@ -5,7 +5,8 @@
 import { z } from 'zod';
 import { ServiceError } from '../../../errors.ts';
 import type { ProofRequest } from '../../../governance/gate-contract.ts';
-import { headJson, proofJson, proofText, tlogProofType } from '../../proof-document.ts';
+import { tlogProof } from '../../../governance/tlog-proof.ts';
+import { headJson, proofJson, tlogProofType } from '../../proof-document.ts';
 import type { App, HttpContext } from '../context.ts';
 import { headerText } from '../headers.ts';
 import { invoke } from '../invoke.ts';
@@ -110,7 +111,7 @@ export function registerProof(app: App, context: HttpContext): void {
         return made;
       });
       if (!asText) return proofJson(proof);
-      return reply.header('content-type', tlogProofType).serializer(asIs).send(proofText(proof));
+      return reply.header('content-type', tlogProofType).serializer(asIs).send(tlogProof(proof));
     },
   });
 
