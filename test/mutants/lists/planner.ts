@@ -372,4 +372,11 @@ export const mutants: readonly Mutant[] = [
     replace: '',
     killedBy: ['test/planner/executor/count-distinct.test.ts'],
   },
+  {
+    name: 'planner: what others wrote makes plans anew',
+    file: planner,
+    find: 'if (rowsOf(snapshot, type) > 2 * rows + 1_000) return true;',
+    replace: 'if (snapshot.position > 2 * rows + 1_000) return true;',
+    killedBy: ['test/planner/governed-figures.test.ts'],
+  },
 ];

@@ -144,6 +144,13 @@ export const mutants: readonly Mutant[] = [
     killedBy: byViews,
   },
   {
+    name: 'views: the answer of a view is made before the question that asks for it',
+    file: views,
+    find: 'await this.#parts.yieldTurn();',
+    replace: '',
+    killedBy: ['test/planner/standing/materialized-views.test.ts'],
+  },
+  {
     name: 'lookups: a table is seen from above',
     file: lookups,
     find: 'owner === path : covers(owner, path);',
