@@ -128,7 +128,8 @@ export class BranchTable implements StoredVersions {
       const { table: own, inherited } = this.#layers[layer]!;
       // What closes a version is younger than it: with none at or after the fork, the chain of open ones is the answer.
       const chained =
-        openOnly && (!inherited || (!own.hasGaps && own.positionOf(own.newest(path, heap, start, end)) < inherited.end));
+        openOnly &&
+        (!inherited || (own.lastGone < inherited.end && own.positionOf(own.newest(path, heap, start, end)) < inherited.end));
       for (let at = version % LAYER; at !== NO_ROW; at = chained ? own.nextOpen(at) : own.previousOf(at)) {
         const each = layer * LAYER + at;
         if (this.#stands(layer, at) && (!openOnly || this.closingOf(each) === Infinity)) found.push(each);

@@ -344,7 +344,7 @@ function keyRows(table: Table, request: ScanRequest, reader: LayerReader, scopes
       const newest = table.counts.has(path) ? table.newestOf(path, key) : NO_ROW;
       if (newest === NO_ROW) continue;
       // A key's versions are closed by younger ones only: with none younger than the bound, the open chain is the answer.
-      const openOnly = visibility.openOnly && !table.hasGaps && table.positionOf(newest) < visibility.bound;
+      const openOnly = visibility.openOnly && table.positionOf(newest) < visibility.bound && table.lastGone < visibility.bound;
       for (let row = newest; row !== NO_ROW; row = openOnly ? table.nextOpen(row) : table.previousOf(row)) {
         if (!isVisible(table.segmentOf(row), row & 0xffff, visibility)) continue;
         const closing = inherited ? inherited.closingOf(row) : Infinity;

@@ -67,6 +67,7 @@ export class Table implements StoredKeys, StoredVersions {
   readonly dictionaryOf = this.#columns.dictionaryOf;
   /** Versions that went for good, or came without key and cells: they are in chains still, and stand for nothing. */
   #gone = 0;
+  #lastGone = -1;
 
   constructor(type: string, storage: RowStorage, fork = 0) {
     this.type = type;
@@ -120,11 +121,11 @@ export class Table implements StoredKeys, StoredVersions {
   }
 
   /**
-   * True where a version may have been closed by one that is gone: then the chain of open versions begins with what may be
-   * closed, and what closed a version may be younger than every version of its key.
+   * Position of the last version that is gone; -1 without one. Up to there what closed a version may be younger than every
+   * version that its key still has.
    */
-  get hasGaps(): boolean {
-    return this.#gone > 0;
+  get lastGone(): number {
+    return this.#lastGone;
   }
 
   append(entry: CommittedEntry, body: RowsBody, path: number): void {
@@ -139,7 +140,8 @@ export class Table implements StoredKeys, StoredVersions {
     }
     const hashes = rows > 1 ? takeHashes(keys, rows, path) : null;
     const dropped = body.dropped ? new Set(body.dropped) : none;
-    this.#gone += dropped.size;
+    const lastDropped = body.dropped?.at(-1);
+    if (lastDropped !== undefined) this.#noteGone(dropped.size, entry.position + lastDropped);
     let closed = 0;
     for (let done = 0; done < rows; ) {
       const position = entry.position + done;
@@ -185,7 +187,12 @@ export class Table implements StoredKeys, StoredVersions {
       );
       from = end;
     }
-    this.#gone += rows.length;
+    this.#noteGone(rows.length, this.positionOf(rows.at(-1)!));
+  }
+
+  #noteGone(count: number, last: number): void {
+    this.#gone += count;
+    this.#lastGone = Math.max(this.#lastGone, last);
   }
 
   /** The place of a version in the index goes to the newest one before it that stays. */
@@ -404,7 +411,11 @@ export class Table implements StoredKeys, StoredVersions {
 
   #count(segment: Segment): void {
     const { length } = segment;
-    this.#gone += segment.removedCount;
+    if (segment.removedCount > 0) {
+      let last = length - 1;
+      while (!segment.isRemoved(last)) last--;
+      this.#noteGone(segment.removedCount, segment.positionOf(last));
+    }
     const path = segment.paths.constant;
     if (path !== null) {
       const counts = this.#countsOf(path);
