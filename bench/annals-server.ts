@@ -39,13 +39,22 @@ export class AnnalsServer {
   readonly token: string;
   /** From the start of the process to the first 200 of /health. */
   readonly startSeconds: number;
+  readonly #admin: string;
   readonly #child: ChildProcess;
 
-  private constructor(port: number, dataDirectory: string, token: string, startSeconds: number, child: ChildProcess) {
+  private constructor(
+    port: number,
+    dataDirectory: string,
+    token: string,
+    admin: string,
+    startSeconds: number,
+    child: ChildProcess,
+  ) {
     this.port = port;
     this.dataDirectory = dataDirectory;
     this.token = token;
     this.startSeconds = startSeconds;
+    this.#admin = admin;
     this.#child = child;
   }
 
@@ -82,7 +91,7 @@ export class AnnalsServer {
     });
     const minted = (await reply.json()) as { token?: string };
     if (!minted.token) throw new Error(`no token: ${JSON.stringify(minted)}`);
-    return new AnnalsServer(port, dataDirectory, minted.token, startSeconds, child);
+    return new AnnalsServer(port, dataDirectory, minted.token, admin, startSeconds, child);
   }
 
   get pid(): number {
@@ -91,6 +100,18 @@ export class AnnalsServer {
 
   get headers(): Record<string, string> {
     return { authorization: `Bearer ${this.token}`, 'x-service-purpose': 'analytics' };
+  }
+
+  /** On the admin listener. */
+  async admin<T>(path: string, body: object): Promise<T> {
+    const headers = { authorization: `Bearer ${this.#admin}`, 'content-type': 'application/json' };
+    const reply = await fetch(`http://127.0.0.1:${this.port + 1}${path}`, {
+      method: 'POST',
+      headers,
+      body: JSON.stringify(body),
+    });
+    if (reply.status >= 300) throw new Error(`${path}: ${reply.status} ${(await reply.text()).slice(0, 1000)}`);
+    return (await reply.json()) as T;
   }
 
   async request(path: string, body: Body, contentType = 'application/json'): Promise<string> {

@@ -14,6 +14,7 @@ import { DataSets } from './datasets.ts';
 import { aggregates } from './measures/aggregates.ts';
 import { asOfAggregate } from './measures/as-of-aggregate.ts';
 import { asOfHead } from './measures/as-of-head.ts';
+import { backup } from './measures/backup.ts';
 import { branchFork } from './measures/branch-fork.ts';
 import { bulkIngest } from './measures/bulk-ingest.ts';
 import { commits } from './measures/commits.ts';
@@ -51,6 +52,7 @@ const measures: Readonly<Record<string, Measure>> = {
   export: exportRows,
   'branch-fork': branchFork,
   rotation,
+  backup,
   tpch,
   governance,
   watch,

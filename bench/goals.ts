@@ -20,6 +20,13 @@ const share = (text: string, wanted: number | null = null): Aim => ({ text, unit
 /** Of samples that are few, or times so short that a machine's mood shows in them. */
 const rough = (aim: Aim): Aim => ({ ...aim, tolerance: 0.6 });
 
+const sealing = (of: string): Aim => ({
+  text: `sealing by subject, ${of}, one core`,
+  unit: 'rows/s',
+  better: 'larger',
+  wanted: 200_000,
+});
+
 /** The part of a key before the dot is the measure that finds it. */
 export const aims = {
   'bulk-ingest.copy': times('bulk ingest over HTTP / COPY with a primary key, each on one core', 1.5),
@@ -91,7 +98,13 @@ export const aims = {
   'tpch.duckdb-worst': share('questions in the manner of TPC-H: our time / DuckDB’s, the worst of them'),
   'tpch.sqlite': share('questions in the manner of TPC-H: our time / SQLite’s, geometric mean'),
   'export.csv': times('export of CSV over HTTP / DuckDB’s COPY to a file'),
+  'subjects.sealed-1': sealing('every row of another subject'),
+  'subjects.sealed-10': sealing('10 rows in a body of one subject'),
+  'subjects.sealed-1000': sealing('1,000 rows in a body of one subject'),
   'branch-fork.flat': rough(share('forking a branch, largest store / smallest')),
+  'backup.backup-rate': { text: 'POST /admin/backup, read back', unit: 'MB/s', better: 'larger', wanted: 150 },
+  'backup.restore-rate': { text: 'POST /admin/restore, verified and replayed', unit: 'MB/s', better: 'larger', wanted: 150 },
+  'backup.restore-replay': rough(share('POST /admin/restore / `annals replay` of the same log')),
   'rotation.commits': rough(share('commits of 16 clients / the same while data keys are rotated', 1.2)),
   'governance.aggregate': share('aggregate as of current under 100 rules / without policies', 1.15),
   'governance.read': {
