@@ -1,7 +1,7 @@
 /**
  * The whole leak matrix. Prints the red cells of each group as it ends, and its figures as one line of JSON; exits 1 when a cell is red.
  *
- *   npm run leaks -- [--each] [--adversary <part of a name>] [--difference <part of a name>]
+ *   npm run leaks -- [--each] [--regime open|governed] [--adversary <part of a name>] [--difference <part of a name>]
  *
  * Differences are asked about together, then those that move commitments to the whole store by themselves; `--each` asks
  * about every one by itself, which tells whose a red cell is.
@@ -13,6 +13,7 @@ import { Matrix } from './matrix.ts';
 const { values: options } = parseArgs({
   options: {
     each: { type: 'boolean', default: false },
+    regime: { type: 'string', default: '' },
     adversary: { type: 'string', default: '' },
     difference: { type: 'string', default: '' },
   },
@@ -21,7 +22,7 @@ const { values: options } = parseArgs({
 const matrix = new Matrix();
 let told = 0;
 const extent = { everything: true, adversaries: ({ name }: { readonly name: string }) => name.includes(options.adversary) };
-for (const regime of ['open', 'governed'] as const) {
+for (const regime of (['open', 'governed'] as const).filter((name) => name.includes(options.regime))) {
   const asked = differences.filter(
     ({ name, governed }) => name.includes(options.difference) && (governed !== true || regime === 'governed'),
   );
