@@ -28,6 +28,7 @@ import { proof } from './measures/proof.ts';
 import { replayVerify } from './measures/replay-verify.ts';
 import { rotation } from './measures/rotation.ts';
 import { startUp } from './measures/start.ts';
+import { subjects } from './measures/subjects.ts';
 import { tpch } from './measures/tpch.ts';
 import { watch } from './measures/watch.ts';
 import { Postgres } from './peers/postgres.ts';
@@ -53,6 +54,7 @@ const measures: Readonly<Record<string, Measure>> = {
   'branch-fork': branchFork,
   rotation,
   backup,
+  subjects,
   tpch,
   governance,
   watch,
