@@ -6,8 +6,9 @@ import { hkdfSync } from 'node:crypto';
 import { dirname, join } from 'node:path';
 import type { Random } from './clock.ts';
 import { ConfigError, parseKey, readSettingFile, type Settings } from './config.ts';
+import { ServiceError } from './errors.ts';
 import type { Disk } from './log/disk.ts';
-import type { Keyring } from './log/keys.ts';
+import { type Keyring, keyFilePath } from './log/keys.ts';
 
 export interface MasterKeys {
   /** Wraps the data keys: 32 bytes. */
@@ -69,6 +70,13 @@ async function keyEncryptionKey(
     // A process that died before its last step may have left a name that a power cut would take back.
     await disk.syncDirectory(dirname(path));
     return parseKey(path, Buffer.from(stored).toString('utf8'));
+  }
+  const sealed = keyFilePath(settings.SERVICE_DATA_DIR);
+  if ((await disk.size(sealed)) !== undefined) {
+    throw new ServiceError(
+      'REL_STORAGE',
+      `${path} is missing, and ${sealed} does not open without it: set SERVICE_KEK or SERVICE_KEK_FILE, or put it back`,
+    );
   }
   const made = random.fill(new Uint8Array(32));
   await disk.makeDirectory(dirname(path));

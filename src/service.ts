@@ -23,7 +23,7 @@ import type { Disk } from './log/disk.ts';
 import { DerivedFileError, type DerivedHome, type DerivedReader } from './log/derived-file.ts';
 import { BULK_ROWS_MIN } from './log/bulk-sealer.ts';
 import { OPEN_BESIDE_BYTES_MIN } from './log/frame-opener.ts';
-import { type KeyStore, openKeyring } from './log/keys.ts';
+import { type KeyStore, openKeyring, refuseLostKeys } from './log/keys.ts';
 import { LocalLog, type LocalLogOptions } from './log/log.ts';
 import { spareCores, threadWorker } from './log/workers.ts';
 import { unfinishedRestore } from './log/restore.ts';
@@ -224,6 +224,7 @@ export class Service {
     try {
       const unfinished = await unfinishedRestore(disk, directory);
       if (unfinished !== undefined) throw new ServiceError('REL_STORAGE', unfinished);
+      await refuseLostKeys(disk, directory);
       const master = await masterKeys(settings, disk, random, parts.say);
       const keyring = await openKeyring({ disk, random, directory, ...master });
       const ids = new Ids(clock, random);

@@ -226,7 +226,9 @@ class OpenKeyring implements KeyStore {
   }
 }
 
-async function firstSecrets({ disk, random, directory }: KeyringOptions): Promise<KeySecrets> {
+/** Throws where something lies that only a key file which is gone could open: no key is made in its place. */
+export async function refuseLostKeys(disk: Disk, directory: string): Promise<void> {
+  if ((await disk.size(keyFilePath(directory))) !== undefined) return;
   const names = await disk.list(`${directory}/log`);
   const keys = await disk.list(`${directory}/keys`);
   if (keys.some((name) => shardNumber(name) !== undefined)) {
@@ -238,6 +240,10 @@ async function firstSecrets({ disk, random, directory }: KeyringOptions): Promis
   if (names.length > 0) {
     throw new ServiceError('REL_STORAGE', `${keyFilePath(directory)} is missing, and the log beside it can't be read without it`);
   }
+}
+
+async function firstSecrets({ disk, random, directory }: KeyringOptions): Promise<KeySecrets> {
+  await refuseLostKeys(disk, directory);
   return {
     active: 1,
     dataKeys: new Map([[1, random.fill(new Uint8Array(KEY_BYTES))]]),
