@@ -27,13 +27,6 @@ const sealing = (of: string): Aim => ({
   wanted: 200_000,
 });
 
-const sealing = (of: string): Aim => ({
-  text: `sealing by subject, ${of}, one core`,
-  unit: 'rows/s',
-  better: 'larger',
-  wanted: 200_000,
-});
-
 /** The part of a key before the dot is the measure that finds it. */
 export const aims = {
   'bulk-ingest.copy': times('bulk ingest over HTTP / COPY with a primary key, each on one core', 1.5),
@@ -105,9 +98,6 @@ export const aims = {
   'tpch.duckdb-worst': share('questions in the manner of TPC-H: our time / DuckDB’s, the worst of them'),
   'tpch.sqlite': share('questions in the manner of TPC-H: our time / SQLite’s, geometric mean'),
   'export.csv': times('export of CSV over HTTP / DuckDB’s COPY to a file'),
-  'subjects.sealed-1': sealing('every row of another subject'),
-  'subjects.sealed-10': sealing('10 rows in a body of one subject'),
-  'subjects.sealed-1000': sealing('1,000 rows in a body of one subject'),
   'subjects.sealed-1': sealing('every row of another subject'),
   'subjects.sealed-10': sealing('10 rows in a body of one subject'),
   'subjects.sealed-1000': sealing('1,000 rows in a body of one subject'),
