@@ -17,8 +17,8 @@ export interface Killed {
 }
 
 export interface Copying {
-  /** Until the connection breaks. */
-  work(): Promise<void>;
+  /** Until the connection breaks. `begun`: what is to be killed is under way. */
+  work(begun: () => void): Promise<void>;
   /** Once the process is gone. */
   check(): void;
   readonly figures: Readonly<Record<string, number>>;
@@ -39,8 +39,9 @@ export class Backups implements Copying {
     this.#killed = killed;
   }
 
-  async work(): Promise<void> {
+  async work(begun: () => void): Promise<void> {
     for (;;) {
+      begun();
       const taken = await ask<Taken>(this.#killed, '/admin/backup', {});
       if (!taken) return;
       this.figures.backups++;
@@ -87,10 +88,11 @@ export class Restores implements Copying {
     this.#target = join(killed.home, 'restored');
   }
 
-  async work(): Promise<void> {
+  async work(begun: () => void): Promise<void> {
     this.#of = (await ask<Taken>(this.#killed, '/admin/backup', {})) ?? this.#of;
-    if (!this.#of) return;
+    if (!this.#of) return begun();
     for (;;) {
+      begun();
       const body = { backup: this.#of.backup, target_dir: this.#target };
       const report = await ask<{ root: string; root_match: boolean }>(this.#killed, '/admin/restore', body);
       if (!report) return;

@@ -105,7 +105,11 @@ async function round(): Promise<void> {
   await checkLedger();
   const writers = Array.from({ length: Number(options.writers) }, (_, writer) => write(writer));
   const rotating = rotateKeys();
-  const copies = copying?.work();
+  let copies: Promise<void> | undefined;
+  if (copying)
+    await new Promise<void>((begun) => {
+      copies = copying.work(begun);
+    });
   await sleep(50 + random.below(random.chance(0.2) ? 3000 : 1200));
   await stop(server, 'SIGKILL');
   await Promise.all([...writers, rotating, copies]);
