@@ -133,7 +133,7 @@ export function projectionContract(subject: Subject): void {
           for (const entry of dropped) after.apply(entry);
           expect(after.digests()[name]).toBe(live);
         }),
-        { numRuns: name === 'rows' ? 300 : 50 },
+        { numRuns: name === 'rows' ? 100 : 20 },
       ));
 
     test('writing a checkpoint changes nothing', () =>
