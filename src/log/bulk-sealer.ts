@@ -58,6 +58,8 @@ export class Sealing {
 
   finish({ payloadBytes, root, digest }: SealReply, target = this.request.target): SealedBody {
     this.sealed ??= { payload: target.subarray(0, payloadBytes), root, digest };
+    // Whoever is still at it does so in vain.
+    this.request.sections?.secrets.fill(0);
     return this.sealed;
   }
 }

@@ -207,6 +207,7 @@ export class EntrySealer {
     if (body.kind === 'rows' && sections) {
       const nonce = this.#nextNonce();
       const sealed = subjectBody(body, context.path, sections, nonce, seedOf(secrets));
+      sections.secrets.fill(0);
       assert(sealed.body.length <= BODY_BYTES_MAX, 'a body fits its length field');
       const payload = sealPayload(sealed.body, { keyId, key, nonce });
       return new PlacedEntry(entry, bytes, { payload, root: sealed.root, digest: sha256(payload) });

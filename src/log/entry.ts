@@ -61,7 +61,7 @@ export interface RowsBody {
   readonly cells: RowBatch;
   /** Shared by the rows of the entry; per-row lineage goes by `derivedFrom` in `cells` later. */
   readonly provenance: Provenance;
-  /** Rows, ascending, of which only the leaf hash is left: their keys and cells here are empty. Absent when all are whole. */
+  /** Rows, ascending, of which only the leaf hash is left: their keys and cells here are NULL. Absent when all are whole. */
   readonly dropped?: readonly number[];
   /** Whose each row is, a text vector, NULL: nobody's. They are sealed under keys of their own. Absent when written: all are nobody's; when read: not told. */
   readonly subjects?: Vector;

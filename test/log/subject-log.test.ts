@@ -1,5 +1,6 @@
 /** A log of rows that are sealed by subject: written by whoever seals, replayed by whoever opens, before and after an erasure. */
 import { expect, test } from 'vitest';
+import type { SealRequest } from '../../src/log/body-sealer.ts';
 import type { BulkOptions } from '../../src/log/bulk-sealer.ts';
 import type { RowsBody } from '../../src/log/entry.ts';
 import type { Keyring } from '../../src/log/keys.ts';
@@ -59,6 +60,18 @@ test('the same files, whoever seals', async () => {
   for (const startWorker of [null, inlineWorker, threadWorker])
     expect(await filesOf(await lived({ startWorker, rowsMin: 256 }))).toEqual(expected);
   expect(await filesOf(await lived({ startWorker: null, rowsMin: 1 }))).toEqual(expected);
+});
+
+test('keys do not stay with what was sealed under them', async () => {
+  const asked: SealRequest[] = [];
+  const startWorker: StartWorker = (job, data) => {
+    const inner = inlineWorker(job, data);
+    return { ...inner, ask: (request) => (asked.push(request as SealRequest), inner.ask(request)) };
+  };
+  await lived({ startWorker, rowsMin: 256 });
+  const secrets = asked.flatMap(({ sections }) => [...(sections?.secrets ?? [])]);
+  expect(secrets.length).toBeGreaterThan(32 * 300);
+  expect(secrets.every((byte) => byte === 0)).toBe(true);
 });
 
 /** What a start sees of a log under these keys. */

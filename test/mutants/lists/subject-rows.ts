@@ -166,6 +166,13 @@ export const mutants: readonly Mutant[] = [
     killedBy: log,
   },
   {
+    name: 'subject rows: keys stay with what was sealed under them',
+    file: 'src/log/bulk-sealer.ts',
+    find: '    this.request.sections?.secrets.fill(0);\n',
+    replace: '',
+    killedBy: log,
+  },
+  {
     name: 'subject rows: a key stays where the next body is sealed',
     file: 'src/log/section-memory.ts',
     find: '    this.#head.fill(0);\n',
