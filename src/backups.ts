@@ -26,8 +26,8 @@ import { Projections } from './projections/projections.ts';
 
 export type OnProgress = (bytes: number, bytesTotal: number) => void;
 
-/** Positions up to which a store that is not idle has its projections digested in one turn: some milliseconds. */
-const DIGEST_POSITIONS_MAX = 2_000;
+/** Positions and entries up to which the projections of a store that serves are digested in one turn: some milliseconds. */
+const DIGESTED_MAX = 2_000;
 
 export const backupDirectory = (settings: Settings): string =>
   settings.SERVICE_BACKUP_DIR ?? join(settings.SERVICE_DATA_DIR, 'backups');
@@ -93,7 +93,8 @@ export class Backups implements BackupDesk {
     const { log, projections, disk, keyring, version, ids, settings, clock } = this.#parts;
     // Of the very leaves that are copied, or not at all.
     const still = projections.projector.watermark === capture.head.size;
-    const wanted = digests ?? (log.status().positions <= DIGEST_POSITIONS_MAX ? () => projections.digests() : null);
+    const { positions, leaves } = log.status();
+    const wanted = digests ?? (Math.max(positions, leaves) <= DIGESTED_MAX ? () => projections.digests() : null);
     const artefact = await captureBackup({
       disk,
       directory: settings.SERVICE_DATA_DIR,
@@ -194,7 +195,7 @@ function isWithin(path: string, directory: string): boolean {
   return between === '' || !(between === '..' || between.startsWith('../') || isAbsolute(between));
 }
 
-/** Whole ones, and those whose document can't be believed; the oldest first. */
+/** Whole ones, and those whose document can't be believed; of one log the oldest first. */
 export async function listBackups(
   disk: Disk,
   directory: string,
