@@ -11,7 +11,8 @@
 import * as crypto from 'node:crypto';
 import * as lz4 from 'lz4-napi';
 import { assert } from '../errors.ts';
-import { decodeBody, encodeSubjectHead, noSubjects, type RowSecrets, saltsOfRows } from './body-codec.ts';
+import { decodeBody, encodeSubjectHead } from './body-codec.ts';
+import { noSubjects, type RowSecrets, saltsOfRows } from './rows-codec.ts';
 import { ByteWriter } from './byte-stream.ts';
 import type { RowsBody } from './entry.ts';
 import { rowsRoot, rowsRootInSlices } from './row-leaf.ts';

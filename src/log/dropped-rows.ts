@@ -1,7 +1,7 @@
 /** A body of rows without some of them: their leaf hashes take their places, and nothing else of them is left. */
 import { assert } from '../errors.ts';
-import type { RowSecrets } from './body-codec.ts';
-import { saltsOfRows } from './body-codec.ts';
+import type { RowSecrets } from './rows-codec.ts';
+import { saltsOfRows } from './rows-codec.ts';
 import type { NamedColumn, RowBatch, Vector } from './columns.ts';
 import type { RowsBody } from './entry.ts';
 import { RowLeaves, SALT_BYTES } from './row-leaf.ts';

@@ -25,18 +25,8 @@ import * as crypto from 'node:crypto';
 import * as lz4 from 'lz4-napi';
 import type { Random } from '../clock.ts';
 import { assert, ServiceError } from '../errors.ts';
-import {
-  BODY_VERSION,
-  decodeBody,
-  encodeBody,
-  kindNumber,
-  kindOfNumber,
-  noSubjects,
-  type RowSecrets,
-  type SealedRows,
-  type SubjectOpener,
-  saltsOfRows,
-} from './body-codec.ts';
+import { BODY_VERSION, decodeBody, encodeBody, kindNumber, kindOfNumber } from './body-codec.ts';
+import { noSubjects, type RowSecrets, type SealedRows, type SubjectOpener, saltsOfRows } from './rows-codec.ts';
 import {
   LZ4_FLAG,
   NONCE_BYTES,

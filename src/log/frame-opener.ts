@@ -10,7 +10,8 @@
  */
 import type { KeyObject } from 'node:crypto';
 import { ServiceError } from '../errors.ts';
-import { encodeBody, type SubjectOpener, subjectKeysOf } from './body-codec.ts';
+import { encodeBody, subjectKeysOf } from './body-codec.ts';
+import { type SubjectOpener } from './rows-codec.ts';
 import { ByteWriter } from './byte-stream.ts';
 import { SECRET_BYTES } from './section-memory.ts';
 import { KEY_ID_BYTES, keyNames } from './subject-sections.ts';

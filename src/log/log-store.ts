@@ -2,7 +2,7 @@
  * The log as the rooms above see it: an order of entries that is durable, hashed and provable. The embedded default
  * is `LocalLog` in `log.ts`; a replicated log can stand behind the same interface.
  */
-import type { RowSecrets } from './body-codec.ts';
+import type { RowSecrets } from './rows-codec.ts';
 import type { Ascending, Redacted } from './redaction.ts';
 import type { CommittedEntry, EntryDraft } from './entry.ts';
 import type { LeafFacts } from './entry-codec.ts';

@@ -1,6 +1,6 @@
 /** One row out of an entry, proven against the rows root in the entry's leaf: its neighbours appear as hashes of salted bytes. */
 import { assert } from '../errors.ts';
-import { type RowSecrets, saltsOfRows } from './body-codec.ts';
+import { type RowSecrets, saltsOfRows } from './rows-codec.ts';
 import { malformed } from './byte-stream.ts';
 import type { Vector } from './columns.ts';
 import type { RowsBody } from './entry.ts';

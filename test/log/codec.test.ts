@@ -1,7 +1,8 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { ServiceError } from '../../src/errors.ts';
-import { type DecodedBody, decodeBody, encodeBody, type RowSecrets } from '../../src/log/body-codec.ts';
+import { type DecodedBody, decodeBody, encodeBody } from '../../src/log/body-codec.ts';
+import { type RowSecrets } from '../../src/log/rows-codec.ts';
 import { ByteReader, ByteWriter } from '../../src/log/byte-stream.ts';
 import { decodeBatch, encodeBatch } from '../../src/log/column-codec.ts';
 import type { Dictionary } from '../../src/log/columns.ts';

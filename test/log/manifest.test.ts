@@ -1,6 +1,13 @@
 import { expect, test } from 'vitest';
 import { ServiceError } from '../../src/errors.ts';
-import { formatManifest, type LogFileRecord, logFileName, type Manifest, parseManifest, placeOfName } from '../../src/log/manifest.ts';
+import {
+  formatManifest,
+  type LogFileRecord,
+  logFileName,
+  type Manifest,
+  parseManifest,
+  placeOfName,
+} from '../../src/log/manifest.ts';
 
 const sealed = (number: number, firstLeaf: number, leaves: number): LogFileRecord => ({
   state: 'sealed',

@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { decodeBody, encodeBody, type RowSecrets, saltsOfRows } from '../../src/log/body-codec.ts';
+import { decodeBody, encodeBody } from '../../src/log/body-codec.ts';
+import { type RowSecrets, saltsOfRows } from '../../src/log/rows-codec.ts';
 import { ByteWriter } from '../../src/log/byte-stream.ts';
 import type { NamedColumn, Vector } from '../../src/log/columns.ts';
 import type { RowsBody } from '../../src/log/entry.ts';

@@ -5,7 +5,8 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { ServiceError } from '../../src/errors.ts';
-import { type DecodedBody, decodeBody, saltsOfRows, subjectKeysOf } from '../../src/log/body-codec.ts';
+import { type DecodedBody, decodeBody, subjectKeysOf } from '../../src/log/body-codec.ts';
+import { saltsOfRows } from '../../src/log/rows-codec.ts';
 import { subjectBody } from '../../src/log/body-sealer.ts';
 import type { Dictionary, RowBatch } from '../../src/log/columns.ts';
 import type { RowsBody } from '../../src/log/entry.ts';

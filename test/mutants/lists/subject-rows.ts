@@ -111,7 +111,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'subject rows: salts of erased rows are handed out as if they were there',
-    file: 'src/log/body-codec.ts',
+    file: 'src/log/rows-codec.ts',
     find: '    if (erased.has(row)) continue;\n',
     replace: '',
     killedBy: rows,
