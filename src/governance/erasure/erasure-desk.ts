@@ -303,7 +303,7 @@ export class ErasureDesk {
           `the rows of the erasure ${id} are out of reach; files of before can’t be replaced`,
         );
       }
-      const { hits, lookedAt } = await residualScan(erasure, erasure.tenant, sought, {
+      const { hits, lookedAt } = await residualScan(erasure, sought, {
         state,
         log,
         keys,

@@ -2,11 +2,13 @@
  * The look at everything that can be read now, after a subject was erased: what is still readable of it anywhere forbids the
  * certificate. In slices: others have their turn in between.
  */
-import type { ErasureBody } from '../../log/entry.ts';
 import type { LogStore } from '../../log/log-store.ts';
 import type { SubjectKeys } from '../../log/subject-keys.ts';
-import type { Vector } from '../../log/columns.ts';
+import type { ColumnType } from '../../log/value.ts';
+import { cellAt } from '../../log/vector-builder.ts';
 import type { PathCodes, RowBlock } from '../../projections/access-paths.ts';
+import { subjectProperty } from '../../projections/catalog/subject.ts';
+import type { Erasure } from '../../projections/erasures/projection.ts';
 import { covers } from '../caller.ts';
 import type { ResidualHit } from './receipt.ts';
 import type { RecipeSeals } from './recipe-seals.ts';
@@ -31,20 +33,14 @@ export interface ScanResult {
   readonly lookedAt: Readonly<Record<string, number>>;
 }
 
-/** `intent` as the log holds it. */
-export async function residualScan(
-  intent: Pick<ErasureBody, 'keys' | 'versions' | 'mentions'>,
-  tenant: string | null,
-  sought: Sought,
-  parts: ScanParts,
-): Promise<ScanResult> {
+export async function residualScan(erasure: Erasure, sought: Sought, parts: ScanParts): Promise<ScanResult> {
   const scan = new Scan(parts);
-  const { keys, versions, mentions } = intent;
+  const { keys, versions, mentions, tenant, intended } = erasure;
   scan.keys(keys);
   for (const { type, positions } of versions) await scan.entries(type, positions);
   for (const { type, positions } of versions) await scan.versions(type, positions);
   for (const position of mentions) await scan.mention(position);
-  await scan.cells(tenant, sought);
+  await scan.cells(tenant, sought, intended.time);
   scan.texts(tenant, sought);
   await scan.files();
   return scan.result();
@@ -110,24 +106,31 @@ class Scan {
     if (body?.kind === 'removal' && body.keys.length > 0) this.#hit('removal', body.type, 1);
   }
 
-  /** Rows of others that say the subject in a cell of their own. What a branch inherits is its source’s. */
-  async cells(tenant: string | null, sought: Sought): Promise<void> {
+  /**
+   * Rows of others that say the subject in a cell of their own. What a branch inherits is its source’s; the subject’s own rows that
+   * came after the intent are for another erasure.
+   */
+  async cells(tenant: string | null, sought: Sought, intended: bigint): Promise<void> {
     const { state, yieldTurn } = this.#parts;
     const paths = pathsOf(tenant, state.rows.scopes);
     if (paths.length === 0) return;
     for (const branch of branchesNow(state)) {
       const reader = allRows(branch);
-      for (const { name: type, properties } of branch.types.types()) {
-        const texts = Object.keys(properties).filter((name) => properties[name]!.type === 'string');
-        const columns = ['_pk', ...texts];
+      for (const definition of branch.types.types()) {
+        const { name: type, properties } = definition;
+        const texts = ['_pk', ...Object.keys(properties).filter((name) => properties[name]!.type === 'string')];
+        const subject = subjectProperty(definition);
+        const columns = [...texts, 'system_from', ...(subject === null ? [] : [subject])];
         const request = { type, columns, time: { system: 'all', valid: 'all' }, paths, blockRows: 2_048 } as const;
         const scan = reader.scan(branch.since === 0n ? request : { ...request, after: branch.since });
         for (let step = scan.next(); step.done !== true; step = scan.next()) {
           const { value: block } = step;
-          for (const [i, column] of columns.entries()) {
+          const isOwn = subject === null ? () => false : ownRows(block, texts.length, properties[subject]!.type, sought);
+          for (const [i, column] of texts.entries()) {
             this.#looked['cells']! += block.count;
-            const found = countOf(block, i, sought);
-            if (found > 0) this.#hit('cells', `${type}.${column}`, found);
+            const { others, own } = countOf(block, i, texts.length, sought, isOwn, intended);
+            if (others > 0) this.#hit('cells', `${type}.${column}`, others);
+            if (own > 0) this.#hit('rows', type, own);
             if (sought.isSlow) await yieldTurn();
           }
           await yieldTurn();
@@ -163,11 +166,36 @@ function pathsOf(tenant: string | null, scopes: PathCodes): number[] {
   return codes;
 }
 
-function countOf({ columns, selection, first, count }: RowBlock, column: number, sought: Sought): number {
+type IsOwn = (row: number) => boolean;
+
+/** Whether a row is the subject’s, by the column behind its system_from. */
+function ownRows({ columns }: RowBlock, systemFrom: number, type: ColumnType, sought: Sought): IsOwn {
+  const vector = columns[systemFrom + 1]!;
+  if (vector.kind === 'text' || vector.kind === 'dict') return sought.reader(vector);
+  return (row) => {
+    const cell = cellAt(vector, type, row);
+    return cell !== null && sought.is(String(cell));
+  };
+}
+
+/** Rows whose cell says the subject: of others, and the subject’s own of before the intent. */
+function countOf(
+  { columns, selection, first, count }: RowBlock,
+  column: number,
+  systemFrom: number,
+  sought: Sought,
+  isOwn: IsOwn,
+  intended: bigint,
+): { readonly others: number; readonly own: number } {
   const vector = columns[column]!;
-  if (vector.kind !== 'text' && vector.kind !== 'dict') return 0;
-  const says = sought.reader(vector as Extract<Vector, { kind: 'text' | 'dict' }>);
-  let found = 0;
-  for (let k = 0; k < count; k++) if (says(selection === null ? first + k : selection[k]!)) found++;
-  return found;
+  let [others, own] = [0, 0];
+  if (vector.kind !== 'text' && vector.kind !== 'dict') return { others, own };
+  const says = sought.reader(vector);
+  for (let k = 0; k < count; k++) {
+    const row = selection === null ? first + k : selection[k]!;
+    if (!says(row)) continue;
+    if (!isOwn(row)) others++;
+    else if ((cellAt(columns[systemFrom]!, 'timestamp', row) as bigint) < intended) own++;
+  }
+  return { others, own };
 }

@@ -7,7 +7,7 @@ import type { Disk } from '../../../src/log/disk.ts';
 import { MemoryDisk } from '../../../src/log/memory-disk.ts';
 import type { PropertyDefinition } from '../../../src/log/entry.ts';
 import type { ServiceParts } from '../../../src/service.ts';
-import { analyst, TestClock, TestStore } from '../../harness.ts';
+import { analyst, TestClock, TestRandom, TestStore } from '../../harness.ts';
 
 interface Verifier {
   verifyReceipt(
@@ -54,6 +54,7 @@ export class ErasureWorld {
   readonly clock = new TestClock('2024-01-01');
   readonly said: string[] = [];
   store!: TestStore;
+  #starts = 0;
 
   constructor(disk: Disk = new MemoryDisk()) {
     this.disk = disk;
@@ -65,6 +66,8 @@ export class ErasureWorld {
       clock: this.clock,
       derived: { machineBytes: 1 << 30, segmentRows: 64 },
       say: (line) => this.said.push(line),
+      // Ids and keys of one process are not those of the one before.
+      random: new TestRandom(++this.#starts * 7_919),
       ...parts,
     });
     return this;

@@ -1,0 +1,93 @@
+/** Erasing beside everything else: writes that come meanwhile, a drain, policies, a start that knows commitments alone. */
+import { beforeEach, describe, expect, test } from 'vitest';
+import { untenanted } from '../../../src/governance/caller.ts';
+import { acme, ErasureWorld } from './erasure-world.ts';
+
+let world: ErasureWorld;
+beforeEach(async () => {
+  world = await (await new ErasureWorld().open()).fill();
+});
+
+const statement = "ERASE SUBJECT 'alice' REASON 'r' CERTIFY";
+
+test('rows of the subject that come while it is erased are gone with the others, or stay for ever', async () => {
+  for (let round = 0; round < 12; round++) {
+    const puts: Promise<unknown>[] = [];
+    const erasing = world.erase();
+    for (let i = 0; i < 8; i++) {
+      puts.push(world.store.put('Person', [{ id: `q${round}-${i}`, who: 'alice', name: `Alice ${round} ${i}` }], acme));
+      if (i % 3 === 0) await new Promise((resolve) => setImmediate(resolve));
+    }
+    await Promise.all([erasing, ...puts]);
+    const names = await world.names();
+    await world.restart();
+    expect(await world.names()).toEqual(names);
+    expect(world.store.service.projections.erasures.standing()).toEqual([]);
+  }
+  await world.erase();
+  expect(await world.names()).toEqual(['Bob', 'Nobody']);
+});
+
+test('a drain lets a run stop between two steps; the next start goes on with it', async () => {
+  world.store.service.erasures.close();
+  const error = await world.store.refusal(statement, acme);
+  expect([error.code, await world.names()]).toEqual(['REL_UNAVAILABLE', ['Bob', 'Nobody']]);
+  await world.restart();
+  const { erasures } = world.store.service.projections;
+  expect(erasures.standing()).toHaveLength(1);
+  await world.store.service.erasures.resume();
+  expect(erasures.standing()).toEqual([]);
+  const { receipt } = await world.erase();
+  const said = JSON.parse(Buffer.from(receipt!.payload, 'base64').toString('utf8')) as { verification: { method: string } };
+  expect(said.verification.method).toBe('blind-index rescan');
+});
+
+test('a start finds by the commitment alone what still says the subject, and waits for somebody', async () => {
+  await world.store.register('Note', { id: 'string', about: 'string' }, 'id');
+  await world.store.put(
+    'Note',
+    [
+      { id: 'n1', about: 'alice' },
+      { id: 'n2', about: 'bob' },
+    ],
+    acme,
+  );
+  expect((await world.store.refusal(statement, acme)).code).toBe('REL_UNPROCESSABLE');
+  await world.restart();
+  const { service } = world.store;
+  await service.erasures.resume();
+  expect(world.said.filter((line) => line.includes('Note.about: 1'))).toHaveLength(1);
+  expect(world.said.join('\n')).not.toContain('alice');
+  // It is not looked for again and again.
+  await service.erasures.resume();
+  expect(world.said.filter((line) => line.includes('Note.about'))).toHaveLength(1);
+  await world.store.invoke(acme, 'remove', (invocation) =>
+    invocation.submit({ kind: 'remove-rows', type: 'Note', keys: ['n1'] }),
+  );
+  expect((await world.erase()).certified).toBe(true);
+});
+
+describe('policies', () => {
+  const admin = untenanted('root', 'admin', 'test');
+  const dpo = { ...acme, principal: 'dora', roles: ['dpo'] };
+  const install = (id: string, text: string): Promise<unknown> =>
+    world.store.service.gate.invoke(admin, { action: 'administer', purpose: null, correlationId: 'c' }, (invocation) =>
+      invocation.submit({ kind: 'put-policy', id, text }),
+    );
+
+  test('that forbid erasing one of the rows refuse all of it, as if nobody were there', async () => {
+    await install('all', 'permit(principal, action, resource);');
+    await install('dpo', 'forbid(principal, action == Action::"erase", resource is Person) unless { principal in Role::"dpo" };');
+    await install('old', 'forbid(principal, action == Action::"erase", resource is Person) when { resource.age == 31 };');
+    for (const caller of [acme, dpo]) {
+      const refused = await world.store.refusal(statement, caller);
+      const unknown = await world.store.refusal("ERASE SUBJECT 'zoe' REASON 'r' CERTIFY", caller);
+      expect([refused.code, refused.message]).toEqual([unknown.code, unknown.message]);
+    }
+    expect(await world.names()).toHaveLength(4);
+    await install('old', 'forbid(principal, action == Action::"erase", resource is Person) when { resource.age == 99 };');
+    expect((await world.store.refusal(statement, acme)).code).toBe('REL_NOT_FOUND');
+    expect((await world.erase('alice', { caller: dpo })).certified).toBe(true);
+    expect(await world.names()).toEqual(['Bob', 'Nobody']);
+  });
+});
