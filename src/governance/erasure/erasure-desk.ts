@@ -120,6 +120,8 @@ export class ErasureDesk {
 
   constructor(parts: ErasureDeskParts) {
     this.#parts = parts;
+    // A start forgets which keys are about to go: rows that come before the erasure is gone on with are sealed under others.
+    for (const { keys } of parts.state.erasures.standing()) parts.keys.retire(keys);
   }
 
   get verificationKey(): string {

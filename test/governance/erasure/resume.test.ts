@@ -72,3 +72,30 @@ test('nothing is half-erased, whenever the power goes', { timeout: 300_000 }, as
   expect(ends.resumed).toBeGreaterThan(10);
   expect(ends.ended).toBeGreaterThan(0);
 });
+
+test('what is written of a subject before its erasure is gone on with is not erased with it', async () => {
+  const states: DiskState[] = [];
+  let watching = false;
+  const disk: FaultyDisk = new FaultyDisk({ beforeStep: () => (watching ? void states.push(disk.state()) : undefined) });
+  const before = await (await worldOn(disk)).fill();
+  watching = true;
+  await before.erase();
+  const cutOff = states.map((state) => crashImage(state, 'none'));
+  for (const image of cutOff) {
+    const world = await worldOn(new FaultyDisk({}, image));
+    const { erasures } = world.store.service.projections;
+    if (erasures.standing().length === 0) {
+      await world.store.close();
+      continue;
+    }
+    await world.store.put('Person', [{ id: 'p9', who: 'alice', name: 'Alice Again', age: 32 }], acme);
+    await world.store.service.erasures.resume();
+    await world.restart();
+    expect(await world.names()).toEqual(['Bob', 'Nobody', 'Alice Again']);
+    expect((await world.erase()).certified).toBe(true);
+    expect(await world.names()).toEqual(['Bob', 'Nobody']);
+    await world.store.close();
+    return;
+  }
+  throw new Error('no crash left an erasure standing');
+});
