@@ -40,6 +40,7 @@ export class ErasedStore {
   readonly disk = new MemoryDisk();
   readonly subjects: number;
   readonly #seed: number;
+  directory = '/data';
   readonly said: string[] = [];
   /** Every receipt and every text of a reply to an erasure. */
   readonly receipts: string[] = [];
@@ -53,9 +54,12 @@ export class ErasedStore {
     this.#seed = seed;
   }
 
-  async open(): Promise<void> {
+  async open(directory = '/data'): Promise<void> {
+    this.directory = directory;
     const env = {
-      SERVICE_DATA_DIR: '/data',
+      SERVICE_DATA_DIR: directory,
+      // The key-encryption key is not in a backup.
+      SERVICE_KEK: 'ab'.repeat(32),
       SERVICE_PORT: '0',
       SERVICE_ADMIN_BIND: '127.0.0.1:0',
       SERVICE_ADMIN_TOKEN: adminSecret,

@@ -49,10 +49,17 @@ export async function scan(
   const inTheClear: Found[] = [];
   const seen = new Set<string>();
   let [bytes, files, entries] = [0, 0, 0];
-  for (const round of ['running', 'restarted'] as const) {
+  for (const round of ['running', 'restarted', 'restored'] as const) {
     if (round === 'restarted') {
       await store.close();
       await store.open();
+    }
+    if (round === 'restored') {
+      const body = { backup: backup.json['backup'], target_dir: '/restored' };
+      const reply = await store.admin('POST', '/admin/restore', body);
+      if (reply.status >= 300) throw new Error(`not restored: ${reply.text}`);
+      await store.close();
+      await store.open('/restored');
     }
     const { raw, decoded, ...counts } = await searched(store, needles);
     ({ files, entries } = counts);

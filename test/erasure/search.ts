@@ -65,7 +65,7 @@ function searchEntry(hay: Haystack, { body, context }: CommittedEntry): void {
 
 async function searchDerived(store: ErasedStore, hay: Haystack): Promise<void> {
   const { disk, service } = store;
-  const directory = '/data/projections';
+  const directory = `${store.directory}/projections`;
   for (const name of await disk.list(directory)) {
     // One that is being written: the next search meets it under its name.
     if (name.endsWith('.new')) continue;

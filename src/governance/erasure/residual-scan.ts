@@ -6,10 +6,11 @@ import type { LogStore } from '../../log/log-store.ts';
 import type { SubjectKeys } from '../../log/subject-keys.ts';
 import type { ColumnType } from '../../log/value.ts';
 import { cellAt } from '../../log/vector-builder.ts';
-import type { PathCodes, RowBlock } from '../../projections/access-paths.ts';
+import type { ExhibitView, PathCodes, RowBlock } from '../../projections/access-paths.ts';
 import { subjectProperty } from '../../projections/catalog/subject.ts';
 import type { Erasure } from '../../projections/erasures/projection.ts';
 import { covers } from '../caller.ts';
+import { tenantOf } from '../tenancy/organization.ts';
 import type { ResidualHit } from './receipt.ts';
 import type { RecipeSeals } from './recipe-seals.ts';
 import type { Sought } from './sought.ts';
@@ -17,7 +18,10 @@ import { allRows, branchesNow, type BranchesRead } from './subject-rows.ts';
 import type { TextStore } from './text-store.ts';
 
 export interface ScanParts {
-  readonly state: BranchesRead & { readonly rows: { readonly scopes: PathCodes } };
+  readonly state: BranchesRead & {
+    readonly rows: { readonly scopes: PathCodes };
+    readonly exhibits: { all(): Iterable<ExhibitView> };
+  };
   readonly log: Pick<LogStore, 'proofs'>;
   readonly keys: Pick<SubjectKeys, 'opening'>;
   readonly seals: Pick<RecipeSeals, 'open'>;
@@ -40,6 +44,7 @@ export async function residualScan(erasure: Erasure, sought: Sought, parts: Scan
   for (const { type, positions } of versions) await scan.entries(type, positions);
   for (const { type, positions } of versions) await scan.versions(type, positions);
   for (const position of mentions) await scan.mention(position);
+  await scan.exhibits(tenant, sought);
   await scan.cells(tenant, sought, intended.time);
   scan.texts(tenant, sought);
   await scan.files();
@@ -49,7 +54,7 @@ export async function residualScan(erasure: Erasure, sought: Sought, parts: Scan
 class Scan {
   readonly #parts: ScanParts;
   readonly #hits = new Map<string, ResidualHit>();
-  readonly #looked: Record<string, number> = { keys: 0, entries: 0, versions: 0, mentions: 0, cells: 0, stores: 0 };
+  readonly #looked: Record<string, number> = { keys: 0, entries: 0, versions: 0, mentions: 0, links: 0, cells: 0, stores: 0 };
 
   constructor(parts: ScanParts) {
     this.#parts = parts;
@@ -104,6 +109,21 @@ class Scan {
     if (body?.kind === 'exhibit' && this.#parts.seals.open(body.recipe) !== null) this.#hit('exhibit', body.exhibit, 1);
     if (body?.kind === 'view' && body.sql !== '') this.#hit('view', body.name, 1);
     if (body?.kind === 'removal' && body.keys.length > 0) this.#hit('removal', body.type, 1);
+  }
+
+  /** What was asked or noted on any exhibit of the tenant, since the mentions were found too. */
+  async exhibits(tenant: string | null, sought: Sought): Promise<void> {
+    const { state, log, seals, yieldTurn } = this.#parts;
+    for (const { id, links } of state.exhibits.all()) {
+      for (const { leaf, path } of links) {
+        if (tenantOf(path) !== tenant) continue;
+        await yieldTurn();
+        this.#looked['links']!++;
+        const body = (await log.proofs.entry({ leaf }))?.open().entry.body;
+        const recipe = body?.kind === 'exhibit' ? seals.open(body.recipe) : null;
+        if (recipe !== null && sought.isIn(recipe)) this.#hit('exhibit', id, 1);
+      }
+    }
   }
 
   /**
