@@ -84,7 +84,21 @@ export function rowsBody(random: Seeded, submission: number): Extract<EntryDraft
       ),
     ]),
     provenance: { source: 'test', method: 'import', confidence: 1, derivedFrom: null },
+    // Of every third body some rows are somebody's, subjects old and new.
+    ...(submission % 3 === 1
+      ? {
+          subjects: column(
+            '',
+            'string',
+            indices.map((i) => subjectOf(submission, i)),
+          ).vector,
+        }
+      : {}),
   };
+}
+
+function subjectOf(submission: number, row: number): string | null {
+  return row === 1 ? null : `subject-${(submission + row) % 5 === 0 ? submission : submission % 4}`;
 }
 
 function exhibitBody(random: Seeded, submission: number): EntryDraft['body'] {

@@ -1,7 +1,9 @@
 /** The log under test, put together as the service does it: lock, keys, then the log. */
+import type { KeyObject } from 'node:crypto';
 import type { LogStore } from '../../src/log/log-store.ts';
 import { type Keyring, keyFilePath, openKeyring } from '../../src/log/keys.ts';
 import { LocalLog } from '../../src/log/log.ts';
+import { SubjectKeyFiles } from '../../src/log/subject-keys.ts';
 import type { FaultyDisk } from './faulty-disk.ts';
 import type { Seeded } from './seeded.ts';
 import type { OpenLog } from './workload.ts';
@@ -42,14 +44,26 @@ export const openLocalLog: OpenLog = async ({
 
 const opened = new Map<string, Keyring>();
 
-/** Opening the same key file again and again would be half of all the work, and changes nothing once it is durable. */
+/**
+ * Opening the same key file again and again would be half of all the work, and changes nothing once it is durable. Keys of
+ * subjects are read from this disk each time: a crash may have taken some.
+ */
 async function openKeys({ disk, random }: { disk: FaultyDisk; random: Seeded }): Promise<Keyring> {
   const path = keyFilePath(directory);
   const stored = disk.isDurable(path) ? await disk.readFile(path) : undefined;
   const known = stored && opened.get(Buffer.from(stored).toString('latin1'));
-  if (known) return known;
+  if (known) return await withSubjectKeys(known, disk, random);
   const keyring = await openKeyring({ disk, random, directory, kek });
   const file = disk.visible().files.get(path);
   if (file) opened.set(Buffer.from(file).toString('latin1'), keyring);
   return keyring;
+}
+
+async function withSubjectKeys(keyring: Keyring, disk: FaultyDisk, random: Seeded): Promise<Keyring> {
+  const { activeDataKey, dataKeyIds, signer, publicKeys, hmacKey } = keyring;
+  const keys = `${directory}/keys`;
+  await disk.syncDirectory(keys);
+  const subjects = await SubjectKeyFiles.open({ disk, random, directory: keys, dataKeys: keyring, hmacKey });
+  const open = (id: number): KeyObject => keyring.open(id);
+  return { activeDataKey, dataKeyIds, signer, publicKeys, hmacKey, open, subjects, close: () => subjects.close() };
 }

@@ -454,6 +454,13 @@ export const mutants: readonly Mutant[] = [
     killedBy: tamper,
   },
   {
+    name: 'a frame is written before the keys that its rows need',
+    file: log,
+    find: 'keysDurable: () => options.keyring.subjects.durable(),',
+    replace: 'keysDurable: () => null,',
+    killedBy: crash,
+  },
+  {
     name: 'verify takes for granted what nobody vouched for',
     file: 'src/log/verify-bodies.ts',
     find: 'vouched: (i) => vouches(known, first + i)',
