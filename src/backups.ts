@@ -253,6 +253,7 @@ export interface RestoreStoreOptions extends RestoreRequest {
 export async function restoreStore(options: RestoreStoreOptions): Promise<RestoreReport> {
   const { disk, random, target, keys, settings, say, yieldTurn } = options;
   const projections = freshProjections(options);
+  const startMs = options.clock.monotonicMs();
   return await restoreBackup(
     {
       ...options,
@@ -265,7 +266,7 @@ export async function restoreStore(options: RestoreStoreOptions): Promise<Restor
       onEntry: (entry) => projections.apply(entry),
     },
     async (restored) => {
-      const report = await reportOf(options, restored, await digestsOf(projections, options));
+      const report = await reportOf(options, restored, await digestsOf(projections, options), startMs);
       const same = report.projections.every(({ match }) => match);
       if (same && report.root_match && report.erased_absent) return report;
       const what = same ? 'what was erased is there' : 'its projections differ from those of the store that was backed up';
@@ -281,8 +282,10 @@ async function reportOf(
   options: RestoreStoreOptions,
   restored: Restored,
   digests: Readonly<Record<string, string>>,
+  startMs: number,
 ): Promise<RestoreReport> {
   const { artefact, root } = restored;
+  const { clock } = options;
   const known = comparable(options, restored);
   const expected = typeof known === 'string' ? await digestsOfRecovery(options, restored) : known;
   return {
@@ -295,6 +298,8 @@ async function reportOf(
     rows: restored.rows,
     blobs: restored.blobs,
     size_bytes: bytesOf(artefact),
+    copy_ms: Math.round(restored.copyMs),
+    replay_ms: Math.round(clock.monotonicMs() - startMs - restored.copyMs),
     projections: Object.entries(digests).map(([name, digest]) => ({ name, digest, match: expected[name] === digest })),
     compared_with:
       typeof known === 'string' ? `a second replay, by the reader that opens stores: ${known}` : 'the store that was backed up',

@@ -131,6 +131,20 @@ describe('a backup', () => {
     expect(report.projections.every(({ match }) => match)).toBe(true);
   });
 
+  it('says nothing of projections that have gone on since', async () => {
+    const { log, backups } = store.service;
+    const capture = log.capture.bind(log);
+    log.capture = async () => {
+      const captured = await capture();
+      await store.put('Person', [{ id: 'since', name: 'written after the head' }]);
+      return captured;
+    };
+    const { backup } = await backups.create();
+    const report = await backups.restore(backup, '/restored');
+    expect(report.compared_with).toMatch(/in use/);
+    expect(report.projections.every(({ match }) => match)).toBe(true);
+  });
+
   it('holds what was digested beside, of a store that nobody writes to', async () => {
     await fill2(store);
     const { projections, backups } = store.service;

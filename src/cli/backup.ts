@@ -87,7 +87,6 @@ export async function restoreCommand(artefact: string, options: RestoreCommandOp
   const drill = join(tmpdir(), `annals-drill-${new Ids(systemClock, systemRandom).next()}`);
   const target = options.target === undefined ? drill : resolve(options.target);
   const progress = new Progress('restore', systemClock);
-  const startMs = systemClock.monotonicMs();
   try {
     const report = await restoreStore({
       disk: nodeDisk,
@@ -104,12 +103,12 @@ export async function restoreCommand(artefact: string, options: RestoreCommandOp
       ...(spareCores() > 0 && { startWorker: threadWorker }),
     });
     progress.finish(report.size_bytes, 'bytes');
-    print(report, options, systemClock.monotonicMs() - startMs);
+    print(report, options);
     return exitCode.ok;
   } catch (error) {
     const report = error instanceof ServiceError ? error.facts.extras?.['report'] : undefined;
     if (!report) throw error;
-    print(report as RestoreReport, options, systemClock.monotonicMs() - startMs);
+    print(report as RestoreReport, options);
     process.stderr.write(`annals: ${(error as ServiceError).message}\n`);
     return exitCode.found;
   } finally {
@@ -138,14 +137,15 @@ async function keysOf(options: KeyOptions, settings: Settings): Promise<KeyConte
   return (await openKeyring({ disk: readOnlyDisk, random: systemRandom, directory, ...master })).contents();
 }
 
-function print(report: RestoreReport, { json, drill }: RestoreCommandOptions, ms: number): void {
-  process.stdout.write(json ? `${JSON.stringify(report)}\n` : textOf(report, drill === true, ms / 1000));
+function print(report: RestoreReport, { json, drill }: RestoreCommandOptions): void {
+  process.stdout.write(json ? `${JSON.stringify(report)}\n` : textOf(report, drill === true));
 }
 
-function textOf(report: RestoreReport, drill: boolean, seconds: number): string {
+function textOf(report: RestoreReport, drill: boolean): string {
   const width = Math.max(...report.projections.map(({ name }) => name.length), 'compared'.length);
   const line = (label: string, text: string): string => `${label.padEnd(width)}  ${text}\n`;
-  const rate = `${seconds.toFixed(2)} s, ${count(Math.round(report.size_bytes / 1e6 / seconds))} MB/s`;
+  const rate = (ms: number): string =>
+    `${(ms / 1000).toFixed(2)} s, ${count(Math.round(report.size_bytes / 1e3 / Math.max(ms, 1)))} MB/s`;
   return [
     line(drill ? 'drill' : 'restored', `${report.backup} ${drill ? 'restored, and deleted again' : `into ${report.target_dir}`}`),
     line('log', `${report.log_id}, ${count(report.tree_size)} entries, ${count(report.rows)} rows, ${count(report.blobs)} blobs`),
@@ -156,6 +156,6 @@ function textOf(report: RestoreReport, drill: boolean, seconds: number): string 
       'erased',
       `${count(report.erased_keys)} keys, ${report.erased_absent ? 'none of which opens anything' : 'SOME OF WHICH OPEN ROWS'}; ${count(report.rows_erased)} rows are left as hashes`,
     ),
-    line('speed', rate),
+    line('speed', `${rate(report.copy_ms)} copied, ${rate(report.replay_ms)} checked and replayed`),
   ].join('');
 }

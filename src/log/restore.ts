@@ -6,6 +6,7 @@
  * - The target is empty before. While a file `.annals-restoring` lies in it, it is no data directory: whoever opens it is told so.
  * - A restore that is refused or fails empties it again; one that was cut off leaves the file, and the next one begins anew.
  */
+import type { Clock } from '../clock.ts';
 import { ServiceError } from '../errors.ts';
 import { type Artefact, ARTEFACT_NAME, bytesOf, type CopiedFile, openArtefact, refused } from './backup-artefact.ts';
 import type { Disk } from './disk.ts';
@@ -17,6 +18,7 @@ import { verifyDirectory } from './verify.ts';
 
 export interface RestoreOptions {
   readonly disk: Disk;
+  readonly clock: Pick<Clock, 'monotonicMs'>;
   /** The backup's directory. */
   readonly source: string;
   /** The data directory to be. */
@@ -36,6 +38,8 @@ export interface RestoreOptions {
 export interface Restored {
   readonly artefact: Artefact;
   readonly keyring: Keyring;
+  /** How long copying and comparing took. */
+  readonly copyMs: number;
   /** Over all leaves that were read, in hex. */
   readonly root: string;
   readonly rows: number;
@@ -69,7 +73,7 @@ export async function readBackup(disk: Disk, source: string, publicKeys: readonl
  * by `judge` too, the target is empty then.
  */
 export async function restoreBackup<T>(options: RestoreOptions, judge: (restored: Restored) => Promise<T>): Promise<T> {
-  const { disk, source, target, publicKeys } = options;
+  const { disk, clock, source, target, publicKeys } = options;
   let begun = false;
   let keyring: Keyring | null = null;
   try {
@@ -77,9 +81,11 @@ export async function restoreBackup<T>(options: RestoreOptions, judge: (restored
     await checkTarget(disk, target);
     begun = true;
     await begin(disk, target);
+    const startMs = clock.monotonicMs();
     await copyAll(options, artefact);
+    const copyMs = clock.monotonicMs() - startMs;
     keyring = await putKeys(options, artefact);
-    const result = await judge(await readAll(options, artefact, keyring));
+    const result = await judge({ ...(await readAll(options, artefact, keyring)), copyMs });
     await keyring.close();
     keyring = null;
     await disk.unlink(`${target}/${MARKER}`);
@@ -158,7 +164,7 @@ async function putKeys({ putKeys: put }: RestoreOptions, artefact: Artefact): Pr
   return keyring;
 }
 
-async function readAll(options: RestoreOptions, artefact: Artefact, keyring: Keyring): Promise<Restored> {
+async function readAll(options: RestoreOptions, artefact: Artefact, keyring: Keyring): Promise<Omit<Restored, 'copyMs'>> {
   const { disk, target, yieldTurn, onProgress, onEntry } = options;
   const total = totalOf(artefact);
   const copied = bytesOf(artefact);

@@ -91,13 +91,20 @@ export class Restores implements Copying {
   async work(begun: () => void): Promise<void> {
     this.#of = (await ask<Taken>(this.#killed, '/admin/backup', {})) ?? this.#of;
     if (!this.#of) return begun();
+    // A restore is under way once there is something of it.
+    const looking = setInterval(() => existsSync(this.#target) && begun(), 5);
+    await this.#again(this.#of);
+    clearInterval(looking);
+    begun();
+  }
+
+  async #again({ backup, root }: Taken): Promise<void> {
     for (;;) {
-      begun();
-      const body = { backup: this.#of.backup, target_dir: this.#target };
+      const body = { backup, target_dir: this.#target };
       const report = await ask<{ root: string; root_match: boolean }>(this.#killed, '/admin/restore', body);
       if (!report) return;
       this.figures.restores++;
-      if (!report.root_match || report.root !== this.#of.root) this.#killed.problem(`restored ${JSON.stringify(report)}`);
+      if (!report.root_match || report.root !== root) this.#killed.problem(`restored ${JSON.stringify(report)}`);
       rmSync(this.#target, { recursive: true });
     }
   }
