@@ -56,6 +56,22 @@ describe('annals verify', () => {
     expect(contents(dataDir)).toEqual(before);
   });
 
+  it('says how many rows are erased, and that nothing is wrong with that', async () => {
+    const settings = loadSettings({ env: {}, overrides: { SERVICE_DATA_DIR: dataDir } });
+    const keys = await masterKeys(settings, nodeDisk, systemRandom, () => undefined);
+    const keyring = await openKeyring({ disk: nodeDisk, random: systemRandom, directory: dataDir, ...keys });
+    const ids = [null, 'tenant-1', 'tenant-2'].flatMap((tenant) => keyring.subjects.idsOf(tenant, 'subject-0'));
+    expect(ids.length).toBeGreaterThan(0);
+    await keyring.subjects.destroy(ids, 'e-1');
+    await keyring.close();
+    const { code, text } = await run({ dataDir });
+    expect(code).toBe(0);
+    expect(text).toMatch(/erased {6}[1-9]\d* rows: their keys are destroyed, their hashes hold\n/);
+    expect(text).toMatch(/intact\n$/);
+    const { text: json } = await run({ dataDir, json: true });
+    expect((JSON.parse(json) as VerifyReport).rowsErased).toBeGreaterThan(0);
+  });
+
   it('names the place of what is broken and ends with 1', async () => {
     const path = join(dataDir, 'log/00000000.log');
     const bytes = readFileSync(path);
