@@ -27,7 +27,7 @@ import { Projections } from './projections/projections.ts';
 export type OnProgress = (bytes: number, bytesTotal: number) => void;
 
 /** Positions and entries up to which the projections of a store that serves are digested in one turn: some milliseconds. */
-const DIGESTED_MAX = 2_000;
+const DIGESTED_MAX = 1_000;
 
 export const backupDirectory = (settings: Settings): string =>
   settings.SERVICE_BACKUP_DIR ?? join(settings.SERVICE_DATA_DIR, 'backups');
