@@ -117,6 +117,7 @@ export class ErasureDesk {
   /** Something of the subject is left: they go on when somebody asks again, or after a start. */
   readonly #waiting = new Set<string>();
   #closing = false;
+  #sliceStartMs = 0;
 
   constructor(parts: ErasureDeskParts) {
     this.#parts = parts;
@@ -243,14 +244,21 @@ export class ErasureDesk {
 
   /** The subject itself, and the keys of its rows. */
   #mentions(tenant: string | null, subject: string, versions: readonly ErasedVersions[]): Promise<Mentions> {
-    const { state, log, seals, yieldTurn } = this.#parts;
+    const { state, log, seals } = this.#parts;
     const keys = new Set<string>();
     for (const { versions: stored, version } of subjectVersions(state, versions)) {
       const key = stored.keyOf(version);
       if (key.length >= keyLengthMin) keys.add(key);
     }
     const { exhibits, views, removedKeys } = state;
-    return mentionsOf(tenant, new Names([subject, ...keys]), { log, exhibits, views, removedKeys, seals, yieldTurn });
+    return mentionsOf(tenant, new Names([subject, ...keys]), {
+      log,
+      exhibits,
+      views,
+      removedKeys,
+      seals,
+      yieldTurn: () => this.#breathe(),
+    });
   }
 
   /** Of what keys and text cells of versions say. */
@@ -266,14 +274,18 @@ export class ErasureDesk {
   }
 
   async #inSlices<T>(steps: Generator<undefined, T>): Promise<T> {
-    const { clock, yieldTurn } = this.#parts;
-    let startedMs = clock.monotonicMs();
     for (let step = steps.next(); ; step = steps.next()) {
       if (step.done === true) return step.value;
-      if (clock.monotonicMs() - startedMs < sliceMs) continue;
-      await yieldTurn();
-      startedMs = clock.monotonicMs();
+      await this.#breathe();
     }
+  }
+
+  /** Others have their turn once a slice is over. */
+  async #breathe(): Promise<void> {
+    const { clock, yieldTurn } = this.#parts;
+    if (clock.monotonicMs() - this.#sliceStartMs < sliceMs) return;
+    await yieldTurn();
+    this.#sliceStartMs = clock.monotonicMs();
   }
 
   #finish(id: string, sought: Sought): Promise<void> {
@@ -340,7 +352,7 @@ export class ErasureDesk {
   }
 
   async #nextStep(): Promise<void> {
-    await this.#parts.yieldTurn();
+    await this.#breathe();
     if (this.#closing) {
       throw new ServiceError(
         'REL_UNAVAILABLE',
