@@ -62,6 +62,8 @@ export function sectionsOf(body: RowsBody, keyOf: KeyOfSubject): SubjectSections
   assert(subjects.kind === 'text' || subjects.kind === 'dict', 'subjects are texts');
   const grouping = new Grouping(keyOf);
   const rows = body.ops.length;
+  const told = subjects.kind === 'text' ? subjects.offsets.length - 1 : subjects.values.length;
+  assert(told >= rows, 'it is told of every row whose it is');
   const ofRow = new Int32Array(rows);
   const { nulls } = subjects;
   let sealed = 0;

@@ -8,7 +8,7 @@ import { ServiceError } from '../../src/errors.ts';
 import { type DecodedBody, decodeBody, subjectKeysOf } from '../../src/log/body-codec.ts';
 import { saltsOfRows } from '../../src/log/rows-codec.ts';
 import { subjectBody } from '../../src/log/body-sealer.ts';
-import type { Dictionary, RowBatch } from '../../src/log/columns.ts';
+import type { Dictionary, RowBatch, Vector } from '../../src/log/columns.ts';
 import type { RowsBody } from '../../src/log/entry.ts';
 import {
   decodeEntry,
@@ -143,6 +143,8 @@ test('subjects are told apart in any layout, and no two of them have one key', (
   const coded: RowsBody = { ...body, subjects: { kind: 'dict', values: Int32Array.of(0, 1, 0, 2), dictionary, nulls } };
   expect(hex(sealed(coded, keys).bytes)).toBe(hex(sealed(body, keys).bytes));
   expect(() => sectionsOf(body, () => keys.sealing('acme', 'ada'))).toThrow('no key has two sections');
+  for (const subjects of [subjectsOf(['ada', 'bob', 'eve']), { ...coded.subjects, values: Int32Array.of(0, 1, 0) }])
+    expect(() => sealed({ ...body, subjects: subjects as Vector })).toThrow('of every row whose it is');
 });
 
 test('dictionary columns are sealed as the texts that they stand for', () => {
