@@ -90,8 +90,8 @@ const deciders: { readonly [K in CommandKind]: Decide<K> } = {
   'change-tenant': (command, { tenants }, context, next) => decideChangeTenant(command, tenants, onMain(context), next),
   'suspend-tenant': (command, { tenants }, context, next) => decideSuspend(command, tenants, onMain(context), next),
   'reactivate-tenant': (command, { tenants }, context, next) => decideReactivate(command, tenants, onMain(context), next),
-  'delete-tenant': (command, { tenants, directory }, context, next) =>
-    decideDeleteTenant(command, tenants, directory, onMain(context), next),
+  'delete-tenant': (command, { tenants, directory, retention }, context, next) =>
+    decideDeleteTenant(command, tenants, directory, retention.heldUnder(command.id), onMain(context), next),
   'purge-tenant': (command, state, context, next) => decidePurge(command, state, holds(state), onMain(context), next),
   'propose-agreement': (command, { tenants }, context, next) => decidePropose(command, tenants, onMain(context), next),
   'move-agreement': (command, { tenants }, context, next) => decideMove(command, tenants, onMain(context), next),

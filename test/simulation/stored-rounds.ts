@@ -345,12 +345,16 @@ function leftOf(segment: Segment, row: number): string | null {
   return null;
 }
 
+/** Zeros, or what they were widened to since. */
+const wiped = /^(?:\0*|0|"(?:\\u0000)*")$/;
+
 function isWiped(vector: Vector, row: number): boolean {
-  if (vector.kind === 'null') return true;
-  if (vector.nulls?.[row] !== 1) return false;
-  if (vector.kind === 'text')
-    return vector.heap.subarray(vector.offsets[row]!, vector.offsets[row + 1]!).every((byte) => byte === 0);
-  return vector.kind === 'vec' || Number(vector.values[row]) === 0;
+  if (vector.kind === 'null' || vector.kind === 'vec') return true;
+  if (vector.kind === 'text') {
+    return wiped.test(Buffer.from(vector.heap.subarray(vector.offsets[row]!, vector.offsets[row + 1]!)).toString());
+  }
+  // Every code has a meaning: what is left must be none.
+  return Number(vector.values[row]) === 0 && (vector.kind !== 'dict' || vector.nulls?.[row] === 1);
 }
 
 async function turns(count: number): Promise<void> {

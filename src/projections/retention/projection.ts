@@ -18,6 +18,8 @@ export interface Kept {
   readonly type: string;
   /** A version of the row. */
   readonly position: number;
+  /** Organisation path of the row: whose word it is to release it. */
+  readonly path: string | null;
   /** Nanoseconds; FOREVER of a hold. */
   readonly until: bigint;
   /** By name, and by its fork: 0 for main. */
@@ -58,6 +60,13 @@ export class Retention implements Projection {
   /** Asked for at the version at a position. */
   at(position: number): readonly Kept[] {
     return [...(this.#byPosition.get(position) ?? [])].map((id) => this.#kept.get(id)!);
+  }
+
+  /** Ids of the holds on rows of a path and of what lies below it. */
+  heldUnder(path: string): readonly string[] {
+    const isUnder = (of: string | null): boolean => of !== null && (of === path || of.startsWith(`${path}/`));
+    const held = [...this.#holds.values()].flatMap((ids) => [...ids].map((id) => this.#kept.get(id)!));
+    return held.filter((kept) => isUnder(kept.path)).map(({ id }) => id);
   }
 
   /** Schedules whose time is over, the oldest first, at most so many. Their rows may be held all the same. */
@@ -131,7 +140,8 @@ export class Retention implements Projection {
   #change(entry: CommittedEntry, { id, change, type, position, until }: RetentionBody): void {
     if (change === 'released') return this.#drop(id);
     const { id: fork, name: branch } = this.#tree.of(entry);
-    this.#put({ id, scheduled: change === 'scheduled', type, position, until, branch, fork });
+    const { path } = entry.context;
+    this.#put({ id, scheduled: change === 'scheduled', type, position, path, until, branch, fork });
   }
 
   /** What is about one of the versions and `concerned` by what took it. */

@@ -250,7 +250,12 @@ export class Table implements StoredKeys, StoredVersions {
   #firstOpen(row: number): number {
     if (this.#gone === 0) return row;
     let at = row;
-    while (at !== NO_ROW && !this.segmentOf(at).isOpen(at & 0xffff)) at = this.segmentOf(at).nextLive.at(at & 0xffff);
+    while (at !== NO_ROW && !this.segmentOf(at).isOpen(at & 0xffff)) {
+      const segment = this.segmentOf(at);
+      const byGone = segment.isRemoved(at & 0xffff) || this.at(segment.closingOf(at & 0xffff)) === NO_ROW;
+      assert(byGone, 'what a standing version closed is in no chain of open versions');
+      at = segment.nextLive.at(at & 0xffff);
+    }
     return at;
   }
 

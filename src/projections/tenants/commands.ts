@@ -23,6 +23,7 @@ import { checkIdentifier, checkText, compareText, limits } from '../../log/value
 import type { ChangeTenant, CreateTenant, DeleteTenant, MemberChange, ReactivateTenant, SuspendTenant } from '../command.ts';
 import { type DecideContext, type Decision, decideOne } from '../decision.ts';
 import type { Directory } from '../directory/projection.ts';
+import { heldBy } from '../retention/holds.ts';
 import { endings } from './agreements.ts';
 import type { RegisteredTenant, Tenants } from './projection.ts';
 import { checkTenantId, recordDraft, tenantOfPath } from './records.ts';
@@ -97,10 +98,12 @@ const thoroughness: Readonly<Record<DeletionManner, number>> = { soft: 1, tombst
  * Its agreements end and its tokens are revoked in the same append. A soft deletion keeps the record as it was; the others
  * keep id and instants. A purge says that rows are to go: `purge-tenant` removes them.
  */
+/** `held`: ids of the holds on rows of its paths. Nobody could release them afterwards. */
 export function decideDeleteTenant(
   command: DeleteTenant,
   tenants: Tenants,
   directory: Directory,
+  held: readonly string[],
   context: DecideContext,
   next: NextPlace,
 ): Decision {
@@ -109,6 +112,7 @@ export function decideDeleteTenant(
   if (!before || before.purged) throw unknownTenant();
   if (before.manner === 'purge' && manner === 'purge') return decideOne('delete-tenant', id, [], next);
   if (before.manner !== null && thoroughness[manner] <= thoroughness[before.manner]) throw unknownTenant();
+  if (held.length > 0) throw new ServiceError('REL_CONFLICT', `rows of the tenant are under legal hold: ${heldBy(held)}`);
   const { record } = before;
   const kept = manner === 'soft' ? record : { ...record, name: '', tier: '', quota: noQuota, search: {}, members: [] };
   const tenant: TenantRecord = { ...kept, state: 'deleted', changedAt: next.time };

@@ -39,8 +39,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'erasure: what an erased version closed is closed once more',
     file: 'src/projections/rows/table.ts',
-    find: 'while (at !== NO_ROW && !this.segmentOf(at).isOpen(at & 0xffff)) at =',
-    replace: 'while (at !== NO_ROW && this.segmentOf(at).isRemoved(at & 0xffff)) at =',
+    find: 'while (at !== NO_ROW && !this.segmentOf(at).isOpen(at & 0xffff)) {',
+    replace: 'while (at !== NO_ROW && this.segmentOf(at).isRemoved(at & 0xffff)) {',
     killedBy: erasure,
   },
   {

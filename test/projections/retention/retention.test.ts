@@ -165,16 +165,26 @@ describe('a hold', () => {
     store.run(erasure(store, 'bob'), 'acme');
   });
 
-  test('keeps a deleted tenant from being purged', () => {
+  test('keeps its tenant from being deleted, and what is deleted from being purged', () => {
     const store = made();
-    const made_ = { name: 'A', tier: 't', quota: {}, search: {}, members: [], tenantsMax: 0 };
-    store.run({ kind: 'create-tenant', id: 'acme', ...made_ });
-    store.run(hold('h', 'a'), 'acme');
-    store.run({ kind: 'delete-tenant', id: 'acme', manner: 'purge' });
-    const purge: Command = { kind: 'purge-tenant', id: 'acme', cursor: null, keysMax: 100 };
-    expect(() => store.run(purge)).toThrow('under legal hold: h');
-    expect(keys(store)).toEqual(['a', 'b']);
+    const more = { name: 'A', tier: 't', quota: {}, search: {}, members: [], tenantsMax: 0 };
+    for (const id of ['acme', 'acm']) store.run({ kind: 'create-tenant', id, ...more });
+    store.put('Patient', columns, [{ id: 'c' }], { path: 'acme/eu' });
+    store.run(hold('h', 'c'), 'acme/eu');
+    for (const manner of ['soft', 'purge'] as const) {
+      expect(() => store.run({ kind: 'delete-tenant', id: 'acme', manner })).toThrow(
+        'rows of the tenant are under legal hold: h',
+      );
+    }
+    store.run({ kind: 'delete-tenant', id: 'acm', manner: 'purge' });
     store.run({ kind: 'release-retention', id: 'h' });
+    store.run({ kind: 'delete-tenant', id: 'acme', manner: 'purge' });
+    // The gate lets nobody hold rows of a deleted tenant; should one be held, it stays.
+    store.run(hold('late', 'a'), 'acme');
+    const purge: Command = { kind: 'purge-tenant', id: 'acme', cursor: null, keysMax: 100 };
+    expect(() => store.run(purge)).toThrow('under legal hold: late');
+    expect(keys(store)).toEqual(['a', 'b', 'c']);
+    store.run({ kind: 'release-retention', id: 'late' });
     store.run(purge);
     expect(keys(store)).toEqual([]);
   });
