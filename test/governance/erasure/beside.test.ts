@@ -90,4 +90,19 @@ describe('policies', () => {
     expect((await world.erase('alice', { caller: dpo })).certified).toBe(true);
     expect(await world.names()).toEqual(['Bob', 'Nobody']);
   });
+
+  test('that forbid erasing a row let nobody schedule or hold it, as if it were not there', async () => {
+    await install('all', 'permit(principal, action, resource);');
+    await install('old', 'forbid(principal, action == Action::"erase", resource is Person) when { resource.age == 40 };');
+    const keep = (kind: 'hold-row' | 'schedule-retention', key: string): Promise<unknown> =>
+      world.store.invoke(acme, 'remove', (invocation) =>
+        invocation.submit({ kind, id: `${kind} ${key}`, type: 'Person', key, until: 1n } as Parameters<
+          typeof invocation.submit
+        >[0]),
+      );
+    for (const kind of ['hold-row', 'schedule-retention'] as const) {
+      for (const key of ['p2', 'p77']) await expect(keep(kind, key)).rejects.toMatchObject({ code: 'REL_NOT_FOUND' });
+      await keep(kind, 'p3');
+    }
+  });
 });
