@@ -3,6 +3,7 @@ import { jsonOf, type Stage, victimPath } from './stage.ts';
 
 export const policies = {
   everybody: 'permit(principal, action, resource);',
+  nobody: 'forbid(principal == User::"nobody-has-this-name", action, resource);',
   sealed:
     'forbid(principal, action, resource is Deal) when { resource has note && resource.note like "sealed*" } unless { principal in Role::"auditor" };',
   pan: '@mask("last4") forbid(principal, action == Action::"readCell", resource == Column::"Card.pan") unless { principal in Role::"auditor" };',

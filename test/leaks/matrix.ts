@@ -320,7 +320,7 @@ async function differ(pair: readonly Stage[], differing: readonly Difference[]):
   for (const each of differing) {
     for (const stage of pair) {
       await stage.lab.slot(() => {
-        if (each.byPlatform !== true) stage.marks.push(stage.lab.nextNow);
+        stage.marks.push(stage.lab.nextNow);
         return each.run(stage, stage.side);
       });
     }
