@@ -224,7 +224,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'takes a short write for a whole one',
-    file: logFile,
+    file: 'src/log/disk.ts',
     find: '    at += written;\n',
     replace: '    at = source.length;\n',
     killedBy: crash,

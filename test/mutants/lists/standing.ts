@@ -104,8 +104,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'standing: writes of every path are told to everybody',
     file: writes,
-    find: '.filter(({ shows }) => shows(context.path))',
-    replace: '.filter(() => true)',
+    find: 'return listeners.filter(({ shows }) => shows(context.path));',
+    replace: 'return listeners;',
     killedBy: byWrites,
   },
   {

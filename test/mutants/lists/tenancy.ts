@@ -202,8 +202,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'tenancy: a removal of a purge is in nobody’s name',
     file: 'src/projections/tenants/purge.ts',
-    find: 'context: { ...context.entry, branch, tenant: id, path },',
-    replace: 'context: { ...context.entry, branch, tenant: id },',
+    find: 'branch: cursor.branch, tenant: id, path }',
+    replace: 'branch: cursor.branch, tenant: id }',
     killedBy: purge,
   },
   {
