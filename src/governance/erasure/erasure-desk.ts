@@ -35,7 +35,7 @@ import { mayErase } from './may-erase.ts';
 import { type MentionParts, type Mentions, mentionsOf } from './mentions.ts';
 import { Reason } from './reason.ts';
 import { commitmentOf, type Envelope, receiptOf, type Remainder, type ResidualHit, saltOf, statementText } from './receipt.ts';
-import type { RecipeSeals } from './recipe-seals.ts';
+import { type RecipeSeals, sealedKeyOf } from './recipe-seals.ts';
 import { residualScan } from './residual-scan.ts';
 import { type Sought, SoughtCommitment, SoughtText } from './sought.ts';
 import { type BranchesRead, subjectVersions, textProperties } from './subject-rows.ts';
@@ -307,8 +307,9 @@ export class ErasureDesk {
       if (erasure.completed !== null) return;
       await keys.destroy(erasure.keys, id);
       await this.#nextStep();
-      // What is under no key of its own: rows of before the type said whose they are, and texts.
-      await log.redact(erasedPositions(erasure), () => this.#nextStep());
+      // Rows are under the subject's keys, and most recipes under keys of their own: a file is written anew for other texts alone.
+      const texts = await this.#unsealed(erasure.mentions);
+      if (texts.length > 0) await log.redact(texts, () => this.#nextStep());
       for (const store of this.#stores) store.forget?.();
       await this.#nextStep();
       if (!(await derived.renew())) {
@@ -349,6 +350,17 @@ export class ErasureDesk {
       });
       await invocation.submit({ kind: 'complete-erasure', id, statement }, { sync: true });
     });
+  }
+
+  /** Of these positions, ascending, those whose texts no key of their own covers. */
+  async #unsealed(positions: readonly number[]): Promise<readonly number[]> {
+    const found: number[] = [];
+    for (const position of positions) {
+      await this.#nextStep();
+      const body = (await this.#parts.log.proofs.entry({ position }))?.open().entry.body;
+      if (body?.kind !== 'exhibit' || sealedKeyOf(body.recipe).length === 0) found.push(position);
+    }
+    return found;
   }
 
   async #nextStep(): Promise<void> {
@@ -405,11 +417,6 @@ function residual(id: string, hits: readonly ResidualHit[]): ServiceError {
     `the rows are out of reach, and there is no certificate: something of the subject is left (${places}). Remove it, and ask again`,
     { extras: { erasure: id, residuals: hits.map(({ where, what, count }) => ({ where, what, count })) } },
   );
-}
-
-/** Ascending. */
-function erasedPositions({ versions, mentions }: Pick<Erasure, 'versions' | 'mentions'>): readonly number[] {
-  return [...new Set([...versions.flatMap(({ positions }) => positions), ...mentions])].sort((a, b) => a - b);
 }
 
 function versionsIn({ counts }: Pick<Erasure, 'counts'>): number {
