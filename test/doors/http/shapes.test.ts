@@ -149,6 +149,10 @@ describe('replies', () => {
     check('get', '/schema/branches', await world.call('GET', '/schema/branches'));
     check('delete', '/schema/branches/{name}', await world.call('DELETE', '/schema/branches/dev'));
     check('delete', '/schema/branches/{name}', await world.call('DELETE', '/schema/branches/dev'));
+    await world.call('POST', '/ingest?object_type=MemoryItem', { id: 'm1', content: 'kept for a day' });
+    for (const id of ['m1', 'none']) {
+      check('delete', '/memory/forget/{id}', await world.call('DELETE', `/memory/forget/${id}?purpose=test&retain_days=1`));
+    }
     check('get', '/audit/count', await world.call('GET', '/audit/count'));
     check('get', '/audit/entries', await world.call('GET', '/audit/entries?limit=1000'));
     for (const asking of ['?position=0', '?leaf=0&from=1', '?position=0&row=x', '?branch=types', '']) {
