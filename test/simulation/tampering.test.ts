@@ -26,7 +26,7 @@ describe('a closed log', () => {
       expect(report.bodiesOpened).toBe(keys ? report.leaves : 0);
       expect(report.files).toBeGreaterThan(2);
     }
-    const grown = await check(later.image, log, { keys: true, held: [log.checkpoint, later.checkpoint] });
+    const grown = await check(later.image, later, { keys: true, held: [log.checkpoint, later.checkpoint] });
     expect(grown.findings).toEqual([]);
   });
 
