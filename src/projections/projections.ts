@@ -35,7 +35,7 @@ export interface ProjectionsOptions {
   readonly tokensMax: number;
   /** Where rows rest, and what is kept beside them. */
   readonly rows?: RowStorageOptions;
-  /** Rows were deleted for good: what was saved of them before must go. */
+  /** Rows were deleted for good, or left the log: what was saved before must go. */
   readonly onRemoval?: () => void;
   /** Further projections, after the ones of this room: they see each entry last. */
   readonly more?: readonly Projection[];
@@ -88,7 +88,9 @@ export class Projections {
   apply(entry: CommittedEntry): void {
     this.projector.apply(entry);
     const { body } = entry;
-    if (body.kind === 'removal' || (body.kind === 'erasure' && body.change === 'intended')) this.#options.onRemoval?.();
+    // After a redaction the list of log files is another one than a checkpoint of before knows, and it is of no use.
+    const dated = body.kind === 'removal' || body.kind === 'redaction' || (body.kind === 'erasure' && body.change === 'intended');
+    if (dated) this.#options.onRemoval?.();
   }
 
   /** Throws REL_NOT_FOUND for an unknown branch. */

@@ -315,6 +315,23 @@ describe('a hard delete', () => {
   });
 });
 
+test('a start goes on from what was saved after rows left the log, and not from what was saved before', async () => {
+  const { log, checkpoints, projections } = world.service;
+  await checkpoints!.take();
+  await world.remove('key 7', 'key 98');
+  world.clock.wake(1000);
+  await expect.poll(() => checkpoints!.leaves, soon).toBe(log.status().leaves);
+  const { positions, through } = projections.redactions.next()!;
+  expect(await log.redact(positions, () => Promise.resolve(), through)).toMatchObject({ rows: positions.length });
+  world.clock.wake(1000);
+  await expect.poll(() => checkpoints!.leaves, soon).toBe(log.status().leaves);
+  await world.kill();
+  await world.open();
+  expect(world.replayed).toBeLessThan(world.service.log.status().leaves);
+  expect(world.count()).toBe(98);
+  expect(world.digests()).toEqual(await world.rebuilt());
+});
+
 describe('a disk without room', () => {
   test('keeps nothing from working: it is said once, and made up for', async () => {
     await world.service.columns!.settled();
