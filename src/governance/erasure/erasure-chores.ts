@@ -8,6 +8,7 @@ import type { Retention } from '../../projections/retention/projection.ts';
 import { untenanted } from '../caller.ts';
 import type { GateContract } from '../gate-contract.ts';
 import type { ErasureDesk } from './erasure-desk.ts';
+import { onceAMinute } from '../once-a-minute.ts';
 
 export interface ErasureChoresParts {
   readonly gate: Pick<GateContract, 'invoke'>;
@@ -17,7 +18,6 @@ export interface ErasureChoresParts {
   readonly ids: { next(): string };
 }
 
-const everyMs = 60_000;
 /** Rows that are removed in one round, at most. */
 const dueMax = 10_000;
 const caretaker = untenanted('annals', 'operator', 'internal');
@@ -31,15 +31,7 @@ export class ErasureChores {
 
   /** Until the signal aborts, once a minute. */
   async run(signal: AbortSignal): Promise<void> {
-    while (!signal.aborted) {
-      try {
-        await this.round(signal);
-      } catch (error) {
-        // A drain, or a log that takes no more writes: what is left is done after the next start.
-        if (!(error instanceof ServiceError)) throw error;
-      }
-      await this.#parts.clock.sleep(everyMs, signal);
-    }
+    await onceAMinute(this.#parts.clock, signal, (until) => this.round(until));
   }
 
   async round(signal: AbortSignal | null = null): Promise<void> {

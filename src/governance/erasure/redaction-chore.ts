@@ -3,9 +3,9 @@
  * one row as for a thousand, so those that are removed within a while share it.
  */
 import type { Clock } from '../../clock.ts';
-import { ServiceError } from '../../errors.ts';
 import type { LogStore } from '../../log/log-store.ts';
 import type { Redactions } from '../../projections/redactions/projection.ts';
+import { onceAMinute } from '../once-a-minute.ts';
 
 export interface RedactionChoreParts {
   readonly log: Pick<LogStore, 'redact'>;
@@ -13,8 +13,6 @@ export interface RedactionChoreParts {
   readonly clock: Clock;
   readonly yieldTurn: () => Promise<void>;
 }
-
-const everyMs = 60_000;
 
 export class RedactionChore {
   readonly #parts: RedactionChoreParts;
@@ -25,15 +23,7 @@ export class RedactionChore {
 
   /** Until the signal aborts, once a minute. */
   async run(signal: AbortSignal): Promise<void> {
-    while (!signal.aborted) {
-      try {
-        await this.round(signal);
-      } catch (error) {
-        // A drain, or a log that takes no more writes: what is left is done after the next start.
-        if (!(error instanceof ServiceError)) throw error;
-      }
-      await this.#parts.clock.sleep(everyMs, signal);
-    }
+    await onceAMinute(this.#parts.clock, signal, (until) => this.round(until));
   }
 
   async round(signal: AbortSignal | null = null): Promise<void> {

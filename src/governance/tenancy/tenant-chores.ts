@@ -10,6 +10,7 @@ import type { Tenants } from '../../projections/tenants/projection.ts';
 import { untenanted } from '../caller.ts';
 import type { GateContract, Invocation } from '../gate-contract.ts';
 import { purgeTenant } from './purge-steps.ts';
+import { onceAMinute } from '../once-a-minute.ts';
 
 export interface TenantChoresParts {
   readonly gate: Pick<GateContract, 'invoke'>;
@@ -19,7 +20,6 @@ export interface TenantChoresParts {
   readonly yieldTurn: () => Promise<void>;
 }
 
-const everyMs = 60_000;
 const caretaker = untenanted('annals', 'operator', 'internal');
 
 export class TenantChores {
@@ -31,15 +31,7 @@ export class TenantChores {
 
   /** Until the signal aborts, once a minute. */
   async run(signal: AbortSignal): Promise<void> {
-    while (!signal.aborted) {
-      try {
-        await this.round(signal);
-      } catch (error) {
-        // A drain, or a log that takes no more writes: what is left is done after the next start.
-        if (!(error instanceof ServiceError)) throw error;
-      }
-      await this.#parts.clock.sleep(everyMs, signal);
-    }
+    await onceAMinute(this.#parts.clock, signal, (until) => this.round(until));
   }
 
   /** A purge that is under way when the signal aborts stops between two of its steps: a drain does not wait for all of it. */
