@@ -12,13 +12,13 @@
  */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { cpSync, existsSync, mkdtempSync, rmSync } from 'node:fs';
-import { createServer, type AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { Backups, type Copying, type Killed, Restores } from './copies.ts';
 import { Seeded } from '../simulation/seeded.ts';
+import { freePort, sleep, stop } from './processes.ts';
 
 const { values: options } = parseArgs({
   options: {
@@ -248,24 +248,6 @@ async function start(): Promise<ChildProcess> {
   throw new Error(`the server did not start in round ${rounds}; ${data}\n${said}`);
 }
 
-async function stop(server: ChildProcess, signal: 'SIGKILL' | 'SIGTERM'): Promise<void> {
-  const ended = new Promise((resolve) => server.once('close', resolve));
-  server.kill(signal);
-  await ended;
-}
-
 function run(args: readonly string[]): { status: number | null; stdout: string; stderr: string } {
   return spawnSync(process.execPath, [annals, ...args], { env, encoding: 'utf8', maxBuffer: 1 << 26 });
-}
-
-function sleep(ms: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, ms));
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port: found } = server.address() as AddressInfo;
-  await new Promise((resolve) => server.close(resolve));
-  return found;
 }
