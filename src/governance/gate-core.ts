@@ -13,7 +13,7 @@ import type { Decision, RowCheck } from '../projections/decision.ts';
 import type { Directory } from '../projections/directory/projection.ts';
 import type { Exhibits } from '../projections/exhibits/projection.ts';
 import type { Policies } from '../projections/policies/projection.ts';
-import type { Kept } from '../projections/retention/projection.ts';
+import type { Kept, Retention } from '../projections/retention/projection.ts';
 import type { Tenants } from '../projections/tenants/projection.ts';
 import type { IngestBacklog } from './admission/ingest-backlog.ts';
 import type { QueryPlaces } from './admission/query-places.ts';
@@ -49,6 +49,7 @@ export interface GovernedState {
   readonly timeline: Pick<Timeline, 'positionAfter' | 'positionAt' | 'timeOf'>;
   readonly exhibits: Pick<Exhibits, 'exhibit' | 'removals'>;
   readonly policies: Pick<Policies, 'current' | 'at'>;
+  readonly retention: Pick<Retention, 'of'>;
   readonly tenants: Pick<
     Tenants,
     'epoch' | 'tenant' | 'tenants' | 'standing' | 'purging' | 'agreement' | 'agreements' | 'agreementsOf' | 'sharedWith'

@@ -48,6 +48,7 @@ import type {
 } from './gate-contract.ts';
 import type { Core, GateSettings } from './gate-core.ts';
 import { governSnapshot } from './governed-snapshot.ts';
+import { keptNamed } from './kept-named.ts';
 import { GovernedProofs } from './proofs.ts';
 import { receiptedOutcome } from './receipted-outcome.ts';
 import { auditFrom, type Beginning, beginningOf, onceFrom } from './tenancy/earlier-tenant.ts';
@@ -389,6 +390,7 @@ export class GatedInvocation implements Invocation {
     if (objectType !== null) this.#facts.objectType = objectType;
     for (const type of typesMigrated(command)) this.#authorise({ action: 'schema', objectType: type });
     this.#authorise({ action: actionOf[command.kind], objectType, ...this.#named(command) });
+    this.#checkKept(command);
     this.#checkGuards(command);
 
     const { log, projections, settings } = this.#core.parts;
@@ -430,6 +432,13 @@ export class GatedInvocation implements Invocation {
       command.type,
       columns.map(({ name }) => name),
     );
+  }
+
+  /** Policies are asked about the type of the row that it is about, which the command does not name. */
+  #checkKept(command: Command): void {
+    const { path } = this.caller;
+    const kept = keptNamed(command, this.#core.parts.projections.retention, { path, fork: this.#branch });
+    if (kept !== null) this.#authorise({ action: actionOf[command.kind], objectType: kept.type });
   }
 
   /** The steps before policy: running, branch, standing, purpose, quota. A purpose stated later is checked when it is used. */

@@ -14,9 +14,10 @@ import type { Action } from './gate-contract.ts';
 
 /** Undefined where the command writes no rows of a caller's, or where all that it writes may be written. */
 export function writeCheck(judge: Judge, judged: Judged, command: Command, now: bigint): RowCheck | undefined {
-  const asks = writesRows(command) || command.kind === 'schedule-retention' || command.kind === 'hold-row';
-  return asks ? rowCheck(judge, judged, actionOf[command.kind], now) : undefined;
+  return writesRows(command) || keepsRows.has(command.kind) ? rowCheck(judge, judged, actionOf[command.kind], now) : undefined;
 }
+
+const keepsRows: ReadonlySet<Command['kind']> = new Set(['schedule-retention', 'hold-row', 'release-retention']);
 
 /** Undefined while no policy is installed. */
 export function rowCheck(judge: Judge, judged: Judged, action: Action, now: bigint): RowCheck | undefined {

@@ -99,7 +99,7 @@ const deciders: { readonly [K in CommandKind]: Decide<K> } = {
   'schedule-retention': (command, state, context, next) =>
     decideKeep(command, state.retention, ...onBranch(state, context), context, next),
   'hold-row': (command, state, context, next) => decideKeep(command, state.retention, ...onBranch(state, context), context, next),
-  'release-retention': (command, { retention }, context, next) => decideRelease(command, retention, context, next),
+  'release-retention': (command, state, context, next) => decideRelease(command, state, context, next),
   'expire-retention': (command, state, context, next) => decideExpire(command, state, holds(state), context, next),
   'intend-erasure': (command, state, context, next) => decideIntend(command, state.erasures, holds(state), onMain(context), next),
   'complete-erasure': (command, { erasures }, context, next) => decideComplete(command, erasures, onMain(context), next),

@@ -38,6 +38,7 @@ import type { RegisteredToken } from '../../src/projections/directory/projection
 import { Branches } from '../../src/projections/branches/projection.ts';
 import { Exhibits } from '../../src/projections/exhibits/projection.ts';
 import { Policies } from '../../src/projections/policies/projection.ts';
+import { Retention } from '../../src/projections/retention/projection.ts';
 import { Tenants } from '../../src/projections/tenants/projection.ts';
 
 export interface Row {
@@ -157,6 +158,7 @@ export class FakeState implements GovernedState {
   readonly tenants = new Tenants();
   readonly exhibits = new Exhibits();
   readonly branches = new Branches();
+  readonly retention = new Retention();
   /** A storage that forgets the scope: what leaves must be filtered all the same. */
   ignoresPaths = false;
   blockRows = 3;

@@ -1,6 +1,6 @@
 /** Scheduling, holding and releasing rows, and removing one whose time is over: commands to entries. Pure. */
 import { ServiceError } from '../../errors.ts';
-import type { RetentionBody } from '../../log/entry.ts';
+import type { RetentionBody, TypeDefinition } from '../../log/entry.ts';
 import type { NextPlace } from '../../log/log-store.ts';
 import { FOREVER } from '../../log/timestamp.ts';
 import { checkIdentifier, I64_MAX } from '../../log/value.ts';
@@ -9,7 +9,7 @@ import type { ExpireRetention, HoldRow, ReleaseRetention, ScheduleRetention } fr
 import { type DecideContext, type Decision, decideOne } from '../decision.ts';
 import type { BranchRows } from '../rows/branch-rows.ts';
 import { removalOf } from '../rows/removal.ts';
-import { refusedKeys } from '../rows/row-check.ts';
+import { refusedKeys, type WritePlace } from '../rows/row-check.ts';
 import { type HeldState, heldBy, rowOf } from './holds.ts';
 import type { Kept, Retention } from './projection.ts';
 
@@ -32,23 +32,26 @@ export function decideKeep(
   const versions = rows.versions(type);
   const path = rows.scopes.codeOf(context.entry.path);
   const newest = versions && path >= 0 ? versions.newestOf(path, key) : -1;
-  const test = context.rowCheck?.of(definition) ?? null;
-  const at = { path: context.entry.path, rows, at: next };
+  const place = { path: context.entry.path, rows, at: next };
   // What may not be removed is not told from what does not stand.
-  const isRefused = test !== null && refusedKeys(test, type, [key], at, 'all').size > 0;
-  if (!versions || newest < 0 || isRefused) throw new ServiceError('REL_NOT_FOUND', 'no such row');
+  if (!versions || newest < 0 || isRefused(context, definition, key, place))
+    throw new ServiceError('REL_NOT_FOUND', 'no such row');
   const change = kind === 'hold-row' ? 'held' : 'scheduled';
   const body: RetentionBody = { kind: 'retention', change, id, type, position: versions.positionOf(newest), until };
   return decideOne(kind, id, [{ context: context.entry, body }], next);
 }
 
-export function decideRelease(
-  command: ReleaseRetention,
-  retention: Retention,
-  context: DecideContext,
-  next: NextPlace,
-): Decision {
-  const { id, type, position, branch } = inForce(command.id, retention);
+export function decideRelease(command: ReleaseRetention, state: HeldState, context: DecideContext, next: NextPlace): Decision {
+  const kept = inForce(command.id, state.retention);
+  const { id, type, position, branch } = kept;
+  const row = rowOf(kept, state);
+  const types = state.catalog.on(kept.fork);
+  if (
+    row &&
+    isRefused(context, types.type(type)!, row.key, { path: row.path, rows: state.rows.on(kept.fork, types), at: next })
+  ) {
+    throw notInForce();
+  }
   const body: RetentionBody = { kind: 'retention', change: 'released', id, type, position, until: FOREVER };
   return decideOne('release-retention', id, [{ context: { ...context.entry, branch }, body }], next);
 }
@@ -80,6 +83,17 @@ export function decideExpire(
 
 function inForce(id: string, retention: Retention): Kept {
   const kept = retention.of(id);
-  if (!kept) throw new ServiceError('REL_NOT_FOUND', 'no schedule or hold of this id is in force');
+  if (!kept) throw notInForce();
   return kept;
+}
+
+/** What is told of an id that is nobody's, and of one that is not the caller's to end. */
+export function notInForce(): ServiceError {
+  return new ServiceError('REL_NOT_FOUND', 'no schedule or hold of this id is in force');
+}
+
+/** Whether some version of the row may not be removed. */
+function isRefused(context: DecideContext, definition: TypeDefinition, key: string, place: WritePlace): boolean {
+  const test = context.rowCheck?.of(definition) ?? null;
+  return test !== null && refusedKeys(test, definition.name, [key], place, 'all').size > 0;
 }

@@ -5,6 +5,7 @@ const erasure = ['test/projections/erasure.test.ts'];
 const subjects = ['test/projections/subjects.test.ts'];
 const retention = ['test/projections/retention/retention.test.ts'];
 const erasures = ['test/projections/erasures/erasures.test.ts'];
+const kept = ['test/governance/kept-named.test.ts'];
 const catalog = ['test/projections/catalog.test.ts'];
 
 export const mutants: readonly Mutant[] = [
@@ -232,6 +233,41 @@ export const mutants: readonly Mutant[] = [
     find: 'if (ids.length > 0) throw',
     replace: 'if (ids.length > 1) throw',
     killedBy: retention,
+  },
+  {
+    name: 'retention: whoever knows its id ends a hold',
+    file: 'src/governance/kept-named.ts',
+    find: 'return path === kept.path && fork === kept.fork;',
+    replace: 'return fork === kept.fork;',
+    killedBy: kept,
+  },
+  {
+    name: 'retention: a hold is released from a branch where it was not asked for',
+    file: 'src/governance/kept-named.ts',
+    find: 'return path === kept.path && fork === kept.fork;',
+    replace: 'return path === kept.path;',
+    killedBy: kept,
+  },
+  {
+    name: 'retention: who administers under a path removes what is due anywhere',
+    file: 'src/governance/kept-named.ts',
+    find: 'path === null || path === kept.path',
+    replace: 'kept.scheduled',
+    killedBy: kept,
+  },
+  {
+    name: 'retention: no policy is asked whether a row may lose its hold',
+    file: 'src/governance/gated-invocation.ts',
+    find: 'if (kept !== null) this.#authorise(',
+    replace: 'if (kept === undefined) this.#authorise(',
+    killedBy: kept,
+  },
+  {
+    name: 'retention: policies about rows are not asked when a hold is released',
+    file: 'src/governance/write-checks.ts',
+    find: ", 'hold-row', 'release-retention'",
+    replace: ", 'hold-row'",
+    killedBy: kept,
   },
   {
     name: 'erasure: a removal on a branch ends what was scheduled on its source',
