@@ -37,9 +37,14 @@ export interface Times {
 export const mistakes = [
   'closed-interval',
   'delete-is-forgotten',
+  'erased-is-restored',
+  'erasure-spares-branches',
   'fork-is-no-copy',
+  'hold-is-ignored',
   'prefix-is-parent',
   'remainder-is-lost',
+  'schedule-never-ends',
+  'tenant-is-a-path',
   'update-leaves-open',
 ] as const;
 export type Mistake = (typeof mistakes)[number];
@@ -116,18 +121,21 @@ export class Bitemporal {
     return missing;
   }
 
-  /** Hard delete: as if the keys had never been written. Indexes of keys that were not there. */
-  remove(path: string | null, keys: readonly string[]): number[] {
-    const missing: number[] = [];
-    keys.forEach((key, index) => {
-      const before = this.#versions.length;
-      for (let i = before - 1; i >= 0; i--) {
-        const version = this.#versions[i]!;
-        if (version.path === path && version.key === key) this.#versions.splice(i, 1);
-      }
-      if (this.#versions.length === before) missing.push(index);
-    });
-    return missing;
+  /** Of each version in turn: whose row it is of. */
+  rows(): { readonly path: string | null; readonly key: string; readonly who: ModelCell }[] {
+    return this.#versions.map(({ path, key, cells }) => ({ path, key, who: cells['who'] ?? null }));
+  }
+
+  /** Nanoseconds of all versions of a row, rising: what was written in this path itself. */
+  row(path: string | null, key: string): bigint[] {
+    return risingInstants(this.#versions.filter((version) => version.path === path && version.key === key));
+  }
+
+  /** Nanoseconds of all versions of a subject, rising: `who` says whose they are, in every path of the tenant. */
+  ofSubject(tenant: string | null, subject: string): bigint[] {
+    const isTheirs = (path: string | null): boolean =>
+      this.#mistake === 'tenant-is-a-path' ? path === tenant : tenantOf(path) === tenant;
+    return risingInstants(this.#versions.filter(({ path, cells }) => isTheirs(path) && cells['who'] === subject));
   }
 
   /** What a caller of this organisation path sees, in the order of system_from. */
@@ -141,7 +149,7 @@ export class Bitemporal {
 
   /** Nanoseconds at which something was believed, rising. */
   instants(): bigint[] {
-    return this.#versions.map(({ systemFrom }) => systemFrom).toSorted((a, b) => (a < b ? -1 : 1));
+    return risingInstants(this.#versions);
   }
 
   copy(): Bitemporal {
@@ -178,55 +186,11 @@ export class Bitemporal {
   }
 }
 
-interface Life {
-  readonly model: Bitemporal;
-  /** Whose versions it was made of; null for main, and where only types were forked. */
-  readonly source: Life | null;
+/** The first segment of a path. */
+export function tenantOf(path: string | null): string | null {
+  return path?.split('/')[0] ?? null;
 }
 
-/** Branches as array copies: a fork is all that its source believed, and from then on they have nothing to do with each other. */
-export class Branched {
-  readonly #standing = new Map<string, Life>();
-  readonly #lives: Life[] = [];
-  readonly #mistake: Mistake | null;
-
-  constructor(mistake: Mistake | null = null) {
-    this.#mistake = mistake;
-    this.#add('main', { model: new Bitemporal(mistake), source: null });
-  }
-
-  /** Main first, then in the order in which they were forked. */
-  names(): string[] {
-    return [...this.#standing.keys()];
-  }
-
-  on(branch: string): Bitemporal {
-    return this.#standing.get(branch)!.model;
-  }
-
-  fork(name: string, source: string, shares: 'everything' | 'ontology'): void {
-    const from = this.#standing.get(source)!;
-    if (shares === 'everything') this.#add(name, { model: from.model.copy(), source: from });
-    else this.#add(name, { model: new Bitemporal(this.#mistake), source: null });
-  }
-
-  drop(name: string): void {
-    this.#standing.delete(name);
-  }
-
-  /** A hard delete reaches what was copied to every branch below this one, deleted ones in between or not. */
-  remove(branch: string, path: string | null, keys: readonly string[]): number[] {
-    const life = this.#standing.get(branch)!;
-    const all = life.model.read(path, { system: 'all', valid: 'all' });
-    const gone = new Set(all.filter((each) => each.path === path && keys.includes(each.key)).map((each) => each.systemFrom));
-    const missing = life.model.remove(path, keys);
-    const below = (each: Life | null): boolean => each !== null && (each === life || below(each.source));
-    for (const each of this.#lives) if (below(each)) each.model.forget(gone);
-    return missing;
-  }
-
-  #add(name: string, life: Life): void {
-    this.#standing.set(name, life);
-    this.#lives.push(life);
-  }
+function risingInstants(versions: readonly Version[]): bigint[] {
+  return versions.map(({ systemFrom }) => systemFrom).toSorted((a, b) => (a < b ? -1 : 1));
 }

@@ -2,35 +2,40 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { formatInstant, parseInstant } from '../../src/log/timestamp.ts';
-import type { Outcome } from '../../src/projections/command.ts';
-import type { Bitemporal, Branched, Cells, ModelCell, Sent, Version } from './bitemporal.ts';
-import { type RealRow, type RealStore, type as factType, type Write } from './store.ts';
+import {
+  apply,
+  asRow,
+  type Believed,
+  columns,
+  type Command,
+  compare,
+  compareEverything,
+  count,
+  holdsTold,
+  keys,
+  nameOf,
+  paths,
+  place,
+  repeat,
+  shown,
+  subjects,
+} from './believed.ts';
+import { type Cells, type ModelCell, type Sent, tenantOf, type Version } from './bitemporal.ts';
+import { type RealRow, type RealStore, refusalOf, type as factType, type Write } from './store.ts';
 
-/** The model may be replaced by what a crash turned out to have left. */
-export interface Believed {
-  model: Branched;
-  /** Last nanosecond at which a write was placed. */
-  last: bigint;
-  commands: number;
-}
-
-type Command = fc.AsyncCommand<Believed, RealStore>;
-
-// Small domains on purpose, so that commands meet: few keys, few instants, paths of which two are prefixes as text.
-const keys = ['a', 'b', 'ab', '%'];
-const paths = [null, 'acme', 'acme-evil', 'acme/eu'];
 const days = ['2023-12-30', '2023-12-31', '2024-01-01', '2024-01-02', '2024-01-03', '2030-01-01'].map(parseInstant);
 const names = ['', 'x', '%', 'a\u0000b', 'é€😀', '"quo\\ted"'];
 const integers = [0n, 1n, -1n, 2n ** 53n - 1n, 2n ** 53n + 1n, 2n ** 63n - 1n, -(2n ** 63n)];
 const numbers = [0, -0, 0.1, 1e300, -5e-324];
 
-const someKey = fc.constantFrom(...keys);
-const somePath = fc.constantFrom(...paths);
+export const someKey = fc.constantFrom(...keys);
+export const somePath = fc.constantFrom(...paths);
 const someDay = fc.constantFrom(...days);
 const someCells: fc.Arbitrary<Cells> = fc.record({
   name: fc.option(fc.constantFrom(...names)),
   n: fc.option(fc.constantFrom(...integers)),
   x: fc.option(fc.constantFrom(...numbers)),
+  who: fc.option(fc.constantFrom(...subjects), { freq: 2 }),
 });
 const unbounded: fc.Arbitrary<Sent> = fc.record({
   key: someKey,
@@ -46,7 +51,7 @@ const bounded: fc.Arbitrary<Sent> = fc.record({
 });
 
 /** One of the branches that stand by then; 0 is main. */
-const someBranch = fc.oneof(fc.constant(0), fc.nat(5));
+export const someBranch = fc.oneof(fc.constant(0), fc.nat(5));
 
 const somePut: fc.Arbitrary<Write> = fc.record({
   kind: fc.constant('put' as const),
@@ -115,15 +120,13 @@ export const someCommands = (): fc.Arbitrary<Command>[] => [
   fc.tuple(someBranch, somePath, someMoment).map(([branch, path, system]) => new ReadGroups(branch, path, system)),
 ];
 
-const columns = '_pk, valid_from, valid_to, system_from, system_to, namespace_path, name, n, x';
-
 class DoWrite implements Command {
   constructor(readonly write: Write) {}
   check = (): boolean => true;
   toString = (): string => shown(this.write);
 
   async run(believed: Believed, real: RealStore): Promise<void> {
-    believed.commands++;
+    count(believed.ran, this.write.kind);
     const outcome = await real.write(this.write, nameOf(believed, this.write.branch));
     assert.ok(!outcome.changed || outcome.systemFrom > real.readInstant, 'placed after every instant that a reader was given');
     apply(believed, this.write, outcome, real.clock.wallNs);
@@ -137,7 +140,7 @@ class WriteTogether implements Command {
   toString = (): string => `together ${this.writes.map(shown).join(' ')}`;
 
   async run(believed: Believed, real: RealStore): Promise<void> {
-    believed.commands++;
+    count(believed.ran, 'write together');
     const outcomes = await Promise.all(this.writes.map((write) => real.write(write, nameOf(believed, write.branch))));
     const placed = outcomes
       .map((outcome, i) => ({ outcome, write: this.writes[i]! }))
@@ -158,7 +161,7 @@ class Fork implements Command {
   toString = (): string => `fork ${this.shares} of branch ${this.source}`;
 
   async run(believed: Believed, real: RealStore): Promise<void> {
-    believed.commands++;
+    count(believed.ran, 'fork');
     const name = branchNames.find((each) => !believed.model.names().includes(each));
     if (name === undefined) return;
     const source = nameOf(believed, this.source);
@@ -175,11 +178,17 @@ class Drop implements Command {
   toString = (): string => `drop branch ${this.branch}`;
 
   async run(believed: Believed, real: RealStore): Promise<void> {
-    believed.commands++;
+    count(believed.ran, 'drop branch');
     const name = nameOf(believed, this.branch);
     if (name === 'main') return;
+    const holds = believed.model.drop(name);
+    if (holds.length > 0) {
+      count(believed.came, 'drop refused by a hold');
+      const refused = await refusalOf(real.drop(name));
+      assert.deepEqual([refused.code, holdsTold(refused.message)], ['REL_CONFLICT', holds]);
+      return;
+    }
     believed.last = (await real.drop(name)).systemFrom;
-    believed.model.drop(name);
     await assert.rejects(real.query(null, `SELECT _pk FROM ${factType}`, name), { code: 'REL_NOT_FOUND' });
   }
 }
@@ -190,7 +199,7 @@ class Advance implements Command {
   toString = (): string => `advance ${this.seconds} s`;
 
   async run(believed: Believed, real: RealStore): Promise<void> {
-    believed.commands++;
+    count(believed.ran, 'advance');
     real.clock.wallNs += BigInt(this.seconds) * 1_000_000_000n;
   }
 }
@@ -200,7 +209,7 @@ class Restart implements Command {
   toString = (): string => 'restart';
 
   async run(believed: Believed, real: RealStore): Promise<void> {
-    believed.commands++;
+    count(believed.ran, 'restart');
     await real.restart();
     await compareEverything(believed, real);
   }
@@ -213,7 +222,7 @@ class Derive implements Command {
   toString = (): string => this.what;
 
   async run(believed: Believed, real: RealStore): Promise<void> {
-    believed.commands++;
+    count(believed.ran, this.what);
     await real[this.what]();
   }
 }
@@ -224,7 +233,7 @@ class Crash implements Command {
   toString = (): string => `crash ${this.seed}`;
 
   async run(believed: Believed, real: RealStore): Promise<void> {
-    believed.commands++;
+    count(believed.ran, 'crash');
     await real.crash(this.seed);
     await compareEverything(believed, real);
   }
@@ -241,8 +250,9 @@ class CrashInWrite implements Command {
   toString = (): string => `crash ${this.seed} at disk call ${this.steps} of ${shown(this.write)}`;
 
   async run(believed: Believed, real: RealStore): Promise<void> {
-    believed.commands++;
-    const outcome = await real.crashDuring(this.write, nameOf(believed, this.write.branch), this.steps, this.seed);
+    count(believed.ran, 'crash in a write');
+    const branch = nameOf(believed, this.write.branch);
+    const outcome = await real.crashIn(() => real.write(this.write, branch), this.steps, this.seed);
     if (outcome !== null) apply(believed, this.write, outcome, real.clock.wallNs);
     else await this.#learn(believed, real);
     await compareEverything(believed, real);
@@ -256,6 +266,12 @@ class CrashInWrite implements Command {
     if (write.kind === 'remove') {
       if (rows.length < before.length) believed.model.remove(branch, write.path, write.keys);
       return;
+    }
+    // A key of its subject may be there without the row.
+    if (write.kind === 'put') {
+      for (const { cells } of write.rows) {
+        if (typeof cells['who'] === 'string') believed.subjects.of(tenantOf(write.path), cells['who']).unsure = true;
+      }
     }
     const fresh = rows.map((row) => row['system_from'] as bigint).filter((instant) => instant > believed.last);
     if (fresh.length === 0) return;
@@ -276,7 +292,7 @@ class ReadAll implements Command {
   toString = (): string => `read ${this.path} on branch ${this.branch}`;
 
   async run(believed: Believed, real: RealStore): Promise<void> {
-    believed.commands++;
+    count(believed.ran, 'read all');
     const branch = nameOf(believed, this.branch);
     const model = believed.model.on(branch);
     const instants = model.instants();
@@ -310,7 +326,7 @@ class ReadKey implements Command {
   toString = (): string => `read ${this.path} ${this.key} on branch ${this.branch}`;
 
   async run(believed: Believed, real: RealStore): Promise<void> {
-    believed.commands++;
+    count(believed.ran, 'read key');
     const branch = nameOf(believed, this.branch);
     const model = believed.model.on(branch);
     const expected = model.read(this.path, { system: 'all', valid: 'all' }).filter(({ key }) => key === this.key);
@@ -335,7 +351,7 @@ class ReadPages implements Command {
   toString = (): string => `pages of ${this.size} of ${this.path} on branch ${this.branch}`;
 
   async run(believed: Believed, real: RealStore): Promise<void> {
-    believed.commands++;
+    count(believed.ran, 'read pages');
     const branch = nameOf(believed, this.branch);
     const all: RealRow[] = [];
     let after = '';
@@ -359,7 +375,7 @@ class ReadGroups implements Command {
   toString = (): string => `groups of ${this.path} on branch ${this.branch}`;
 
   async run(believed: Believed, real: RealStore): Promise<void> {
-    believed.commands++;
+    count(believed.ran, 'read groups');
     const branch = nameOf(believed, this.branch);
     const model = believed.model.on(branch);
     const system = this.system(model.instants());
@@ -389,72 +405,4 @@ class ReadGroups implements Command {
     const byName = (a: RealRow, b: RealRow): number => (String(a['name']) < String(b['name']) ? -1 : 1);
     assert.deepEqual(rows.toSorted(byName), expected.toSorted(byName));
   }
-}
-
-export async function compareEverything(believed: Believed, real: RealStore): Promise<void> {
-  for (const branch of believed.model.names()) {
-    for (const path of paths) await compare(believed, real, branch, path, '', { system: 'all', valid: 'all' });
-  }
-}
-
-async function compare(
-  believed: Believed,
-  real: RealStore,
-  branch: string,
-  path: string | null,
-  clause: string,
-  times: Parameters<Bitemporal['read']>[1],
-): Promise<void> {
-  const { rows } = await real.query(path, `SELECT ${columns} FROM ${factType} ${clause}`, branch);
-  assert.deepEqual(rows, believed.model.on(branch).read(path, times).map(asRow), `${branch} ${path} ${clause}`);
-}
-
-function nameOf(believed: Believed, branch: number): string {
-  const names = believed.model.names();
-  return names[branch % names.length]!;
-}
-
-/** Tells the model what was acknowledged, and holds the reply to what the model makes of it. */
-function apply(believed: Believed, write: Write, outcome: Outcome, clock: bigint): void {
-  // A write that changed nothing has no place; what refused its rows was the clock, or a later instant that was given out.
-  const now = clock > believed.last ? clock : believed.last + 1n;
-  const refused = place(believed, write, outcome.changed ? outcome.systemFrom : now);
-  assert.deepEqual(
-    outcome.errors.map(({ index }) => index),
-    refused,
-    'refused rows',
-  );
-  if (!outcome.changed) return;
-  assert.ok(outcome.systemFrom > believed.last, 'system time rises');
-  believed.last = outcome.systemFromLast;
-}
-
-function place(believed: Believed, write: Write, time: bigint): number[] {
-  const branch = nameOf(believed, write.branch);
-  if (write.kind === 'put') return believed.model.on(branch).put(write.path, write.rows, time);
-  if (write.kind === 'delete') return believed.model.on(branch).delete(write.path, write.keys, time);
-  return believed.model.remove(branch, write.path, write.keys);
-}
-
-function asRow(version: Version): RealRow {
-  const { key, path, validFrom, validTo, systemFrom, systemTo, cells } = version;
-  return {
-    _pk: key,
-    valid_from: validFrom,
-    valid_to: validTo,
-    system_from: systemFrom,
-    system_to: systemTo,
-    namespace_path: path,
-    name: cells['name'] ?? null,
-    n: cells['n'] ?? null,
-    x: (cells['x'] ?? null) as ModelCell,
-  };
-}
-
-function shown(write: Write): string {
-  return JSON.stringify(write, (_, value: unknown) => (typeof value === 'bigint' ? String(value) : value));
-}
-
-function repeat<T>(times: number, item: T): T[] {
-  return Array.from({ length: times }, () => item);
 }

@@ -1,7 +1,12 @@
 /** Runs random histories against the model and the real stack side by side, until enough commands were done. */
 import fc from 'fast-check';
-import { Branched, type Mistake } from './bitemporal.ts';
-import { type Believed, compareEverything, someCommands } from './commands.ts';
+import { believing, compareEverything } from './believed.ts';
+import type { Mistake } from './bitemporal.ts';
+import { Branched } from './branched.ts';
+import { someCommands } from './commands.ts';
+import { someCopies } from './copies.ts';
+import { Subjects } from './erasures.ts';
+import { someForgetting } from './forgetting.ts';
 import { type DerivedCounts, RealStore } from './store.ts';
 
 export interface ConformanceOptions {
@@ -19,6 +24,9 @@ export interface Conformance {
   readonly histories: number;
   /** How often derived files, evictions and restarts from checkpoints were among it. */
   readonly derived: DerivedCounts;
+  /** How often each command was done, and each thing came of one. */
+  readonly ran: Readonly<Record<string, number>>;
+  readonly came: Readonly<Record<string, number>>;
   /** What fast-check says of the smallest history that differs; null when none does. */
   readonly failure: string | null;
 }
@@ -27,21 +35,25 @@ export async function checkConformance(options: ConformanceOptions): Promise<Con
   let done = 0;
   let histories = 0;
   const derived: DerivedCounts = { checkpoints: 0, restored: 0, rebuilt: 0, hydrated: 0, compactions: 0 };
+  const ran: Record<string, number> = {};
+  const came: Record<string, number> = {};
   const property = fc.asyncProperty(
-    fc.commands(someCommands(), {
+    fc.commands([...someCommands(), ...someForgetting(), ...someCopies()], {
       maxCommands: 40,
       size: 'max',
       ...(options.replayPath === undefined ? {} : { replayPath: options.replayPath }),
     }),
     async (history) => {
       if (done >= options.commands) return;
-      const believed: Believed = { model: new Branched(options.mistake), last: 0n, commands: 0 };
+      const believed = believing(new Branched(options.mistake), new Subjects());
       const real = await RealStore.open();
       await fc.asyncModelRun(() => ({ model: believed, real }), history);
       await compareEverything(believed, real);
       await real.close();
       for (const [name, count] of Object.entries(real.counts)) derived[name as keyof DerivedCounts] += count;
-      done += believed.commands;
+      add(ran, believed.ran);
+      add(came, believed.came);
+      done += Object.values(believed.ran).reduce((sum, times) => sum + times, 0);
       histories++;
       options.onRun?.(done);
     },
@@ -57,6 +69,12 @@ export async function checkConformance(options: ConformanceOptions): Promise<Con
     commands: done,
     histories,
     derived,
+    ran,
+    came,
     failure: result.failed ? `${fc.defaultReportMessage(result)}\n${String(result.errorInstance)}` : null,
   };
+}
+
+function add(sums: Record<string, number>, counts: Readonly<Record<string, number>>): void {
+  for (const [name, times] of Object.entries(counts)) sums[name] = (sums[name] ?? 0) + times;
 }

@@ -37,5 +37,12 @@ const result = await checkConformance({
 console.log(
   `${result.commands} commands in ${result.histories} histories, seed ${seed}: ${result.failure === null ? 'no difference' : 'DIFFERENT'}; ${JSON.stringify(result.derived)}`,
 );
+for (const counts of [result.ran, result.came]) console.log(listed(counts));
 if (result.failure !== null) console.log(result.failure);
 process.exit(result.failure === null ? 0 : 1);
+
+/** Most often first. */
+function listed(counts: Readonly<Record<string, number>>): string {
+  const sorted = Object.entries(counts).toSorted(([, a], [, b]) => b - a);
+  return sorted.map(([name, times]) => `${name} ${times}`).join(', ');
+}

@@ -5,6 +5,8 @@
 import { ServiceError } from '../../src/errors.ts';
 import { loadSettings } from '../../src/config.ts';
 import { ColumnMemory } from '../../src/log/column-memory.ts';
+import type { RestoreReport } from '../../src/doors/http/system-desk.ts';
+import { ErasureChores } from '../../src/governance/erasure/erasure-chores.ts';
 import type { Caller } from '../../src/governance/caller.ts';
 import type { Action, Invocation } from '../../src/governance/gate-contract.ts';
 import { readIngest } from '../../src/planner/formats/ingest-reader.ts';
@@ -30,6 +32,16 @@ export type Write =
 
 export const type = 'Fact';
 
+/** What ERASE SUBJECT answers. */
+export interface ErasedRow {
+  readonly id: string;
+  readonly versions: number;
+  readonly certified: boolean;
+  /** JSON. */
+  readonly receipt: string | null;
+  readonly salt: string | null;
+}
+
 export interface DerivedCounts {
   checkpoints: number;
   /** Openings that went on from a checkpoint. */
@@ -46,6 +58,8 @@ export class RealStore {
   #service: Service;
   #disk: FaultyDisk;
   #random = 1;
+  #directory = '/data';
+  #restores = 0;
   /** Instants handed to readers by this process: no later write may be placed at or before one. */
   readInstant = 0n;
   /** Steps left until the power goes; Infinity: it does not. */
@@ -69,7 +83,12 @@ export class RealStore {
       invocation.submit({
         kind: 'register-type',
         name: type,
-        properties: { name: property('string'), n: property('integer'), x: property('number') },
+        properties: {
+          name: property('string'),
+          n: property('integer'),
+          x: property('number'),
+          who: { ...property('string'), subject: true },
+        },
         primaryKey: null,
         graphTriggers: [],
       }),
@@ -101,6 +120,48 @@ export class RealStore {
     return this.#invoke(null, 'fork', (invocation) => invocation.submit({ kind: 'delete-branch', name }));
   }
 
+  /** As the statement answers; a refusal is thrown. */
+  async erase(path: string | null, branch: string, subject: string, certify: boolean): Promise<ErasedRow> {
+    const sql = `ERASE SUBJECT '${subject}' REASON 'asked to'${certify ? ' CERTIFY' : ''}`;
+    const answer = await this.#invoke(path, 'query', (invocation) => this.#service.planner.query(invocation, { sql }), branch);
+    const [row] = rowsOf(answer);
+    return {
+      id: String(row!['erasure_id']),
+      versions: Number(row!['versions']),
+      certified: row!['certified'] === true,
+      receipt: row!['receipt'] as string | null,
+      salt: row!['salt'] as string | null,
+    };
+  }
+
+  /** Whether any branch shows a row of a subject to the tenant. */
+  async hasSubject(tenant: string | null, subject: string, branches: readonly string[]): Promise<boolean> {
+    for (const branch of branches) {
+      const { rows } = await this.query(tenant, `SELECT _pk FROM ${type} WHERE who = '${subject}'`, branch);
+      if (rows.length > 0) return true;
+    }
+    return false;
+  }
+
+  /** Until an instant, or as a hold. */
+  keep(path: string | null, branch: string, id: string, key: string, until: bigint | null): Promise<Outcome> {
+    const command =
+      until === null
+        ? ({ kind: 'hold-row', id, type, key } as const)
+        : ({ kind: 'schedule-retention', id, type, key, until } as const);
+    return this.#invoke(path, 'remove', (invocation) => invocation.submit(command), branch);
+  }
+
+  release(path: string | null, branch: string, id: string): Promise<Outcome> {
+    return this.#invoke(path, 'remove', (invocation) => invocation.submit({ kind: 'release-retention', id }), branch);
+  }
+
+  /** What goes by the clock: erasures go on, and what is over is removed. */
+  tend(): Promise<void> {
+    const { gate, erasures: desk, projections, ids } = this.#service;
+    return new ErasureChores({ gate, desk, retention: projections.retention, clock: this.clock, ids }).round();
+  }
+
   async query(path: string | null, sql: string, branch: string): Promise<{ rows: RealRow[]; answer: Answer }> {
     const resident = this.#service.columns!.residentBytes;
     const answer = await this.#invoke(path, 'query', (invocation) => this.#service.planner.query(invocation, { sql }), branch);
@@ -130,6 +191,33 @@ export class RealStore {
     this.counts.compactions++;
   }
 
+  /** Ends, loses all that is saved beside the log, and starts from the log alone. */
+  async rebuild(): Promise<void> {
+    await this.#service.close();
+    const { directories, files } = crashImage(this.#disk.state(), 'all');
+    const kept = [...files].filter(([path]) => !path.startsWith(`${this.#directory}/projections/`));
+    this.#disk = this.#newDisk({ directories, files: new Map(kept) });
+    await this.#open();
+  }
+
+  /** The id of a backup of all that was acknowledged. */
+  async backup(): Promise<string> {
+    return (await this.#service.backups.create()).backup;
+  }
+
+  /** A store is made of a backup in another directory, and goes on in place of this one, of which backups are left alone. */
+  async restore(backup: string): Promise<RestoreReport> {
+    const directory = `/data-${++this.#restores}`;
+    const report = await this.#service.backups.restore(backup, directory);
+    await this.#service.close();
+    const { directories, files } = crashImage(this.#disk.state(), 'all');
+    const kept = [...files].filter(([path]) => !path.startsWith(`${this.#directory}/`));
+    this.#directory = directory;
+    this.#disk = this.#newDisk({ directories, files: new Map(kept) });
+    await this.#open();
+    return report;
+  }
+
   /** The power goes now; which of the unsynced bytes survive is up to the seed. */
   async crash(seed: number): Promise<void> {
     const state = this.#disk.state();
@@ -137,11 +225,11 @@ export class RealStore {
     await this.#reopen(crashImage(state, new Seeded(seed)));
   }
 
-  /** The power goes at a disk call of this write, or right after it. Its outcome if it was acknowledged. */
-  async crashDuring(write: Write, branch: string, steps: number, seed: number): Promise<Outcome | null> {
+  /** The power goes at a disk call of this work, or right after it. What came of it, if anybody was told; null where it was refused. */
+  async crashIn<T>(work: () => Promise<T>, steps: number, seed: number): Promise<T | null> {
     this.#stepsLeft = steps;
     const gone = new Promise<null>((resolve) => (this.#powerGone = () => resolve(null)));
-    const outcome = await Promise.race([this.write(write, branch).catch(() => null), gone]);
+    const outcome = await Promise.race([work().catch(() => null), gone]);
     const state = this.#lost ?? this.#disk.state();
     this.#stepsLeft = Infinity;
     this.#disk.powerOff();
@@ -164,7 +252,9 @@ export class RealStore {
   async #open(): Promise<void> {
     this.readInstant = 0n;
     const env = {
-      SERVICE_DATA_DIR: '/data',
+      SERVICE_DATA_DIR: this.#directory,
+      SERVICE_BACKUP_DIR: '/backups',
+      SERVICE_ERASURE_SIGNING_KEY: '09'.repeat(32),
       SERVICE_WAL_SYNC: 'always',
       SERVICE_QUERY_QUOTA: '1000000000',
       SERVICE_KEK: '07'.repeat(32),
@@ -227,8 +317,15 @@ export class RealStore {
   }
 }
 
-export function isRefusal(error: unknown, code: string): boolean {
-  return error instanceof ServiceError && error.code === code;
+/** Fails where nothing was refused, or the store itself failed. */
+export async function refusalOf(work: Promise<unknown>): Promise<ServiceError> {
+  const error = await work.then(
+    () => null,
+    (failure: unknown) => failure,
+  );
+  if (error === null) throw new Error('was not refused');
+  if (error instanceof ServiceError) return error;
+  throw error;
 }
 
 function property(of: 'string' | 'integer' | 'number') {
