@@ -36,10 +36,9 @@ export class AuditTrail {
     const batch = this.#batch!;
     this.#batch = undefined;
     try {
-      const appended = this.#commit(draftsOf(batch.records));
       // The group's fsync is not waited for; its failure stops the log, which the next append tells.
-      appended.acknowledged.catch(() => undefined);
-      appended.written.then(batch.resolve, (cause: unknown) => batch.reject(notRecorded(cause)));
+      const { written } = this.#commit(draftsOf(batch.records));
+      written.then(batch.resolve, (cause: unknown) => batch.reject(notRecorded(cause)));
     } catch (cause) {
       batch.reject(notRecorded(cause));
     }

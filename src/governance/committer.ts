@@ -29,9 +29,6 @@ export class Committer {
       for (const entry of appended.entries) this.#apply(entry);
     } catch (cause) {
       this.#halted = { cause };
-      // Nobody will await them: a rejection must not end the process before it has said why.
-      appended.acknowledged.catch(() => undefined);
-      appended.written.catch(() => undefined);
       throw cause;
     }
     return appended;

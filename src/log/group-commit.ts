@@ -9,7 +9,8 @@
  * - A frame is written once the keys of subjects that its rows are sealed under are on disk.
  * - A group of access records alone is written and not fsynced: nobody waits for that. The next fsync covers it, and
  *   where only reads happen `syncSoon` asks for one now and then, so that a power cut takes a bounded stretch of records.
- *   Answers wait for their records to be written, so these never wait for commits that are expected.
+ *   Answers wait for their records to be written, so these never wait for commits that are expected, nor for an fsync
+ *   that is under way: what they need of the queue is written beside it, to the same file, and left to the next fsync.
  * - Where all who are expected wait for a small fsync there is nobody to serve meanwhile: it is made in the turn, which
  *   spares two changes of thread, for as long as the disk is fast.
  * - An append whose entries are not all linked, because a body is still being sealed, holds up those after it.
@@ -54,59 +55,66 @@ const IN_TURN_MS_MAX = 0.5;
 const BESIDE_MIN = 16;
 const BESIDE_MAX = 4096;
 
+/** What will have become of an append; a promise of it is made when somebody asks. */
+class Outcome<T> {
+  #promise: Promise<T> | null = null;
+  #resolve: ((value: T) => void) | null = null;
+  #reject: ((error: ServiceError) => void) | null = null;
+  #settled: { readonly value: T } | { readonly error: ServiceError } | null = null;
+
+  get promise(): Promise<T> {
+    if (this.#promise) return this.#promise;
+    const settled = this.#settled;
+    this.#promise = new Promise((resolve, reject) => {
+      if (settled === null) {
+        this.#resolve = resolve;
+        this.#reject = reject;
+      } else if ('value' in settled) resolve(settled.value);
+      else reject(settled.error);
+    });
+    // Who asked may wait for the other outcome: this must not count as an unhandled rejection.
+    this.#promise.catch(ignore);
+    return this.#promise;
+  }
+
+  /** The first outcome stays. */
+  resolve(value: T): void {
+    this.#settled ??= { value };
+    this.#resolve?.(value);
+  }
+
+  reject(error: ServiceError): void {
+    this.#settled ??= { error };
+    this.#reject?.(error);
+  }
+}
+
 /** One append, and whoever waits for it. */
 class Waiting implements Appended {
   readonly placed: readonly PlacedEntry[];
   readonly entries: readonly CommittedEntry[];
   readonly needs: 'fsync' | 'write' | 'nothing';
-  readonly acknowledged: Promise<Durability>;
-  #acknowledge!: (durability: Durability) => void;
-  #reject!: (error: ServiceError) => void;
-  /** Made when somebody asks: most callers wait for the acknowledgement alone. */
-  #written: Promise<void> | null = null;
-  #writtenDone: () => void = ignore;
-  #writtenReject: (error: ServiceError) => void = ignore;
-  #outcome: 'waiting' | 'written' | ServiceError = 'waiting';
+  readonly write = new Outcome<void>();
+  /** All that is kept of an append once it is written: what only an fsync every now and then settles would fill the heap. */
+  readonly acknowledgement = new Outcome<Durability>();
 
   constructor(placed: readonly PlacedEntry[], needs: Waiting['needs']) {
     this.placed = placed;
     this.entries = placed.length === 1 ? [placed[0]!.entry] : placed.map(({ entry }) => entry);
     this.needs = needs;
-    this.acknowledged = new Promise((resolve, reject) => {
-      this.#acknowledge = resolve;
-      this.#reject = reject;
-    });
-    // A caller may wait for the other one: this must not count as an unhandled rejection.
-    this.acknowledged.catch(ignore);
   }
 
   get written(): Promise<void> {
-    if (this.#written) return this.#written;
-    const outcome = this.#outcome;
-    this.#written = new Promise((resolve, reject) => {
-      if (outcome === 'waiting') {
-        this.#writtenDone = resolve;
-        this.#writtenReject = reject;
-      } else if (outcome === 'written') resolve();
-      else reject(outcome);
-    });
-    this.#written.catch(ignore);
-    return this.#written;
+    return this.write.promise;
   }
 
-  acknowledge(durability: Durability): void {
-    this.#acknowledge(durability);
-  }
-
-  wrote(): void {
-    this.#outcome = 'written';
-    this.#writtenDone();
+  get acknowledged(): Promise<Durability> {
+    return this.acknowledgement.promise;
   }
 
   reject(error: ServiceError): void {
-    if (this.#outcome === 'waiting') this.#outcome = error;
-    this.#reject(error);
-    this.#writtenReject(error);
+    this.write.reject(error);
+    this.acknowledgement.reject(error);
   }
 }
 
@@ -125,13 +133,15 @@ export class GroupCommit {
   readonly #listener: GroupListener;
   #state: State = { at: 'idle' };
   #queue: Waiting[] = [];
+  /** Written before the fsync that is under way began. */
+  #syncing: readonly Outcome<Durability>[] = [];
   /** Written, and waiting for whatever fsync comes next. */
-  #unsynced: Waiting[] = [];
+  #unsynced: Outcome<Durability>[] = [];
   /** The last entry that is written. */
   #lastWritten: EncodedEntry | null = null;
   #bytesUnsynced = 0;
   #syncDue = false;
-  /** Who waits for an fsync, queued and written. */
+  /** Who waits for an fsync that has not begun, queued and written. */
   #syncsQueued = 0;
   #syncsWritten = 0;
   /** Of late, how many waited for an fsync or came while it was made. */
@@ -145,7 +155,7 @@ export class GroupCommit {
   #besidesNext = BESIDE_MIN;
   /** Wakes the loop when something was linked. */
   #wake: () => void = ignore;
-  /** What is to be done while no group is written. */
+  /** What is to be done while no group is written and no fsync is under way. */
   readonly #between: Between[] = [];
 
   constructor(writer: LogWriter, walSync: WalSync, clock: Pick<Clock, 'monotonicMs'>, listener: GroupListener) {
@@ -170,7 +180,7 @@ export class GroupCommit {
     return waiting;
   }
 
-  /** Runs `work` while no group is written. What it rejects with fails the log: the files are not what they were thought to be. */
+  /** Runs `work` while no group is written and no fsync is under way. What it rejects with fails the log: the files are not what they were thought to be. */
   async between(work: () => Promise<void>): Promise<void> {
     if (this.#state.at === 'failed') throw this.#state.error;
     const done = new Promise<void>((resolve, reject) => this.#between.push({ work, resolve, reject }));
@@ -202,7 +212,8 @@ export class GroupCommit {
         ? this.#state.error
         : new ServiceError('REL_UNAVAILABLE', 'the log has failed and accepts no writes', { cause });
     this.#state = { at: 'failed', error };
-    const waiting = [...this.#unsynced, ...this.#queue];
+    const waiting = [...this.#syncing, ...this.#unsynced, ...this.#queue];
+    this.#syncing = [];
     this.#unsynced = [];
     this.#queue = [];
     this.#syncsQueued = this.#syncsWritten = 0;
@@ -213,7 +224,6 @@ export class GroupCommit {
   }
 
   async #commit(): Promise<void> {
-    let group: Waiting[] = [];
     try {
       const idleMs = this.#clock.monotonicMs() - this.#gatheringSinceMs;
       if (idleMs > EXPECTED_MS) this.#expected = 1;
@@ -226,14 +236,13 @@ export class GroupCommit {
           await this.#doBetween(this.#between.shift()!);
           continue;
         }
-        group = this.#takeGroup();
+        const group = this.#takeGroup(GROUP_BYTES_MAX, 1);
         if (group.length > 0) await this.#write(group);
         else if (this.#syncsWritten === 0) {
           await new Promise<void>((resolve) => (this.#wake = resolve));
           continue;
         }
         const nobodyWoken = group.every(isRecord) && this.#syncsWritten === 0;
-        group = [];
         if (this.#syncsWritten > 0 && !this.#isWorthWaiting()) await this.#sync();
         if (!nobodyWoken || this.#queue.length > 0) await this.#gather();
       }
@@ -241,7 +250,6 @@ export class GroupCommit {
       // Something else failed while this group was under way: what it left waiting for an fsync gets none.
       else this.fail(undefined);
     } catch (cause) {
-      this.#unsynced.push(...group);
       this.fail(cause);
     }
   }
@@ -292,52 +300,82 @@ export class GroupCommit {
     return nowMs - this.#quietSinceMs < PATIENCE_MS && nowMs - this.#gatheringSinceMs < GATHER_MS_MAX;
   }
 
-  /** All that is linked, up to what one write may hold. */
-  #takeGroup(): Waiting[] {
+  /** All that is linked, up to so many bytes; of what is linked `countMin` whatever they hold. */
+  #takeGroup(bytesMax: number, countMin: 0 | 1): Waiting[] {
     let count = 0;
     for (let bytes = 0; count < this.#queue.length; count++) {
       const { placed } = this.#queue[count]!;
       if (!placed[placed.length - 1]!.linked) break;
       bytes += frameBytes(placed);
-      if (count > 0 && bytes > GROUP_BYTES_MAX) break;
+      if (count >= countMin && bytes > bytesMax) break;
     }
     return count === 0 ? [] : this.#queue.splice(0, count);
   }
 
   async #write(group: readonly Waiting[]): Promise<void> {
-    const keys = this.#listener.keysDurable();
-    if (keys) await keys;
-    if (this.#state.at === 'failed') throw this.#state.error;
-    const entries = group.length === 1 ? group[0]!.placed : group.flatMap(({ placed }) => placed);
-    for (const { needs } of group) {
-      if (needs !== 'fsync') continue;
-      this.#syncsQueued--;
-      this.#syncsWritten++;
-    }
-    this.#bytesUnsynced += frameBytes(entries);
-    await this.#writer.write(entries);
-    const last = (this.#lastWritten = entries[entries.length - 1]!);
-    for (const { sealing } of entries) if (sealing) this.#listener.written(sealing);
-    for (const waiting of group) waiting.wrote();
-    if (this.#walSync === 'off') this.#listener.committed(last);
-    for (const waiting of group) {
-      if (waiting.needs === 'write') waiting.acknowledge('buffered');
-      else this.#unsynced.push(waiting);
+    try {
+      const keys = this.#listener.keysDurable();
+      if (keys) await keys;
+      if (this.#state.at === 'failed') throw this.#state.error;
+      const entries = group.length === 1 ? group[0]!.placed : group.flatMap(({ placed }) => placed);
+      for (const { needs } of group) {
+        if (needs !== 'fsync') continue;
+        this.#syncsQueued--;
+        this.#syncsWritten++;
+      }
+      this.#bytesUnsynced += frameBytes(entries);
+      await this.#writer.write(entries);
+      const last = (this.#lastWritten = entries[entries.length - 1]!);
+      for (const { sealing } of entries) if (sealing) this.#listener.written(sealing);
+      for (const { write } of group) write.resolve();
+      if (this.#walSync === 'off') this.#listener.committed(last);
+      for (const waiting of group) {
+        if (waiting.needs === 'write') waiting.acknowledgement.resolve('buffered');
+        else this.#unsynced.push(waiting.acknowledgement);
+      }
+    } catch (cause) {
+      // Refused with all that waits.
+      this.#queue.unshift(...group);
+      throw cause;
     }
   }
 
   async #sync(): Promise<void> {
     const synced = this.#syncsWritten;
     const last = this.#lastWritten!;
-    const covered = this.#unsynced;
-    await this.#syncFile(synced >= this.#expected && this.#bytesUnsynced <= IN_TURN_BYTES_MAX);
-    if (this.#walSync !== 'off') this.#listener.committed(last);
+    const inTurn = synced >= this.#expected && this.#bytesUnsynced <= IN_TURN_BYTES_MAX;
+    this.#syncing = this.#unsynced;
     this.#unsynced = [];
     this.#syncsWritten = 0;
     this.#bytesUnsynced = 0;
-    for (const waiting of covered) waiting.acknowledge('synced');
-    this.#expected = synced + this.#syncsQueued;
-    this.#beginGathering();
+    const done = this.#syncFile(inTurn).then(() => {
+      if (this.#walSync !== 'off') this.#listener.committed(last);
+      for (const acknowledgement of this.#syncing) acknowledgement.resolve('synced');
+      this.#syncing = [];
+      this.#expected = synced + this.#syncs;
+      this.#beginGathering();
+    });
+    await this.#writeBeside(done);
+  }
+
+  /** Waits for an fsync; who waits for a write alone is not kept waiting by it. */
+  async #writeBeside(syncing: Promise<void>): Promise<void> {
+    let underWay = true;
+    const ended = syncing.finally(() => {
+      underWay = false;
+      this.#wake();
+    });
+    ended.catch(ignore);
+    while (underWay) {
+      const waitsForWrite = this.#queue.length > this.#syncsQueued;
+      const keys = waitsForWrite ? this.#listener.keysDurable() : null;
+      // The file is not ended under its fsync: what has no room waits.
+      const group = waitsForWrite && !keys ? this.#takeGroup(Math.min(GROUP_BYTES_MAX, this.#writer.room), 0) : [];
+      if (group.length > 0) await this.#write(group);
+      else if (keys) await Promise.race([keys, ended]);
+      else await new Promise<void>((resolve) => (this.#wake = resolve));
+    }
+    await ended;
   }
 
   async #syncFile(nobodyElse: boolean): Promise<void> {

@@ -42,8 +42,8 @@ export interface Appended {
    */
   readonly acknowledged: Promise<Durability>;
   /**
-   * Resolves when the bytes were handed to the operating system, before any fsync: what an access record waits for. Made when
-   * it is asked for. Of the two promises the one that nobody waits for may reject unhandled.
+   * Resolves when the bytes were handed to the operating system, before their fsync: what an access record waits for.
+   * Both promises are made when they are asked for, and neither counts as an unhandled rejection.
    */
   readonly written: Promise<void>;
 }

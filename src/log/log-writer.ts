@@ -1,7 +1,8 @@
 /**
  * The open log file: where the next frame goes, when a new file begins.
  *
- * - One write and at most one fsync a group; a group never spans files.
+ * - One write and at most one fsync a group; a group never spans files. A frame may be written while an fsync is under way,
+ *   which does not cover it; a file is not ended under its fsync.
  * - A file is begun durably (header, directory, manifest) before a frame lands in it, and the file before it is cut to
  *   size and fsynced before the manifest calls it sealed.
  * - Small frames are followed by zeros in the same write, so that most of them overwrite allocated blocks: an fsync then
@@ -66,6 +67,7 @@ export class LogWriter {
   #leaves: number;
   #position: number;
   #durableLeaves: number;
+  #syncing = false;
   #sealedBytes: number;
   #abandoned = false;
   readonly #frames: FrameIndex;
@@ -100,6 +102,11 @@ export class LogWriter {
   /** Bytes of the open file that hold frames. */
   get offset(): number {
     return this.#offset;
+  }
+
+  /** How large a frame is that goes to the open file: for a larger one it may be ended. */
+  get room(): number {
+    return Math.max(0, this.#limits.fileBytesMax - this.#offset);
   }
 
   get bytes(): number {
@@ -145,7 +152,9 @@ export class LogWriter {
   async sync(inTurn = false): Promise<void> {
     const written = this.leaves;
     if (this.#durableLeaves === written) return;
+    this.#syncing = true;
     await this.#file.sync(inTurn);
+    this.#syncing = false;
     this.#durableLeaves = written;
   }
 
@@ -200,6 +209,7 @@ export class LogWriter {
   }
 
   async #cutToSize(): Promise<void> {
+    assert(!this.#syncing, 'a file is not ended under its fsync');
     if (this.#allocated > this.#offset) {
       await this.#file.truncate(this.#offset);
       this.#allocated = this.#offset;

@@ -122,6 +122,7 @@ export class FakeLog implements LogStore {
       this.steps.push(`ack ${drafts[0]?.body.kind}`);
       return 'synced';
     });
+    for (const promise of [acknowledged, written]) promise.catch(() => undefined);
     return { entries, acknowledged, written };
   }
 

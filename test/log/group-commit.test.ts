@@ -203,6 +203,106 @@ test('what arrives during an fsync is the next group, which starts when that fsy
   expect(kinds(disk)).toEqual(['write', 'fsync', 'write', 'fsync']);
 });
 
+/** The first fsync from here on waits for the first gate, the second for the second. */
+function holdSyncs(disk: RecordingDisk): [Gate, Gate] {
+  const gates: [Gate, Gate] = [new Gate(), new Gate()];
+  let syncs = 0;
+  disk.before = (step) => (step.startsWith('fsync') ? gates[syncs++]?.wait() : undefined);
+  return gates;
+}
+
+test('a record is written beside an fsync, with the commits before it; both are durable with the next one alone', async () => {
+  const { log, disk } = await opened('always');
+  const [first, second] = holdSyncs(disk);
+  const begun = log.append([rowsDraft(['a'])]);
+  await first.arrived;
+  const commit = log.append([rowsDraft(['b'])]);
+  expect(await state(commit.written)).toBe('pending');
+  const access = log.append([accessDraft('ada')]);
+  await Promise.all([commit.written, access.written]);
+  expect(kinds(disk)).toEqual(['write', 'fsync', 'write']);
+  expect(await Promise.all([begun, commit].map(({ acknowledged }) => state(acknowledged)))).toEqual(['pending', 'pending']);
+  first.release();
+  expect(await begun.acknowledged).toBe('synced');
+  await second.arrived;
+  expect(log.basis().position).toBe(2);
+  expect(log.status()).toMatchObject({ durableLeaves: 2, leaves: 4 });
+  expect(await Promise.all([commit, access].map(({ acknowledged }) => state(acknowledged)))).toEqual(['pending', 'pending']);
+  second.release();
+  expect(await Promise.all([commit.acknowledged, access.acknowledged])).toEqual(['synced', 'synced']);
+  expect(log.status()).toMatchObject({ durableLeaves: 4, leaves: 4 });
+  expect(kinds(disk)).toEqual(['fsync']);
+});
+
+test('off: who asks for no fsync does not wait for one', async () => {
+  const { log, disk } = await opened('off');
+  const [first] = holdSyncs(disk);
+  const synced = log.append([rowsDraft(['a'])], { sync: true });
+  await first.arrived;
+  const buffered = log.append([rowsDraft(['b'])]);
+  expect(await buffered.acknowledged).toBe('buffered');
+  expect(log.basis().position).toBe(3);
+  expect(await state(synced.acknowledged)).toBe('pending');
+  first.release();
+  expect(await synced.acknowledged).toBe('synced');
+  expect(log.status()).toMatchObject({ durableLeaves: 2, leaves: 3 });
+});
+
+test('a file is not ended under its fsync: a record that has no room in it waits', async () => {
+  const roomy = await opened('always');
+  await roomy.log.append([rowsDraft(['a'])]).acknowledged;
+  await roomy.log.append([accessDraft('ada')]).written;
+  const disk = new RecordingDisk();
+  const { log } = await openLog(worldOn(disk), { limits: { fileBytesMax: roomy.log.status().bytes } });
+  const [first, second] = holdSyncs(disk);
+  second.release();
+  const begun = log.append([rowsDraft(['a'])]);
+  await first.arrived;
+  disk.take();
+  const fits = log.append([accessDraft('ada')]);
+  await fits.written;
+  const waits = log.append([accessDraft('bob')]);
+  expect(await state(waits.written)).toBe('pending');
+  expect(kinds(disk)).toEqual(['write']);
+  first.release();
+  await Promise.all([begun.acknowledged, waits.written]);
+  expect(log.status().files).toBe(2);
+  expect((await all(log.read(0))).map(({ body }) => body.kind)).toEqual(['genesis', 'rows', 'access', 'access']);
+});
+
+test('a write that fails beside an fsync refuses what waits for the fsync too', async () => {
+  const { log, disk } = await opened('always');
+  const [gate] = holdSyncs(disk);
+  const begun = log.append([rowsDraft(['a'])]);
+  await gate.arrived;
+  disk.before = (step) => {
+    if (step.startsWith('write')) throw Object.assign(new Error('no space'), { code: 'ENOSPC' });
+  };
+  const access = log.append([accessDraft('ada')]);
+  for (const refused of [begun.acknowledged, access.written, access.acknowledged])
+    await expect(refused).rejects.toMatchObject({ code: 'REL_UNAVAILABLE' });
+  gate.release();
+  await settle();
+  expect(log.status()).toMatchObject({ state: 'failed', failure: 'no space' });
+  await log.close();
+});
+
+test('a record that was written beside an fsync that fails was written; nothing is acknowledged, and nothing follows', async () => {
+  const { log, disk } = await opened('always');
+  const [gate] = holdSyncs(disk);
+  const begun = log.append([rowsDraft(['a'])]);
+  await gate.arrived;
+  const commit = log.append([rowsDraft(['b'])]);
+  const access = log.append([accessDraft('ada')]);
+  await access.written;
+  gate.fail(new Error('I/O error'));
+  for (const { acknowledged } of [begun, commit, access])
+    await expect(acknowledged).rejects.toMatchObject({ code: 'REL_UNAVAILABLE' });
+  expect(await state(access.written)).toBe('resolved');
+  expect(() => log.append([accessDraft('bob')])).toThrow(expect.objectContaining({ code: 'REL_UNAVAILABLE' }));
+  expect(kinds(disk)).toEqual(['write', 'fsync', 'write']);
+});
+
 test('no timer stands between an append and its fsync while the disk is idle', async () => {
   const { log, world } = await opened('interval');
   // The clock of this world never moves by itself: an acknowledgement that waited for it would never come.
@@ -292,7 +392,7 @@ test('what queued behind a failing fsync is refused with it, written to no file'
   disk.before = (step) => (step.startsWith('fsync') ? gate.wait() : undefined);
   const first = log.append([rowsDraft(['a'])]);
   await gate.arrived;
-  const queued: Appended[] = [log.append([rowsDraft(['b'])]), log.append([accessDraft('ada')])];
+  const queued: Appended[] = [log.append([rowsDraft(['b'])]), log.append([rowsDraft(['c'])])];
   gate.fail(new Error('I/O error'));
   for (const { acknowledged } of [first, ...queued])
     await expect(acknowledged).rejects.toMatchObject({ code: 'REL_UNAVAILABLE' });

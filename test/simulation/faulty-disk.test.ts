@@ -32,6 +32,22 @@ describe('what survives a crash', () => {
     expect(isSettled(disk.state())).toBe(false);
   });
 
+  it('keeps by a sync what was written before it was asked for, and not what is written while it is under way', async () => {
+    let end!: () => void;
+    const ended = new Promise<void>((resolve) => (end = resolve));
+    const disk = new FaultyDisk({ turn: async ({ kind }) => void (kind === 'sync' && (await ended)) });
+    const file = await oneFile(disk);
+    const syncing = file.sync();
+    await disk.syncDirectory('/d');
+    await file.write(bytes('beside'), 7);
+    end();
+    await syncing;
+    expect(text(crashImage(disk.state(), 'none').files.get('/d/a'))).toBe('synced ');
+    expect(text(crashImage(disk.state(), 'all').files.get('/d/a'))).toBe('synced beside');
+    await file.sync();
+    expect(text(crashImage(disk.state(), 'none').files.get('/d/a'))).toBe('synced beside');
+  });
+
   it('takes a crash point that later calls do not change', async () => {
     const disk = new FaultyDisk();
     const file = await oneFile(disk);

@@ -2,7 +2,8 @@
  * A disk that keeps two truths: what programs see now, and what would be left if the power went. Every call is one
  * numbered step, at which a test may take a crash point, raise an error, shorten a write or switch the power off.
  *
- * - A file's bytes become durable by its sync alone; a name becomes durable by a sync of its directory alone.
+ * - A file's bytes become durable by its sync alone; a name becomes durable by a sync of its directory alone. A sync is of
+ *   what was written before it was asked for: what is written while it is under way waits for the next one.
  * - Each change waiting for a sync is kept, in order, so that `crash-image.ts` can lose, tear and reorder it.
  * - A failed sync drops what was pending, still shows it to readers, and the next sync of that file "succeeds".
  */
@@ -355,13 +356,14 @@ class FaultyFile implements DiskFile {
   async sync(): Promise<void> {
     this.#check(false);
     if (this.#inode.syncFailed) this.#calls.syncAfterFailure();
+    const asked = this.#inode.changes;
     const fault = await this.#calls.step('sync', this.path);
     this.#calls.changed();
     if (fault?.kind === 'error') {
       this.#inode.failSync(fault.torn);
       throw new DiskError(fault.code, `sync ${this.path}`);
     }
-    this.#inode.sync();
+    this.#inode.sync(asked);
   }
 
   async truncate(length: number): Promise<void> {
@@ -389,6 +391,8 @@ class Inode {
   /** Pages that a failed sync dropped count as clean until the machine starts anew: they are shown, and never written. */
   #pagesDropped = false;
   #pending: Change[] = [];
+  /** Changes before those that are pending. */
+  #settled = 0;
   #bytes: Uint8Array;
 
   constructor(durable: Uint8Array) {
@@ -415,6 +419,11 @@ class Inode {
     return { durable: this.durable, pending: this.#pending.slice(), cache: this.#pagesDropped ? this.copy() : null };
   }
 
+  /** So far. */
+  get changes(): number {
+    return this.#settled + this.#pending.length;
+  }
+
   copy(): Uint8Array {
     return this.#bytes.slice(0, this.length);
   }
@@ -437,10 +446,14 @@ class Inode {
     this.#pending.push({ kind: 'truncate', length });
   }
 
-  sync(): void {
-    if (this.#pending.length === 0) return;
-    this.durable = this.#pagesDropped ? applied(this.durable, this.#pending) : this.copy();
-    this.#pending = [];
+  /** Makes the first `changes` durable. */
+  sync(changes: number): void {
+    const count = changes - this.#settled;
+    if (count <= 0) return;
+    const whole = count === this.#pending.length && !this.#pagesDropped;
+    this.durable = whole ? this.copy() : applied(this.durable, this.#pending.slice(0, count));
+    this.#pending = this.#pending.slice(count);
+    this.#settled = changes;
   }
 
   failSync(torn?: Seeded): void {
@@ -448,7 +461,9 @@ class Inode {
     this.#pagesDropped = true;
     if (torn) this.durable = tornFile(this.durable, this.#pending, torn);
     // Lengths live in the journal, which no page that was dropped concerns.
-    this.#pending = this.#pending.filter(({ kind }) => kind === 'truncate');
+    const kept = this.#pending.filter(({ kind }) => kind === 'truncate');
+    this.#settled += this.#pending.length - kept.length;
+    this.#pending = kept;
   }
 
   #reserve(length: number): void {
