@@ -1,30 +1,30 @@
 /**
- * Backups of a whole store, and stores from backups. What is captured and how it is checked is the log's (`log/backup.ts`,
- * `log/restore.ts`); here projections are rebuilt from what was restored and held against those of the store that was backed up.
+ * Backups of a store that runs, and restores beside it. What is captured and how it is checked is the log's (`log/backup.ts`);
+ * how a store is made of it is told in `restores.ts`. What a restore is compared with:
+ *
+ * - digests of all projections at the head of the backup, where they are had within a turn of some milliseconds;
+ * - else those of the state that the store saved right before that head was taken. They are made beside it, from its files
+ *   alone, after the backup was acknowledged, and then put into its document: until then it says that there are none.
  */
 import { isAbsolute, join, relative, resolve } from 'node:path';
-import { type Clock, Ids, type Random } from './clock.ts';
+import type { Clock, Ids, Random } from './clock.ts';
 import type { Settings } from './config.ts';
 import type { BackupDesk, BackupView, DamagedBackup, RestoreReport } from './doors/http/system-desk.ts';
 import { ServiceError } from './errors.ts';
-import { type Artefact, ARTEFACT_NAME, bytesOf } from './log/backup-artefact.ts';
-import { backupIdPattern, captureBackup } from './log/backup.ts';
+import { type Artefact, ARTEFACT_NAME, bytesOf, digestedAt } from './log/backup-artefact.ts';
+import { backupIdPattern, captureBackup, recordDigests } from './log/backup.ts';
 import type { Disk } from './log/disk.ts';
-import type { CommittedEntry } from './log/entry.ts';
-import { writeKeysFrom } from './log/escrow.ts';
-import { type KeyContents, type KeyStore, openKeyring } from './log/keys.ts';
+import { type KeyStore, openKeyring } from './log/keys.ts';
 import type { LocalLog } from './log/log.ts';
 import type { LogCapture } from './log/log-store.ts';
 import { logFileName } from './log/manifest.ts';
-import { recover } from './log/recovery.ts';
-import { readBackup, type Restored, restoreBackup } from './log/restore.ts';
+import { readBackup } from './log/restore.ts';
 import { formatInstant } from './log/timestamp.ts';
-import type { StartWorker } from './log/workers.ts';
 import { masterKeys } from './master-keys.ts';
-import { AuditProjection } from './projections/audit/projection.ts';
-import { Projections } from './projections/projections.ts';
-
-export type OnProgress = (bytes: number, bytesTotal: number) => void;
+import type { CheckpointKeeper, SavedState } from './projections/checkpoint-keeper.ts';
+import type { Projections } from './projections/projections.ts';
+import { type OnProgress, type RestoreBeside, type RestoreRequest, restoreStore } from './restores.ts';
+import { digestsOfSaved, type SavedStateRequest } from './saved-digests.ts';
 
 /** Positions and entries up to which the projections of a store that serves are digested in one turn: some milliseconds. */
 const DIGESTED_MAX = 1_000;
@@ -46,9 +46,15 @@ export interface BackupParts {
   readonly yieldTurn: () => Promise<void>;
   /** Restores on the same disk without taking turns of this event loop; absent: in them. */
   readonly restoreBeside?: RestoreBeside;
+  /** Where projections are saved; null: nowhere. */
+  readonly checkpoints: CheckpointKeeper | null;
+  /** Digests what is saved on the same disk without taking turns of this event loop; absent: in one turn of it. */
+  readonly digestBeside?: DigestBeside;
   /** Ends what is under way: the store closes. */
   readonly signal: AbortSignal;
 }
+
+export type DigestBeside = (request: SavedStateRequest, signal: AbortSignal) => Promise<Readonly<Record<string, string>>>;
 
 export interface CreateOptions {
   /** Instead of SERVICE_BACKUP_DIR. */
@@ -66,6 +72,8 @@ export class Backups implements BackupDesk {
   readonly #parts: BackupParts;
   readonly #directory: string;
   #busy: string | null = null;
+  /** The saved state of the last backup is being digested: its files must not be replaced by a next backup's meanwhile. */
+  #digesting: Promise<void> = Promise.resolve();
 
   constructor(parts: BackupParts) {
     this.#parts = parts;
@@ -75,12 +83,20 @@ export class Backups implements BackupDesk {
   create(options: CreateOptions = {}): Promise<BackupView> {
     return this.#alone('a backup is being taken', async () => {
       this.#mustLast();
+      await this.#digesting;
       const { log } = this.#parts;
       for (let attempt = 1; ; attempt++) {
         await log.seal();
+        const before = await log.capture();
+        const erasedKeys = this.#parts.keyring.subjects.destroyed().length;
+        const saved = await this.#saveState(options);
         const capture = await log.capture();
         try {
-          return await this.#capture(capture, options);
+          const artefact = await this.#capture(capture, erasedKeys, options);
+          // What was dropped from the files after the state was saved is not in a replay up to it.
+          if (saved && !artefact.projections && !differ(before, capture))
+            this.#digesting = this.#digestLater(artefact, saved, options);
+          return viewOf(artefact);
         } catch (error) {
           // Rows were dropped from a file that was to be copied: it is another one since.
           if (attempt === ATTEMPTS || !differ(capture, await log.capture())) throw error;
@@ -89,13 +105,32 @@ export class Backups implements BackupDesk {
     });
   }
 
-  async #capture(capture: LogCapture, { target, digests, onProgress }: CreateOptions): Promise<BackupView> {
-    const { log, projections, disk, keyring, version, ids, settings, clock } = this.#parts;
+  /** Nothing is under way that was begun for a backup that was acknowledged. */
+  async settled(): Promise<void> {
+    await this.#digesting;
+  }
+
+  /** Of a store that is too large to be digested within a turn: captured by now, and not written. */
+  async #saveState({ digests }: CreateOptions): Promise<SavedState | null> {
+    const { log, checkpoints } = this.#parts;
+    if (digests || this.#isSmall() || !checkpoints) return null;
+    const saved = await checkpoints.captured();
+    // The head of the backup covers it.
+    if (saved) await log.durable(saved.leaves);
+    return saved;
+  }
+
+  #isSmall(): boolean {
+    const { positions, leaves } = this.#parts.log.status();
+    return Math.max(positions, leaves) <= DIGESTED_MAX;
+  }
+
+  async #capture(capture: LogCapture, erasedKeys: number, { target, digests, onProgress }: CreateOptions): Promise<Artefact> {
+    const { projections, disk, keyring, version, ids, settings, clock } = this.#parts;
     // Of the very leaves that are copied, or not at all.
     const still = projections.projector.watermark === capture.head.size;
-    const { positions, leaves } = log.status();
-    const wanted = digests ?? (Math.max(positions, leaves) <= DIGESTED_MAX ? () => projections.digests() : null);
-    const artefact = await captureBackup({
+    const wanted = digests ?? (this.#isSmall() ? () => projections.digests() : null);
+    return await captureBackup({
       disk,
       directory: settings.SERVICE_DATA_DIR,
       target: target ?? this.#directory,
@@ -106,11 +141,31 @@ export class Backups implements BackupDesk {
       keyring,
       capture,
       projections: still && wanted ? wanted() : null,
-      erasedKeys: keyring.subjects.destroyed().length,
+      erasedKeys,
       yieldTurn: this.#pace,
       ...(onProgress && { onProgress }),
     });
-    return viewOf(artefact);
+  }
+
+  /** Never rejects: the backup is what it was said to be, and a restore says what it was compared with. */
+  async #digestLater(artefact: Artefact, saved: SavedState, { target = this.#directory }: CreateOptions): Promise<void> {
+    const { disk, keyring, settings, digestBeside, signal, say } = this.#parts;
+    try {
+      const place = await saved.written;
+      if (!place) throw new ServiceError('REL_STORAGE', 'the state that they are made from could not be saved');
+      const request: SavedStateRequest = {
+        directory: saved.directory,
+        place,
+        dataKeys: keyring.dataKeyIds.map((id) => [id, keyring.open(id)]),
+        tokensMax: settings.SERVICE_TOKEN_REGISTRY_MAX,
+      };
+      const projections = digestBeside ? await digestBeside(request, signal) : await digestsOfSaved(request, disk);
+      await recordDigests({ disk, target, keyring }, artefact, { projections, digest_tree_size: place.leaves });
+    } catch (error) {
+      if (signal.aborted) return;
+      const why = error instanceof Error ? error.message : String(error);
+      say(`backup ${artefact.id} has no digests of projections (${why}): a restore of it compares two replays`);
+    }
   }
 
   async list(): Promise<(BackupView | DamagedBackup)[]> {
@@ -222,132 +277,6 @@ function viewOf(artefact: Artefact): BackupView {
     root: artefact.root,
     tree_size: artefact.tree_size,
     size_bytes: bytesOf(artefact),
+    digest_tree_size: digestedAt(artefact),
   };
-}
-
-/** What a restore is of and for: nothing but values. */
-export interface RestoreRequest {
-  readonly settings: Settings;
-  readonly version: string;
-  /** The backup's directory. */
-  readonly source: string;
-  readonly target: string;
-  /** The keys of now: of a store that runs, or from their escrow. */
-  readonly keys: KeyContents;
-}
-
-export type RestoreBeside = (request: RestoreRequest, signal: AbortSignal) => Promise<RestoreReport>;
-
-export interface RestoreStoreOptions extends RestoreRequest {
-  readonly disk: Disk;
-  readonly clock: Clock;
-  readonly random: Random;
-  readonly say: (line: string) => void;
-  readonly yieldTurn: () => Promise<void>;
-  readonly onProgress?: OnProgress;
-  /** Opens bodies of a second replay beside the first thread. */
-  readonly startWorker?: StartWorker;
-}
-
-/** Throws REL_UNPROCESSABLE, with the report, when what came of the replay is not what it must be. */
-export async function restoreStore(options: RestoreStoreOptions): Promise<RestoreReport> {
-  const { disk, random, target, keys, settings, say, yieldTurn } = options;
-  const projections = freshProjections(options);
-  const startMs = options.clock.monotonicMs();
-  return await restoreBackup(
-    {
-      ...options,
-      publicKeys: publicKeysOf(keys),
-      putKeys: async () => {
-        const master = await masterKeys({ ...settings, SERVICE_DATA_DIR: target }, disk, random, say);
-        await writeKeysFrom(keys, { disk, random, directory: target, kek: master.kek, yieldTurn });
-        return await openKeyring({ disk, random, directory: target, ...master });
-      },
-      onEntry: (entry) => projections.apply(entry),
-    },
-    async (restored) => {
-      const report = await reportOf(options, restored, await digestsOf(projections, options), startMs);
-      const same = report.projections.every(({ match }) => match);
-      if (same && report.root_match && report.erased_absent) return report;
-      const what = same ? 'what was erased is there' : 'its projections differ from those of the store that was backed up';
-      throw new ServiceError('REL_UNPROCESSABLE', `the restored store is refused: ${what}`, { extras: { report } });
-    },
-  );
-}
-
-export const publicKeysOf = ({ secrets }: KeyContents): Uint8Array[] =>
-  secrets.publicKeys.map((key) => new Uint8Array(Buffer.from(key, 'hex')));
-
-async function reportOf(
-  options: RestoreStoreOptions,
-  restored: Restored,
-  digests: Readonly<Record<string, string>>,
-  startMs: number,
-): Promise<RestoreReport> {
-  const { artefact, root } = restored;
-  const { clock } = options;
-  const known = comparable(options, restored);
-  const expected = typeof known === 'string' ? await digestsOfRecovery(options, restored) : known;
-  return {
-    backup: artefact.id,
-    target_dir: options.target,
-    log_id: artefact.log_id,
-    root_match: root === artefact.root,
-    root,
-    tree_size: artefact.tree_size,
-    rows: restored.rows,
-    blobs: restored.blobs,
-    size_bytes: bytesOf(artefact),
-    copy_ms: Math.round(restored.copyMs),
-    replay_ms: Math.round(clock.monotonicMs() - startMs - restored.copyMs),
-    projections: Object.entries(digests).map(([name, digest]) => ({ name, digest, match: expected[name] === digest })),
-    compared_with:
-      typeof known === 'string' ? `a second replay, by the reader that opens stores: ${known}` : 'the store that was backed up',
-    rows_erased: restored.rowsErased,
-    erased_keys: restored.erased.length,
-    erased_absent: restored.erasedAbsent,
-  };
-}
-
-/** The digests of the store that was backed up; a reason where they say nothing about the store of now. */
-function comparable({ version }: RestoreStoreOptions, { artefact, erased }: Restored): Readonly<Record<string, string>> | string {
-  if (!artefact.projections) return 'the store was in use when it was backed up';
-  if (artefact.engine_version !== version) return `it was backed up by version ${artefact.engine_version}`;
-  if (artefact.erased_keys !== erased.length) return 'somebody was erased since it was backed up';
-  return artefact.projections;
-}
-
-/** Reads the log once more, as a start would. */
-async function digestsOfRecovery(
-  options: RestoreStoreOptions,
-  { artefact, keyring }: Restored,
-): Promise<Readonly<Record<string, string>>> {
-  const { disk, clock, random, target, yieldTurn, startWorker } = options;
-  const projections = freshProjections(options);
-  const { end } = await recover({
-    disk,
-    clock,
-    random,
-    logDirectory: `${target}/log`,
-    keyring,
-    origin: artefact.origin,
-    breathe: yieldTurn,
-    replay: (entry: CommittedEntry) => projections.apply(entry),
-    ...(startWorker && { openBeside: { startWorker, bytesMin: 0 } }),
-  });
-  await end.file.close();
-  return await digestsOf(projections, options);
-}
-
-function digestsOf(projections: Projections, { startWorker }: RestoreStoreOptions): Promise<Readonly<Record<string, string>>> {
-  return startWorker ? projections.projector.digestsBeside(startWorker) : Promise.resolve(projections.digests());
-}
-
-function freshProjections({ clock, random, settings }: RestoreStoreOptions): Projections {
-  const ids = new Ids(clock, random);
-  return new Projections({
-    newKey: () => ids.next(),
-    tokensMax: settings.SERVICE_TOKEN_REGISTRY_MAX,
-    more: [new AuditProjection()],
-  });
 }

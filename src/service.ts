@@ -3,7 +3,7 @@
  * Everything that a room needs from outside arrives here as an argument; nothing below reads a setting by itself.
  */
 import { join } from 'node:path';
-import { Backups, type RestoreBeside } from './backups.ts';
+import { Backups, type DigestBeside } from './backups.ts';
 import { type Clock, Ids, type Random } from './clock.ts';
 import { ConfigError, isLoopback, type Settings } from './config.ts';
 import { ServiceError } from './errors.ts';
@@ -40,6 +40,7 @@ import { CheckpointKeeper } from './projections/checkpoint-keeper.ts';
 import { Projections } from './projections/projections.ts';
 import type { RowSettings } from './projections/rows/row-storage.ts';
 import { ColumnStore } from './projections/rows/store/column-store.ts';
+import type { RestoreBeside } from './restores.ts';
 
 /** What is kept beside the log so that a start does not read all of it, and columns need not all be in memory. */
 export interface DerivedParts {
@@ -71,6 +72,8 @@ export interface ServiceParts {
   readonly lookupFiles?: LookupFiles;
   /** Restores backups beside the event loop, on the same disk. */
   readonly restoreBeside?: RestoreBeside;
+  /** Digests what a backup is compared with beside the event loop, on the same disk. */
+  readonly digestBeside?: DigestBeside;
   /** Yields to other work; one queue for all unless a simulation schedules. */
   readonly yieldTurn?: () => Promise<void>;
 }
@@ -291,6 +294,7 @@ export class Service {
     await this.log.close();
     if (drained && healthy) await this.checkpoints?.close();
     else await this.checkpoints?.abandon();
+    await this.backups.settled();
     await this.columns?.close();
     await this.#checkpoint?.closeBlobs();
     await this.keyring.close();

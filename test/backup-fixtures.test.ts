@@ -3,10 +3,10 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
-import { restoreStore } from '../src/backups.ts';
 import { loadSettings } from '../src/config.ts';
 import { readEscrow } from '../src/log/escrow.ts';
 import { MemoryDisk } from '../src/log/memory-disk.ts';
+import { restoreStore } from '../src/restores.ts';
 import { TestClock, TestRandom, TestStore } from './harness.ts';
 
 const fixtures = fileURLToPath(new URL('../fixtures/backups/', import.meta.url));

@@ -1,12 +1,15 @@
 /** A store is backed up, and stores are made of its backups. */
 import { beforeEach, describe, expect, it } from 'vitest';
-import { listBackups, restoreStore } from '../src/backups.ts';
+import { listBackups } from '../src/backups.ts';
 import type { RestoreReport } from '../src/doors/http/system-desk.ts';
+import { ServiceError } from '../src/errors.ts';
 import type { Artefact } from '../src/log/backup-artefact.ts';
 import { formatArtefact } from '../src/log/backup-artefact.ts';
+import { removeTree } from '../src/log/file-copy.ts';
 import type { KeyContents } from '../src/log/keys.ts';
 import { MemoryDisk } from '../src/log/memory-disk.ts';
 import { verifyDirectory } from '../src/log/verify.ts';
+import { restoreStore } from '../src/restores.ts';
 import type { Service } from '../src/service.ts';
 import { FaultyDisk } from './simulation/faulty-disk.ts';
 import { analyst, TestClock, TestRandom, TestStore } from './harness.ts';
@@ -33,6 +36,7 @@ async function restoreAlone(
   keys: KeyContents,
   source: string,
   target: string,
+  yieldTurn = async (): Promise<void> => undefined,
 ): Promise<RestoreReport> {
   const random = new TestRandom(7);
   return restoreStore({
@@ -45,7 +49,7 @@ async function restoreAlone(
     target,
     keys,
     say: () => undefined,
-    yieldTurn: async () => undefined,
+    yieldTurn,
   });
 }
 
@@ -158,6 +162,23 @@ describe('a backup', () => {
     await store.close();
     const report = await restoreAlone(disk, store.service, keys, `/elsewhere/${view.backup}`, '/new');
     expect([report.root_match, report.erased_absent]).toEqual([true, true]);
+  });
+
+  it('is restored by nobody who is told to end, and is not blamed for it', async () => {
+    const view = await store.service.backups.create();
+    let calls = 0;
+    const restore = (turnsMax: number): Promise<RestoreReport> =>
+      restoreAlone(disk, store.service, store.service.keyring.contents(), `/data/backups/${view.backup}`, '/new', async () => {
+        if (++calls > turnsMax) throw new ServiceError('REL_UNAVAILABLE', 'the store is draining');
+      });
+    await restore(Infinity);
+    for (let turns = calls; turns-- > 0; ) {
+      calls = 0;
+      await removeTree(disk, '/new').catch(() => undefined);
+      await expect(restore(turns), `after ${turns} turns`).rejects.toMatchObject({ code: 'REL_UNAVAILABLE' });
+      expect(await disk.list('/new')).toEqual([]);
+    }
+    expect(calls).toBe(1);
   });
 
   it('is taken one at a time', async () => {

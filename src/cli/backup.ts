@@ -1,7 +1,7 @@
 /** `annals backup`, `backups` and `restore`: a stopped store, its copies, and stores made of them. */
 import { tmpdir } from 'node:os';
 import { basename, dirname, join, resolve } from 'node:path';
-import { backupDirectory, listBackups, publicKeysOf, restoreStore } from '../backups.ts';
+import { backupDirectory, listBackups } from '../backups.ts';
 import { Ids, systemClock, systemRandom } from '../clock.ts';
 import { ConfigError, type Settings } from '../config.ts';
 import type { RestoreReport } from '../doors/http/system-desk.ts';
@@ -9,10 +9,12 @@ import { ServiceError } from '../errors.ts';
 import { ARTEFACT_NAME } from '../log/backup-artefact.ts';
 import { readEscrow } from '../log/escrow.ts';
 import { removeTree } from '../log/file-copy.ts';
+import { OPEN_BESIDE_BYTES_MIN } from '../log/frame-opener.ts';
 import { type KeyContents, keyFilePath, openKeyring } from '../log/keys.ts';
 import { nodeDisk } from '../log/node-disk.ts';
 import { spareCores, threadWorker } from '../log/workers.ts';
 import { escrowKey, presentKeys } from '../master-keys.ts';
+import { publicKeysOf, restoreStore } from '../restores.ts';
 import { exitCode } from './exit.ts';
 import { type DirectoryOptions, directorySettings, withService } from './local.ts';
 import { count, Progress } from './progress.ts';
@@ -100,7 +102,9 @@ export async function restoreCommand(artefact: string, options: RestoreCommandOp
       say: (line) => void (options.drill || process.stderr.write(`${line}\n`)),
       yieldTurn,
       onProgress: (bytes, total) => progress.update(bytes, total, 'bytes'),
-      ...(spareCores() > 0 && { startWorker: threadWorker }),
+      ...(spareCores() > 0 && {
+        openBeside: { startWorker: threadWorker, bytesMin: OPEN_BESIDE_BYTES_MIN, windowBytes: 1 << 20 },
+      }),
     });
     progress.finish(report.size_bytes, 'bytes');
     print(report, options);

@@ -10,7 +10,7 @@ import { MemoryDisk } from '../log/memory-disk.ts';
 import { nodeDisk } from '../log/node-disk.ts';
 import { formatInstant } from '../log/timestamp.ts';
 import { checkBoot, Service } from '../service.ts';
-import { restoreInThread } from '../restore-thread.ts';
+import { digestInThread, restoreInThread } from '../upkeep-thread.ts';
 import { exitCode } from './exit.ts';
 import { lookupFiles } from './lookup-files.ts';
 import { Progress } from './progress.ts';
@@ -46,7 +46,9 @@ export async function serveCommand(options: ServeOptions, version: string): Prom
     version,
     say,
     ...(settings.SERVICE_LOOKUP_ROOT === null ? {} : { lookupFiles: lookupFiles(settings.SERVICE_LOOKUP_ROOT) }),
-    ...(settings.SERVICE_IN_MEMORY ? {} : { derived: { machineBytes: totalmem() }, restoreBeside: restoreInThread }),
+    ...(settings.SERVICE_IN_MEMORY
+      ? {}
+      : { derived: { machineBytes: totalmem() }, restoreBeside: restoreInThread, digestBeside: digestInThread }),
     onReplay: (replayed) => progress.update((entries = replayed), 0, 'entries'),
   });
   progress.finish(entries, 'entries');

@@ -42,8 +42,10 @@ export interface Artefact {
   readonly key_ids: readonly number[];
   /** How many keys of subjects had been destroyed by then. */
   readonly erased_keys: number;
-  /** Of the projections at `tree_size`; null where they could not be had without holding others up. */
+  /** Of the projections at `digest_tree_size`; null where they could not be had without holding others up, or not yet. */
   readonly projections: Readonly<Record<string, string>> | null;
+  /** Entries that the projections had applied: of `tree_size`, all of them where it is absent. */
+  readonly digest_tree_size?: number;
 }
 
 /** The document, signed. */
@@ -68,7 +70,13 @@ export function openArtefact(bytes: Uint8Array, publicKeys: readonly Uint8Array[
   if (head.size !== artefact.tree_size || hexOf(head.root) !== artefact.root) {
     throw refused('has a signed head of another tree');
   }
+  if ((artefact.digest_tree_size ?? 0) > artefact.tree_size) throw refused('has digests of more than it holds');
   return artefact;
+}
+
+/** Entries at which the projections were digested; null where they were not. */
+export function digestedAt({ projections, digest_tree_size: size, tree_size: all }: Artefact): number | null {
+  return projections && (size ?? all);
 }
 
 export function bytesOf({ files, blobs }: Artefact): number {
@@ -136,6 +144,7 @@ function readArtefact(fields: Fields): Artefact {
     key_ids: readList(fields['key_ids'], 'key_ids').map((id) => count(id, 'key_ids')),
     erased_keys: number('erased_keys'),
     projections: readDigests(fields['projections']),
+    ...(fields['digest_tree_size'] !== undefined && { digest_tree_size: number('digest_tree_size') }),
   };
 }
 

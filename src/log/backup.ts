@@ -27,9 +27,9 @@ export interface BackupOptions {
   readonly origin: string;
   readonly keyring: Keyring;
   readonly capture: LogCapture;
-  /** Of the projections at the head of the capture, where they are known. */
+  /** Of the projections at the head of the capture, where they are known by now. */
   readonly projections: Readonly<Record<string, string>> | null;
-  /** How many keys of subjects are destroyed. */
+  /** How many keys of subjects were destroyed before the projections were as they are digested. */
   readonly erasedKeys: number;
   readonly yieldTurn: () => Promise<void>;
   /** Bytes are copied, and then read back. */
@@ -55,6 +55,19 @@ export async function captureBackup(options: BackupOptions): Promise<Artefact> {
     const why = cause instanceof Error ? cause.message : String(cause);
     throw new ServiceError('REL_UNAVAILABLE', `no backup was taken: ${why}`, { cause });
   }
+}
+
+/** Digests that became known once the backup was taken, beside all that its document says already. */
+export async function recordDigests(
+  { disk, target, keyring }: Pick<BackupOptions, 'disk' | 'target' | 'keyring'>,
+  artefact: Artefact,
+  { projections, digest_tree_size }: Required<Pick<Artefact, 'projections' | 'digest_tree_size'>>,
+): Promise<Artefact> {
+  const path = `${target}/${artefact.id}/${ARTEFACT_NAME}`;
+  if ((await disk.size(path)) === undefined) throw new ServiceError('REL_NOT_FOUND', `${path} was removed meanwhile`);
+  const digested: Artefact = { ...artefact, projections, digest_tree_size };
+  await disk.replaceFile(path, formatArtefact(digested, keyring.signer));
+  return digested;
 }
 
 /** What an earlier capture of this log left that did not come to its end. */

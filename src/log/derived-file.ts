@@ -26,13 +26,15 @@ import { hexOf } from './sha256.ts';
 /** Where derived files are, and what they must belong to. */
 export interface DerivedReader {
   readonly disk: Disk;
-  readonly keyring: Keyring;
+  /** Data keys. */
+  readonly keyring: Pick<Keyring, 'open'>;
   readonly directory: string;
   /** Null: whichever log a file says; whoever asks compares. */
   readonly logId: string | null;
 }
 
 export interface DerivedHome extends DerivedReader {
+  readonly keyring: Pick<Keyring, 'open' | 'activeDataKey'>;
   readonly logId: string;
   readonly random: Random;
   /** Between two pieces that are written: other work goes first. */
@@ -313,7 +315,7 @@ async function openFile({ keyring, logId }: DerivedReader, name: string, file: D
   }
 }
 
-function unwrap(keyring: Keyring, { logId, name, dataKey, nonce, wrapped }: Header): crypto.KeyObject {
+function unwrap(keyring: DerivedReader['keyring'], { logId, name, dataKey, nonce, wrapped }: Header): crypto.KeyObject {
   try {
     const box = Buffer.from(wrapped, 'hex');
     const decipher = crypto.createDecipheriv('aes-256-gcm', keyring.open(dataKey), Buffer.from(nonce, 'hex'), {

@@ -11,6 +11,7 @@ import { ServiceError } from '../errors.ts';
 import { type Artefact, ARTEFACT_NAME, bytesOf, type CopiedFile, openArtefact, refused } from './backup-artefact.ts';
 import type { Disk } from './disk.ts';
 import type { CommittedEntry } from './entry.ts';
+import type { OpenBeside } from './frame-opener.ts';
 import { copyFile, removeTree } from './file-copy.ts';
 import type { Keyring } from './keys.ts';
 import { PACED_BYTES, pacedDisk } from './paced-disk.ts';
@@ -30,8 +31,10 @@ export interface RestoreOptions {
   readonly yieldTurn: () => Promise<void>;
   /** Bytes are copied, and then read. */
   readonly onProgress?: (bytes: number, bytesTotal: number) => void;
-  /** Gets every entry, in order. */
-  readonly onEntry: (entry: CommittedEntry) => void;
+  /** Begins to rebuild what is derived: gets every entry, in order, the next one when it is done with the one before. */
+  readonly rebuild: (artefact: Artefact, keyring: Keyring) => (entry: CommittedEntry) => void | Promise<void>;
+  /** Opens bodies beside the calling thread, which then does not share its turns. */
+  readonly openBeside?: OpenBeside;
 }
 
 /** What reading all of it has shown. */
@@ -165,15 +168,16 @@ async function putKeys({ putKeys: put }: RestoreOptions, artefact: Artefact): Pr
 }
 
 async function readAll(options: RestoreOptions, artefact: Artefact, keyring: Keyring): Promise<Omit<Restored, 'copyMs'>> {
-  const { disk, target, yieldTurn, onProgress, onEntry } = options;
+  const { disk, target, yieldTurn, onProgress, rebuild, openBeside } = options;
   const total = totalOf(artefact);
   const copied = bytesOf(artefact);
   /** Keys that the log says were destroyed, or are about to be, by the receipt of their erasure. */
   const erasing = new Map<string, string>();
   let rowsErased = 0;
+  const take = rebuild(artefact, keyring);
   const report = await verifyDirectory({
     disk: pacedDisk(disk, yieldTurn),
-    windowBytes: PACED_BYTES,
+    ...(openBeside ? { openBeside } : { windowBytes: PACED_BYTES }),
     directory: target,
     keyring,
     onProgress: (bytes) => onProgress?.(copied + bytes, total),
@@ -181,9 +185,11 @@ async function readAll(options: RestoreOptions, artefact: Artefact, keyring: Key
       const { body } = entry;
       if (body.kind === 'erasure') for (const id of body.keys) erasing.set(id, body.id);
       if (body.kind === 'rows') rowsErased += body.dropped?.length ?? 0;
-      onEntry(entry);
+      return take(entry);
     },
   });
+  // Whoever was told to end in the middle of it found nothing.
+  await yieldTurn();
   const [finding] = report.findings;
   if (finding) throw refused(`does not hold what it says: ${finding.place}: ${finding.what}`);
   if (report.logId !== artefact.log_id || report.leaves !== artefact.tree_size || report.root !== artefact.root) {

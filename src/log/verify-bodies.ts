@@ -3,10 +3,19 @@
  * ahead, by it and by the calling thread at once: whoever is free takes the next batch. What neither vouches for is left to
  * the caller to look at, so no finding is made here.
  */
-import { erasedRows, FrameOpener, type OpenReply, openFrames, requestFor, vouches } from './frame-opener.ts';
+import {
+  bodyAt,
+  erasedRows,
+  FrameOpener,
+  type OpenBeside,
+  type OpenReply,
+  openFrames,
+  requestFor,
+  vouches,
+} from './frame-opener.ts';
 import type { Keyring } from './keys.ts';
-import { type FileWindow, type FoundFrame, frameAt } from './verify-frames.ts';
-import type { StartWorker } from './workers.ts';
+import { frameIsWhole } from './log-file.ts';
+import { failsChecksum, type FileWindow, type FoundFrame, frameAt } from './verify-frames.ts';
 
 /** Batches that the worker has before the calling thread takes one itself. */
 const ASKED_MAX = 2;
@@ -17,16 +26,34 @@ const AHEAD_MAX = 8;
 export class BodyChecker {
   readonly #keyring: Keyring;
   readonly #opener: FrameOpener;
+  readonly #poison: boolean;
+  /** Buffers for bodies that nobody reads now; null where bodies are only looked at. */
+  readonly #free: SharedArrayBuffer[] | null;
 
-  constructor(startWorker: StartWorker, keyring: Keyring) {
+  constructor({ startWorker, poison = false }: OpenBeside, keyring: Keyring, bodies: boolean) {
     this.#keyring = keyring;
     this.#opener = new FrameOpener(startWorker, keyring, true);
+    this.#poison = poison;
+    this.#free = bodies ? [] : null;
+  }
+
+  /** The worker has less to do than it may have. */
+  get wants(): boolean {
+    return this.#opener.asked < ASKED_MAX;
   }
 
   /** The reply, or the promise of one. */
   check(frames: readonly FoundFrame[]): OpenReply | Promise<OpenReply | null> {
-    if (this.#opener.asked < ASKED_MAX) return this.#opener.open(frames, null).catch(() => null);
-    return openFrames(requestFor(frames, true), this.#keyring);
+    const bodies = this.#free && (this.#free.pop() ?? new SharedArrayBuffer(0));
+    if (this.wants) return this.#opener.open(frames, bodies).catch(() => null);
+    return openFrames({ ...requestFor(frames, true), bodies }, this.#keyring);
+  }
+
+  /** Nobody reads the bodies of a reply any more. */
+  release({ bodies }: OpenReply): void {
+    if (!bodies) return;
+    if (this.#poison) new Uint8Array(bodies).fill(0xdd);
+    this.#free?.push(bodies);
   }
 
   end(): Promise<void> {
@@ -46,6 +73,8 @@ export interface WalkedFrame {
   vouched(i: number): boolean;
   /** Of an entry that is vouched for: how many of its rows are erased. */
   erased(i: number): number;
+  /** Its body, where bodies are handed back. Valid until the next frame is asked for. */
+  body(i: number): Uint8Array;
 }
 
 /** Frames from an offset up to the first that is none. */
@@ -74,6 +103,7 @@ export class FrameRun {
   /** A frame; or why there is none, null at the end of the file. */
   async next(): Promise<WalkedFrame | string | null> {
     while (!this.#batch || this.#frame === this.#batch.frames.length) {
+      if (this.#batch?.reply && this.#batch.reply !== 'under way') this.#checker?.release(this.#batch.reply);
       await this.#readAhead();
       this.#batch = this.#ahead.shift() ?? null;
       if (!this.#batch) return this.#end ?? null;
@@ -85,17 +115,24 @@ export class FrameRun {
     const first = this.#entry;
     this.#entry += frame.header.entries;
     const known = reply === 'under way' ? null : reply;
+    const vouched = (i: number): boolean => vouches(known, first + i);
+    // One entry that is vouched for is enough: the checksum was looked at before.
+    if (this.#checker && !vouched(0) && !frameIsWhole(frame.bytes)) return failsChecksum;
     return {
       frame,
-      vouched: (i) => vouches(known, first + i),
+      vouched,
       erased: (i) => erasedRows(known!, first + i),
+      body: (i) => bodyAt(known!, first + i),
     };
   }
 
-  /** Goes on while the next batch is still in the worker's hands, or there is none. */
+  /** Goes on while the next batch is still in the worker's hands, or there is none, and while the worker has little to do. */
   async #readAhead(): Promise<void> {
     const most = this.#checker ? AHEAD_MAX : 1;
-    while (this.#end === undefined && this.#ahead.length < most && (this.#ahead[0]?.reply ?? 'under way') === 'under way') {
+    const waits = (): boolean => (this.#ahead[0]?.reply ?? 'under way') === 'under way';
+    // Replies that came during the last batch are taken in, or the worker would seem to be at it still.
+    if (this.#checker) await new Promise((resolve) => setImmediate(resolve));
+    while (this.#end === undefined && this.#ahead.length < most && (waits() || this.#checker?.wants)) {
       const frames = await this.#read();
       if (frames.length > 0) this.#ahead.push(this.#begun(frames));
     }
@@ -114,7 +151,7 @@ export class FrameRun {
     const frames = this.#started ? [this.#started] : [];
     this.#started = null;
     while (this.#at < this.#length) {
-      const frame = await frameAt(this.#window, this.#file, this.#at, this.#length);
+      const frame = await frameAt(this.#window, this.#file, this.#at, this.#length, this.#checker === null);
       if (typeof frame === 'string') {
         this.#end = frame;
         return frames;

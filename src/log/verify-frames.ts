@@ -12,14 +12,23 @@ export interface FoundFrame {
   readonly bytes: Uint8Array;
 }
 
-/** The whole frame at an offset, or why there is none. */
-export async function frameAt(window: FileWindow, file: number, at: number, length: number): Promise<FoundFrame | string> {
+/** Why a frame that reads otherwise is none. */
+export const failsChecksum = 'a frame that fails its checksum';
+
+/** The frame at an offset, or why there is none. Unless it is `check`ed, whoever takes it must look whether it is whole. */
+export async function frameAt(
+  window: FileWindow,
+  file: number,
+  at: number,
+  length: number,
+  check = true,
+): Promise<FoundFrame | string> {
   const header = decodeFrameHeader(await window.view(at, Math.min(FRAME_HEADER_BYTES, length - at)), file, at);
   if (!header) return 'no frame header';
   const size = FRAME_HEADER_BYTES + header.size;
   if (at + size > length) return 'a frame longer than the file';
   const bytes = await window.view(at, size);
-  return frameIsWhole(bytes) ? { at, header, bytes } : 'a frame that fails its checksum';
+  return !check || frameIsWhole(bytes) ? { at, header, bytes } : failsChecksum;
 }
 
 /** The first whole frame at or after an offset. */

@@ -10,7 +10,7 @@ import { Blobs } from './blobs.ts';
 import { openCheckpoint } from './checkpoint-note.ts';
 import type { Disk, DiskFile } from './disk.ts';
 import type { CommittedEntry } from './entry.ts';
-import { decodeEntry, decodeLeaf, type LeafFacts, leafHashOf, noPreviousHash } from './entry-codec.ts';
+import { decodeEntry, decodeLeaf, entryOfChecked, type LeafFacts, leafHashOf, noPreviousHash } from './entry-codec.ts';
 import type { OpenBeside } from './frame-opener.ts';
 import type { Keyring } from './keys.ts';
 import { decodeFileHeader, FILE_HEADER_BYTES, type FrameEntry, frameEntries } from './log-file.ts';
@@ -37,8 +37,11 @@ export interface VerifyOptions {
   /** How much is read, and looked at in one turn, where that is to be little. */
   readonly windowBytes?: number;
   readonly onProgress?: (bytes: number, bytesTotal: number) => void;
-  /** Every opened entry, in order: rebuilding projections beside the check. */
-  readonly onEntry?: (entry: CommittedEntry) => void;
+  /**
+   * Every opened entry, in order: rebuilding projections beside the check. The next one waits for the promise; then the memory
+   * of this one's body may be used again.
+   */
+  readonly onEntry?: (entry: CommittedEntry) => void | Promise<void>;
 }
 
 /** Something that must not be. */
@@ -99,6 +102,12 @@ interface ExpectedRoot {
   readonly size: number;
   readonly root: Uint8Array;
   readonly place: string;
+}
+
+/** An entry of a frame. */
+interface Vouched {
+  readonly in: WalkedFrame;
+  readonly i: number;
 }
 
 class Verification {
@@ -196,8 +205,8 @@ class Verification {
 
   #newChecker(): BodyChecker | null {
     const { openBeside, keyring, sealed = false, onEntry } = this.#options;
-    if (!openBeside || !keyring || sealed || onEntry || this.#bytesTotal < openBeside.bytesMin) return null;
-    return new BodyChecker(openBeside.startWorker, keyring);
+    if (!openBeside || !keyring || sealed || this.#bytesTotal < openBeside.bytesMin) return null;
+    return new BodyChecker(openBeside, keyring, onEntry !== undefined);
   }
 
   #windowOf(file: DiskFile, length: number): FileWindow {
@@ -347,7 +356,7 @@ class Verification {
       const frame = await run.next();
       if (frame === null) return at;
       if (typeof frame !== 'string') {
-        this.#checkFrame(frame, name);
+        await this.#checkFrame(frame, name);
         at += frame.frame.bytes.length;
         this.#bytes += frame.frame.bytes.length;
         this.#options.onProgress?.(this.#bytes, this.#bytesTotal);
@@ -392,7 +401,8 @@ class Verification {
       this.#find(name, null, 'does not give the root it was sealed with');
   }
 
-  #checkFrame({ frame: { header, bytes, at }, vouched, erased }: WalkedFrame, name: string): void {
+  async #checkFrame(walked: WalkedFrame, name: string): Promise<void> {
+    const { header, bytes, at } = walked.frame;
     const place = `${name}@${at}`;
     this.#frames++;
     if (header.firstLeaf !== this.#leaf) {
@@ -413,17 +423,20 @@ class Verification {
     }
     for (const [i, entry] of entries.entries()) {
       this.#compareRoots();
+      const leaf = this.#leaf;
       try {
-        this.#checkEntry(entry, place, vouched(i) ? { erased: erased(i) } : null);
+        const taken = this.#checkEntry(entry, place, walked.vouched(i) ? { in: walked, i } : null);
+        if (taken) await taken;
       } catch (error) {
-        this.#find(place, this.#leaf, messageOf(error));
-        this.#skipTo(this.#leaf + 1);
+        this.#find(place, leaf, messageOf(error));
+        this.#skipTo(leaf + 1);
       }
     }
   }
 
-  /** `vouched`: its body has been opened and is what the leaf says, with so many of its rows erased. */
-  #checkEntry({ leaf: bytes, payload, redacted }: FrameEntry, place: string, vouched: { readonly erased: number } | null): void {
+  /** `vouched`: its body has been opened and is what the leaf says. Gives what whoever takes the entry is at. */
+  #checkEntry({ leaf: bytes, payload, redacted }: FrameEntry, place: string, vouched: Vouched | null): void | Promise<void> {
+    const { onEntry } = this.#options;
     const hash = leafHashOf(bytes);
     const linked = this.#previousHash;
     const facts = decodeLeaf(bytes);
@@ -433,14 +446,17 @@ class Verification {
     if (!vouched && !redacted && !equalBytes(sha256(payload), facts.payloadDigest)) {
       this.#find(place, this.#leaf, 'the payload does not match its digest');
     }
+    let entry: CommittedEntry | null;
     if (vouched && !redacted && !ownKinds.has(facts.kind) && !removingKinds.has(facts.kind)) {
       this.#bodiesOpened++;
       if (facts.kind === 'rows') this.#rows += facts.positions;
-      this.#rowsErased += vouched.erased;
-    } else this.#checkBody(facts, payload, redacted, place);
+      this.#rowsErased += vouched.in.erased(vouched.i);
+      entry = onEntry ? entryOfChecked(facts, vouched.in.body(vouched.i)) : null;
+    } else entry = this.#openBody(facts, payload, redacted, place);
     this.#previousHash = hash;
     this.#tree?.append(hash);
     this.#leaf++;
+    if (entry && onEntry) return onEntry(entry);
   }
 
   /** Positions are dense, times rise, and each kind covers as many positions as it may. */
@@ -459,17 +475,19 @@ class Verification {
     if (kind === 'seal') this.#seals++;
   }
 
-  #checkBody(facts: LeafFacts, payload: Uint8Array, redacted: boolean, place: string): void {
-    const { keyring, sealed = false, onEntry } = this.#options;
+  /** Null where it stays shut, or does not open to what the leaf says. */
+  #openBody(facts: LeafFacts, payload: Uint8Array, redacted: boolean, place: string): CommittedEntry | null {
+    const { keyring, sealed = false } = this.#options;
     if (!keyring || (sealed && !ownKinds.has(facts.kind))) {
       this.#unopened++;
-      return;
+      return null;
     }
     let entry: CommittedEntry;
     try {
       entry = decodeEntry(facts, payload, keyring, { redacted, rows: true });
     } catch (error) {
-      return this.#find(place, this.#leaf, messageOf(error));
+      this.#find(place, this.#leaf, messageOf(error));
+      return null;
     }
     const { body } = entry;
     this.#bodiesOpened++;
@@ -486,7 +504,7 @@ class Verification {
       this.#find(place, this.#leaf, `begins log ${body.logId}`);
     }
     if (body.kind === 'seal') this.#checkSeal(body.treeSize, body.checkpoint, keyring, place);
-    onEntry?.(entry);
+    return entry;
   }
 
   /** Every head of this log is signed in the name that its first entry gave it. */

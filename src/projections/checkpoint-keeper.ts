@@ -23,6 +23,16 @@ export interface CheckpointKeeperOptions {
   readonly last: { readonly leaves: number; readonly bytes: number } | null;
 }
 
+/** A checkpoint on its way to the disk. */
+export interface SavedState {
+  /** Leaves that it stands for. */
+  readonly leaves: number;
+  /** Where derived files are. */
+  readonly directory: string;
+  /** The checkpoint once it is in place, until the next one is; null where it could not be written. */
+  readonly written: Promise<CheckpointPlace | null>;
+}
+
 /** Deletions that follow each other share a checkpoint. */
 const AFTER_REMOVAL_MS = 1000;
 
@@ -30,7 +40,7 @@ export class CheckpointKeeper {
   readonly #options: CheckpointKeeperOptions;
   #lastBytes: number;
   #lastLeaves: number;
-  #running: Promise<boolean> | null = null;
+  #running: Promise<CheckpointPlace | null> | null = null;
   #said = false;
   #removal = false;
   readonly #closing = new AbortController();
@@ -71,8 +81,26 @@ export class CheckpointKeeper {
   }
 
   /** Takes one, or waits for the one that is under way. False when it could not be written. */
-  take(): Promise<boolean> {
-    this.#running ??= this.#take().finally(() => {
+  async take(): Promise<boolean> {
+    return (await this.#begun()) !== null;
+  }
+
+  /** Begins one, and resolves in the turn that captures it: of all that was applied by then. Null where it can't be. */
+  async captured(): Promise<SavedState | null> {
+    // What was begun before may have been captured before.
+    while (this.#running) await this.#running;
+    if (this.#closing.signal.aborted) return null;
+    const { directory } = this.#options.home;
+    return await new Promise((resolve) => {
+      const written: Promise<CheckpointPlace | null> = this.#begun((leaves) => resolve({ leaves, directory, written }));
+      void written.then((place) => {
+        if (!place) resolve(null);
+      });
+    });
+  }
+
+  #begun(onCaptured?: (leaves: number) => void): Promise<CheckpointPlace | null> {
+    this.#running ??= this.#take(onCaptured).finally(() => {
       this.#running = null;
     });
     return this.#running;
@@ -107,7 +135,7 @@ export class CheckpointKeeper {
     await this.#running;
   }
 
-  async #take(): Promise<boolean> {
+  async #take(onCaptured: (leaves: number) => void = () => undefined): Promise<CheckpointPlace | null> {
     const { home, projector, store, log, clock, say } = this.#options;
     const { bytes } = log.status();
     // Whatever becomes of it: the next one is due so much later.
@@ -119,16 +147,17 @@ export class CheckpointKeeper {
       const captured = captureCheckpoint(projector);
       const saved = log.saved();
       this.#captureMs = Math.max(this.#captureMs, clock.monotonicMs() - began);
+      onCaptured(saved.leaves);
       await log.durable(saved.leaves);
-      const place: CheckpointPlace = await writeCheckpoint(home, captured, saved);
+      const place = await writeCheckpoint(home, captured, saved);
       this.#lastLeaves = place.leaves;
       await store.collect(generation, captured.files);
       this.#said = false;
-      return true;
+      return place;
     } catch (error) {
       if (!this.#said) say(`a checkpoint can't be written (${error instanceof Error ? error.message : String(error)})`);
       this.#said = true;
-      return false;
+      return null;
     }
   }
 }

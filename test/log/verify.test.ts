@@ -3,11 +3,12 @@ import { beforeAll, describe, expect, it } from 'vitest';
 import { systemRandom } from '../../src/clock.ts';
 import { Blobs } from '../../src/log/blobs.ts';
 import { type Keyring, openKeyring } from '../../src/log/keys.ts';
+import type { CommittedEntry } from '../../src/log/entry.ts';
 import { LocalLog } from '../../src/log/log.ts';
 import { MemoryDisk } from '../../src/log/memory-disk.ts';
 import { verifyDirectory } from '../../src/log/verify.ts';
 import { inlineWorker, threadWorker } from '../../src/log/workers.ts';
-import { draftsFor } from '../simulation/drafts.ts';
+import { draftsFor, textOf } from '../simulation/drafts.ts';
 import { Seeded } from '../simulation/seeded.ts';
 import { SimulatedClock } from '../simulation/world.ts';
 
@@ -54,11 +55,21 @@ describe('verifyDirectory', () => {
         if (damage !== null && name === '00000001.log') bytes[damage % bytes.length]! ^= 16;
         await copy.replaceFile(`${directory}/log/${name}`, bytes);
       }
-      const report = await verifyDirectory({ disk: copy, directory, keyring });
+      const taken: string[] = [];
+      // Taken down within the call: bodies lie in memory that is used again.
+      const onEntry = async (entry: CommittedEntry): Promise<void> => {
+        taken.push(textOf(entry));
+        await new Promise((resolve) => setImmediate(resolve));
+        taken.push(textOf(entry));
+      };
+      const report = await verifyDirectory({ disk: copy, directory, keyring, onEntry });
       expect(report.ok).toBe(damage === null);
       for (const startWorker of [threadWorker, inlineWorker]) {
-        const openBeside = { startWorker, bytesMin: 0, windowBytes: 3000 };
+        const openBeside = { startWorker, bytesMin: 0, windowBytes: 3000, poison: true };
         expect(await verifyDirectory({ disk: copy, directory, keyring, openBeside })).toEqual(report);
+        const inTurn = taken.splice(0);
+        expect(await verifyDirectory({ disk: copy, directory, keyring, openBeside, onEntry })).toEqual(report);
+        expect(taken).toEqual(inTurn);
       }
     }
   });
@@ -74,7 +85,7 @@ describe('verifyDirectory', () => {
       disk,
       directory,
       keyring,
-      onEntry: ({ leaf }) => entries.push(leaf),
+      onEntry: ({ leaf }) => void entries.push(leaf),
       onProgress: (bytes, total) => progress.push(bytes / total),
     });
     expect(report).toMatchObject({ ok: true, findings: [], notes: [], leaves, positions, files, root, bodiesOpened: leaves });

@@ -3,11 +3,11 @@
  * a backup that is listed restores, a directory that opens as a store is one; and the next attempt succeeds.
  */
 import { describe, expect, it } from 'vitest';
-import { restoreStore } from '../../src/backups.ts';
 import type { RestoreReport } from '../../src/doors/http/system-desk.ts';
 import { ServiceError } from '../../src/errors.ts';
 import { unfinishedRestore } from '../../src/log/restore.ts';
 import { verifyDirectory } from '../../src/log/verify.ts';
+import { restoreStore } from '../../src/restores.ts';
 import { TestRandom, TestStore } from '../harness.ts';
 import { crashImage, sameImage, type Survivors } from './crash-image.ts';
 import { faultsOf } from './faults.ts';

@@ -22,6 +22,8 @@ export interface BackupView {
   readonly root: string;
   readonly tree_size: number;
   readonly size_bytes: number;
+  /** Entries after which the projections were digested; null where they were not, or are being. */
+  readonly digest_tree_size: number | null;
 }
 
 /** One that is listed though it can't be restored: it must not vanish. */

@@ -34,6 +34,7 @@ describe('POST /admin/backup', () => {
       root: expect.stringMatching(/^[0-9a-f]{64}$/) as string,
       tree_size: expect.any(Number) as number,
       size_bytes: expect.any(Number) as number,
+      digest_tree_size: backup['tree_size'],
     });
   });
 

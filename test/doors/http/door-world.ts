@@ -61,6 +61,7 @@ const backupOfNothing = {
   root: '00',
   tree_size: 1,
   size_bytes: 2,
+  digest_tree_size: null,
 };
 const noSuchBackup = () => Promise.reject(new ServiceError('REL_NOT_FOUND', 'no such backup'));
 

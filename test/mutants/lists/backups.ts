@@ -3,6 +3,8 @@ import type { Mutant } from '../mutant.ts';
 
 const store = ['test/backups.test.ts'];
 const crash = ['test/simulation/backup-crash.test.ts'];
+const digests = ['test/backup-digests.test.ts'];
+const bodies = ['test/log/verify.test.ts'];
 const erased = ['test/governance/erasure/restore.test.ts'];
 
 export const mutants: readonly Mutant[] = [
@@ -114,15 +116,15 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'restore: projections that differ are let pass',
-    file: 'src/backups.ts',
-    find: 'const same = report.projections.every(({ match }) => match);',
-    replace: 'const same = report.projections.length > 0;',
-    killedBy: store,
+    file: 'src/restores.ts',
+    find: 'report.projections.filter(({ match }) => !match)',
+    replace: 'report.projections.filter(({ match }) => match === undefined)',
+    killedBy: [...store, ...digests],
   },
   {
     name: 'restore: digests from before an erasure are held against what is left',
-    file: 'src/backups.ts',
-    find: "if (artefact.erased_keys !== erased.length) return 'somebody was erased since it was backed up';",
+    file: 'src/restores.ts',
+    find: "  if (erased !== artefact.erased_keys) return 'somebody was erased since it was backed up';\n",
     replace: '',
     killedBy: erased,
   },
@@ -139,5 +141,105 @@ export const mutants: readonly Mutant[] = [
     find: 'const ATTEMPTS = 3;',
     replace: 'const ATTEMPTS = 1;',
     killedBy: store,
+  },
+  {
+    name: 'backup: those who were erased after the state was captured count as erased before',
+    file: 'src/backups.ts',
+    find: 'await this.#capture(capture, erasedKeys, options);',
+    replace: 'await this.#capture(capture, this.#parts.keyring.subjects.destroyed().length, options);',
+    killedBy: digests,
+  },
+  {
+    name: 'backup: digests hold though rows were dropped from the files since',
+    file: 'src/backups.ts',
+    find: 'if (saved && !artefact.projections && !differ(before, capture))',
+    replace: 'if (saved && !artefact.projections)',
+    killedBy: digests,
+  },
+  {
+    name: 'backup: its head need not cover the state that is digested',
+    file: 'src/backups.ts',
+    find: '    if (saved) await log.durable(saved.leaves);\n',
+    replace: '',
+    killedBy: digests,
+  },
+  {
+    name: 'backup: a store closes while digests are being recorded',
+    file: 'src/service.ts',
+    find: '    await this.backups.settled();\n',
+    replace: '',
+    killedBy: digests,
+  },
+  {
+    name: 'backup: digests bring back a document that was removed',
+    file: 'src/log/backup.ts',
+    find: "if ((await disk.size(path)) === undefined) throw new ServiceError('REL_NOT_FOUND', `${path} was removed meanwhile`);",
+    replace: '',
+    killedBy: digests,
+  },
+  {
+    name: 'backup: any saved state passes for the one that was captured',
+    file: 'src/saved-digests.ts',
+    find: 'if (found?.leaves !== wanted.leaves || found.leafHash !== wanted.leafHash)',
+    replace: 'if (!found)',
+    killedBy: digests,
+  },
+  {
+    name: 'backup: a state that was captured before is taken for one of now',
+    file: 'src/projections/checkpoint-keeper.ts',
+    find: '    while (this.#running) await this.#running;\n',
+    replace:
+      '    const running = this.#running;\n    if (running) return { leaves: this.#lastLeaves, directory: this.#options.home.directory, written: running };\n',
+    killedBy: digests,
+  },
+  {
+    name: 'restore: projections are digested later than the store was',
+    file: 'src/restores.ts',
+    find: 'if (entry.leaf + 1 !== at) return;',
+    replace: 'if (at === null || entry.leaf + 1 < at) return;',
+    killedBy: digests,
+  },
+  {
+    name: 'restore: a projection that the store had and that is not rebuilt is passed over',
+    file: 'src/restores.ts',
+    find: 'const names = new Set([...Object.keys(digests), ...Object.keys(expected)]);',
+    replace: 'const names = new Set(Object.keys(digests));',
+    killedBy: digests,
+  },
+  {
+    name: 'restore: a place that the log does not come by is compared with nothing',
+    file: 'src/restores.ts',
+    find: "if (!digests) throw new ServiceError('REL_UNPROCESSABLE', 'the backup has digests of a place that its log does not come by');",
+    replace: 'digests ??= artefact.projections;',
+    killedBy: digests,
+  },
+  {
+    name: 'restore: whoever was told to end blames the backup',
+    file: 'src/log/restore.ts',
+    find: '  await yieldTurn();\n  const [finding]',
+    replace: '  const [finding]',
+    killedBy: store,
+  },
+  {
+    name: 'verify: bodies are read from memory that is used again',
+    file: 'src/log/verify-bodies.ts',
+    find: '    const { frames, reply } = this.#batch;\n',
+    replace:
+      "    const { frames, reply } = this.#batch;\n    if (reply && reply !== 'under way') this.#checker?.release(reply);\n",
+    killedBy: bodies,
+  },
+  {
+    name: 'verify: a frame that nobody vouches for is taken unseen',
+    file: 'src/log/verify-bodies.ts',
+    find: '    if (this.#checker && !vouched(0) && !frameIsWhole(frame.bytes)) return failsChecksum;\n',
+    replace: '',
+    killedBy: bodies,
+  },
+  {
+    name: 'verify: the next entry does not wait for whoever takes this one',
+    file: 'src/log/verify.ts',
+    find: '        if (taken) await taken;\n',
+    replace: '',
+    killedBy: [...bodies, ...digests],
   },
 ];

@@ -19,6 +19,10 @@ const taken = z
     root: z.string().describe('of the tree of all entries that it holds, in hex'),
     tree_size: z.int(),
     size_bytes: z.int(),
+    digest_tree_size: z
+      .int()
+      .nullable()
+      .describe('entries after which the projections were digested: what a restore is compared with; null while that goes on'),
   })
   .meta({ id: 'Backup' });
 

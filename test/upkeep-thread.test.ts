@@ -1,26 +1,59 @@
-/** Restores in a thread of their own, on real files: the same reports and refusals, and the event loop is left alone. */
+/**
+ * Restores, and digests of what a store has saved, in threads of their own, on real files: the same reports and refusals, and the
+ * event loop is left alone.
+ */
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { nodeDisk } from '../src/log/node-disk.ts';
-import { restoreInThread } from '../src/restore-thread.ts';
+import { digestInThread, restoreInThread } from '../src/upkeep-thread.ts';
 import { TestStore } from './harness.ts';
 
 let home: string;
 let store: TestStore;
 let backup: string;
 
+const settings = (): Record<string, string> => ({ SERVICE_IN_MEMORY: 'false', SERVICE_DATA_DIR: join(home, 'data') });
+
 beforeEach(async () => {
   home = mkdtempSync(join(tmpdir(), 'annals-thread-'));
-  const settings = { SERVICE_IN_MEMORY: 'false', SERVICE_DATA_DIR: join(home, 'data') };
-  store = await TestStore.open('2024-01-01', settings, { disk: nodeDisk, restoreBeside: restoreInThread });
+  store = await TestStore.open('2024-01-01', settings(), {
+    disk: nodeDisk,
+    derived: { machineBytes: 1 << 30, segmentRows: 8_192 },
+    restoreBeside: restoreInThread,
+    digestBeside: digestInThread,
+  });
   for (let batch = 0; batch < 10; batch++)
     await store.put(
       'Person',
       Array.from({ length: 5_000 }, (_, i) => ({ id: `${batch}-${i}`, name: `Name ${i}`, age: i })),
     );
   ({ backup } = await store.service.backups.create());
+});
+
+it('digests what is saved, which a restore gives as well', { timeout: 60_000 }, async () => {
+  let turns = 0;
+  let over = false;
+  const turning = (async () => {
+    for (; !over; turns++) await new Promise((resolve) => setImmediate(resolve));
+  })();
+  await store.service.backups.settled();
+  over = true;
+  await turning;
+  expect(turns).toBeGreaterThan(100);
+  const [listed] = await store.service.backups.list();
+  expect(listed).toMatchObject({ backup, digest_tree_size: expect.any(Number) as number });
+  const report = await store.service.backups.restore(backup, join(home, 'restored'));
+  expect(report.compared_with).toMatch(/^the store that was backed up/);
+  expect(report.projections).toContainEqual({ name: 'rows', digest: store.service.projections.rows.digest(), match: true });
+});
+
+it('gives up digesting when the store closes', { timeout: 60_000 }, async () => {
+  await store.close();
+  const again = await TestStore.open('2024-01-01', settings(), { disk: nodeDisk });
+  expect(await again.service.backups.list()).toMatchObject([{ backup, digest_tree_size: null }]);
+  await again.close();
 });
 
 afterEach(async () => {
