@@ -102,13 +102,13 @@ export class AnnalsServer {
     return { authorization: `Bearer ${this.token}`, 'x-service-purpose': 'analytics' };
   }
 
-  /** On the admin listener. */
-  async admin<T>(path: string, body: object): Promise<T> {
+  /** On the admin listener: GET without a body. */
+  async admin<T>(path: string, body?: object): Promise<T> {
     const headers = { authorization: `Bearer ${this.#admin}`, 'content-type': 'application/json' };
     const reply = await fetch(`http://127.0.0.1:${this.port + 1}${path}`, {
-      method: 'POST',
+      method: body ? 'POST' : 'GET',
       headers,
-      body: JSON.stringify(body),
+      ...(body && { body: JSON.stringify(body) }),
     });
     if (reply.status >= 300) throw new Error(`${path}: ${reply.status} ${(await reply.text()).slice(0, 1000)}`);
     return (await reply.json()) as T;

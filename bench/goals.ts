@@ -105,6 +105,19 @@ export const aims = {
   'backup.backup-rate': { text: 'POST /admin/backup, read back', unit: 'MB/s', better: 'larger', wanted: 150 },
   'backup.restore-copy': { text: 'POST /admin/restore without its replay', unit: 'MB/s', better: 'larger', wanted: 150 },
   'backup.restore-replay': rough(share('POST /admin/restore / `annals replay` of the same log')),
+  'backup.text-backup-rate': {
+    text: 'POST /admin/backup of text that packs hardly',
+    unit: 'MB/s',
+    better: 'larger',
+    wanted: 150,
+  },
+  'backup.text-restore-rate': {
+    text: 'POST /admin/restore of text that packs hardly',
+    unit: 'MB/s',
+    better: 'larger',
+    wanted: 150,
+  },
+  'backup.text-restore-replay': rough(share('POST /admin/restore / `annals replay`, of text that packs hardly')),
   'rotation.commits': rough(share('commits of 16 clients / the same while data keys are rotated', 1.2)),
   'governance.aggregate': share('aggregate as of current under 100 rules / without policies', 1.15),
   'governance.read': {

@@ -38,6 +38,19 @@ export function orderJson(i: number): string {
   return `{"id":"${id}","customer":"${customer}","region":"${region}","category":"${category}","amount":${amount},"quantity":${quantity},"placed":${placed},"paid":${paid},"note":"${note}"}\n`;
 }
 
+/** An order whose note is a kilobyte that nothing packs: characters that look random, in words. */
+export function letterJson(i: number): string {
+  let note = '';
+  for (let word = 0; word < 128; word++) {
+    const h = scramble(Math.imul(i, 128) + word);
+    for (let at = 0; at < 30; at += 5) note += letters[(h >>> at) & 31]!;
+    note += h & 1 ? ' ' : letters[(h >>> 7) & 31]!;
+  }
+  return orderJson(i).replace(/"note":"[^"]*"/, `"note":"${note}"`);
+}
+
+const letters = 'abcdefghijklmnopqrstuvwxyzABCDEF';
+
 /** The orders as one buffer, made before any clock starts. */
 export function orders(from: number, count: number, row: (i: number) => string): Buffer {
   const parts: Buffer[] = [];
