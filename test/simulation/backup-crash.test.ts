@@ -8,6 +8,7 @@ import { ServiceError } from '../../src/errors.ts';
 import { unfinishedRestore } from '../../src/log/restore.ts';
 import { verifyDirectory } from '../../src/log/verify.ts';
 import { restoreStore } from '../../src/restores.ts';
+import type { ServiceParts } from '../../src/service.ts';
 import { TestRandom, TestStore } from '../harness.ts';
 import { crashImage, sameImage, type Survivors } from './crash-image.ts';
 import { faultsOf } from './faults.ts';
@@ -18,10 +19,14 @@ const TARGET = '/restored';
 /** So many random images of each crash, beside what lost nothing and what lost everything. */
 const IMAGES = 1;
 
-async function open(disk: FaultyDisk, directory = '/data'): Promise<TestStore> {
+async function open(disk: FaultyDisk, directory = '/data', parts: Partial<ServiceParts> = {}): Promise<TestStore> {
   const settings = { SERVICE_IN_MEMORY: 'false', SERVICE_DATA_DIR: directory, SERVICE_BACKUP_DIR: '/backups' };
   // Keys and names that differ from those of the process before.
-  return TestStore.open('2024-01-01', settings, { disk, random: new TestRandom(directory.length + disk.steps + 3) });
+  return TestStore.open('2024-01-01', settings, {
+    disk,
+    random: new TestRandom(directory.length + disk.steps + 3),
+    ...parts,
+  });
 }
 
 interface World {
@@ -105,6 +110,36 @@ describe('a backup', () => {
     }
     expect(cut).toBeGreaterThan(10);
     expect(whole).toBeGreaterThan(0);
+  });
+
+  it('whose digests the power cuts off has them whole or not at all', { timeout: 300_000 }, async () => {
+    const made: Pick<World, 'fault'> = { fault: () => undefined };
+    const disk = new FaultyDisk({ beforeStep: (step) => made.fault(step) });
+    const store = await open(disk, '/data', { derived: { machineBytes: 1 << 30, segmentRows: 256 } });
+    const one: World = Object.assign(made, { disk, store });
+    await store.put(
+      'Person',
+      Array.from({ length: 1_100 }, (_, i) => ({ id: `${i}`, name: `Name ${i}` })),
+    );
+    const { backup } = await store.service.backups.create();
+    const { states, steps } = await watched(one, () => store.service.backups.settled());
+    expect(steps.some(({ path }) => path.includes(backup))).toBe(true);
+    const compared = { without: 0, with: 0 };
+    for (const { image, what } of imagesOf(states)) {
+      const again = await world(image);
+      const [found, ...others] = await again.store.service.backups.list();
+      if (!found || 'damaged' in found) throw new Error(`${what}: ${JSON.stringify(found)}`);
+      expect([what, found.backup, others]).toEqual([what, backup, []]);
+      const recorded = found.digest_tree_size !== null;
+      if (compared[recorded ? 'with' : 'without']++ === 0) {
+        const report = await again.store.service.backups.restore(backup, TARGET);
+        expect(report.compared_with).toMatch(recorded ? /^the store that was backed up/ : /^a second replay/);
+        expect([report.root_match, report.projections.every(({ match }) => match)]).toEqual([true, true]);
+      }
+      await again.store.close();
+    }
+    expect(compared.without).toBeGreaterThan(3);
+    expect(compared.with).toBeGreaterThan(0);
   });
 
   it('of which a call fails is told as failed, and leaves nothing', { timeout: 300_000 }, async () => {
