@@ -26,19 +26,87 @@ describe('8. authorization at each request', () => {
     expect(await world.rows('SELECT id FROM T')).toEqual([]);
   });
 
-  test('a classified type is refused on every route that names types, to everybody', async () => {
+  test('decided anew at each request, and deny wins over every permit', async () => {
+    const world = await opened();
+    await world.call('POST', '/ingest?object_type=Note', [{ id: 'a' }]);
+    const install = (id: string, policy: string) => world.admin('PUT', `/admin/policies/${id}`, { policy });
+    const seen = () => world.query(question).then(codeOf);
+    expect(await seen()).toEqual([200, 'undefined']);
+    await install('permits', 'permit(principal, action, resource);');
+    expect(await seen()).toEqual([200, 'undefined']);
+    await install('forbids', 'forbid(principal, action, resource is Note);');
+    await install('permits-again', 'permit(principal, action, resource is Note);');
+    expect(await seen()).toEqual([403, 'REL_ACL']);
+    await world.admin('DELETE', '/admin/policies/forbids');
+    expect(await seen()).toEqual([200, 'undefined']);
+  });
+
+  test('a masked cell is hidden from who may not see it, and shown to who may', async () => {
+    const world = await opened();
+    const properties = { name: 'string', ssn: { type: 'string', masked: true } };
+    await world.call('POST', '/types', { name: 'Person', properties });
+    await world.call('POST', '/ingest?object_type=Person', [{ id: 'a', name: 'Ada', ssn: '123-45' }]);
+    const hidden = await world.query('SELECT name, ssn FROM Person');
+    expect([hidden.status, hidden.text.includes('123-45')]).toEqual([200, false]);
+    expect((await world.query("SELECT name FROM Person WHERE ssn = '123-45'")).json['rows']).toEqual([]);
+    const strong = await world.tokenFor({ roles: ['unmask'] });
+    expect((await world.query('SELECT name, ssn FROM Person', strong)).json['rows']).toEqual([{ name: 'Ada', ssn: '123-45' }]);
+  });
+
+  test('what an agreement shares is seen while it is in force, and nothing else of the other side', async () => {
+    const world = await opened({ SERVICE_PROFILE: 'cluster', SERVICE_PURPOSES: 'test' });
+    const platform = await world.tokenFor({ roles: ['platform-admin'] });
+    for (const id of ['acme', 'globex']) await world.call('POST', '/tenants', { id }, platform);
+    const acme = await world.tokenFor({ tenant_id: 'acme', roles: ['tenant-admin'] });
+    const globex = await world.tokenFor({ tenant_id: 'globex', roles: ['tenant-admin'] });
+    for (const type of ['Shared', 'Own']) {
+      await world.call('POST', '/types', { name: type, properties: { id: 'string' } });
+      await world.call('POST', `/ingest?object_type=${type}`, [{ id: `${type} of acme` }], acme);
+    }
+    const seen = async (type: string) => (await world.rows(`SELECT id FROM ${type}`, globex)).map(({ id }) => id);
+    expect(await seen('Shared')).toEqual([]);
+    const terms = { assignee: 'globex', target: { types: ['Shared'] } };
+    const { id } = (await world.call('POST', '/tenants/acme/sharing', terms, acme)).json as { id: string };
+    const move = (tenant: string, headers: Record<string, string>, state: string) =>
+      world.call('PATCH', `/tenants/${tenant}/sharing/${id}`, { state }, headers);
+    expect(await seen('Shared')).toEqual([]);
+    expect((await move('globex', globex, 'accepted')).status).toBe(200);
+    expect((await move('acme', acme, 'active')).status).toBe(200);
+    expect([await seen('Shared'), await seen('Own')]).toEqual([['Shared of acme'], []]);
+    expect((await move('acme', acme, 'revoked')).status).toBe(200);
+    expect(await seen('Shared')).toEqual([]);
+  });
+
+  const classified = ['SourceTrueIdentity', 'SigintIntercept', 'AccessScopedIntercept', 'LawfulInterceptRecord'];
+
+  test.each([...classified, 'sigintintercept'])('%s is refused on every route that names types, to everybody', async (type) => {
     const world = await opened();
     const strong = await world.tokenFor({ roles: ['break-glass', 'unmask', 'platform-admin'] });
-    const types = await world.call('GET', '/types', undefined, strong);
-    expect(types.status).toBe(200);
+    const sql = `SELECT * FROM ${type}`;
+    const statement = { sql };
+    const properties = { id: 'string' };
     for (const [method, path, body] of [
-      ['POST', '/query', { sql: 'SELECT * FROM HumintReport' }],
-      ['POST', '/query/arrow', { sql: 'SELECT * FROM HumintReport' }],
-      ['GET', `/export?sql=${encodeURIComponent('SELECT * FROM HumintReport')}`, undefined],
-      ['POST', '/ingest?object_type=HumintReport', '{"id":"x"}'],
+      ['POST', '/query', statement],
+      ['POST', '/query', { sql: `SELECT COUNT(*) AS n FROM ${type}` }],
+      ['POST', '/query', { sql: `EXPLAIN ${sql}` }],
+      ['POST', '/query', { sql: `SELECT id FROM Note WHERE id IN (SELECT id FROM ${type})` }],
+      ['POST', '/query', { sql: `WATCH PURPOSE 'test' ${sql}` }],
+      ['POST', '/query/arrow', statement],
+      ['POST', '/query/stream', statement],
+      ['GET', `/export?sql=${encodeURIComponent(sql)}`, undefined],
+      ['GET', `/watch/stream?purpose=test&sql=${encodeURIComponent(sql)}`, undefined],
+      ['POST', `/ingest?object_type=${type}`, '{"id":"x"}'],
+      ['POST', `/ingest/auto?object_type=${type}`, '{"id":"x"}'],
+      ['POST', `/ingest/bulk?object_type=${type}`, '{"id":"x"}'],
+      ['POST', '/types', { name: type, properties }],
+      ['GET', `/types/${type}`, undefined],
+      ['POST', `/types/${type}/schema`, { properties }],
+      ['DELETE', `/types/${type}/x`, undefined],
+      ['DELETE', `/types/${type}/x?hard=true`, undefined],
+      ['POST', '/ontology/migrate', { types: [{ name: type, properties }] }],
     ] as const) {
-      const reply = await world.call(method, path, body, strong);
-      expect([path, reply.status === 403 || reply.status === 404]).toEqual([path, true]);
+      const reply = await world.call(method, path, body, { ...strong, 'x-service-break-glass': 'imminent threat' });
+      expect([method, path, body, ...codeOf(reply)]).toEqual([method, path, body, 403, 'REL_HUMINT']);
     }
   });
 });
@@ -77,6 +145,16 @@ describe('9. purpose', () => {
     await world.call('POST', '/types', { name: 'T', properties: { id: 'string' } });
     const reply = await world.call('GET', `/watch/stream?sql=${encodeURIComponent('SELECT id FROM T')}`);
     expect(codeOf(reply)).toEqual([403, 'REL_PURPOSE']);
+  });
+
+  test('demanded of every memory verb', async () => {
+    const world = await opened();
+    await world.call('POST', '/ingest?object_type=MemoryItem', [{ id: 'm', content: 'tea' }]);
+    const forget = (query: string) => world.call('DELETE', `/memory/forget/m?retain_days=7${query}`).then(codeOf);
+    expect(await forget('')).toEqual([403, 'REL_PURPOSE']);
+    expect(await forget('&purpose=')).toEqual([403, 'REL_PURPOSE']);
+    expect(await forget('&purpose=unheard')).toEqual([403, 'REL_PURPOSE_UNKNOWN']);
+    expect(await forget('&purpose=test')).toEqual(ok);
   });
 
   test('two that differ in one request are refused', async () => {

@@ -1,8 +1,9 @@
-/** Specification, "States and transitions": the rows on DELETE, hard delete, forget, retention and legal hold, over HTTP. */
+/** Specification, "States and transitions": the rows on DELETE, hard delete, forget, retention, legal hold and erasure, over HTTP. */
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { ErasureChores } from '../../../src/governance/erasure/erasure-chores.ts';
 import type { Clock } from '../../../src/clock.ts';
 import { systemClock } from '../../../src/clock.ts';
+import { formatInstant } from '../../../src/log/timestamp.ts';
 import type { Reply } from './door-world.ts';
 import { StoreWorld } from './store-world.ts';
 
@@ -97,6 +98,70 @@ describe('Row, any, hard delete', () => {
   test('forget as a GDPR-style operation: removed', async () => {
     expect(said(await forget('m2'))).toEqual([200, false, { scheduled: false, policy: 'removed' }]);
     expect(await contents()).toEqual(['likes tea']);
+  });
+});
+
+describe("ERASE SUBJECT '<subject>' REASON '<reason>' CERTIFY", () => {
+  const erase = (rest: string): Promise<Reply> => world.call('POST', '/query', { sql: `ERASE SUBJECT ${rest}` });
+  const names = async (more = ''): Promise<unknown[]> => {
+    const { json } = await world.call('POST', '/query', { sql: `SELECT name FROM Person ${more}` });
+    return (json['rows'] as { name: string }[]).map(({ name }) => name);
+  };
+
+  beforeEach(async () => {
+    const text = { type: 'string' };
+    const properties = { id: text, who: { ...text, subject: true }, name: text };
+    expect((await world.call('POST', '/types', { name: 'Person', properties, primary_key: 'id' })).status).toBe(201);
+    for (const name of ['Alice', 'Alice Married']) {
+      const rows = [
+        { id: 'p1', who: 'alice', name },
+        { id: 'p2', who: 'bob', name: 'Bob' },
+      ];
+      expect((await world.call('POST', '/ingest?object_type=Person', rows)).status).toBe(200);
+    }
+  });
+
+  test('reason required: without one, or with an empty one, nothing is erased', async () => {
+    for (const rest of ["'alice'", "'alice' CERTIFY", "'alice' REASON '' CERTIFY", "'alice' REASON ' '", "'' REASON 'r'"]) {
+      expect([rest, (await erase(rest)).status]).toEqual([rest, 400]);
+    }
+    expect(await names()).toHaveLength(4);
+  });
+
+  test('irreversible: every version is gone, at every instant, on every branch, and no rows come back with the next write', async () => {
+    const { text } = await world.call('POST', '/query', { sql: 'SELECT name FROM Person' });
+    const before = formatInstant(BigInt(/"as_of_system":(\d+)/.exec(text)![1]!));
+    expect(await names(`AS OF SYSTEM TIME '${before}'`)).toContain('Alice Married');
+    expect((await world.call('POST', '/query', { sql: 'BRANCH dev FROM main' })).status).toBe(200);
+    const reply = await erase("'alice' REASON 'asked to' CERTIFY");
+    expect([reply.status, reply.json['rows']]).toEqual([200, [expect.objectContaining({ versions: 2, certified: true })]]);
+    for (const more of ['', `AS OF SYSTEM TIME '${before}'`, 'AS OF CURRENT']) {
+      expect([more, (await names(more)).filter((name) => name !== 'Bob')]).toEqual([more, []]);
+    }
+    const { json } = await world.call('POST', '/query', { sql: 'SELECT name FROM Person' }, { 'x-service-branch': 'dev' });
+    expect(json['rows']).toEqual([{ name: 'Bob' }, { name: 'Bob' }]);
+    await world.call('POST', '/ingest?object_type=Person', [{ id: 'p1', who: 'carol', name: 'Carol' }]);
+    expect(await names()).toEqual(['Bob', 'Bob', 'Carol']);
+  });
+
+  test('shreds the per-subject key: none that opened a row of the subject is left', async () => {
+    const { subjects } = world.service.keyring;
+    const [key] = subjects.idsOf(null, 'alice');
+    await erase("'alice' REASON 'asked to' CERTIFY");
+    expect(subjects.idsOf(null, 'alice')).toEqual([]);
+    expect(subjects.opening(key!)).toBeNull();
+    expect(subjects.idsOf(null, 'bob')).toHaveLength(1);
+  });
+
+  test('returns a signed receipt, and the same one when it is asked for again', async () => {
+    const rowOf = ({ json }: Reply): Record<string, unknown> => (json['rows'] as Record<string, unknown>[])[0]!;
+    const first = rowOf(await erase("'alice' REASON 'asked to' CERTIFY"));
+    expect(first['receipt']).toMatchObject({
+      payloadType: 'application/vnd.annals.erasure-receipt+json',
+      signatures: [{ sig: expect.any(String) as string }],
+    });
+    expect(JSON.stringify(first)).not.toContain('alice');
+    expect(rowOf(await erase("'alice' REASON 'another' CERTIFY"))).toEqual({ ...first, salt: null });
   });
 });
 

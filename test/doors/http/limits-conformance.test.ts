@@ -202,6 +202,72 @@ describe('quota of a tenant, instead of the settings', () => {
   });
 });
 
+describe('Branch name length: 1 to 128 characters', () => {
+  test('others are 400, by every way to fork', async () => {
+    const world = await opened();
+    for (const [length, status] of [
+      [1, 2],
+      [128, 2],
+      [129, 4],
+    ] as const) {
+      for (const [letter, fork] of [
+        ['a', (name: string) => world.query(`BRANCH '${name}' FROM main`)],
+        ['b', (name: string) => world.call('POST', `/v1/namespaces/${name}/branch`, { branch_from: 'main' })],
+        ['c', (name: string) => world.call('POST', `/schema/branches/${name}`, { from: 'main' })],
+      ] as const) {
+        const reply = await fork(letter.repeat(length));
+        expect([length, letter, Math.floor(reply.status / 100)]).toEqual([length, letter, status]);
+      }
+    }
+    expect((await world.query("BRANCH '' FROM main")).status).toBe(400);
+  });
+});
+
+describe('Token registry: SERVICE_TOKEN_REGISTRY_MAX, 1000', () => {
+  test('minting past it is 409', async () => {
+    expect(defaults.SERVICE_TOKEN_REGISTRY_MAX).toBe(1000);
+    const world = await opened({ SERVICE_TOKEN_REGISTRY_MAX: '2' });
+    expect((await world.admin('POST', '/admin/tokens', {})).status).toBe(201);
+    expect(codeOf(await world.admin('POST', '/admin/tokens', {}))).toEqual([409, 'REL_TOKEN_CAP']);
+  });
+});
+
+describe('Storage cap: 10 GB on free', () => {
+  test('at 100% ingest is 402 on every way in; the soft warning is in states-conformance', async () => {
+    const world = await opened();
+    const { log } = world.service;
+    const status = log.status.bind(log);
+    const paths = ['/ingest?object_type=Note', '/ingest/bulk?object_type=Note', '/ingest/auto?object_type=Other'];
+    for (const [bytes, expected] of [
+      [10_000_000_000, 402],
+      [9_999_999_999, 200],
+    ] as const) {
+      log.status = () => ({ ...status(), bytes });
+      for (const path of paths) {
+        expect([path, bytes, (await world.call('POST', path, [{ id: 'a' }])).status]).toEqual([path, bytes, expected]);
+      }
+    }
+  });
+});
+
+describe('Tenants: 1 on free and server, licensed on cluster', () => {
+  test.each(['free', 'server', 'cluster'])('%s; SERVICE_MAX_TENANTS can only lower the ceiling', async (profile) => {
+    for (const max of ['', '1', '5']) {
+      const world = await opened({
+        SERVICE_PROFILE: profile,
+        SERVICE_MAX_TENANTS: max,
+        SERVICE_PURPOSES: 'test',
+      });
+      const platform = await world.tokenFor({ roles: ['platform-admin'] });
+      const create = (id: string) => world.call('POST', '/tenants', { id }, platform).then(({ status }) => status);
+      expect(await create('acme')).toBe(201);
+      expect([max, await create('globex')]).toEqual([max, profile === 'cluster' && max !== '1' ? 201 : 409]);
+      // One that is there is a no-op at the cap too.
+      expect(await create('acme')).toBe(200);
+    }
+  });
+});
+
 describe('priority queues', () => {
   test('QueueFull: with all of them full a query is 429 REL_QUEUE_FULL, to be tried again', async () => {
     const world = await opened({ SERVICE_MAX_RUNNING_QUERIES: '1', SERVICE_QUERY_QUEUE_MAX: '0' });
