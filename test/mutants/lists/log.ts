@@ -141,22 +141,22 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'acknowledges before the fsync',
     file: groupCommit,
-    find: '    const covered = this.#unsynced;\n',
-    replace: "    const covered = this.#unsynced;\n    for (const waiting of covered) waiting.acknowledge('synced');\n",
+    find: '    this.#syncing = this.#unsynced;\n',
+    replace: "    this.#syncing = this.#unsynced;\n    for (const each of this.#syncing) each.resolve('synced');\n",
     killedBy: crash,
   },
   {
     name: 'never fsyncs a group',
     file: groupCommit,
-    find: '    await this.#syncFile(synced >= this.#expected && this.#bytesUnsynced <= IN_TURN_BYTES_MAX);\n',
-    replace: '',
+    find: 'this.#syncFile(inTurn).then(',
+    replace: 'Promise.resolve(inTurn).then(',
     killedBy: crash,
   },
   {
     name: 'acknowledges a group of one with the next one',
     file: groupCommit,
-    find: 'await this.#syncFile(synced >=',
-    replace: 'if (this.#queue.length === 0) await this.#syncFile(synced >=',
+    find: 'this.#syncFile(inTurn).then(',
+    replace: '(this.#queue.length === 0 ? this.#syncFile(inTurn) : Promise.resolve()).then(',
     killedBy: crash,
   },
   {
@@ -190,15 +190,15 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'calls fsync again after it failed',
     file: writer,
-    find: '    await this.#file.sync(inTurn);\n    this.#durableLeaves = written;',
-    replace: '    await this.#file.sync(inTurn).catch(() => this.#file.sync());\n    this.#durableLeaves = written;',
+    find: '    await this.#file.sync(inTurn);\n    this.#syncing = false;',
+    replace: '    await this.#file.sync(inTurn).catch(() => this.#file.sync());\n    this.#syncing = false;',
     killedBy: crash,
   },
   {
     name: 'swallows a failed fsync',
     file: writer,
-    find: '    await this.#file.sync(inTurn);\n    this.#durableLeaves = written;',
-    replace: '    await this.#file.sync(inTurn).catch(() => undefined);\n    this.#durableLeaves = written;',
+    find: '    await this.#file.sync(inTurn);\n    this.#syncing = false;',
+    replace: '    await this.#file.sync(inTurn).catch(() => undefined);\n    this.#syncing = false;',
     killedBy: crash,
   },
   {
