@@ -72,8 +72,9 @@ export class Backups implements BackupDesk {
   readonly #parts: BackupParts;
   readonly #directory: string;
   #busy: string | null = null;
-  /** The saved state of the last backup is being digested: its files must not be replaced by a next backup's meanwhile. */
-  #digesting: Promise<void> = Promise.resolve();
+  #digesting: Promise<unknown> = Promise.resolve();
+  /** Ends the digesting of what the last backup saved: the files go with what the next one saves. */
+  #superseded = new AbortController();
 
   constructor(parts: BackupParts) {
     this.#parts = parts;
@@ -83,7 +84,6 @@ export class Backups implements BackupDesk {
   create(options: CreateOptions = {}): Promise<BackupView> {
     return this.#alone('a backup is being taken', async () => {
       this.#mustLast();
-      await this.#digesting;
       const { log } = this.#parts;
       for (let attempt = 1; ; attempt++) {
         await log.seal();
@@ -95,7 +95,7 @@ export class Backups implements BackupDesk {
           const artefact = await this.#capture(capture, erasedKeys, options);
           // What was dropped from the files after the state was saved is not in a replay up to it.
           if (saved && !artefact.projections && !differ(before, capture))
-            this.#digesting = this.#digestLater(artefact, saved, options);
+            this.#digesting = Promise.all([this.#digesting, this.#digestLater(artefact, saved, options)]);
           return viewOf(artefact);
         } catch (error) {
           // Rows were dropped from a file that was to be copied: it is another one since.
@@ -114,6 +114,8 @@ export class Backups implements BackupDesk {
   async #saveState({ digests }: CreateOptions): Promise<SavedState | null> {
     const { log, checkpoints } = this.#parts;
     if (digests || this.#isSmall() || !checkpoints) return null;
+    this.#superseded.abort();
+    this.#superseded = new AbortController();
     const saved = await checkpoints.captured();
     // The head of the backup covers it.
     if (saved) await log.durable(saved.leaves);
@@ -149,7 +151,8 @@ export class Backups implements BackupDesk {
 
   /** Never rejects: the backup is what it was said to be, and a restore says what it was compared with. */
   async #digestLater(artefact: Artefact, saved: SavedState, { target = this.#directory }: CreateOptions): Promise<void> {
-    const { disk, keyring, settings, digestBeside, signal, say } = this.#parts;
+    const { disk, keyring, settings, digestBeside, signal: closing, say } = this.#parts;
+    const { signal: superseded } = this.#superseded;
     try {
       const place = await saved.written;
       if (!place) throw new ServiceError('REL_STORAGE', 'the state that they are made from could not be saved');
@@ -159,11 +162,17 @@ export class Backups implements BackupDesk {
         dataKeys: keyring.dataKeyIds.map((id) => [id, keyring.open(id)]),
         tokensMax: settings.SERVICE_TOKEN_REGISTRY_MAX,
       };
-      const projections = digestBeside ? await digestBeside(request, signal) : await digestsOfSaved(request, disk);
+      const projections = digestBeside
+        ? await digestBeside(request, AbortSignal.any([closing, superseded]))
+        : await digestsOfSaved(request, disk);
       await recordDigests({ disk, target, keyring }, artefact, { projections, digest_tree_size: place.leaves });
     } catch (error) {
-      if (signal.aborted) return;
-      const why = error instanceof Error ? error.message : String(error);
+      if (closing.aborted) return;
+      const why = superseded.aborted
+        ? 'another backup was taken meanwhile'
+        : error instanceof Error
+          ? error.message
+          : String(error);
       say(`backup ${artefact.id} has no digests of projections (${why}): a restore of it compares two replays`);
     }
   }

@@ -6,24 +6,27 @@ import { describe, expect, it, test } from 'vitest';
 import type { DigestBeside } from '../src/backups.ts';
 import type { RestoreReport } from '../src/doors/http/system-desk.ts';
 import { type Artefact, formatArtefact } from '../src/log/backup-artefact.ts';
+import type { Disk } from '../src/log/disk.ts';
 import { MemoryDisk } from '../src/log/memory-disk.ts';
+import { digestsOfSaved } from '../src/saved-digests.ts';
 import type { Service, ServiceParts } from '../src/service.ts';
 import { ErasureWorld } from './governance/erasure/erasure-world.ts';
 import { analyst, TestStore } from './harness.ts';
+import { FaultyDisk, type Step } from './simulation/faulty-disk.ts';
 
 const settings = { SERVICE_IN_MEMORY: 'false', SERVICE_DATA_DIR: '/data' };
 const derived = { machineBytes: 1 << 30, segmentRows: 512 };
 
 interface World {
-  readonly disk: MemoryDisk;
+  readonly disk: Disk;
   readonly store: TestStore;
   readonly service: Service;
   readonly said: string[];
 }
 
 /** More rows than a turn digests, in segments with files and in one that grows. */
-async function world(parts: Partial<ServiceParts> = {}): Promise<World> {
-  const disk = new MemoryDisk();
+async function world(parts: Partial<ServiceParts> = {}, turn?: (step: Step) => Promise<void>): Promise<World> {
+  const disk = turn ? new FaultyDisk({ turn }) : new MemoryDisk();
   const said: string[] = [];
   const store = await TestStore.open('2024-01-01', settings, { disk, derived, say: (line) => said.push(line), ...parts });
   await store.register('Person', { id: 'string', name: 'string', age: 'integer' }, 'id');
@@ -32,6 +35,10 @@ async function world(parts: Partial<ServiceParts> = {}): Promise<World> {
   await store.delete('Person', ['p1']);
   said.length = 0;
   return { disk, store, service: store.service, said };
+}
+
+async function turns(count: number): Promise<void> {
+  for (let turn = 0; turn < count; turn++) await new Promise((resolve) => setImmediate(resolve));
 }
 
 const people = (rows: number): { id: string; name: string; age: number }[] =>
@@ -95,39 +102,69 @@ test('of a store that is written to, at the last place before its head', async (
 });
 
 test('of what was placed and not yet written when the state was captured', async () => {
-  const one = await world();
+  let written = Promise.resolve();
+  const one = await world({}, async ({ kind, path }) => {
+    if (kind === 'write' && path.startsWith('/data/log/')) await written;
+  });
   const keeper = one.service.checkpoints!;
   const captured = keeper.captured.bind(keeper);
   let writing: Promise<unknown> = Promise.resolve();
   keeper.captured = async () => {
+    let letWrite = (): void => undefined;
+    written = new Promise((resolve) => (letWrite = resolve));
     const { leaves } = one.service.log.status();
-    writing = one.store.put('Person', people(2_000));
-    while (one.service.log.status().leaves === leaves) await Promise.resolve();
-    return captured();
+    writing = one.store.put('Person', people(1));
+    while (one.service.log.status().leaves === leaves) await turns(1);
+    const saved = await captured();
+    void turns(20).then(letWrite);
+    return saved;
   };
   const backup = await digested(one);
   await writing;
+  const { tree_size: size, digest_tree_size: at } = await artefactOf(one, backup);
+  expect(at).toBeLessThanOrEqual(size);
   const report = await one.service.backups.restore(backup, '/restored');
   expect([report.compared_with, allMatch(report)]).toEqual([expect.stringMatching(/^the store/) as string, true]);
 });
 
-test('while another state is being saved', async () => {
-  const one = await world();
-  const before = one.service.checkpoints!.take();
+test('and not of a state that was captured before, while that is being saved', async () => {
+  let saved = Promise.resolve();
+  const one = await world({}, async ({ kind, path }) => {
+    if (kind === 'write' && path.startsWith('/data/projections/')) await saved;
+  });
+  const keeper = one.service.checkpoints!;
+  expect(await keeper.take()).toBe(true);
+  let letSave = (): void => undefined;
+  saved = new Promise((resolve) => (letSave = resolve));
+  const before = await keeper.captured();
   await one.store.put('Person', people(1));
+  void turns(20).then(letSave);
   const backup = await digested(one);
-  expect(await before).toBe(true);
-  const { projections } = await artefactOf(one, backup);
+  expect((await before!.written)!.leaves).toBe(before!.leaves);
+  const { projections, digest_tree_size: at } = await artefactOf(one, backup);
+  expect(at).toBeGreaterThan(before!.leaves);
   expect(projections).toEqual(one.service.projections.digests());
 });
 
-test('each backup has its own, one after the other', async () => {
-  const one = await world();
-  const [first, second] = [await one.service.backups.create(), await one.service.backups.create()];
-  await one.service.backups.settled();
-  for (const { backup } of [first, second]) {
+test('each backup has its own, one after the other; a next one waits for none, and ends those of the last', async () => {
+  const until = new Set<AbortSignal>();
+  let ready = false;
+  const one = await world({
+    digestBeside: async (request, signal) => {
+      until.add(signal);
+      if (!ready) await new Promise((_, reject) => signal.addEventListener('abort', () => reject(new Error('ended'))));
+      return digestsOfSaved(request, one.disk);
+    },
+  });
+  const first = await one.service.backups.create();
+  while (until.size === 0) await new Promise((resolve) => setImmediate(resolve));
+  ready = true;
+  const taken = [await digested(one), await digested(one)];
+  expect(one.said).toEqual([expect.stringContaining(`${first.backup} has no digests of projections (another backup was taken`)]);
+  for (const backup of [first.backup, ...taken]) {
     const report = await one.service.backups.restore(backup, `/${backup}`);
-    expect([report.compared_with, allMatch(report)]).toEqual([expect.stringMatching(/^the store/) as string, true]);
+    const expected = backup === first.backup ? /^a second replay/ : /^the store that was backed up$/;
+    expect([report.compared_with, allMatch(report)]).toEqual([expect.stringMatching(expected) as string, true]);
   }
 });
 
@@ -204,7 +241,7 @@ describe('digests that say nothing of what was copied are not held against it', 
       people(1_500).map((row) => ({ ...row, who: null })),
     );
     const { service } = erasing.store;
-    const one: World = { disk: erasing.disk as MemoryDisk, store: erasing.store, service, said: erasing.said };
+    const one: World = { disk: erasing.disk, store: erasing.store, service, said: erasing.said };
     between(one, () => erasing.erase('alice', { certify: false }));
     const backup = await digested(one);
     const artefact = await artefactOf(one, backup);
@@ -289,6 +326,24 @@ describe('a backup stays what it is', () => {
     expect(one.said).toEqual([]);
     const again = await TestStore.open('2024-01-01', settings, { disk: one.disk, derived });
     await restores({ ...one, store: again, service: again.service }, backup);
+  });
+
+  it('and has them where they were made while the store closed', async () => {
+    let begun = (): void => undefined;
+    const started = new Promise<void>((resolve) => (begun = resolve));
+    const one = await world({
+      digestBeside: async (request, signal) => {
+        const closing = new Promise((resolve) => signal.addEventListener('abort', resolve));
+        begun();
+        await closing;
+        await turns(2_000);
+        return digestsOfSaved(request, one.disk);
+      },
+    });
+    const { backup } = await one.service.backups.create();
+    await started;
+    await one.store.close();
+    expect((await artefactOf(one, backup)).projections).not.toBeNull();
   });
 
   it('where it was removed before they are made', async () => {

@@ -171,6 +171,13 @@ export const mutants: readonly Mutant[] = [
     killedBy: digests,
   },
   {
+    name: 'backup: the files of a saved state are read on while the next one takes their place',
+    file: 'src/backups.ts',
+    find: '    this.#superseded.abort();\n',
+    replace: '',
+    killedBy: digests,
+  },
+  {
     name: 'backup: digests bring back a document that was removed',
     file: 'src/log/backup.ts',
     find: "if ((await disk.size(path)) === undefined) throw new ServiceError('REL_NOT_FOUND', `${path} was removed meanwhile`);",
