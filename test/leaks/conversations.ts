@@ -91,7 +91,13 @@ export const conversations: readonly Conversation[] = [
     name: 'replaying what others sealed',
     compared: positions,
     hold: talk(async (ask, stage) => {
-      for (const name of ['exhibit of acme/eu', 'exhibit of initech', 'hidden exhibit', 'exhibit of null']) {
+      for (const name of [
+        'exhibit of acme/eu',
+        'exhibit of initech',
+        'hidden exhibit',
+        'exhibit of an earlier tenant',
+        'exhibit of null',
+      ]) {
         const exhibit = stage.ids.get(name) ?? '0190163d-8694-739b-aea5-966c26f8ad90';
         // A name that this world does not have is asked for in the other one's words.
         if (stage.ids.has(name) || name === 'hidden exhibit')
