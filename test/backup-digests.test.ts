@@ -328,7 +328,8 @@ describe('a backup stays what it is', () => {
     await restores({ ...one, store: again, service: again.service }, backup);
   });
 
-  it('and has them where they were made while the store closed', async () => {
+  it('and has them where they were made while the store closed, which waits', async () => {
+    let closed: boolean | null = null;
     let begun = (): void => undefined;
     const started = new Promise<void>((resolve) => (begun = resolve));
     const one = await world({
@@ -336,7 +337,8 @@ describe('a backup stays what it is', () => {
         const closing = new Promise((resolve) => signal.addEventListener('abort', resolve));
         begun();
         await closing;
-        await turns(2_000);
+        await turns(30_000);
+        closed = one.service.state() === 'closed';
         return digestsOfSaved(request, one.disk);
       },
     });
@@ -344,6 +346,7 @@ describe('a backup stays what it is', () => {
     await started;
     await one.store.close();
     expect((await artefactOf(one, backup)).projections).not.toBeNull();
+    expect(closed).toBe(false);
   });
 
   it('where it was removed before they are made', async () => {
