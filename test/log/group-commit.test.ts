@@ -1,3 +1,5 @@
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { expect, test } from 'vitest';
 import type { Appended, WalSync } from '../../src/log/log-store.ts';
 import { Gate, RecordingDisk } from './recording-disk.ts';
@@ -219,7 +221,7 @@ test('a record is written beside an fsync, with the commits before it; both are 
   const commit = log.append([rowsDraft(['b'])]);
   expect(await state(commit.written)).toBe('pending');
   const access = log.append([accessDraft('ada')]);
-  await Promise.all([commit.written, access.written]);
+  expect(await Promise.all([commit, access].map(({ written }) => state(written)))).toEqual(['resolved', 'resolved']);
   expect(kinds(disk)).toEqual(['write', 'fsync', 'write']);
   expect(await Promise.all([begun, commit].map(({ acknowledged }) => state(acknowledged)))).toEqual(['pending', 'pending']);
   first.release();
@@ -240,6 +242,7 @@ test('off: who asks for no fsync does not wait for one', async () => {
   const synced = log.append([rowsDraft(['a'])], { sync: true });
   await first.arrived;
   const buffered = log.append([rowsDraft(['b'])]);
+  expect(await state(buffered.acknowledged)).toBe('resolved');
   expect(await buffered.acknowledged).toBe('buffered');
   expect(log.basis().position).toBe(3);
   expect(await state(synced.acknowledged)).toBe('pending');
@@ -260,7 +263,7 @@ test('a file is not ended under its fsync: a record that has no room in it waits
   await first.arrived;
   disk.take();
   const fits = log.append([accessDraft('ada')]);
-  await fits.written;
+  expect(await state(fits.written)).toBe('resolved');
   const waits = log.append([accessDraft('bob')]);
   expect(await state(waits.written)).toBe('pending');
   expect(kinds(disk)).toEqual(['write']);
@@ -279,7 +282,8 @@ test('a write that fails beside an fsync refuses what waits for the fsync too', 
     if (step.startsWith('write')) throw Object.assign(new Error('no space'), { code: 'ENOSPC' });
   };
   const access = log.append([accessDraft('ada')]);
-  for (const refused of [begun.acknowledged, access.written, access.acknowledged])
+  expect(await state(access.written)).toBe('rejected');
+  for (const refused of [begun.acknowledged, access.acknowledged])
     await expect(refused).rejects.toMatchObject({ code: 'REL_UNAVAILABLE' });
   gate.release();
   await settle();
@@ -294,7 +298,7 @@ test('a record that was written beside an fsync that fails was written; nothing 
   await gate.arrived;
   const commit = log.append([rowsDraft(['b'])]);
   const access = log.append([accessDraft('ada')]);
-  await access.written;
+  expect(await state(access.written)).toBe('resolved');
   gate.fail(new Error('I/O error'));
   for (const { acknowledged } of [begun, commit, access])
     await expect(acknowledged).rejects.toMatchObject({ code: 'REL_UNAVAILABLE' });
@@ -334,6 +338,23 @@ test('access records are written at once and cause no fsync; the next one covers
   await log.append([rowsDraft(['a'])]).acknowledged;
   expect(await access.acknowledged).toBe('synced');
   expect(log.status().durableLeaves).toBe(3);
+});
+
+test('of access records that wait for an fsync nothing is kept in memory but that somebody may ask', async () => {
+  const { log } = await opened('always');
+  // A function of its own, so that no variable of this one holds the entry.
+  const written = async (): Promise<WeakRef<object>> => {
+    const { entries, written } = log.append([accessDraft('ada')]);
+    await written;
+    return new WeakRef(entries[0]!);
+  };
+  const entry = await written();
+  await log.append([accessDraft('bob')]).written;
+  await settle();
+  setFlagsFromString('--expose-gc');
+  (runInNewContext('gc') as () => void)();
+  expect(log.status().durableLeaves).toBe(1);
+  expect(entry.deref()).toBeUndefined();
 });
 
 test('access records alone are sealed, and so fsynced, when the log goes idle', async () => {

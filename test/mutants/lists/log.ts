@@ -412,6 +412,13 @@ export const mutants: readonly Mutant[] = [
     killedBy: ['test/log/group-commit.test.ts'],
   },
   {
+    name: 'keeps all of an append until its fsync',
+    file: groupCommit,
+    find: '  readonly acknowledgement = new Outcome<Durability>();',
+    replace: '  readonly acknowledgement = Object.assign(new Outcome<Durability>(), { of: this });',
+    killedBy: ['test/log/group-commit.test.ts'],
+  },
+  {
     name: 'makes visible by an fsync what was written beside it',
     file: groupCommit,
     find: "if (this.#walSync !== 'off') this.#listener.committed(last);\n      for (const acknowledgement",
