@@ -18,6 +18,7 @@ import { backup } from './measures/backup.ts';
 import { branchFork } from './measures/branch-fork.ts';
 import { bulkIngest } from './measures/bulk-ingest.ts';
 import { commits } from './measures/commits.ts';
+import { erasure } from './measures/erasure.ts';
 import { exportRows } from './measures/export.ts';
 import { governance } from './measures/governance.ts';
 import { healthUnderLoad } from './measures/health-under-load.ts';
@@ -55,6 +56,7 @@ const measures: Readonly<Record<string, Measure>> = {
   rotation,
   backup,
   subjects,
+  erasure,
   tpch,
   governance,
   watch,

@@ -1,6 +1,6 @@
 /**
  * Asks `/health` at a fixed pace from a process of its own, whether the last answer is there or not, for
- * `measures/health-under-load.ts`: a question counts from when it was due. Arguments: port, milliseconds between questions.
+ * `health.ts`: a question counts from when it was due. Arguments: port, milliseconds between questions.
  * On SIGTERM prints one line of JSON: {polls, failed, p50, p99, max, lateMs}; lateMs is the 99th percentile of how late this
  * process itself was to ask.
  */

@@ -2,26 +2,13 @@
  * How long `/health` takes while four scans of the large store and an ingest keep the server's core busy. Servers run for
  * long: what is compared is one that has compiled what it runs, and the first round of a process stands beside it.
  */
-import { once } from 'node:events';
-import { fileURLToPath } from 'node:url';
 import { AnnalsServer } from '../annals-server.ts';
 import type { BenchContext } from '../context.ts';
-import { clientCore, pinned, program, start } from '../processes.ts';
+import { type Polled, startPoller } from '../health.ts';
 import { summary } from '../report.ts';
 import { orderJson, orders } from '../workload.ts';
 
-const root = fileURLToPath(new URL('../..', import.meta.url));
-const everyMs = 5;
 const scans = 4;
-
-interface Polled {
-  readonly polls: number;
-  readonly failed: number;
-  readonly p50: number;
-  readonly p99: number;
-  readonly max: number;
-  readonly lateMs: number;
-}
 
 export async function healthUnderLoad({ report, datasets, largeRows, rows, repeats, port }: BenchContext): Promise<void> {
   const set = datasets.copy(await datasets.versions(largeRows), 'health', { derived: true });
@@ -81,27 +68,4 @@ export async function healthUnderLoad({ report, datasets, largeRows, rows, repea
     });
   }
   report.figure('health-under-load.p99', summary(found.map(({ p99 }) => p99)));
-}
-
-async function startPoller(port: number): Promise<{ stop: () => Promise<Polled> }> {
-  const command = [process.execPath, ...program('health-poller.ts', String(port), String(everyMs))];
-  const child = start(pinned(clientCore, command), { cwd: root });
-  let said = '';
-  let wrong = '';
-  child.stdout!.on('data', (bytes: Buffer) => (said += bytes.toString()));
-  child.stderr!.on('data', (bytes: Buffer) => (wrong += bytes.toString()));
-  const closed = once(child, 'close');
-  while (!said.includes('asking')) {
-    if (child.exitCode !== null) throw new Error(`the poller did not start: ${wrong}`);
-    await new Promise((resolve) => setTimeout(resolve, 10));
-  }
-  return {
-    stop: async () => {
-      child.kill('SIGTERM');
-      await closed;
-      const line = said.trim().split('\n').at(-1)!;
-      if (!line.startsWith('{')) throw new Error(`the poller said: ${said} ${wrong}`);
-      return JSON.parse(line) as Polled;
-    },
-  };
 }
