@@ -193,6 +193,7 @@ export class Service {
       clock,
       ids,
       yieldTurn: this.#chore,
+      yieldSoon: this.yieldTurn,
       say: parts.say,
     });
     this.planner = new Planner({

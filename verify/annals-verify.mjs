@@ -384,10 +384,13 @@ const counted = (value, what) => {
 };
 const one = (value, what) => checked(value === 1, value, `${what} is of an unknown version`);
 const checkedBy = { method: string, looked_at: counted, residual_hits: whole };
+const touched = { name: string, versions_erased: whole };
+const sha256Text = (value, what) => checked(/^[0-9a-f]{64}$/.test(value), value, `${what} is no SHA-256`);
+const digests = { digest_before: sha256Text, digest_after: sha256Text };
 const receiptMembers = {
   version: one, receipt_id: string, subject_commitment: string, reason: string, requested_by: string, tenant: orNull(string),
   purpose: orNull(string), policy_digest: string, intent_seq: whole, complete_seq: whole, issued_at: string, keys_destroyed: texts,
-  counts: counted, projections: (value, what) => list(value, what).map((each) => record(each, what, { name: string, versions_erased: whole })),
+  counts: counted, projections: (value, what) => list(value, what).map((each) => record(each, what, touched, digests)),
   verification: (value, what) => record(value, what, checkedBy),
   residuals: (value, what) => list(value, what).map((each) => record(each, what, { where: string, state: string })), proof: string,
 };

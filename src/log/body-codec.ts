@@ -33,7 +33,7 @@ import {
   type SealedRows,
   type SubjectOpener,
 } from './rows-codec.ts';
-import { readKeyIds } from './subject-open.ts';
+import { readKeyIds, RowKeys } from './subject-open.ts';
 import { columnTypes } from './value.ts';
 
 export const BODY_VERSION = 1;
@@ -164,6 +164,14 @@ export function subjectKeysOf(bytes: Uint8Array): Uint8Array {
   if (source.u8() !== kindNumber.rows) throw malformed('an unknown body version');
   decodeSubjectHead(source);
   return readKeyIds(source);
+}
+
+/** Which keys the rows of a body lie under; null where none is sealed by subject. */
+export function rowKeysOf(bytes: Uint8Array): RowKeys | null {
+  const source = new ByteReader(bytes);
+  if (source.u8() !== SUBJECT_ROWS_VERSION) return null;
+  if (source.u8() !== kindNumber.rows) throw malformed('an unknown body version');
+  return RowKeys.read(source, decodeSubjectHead(source).ops.length);
 }
 
 function decodeControl(kind: Exclude<EntryKind, 'rows'>, source: ByteReader, version: number): EntryBody {

@@ -1,7 +1,8 @@
 /** Proofs over a local log: paths from the nodes in memory, leaves from the frame that holds them. */
 import { assert } from '../errors.ts';
 import { verifierKey } from './checkpoint-note.ts';
-import { decodeEntryWithSecrets, decodeLeaf } from './entry-codec.ts';
+import { rowKeysOf } from './body-codec.ts';
+import { decodeEntryWithSecrets, decodeLeaf, openPayload } from './entry-codec.ts';
 import type { Keyring } from './keys.ts';
 import type { FrameEntry } from './log-file.ts';
 import type { EntryPlace } from './log-reader.ts';
@@ -74,6 +75,7 @@ export class LocalProofs implements LogProofs {
       facts,
       leaf: stored.leaf,
       open: () => decodeEntryWithSecrets(facts, stored.payload, this.#parts.keyring, { redacted: stored.redacted, rows: false }),
+      rowKeys: () => (facts.kind === 'rows' ? rowKeysOf(openPayload(stored.payload, this.#parts.keyring)) : null),
     };
   }
 }

@@ -3,6 +3,7 @@
  * is `LocalLog` in `log.ts`; a replicated log can stand behind the same interface.
  */
 import type { RowSecrets } from './rows-codec.ts';
+import type { RowKeys } from './subject-open.ts';
 import type { Ascending, Redacted } from './redaction.ts';
 import type { CommittedEntry, EntryDraft } from './entry.ts';
 import type { LeafFacts } from './entry-codec.ts';
@@ -66,6 +67,8 @@ export interface StoredEntry {
   readonly leaf: Uint8Array;
   /** Opens the body. Throws REL_STORAGE when it is not what the leaf commits to. */
   open(): { readonly entry: CommittedEntry; readonly secrets: RowSecrets | null };
+  /** Which keys its rows lie under, whether they are there or not; null where none is sealed by subject. */
+  rowKeys(): RowKeys | null;
 }
 
 /** What proofs over the log are made of. Hashes of entries not yet durable are in the tree too: a head says what counts. */

@@ -7,7 +7,7 @@ import { checkBits, checkLayout, checkOffsets, kinds } from './column-codec.ts';
 import type { NamedColumn, RowBatch, Vector } from './columns.ts';
 import { keyColumns, SALT_BYTES, saltsOf } from './row-leaf.ts';
 import { SECTION_NONCE_BYTES, SectionMemory } from './section-memory.ts';
-import { HASH_BYTES } from './sha256.ts';
+import { HASH_BYTES, hexOf } from './sha256.ts';
 import type { SubjectKeys } from './subject-keys.ts';
 import { type ColumnShape, cellBytesMin, KEY_ID_BYTES, SEED_BYTES, keyNames, spreadSalts, wordsOf } from './subject-sections.ts';
 import { type ColumnType, columnTypes } from './value.ts';
@@ -33,11 +33,43 @@ interface Tables {
 
 /** Ids of the keys that open the sections of a body, 16 bytes each. */
 export function readKeyIds(source: ByteReader): Uint8Array {
-  return readTables(source).ids;
+  const { ids } = readTables(source);
+  checkKeyIds(ids);
+  return ids;
+}
+
+/** Which key each row of a body lies under, as the body says. Opens nothing. */
+export class RowKeys {
+  readonly #ids: Uint8Array;
+  readonly #counts: Uint32Array;
+  readonly #rows: Uint32Array;
+
+  private constructor(ids: Uint8Array, counts: Uint32Array, rows: Uint32Array) {
+    this.#ids = ids;
+    this.#counts = counts;
+    this.#rows = rows;
+  }
+
+  static read(source: ByteReader, rows: number): RowKeys {
+    const { count, ids } = readTables(source);
+    const counts = readNumbers(source, count);
+    readNumbers(source, count);
+    return new RowKeys(ids, counts, readRows(source, counts, new Uint8Array(rows)));
+  }
+
+  /** 32 hex digits; null where the row is not sealed by subject. */
+  of(row: number): string | null {
+    const at = this.#rows.indexOf(row);
+    if (at < 0) return null;
+    let section = 0;
+    for (let end = this.#counts[0]!; at >= end; end += this.#counts[section]!) section++;
+    return hexOf(this.#ids.subarray(section * KEY_ID_BYTES, (section + 1) * KEY_ID_BYTES));
+  }
 }
 
 export function openSections(source: ByteReader, rows: number, subjects: Pick<SubjectKeys, 'copyKey'>): OpenedSections {
   const tables = readTables(source);
+  checkKeyIds(tables.ids);
   const counts = readNumbers(source, tables.count);
   const sizes = readNumbers(source, tables.count);
   const taken = new Uint8Array(rows);
@@ -65,9 +97,11 @@ function readTables(source: ByteReader): Tables {
   const nonce = source.raw(SECTION_NONCE_BYTES);
   const count = source.count(KEY_ID_BYTES + 8);
   if (count === 0) throw malformed('rows sealed by subject without a section');
-  const ids = source.raw(count * KEY_ID_BYTES);
-  if (new Set(keyNames(ids)).size < count) throw malformed('two sections under one key');
-  return { shapes, nonce, count, ids };
+  return { shapes, nonce, count, ids: source.raw(count * KEY_ID_BYTES) };
+}
+
+function checkKeyIds(ids: Uint8Array): void {
+  if (new Set(keyNames(ids)).size * KEY_ID_BYTES < ids.length) throw malformed('two sections under one key');
 }
 
 function readLayout(source: ByteReader, type: ColumnType): Pick<ColumnShape, 'layout' | 'dims'> {

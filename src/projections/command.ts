@@ -328,6 +328,8 @@ export interface IntendErasure {
   /** In any order. */
   readonly versions: readonly ErasedVersions[];
   readonly mentions: readonly number[];
+  /** RFC 8785 JSON. */
+  readonly statement: string;
 }
 
 /** REL_NOT_FOUND without an intent; one that was completed before is a no-op, and its first statement stays. */

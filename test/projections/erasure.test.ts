@@ -27,7 +27,10 @@ function erase(store: Store, who: string, tenant: string | null = 'acme'): void 
   const { versions } = versionsOf(store, who, tenant);
   const commitment = '0'.repeat(64);
   const id = `e${store.position}`;
-  store.run({ kind: 'intend-erasure', id, commitment, reason: 'asked for', keys: ['k'], versions, mentions: [] }, tenant);
+  store.run(
+    { kind: 'intend-erasure', id, commitment, reason: 'asked for', keys: ['k'], versions, mentions: [], statement: '' },
+    tenant,
+  );
 }
 
 function replayed(entries: readonly CommittedEntry[]): Store {

@@ -177,6 +177,7 @@ const erasureCommands: fc.Arbitrary<Command> = fc.oneof(
         keys: ['k'],
         versions: [],
         mentions: [],
+        statement: '',
       }),
     ),
   },

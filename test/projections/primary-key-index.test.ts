@@ -31,7 +31,7 @@ class World {
   }
 
   remove(key: number): void {
-    this.index.remove(nothing, key, 0, 0, this.#hash(key));
+    this.index.pass(this.#hash(key), this.find(key), -1);
   }
 }
 
@@ -64,6 +64,19 @@ describe('the primary-key index', () => {
     expect(world.index.size).toBe(newest.size);
     for (let key = 0; key < count; key++) if (world.find(key) !== (newest.get(key) ?? -1)) throw new Error(`key ${key} is lost`);
     expect(world.find(count + 1)).toBe(-1);
+  });
+
+  test('a place goes from its own row to an older one, and from no other', () => {
+    const world = new World(() => 7);
+    const rows = [1, 2, 1].map((key) => world.keys.push(key) - 1);
+    for (const row of rows) world.index.put(nothing, world.keys[row]!, 0, 0, 7, row);
+    world.index.pass(7, rows[0]!, -1);
+    expect([world.find(1), world.find(2)]).toEqual([rows[2], rows[1]]);
+    world.index.pass(7, rows[2]!, rows[0]!);
+    expect([world.find(1), world.find(2), world.index.size]).toEqual([rows[0], rows[1], 2]);
+    world.index.pass(7, rows[0]!, -1);
+    world.index.pass(7, rows[0]!, -1);
+    expect([world.find(1), world.find(2), world.index.size]).toEqual([-1, rows[1], 1]);
   });
 
   test('keys that are known to be new go in without a comparison', () => {

@@ -1,7 +1,8 @@
 /**
  * Erasing a subject, from the question to the receipt. Source: specification, "ERASE SUBJECT", and `semantics.md`, section 4.
  *
- *   ask       may the caller? -> what repeats the subject -> one turn: find, check, append the intent, retire the keys
+ *   ask       may the caller? -> find, and what repeats the subject -> one turn: what came meanwhile, check, append the intent,
+ *             retire the keys
  *             -> intent on disk: nobody is shown the rows any more, on any branch, at any basis
  *   run       keys destroyed -> caches let go -> derived files replaced -> scan -> completion on disk
  *   certify   the receipt, made from the log
@@ -28,17 +29,29 @@ import type { GateContract, Invocation } from '../gate-contract.ts';
 import { Names } from '../../projections/names.ts';
 import { beginningOf } from '../tenancy/earlier-tenant.ts';
 import { tenantOf } from '../tenancy/organization.ts';
+import type { StandingVersions } from '../../projections/rows/standing-versions.ts';
+import type { ToldTexts } from '../../projections/rows/subject-texts.ts';
 import type { SubjectVersions } from '../../projections/rows/subject-versions.ts';
 import type { Tenants } from '../../projections/tenants/projection.ts';
 import { tlogProof } from '../tlog-proof.ts';
 import { mayErase } from './may-erase.ts';
 import { type MentionParts, type Mentions, mentionsOf } from './mentions.ts';
 import { Reason } from './reason.ts';
-import { commitmentOf, type Envelope, receiptOf, type Remainder, type ResidualHit, saltOf, statementText } from './receipt.ts';
+import {
+  commitmentOf,
+  type Envelope,
+  intentText,
+  receiptOf,
+  type Remainder,
+  type ResidualHit,
+  saltOf,
+  statementText,
+  touchedBy,
+} from './receipt.ts';
 import { type RecipeSeals, sealedKeyOf } from './recipe-seals.ts';
 import { residualScan } from './residual-scan.ts';
 import { type Sought, SoughtCommitment, SoughtText } from './sought.ts';
-import { type BranchesRead, subjectVersions, textProperties } from './subject-rows.ts';
+import type { BranchesRead } from './subject-rows.ts';
 import type { TextStore } from './text-store.ts';
 
 export interface ErasedState extends BranchesRead {
@@ -46,6 +59,14 @@ export interface ErasedState extends BranchesRead {
     readonly scopes: PathCodes;
     /** Versions whose subject this is, in paths of the tenant, on every branch, at positions from `from` on. */
     versionsOf(tenant: string | null, subject: string, from?: number): Generator<undefined, SubjectVersions>;
+    /** Keys and texts of versions are told. */
+    textsOf(versions: readonly ErasedVersions[], told: ToldTexts): Generator<undefined, void>;
+    /** Applying an erasure of these versions takes little time once this was done. */
+    expectErasure(versions: readonly ErasedVersions[]): Generator<undefined, void>;
+    /** Which versions of types stand, before and without those that are to be erased. */
+    standing(): Pick<StandingVersions, 'expect' | 'digests'>;
+    /** What erased versions left in memory goes. */
+    wipe(): Generator<undefined, void>;
   };
   readonly erasures: Pick<Erasures, 'of' | 'ofCommitment' | 'standing'>;
   readonly exhibits: { all(): Iterable<ExhibitView> };
@@ -70,6 +91,8 @@ export interface ErasureDeskParts {
   readonly clock: Clock;
   readonly ids: { next(): string };
   readonly yieldTurn: () => Promise<void>;
+  /** The same before the intent: whose rows they are waits for them to go. */
+  readonly yieldSoon: () => Promise<void>;
   /** One line for the operator. */
   readonly say: (line: string) => void;
 }
@@ -217,13 +240,23 @@ export class ErasureDesk {
     const { state, keys, ids } = this.#parts;
     const { subject, tenant, commitment, known } = asked;
     const reason = new Reason(asked.reason, subject);
-    const found = await this.#inSlices(state.rows.versionsOf(tenant, subject));
-    const mentions = await this.#mentions(tenant, subject, found.versions);
-    await this.#inSlices(this.#freed(reason, found.versions));
+    const { rows } = state;
+    const found = await this.#inSlices(rows.versionsOf(tenant, subject));
+    const names = new Set([subject]);
+    const told = (text: string): void => reason.free(text);
+    const key = (text: string): void => {
+      told(text);
+      if (text.length >= keyLengthMin) names.add(text);
+    };
+    await this.#inSlices(rows.textsOf(found.versions, { key, cell: told }));
+    const mentions = await this.#mentions(tenant, new Names([...names]));
+    await this.#inSlices(rows.expectErasure(found.versions));
+    const standing = rows.standing();
+    await this.#inSlices(standing.expect(found.versions));
 
     // One turn from here to the append: what is found is what is erased, and what comes later is another erasure's.
-    const { versions: late } = atOnce(state.rows.versionsOf(tenant, subject, found.end));
-    atOnce(this.#freed(reason, late));
+    const { versions: late } = atOnce(rows.versionsOf(tenant, subject, found.end));
+    atOnce(rows.textsOf(late, { key: told, cell: told }));
     const versions = together(found.versions, late);
     const live = keys.idsOf(tenant, subject);
     const isNew = versions.length > 0 || live.length > 0 || mentions.positions.length > 0;
@@ -234,7 +267,8 @@ export class ErasureDesk {
     const id = `ers_${ids.next()}`;
     const retired = [...live, ...mentions.keys];
     const command = { kind: 'intend-erasure', id, commitment, reason: reason.text, keys: retired, versions } as const;
-    const durable = invocation.submit({ ...command, mentions: mentions.positions }, { sync: true });
+    const statement = intentText(standing.digests(versions));
+    const durable = invocation.submit({ ...command, mentions: mentions.positions, statement }, { sync: true });
     const placed = state.erasures.of(id);
     if (placed !== undefined) keys.retire(retired);
     await durable;
@@ -242,50 +276,30 @@ export class ErasureDesk {
     return placed;
   }
 
-  /** The subject itself, and the keys of its rows. */
-  #mentions(tenant: string | null, subject: string, versions: readonly ErasedVersions[]): Promise<Mentions> {
-    const { state, log, seals } = this.#parts;
-    const keys = new Set<string>();
-    for (const { versions: stored, version } of subjectVersions(state, versions)) {
-      const key = stored.keyOf(version);
-      if (key.length >= keyLengthMin) keys.add(key);
-    }
-    const { exhibits, views, removedKeys } = state;
-    return mentionsOf(tenant, new Names([subject, ...keys]), {
-      log,
-      exhibits,
-      views,
-      removedKeys,
-      seals,
-      yieldTurn: () => this.#breathe(),
-    });
+  /** `names`: the subject itself, and the keys of its rows. */
+  #mentions(tenant: string | null, names: Names): Promise<Mentions> {
+    const { exhibits, views, removedKeys } = this.#parts.state;
+    const { log, seals, yieldSoon } = this.#parts;
+    return mentionsOf(tenant, names, { log, exhibits, views, removedKeys, seals, yieldTurn: () => this.#breathe(yieldSoon) });
   }
 
-  /** Of what keys and text cells of versions say. */
-  *#freed(reason: Reason, erased: readonly ErasedVersions[]): Generator<undefined, void> {
-    for (const { type, versions, version } of subjectVersions(this.#parts.state, erased)) {
-      reason.free(versions.keyOf(version));
-      for (const name of textProperties(type)) {
-        const cell = versions.cellOf(version, name);
-        if (typeof cell === 'string') reason.free(cell);
-      }
-      yield;
-    }
-  }
-
-  async #inSlices<T>(steps: Generator<undefined, T>): Promise<T> {
+  async #inSlices<T>(steps: Generator<undefined, T>, yieldTurn = this.#parts.yieldSoon): Promise<T> {
     for (let step = steps.next(); ; step = steps.next()) {
       if (step.done === true) return step.value;
-      await this.#breathe();
+      if (this.#isLong) await this.#breathe(yieldTurn);
     }
+  }
+
+  /** A slice is over. */
+  get #isLong(): boolean {
+    return this.#parts.clock.monotonicMs() - this.#sliceStartMs >= sliceMs;
   }
 
   /** Others have their turn once a slice is over. */
-  async #breathe(): Promise<void> {
-    const { clock, yieldTurn } = this.#parts;
-    if (clock.monotonicMs() - this.#sliceStartMs < sliceMs) return;
+  async #breathe(yieldTurn: () => Promise<void>): Promise<void> {
+    if (!this.#isLong) return;
     await yieldTurn();
-    this.#sliceStartMs = clock.monotonicMs();
+    this.#sliceStartMs = this.#parts.clock.monotonicMs();
   }
 
   #finish(id: string, sought: Sought): Promise<void> {
@@ -318,6 +332,7 @@ export class ErasureDesk {
           `the rows of the erasure ${id} are out of reach; files of before can’t be replaced`,
         );
       }
+      await this.#inSlices(state.rows.wipe(), () => this.#nextStep());
       const { hits, lookedAt } = await residualScan(erasure, sought, {
         state,
         log,
@@ -331,7 +346,8 @@ export class ErasureDesk {
         this.#waiting.add(id);
         throw residual(id, hits);
       }
-      const { context } = (await log.proofs.entry({ leaf: erasure.intended.leaf }))!.open().entry;
+      const { context, body } = (await log.proofs.entry({ leaf: erasure.intended.leaf }))!.open().entry;
+      assert(body.kind === 'erasure', 'an erasure was intended by an entry of its own');
       const statement = statementText({
         version: 1,
         receipt_id: id,
@@ -344,7 +360,7 @@ export class ErasureDesk {
         intent_seq: erasure.intended.position,
         keys_destroyed: erasure.keys,
         counts: countsOf(erasure),
-        projections: erasure.counts.map(({ type, versions }) => ({ name: `rows:${type}`, versions_erased: versions })),
+        projections: touchedBy(erasure.counts, body.statement),
         verification: { method: sought.method, looked_at: lookedAt, residual_hits: 0 },
         residuals: await backupsBefore(erasure.intended.position),
       });
@@ -364,7 +380,7 @@ export class ErasureDesk {
   }
 
   async #nextStep(): Promise<void> {
-    await this.#breathe();
+    await this.#breathe(this.#parts.yieldTurn);
     if (this.#closing) {
       throw new ServiceError(
         'REL_UNAVAILABLE',

@@ -12,6 +12,7 @@ import { createHmac } from 'node:crypto';
 import { canonicalJson, type Json } from '../../log/canonical-json.ts';
 import type { NoteSigner } from '../../log/checkpoint-note.ts';
 import { sha256Hex } from '../../log/sha256.ts';
+import type { StandingDigests } from '../../projections/rows/standing-versions.ts';
 
 export const receiptType = 'application/vnd.annals.erasure-receipt+json';
 
@@ -30,6 +31,19 @@ export interface ResidualHit {
   readonly count: number;
 }
 
+/** Rows of one type. Digests are of which versions stand: see `rows/standing-versions.ts`; earlier erasures have none. */
+export interface TouchedProjection {
+  readonly name: string;
+  readonly versions_erased: number;
+  readonly digest_before?: string;
+  readonly digest_after?: string;
+}
+
+/** What the entry of an intent holds: RFC 8785 JSON; empty of earlier erasures. */
+export interface IntentStatement {
+  readonly projections: readonly { readonly name: string; readonly digest_before: string; readonly digest_after: string }[];
+}
+
 /** What the entry of a completion holds. Names of the members are part of what is signed. */
 export interface ErasureStatement {
   readonly version: 1;
@@ -45,7 +59,7 @@ export interface ErasureStatement {
   readonly intent_seq: number;
   readonly keys_destroyed: readonly string[];
   readonly counts: Readonly<Record<string, number>>;
-  readonly projections: readonly { readonly name: string; readonly versions_erased: number }[];
+  readonly projections: readonly TouchedProjection[];
   readonly verification: {
     readonly method: string;
     readonly looked_at: Readonly<Record<string, number>>;
@@ -68,6 +82,30 @@ export interface Envelope {
   readonly payload: string;
   readonly signatures: readonly { readonly keyid: string; readonly sig: string }[];
 }
+
+/** Digests of both sides of an intent, by type. */
+export function intentText(standing: readonly StandingDigests[]): string {
+  const statement: IntentStatement = {
+    projections: standing.map(({ type, before, after }) => ({
+      name: rowsOf(type),
+      digest_before: before,
+      digest_after: after,
+    })),
+  };
+  return canonicalJson(statement as unknown as Json);
+}
+
+/** What an erasure did, with the digests that its intent states. */
+export function touchedBy(
+  counts: readonly { readonly type: string; readonly versions: number }[],
+  intent: string,
+): TouchedProjection[] {
+  const { projections } = (intent === '' ? { projections: [] } : JSON.parse(intent)) as IntentStatement;
+  const digests = new Map(projections.map((each) => [each.name, each]));
+  return counts.map(({ type, versions }) => ({ ...digests.get(rowsOf(type)), name: rowsOf(type), versions_erased: versions }));
+}
+
+const rowsOf = (type: string): string => `rows:${type}`;
 
 export function statementText(statement: ErasureStatement): string {
   return canonicalJson(statement as unknown as Json);

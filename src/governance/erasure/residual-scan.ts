@@ -2,7 +2,7 @@
  * The look at everything that can be read now, after a subject was erased: what is still readable of it anywhere forbids the
  * certificate. In slices: others have their turn in between.
  */
-import type { LogStore } from '../../log/log-store.ts';
+import type { LogStore, StoredEntry } from '../../log/log-store.ts';
 import type { SubjectKeys } from '../../log/subject-keys.ts';
 import type { ColumnType } from '../../log/value.ts';
 import { cellAt } from '../../log/vector-builder.ts';
@@ -71,19 +71,30 @@ class Scan {
     }
   }
 
-  /** The log’s own entries: rows of the subject open as dropped. */
+  /** The log’s own entries: rows of the subject lie under keys that are gone, or are gone themselves. */
   async entries(type: string, positions: readonly number[]): Promise<void> {
+    const { log, yieldTurn } = this.#parts;
     for (let i = 0; i < positions.length; ) {
-      await this.#parts.yieldTurn();
-      const stored = await this.#parts.log.proofs.entry({ position: positions[i]! });
-      const entry = stored?.open().entry;
+      await yieldTurn();
+      const stored = await log.proofs.entry({ position: positions[i]! });
       this.#looked['entries']!++;
-      const end = entry === undefined ? positions[i]! + 1 : entry.position + entry.positions;
-      const dropped = new Set(entry?.body.kind === 'rows' ? entry.body.dropped : []);
-      let open = 0;
-      for (; i < positions.length && positions[i]! < end; i++) if (!dropped.has(positions[i]! - entry!.position)) open++;
+      const first = stored?.facts.position ?? positions[i]!;
+      const end = first + (stored?.facts.positions ?? 1);
+      const rows: number[] = [];
+      for (; i < positions.length && positions[i]! < end; i++) rows.push(positions[i]! - first);
+      const open = stored === undefined ? rows.length : this.#openRows(stored, rows);
       if (open > 0) this.#hit('log', type, open);
     }
+  }
+
+  /** How many of these rows of an entry can be read. */
+  #openRows(stored: StoredEntry, rows: readonly number[]): number {
+    const keys = stored.rowKeys();
+    const isOpen = (id: string | null): boolean => id === null || this.#parts.keys.opening(id) !== null;
+    if (keys !== null) return rows.filter((row) => isOpen(keys.of(row))).length;
+    const { body } = stored.open().entry;
+    const dropped = new Set(body.kind === 'rows' ? body.dropped : []);
+    return rows.filter((row) => !dropped.has(row)).length;
   }
 
   /** Tables of all branches. */

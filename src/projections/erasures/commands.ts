@@ -16,7 +16,7 @@ export function decideIntend(
   context: DecideContext,
   next: NextPlace,
 ): Decision {
-  const { id, commitment, reason, keys, mentions } = command;
+  const { id, commitment, reason, keys, mentions, statement } = command;
   checkIdentifier(id, 'the id of an erasure');
   assert(/^[0-9a-f]{64}$/.test(commitment), 'a commitment is 64 lower-case hex digits');
   if (erasures.of(id)) throw new ServiceError('REL_CONFLICT', 'there is an erasure of this id already');
@@ -34,7 +34,7 @@ export function decideIntend(
     keys,
     versions: versions.filter(({ positions }) => positions.length > 0),
     mentions: rising(mentions),
-    statement: '',
+    statement,
   };
   return decideOne('intend-erasure', id, [{ context: context.entry, body }], next);
 }

@@ -102,17 +102,16 @@ export class PrimaryKeyIndex {
     this.#added(part);
   }
 
-  /** Forgets a key. */
-  remove(heap: Uint8Array, start: number, size: number, path: number, hash: number): void {
+  /** Gives the place of a row to an older version of its key, or to nobody (-1). The row of no key is passed over. */
+  pass(hash: number, row: number, heir: number): void {
     const part = (hash >>> 24) & this.#mask;
     const slots = this.#memories[this.#memoryOf[part]!]!;
     const base = this.#bases[part]!;
     const end = this.#sizes[part]!;
-    for (let slot = placeOf(hash, end); ; ) {
-      const found = slots[base + slot * 2]! - 1;
-      assert(found !== EMPTY - 1, 'a removed key was indexed');
-      if (found >= 0 && slots[base + slot * 2 + 1] === hash && this.#keys.matches(found, heap, start, size, path)) {
-        slots[base + slot * 2] = GONE;
+    for (let slot = placeOf(hash, end); slots[base + slot * 2] !== EMPTY; ) {
+      if (slots[base + slot * 2] === row + 1) {
+        slots[base + slot * 2] = heir < 0 ? GONE : heir + 1;
+        if (heir >= 0) return;
         this.#gone[part]!++;
         this.#size--;
         return;

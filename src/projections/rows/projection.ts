@@ -5,7 +5,7 @@
  */
 import { assert } from '../../errors.ts';
 import { type Branch, BranchTree, lineageOf } from '../../log/branches.ts';
-import type { CommittedEntry } from '../../log/entry.ts';
+import type { CommittedEntry, ErasedVersions } from '../../log/entry.ts';
 import type { CatalogReader, PathCodes, RowBlock, RowProvenance, RowReader, ScanEstimate, ScanRequest } from '../access-paths.ts';
 import type { CheckpointReader, CheckpointWriter, Projection } from '../projection.ts';
 import type { Timeline } from '../../log/timeline.ts';
@@ -17,6 +17,8 @@ import { provenanceOf } from './lineage.ts';
 import { subjectProperty } from '../catalog/subject.ts';
 import { estimateRows, scanRows, type ScanSource } from './scan.ts';
 import { Scopes } from './scopes.ts';
+import { StandingVersions } from './standing-versions.ts';
+import { textsOf, type ToldTexts } from './subject-texts.ts';
 import { findVersions, type SubjectVersions } from './subject-versions.ts';
 import type { Table } from './table.ts';
 import { CanonicalHash } from '../canonical-hash.ts';
@@ -82,6 +84,31 @@ export class Rows implements Projection {
     return findVersions(tenant, subject, from, this.timeline.end, this.#ordered(), this.#scopes);
   }
 
+  /** Keys and texts of these versions are told, a column of a segment a step. */
+  textsOf(versions: readonly ErasedVersions[], told: ToldTexts): Generator<undefined, void> {
+    return textsOf(versions, this.#ordered(), told);
+  }
+
+  /**
+   * What applying an erasure of these versions needs is brought within reach: it is one turn, whatever there is of the subject. A
+   * slice a step; what comes meanwhile is for the turn itself.
+   */
+  *expectErasure(versions: readonly ErasedVersions[]): Generator<undefined, void> {
+    for (const { type, positions } of versions) {
+      for (const layer of this.#ordered()) yield* layer.table(type)?.expectRemoval(positions) ?? [];
+    }
+  }
+
+  /** For the digests of an erasure that is about to be intended. */
+  standing(): StandingVersions {
+    return new StandingVersions(() => this.#ordered());
+  }
+
+  /** What erasures left in memory is wiped, a slice a step. */
+  *wipe(): Generator<undefined, void> {
+    for (const layer of this.#ordered()) for (const table of layer.tables()) yield* table.wipe();
+  }
+
   /** Indexes that a start left for later are filled, one after the other, a slice a `turn`. */
   async enterKeys(turn: () => Promise<void>): Promise<void> {
     for (const layer of this.#layers.values()) for (const table of layer.tables()) await table.enterKeys(turn);
@@ -111,7 +138,7 @@ export class Rows implements Projection {
       case 'erasure':
         // Positions are of one layer each, and what a branch reads of another's it reads there.
         for (const { type, positions } of body.versions) {
-          for (const layer of this.#layers.values()) layer.table(type)?.remove(positions);
+          for (const layer of this.#layers.values()) layer.table(type)?.remove(positions, 'later');
         }
         return;
       case 'type': {

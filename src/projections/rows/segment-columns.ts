@@ -4,6 +4,8 @@
  * - `keys` and `column` bring back within the turn what is out of memory, and are the only ways to it;
  * - a column leaves memory only while the file says what it holds: a hard delete or a wider type that the file can't be read
  *   as makes it wrong until it is written again;
+ * - cells of rows that were removed are wiped when somebody says so, and before they could get into a file or a copy: who reads a
+ *   column passes over removed rows, and taking out the rows of a subject, which lie in all segments, is one turn;
  * - what a column was before it was widened is kept for as long as branches may read it as that.
  */
 import { assert } from '../../errors.ts';
@@ -56,8 +58,9 @@ export class SegmentColumns {
   readonly #derived = new Map<string, Copy[]>();
   #rest: Rest | null = null;
   #version = 0;
-  /** Rows that were removed while a column was out of memory; `null`: the keys. They are wiped when it is back, before anybody sees it. */
+  /** Rows that were removed and whose cells are to be wiped; `null`: the keys. */
   readonly #unwiped = new Map<string | null, number[]>();
+  #wipes = 0;
   /** Types that columns were widened to since their file was written. */
   readonly #widened = new Map<string, ColumnType[]>();
 
@@ -117,6 +120,7 @@ export class SegmentColumns {
     if (asRead) pushTo(this.#widened, name, type);
     if (known === null && asRead) return;
     const column = this.column(name)!;
+    this.#wipe(name, column);
     const { length, sealed } = this.#segment;
     if (keepFormer) pushTo(this.#formers, name, { column: column.copy(length), rows: length });
     this.#derived.delete(name);
@@ -135,6 +139,7 @@ export class SegmentColumns {
   columnAs(name: string, type: ColumnType, rows: number): SegmentColumn | undefined {
     const column = this.column(name);
     if (!column || column.type === type) return column;
+    this.#wipe(name, column);
     const formers = this.#formers.get(name) ?? [];
     const known = [...formers, ...(this.#derived.get(name) ?? [])].find((copy) => copy.column.type === type && copy.rows >= rows);
     if (known) return known.column;
@@ -149,17 +154,27 @@ export class SegmentColumns {
   }
 
   /**
-   * Wipes rows. What is out of memory stays there for now: the file that the columns are written to next is made from what
-   * they are then, and until then nothing can be removed from the one that they are read from.
+   * The cells of rows are nobody's to read from here on. What is out of memory stays there for now: the file that the columns are
+   * written to next is made from what they are then, and until then nothing can be removed from the one that they are read from.
    */
   clear(rows: readonly number[]): void {
     for (const name of [null, ...this.#columns.keys()]) {
-      const column = name === null ? this.#keys : this.#columns.get(name);
-      if (column) column.clear(rows);
-      else for (const row of rows) pushTo(this.#unwiped, name, row);
+      const unwiped = this.#unwiped.get(name);
+      if (unwiped) for (const row of rows) unwiped.push(row);
+      else this.#unwiped.set(name, [...rows]);
     }
     for (const { column } of this.#copies()) column.clear(rows);
     this.#changed();
+  }
+
+  /** Wipes what was cleared in all that is in memory. */
+  wipe(): void {
+    for (const [name, column] of this.residents()) this.#wipe(name, column);
+  }
+
+  /** Rises when cells are wiped: what was summarised of them before may not be true of what is in their place. */
+  get wipes(): number {
+    return this.#wipes;
   }
 
   seal(length: number): void {
@@ -177,6 +192,7 @@ export class SegmentColumns {
   saved(shared: boolean): Pick<SegmentState, 'keys' | 'columns' | 'formers'> {
     const { length } = this.#segment;
     const vectorOf = (column: SegmentColumn): SavedVector => (shared ? column.vector(length) : column.saved(length));
+    this.wipe();
     return {
       keys: vectorOf(this.keys),
       columns: this.names().map((name) => {
@@ -284,14 +300,12 @@ export class SegmentColumns {
   #take(name: string | null, { type, vector }: Pick<SavedColumn, 'type' | 'vector'>, rest: Rest): SegmentColumn {
     const { length } = this.#segment;
     let column: SegmentColumn;
-    const unwiped = this.#unwiped.get(name);
-    if (unwiped) this.#unwiped.delete(name);
     if (name === null) {
       column = this.#keys = SegmentColumn.restored('string', vector, length, null, this.#extents);
-      if (unwiped) column.clear(unwiped);
+      this.#wipe(name, column);
     } else {
       column = this.#restored(name, type, vector, rest.dictionaryOf);
-      if (unwiped) column.clear(unwiped);
+      this.#wipe(name, column);
       for (const wider of this.#widened.get(name) ?? []) column.widen(wider);
       this.#columns.set(name, column);
     }
@@ -303,6 +317,14 @@ export class SegmentColumns {
   #restored(name: string, type: ColumnType, vector: SavedVector, dictionaryOf: DictionaryOf): SegmentColumn {
     const dictionary = vector.kind === 'dict' ? dictionaryOf(name) : null;
     return SegmentColumn.restored(type, vector, this.#segment.length, dictionary, this.#extents);
+  }
+
+  #wipe(name: string | null, column: SegmentColumn): void {
+    const rows = this.#unwiped.get(name);
+    if (!rows) return;
+    this.#unwiped.delete(name);
+    column.clear(rows);
+    this.#wipes++;
   }
 
   #copies(): readonly Copy[] {

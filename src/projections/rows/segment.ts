@@ -292,7 +292,13 @@ export class Segment {
     this.#liveCount--;
   }
 
-  /** Takes versions out of every scan at every basis for good, and wipes their cells, keys and bounds. */
+  /** Makes room for closings, so that the first one costs no more than the next. */
+  expectClosings(): void {
+    this.#ownClosings();
+    this.#ownLive();
+  }
+
+  /** Takes versions out of every scan at every basis for good; nobody is given their cells, keys and bounds any more. */
   remove(rows: readonly number[], timeline: Timeline): void {
     for (const row of rows) {
       this.#takeOut(row);

@@ -38,9 +38,11 @@ export function* findVersions(
     for (const [type, property] of layer.subjects) {
       const known: Found = found.get(type) ?? { positions: [], paths: new Set() };
       found.set(type, known);
-      for (const segment of layer.table(type)?.segments ?? []) {
+      const table = layer.table(type);
+      for (const [number, segment] of (table?.segments ?? []).entries()) {
         const first = segment.rowAtOrAfter(from);
         if (first === segment.length) continue;
+        table!.ahead(number, [property]);
         // Paths are asked for anew: rows of further ones come while others have their turn.
         find(segment, property, wanted, first, segment.rowAtOrAfter(end), codesOf(tenant, scopes), known);
         yield;

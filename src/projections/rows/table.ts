@@ -16,6 +16,7 @@ import { encodeKey, keyScratch } from './key-text.ts';
 import { enterKeys } from './enter-keys.ts';
 import { PrimaryKeyIndex, type StoredKeys } from './primary-key-index.ts';
 import type { RowStorage } from './row-storage.ts';
+import { expectRemovals, type KeyHashes, passOn } from './removing.ts';
 import { NO_ROW, Segment } from './segment.ts';
 import { SEGMENT_ROWS } from './segment-column.ts';
 import type { SegmentChanges, SegmentState } from './segment-state.ts';
@@ -68,6 +69,10 @@ export class Table implements StoredKeys, StoredVersions {
   /** Versions that went for good, or came without key and cells: they are in chains still, and stand for nothing. */
   #gone = 0;
   #lastGone = -1;
+  /** Segments of which versions were removed and cells not wiped yet. */
+  readonly #unwiped = new Set<Segment>();
+  /** Of versions that are expected to be removed. */
+  readonly #leaving: KeyHashes = new Map();
 
   constructor(type: string, storage: RowStorage, fork = 0) {
     this.type = type;
@@ -162,54 +167,52 @@ export class Table implements StoredKeys, StoredVersions {
     counts.live += rows - dropped.size - closed;
   }
 
+  /** What `remove` needs of versions at these positions, ascending, is brought within reach, a slice a step; nothing else changes. */
+  *expectRemoval(positions: readonly number[]): Generator<undefined, void> {
+    while (this.#entering?.next().done === false) yield;
+    this.#entering = null;
+    yield* expectRemovals(positions, this, this.#index, this.#leaving);
+  }
+
   /**
    * Versions at these positions go for good; positions of other tables, and of what is gone already, are passed over. Keys of
-   * which nothing is left are free again, others fall back to their newest version that stands.
+   * which nothing is left are free again, others fall back to their newest version that stands. With `wipes` at `later` their cells
+   * are in memory until `wipe` was run, or somebody asks for the columns.
    */
-  remove(positions: ArrayLike<number>): void {
+  remove(positions: ArrayLike<number>, wipes: 'now' | 'later' = 'now'): void {
     if (this.#entering) this.#enterAll();
-    const rows: number[] = [];
-    for (let i = 0; i < positions.length; i++) {
-      const row = this.at(positions[i]!);
-      if (row !== NO_ROW) rows.push(row);
-    }
+    const rows = Array.from(positions, (position) => this.at(position)).filter((row) => row !== NO_ROW);
     if (rows.length === 0) return;
     rows.sort((a, b) => a - b);
-    const going = new Set(rows);
-    for (const row of rows) this.#passOn(row, going);
+    passOn(rows, this, this.#index, this.#leaving);
+    this.#leaving.clear();
     for (let from = 0; from < rows.length; ) {
       const segment = this.segmentOf(rows[from]!);
       let end = from;
       while (end < rows.length && rows[end]! >>> 16 === rows[from]! >>> 16) end++;
       this.#removeFrom(
         segment,
-        rows.slice(from, end).map((row) => row & 0xffff),
+        Array.from(rows.slice(from, end), (row) => row & 0xffff),
       );
       from = end;
     }
     this.#noteGone(rows.length, this.positionOf(rows.at(-1)!));
+    if (wipes === 'now') for (const _ of this.wipe());
+  }
+
+  /** Cells of removed versions, and what was summarised of them, leave memory, a slice a step. */
+  *wipe(): Generator<undefined, void> {
+    for (const segment of this.#unwiped) {
+      this.#unwiped.delete(segment);
+      segment.cells.wipe();
+      forgetZones(segment);
+      yield;
+    }
   }
 
   #noteGone(count: number, last: number): void {
     this.#gone += count;
     this.#lastGone = Math.max(this.#lastGone, last);
-  }
-
-  /** The place of a version in the index goes to the newest one before it that stays. */
-  #passOn(row: number, going: ReadonlySet<number>): void {
-    const segment = this.segmentOf(row);
-    let heir = this.previousOf(row);
-    while (heir !== NO_ROW && going.has(heir)) heir = this.previousOf(heir);
-    // A key that is out of memory is not read for this: its place in the index will match nobody.
-    if (heir === NO_ROW && segment.cells.isAbsent(null)) return;
-    const { heap, offsets } = segment.keys;
-    const start = offsets[row & 0xffff]!;
-    const size = offsets[(row & 0xffff) + 1]! - start;
-    const path = segment.paths.at(row & 0xffff);
-    const hash = hashBytes(heap, start, start + size, path);
-    if (this.index.find(heap, start, size, path, hash) !== row) return;
-    if (heir === NO_ROW) this.index.remove(heap, start, size, path, hash);
-    else this.index.put(heap, start, size, path, hash, heir);
   }
 
   #removeFrom(segment: Segment, rows: readonly number[]): void {
@@ -219,7 +222,7 @@ export class Table implements StoredKeys, StoredVersions {
       if (segment.isOpen(row)) counts.live--;
     }
     segment.remove(rows, this.#timeline);
-    forgetZones(segment);
+    this.#unwiped.add(segment);
   }
 
   /** Row number of the newest version of a key, or -1. */

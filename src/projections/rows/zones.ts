@@ -49,9 +49,15 @@ interface TextZones {
 
 type Zones = NumberZones | TextZones;
 
-const known = new WeakMap<Segment, Map<string, Zones>>();
+/** What is known of a segment's columns, as they were after so many wipes. */
+interface Summaries<T> {
+  readonly wipes: number;
+  readonly columns: Map<string, T>;
+}
+
+const known = new WeakMap<Segment, Summaries<Zones>>();
 /** Null where a column has no filter. */
-const blooms = new WeakMap<Segment, Map<string, Bloom | null>>();
+const blooms = new WeakMap<Segment, Summaries<Bloom | null>>();
 const encoder = new TextEncoder();
 const loneSurrogate = /\p{Surrogate}/u;
 
@@ -59,8 +65,20 @@ const loneSurrogate = /\p{Surrogate}/u;
 export function forgetZones(segment: Segment, column?: string): void {
   for (const summaries of [known, blooms]) {
     if (column === undefined) summaries.delete(segment);
-    else summaries.get(segment)?.delete(column);
+    else summaries.get(segment)?.columns.delete(column);
   }
+}
+
+function summaryOf<T>(summaries: WeakMap<Segment, Summaries<T>>, segment: Segment, column: string): T | undefined {
+  const of = summaries.get(segment);
+  return of?.wipes === segment.cells.wipes ? of.columns.get(column) : undefined;
+}
+
+function keepSummary<T>(summaries: WeakMap<Segment, Summaries<T>>, segment: Segment, column: string, summary: T): void {
+  const { wipes } = segment.cells;
+  let of = summaries.get(segment);
+  if (of?.wipes !== wipes) summaries.set(segment, (of = { wipes, columns: new Map() }));
+  of.columns.set(column, summary);
 }
 
 interface Predicate extends ZonePredicate {
@@ -149,13 +167,11 @@ export class Pruner {
 
   /** True when the filter of a column knows that no row of the segment has the value. */
   #ruledOut(segment: Segment, kind: Zones['kind'], { column, value, bytes }: Predicate): boolean {
-    let bloom = blooms.get(segment)?.get(column);
+    let bloom = summaryOf(blooms, segment, column);
     if (bloom === undefined) {
       const vector = segment.column(column)?.vector(segment.length);
       bloom = vector ? Bloom.over(vector, segment.length) : null;
-      let columns = blooms.get(segment);
-      if (!columns) blooms.set(segment, (columns = new Map()));
-      columns.set(column, bloom);
+      keepSummary(blooms, segment, column, bloom);
       this.made++;
     }
     if (bloom === null) return false;
@@ -172,7 +188,7 @@ export class Pruner {
     let [from, to] = [first, end];
     for (const { column, op, bytes } of this.#predicates) {
       const stored = bytes === null ? null : this.#stored(segment, column);
-      const zones = stored === null ? undefined : known.get(segment)?.get(stored);
+      const zones = stored === null ? undefined : summaryOf(known, segment, stored);
       if (bytes === null || zones?.kind !== 'texts') continue;
       const texts = (stored === '_pk' ? segment.keys : segment.column(stored!))?.vector(segment.length);
       if (texts?.kind !== 'text' || !rises(zones, texts, from, to)) continue;
@@ -201,7 +217,7 @@ export class Pruner {
 
   /** Null where nothing can be said of the column. */
   #zonesOf(segment: Segment, column: string, sealed: boolean): Zones | null {
-    let zones = known.get(segment)?.get(column);
+    let zones = summaryOf(known, segment, column);
     const rows = sealed ? segment.length : segment.length - (segment.length % STRETCH_ROWS);
     if (zones && zones.summarised >= rows) return zones;
     const cells = column === '_pk' ? segment.keys : segment.column(column);
@@ -210,9 +226,7 @@ export class Pruner {
     if (!vector || vector.kind === 'bool' || vector.kind === 'vec') return null;
     if (!zones) {
       zones = vector.kind === 'text' ? noTexts() : noNumbers();
-      let columns = known.get(segment);
-      if (!columns) known.set(segment, (columns = new Map()));
-      columns.set(column, zones);
+      keepSummary(known, segment, column, zones);
     }
     if (zones.kind === 'texts' && vector.kind === 'text') summariseTexts(zones, vector, rows);
     else if (zones.kind === 'numbers' && vector.kind !== 'text') summariseNumbers(zones, vector, rows);

@@ -4,6 +4,7 @@ import type { Mutant } from '../mutant.ts';
 const erasure = ['test/projections/erasure.test.ts'];
 const subjects = ['test/projections/subjects.test.ts'];
 const retention = ['test/projections/retention/retention.test.ts'];
+const digests = ['test/governance/erasure/digests.test.ts'];
 const erasures = ['test/projections/erasures/erasures.test.ts'];
 const kept = ['test/governance/kept-named.test.ts'];
 const catalog = ['test/projections/catalog.test.ts'];
@@ -12,21 +13,21 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'erasure: only main is erased',
     file: 'src/projections/rows/projection.ts',
-    find: 'for (const layer of this.#layers.values()) layer.table(type)?.remove(positions);',
-    replace: 'this.#layer(0).table(type)?.remove(positions);',
+    find: "for (const layer of this.#layers.values()) layer.table(type)?.remove(positions, 'later');",
+    replace: "this.#layer(0).table(type)?.remove(positions, 'later');",
     killedBy: erasure,
   },
   {
     name: 'erasure: a key whose newest version goes is gone as a whole',
-    file: 'src/projections/rows/table.ts',
-    find: 'else this.index.put(heap, start, size, path, hash, heir);',
-    replace: 'else this.index.remove(heap, start, size, path, hash);',
+    file: 'src/projections/rows/removing.ts',
+    find: 'index.pass(known ?? hashOf(segment, row), row, heir);',
+    replace: 'index.pass(known ?? hashOf(segment, row), row, NO_ROW);',
     killedBy: erasure,
   },
   {
     name: 'erasure: a key falls back to a version that goes as well',
-    file: 'src/projections/rows/table.ts',
-    find: 'while (heir !== NO_ROW && going.has(heir)) heir = this.previousOf(heir);',
+    file: 'src/projections/rows/removing.ts',
+    find: 'while (heir !== NO_ROW && going.has(heir)) heir = table.previousOf(heir);',
     replace: '',
     killedBy: erasure,
   },
@@ -117,8 +118,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'erasure: columns that are out of memory keep what they had',
     file: 'src/projections/rows/segment-columns.ts',
-    find: 'else for (const row of rows) pushTo(this.#unwiped, name, row);',
-    replace: '',
+    find: 'else this.#unwiped.set(name, [...rows]);',
+    replace: 'else if (!this.isAbsent(name)) this.#unwiped.set(name, [...rows]);',
     killedBy: erasure,
   },
   {
@@ -310,5 +311,40 @@ export const mutants: readonly Mutant[] = [
     find: 'for (const path of paths) this.removals.add(type, path, { position: entry.position, least: positions[0]! });',
     replace: '',
     killedBy: erasures,
+  },
+  {
+    name: 'erasure: what was removed gets into files',
+    file: 'src/projections/rows/segment-columns.ts',
+    find: '    this.wipe();\n    return {',
+    replace: '    return {',
+    killedBy: erasure,
+  },
+  {
+    name: 'erasure: digests are of what stood when the subject was looked for',
+    file: 'src/projections/rows/standing-versions.ts',
+    find: 'known?.stamp === stamp && known.erased === erased',
+    replace: 'known',
+    killedBy: digests,
+  },
+  {
+    name: 'erasure: a digest is of main only',
+    file: 'src/projections/rows/standing-versions.ts',
+    find: 'return this.#layers().flatMap((layer) => {',
+    replace: 'return this.#layers().slice(0, 1).flatMap((layer) => {',
+    killedBy: digests,
+  },
+  {
+    name: 'erasure: a digest counts what was removed before',
+    file: 'src/projections/rows/standing-versions.ts',
+    find: 'if (segment.isRemoved(row)) continue;',
+    replace: '',
+    killedBy: digests,
+  },
+  {
+    name: 'erasure: the place of a key goes with any of its versions',
+    file: 'src/projections/rows/primary-key-index.ts',
+    find: 'if (slots[base + slot * 2] === row + 1) {',
+    replace: 'if (slots[base + slot * 2 + 1] === hash) {',
+    killedBy: ['test/projections/primary-key-index.test.ts'],
   },
 ];

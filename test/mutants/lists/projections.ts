@@ -284,8 +284,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'projections: extremes outlive the rows that they were of',
     file: 'src/projections/rows/table.ts',
-    find: '    segment.remove(rows, this.#timeline);\n    forgetZones(segment);\n',
-    replace: '    segment.remove(rows, this.#timeline);\n',
+    find: '      segment.cells.wipe();\n      forgetZones(segment);\n',
+    replace: '',
     killedBy: zones,
   },
   {

@@ -84,7 +84,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'subject rows: a key may open two sections',
     file: open,
-    find: 'if (new Set(keyNames(ids)).size < count) throw',
+    find: 'if (new Set(keyNames(ids)).size * KEY_ID_BYTES < ids.length) throw',
     replace: 'if (false) throw',
     killedBy: rows,
   },

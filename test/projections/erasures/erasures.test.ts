@@ -15,6 +15,7 @@ const intend = (id: string, more: Partial<IntendErasure> = {}): IntendErasure =>
   keys: ['k1'],
   versions: [],
   mentions: [],
+  statement: '',
   ...more,
 });
 const complete = (id: string, statement = '{}'): CompleteErasure => ({ kind: 'complete-erasure', id, statement });

@@ -42,7 +42,16 @@ function erasure(store: Store, who: string): Command {
     const step = steps.next();
     if (step.done !== true) continue;
     const { versions } = step.value;
-    return { kind: 'intend-erasure', id: 'e', commitment: '0'.repeat(64), reason: 'r', keys: [], versions, mentions: [] };
+    return {
+      kind: 'intend-erasure',
+      id: 'e',
+      commitment: '0'.repeat(64),
+      reason: 'r',
+      keys: [],
+      versions,
+      mentions: [],
+      statement: '',
+    };
   }
 }
 
