@@ -282,9 +282,9 @@ test('a write that fails beside an fsync refuses what waits for the fsync too', 
     if (step.startsWith('write')) throw Object.assign(new Error('no space'), { code: 'ENOSPC' });
   };
   const access = log.append([accessDraft('ada')]);
-  expect(await state(access.written)).toBe('rejected');
-  for (const refused of [begun.acknowledged, access.acknowledged])
-    await expect(refused).rejects.toMatchObject({ code: 'REL_UNAVAILABLE' });
+  const refusals = [begun.acknowledged, access.written, access.acknowledged];
+  expect(await Promise.all(refusals.map(state))).toEqual(['rejected', 'rejected', 'rejected']);
+  for (const refused of refusals) await expect(refused).rejects.toMatchObject({ code: 'REL_UNAVAILABLE' });
   gate.release();
   await settle();
   expect(log.status()).toMatchObject({ state: 'failed', failure: 'no space' });
