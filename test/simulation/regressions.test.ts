@@ -116,7 +116,8 @@ describe('the log', { timeout: 10_000 }, () => {
   it('writes again, before it goes on, what a failed fsync had dropped from the page cache', async () => {
     let failing = false;
     const first = new FaultyDisk({
-      beforeStep: ({ kind }) => (failing && kind === 'sync' ? { kind: 'error', code: 'EIO' } : undefined),
+      beforeStep: ({ kind, path }) =>
+        failing && kind === 'sync' && path.endsWith('.log') ? { kind: 'error', code: 'EIO' } : undefined,
     });
     const log = await open(first);
     await appendRows(log).acknowledged;
