@@ -27,7 +27,7 @@ import { type OnProgress, type RestoreBeside, type RestoreRequest, restoreStore 
 import { digestsOfSaved, type SavedStateRequest } from './saved-digests.ts';
 
 /** Positions and entries up to which the projections of a store that serves are digested in one turn: some milliseconds. */
-const DIGESTED_MAX = 1_000;
+const DIGESTED_IN_TURN_MAX = 1_000;
 
 export const backupDirectory = (settings: Settings): string =>
   settings.SERVICE_BACKUP_DIR ?? join(settings.SERVICE_DATA_DIR, 'backups');
@@ -50,6 +50,7 @@ export interface BackupParts {
   readonly checkpoints: CheckpointKeeper | null;
   /** Digests what is saved on the same disk without taking turns of this event loop; absent: in one turn of it. */
   readonly digestBeside?: DigestBeside;
+  readonly digestedInTurnMax?: number;
   /** Ends what is under way: the store closes. */
   readonly signal: AbortSignal;
 }
@@ -124,7 +125,7 @@ export class Backups implements BackupDesk {
 
   #isSmall(): boolean {
     const { positions, leaves } = this.#parts.log.status();
-    return Math.max(positions, leaves) <= DIGESTED_MAX;
+    return Math.max(positions, leaves) <= (this.#parts.digestedInTurnMax ?? DIGESTED_IN_TURN_MAX);
   }
 
   async #capture(capture: LogCapture, erasedKeys: number, { target, digests, onProgress }: CreateOptions): Promise<Artefact> {

@@ -74,6 +74,8 @@ export interface ServiceParts {
   readonly restoreBeside?: RestoreBeside;
   /** Digests what a backup is compared with beside the event loop, on the same disk. */
   readonly digestBeside?: DigestBeside;
+  /** Positions and entries up to which a backup digests in one turn, some milliseconds; a thousand unless said otherwise. */
+  readonly digestedInTurnMax?: number;
   /** Yields to other work; one queue for all unless a simulation schedules. */
   readonly yieldTurn?: () => Promise<void>;
 }

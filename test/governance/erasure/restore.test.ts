@@ -7,7 +7,22 @@ import { restoreStore } from '../../../src/restores.ts';
 import { TestRandom, TestStore } from '../../harness.ts';
 import { acme, ErasureWorld, globex, settings, verifyReceipt } from './erasure-world.ts';
 
-const filled = async (): Promise<ErasureWorld> => (await new ErasureWorld().open()).fill();
+/** What is backed up is digested in the turn, and from what the store has saved. */
+const ways = [
+  ['digested in the turn', 1_000],
+  ['digested as it was saved', 0],
+] as const;
+
+const filled = async (digestedInTurnMax: number): Promise<ErasureWorld> =>
+  (await new ErasureWorld().open({ digestedInTurnMax })).fill();
+
+async function backedUp({ store }: ErasureWorld): Promise<{ readonly backup: string; readonly root: string }> {
+  const { backups } = store.service;
+  const taken = await backups.create();
+  await backups.settled();
+  expect(await backups.list()).toMatchObject([{ backup: taken.backup, digest_tree_size: taken.tree_size }]);
+  return taken;
+}
 
 /** From a backup and keys alone, as on another machine. */
 function restoreWith({ store, disk, clock }: ErasureWorld, backup: string, keys: KeyContents): Promise<RestoreReport> {
@@ -38,10 +53,10 @@ async function namesIn({ disk, clock }: ErasureWorld): Promise<{ acme: unknown[]
 
 const left = { acme: ['Bob', 'Nobody'], globex: ['Alice Elsewhere'] };
 
-test('a backup from before the erasure', async () => {
-  const world = await filled();
+test.each(ways)('a backup from before the erasure, %s', async (_, most) => {
+  const world = await filled(most);
   const { backups } = world.store.service;
-  const { backup, root } = await backups.create();
+  const { backup, root } = await backedUp(world);
   await world.erase();
   const report = await backups.restore(backup, '/restored');
   expect(report).toMatchObject({ root_match: true, root, rows_erased: 2, erased_keys: 1, erased_absent: true });
@@ -50,11 +65,11 @@ test('a backup from before the erasure', async () => {
   expect(await namesIn(world)).toEqual(left);
 });
 
-test('a backup from after it: nothing differs from the store that was backed up', async () => {
-  const world = await filled();
+test.each(ways)('a backup from after it, %s: nothing differs from the store that was backed up', async (_, most) => {
+  const world = await filled(most);
   const { backups } = world.store.service;
   const { receipt, salt, key } = await world.erase();
-  const { backup } = await backups.create();
+  const { backup } = await backedUp(world);
   const report = await backups.restore(backup, '/restored');
   expect(report).toMatchObject({ root_match: true, rows_erased: 2, erased_keys: 1, erased_absent: true });
   expect(report.compared_with).toBe('the store that was backed up');
@@ -62,13 +77,14 @@ test('a backup from after it: nothing differs from the store that was backed up'
   verifyReceipt(JSON.stringify(receipt), world.logKey, key, { salt: salt!, subject: 'alice' });
 });
 
-test('keys kept from before the erasure, and a log that tells of it', async () => {
-  const world = await filled();
+test.each(ways)('keys kept from before the erasure, and a log that tells of it, %s', async (_, most) => {
+  const world = await filled(most);
   const kept = world.store.service.keyring.contents();
   const [keys, records] = [{ ...kept, records: [...kept.records].map((bytes) => bytes.slice()) }, kept.tombstones.length];
   await world.erase();
-  const { backup } = await world.store.service.backups.create();
+  const { backup } = await backedUp(world);
   const report = await restoreWith(world, backup, keys);
+  expect(report.compared_with).toBe('the store that was backed up');
   expect([records, report.erased_keys, report.erased_absent]).toEqual([0, 1, true]);
   expect(await namesIn(world)).toEqual(left);
   const verified = await verifyDirectory({ disk: world.disk, directory: '/restored', keyring: world.store.service.keyring });
@@ -76,8 +92,8 @@ test('keys kept from before the erasure, and a log that tells of it', async () =
 });
 
 test('a key that is neither there nor destroyed is a loss, and no erasure', async () => {
-  const world = await filled();
-  const { backup } = await world.store.service.backups.create();
+  const world = await filled(1_000);
+  const { backup } = await backedUp(world);
   const keys = { ...world.store.service.keyring.contents(), records: [] };
   await expect(restoreWith(world, backup, keys)).rejects.toMatchObject({
     code: 'REL_UNPROCESSABLE',
