@@ -117,6 +117,16 @@ export class CheckpointKeeper {
 
   /** Names of segment files that nothing rests on: they could not be removed. */
   async strays(): Promise<readonly string[]> {
+    const seen = await this.#unknown();
+    if (seen.length === 0) return seen;
+    // One that was being written, or removed, when it was looked at is by then what it was to become.
+    await this.#running;
+    await this.#options.store.settled();
+    const still = new Set(await this.#unknown());
+    return seen.filter((name) => still.has(name));
+  }
+
+  async #unknown(): Promise<readonly string[]> {
     const { home, store } = this.#options;
     const names = await home.disk.list(home.directory);
     return names.filter((name) => name.startsWith('segment-') && !store.hasFile(name));

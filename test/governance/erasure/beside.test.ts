@@ -1,7 +1,27 @@
 /** Erasing beside everything else: writes that come meanwhile, a drain, policies, a start that knows commitments alone. */
 import { beforeEach, describe, expect, test } from 'vitest';
 import { untenanted } from '../../../src/governance/caller.ts';
+import type { DiskFile } from '../../../src/log/disk.ts';
+import { MemoryDisk } from '../../../src/log/memory-disk.ts';
 import { acme, ErasureWorld } from './erasure-world.ts';
+
+/** Files of columns are written once they are let go. */
+class SlowSegments extends MemoryDisk {
+  held: Promise<void> = Promise.resolve();
+  release: () => void = () => undefined;
+
+  override async open(path: string, mode: 'read' | 'write' | 'create'): Promise<DiskFile> {
+    const file = await super.open(path, mode);
+    if (mode !== 'create' || !path.includes('/segment-')) return file;
+    const write = file.write.bind(file);
+    return Object.assign(file, {
+      write: async (...args: Parameters<DiskFile['write']>) => {
+        await this.held;
+        return write(...args);
+      },
+    });
+  }
+}
 
 let world: ErasureWorld;
 beforeEach(async () => {
@@ -26,6 +46,30 @@ test('rows of the subject that come while it is erased are gone with the others,
   }
   await world.erase();
   expect(await world.names()).toEqual(['Bob', 'Nobody']);
+});
+
+test('a file of columns that is being written meanwhile is nothing that is left of them', async () => {
+  const disk = new SlowSegments();
+  const own = await (await new ErasureWorld(disk).open()).fill();
+  disk.held = new Promise((resolve) => (disk.release = resolve));
+  await own.store.put(
+    'Person',
+    Array.from({ length: 70 }, (_, i) => ({ id: `r${i}`, who: 'bob', name: `Bob ${i}` })),
+    acme,
+  );
+  const segments = async (): Promise<string[]> =>
+    (await disk.list('/data/projections')).filter((name) => name.startsWith('segment-'));
+  const checkpoints = own.store.service.checkpoints!;
+  const taken = checkpoints.take();
+  await expect.poll(segments).toHaveLength(1);
+  const strays = checkpoints.strays();
+  await new Promise((resolve) => setImmediate(resolve));
+  disk.release();
+  expect([await strays, await taken]).toEqual([[], true]);
+  expect(await segments()).toHaveLength(1);
+  // One that nobody writes, and nothing rests on, is told.
+  await (await disk.open('/data/projections/segment-of-before', 'create')).close();
+  expect(await checkpoints.strays()).toEqual(['segment-of-before']);
 });
 
 test('a drain lets a run stop between two steps; the next start goes on with it', async () => {

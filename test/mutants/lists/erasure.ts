@@ -7,6 +7,7 @@ const retention = ['test/projections/retention/retention.test.ts'];
 const digests = ['test/governance/erasure/digests.test.ts'];
 const erasures = ['test/projections/erasures/erasures.test.ts'];
 const kept = ['test/governance/kept-named.test.ts'];
+const beside = ['test/governance/erasure/beside.test.ts'];
 const catalog = ['test/projections/catalog.test.ts'];
 
 export const mutants: readonly Mutant[] = [
@@ -234,6 +235,13 @@ export const mutants: readonly Mutant[] = [
     find: 'if (ids.length > 0) throw',
     replace: 'if (ids.length > 1) throw',
     killedBy: retention,
+  },
+  {
+    name: 'erasure: a file that is being written forbids the certificate',
+    file: 'src/projections/checkpoint-keeper.ts',
+    find: 'if (seen.length === 0) return seen;',
+    replace: 'if (seen.length >= 0) return seen;',
+    killedBy: beside,
   },
   {
     name: 'retention: whoever knows its id ends a hold',
