@@ -139,7 +139,7 @@ export const aims = {
     wanted: 100_000,
   },
   'governance.record': times('point reads over HTTP, with access records / with a recorder that does nothing', 0.9),
-  'erasure.served': { text: 'from ERASE to the last surface that shows a row', unit: 's', better: 'smaller', wanted: 1 },
+  'erasure.served': { text: 'from ERASE to the last answer that shows a row', unit: 's', better: 'smaller', wanted: 1 },
   'erasure.started': { text: 'the same of a store that was just started', unit: 's', better: 'smaller', wanted: 1 },
   'erasure.certificate': { text: 'from ERASE to its certificate', unit: 's', better: 'smaller', wanted: null },
   'erasure.health': { text: '/health at most, while a subject is erased', unit: 'ms', better: 'smaller', wanted: null },

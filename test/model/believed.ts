@@ -2,9 +2,9 @@
 import assert from 'node:assert/strict';
 import type fc from 'fast-check';
 import type { Outcome } from '../../src/projections/command.ts';
-import { type Bitemporal, type ModelCell, tenantOf, type Version } from './bitemporal.ts';
+import { type Bitemporal, type ModelCell, type Sent, tenantOf, type Version } from './bitemporal.ts';
 import type { Branched, Refusal } from './branched.ts';
-import type { Subjects } from './erasures.ts';
+import type { SubjectBelief, Subjects } from './erasures.ts';
 import { type RealRow, type RealStore, type as factType, type Write } from './store.ts';
 
 /** A backup, and what was believed when it was taken. */
@@ -92,13 +92,18 @@ export function place(believed: Believed, write: Write, time: bigint): Refusal[]
   const refusals = (indexes: readonly number[]): Refusal[] => indexes.map((index) => ({ index, holds: [] }));
   if (write.kind === 'put') {
     const refused = believed.model.on(branch).put(write.path, write.rows, time);
-    write.rows.forEach(({ cells: { who } }, index) => {
-      if (typeof who === 'string' && !refused.includes(index)) believed.subjects.of(tenantOf(write.path), who).written = true;
-    });
+    const written = write.rows.filter((_, index) => !refused.includes(index));
+    for (const belief of beliefsOf(believed, write.path, written)) belief.written = true;
     return refusals(refused);
   }
   if (write.kind === 'delete') return refusals(believed.model.on(branch).delete(write.path, write.keys, time));
   return believed.model.remove(branch, write.path, write.keys);
+}
+
+/** Of whom rows are. */
+export function beliefsOf({ model, subjects: known }: Believed, path: string | null, rows: readonly Sent[]): SubjectBelief[] {
+  if (!model.hasSubjects) return [];
+  return rows.flatMap(({ cells: { who } }) => (typeof who === 'string' ? [known.of(tenantOf(path), who)] : []));
 }
 
 export function asRow(version: Version): RealRow {

@@ -36,11 +36,14 @@ export class Branched {
   readonly #lives: Life[] = [];
   readonly #kept = new Map<string, Kept>();
   readonly #mistake: Mistake | null;
+  readonly hasSubjects: boolean;
   /** Whether a branch was ever dropped: what it wrote may lie in the store unread. */
   hasDropped = false;
 
-  constructor(mistake: Mistake | null = null, main = new Bitemporal(mistake)) {
+  /** Without subjects `who` is a cell like others. */
+  constructor(mistake: Mistake | null = null, hasSubjects = true, main = new Bitemporal(mistake)) {
     this.#mistake = mistake;
+    this.hasSubjects = hasSubjects;
     this.#add('main', main, null);
   }
 
@@ -133,7 +136,7 @@ export class Branched {
 
   /** Nanoseconds of all versions of a subject that some branch reads. */
   ofSubject(tenant: string | null, subject: string): bigint[] {
-    const lives = [...this.#standing.values()];
+    const lives = this.hasSubjects ? [...this.#standing.values()] : [];
     return [...new Set(lives.flatMap(({ model }) => model.ofSubject(tenant, subject)))];
   }
 
@@ -159,7 +162,7 @@ export class Branched {
 
   copy(): Branched {
     const [main, ...others] = this.#lives;
-    const copy = new Branched(this.#mistake, main!.model.copy());
+    const copy = new Branched(this.#mistake, this.hasSubjects, main!.model.copy());
     const copies = new Map<Life | null, Life | null>([
       [null, null],
       [main!, copy.#lives[0]!],

@@ -5,6 +5,7 @@ import { formatInstant, parseInstant } from '../../src/log/timestamp.ts';
 import {
   apply,
   asRow,
+  beliefsOf,
   type Believed,
   columns,
   type Command,
@@ -20,7 +21,7 @@ import {
   shown,
   subjects,
 } from './believed.ts';
-import { type Cells, type ModelCell, type Sent, tenantOf, type Version } from './bitemporal.ts';
+import { type Cells, type ModelCell, type Sent, type Version } from './bitemporal.ts';
 import { type RealRow, type RealStore, refusalOf, type as factType, type Write } from './store.ts';
 
 const days = ['2023-12-30', '2023-12-31', '2024-01-01', '2024-01-02', '2024-01-03', '2030-01-01'].map(parseInstant);
@@ -268,11 +269,7 @@ class CrashInWrite implements Command {
       return;
     }
     // A key of its subject may be there without the row.
-    if (write.kind === 'put') {
-      for (const { cells } of write.rows) {
-        if (typeof cells['who'] === 'string') believed.subjects.of(tenantOf(write.path), cells['who']).unsure = true;
-      }
-    }
+    if (write.kind === 'put') for (const belief of beliefsOf(believed, write.path, write.rows)) belief.unsure = true;
     const fresh = rows.map((row) => row['system_from'] as bigint).filter((instant) => instant > believed.last);
     if (fresh.length === 0) return;
     place(believed, write, fresh[0]!);

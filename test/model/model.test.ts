@@ -10,7 +10,7 @@ describe('the store answers as the reference model does', () => {
     expect(failure).toBeNull();
     expect(commands).toBeGreaterThanOrEqual(5_000);
     for (const [what, count] of Object.entries(derived)) if (what !== 'rebuilt') expect(count, what).toBeGreaterThan(50);
-    for (const [what, count] of Object.entries(ran)) expect(count, what).toBeGreaterThan(20);
+    for (const [what, count] of Object.entries(ran)) expect(count, what).toBeGreaterThan(10);
     // Each of them at least once: a history in which nothing comes of a command says little about it.
     expect(Object.keys(came).toSorted()).toEqual([
       'drop refused by a hold',

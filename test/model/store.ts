@@ -76,7 +76,8 @@ export class RealStore {
     this.#service = undefined as unknown as Service;
   }
 
-  static async open(): Promise<RealStore> {
+  /** With subjects `who` says whose a row is; without, it is a cell like others. */
+  static async open(hasSubjects: boolean): Promise<RealStore> {
     const store = new RealStore();
     await store.#open();
     await store.#invoke(null, 'schema', (invocation) =>
@@ -87,7 +88,7 @@ export class RealStore {
           name: property('string'),
           n: property('integer'),
           x: property('number'),
-          who: { ...property('string'), subject: true },
+          who: { ...property('string'), subject: hasSubjects },
         },
         primaryKey: null,
         graphTriggers: [],
