@@ -121,7 +121,7 @@ export class CheckpointKeeper {
     if (seen.length === 0) return seen;
     // One that was being written, or removed, when it was looked at is by then what it was to become.
     await this.#running;
-    await this.#options.store.settled();
+    await this.#options.store.written();
     const still = new Set(await this.#unknown());
     return seen.filter((name) => still.has(name));
   }

@@ -72,6 +72,27 @@ test('a file of columns that is being written meanwhile is nothing that is left 
   expect(await checkpoints.strays()).toEqual(['segment-of-before']);
 });
 
+test('nor is one that is being packed', async () => {
+  const disk = new SlowSegments();
+  const own = await (await new ErasureWorld(disk).open()).fill();
+  const rows = Array.from({ length: 70 }, (_, i) => ({ id: `r${i}`, who: 'bob', name: `Bob ${i}` }));
+  await own.store.put('Person', rows, acme);
+  await own.store.put('Person', rows, acme);
+  const { checkpoints, columns } = own.store.service;
+  expect(await checkpoints!.take()).toBe(true);
+  const segments = async (): Promise<string[]> =>
+    (await disk.list('/data/projections')).filter((name) => name.startsWith('segment-'));
+  const before = (await segments()).length;
+  disk.held = new Promise((resolve) => (disk.release = resolve));
+  const compacted = columns!.compact();
+  await expect.poll(async () => (await segments()).length).toBe(before + 1);
+  const strays = checkpoints!.strays();
+  await new Promise((resolve) => setImmediate(resolve));
+  disk.release();
+  expect(await strays).toEqual([]);
+  expect((await compacted).segments).toBeGreaterThan(0);
+});
+
 test('a drain lets a run stop between two steps; the next start goes on with it', async () => {
   world.store.service.erasures.close();
   const error = await world.store.refusal(statement, acme);

@@ -244,6 +244,13 @@ export const mutants: readonly Mutant[] = [
     killedBy: beside,
   },
   {
+    name: 'erasure: a file that is being packed forbids the certificate',
+    file: 'src/projections/rows/store/column-store.ts',
+    find: '    await Promise.allSettled(this.#rewriting);\n',
+    replace: '',
+    killedBy: beside,
+  },
+  {
     name: 'retention: whoever knows its id ends a hold',
     file: 'src/governance/kept-named.ts',
     find: 'return path === kept.path && fork === kept.fork;',

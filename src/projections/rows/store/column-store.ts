@@ -272,6 +272,12 @@ export class ColumnStore implements SegmentKeeper {
     }
   }
 
+  /** Resolves when each file that is being written now is kept or gone. */
+  async written(): Promise<void> {
+    await this.settled();
+    await Promise.allSettled(this.#rewriting);
+  }
+
   /** Number that files get from here on: those of before may go once a checkpoint of now is in place. */
   get generation(): number {
     return this.#born;
@@ -291,6 +297,8 @@ export class ColumnStore implements SegmentKeeper {
   }
 
   readonly #dropped: DerivedFile[] = [];
+  /** Files that are being packed. */
+  readonly #rewriting = new Set<Promise<unknown>>();
 
   /**
    * Files of segments that are mostly superseded are packed tightly: history stays, in less room, and leaves memory first.
@@ -306,7 +314,7 @@ export class ColumnStore implements SegmentKeeper {
         const before = next.file!;
         let after: SegmentFile | null;
         try {
-          after = await this.#rewritten(next, before);
+          after = await this.#underPen(this.#rewritten(next, before));
         } catch (error) {
           this.#options.say(`compaction stops (${messageOf(error)}); segments stay as they are`);
           worth.length = 0;
@@ -433,6 +441,15 @@ export class ColumnStore implements SegmentKeeper {
     kept.dense = true;
     this.counts.compacted++;
     return after;
+  }
+
+  async #underPen<T>(rewriting: Promise<T>): Promise<T> {
+    this.#rewriting.add(rewriting);
+    try {
+      return await rewriting;
+    } finally {
+      this.#rewriting.delete(rewriting);
+    }
   }
 
   #wake(): void {
