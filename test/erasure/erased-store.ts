@@ -8,6 +8,7 @@ import { loadSettings } from '../../src/config.ts';
 import { doorStatuses } from '../../src/doors/doors.ts';
 import type { HttpDoor } from '../../src/doors/http/server.ts';
 import { MemoryDisk } from '../../src/log/memory-disk.ts';
+import { verifyDirectory } from '../../src/log/verify.ts';
 import { Service } from '../../src/service.ts';
 import { type Reply, send } from '../doors/http/door-world.ts';
 import type { Needle } from './haystack.ts';
@@ -153,6 +154,13 @@ export class ErasedStore {
     const reason = `${of('name')} (${of('subject')}, key ${of('key')}) has asked for it by letter`;
     const sql = `ERASE SUBJECT '${of('subject')}' REASON '${reason}' CERTIFY`;
     this.receipts.push((await this.good('POST', '/query', { sql })).text);
+  }
+
+  /** What `annals verify` finds: that nothing was tampered with is told of a log with erased rows too. */
+  async verified(): Promise<readonly string[]> {
+    const { keyring } = this.service;
+    const { findings } = await verifyDirectory({ disk: this.disk, directory: this.directory, keyring });
+    return findings.map(({ place, what }) => `${place}: ${what}`);
   }
 
   async good(method: string, path: string, body?: unknown, headers: Record<string, string> = {}): Promise<Reply> {

@@ -15,6 +15,8 @@ export interface ScanReport {
   readonly inTheClear: readonly Found[];
   /** Canaries of the control that no reader finds: a scan that does not see them would see no others. */
   readonly unseen: readonly { readonly subject: number; readonly plant: string }[];
+  /** What verifying the log found, after each erasure and in each round. */
+  readonly damage: readonly string[];
   readonly eraseMsMedian: number;
   readonly eraseMsMax: number;
 }
@@ -37,10 +39,12 @@ export async function scan(
   if (backup.status >= 300) throw new Error(`no backup: ${backup.text}`);
 
   const times: number[] = [];
+  const damage: string[] = [];
   for (const subject of erased) {
     const began = performance.now();
     await store.erase(subject);
     times.push(performance.now() - began);
+    damage.push(...(await store.verified()));
   }
   say(`erased ${erased.length}`);
 
@@ -62,6 +66,7 @@ export async function scan(
       await store.open('/restored');
     }
     const { raw, decoded, ...counts } = await searched(store, needles);
+    damage.push(...(await store.verified()));
     ({ files, entries } = counts);
     bytes += raw.bytes + decoded.bytes;
     inTheClear.push(...raw.found);
@@ -83,6 +88,7 @@ export async function scan(
     hits: found,
     inTheClear,
     unseen,
+    damage,
     eraseMsMedian: Math.round(times[times.length >> 1] ?? 0),
     eraseMsMax: Math.round(times.at(-1) ?? 0),
   };

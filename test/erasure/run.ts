@@ -1,6 +1,6 @@
 /**
  * The erasure scan at size. Prints what it does, the first hits, and its figures as one line of JSON; exits 1 when an erased
- * canary was found anywhere, or one of the control was not.
+ * canary was found anywhere, one of the control was not, or the log did not verify after an erasure.
  *
  *   npm run erasure:scan -- [--subjects 500] [--seed 1]
  */
@@ -12,10 +12,15 @@ const { values: options } = parseArgs({
 });
 
 const say = (line: string): void => void process.stderr.write(`${line}\n`);
-const { hits, inTheClear, unseen, ...figures } = await scan(Number(options.subjects), { seed: Number(options.seed), say });
+const { hits, inTheClear, unseen, damage, ...figures } = await scan(Number(options.subjects), {
+  seed: Number(options.seed),
+  say,
+});
 for (const { subject, canary, encoding, where } of [...hits, ...inTheClear].slice(0, 20)) {
   say(`HIT subject ${subject}, ${canary} as ${encoding}: ${where}`);
 }
 for (const { subject, plant } of unseen.slice(0, 20)) say(`UNSEEN subject ${subject}, ${plant}`);
-console.log(JSON.stringify({ ...figures, hits: hits.length, inTheClear: inTheClear.length, unseen: unseen.length }));
-process.exit(hits.length + inTheClear.length + unseen.length === 0 ? 0 : 1);
+for (const what of damage.slice(0, 20)) say(`DAMAGED ${what}`);
+const counts = { hits: hits.length, inTheClear: inTheClear.length, unseen: unseen.length, damage: damage.length };
+console.log(JSON.stringify({ ...figures, ...counts }));
+process.exit(Object.values(counts).every((count) => count === 0) ? 0 : 1);
