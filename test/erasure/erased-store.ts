@@ -19,6 +19,9 @@ const adminSecret = 'admin-secret-for-tests';
 export const plants = ['subject', 'key', 'name', 'prose', 'json', 'branch', 'second', 'literal', 'idempotency', 'wrong'] as const;
 export type Plant = (typeof plants)[number];
 
+/** What the scan forks, and main. */
+export const branches = ['main', 'trial', 'half'] as const;
+
 /** Of these a row holds each: readers that decode must find them while the subject is not erased. */
 export const inRows: readonly Plant[] = ['subject', 'key', 'name', 'prose', 'json', 'branch', 'second'];
 
@@ -121,8 +124,23 @@ export class ErasedStore {
     await this.good('POST', '/query', {
       sql: 'CREATE MATERIALIZED VIEW Names AS SELECT name, who FROM Person REFRESH INCREMENTAL EVERY 60',
     });
-    await this.good('POST', '/schema/branches/trial', { from: 'main' });
+    await this.fork('trial');
     this.#exhibit = String((await this.good('POST', '/exhibits', { title: 'a case' })).json['exhibit_id']);
+  }
+
+  /** From here on the branch reads what main holds by now, too. */
+  async fork(name: (typeof branches)[number]): Promise<void> {
+    await this.good('POST', `/v1/namespaces/${name}/branch`, { branch_from: 'main' });
+  }
+
+  /** All versions of all rows, on a branch. */
+  async exported(branch: (typeof branches)[number]): Promise<string> {
+    const texts: string[] = [];
+    for (const sql of ['SELECT * FROM Person', 'SELECT * FROM Visit', 'SELECT * FROM Names']) {
+      const asked = `/export?format=ndjson&sql=${encodeURIComponent(sql)}`;
+      texts.push((await this.good('GET', asked, undefined, { 'x-service-branch': branch })).text);
+    }
+    return texts.join('\n');
   }
 
   /** Whatever a subject’s texts can be put into. */

@@ -33,7 +33,11 @@ export async function scan(
   const needles = [...store.needles(all)];
   await store.open();
   await store.prepare();
-  for (const subject of all) await store.plant(subject);
+  for (const subject of all) {
+    // A branch inherits the rows of one half.
+    if (subject === subjects >> 1) await store.fork('half');
+    await store.plant(subject);
+  }
   say(`planted ${needles.length} canaries of ${subjects} subjects`);
   const backup = await store.admin('POST', '/admin/backup', {});
   if (backup.status >= 300) throw new Error(`no backup: ${backup.text}`);
@@ -52,6 +56,7 @@ export async function scan(
   const found: Found[] = [];
   const inTheClear: Found[] = [];
   const seen = new Set<string>();
+  const unseen: { subject: number; plant: string }[] = [];
   let [bytes, files, entries] = [0, 0, 0];
   for (const round of ['running', 'restarted', 'restored'] as const) {
     if (round === 'restarted') {
@@ -66,6 +71,11 @@ export async function scan(
       await store.open('/restored');
     }
     const { raw, decoded, ...counts } = await searched(store, needles);
+    const inherited = await store.exported('half');
+    for (const subject of control) {
+      if (subject >= subjects >> 1 || inherited.includes(store.planted(subject, 'name'))) continue;
+      unseen.push({ subject, plant: `name on a branch, ${round}` });
+    }
     damage.push(...(await store.verified()));
     ({ files, entries } = counts);
     bytes += raw.bytes + decoded.bytes;
@@ -74,9 +84,9 @@ export async function scan(
     for (const { subject, canary, encoding } of decoded.found) if (encoding === 'UTF-8') seen.add(`${subject} ${canary}`);
     say(`${round}: ${raw.bytes + decoded.bytes} bytes in ${files} files and ${entries} entries`);
   }
-  const unseen = control.flatMap((subject) =>
-    inRows.filter((plant) => !seen.has(`${subject} ${store.planted(subject, plant)}`)).map((plant) => ({ subject, plant })),
-  );
+  for (const subject of control) {
+    for (const plant of inRows) if (!seen.has(`${subject} ${store.planted(subject, plant)}`)) unseen.push({ subject, plant });
+  }
   await store.close();
   times.sort((a, b) => a - b);
   return {

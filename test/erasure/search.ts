@@ -1,7 +1,7 @@
 /** Searches every byte that a store leaves: as it lies there, and as its own readers open it. */
 import { DerivedFile } from '../../src/log/derived-file.ts';
 import type { CommittedEntry } from '../../src/log/entry.ts';
-import type { ErasedStore } from './erased-store.ts';
+import { branches, type ErasedStore } from './erased-store.ts';
 import { Haystack, type Needle } from './haystack.ts';
 
 export interface Searched {
@@ -37,6 +37,7 @@ export async function searched(store: ErasedStore, needles: readonly Needle[]): 
     searchEntry(decoded, entry);
   }
   await searchDerived(store, decoded);
+  for (const branch of branches) decoded.text(`answers, ${branch}`, await store.exported(branch));
   return { raw, decoded, files, entries };
 }
 
