@@ -9,10 +9,8 @@ import type { App, HttpContext } from '../context.ts';
 import { invoke, submitNamed } from '../invoke.ts';
 import { problems } from '../schemas.ts';
 import {
-  createBody,
   idParams,
   summaryShown,
-  tenantList,
   tenantReply,
   tenantShown,
   toPeriod,
@@ -21,10 +19,11 @@ import {
   usageShown,
   usageSummary,
 } from '../tenant-shapes.ts';
-import { changeTenant, createTenant, listTenants } from './tenants.ts';
+import { changeTenant, registerListed, registerSuspension } from './registered-tenants.ts';
 
 const reading = { access: 'token', action: 'inspect', bucket: 'read' } as const;
 const changing = { access: 'token', action: 'administer', bucket: 'write' } as const;
+const below = '/api/v1/tenants';
 const tags = ['control plane'];
 
 const purgedReply = z.object({
@@ -34,26 +33,10 @@ const purgedReply = z.object({
 });
 
 export function registerControlPlane(app: App, context: HttpContext): void {
-  app.route({
-    method: 'POST',
-    url: '/api/v1/tenants',
-    config: changing,
-    schema: {
-      summary: 'Register a tenant; one that is registered stays as it is',
-      tags,
-      body: createBody,
-      response: { 200: tenantReply.describe('it was registered before'), 201: tenantReply, ...problems },
-    },
-    handler: (request, reply) => createTenant(context, request, reply, request.body),
-  });
-
-  app.route({
-    method: 'GET',
-    url: '/api/v1/tenants',
-    config: reading,
-    schema: { summary: 'Registered tenants', tags, response: { 200: tenantList, ...problems } },
-    handler: (request) => listTenants(context, request),
-  });
+  registerListed(app, context, { below, tags });
+  registerSuspension(app, { below, tags, config: changing, reactivate: 'resume', reply: tenantReply }, (request, change) =>
+    changeTenant(context, request, change),
+  );
 
   app.route({
     method: 'GET',
@@ -87,24 +70,6 @@ export function registerControlPlane(app: App, context: HttpContext): void {
         return { id, deleted: 'purge', keys_removed: removed };
       }),
   });
-
-  for (const [verb, kind] of [
-    ['suspend', 'suspend-tenant'],
-    ['resume', 'reactivate-tenant'],
-  ] as const) {
-    app.route({
-      method: 'POST',
-      url: `/api/v1/tenants/:id/${verb}`,
-      config: changing,
-      schema: {
-        summary: verb === 'suspend' ? 'Suspend a tenant: 402 for whoever acts in it' : 'Reactivate a suspended tenant',
-        tags,
-        params: idParams,
-        response: { 200: tenantReply, ...problems },
-      },
-      handler: (request) => changeTenant(context, request, { kind, id: request.params.id }),
-    });
-  }
 
   app.route({
     method: 'GET',

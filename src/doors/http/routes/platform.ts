@@ -9,6 +9,7 @@ import { invoke, submitNamed } from '../invoke.ts';
 import { problems } from '../schemas.ts';
 import { idParams, summaryShown, tenantReply, tenantShown, toPeriod, usageQuery, usageSummary } from '../tenant-shapes.ts';
 import type { Invocation } from '../../../governance/gate-contract.ts';
+import { registerSuspension } from './registered-tenants.ts';
 
 const reading = { access: 'admin', action: 'inspect' } as const;
 const changing = { access: 'admin', action: 'administer' } as const;
@@ -81,23 +82,11 @@ export function registerPlatform(app: App, context: HttpContext): void {
     handler: (request) => change(context, request, { kind: 'change-tenant', id: request.params.id, tier: request.body.tier }),
   });
 
-  for (const [verb, kind] of [
-    ['suspend', 'suspend-tenant'],
-    ['reactivate', 'reactivate-tenant'],
-  ] as const) {
-    app.route({
-      method: 'POST',
-      url: `/platform/tenants/:id/${verb}`,
-      config: changing,
-      schema: {
-        summary: verb === 'suspend' ? 'Suspend a tenant' : 'Reactivate a suspended tenant',
-        tags,
-        params: idParams,
-        response: { 200: platformTenant, ...problems },
-      },
-      handler: (request) => change(context, request, { kind, id: request.params.id }),
-    });
-  }
+  registerSuspension(
+    app,
+    { below: '/platform/tenants', tags, config: changing, reactivate: 'reactivate', reply: platformTenant },
+    (request, command) => change(context, request, command),
+  );
 
   app.route({
     method: 'DELETE',

@@ -13,7 +13,7 @@ import type { App, HttpContext } from '../context.ts';
 import { invoke, submitNamed } from '../invoke.ts';
 import { problems } from '../schemas.ts';
 import { idParams, toInstant } from '../tenant-shapes.ts';
-import { look } from './tenants.ts';
+import { look } from './registered-tenants.ts';
 
 const reading = { access: 'token', action: 'inspect', bucket: 'read' } as const;
 const changing = { access: 'token', action: 'administer', bucket: 'write' } as const;

@@ -6,20 +6,17 @@
  */
 import { z } from 'zod';
 import { ServiceError } from '../../../errors.ts';
-import type { Invocation } from '../../../governance/gate-contract.ts';
-import type { ChangeTenant, Command } from '../../../projections/command.ts';
-import type { App, FastifyReply, FastifyRequest, HttpContext } from '../context.ts';
+import type { ChangeTenant } from '../../../projections/command.ts';
+import type { App, FastifyRequest, HttpContext } from '../context.ts';
 import { invoke, submitNamed } from '../invoke.ts';
 import { problems } from '../schemas.ts';
 import {
-  createBody,
   idParams,
   memberShape,
   quotaBody,
   quotaReply,
   quotaShown,
   searchConfig,
-  tenantList,
   tenantReply,
   tenantShown,
   toPeriod,
@@ -28,6 +25,7 @@ import {
   usageReply,
   usageShown,
 } from '../tenant-shapes.ts';
+import { changeTenant, look, registerListed, registerSuspension } from './registered-tenants.ts';
 
 const reading = { access: 'token', action: 'inspect', bucket: 'read' } as const;
 const changing = { access: 'token', action: 'administer', bucket: 'write' } as const;
@@ -50,26 +48,12 @@ export function registerTenants(app: App, context: HttpContext): void {
 
 /** Creating, listing, suspending, ending. */
 function registerRegistry(app: App, context: HttpContext): void {
-  app.route({
-    method: 'POST',
-    url: '/tenants',
-    config: changing,
-    schema: {
-      summary: 'Register a tenant; one that is registered stays as it is',
-      tags,
-      body: createBody,
-      response: { 200: tenantReply.describe('it was registered before'), 201: tenantReply, ...problems },
-    },
-    handler: (request, reply) => createTenant(context, request, reply, request.body),
-  });
-
-  app.route({
-    method: 'GET',
-    url: '/tenants',
-    config: reading,
-    schema: { summary: 'Registered tenants', tags, response: { 200: tenantList, ...problems } },
-    handler: (request) => listTenants(context, request),
-  });
+  registerListed(app, context, { below: '/tenants', tags });
+  registerSuspension(
+    app,
+    { below: '/tenants', tags, config: changing, reactivate: 'reactivate', reply: tenantReply },
+    (request, change) => changeTenant(context, request, change),
+  );
 
   app.route({
     method: 'DELETE',
@@ -88,24 +72,6 @@ function registerRegistry(app: App, context: HttpContext): void {
         return { id, deleted: 'soft' };
       }),
   });
-
-  for (const [verb, kind] of [
-    ['suspend', 'suspend-tenant'],
-    ['reactivate', 'reactivate-tenant'],
-  ] as const) {
-    app.route({
-      method: 'POST',
-      url: `/tenants/:id/${verb}`,
-      config: changing,
-      schema: {
-        summary: verb === 'suspend' ? 'Suspend a tenant: 402 for whoever acts in it' : 'Reactivate a suspended tenant',
-        tags,
-        params: idParams,
-        response: { 200: tenantReply, ...problems },
-      },
-      handler: (request) => changeTenant(context, request, { kind, id: request.params.id }),
-    });
-  }
 }
 
 /** The tenant itself. */
@@ -320,56 +286,6 @@ function registerMembers(app: App, context: HttpContext): void {
       return { principal, removed: true };
     },
   });
-}
-
-export async function createTenant(
-  context: HttpContext,
-  request: FastifyRequest,
-  reply: FastifyReply,
-  { id, name = '', tier = 'standard', quota = {}, search = {}, members = [] }: z.infer<typeof createBody>,
-): Promise<FastifyReply> {
-  const { created, tenant } = await invoke(context, request, 'administer', undefined, async (invocation) => {
-    const { changed } = await submitNamed(invocation, {
-      kind: 'create-tenant',
-      id,
-      name,
-      tier,
-      quota: toQuota(quota),
-      search,
-      members,
-      // The gate knows what the licence allows.
-      tenantsMax: 1,
-    });
-    return { created: changed, tenant: tenantShown(invocation.tenants().tenant(id)) };
-  });
-  return reply.code(created ? 201 : 200).send(tenant);
-}
-
-export function listTenants(context: HttpContext, request: FastifyRequest): Promise<z.infer<typeof tenantList>> {
-  return look(context, request, async (invocation) => {
-    const tenants = invocation.tenants().standing().map(tenantShown);
-    invocation.describe({ rowCount: tenants.length });
-    return { tenants };
-  });
-}
-
-/** Submits what changes one tenant and shows it as it is then. */
-export function changeTenant(
-  context: HttpContext,
-  request: FastifyRequest,
-  command: Extract<Command, { kind: 'change-tenant' | 'suspend-tenant' | 'reactivate-tenant' }>,
-): Promise<z.infer<typeof tenantReply>> {
-  return invoke(context, request, 'administer', undefined, async (invocation) => {
-    // What a tenant's own administrator may do at all, is refused elsewhere as if there were no such tenant.
-    if (command.kind === 'change-tenant' && command.tier === undefined) invocation.tenants().reach(command.id);
-    await submitNamed(invocation, command);
-    return tenantShown(invocation.tenants().tenant(command.id));
-  });
-}
-
-/** Who looks after a suspended tenant still sees that it is, and what it owes. */
-export function look<T>(context: HttpContext, request: FastifyRequest, run: (invocation: Invocation) => Promise<T>): Promise<T> {
-  return invoke(context, request, 'inspect', undefined, run, { whileSuspended: true });
 }
 
 function changeMember(
