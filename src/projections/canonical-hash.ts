@@ -6,6 +6,12 @@ import { createHash } from 'node:crypto';
 
 const encoder = new TextEncoder();
 
+/** Text t is heap[offsets[t] .. offsets[t+1]]. */
+export interface Texts {
+  readonly offsets: Uint32Array;
+  readonly heap: Uint8Array;
+}
+
 export class CanonicalHash {
   readonly #hash = createHash('sha256');
   readonly #buffer: Uint8Array;
@@ -99,6 +105,47 @@ export class CanonicalHash {
 
   bytes(value: Uint8Array): void {
     this.range(value, 0, value.length);
+  }
+
+  /** How long each of some texts is, as `u32` writes it: those with these codes, or the first `count`. */
+  lengths({ offsets }: Texts, codes: Int32Array | null, count: number): void {
+    for (let at = 0; at < count; ) {
+      this.#reserve(4);
+      const view = this.#view;
+      const stop = Math.min(count, at + ((this.#buffer.length - this.#used) >> 2));
+      let to = this.#used;
+      for (; at < stop; at++, to += 4) {
+        const text = codes === null ? at : codes[at]!;
+        view.setUint32(to, offsets[text + 1]! - offsets[text]!);
+      }
+      this.#used = to;
+    }
+  }
+
+  /** The texts with the first `count` codes as they are, one after the other: how long they are must be told elsewhere. */
+  spelled({ offsets, heap }: Texts, codes: Int32Array, count: number): void {
+    const source = new DataView(heap.buffer, heap.byteOffset, heap.length);
+    const view = this.#view;
+    const room = this.#buffer.length;
+    let to = this.#used;
+    for (let i = 0; i < count; i++) {
+      const from = offsets[codes[i]!]!;
+      const size = offsets[codes[i]! + 1]! - from;
+      if (size > 64 || to + size > room) {
+        this.#used = to;
+        this.raw(heap, from, from + size);
+        to = this.#used;
+        continue;
+      }
+      if (size < 4) for (let at = 0; at < size; at++) view.setUint8(to + at, source.getUint8(from + at));
+      else {
+        for (let at = 0; at < size - 4; at += 4) view.setInt32(to + at, source.getInt32(from + at));
+        // The last four may overlap those before them.
+        view.setInt32(to + size - 4, source.getInt32(from + size - 4));
+      }
+      to += size;
+    }
+    this.#used = to;
   }
 
   /** How long it is, and source[start..end). */

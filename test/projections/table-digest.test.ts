@@ -1,6 +1,8 @@
 /** What the digest of rows tells apart: each history differs from the first in one thing, and all digests differ. */
 import { expect, test } from 'vitest';
 import { inlineWorker, type StartWorker, threadWorker } from '../../src/log/workers.ts';
+import { ByteDictionary } from '../../src/projections/rows/byte-dictionary.ts';
+import { CellStream, cellsOf } from '../../src/projections/rows/table-digest.ts';
 import type { Caller } from '../../src/governance/caller.ts';
 import { analyst, type InputRow, TestStore } from '../harness.ts';
 
@@ -93,4 +95,37 @@ test('a digest whose worker ends is refused', async () => {
   const ends: StartWorker = () => ({ ask: () => Promise.reject(new Error('it has ended')), end: () => Promise.resolve() });
   await expect(store.service.projections.projector.digestsBeside(ends)).rejects.toThrow('it has ended');
   await store.close();
+});
+
+test('texts hash to the same whether they lie one after the other or are looked up by their codes', () => {
+  // Of no byte, of fewer than a word, of more than a copy takes at once, and longer than what is hashed at a time.
+  const lengths = [0, 1, 2, 3, 4, 5, 7, 8, 63, 64, 65, 300, 20_000];
+  const words = lengths.map((length, i) => Uint8Array.from({ length }, (_, at) => 33 + ((at * 7 + i) % 90)));
+  const rows = 5000;
+  const wordOf = (row: number): number => (row % 997 === 0 ? 12 : (row * 5) % 12);
+  const dictionary = new ByteDictionary();
+  const values = new Int32Array(rows);
+  const offsets = new Uint32Array(rows + 1);
+  for (let row = 0; row < rows; row++) {
+    const word = words[wordOf(row)]!;
+    values[row] = dictionary.encode(word, 0, word.length);
+    offsets[row + 1] = offsets[row]! + word.length;
+  }
+  const heap = new Uint8Array(offsets[rows]!);
+  for (let row = 0; row < rows; row++) heap.set(words[wordOf(row)]!, offsets[row]);
+  const nulls = Uint8Array.from({ length: rows }, (_, row) => +(row % 11 === 3));
+  const kept = Int32Array.from({ length: rows / 2 }, (_, i) => i * 2);
+  for (const of of [null, nulls]) {
+    for (const rowsKept of [null, kept]) {
+      const hashesOf = (cells: Parameters<CellStream['add']>[0]): unknown => {
+        const stream = new CellStream();
+        stream.add(cells, 'string', rowsKept, rowsKept?.length ?? rows, 3);
+        return stream.hashes();
+      };
+      const spelled = hashesOf({ kind: 'text', offsets, heap, nulls: of });
+      const vector = { kind: 'dict', values, dictionary, nulls: of } as const;
+      expect(hashesOf(cellsOf(vector))).toEqual(spelled);
+      expect(hashesOf(cellsOf(vector, (own) => own.copied()))).toEqual(spelled);
+    }
+  }
 });

@@ -89,6 +89,11 @@ export class ByteDictionary implements Dictionary {
     return { offsets: this.#offsets, heap: this.#heap };
   }
 
+  /** The same as copies of their own, just as long. */
+  copied(): { readonly offsets: Uint32Array; readonly heap: Uint8Array } {
+    return { offsets: this.#offsets.slice(0, this.#size + 1), heap: this.#heap.slice(0, this.byteLength) };
+  }
+
   /** Offsets of the first `length` cells in a heap that holds them one after the other; a cell of NULL holds nothing. Its bytes. */
   measure(codes: Int32Array, nulls: Uint8Array | null, length: number, offsets: Uint32Array): number {
     const own = this.#offsets;
@@ -119,12 +124,7 @@ export class ByteDictionary implements Dictionary {
   }
 
   saved(): SavedDictionary {
-    const size = this.#size;
-    return {
-      offsets: this.#offsets.slice(0, size + 1),
-      heap: this.#heap.slice(0, this.byteLength),
-      cells: this.#cells.slice(0, size),
-    };
+    return { ...this.copied(), cells: this.#cells.slice(0, this.#size) };
   }
 
   static restored(state: SavedDictionary): ByteDictionary {

@@ -22,7 +22,7 @@ import { textsOf, type ToldTexts } from './subject-texts.ts';
 import { findVersions, type SubjectVersions } from './subject-versions.ts';
 import type { Table } from './table.ts';
 import { CanonicalHash } from '../canonical-hash.ts';
-import { columnDigestJob, columnsWithoutCodes } from './column-digests.ts';
+import { columnDigestJob, DigestShares, stretchesOf } from './column-digests.ts';
 import { type CellHashes, hashOverlay, TableDigest } from './table-digest.ts';
 import { type RowStorage, type RowStorageOptions, rowStorage } from './row-storage.ts';
 import { restoreRows, saveRows } from './table-checkpoint.ts';
@@ -197,10 +197,11 @@ export class Rows implements Projection {
     assert(!this.#storage.store, 'a worker reads columns that stay where they are');
     const worker = startWorker(columnDigestJob, null);
     try {
+      const shares = new DigestShares();
       const tables = this.#ordered().flatMap((layer) => [...layer.tables()]);
       const begun = tables.map((table) => {
-        const columns = columnsWithoutCodes(table);
-        return { table, names: [...columns.keys()], reply: worker.ask([...columns.values()]) };
+        const names = shares.columnsBeside(table);
+        return { table, names, reply: worker.ask(stretchesOf(table, names)) };
       });
       const replied = Promise.all(begun.map(({ reply }) => reply));
       const digests = new Map<Table, TableDigest>();

@@ -13,7 +13,7 @@ import type { Vector } from '../../log/columns.ts';
 import { FOREVER } from '../../log/timestamp.ts';
 import type { Timeline } from '../../log/timeline.ts';
 import { type ColumnType, compareText } from '../../log/value.ts';
-import { CanonicalHash } from '../canonical-hash.ts';
+import { CanonicalHash, type Texts } from '../canonical-hash.ts';
 import { ByteDictionary } from './byte-dictionary.ts';
 import type { CodeColumn } from './code-column.ts';
 import type { Overlay } from './overlay.ts';
@@ -26,6 +26,11 @@ const STREAM_BYTES = 1 << 14;
 
 /** The three hashes of a column; null where no row has a value. */
 export type CellHashes = readonly string[] | null;
+
+/** What a column holds. Codes come with the texts that they stand for, which any thread can read. */
+export type Cells =
+  | Exclude<Vector, { kind: 'dict' }>
+  | { readonly kind: 'dict'; readonly values: Int32Array; readonly nulls: Uint8Array | null; readonly texts: Texts };
 
 /** Streams over a table: what is read of it is read by the constructor. */
 export class TableDigest {
@@ -60,7 +65,7 @@ export class TableDigest {
       const { kept, length } = keptRows(segment);
       for (const { name, stream } of own) {
         const column = segment.column(name);
-        if (column) stream.add(column.vector(segment.length), column.type, kept, length, this.#rows.count);
+        if (column) stream.add(cellsOf(column.vector(segment.length)), column.type, kept, length, this.#rows.count);
       }
       this.#rows.add(segment, kept, length);
       afterSegment();
@@ -78,6 +83,14 @@ function addHashes(hash: CanonicalHash, name: string, hashes: CellHashes): void 
   if (!hashes) return;
   hash.text(name);
   for (const each of hashes) hash.text(each);
+}
+
+/** `texts`: of the dictionary, where somebody has them already. */
+export function cellsOf(vector: Vector, texts: (dictionary: ByteDictionary) => Texts = ({ utf8 }) => utf8): Cells {
+  if (vector.kind !== 'dict') return vector;
+  const { kind, values, nulls, dictionary } = vector;
+  assert(dictionary instanceof ByteDictionary, 'stored codes have a dictionary of bytes');
+  return { kind, values, nulls, texts: texts(dictionary) };
 }
 
 /** What a branch changed about an inherited table, by position. Rows that were removed since leave nothing. */
@@ -227,7 +240,7 @@ export class CellStream {
   #first = 0;
   #end = 0;
 
-  add(vector: Vector, type: ColumnType, kept: Int32Array | null, length: number, firstRow: number): void {
+  add(vector: Cells, type: ColumnType, kept: Int32Array | null, length: number, firstRow: number): void {
     if (vector.kind === 'null') return;
     const { nulls } = vector;
     if (nulls === null && kept === null) {
@@ -268,25 +281,16 @@ export class CellStream {
     this.#present.number(this.#end - this.#first);
   }
 
-  #addAll(vector: Exclude<Vector, { kind: 'null' }>, type: ColumnType, length: number): void {
+  #addAll(vector: Exclude<Cells, { kind: 'null' }>, type: ColumnType, length: number): void {
     switch (vector.kind) {
       case 'text': {
         const { offsets, heap } = vector;
-        for (let row = 0; row < length; row++) this.#values.u32(offsets[row + 1]! - offsets[row]!);
+        this.#values.lengths(vector, null, length);
         return this.#bytes.raw(heap, offsets[0]!, offsets[length]!);
       }
-      case 'dict': {
-        const { values, dictionary } = vector;
-        assert(dictionary instanceof ByteDictionary, 'stored codes have a dictionary of bytes');
-        const texts: Uint8Array[] = [];
-        for (let row = 0; row < length; row++) {
-          const code = values[row]!;
-          const text = (texts[code] ??= dictionary.bytesOf(code));
-          this.#values.u32(text.length);
-          this.#bytes.raw(text, 0, text.length);
-        }
-        return;
-      }
+      case 'dict':
+        this.#values.lengths(vector.texts, vector.values, length);
+        return this.#bytes.spelled(vector.texts, vector.values, length);
       case 'i32':
       case 'f64':
         return this.#values.numbers(vector.values, 0, length);
@@ -303,14 +307,14 @@ export class CellStream {
     for (let row = 0; row < length; row++) this.#addCell(vector, type, row);
   }
 
-  #addCell(vector: Exclude<Vector, { kind: 'null' }>, type: ColumnType, row: number): void {
+  #addCell(vector: Exclude<Cells, { kind: 'null' }>, type: ColumnType, row: number): void {
     switch (vector.kind) {
       case 'text':
         return this.#addText(vector.heap, vector.offsets[row]!, vector.offsets[row + 1]!);
       case 'dict': {
-        assert(vector.dictionary instanceof ByteDictionary, 'stored codes have a dictionary of bytes');
-        const text = vector.dictionary.bytesOf(vector.values[row]!);
-        return this.#addText(text, 0, text.length);
+        const { offsets, heap } = vector.texts;
+        const code = vector.values[row]!;
+        return this.#addText(heap, offsets[code]!, offsets[code + 1]!);
       }
       case 'bool':
         return this.#values.byte(vector.values[row]!);
