@@ -1,19 +1,12 @@
-/** Process entry: verbs and flags to commands. Each command is a file of `cli/` that returns an exit code. */
+/**
+ * Process entry: verbs and flags to commands. Each command is a file of `cli/` that returns an exit code, loaded when it is asked
+ * for: loading all of them takes longer than most of them.
+ */
 import { readFileSync } from 'node:fs';
 import { Command } from 'commander';
-import { backupCommand, backupsCommand, restoreCommand } from './cli/backup.ts';
-import { branchCommand } from './cli/branch.ts';
-import { escrowCommand } from './cli/escrow.ts';
 import { finish } from './cli/exit.ts';
-import { ingestCommand } from './cli/ingest.ts';
-import { makeProofCommand, proofHeadCommand, proofKeyCommand, verifyProofCommand, type VerifyProofOptions } from './cli/proof.ts';
-import { queryCommand } from './cli/query.ts';
-import { rekeyCommand } from './cli/rekey.ts';
-import { replayCommand } from './cli/replay.ts';
-import { serveCommand } from './cli/serve.ts';
+import type { VerifyProofOptions } from './cli/proof.ts';
 import { settingsHelp } from './cli/settings-help.ts';
-import { mintTokenCommand } from './cli/token.ts';
-import { verifyCommand } from './cli/verify.ts';
 
 /** One version for package, server and clients: package.json is beside both `src` and `dist`. */
 export const version = (JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as { version: string })
@@ -44,7 +37,7 @@ export async function main(args: readonly string[]): Promise<void> {
   shared(program.command('serve'))
     .description('open the store and serve its doors until SIGINT or SIGTERM')
     .addHelpText('after', settingsHelp)
-    .action((options: object) => finish(() => serveCommand(merged(options), version)));
+    .action((options: object) => finish(async () => (await import('./cli/serve.ts')).serveCommand(merged(options), version)));
 
   onBranch(program.command('ingest'))
     .description('load NDJSON, JSON or CSV files; - is standard input')
@@ -55,14 +48,18 @@ export async function main(args: readonly string[]): Promise<void> {
     .option('--columns <names>', 'CSV without a header row: its column names, comma-separated')
     .option('--null <text>', 'CSV: unquoted text that means NULL, such as \\N')
     .option('--atomic', 'all rows or none')
-    .action((files: string[], options: object) => finish(() => ingestCommand(files, merged(options), version)));
+    .action((files: string[], options: object) =>
+      finish(async () => (await import('./cli/ingest.ts')).ingestCommand(files, merged(options), version)),
+    );
 
   onBranch(program.command('query'))
     .description('run one statement and print its rows')
     .argument('<sql>')
     .option('--format <format>', 'table, csv, json, ndjson, arrow or parquet', 'table')
     .option('--output <file>', 'write the rows to this file')
-    .action((sql: string, options: object) => finish(() => queryCommand(sql, merged(options), version)));
+    .action((sql: string, options: object) =>
+      finish(async () => (await import('./cli/query.ts')).queryCommand(sql, merged(options), version)),
+    );
 
   remote(program.command('branch'))
     .description('fork a branch, list branches or delete one')
@@ -71,7 +68,9 @@ export async function main(args: readonly string[]): Promise<void> {
     .option('--ontology', 'with --from: types only, no rows')
     .option('--list', 'list branches')
     .option('--delete', 'delete it, and free what only it holds')
-    .action((name: string | undefined, options: object) => finish(() => branchCommand(name, merged(options), version)));
+    .action((name: string | undefined, options: object) =>
+      finish(async () => (await import('./cli/branch.ts')).branchCommand(name, merged(options), version)),
+    );
 
   shared(program.command('replay'))
     .description('rebuild projections from the log and print their digests')
@@ -82,14 +81,14 @@ export async function main(args: readonly string[]): Promise<void> {
       [] as string[],
     )
     .option('--check', 'compare with the derived files on disk; exit 1 if a digest differs')
-    .action((options: object) => finish(() => replayCommand(merged(options), version)));
+    .action((options: object) => finish(async () => (await import('./cli/replay.ts')).replayCommand(merged(options), version)));
 
   shared(program.command('verify'))
     .description('check chain, tree, signed heads, blobs and manifest of a data directory, trusting no server')
     .option('--projections', 'compare derived files with a rebuild as well')
     .option('--sealed', 'leave bodies shut: chain, tree, signed heads and payload digests only')
     .option('--json', 'print the report as JSON')
-    .action((options: object) => finish(() => verifyCommand(merged(options), version)));
+    .action((options: object) => finish(async () => (await import('./cli/verify.ts')).verifyCommand(merged(options), version)));
 
   shared(program.command('escrow'))
     .description('write the keys of a data directory into one file, under a secret of its own, or look into one')
@@ -97,12 +96,12 @@ export async function main(args: readonly string[]): Promise<void> {
     .option('--check <file>', 'open this one instead, and say what is in it')
     .option('--escrow-key-file <file>', 'the secret: 32 bytes as hex or base64 (SERVICE_ESCROW_KEY, SERVICE_ESCROW_KEY_FILE)')
     .option('--json', 'print its label as JSON')
-    .action((options: object) => finish(() => escrowCommand(merged(options))));
+    .action((options: object) => finish(async () => (await import('./cli/escrow.ts')).escrowCommand(merged(options))));
 
   shared(program.command('rekey'))
     .description('put the keys of a stopped store under another key-encryption key')
     .requiredOption('--new-kek-file <file>', 'the new one: 32 bytes as hex or base64')
-    .action((options: object) => finish(() => rekeyCommand(merged(options))));
+    .action((options: object) => finish(async () => (await import('./cli/rekey.ts')).rekeyCommand(merged(options))));
 
   const keyed = (command: Command): Command =>
     shared(command)
@@ -114,19 +113,21 @@ export async function main(args: readonly string[]): Promise<void> {
     .description('back up a stopped store; a running one is by POST /admin/backup')
     .option('--to <dir>', 'where backups lie (SERVICE_BACKUP_DIR)')
     .option('--json', 'print JSON')
-    .action((options: object) => finish(() => backupCommand(merged(options), version)));
+    .action((options: object) => finish(async () => (await import('./cli/backup.ts')).backupCommand(merged(options), version)));
 
   keyed(program.command('backups'))
     .description('list backups; exit 1 if one of them is damaged')
     .option('--from <dir>', 'where they lie (SERVICE_BACKUP_DIR)')
-    .action((options: object) => finish(() => backupsCommand(merged(options))));
+    .action((options: object) => finish(async () => (await import('./cli/backup.ts')).backupsCommand(merged(options))));
 
   keyed(program.command('restore'))
     .description('make a data directory of a backup and prove that nothing is missing; exit 1 if something differs')
     .argument('<backup>', 'its directory, its backup.json, or its name')
     .option('--target <dir>', 'the data directory to be: empty, or not there yet')
     .option('--drill', 'into a temporary directory, which is deleted again')
-    .action((backup: string, options: object) => finish(() => restoreCommand(backup, merged(options), version)));
+    .action((backup: string, options: object) =>
+      finish(async () => (await import('./cli/backup.ts')).restoreCommand(backup, merged(options), version)),
+    );
 
   const proof = program
     .command('proof')
@@ -143,20 +144,22 @@ export async function main(args: readonly string[]): Promise<void> {
     .option('--tree-size <n>', 'in the tree of so many entries; the newest signed one by default')
     .option('--from <n>', 'prove too that the tree of so many entries is its beginning')
     .option('--head <file>', 'the same for a checkpoint kept from earlier')
-    .action((options: object) => finish(() => makeProofCommand(merged(options), version)));
+    .action((options: object) => finish(async () => (await import('./cli/proof.ts')).makeProofCommand(merged(options), version)));
   out(proof.command('key'))
     .description('print the key that signs the heads of this log, as verifiers take it')
-    .action((options: object) => finish(() => proofKeyCommand(merged(options), version)));
+    .action((options: object) => finish(async () => (await import('./cli/proof.ts')).proofKeyCommand(merged(options), version)));
   out(proof.command('head'))
     .description('print the newest signed head: keep it, and later proofs can be held against it')
-    .action((options: object) => finish(() => proofHeadCommand(merged(options), version)));
+    .action((options: object) => finish(async () => (await import('./cli/proof.ts')).proofHeadCommand(merged(options), version)));
   proof
     .command('verify')
     .description('check a proof file with verify/annals-verify.mjs: exit 0 proven, 1 not proven')
     .argument('<file>')
     .requiredOption('--key <key>', 'key of the log, or a file that holds it')
     .option('--head <file>', 'a checkpoint kept from earlier: the proof must contain it')
-    .action((file: string, options: VerifyProofOptions) => finish(async () => verifyProofCommand(file, options)));
+    .action((file: string, options: VerifyProofOptions) =>
+      finish(async () => (await import('./cli/proof.ts')).verifyProofCommand(file, options)),
+    );
 
   const token = program.command('token').description('credentials of the data doors');
   shared(token.command('mint'))
@@ -173,7 +176,7 @@ export async function main(args: readonly string[]): Promise<void> {
       [] as string[],
     )
     .option('--expires-in <seconds>', 'life time; without it the token does not expire')
-    .action((options: object) => finish(() => mintTokenCommand(merged(options), version)));
+    .action((options: object) => finish(async () => (await import('./cli/token.ts')).mintTokenCommand(merged(options), version)));
 
   await program.parseAsync([...args], { from: 'user' });
 }
