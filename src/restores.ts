@@ -10,13 +10,15 @@ import { type Artefact, bytesOf, digestedAt } from './log/backup-artefact.ts';
 import type { Disk } from './log/disk.ts';
 import type { CommittedEntry } from './log/entry.ts';
 import { writeKeysFrom } from './log/escrow.ts';
-import type { OpenBeside } from './log/frame-opener.ts';
+import { type OpenBeside, openJob } from './log/frame-opener.ts';
 import { type KeyContents, openKeyring } from './log/keys.ts';
 import { recover } from './log/recovery.ts';
 import { type Restored, restoreBackup } from './log/restore.ts';
+import { startedAhead } from './log/workers.ts';
 import { masterKeys } from './master-keys.ts';
 import { AuditProjection } from './projections/audit/projection.ts';
 import { Projections } from './projections/projections.ts';
+import { columnDigestJob } from './projections/rows/column-digests.ts';
 
 export type OnProgress = (bytes: number, bytesTotal: number) => void;
 
@@ -46,6 +48,18 @@ export interface RestoreStoreOptions extends RestoreRequest {
 
 /** Throws REL_UNPROCESSABLE, with the report, when what came of the replay is not what it must be. */
 export async function restoreStore(options: RestoreStoreOptions): Promise<RestoreReport> {
+  const { openBeside } = options;
+  if (!openBeside) return await restored(options);
+  // They are there when what was copied is read.
+  const ahead = startedAhead(openBeside.startWorker, [openJob, columnDigestJob]);
+  try {
+    return await restored({ ...options, openBeside: { ...openBeside, startWorker: ahead.startWorker } });
+  } finally {
+    await ahead.end();
+  }
+}
+
+async function restored(options: RestoreStoreOptions): Promise<RestoreReport> {
   const { disk, random, target, keys, settings, say, yieldTurn } = options;
   const projections = freshProjections(options);
   let digests: Digests | null = null;
@@ -70,8 +84,8 @@ export async function restoreStore(options: RestoreStoreOptions): Promise<Restor
         };
       },
     },
-    async (restored) => {
-      const report = await reportOf(options, restored, digests, projections, startMs);
+    async (found) => {
+      const report = await reportOf(options, found, digests, projections, startMs);
       const other = report.projections.filter(({ match }) => !match).map(({ name }) => name);
       if (other.length === 0 && report.root_match && report.erased_absent) return report;
       const what =

@@ -25,7 +25,7 @@ import { BULK_ROWS_MIN } from './log/bulk-sealer.ts';
 import { OPEN_BESIDE_BYTES_MIN } from './log/frame-opener.ts';
 import { type KeyStore, openKeyring, refuseLostKeys } from './log/keys.ts';
 import { LocalLog, type LocalLogOptions } from './log/log.ts';
-import { spareCores, threadWorker } from './log/workers.ts';
+import { spareCores, type StartWorker, threadWorker } from './log/workers.ts';
 import { unfinishedRestore } from './log/restore.ts';
 import { erasureSeed, type MasterKeys, masterKeys } from './master-keys.ts';
 import { Planner } from './planner/planner.ts';
@@ -76,6 +76,8 @@ export interface ServiceParts {
   readonly digestBeside?: DigestBeside;
   /** Positions and entries up to which a backup digests in one turn, some milliseconds; a thousand unless said otherwise. */
   readonly digestedInTurnMax?: number;
+  /** Opens the log's frames when it is replayed; threads of their own unless said otherwise. */
+  readonly startOpener?: StartWorker;
   /** Yields to other work; one queue for all unless a simulation schedules. */
   readonly yieldTurn?: () => Promise<void>;
 }
@@ -377,7 +379,7 @@ async function openLog(
     walSync: settings.SERVICE_WAL_SYNC,
     sealIdleMs: parts.sealIdleMs ?? 1000,
     bulk: { startWorker: spareCores() > 0 ? threadWorker : null, rowsMin: BULK_ROWS_MIN, yieldTurn: turnsOf('seals') },
-    ...(spareCores() > 0 && { openBeside: { startWorker: threadWorker, bytesMin: OPEN_BESIDE_BYTES_MIN } }),
+    ...(spareCores() > 0 && { openBeside: { startWorker: parts.startOpener ?? threadWorker, bytesMin: OPEN_BESIDE_BYTES_MIN } }),
     ...(resume && { resume }),
     ...(breathe && { breathe }),
     replay: (entry, leafHash) => {

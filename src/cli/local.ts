@@ -6,6 +6,7 @@ import { type Caller, untenanted } from '../governance/caller.ts';
 import { checkOrganization } from '../governance/tenancy/organization.ts';
 import { mainBranch } from '../log/entry.ts';
 import { nodeDisk } from '../log/node-disk.ts';
+import type { StartWorker } from '../log/workers.ts';
 import { checkBoot, Service } from '../service.ts';
 import { Progress } from './progress.ts';
 
@@ -22,13 +23,18 @@ export function directorySettings(options: DirectoryOptions): Settings {
   });
 }
 
+export interface Rebuild {
+  /** Opens frames of the log; null where there is no core for it. */
+  readonly startWorker: StartWorker | null;
+}
+
 /** Opens the directory, runs `work`, closes it whatever happens. `rebuild`: from the log alone, and saved state stays as it is. */
 export async function withService<T>(
   options: DirectoryOptions,
   version: string,
   work: (service: Service) => Promise<T>,
   onReplay?: (entries: number, leafHash: Uint8Array) => void,
-  { rebuild = false }: { readonly rebuild?: boolean } = {},
+  rebuild?: Rebuild,
 ): Promise<T> {
   const settings = directorySettings(options);
   checkBoot(settings);
@@ -41,7 +47,7 @@ export async function withService<T>(
     random: systemRandom,
     version,
     say: (line) => void process.stderr.write(`${line}\n`),
-    ...(rebuild ? {} : { derived: { machineBytes: totalmem() } }),
+    ...(rebuild ? rebuild.startWorker && { startOpener: rebuild.startWorker } : { derived: { machineBytes: totalmem() } }),
     onReplay: (replayed, leafHash) => {
       onReplay?.(replayed, leafHash);
       progress.update((entries = replayed), 0, 'entries');

@@ -1,11 +1,13 @@
 /** `annals replay`: projections rebuilt from the log alone, and their digests. */
 import { systemClock } from '../clock.ts';
 import { ConfigError } from '../config.ts';
-import { spareCores, threadWorker } from '../log/workers.ts';
-import { hex } from '../service.ts';
-import { compareDerived, LeafHashes } from './derived.ts';
+import { openJob } from '../log/frame-opener.ts';
+import { hexOf } from '../log/sha256.ts';
+import { spareCores, startedAhead, type StartWorker, threadWorker } from '../log/workers.ts';
+import { columnDigestJob } from '../projections/rows/column-digests.ts';
+import type { Service } from '../service.ts';
 import { exitCode } from './exit.ts';
-import { type DirectoryOptions, withService } from './local.ts';
+import type { DirectoryOptions } from './local.ts';
 import { Progress } from './progress.ts';
 
 export interface ReplayOptions extends DirectoryOptions {
@@ -14,9 +16,22 @@ export interface ReplayOptions extends DirectoryOptions {
 }
 
 /** Opening the directory replays the log; `--check` then holds the derived files against it. */
-export function replayCommand(options: ReplayOptions, version: string): Promise<number> {
+export async function replayCommand(options: ReplayOptions, version: string): Promise<number> {
+  if (spareCores() === 0) return await replay(options, version, null);
+  const ahead = startedAhead(threadWorker, options.check ? [openJob] : [openJob, columnDigestJob]);
+  try {
+    return await replay(options, version, ahead.startWorker);
+  } finally {
+    await ahead.end();
+  }
+}
+
+async function replay(options: ReplayOptions, version: string, startWorker: StartWorker | null): Promise<number> {
+  // Loaded here: threads that were started come up meanwhile.
+  const { withService } = await import('./local.ts');
+  const { compareDerived, LeafHashes } = await import('./derived.ts');
   const hashes = new LeafHashes();
-  const work = async (service: Parameters<typeof compareDerived>[0]): Promise<number> => {
+  const work = async (service: Service): Promise<number> => {
     const { log, projections } = service;
     const { names } = projections.projector;
     const unknown = options.projection.find((name) => !names.includes(name));
@@ -37,13 +52,13 @@ export function replayCommand(options: ReplayOptions, version: string): Promise<
         );
       }
     } else {
-      const digests = spareCores() > 0 ? await projections.projector.digestsBeside(threadWorker) : projections.digests();
+      const digests = startWorker ? await projections.projector.digestsBeside(startWorker) : projections.digests();
       for (const [name, digest] of Object.entries(digests)) {
         if (wanted.has(name)) process.stdout.write(`${name.padEnd(width)} ${digest}\n`);
       }
     }
-    process.stdout.write(`${leaves} entries, ${positions} positions, root ${hex(log.head().root)}\n`);
+    process.stdout.write(`${leaves} entries, ${positions} positions, root ${hexOf(log.head().root)}\n`);
     return differing === 0 ? exitCode.ok : exitCode.found;
   };
-  return withService(options, version, work, options.check ? hashes.note : undefined, { rebuild: true });
+  return await withService(options, version, work, options.check ? hashes.note : undefined, { startWorker });
 }

@@ -56,6 +56,30 @@ export const inlineWorker: StartWorker = (job, data) => {
 /** Runs a job in a thread of its own. */
 export const threadWorker: StartWorker = (job, data) => new ThreadWorker(job, data);
 
+/** Workers that wait for their first request. */
+export interface StartedAhead {
+  /** Gives each of them to the first who starts its job. */
+  readonly startWorker: StartWorker;
+  /** Ends those that nobody took. */
+  end(): Promise<void>;
+}
+
+/** Starts workers of jobs that are about to be needed: a thread takes some 50 ms to answer, beside whatever comes before. */
+export function startedAhead(startWorker: StartWorker, jobs: readonly Job<null, never, unknown>[]): StartedAhead {
+  const ready = new Map<unknown, Worker<never, unknown>>(jobs.map((job) => [job, startWorker(job, null)]));
+  return {
+    startWorker: <Data, Request, Reply>(job: Job<Data, Request, Reply>, data: Data) => {
+      const worker = ready.get(job);
+      ready.delete(job);
+      return worker ? (worker as unknown as Worker<Request, Reply>) : startWorker(job, data);
+    },
+    end: async () => {
+      for (const worker of ready.values()) await worker.end();
+      ready.clear();
+    },
+  };
+}
+
 interface Start {
   readonly starts: typeof startMark;
   readonly module: string;

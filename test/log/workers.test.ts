@@ -1,7 +1,7 @@
 /** The worker seam: thread and twin answer alike, in order, and what goes wrong is told to whoever waits. */
 import { spawnSync } from 'node:child_process';
 import { describe, expect, test } from 'vitest';
-import { inlineWorker, type StartWorker, threadWorker } from '../../src/log/workers.ts';
+import { inlineWorker, type Job, startedAhead, type StartWorker, threadWorker } from '../../src/log/workers.ts';
 import { sums } from './worker-jobs.ts';
 
 const starts: readonly [string, StartWorker][] = [
@@ -48,6 +48,33 @@ test('a thread that dies refuses all that waits', async () => {
 test('a thread that can not begin refuses all that waits', async () => {
   const worker = threadWorker({ ...sums, name: 'nowhere' }, { shared: new Int32Array(1), from: 0 });
   await expect(worker.ask(1)).rejects.toThrow('a worker has ended');
+});
+
+test('a worker that was started ahead goes to the first who starts its job, and ends where nobody does', async () => {
+  const lives: string[] = [];
+  const noted: StartWorker = (job, data) => {
+    lives.push(`${job.name} starts`);
+    const worker = inlineWorker(job, data);
+    return {
+      ask: (request) => worker.ask(request),
+      end: () => {
+        lives.push(`${job.name} ends`);
+        return worker.end();
+      },
+    };
+  };
+  const jobOf = (name: string): Job<null, number, string> => ({ module: '', name, begin: () => (asked) => `${name} ${asked}` });
+  const [one, other] = [jobOf('one'), jobOf('other')];
+  const ahead = startedAhead(noted, [one, other]);
+  expect(lives).toEqual(['one starts', 'other starts']);
+  const first = ahead.startWorker(one, null);
+  expect(await first.ask(1)).toBe('one 1');
+  expect(lives).toHaveLength(2);
+  const second = ahead.startWorker(one, null);
+  expect(lives.slice(2)).toEqual(['one starts']);
+  await ahead.end();
+  expect(lives.slice(3)).toEqual(['other ends']);
+  expect(await Promise.all([first.ask(2), second.ask(3)])).toEqual(['one 2', 'one 3']);
 });
 
 test('a process ends with a thread that nobody waits for', () => {
