@@ -226,10 +226,10 @@ export class DerivedFile {
     return Object.keys(this.#chunks);
   }
 
-  /** A chunk within the turn; its buffer is its own. */
-  readNow(chunk: string): Uint8Array<ArrayBuffer> {
+  /** A chunk within the turn, in what `makeTarget` gives for so many bytes; its buffer is its own unless that says otherwise. */
+  readNow(chunk: string, makeTarget = newBytes): Uint8Array<ArrayBuffer> {
     const { length, pieces, first } = this.#find(chunk);
-    const target = new Uint8Array(length);
+    const target = makeTarget(length);
     let at = 0;
     for (let i = 0; i < pieces.length; i++) {
       const [offset, stored, plain] = pieces[i]!;
@@ -277,6 +277,10 @@ export class DerivedFile {
   #opened(number: number, [, , plain, how]: Piece, bytes: Buffer): Uint8Array {
     return unpack(this.name, this.#seal.open(this.name, number, plain, how, bytes), plain, how);
   }
+}
+
+function newBytes(length: number): Uint8Array<ArrayBuffer> {
+  return new Uint8Array(length);
 }
 
 async function openFile({ keyring, logId }: DerivedReader, name: string, file: DiskFile): Promise<DerivedFile> {

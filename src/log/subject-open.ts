@@ -41,29 +41,28 @@ export function readKeyIds(source: ByteReader): Uint8Array {
 /** Which key each row of a body lies under, as the body says. Opens nothing. */
 export class RowKeys {
   readonly #ids: Uint8Array;
-  readonly #counts: Uint32Array;
-  readonly #rows: Uint32Array;
+  /** By row: the number of its section, counted from 1; 0 without one. */
+  readonly #sections: Uint32Array;
 
-  private constructor(ids: Uint8Array, counts: Uint32Array, rows: Uint32Array) {
+  private constructor(ids: Uint8Array, sections: Uint32Array) {
     this.#ids = ids;
-    this.#counts = counts;
-    this.#rows = rows;
+    this.#sections = sections;
   }
 
   static read(source: ByteReader, rows: number): RowKeys {
     const { count, ids } = readTables(source);
     const counts = readNumbers(source, count);
     readNumbers(source, count);
-    return new RowKeys(ids, counts, readRows(source, counts, new Uint8Array(rows)));
+    const sealed = readRows(source, counts, new Uint8Array(rows));
+    const sections = new Uint32Array(rows);
+    for (let s = 0, at = 0; s < count; s++) for (const end = at + counts[s]!; at < end; at++) sections[sealed[at]!] = s + 1;
+    return new RowKeys(ids, sections);
   }
 
   /** 32 hex digits; null where the row is not sealed by subject. */
   of(row: number): string | null {
-    const at = this.#rows.indexOf(row);
-    if (at < 0) return null;
-    let section = 0;
-    for (let end = this.#counts[0]!; at >= end; end += this.#counts[section]!) section++;
-    return hexOf(this.#ids.subarray(section * KEY_ID_BYTES, (section + 1) * KEY_ID_BYTES));
+    const section = this.#sections[row] ?? 0;
+    return section === 0 ? null : hexOf(this.#ids.subarray((section - 1) * KEY_ID_BYTES, section * KEY_ID_BYTES));
   }
 }
 

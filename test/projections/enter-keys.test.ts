@@ -90,3 +90,56 @@ test('rows of a log that goes on fill it first', async () => {
   expect(table.index.size).toBe(50);
   expect(store.read('T', ['n'], { keys: ['k4'] }).map(({ n }) => n)).toEqual([4n, 7n]);
 });
+
+test('versions that are erased meanwhile give their places to older ones of their keys, whichever slice they come in', async () => {
+  for (const turns of [0, 1, 2, 5, 8, 1000]) {
+    const later: (() => void)[] = [];
+    const { store, before, table, found } = await restored(later);
+    const filled = store.projections.rows.enterKeys(() => new Promise((resolve) => void later.push(resolve)));
+    const pass = (): Promise<void> => {
+      later.shift()!();
+      return new Promise((resolve) => setImmediate(resolve));
+    };
+    for (let turn = 0; turn < turns && later.length > 0; turn++) await pass();
+    const newest = before.projections.rows.table('T')!;
+    // Both of k0, the newer of k3, the older of k6, and the only one of k1.
+    const rows = ['k0', 'k3'].map((key) => newest.newestOf(0, key));
+    const gone = [...rows, newest.previousOf(rows[0]!), newest.previousOf(newest.newestOf(0, 'k6')), newest.newestOf(0, 'k1')];
+    const positions = gone.map((row) => newest.positionOf(row));
+    const erasure: Command = {
+      kind: 'intend-erasure',
+      id: 'e1',
+      commitment: '0'.repeat(64),
+      reason: 'asked for',
+      keys: [],
+      versions: [{ type: 'T', paths: [null], positions }],
+      mentions: [],
+      statement: '',
+    };
+    const { drafts } = before.decide(erasure);
+    const entering = table.isEntering;
+    store.commit(drafts);
+    expect(table.isEntering).toBe(entering);
+    before.commit(drafts);
+    expect(found()).toEqual(same);
+    expect(['k0', 'k1'].map((key) => table.newestOf(0, key))).toEqual([-1, -1]);
+    expect(table.newestOf(0, 'k3')).toBe(3);
+    while (later.length > 0) await pass();
+    await filled;
+    if (entering) expect(table.index.size).toBe(47);
+  }
+});
+
+test('a question by key gives others a turn between the slices', async () => {
+  const { store, table } = await restored([]);
+  const reader = store.projections.rows.reader(store.position);
+  const request = { type: 'T', columns: ['n'], time: { system: store.time, valid: 'all' }, keys: ['k4'] } as const;
+  expect(reader.estimate(request).rows).toBe(1);
+  expect(table.isEntering).toBe(true);
+  const blocks = [];
+  const scan = reader.scan(request);
+  for (let step = scan.next(); step.done !== true; step = scan.next()) blocks.push(step.value.count);
+  expect(blocks.length).toBeGreaterThan(3);
+  expect(blocks.filter((count) => count > 0)).toEqual([1]);
+  expect(table.isEntering).toBe(false);
+});

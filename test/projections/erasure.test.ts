@@ -1,7 +1,8 @@
 import fc from 'fast-check';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { type CommittedEntry, mainBranch, type RowsBody } from '../../src/log/entry.ts';
 import type { RowStorageOptions } from '../../src/projections/rows/row-storage.ts';
+import { SegmentFile } from '../../src/projections/rows/store/segment-file.ts';
 import { drained, play, property, registerPatients, subjectHistories, withoutKeys } from './histories.ts';
 import { SavedState } from './saved-state.ts';
 import { freshProjections, type PlainRow, Store, texts } from './store.ts';
@@ -193,6 +194,41 @@ describe('after an erasure', () => {
 });
 
 describe('versions of a subject', () => {
+  test('and their texts are found on files without being brought into memory, of codes only what concerns somebody', async () => {
+    const saved = await SavedState.make();
+    const rows = saved.resting(1e6, 4);
+    const store = patients(rows);
+    for (let i = 0; i < 12; i++) put(store, [{ id: `k${i}`, who: i % 3 === 0 ? 'ann' : 'bob', name: `name ${i % 4}` }]);
+    await rows.store.settled();
+    await saved.save(store.projections.projector, rows.store);
+    const again = saved.resting(1e6, 4);
+    const restored = new Store(freshProjections(undefined, again));
+    await saved.restore(restored.projections.projector);
+    restored.goOn(store);
+    const found = versionsOf(restored, 'ann');
+    expect(found).toEqual(versionsOf(store, 'ann'));
+    expect(found.versions[0]!.positions).toHaveLength(4);
+    const textsOf = (of: Store, concerns: (text: string) => boolean): string[] => {
+      const told: string[] = [];
+      const tell = (text: string): void => void told.push(text);
+      drained(of.projections.rows.textsOf(found.versions, { key: tell, cell: tell, concerns }));
+      return told.sort();
+    };
+    const all = ['ann', 'ann', 'ann', 'ann', 'k0', 'k3', 'k6', 'k9', 'name 0', 'name 1', 'name 2', 'name 3'];
+    expect(textsOf(restored, () => true).filter((text) => all.includes(text))).toEqual(all);
+    expect(textsOf(restored, () => true)).toEqual(textsOf(store, () => true));
+    const glances = vi.spyOn(SegmentFile.prototype, 'glance');
+    const some = textsOf(restored, (text) => text === 'name 3');
+    expect(some.filter((text) => text.startsWith('name'))).toEqual(['name 0', 'name 1', 'name 2', 'name 3']);
+    expect(some).not.toContain('ann');
+    const looked = glances.mock.calls.map(([name]) => name);
+    expect(new Set(looked).has('name')).toBe(true);
+    expect(new Set(looked).has('who')).toBe(false);
+    glances.mockRestore();
+    expect(again.store.counts.hydrated).toBe(0);
+    for (const each of [rows.store, again.store]) await each.close();
+  });
+
   test('are found in all types and paths of a tenant, on all branches, by texts and integers alike', () => {
     const store = patients();
     const account = { kind: 'register-type', name: 'Account', primaryKey: null, graphTriggers: [] } as const;

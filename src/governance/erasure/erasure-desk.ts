@@ -63,6 +63,8 @@ export interface ErasedState extends BranchesRead {
     textsOf(versions: readonly ErasedVersions[], told: ToldTexts): Generator<undefined, void>;
     /** Applying an erasure of these versions takes little time once this was done. */
     expectErasure(versions: readonly ErasedVersions[]): Generator<undefined, void>;
+    /** The erasure that was expected is given up. */
+    expectNoErasure(): void;
     /** Which versions of types stand, before and without those that are to be erased. */
     standing(): Pick<StandingVersions, 'expect' | 'digests'>;
     /** What erased versions left in memory goes. */
@@ -126,8 +128,15 @@ export interface Erased {
   readonly verificationKey: string;
 }
 
+interface Intended {
+  readonly erasure: Erasure;
+  /** Leaves of links that were found to say nothing of the subject, or stand among its mentions. */
+  readonly links: ReadonlySet<number>;
+}
+
 const reasonLengthMax = 4_096;
 const subjectLengthMax = 1_024;
+const none: ReadonlySet<number> = new Set();
 const caretaker = untenanted('annals', 'operator', 'internal');
 const sliceMs = 2;
 /** A shorter key names too much else to be looked for in texts. */
@@ -172,13 +181,15 @@ export class ErasureDesk {
     const commitment = commitmentOf(salt, subject);
     const known = this.#known(invocation, tenant, commitment);
     const intended = await this.#intend(invocation, { subject, reason, tenant, commitment, known: known.length > 0 }, permit);
-    const last = intended ?? known.at(-1);
+    const last = intended?.erasure ?? known.at(-1);
     assert(last, 'what is not known was intended');
     invocation.describe({ rowCount: versionsIn(last) });
 
     const sought = new SoughtText(subject);
     const standing = this.#known(invocation, tenant, commitment).filter(({ completed }) => completed === null);
-    const ended = Promise.all(standing.map(({ id }) => this.#finish(id, sought)));
+    // An earlier erasure names other mentions: what was found of this one's is for its own scan to pass over.
+    const linksOf = (id: string): ReadonlySet<number> => (id === intended?.erasure.id ? intended.links : none);
+    const ended = Promise.all(standing.map(({ id }) => this.#finish(id, sought, linksOf(id))));
     if (certify) await ended;
     else ended.catch((error: unknown) => this.#sayWaiting(error));
     const { id, completed } = this.#parts.state.erasures.of(last.id)!;
@@ -212,7 +223,7 @@ export class ErasureDesk {
       if (this.#closing) return;
       if (this.#waiting.has(id)) continue;
       try {
-        await this.#finish(id, new SoughtCommitment(this.#parts.hmacKey, tenant, commitment));
+        await this.#finish(id, new SoughtCommitment(this.#parts.hmacKey, tenant, commitment), none);
       } catch (error) {
         if (!(error instanceof ServiceError)) throw error;
         this.#sayWaiting(error);
@@ -236,7 +247,7 @@ export class ErasureDesk {
     invocation: Invocation,
     asked: { subject: string; reason: string; tenant: string | null; commitment: string; known: boolean },
     permit: ReturnType<Invocation['erasing']>,
-  ): Promise<Erasure | null> {
+  ): Promise<Intended | null> {
     const { state, keys, ids } = this.#parts;
     const { subject, tenant, commitment, known } = asked;
     const reason = new Reason(asked.reason, subject);
@@ -248,32 +259,37 @@ export class ErasureDesk {
       told(text);
       if (text.length >= keyLengthMin) names.add(text);
     };
-    await this.#inSlices(rows.textsOf(found.versions, { key, cell: told }));
+    const concerns = (text: string): boolean => reason.has(text);
+    await this.#inSlices(rows.textsOf(found.versions, { key, cell: told, concerns }));
     const mentions = await this.#mentions(tenant, new Names([...names]));
-    await this.#inSlices(rows.expectErasure(found.versions));
-    const standing = rows.standing();
-    await this.#inSlices(standing.expect(found.versions));
+    try {
+      await this.#inSlices(rows.expectErasure(found.versions));
+      const standing = rows.standing();
+      await this.#inSlices(standing.expect(found.versions));
 
-    // One turn from here to the append: what is found is what is erased, and what comes later is another erasure's.
-    const { versions: late } = atOnce(rows.versionsOf(tenant, subject, found.end));
-    atOnce(rows.textsOf(late, { key: told, cell: told }));
-    const versions = together(found.versions, late);
-    const live = keys.idsOf(tenant, subject);
-    const isNew = versions.length > 0 || live.length > 0 || mentions.positions.length > 0;
-    if (!isNew || !mayErase(permit, state, versions)) {
-      if (known && !isNew) return null;
-      throw new ServiceError('REL_NOT_FOUND', 'no such subject, or none that you may erase');
+      // One turn from here to the append: what is found is what is erased, and what comes later is another erasure's.
+      const { versions: late } = atOnce(rows.versionsOf(tenant, subject, found.end));
+      atOnce(rows.textsOf(late, { key: told, cell: told, concerns }));
+      const versions = together(found.versions, late);
+      const live = keys.idsOf(tenant, subject);
+      const isNew = versions.length > 0 || live.length > 0 || mentions.positions.length > 0;
+      if (!isNew || !mayErase(permit, state, versions)) {
+        if (known && !isNew) return null;
+        throw new ServiceError('REL_NOT_FOUND', 'no such subject, or none that you may erase');
+      }
+      const id = `ers_${ids.next()}`;
+      const retired = [...live, ...mentions.keys];
+      const command = { kind: 'intend-erasure', id, commitment, reason: reason.text, keys: retired, versions } as const;
+      const statement = intentText(standing.digests(versions));
+      const durable = invocation.submit({ ...command, mentions: mentions.positions, statement }, { sync: true });
+      const placed = state.erasures.of(id);
+      if (placed !== undefined) keys.retire(retired);
+      await durable;
+      assert(placed, 'an intent that is on disk was placed');
+      return { erasure: placed, links: mentions.links };
+    } finally {
+      rows.expectNoErasure();
     }
-    const id = `ers_${ids.next()}`;
-    const retired = [...live, ...mentions.keys];
-    const command = { kind: 'intend-erasure', id, commitment, reason: reason.text, keys: retired, versions } as const;
-    const statement = intentText(standing.digests(versions));
-    const durable = invocation.submit({ ...command, mentions: mentions.positions, statement }, { sync: true });
-    const placed = state.erasures.of(id);
-    if (placed !== undefined) keys.retire(retired);
-    await durable;
-    assert(placed, 'an intent that is on disk was placed');
-    return placed;
   }
 
   /** `names`: the subject itself, and the keys of its rows. */
@@ -302,16 +318,17 @@ export class ErasureDesk {
     this.#sliceStartMs = this.#parts.clock.monotonicMs();
   }
 
-  #finish(id: string, sought: Sought): Promise<void> {
+  #finish(id: string, sought: Sought, links: ReadonlySet<number>): Promise<void> {
     let run = this.#running.get(id);
     if (run === undefined) {
-      run = this.#run(id, sought).finally(() => this.#running.delete(id));
+      run = this.#run(id, sought, links).finally(() => this.#running.delete(id));
       this.#running.set(id, run);
     }
     return run;
   }
 
-  #run(id: string, sought: Sought): Promise<void> {
+  /** `links`: those that need not be looked at again. */
+  #run(id: string, sought: Sought, links: ReadonlySet<number>): Promise<void> {
     const { gate, ids } = this.#parts;
     const request = { action: 'administer', purpose: null, correlationId: ids.next() } as const;
     return gate.invoke(caretaker, request, async (invocation) => {
@@ -339,6 +356,7 @@ export class ErasureDesk {
         keys,
         seals,
         stores: this.#stores,
+        links,
         staleFiles: () => derived.stale(),
         yieldTurn: () => this.#nextStep(),
       });

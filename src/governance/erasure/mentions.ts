@@ -12,6 +12,8 @@ export interface Mentions {
   readonly positions: readonly number[];
   /** Ids of keys that recipes alone are sealed under. */
   readonly keys: readonly string[];
+  /** Leaves of all links of exhibits that were looked at. */
+  readonly links: ReadonlySet<number>;
 }
 
 export interface MentionParts {
@@ -31,6 +33,7 @@ export async function mentionsOf(tenant: string | null, names: Names, parts: Men
   const owns: Owns = (path) => tenantOf(path) === tenant;
   const positions = new Set([...views.mentioning(names, owns), ...removedKeys.mentioning(names, owns)]);
   const keys: string[] = [];
+  const seen = new Set<number>();
   for (const { links } of exhibits.all()) {
     for (const { leaf, path } of links) {
       if (!owns(path)) continue;
@@ -43,7 +46,8 @@ export async function mentionsOf(tenant: string | null, names: Names, parts: Men
         }
         break;
       }
+      seen.add(leaf);
     }
   }
-  return { positions: [...positions].sort((a, b) => a - b), keys };
+  return { positions: [...positions].sort((a, b) => a - b), keys, links: seen };
 }

@@ -23,7 +23,15 @@ export class Reason {
   }
 
   free(cell: string): void {
-    if (cell.length >= lengthMin && cell.length <= this.#text.length * 2) this.#blank(fold(cell.normalize('NFC')));
+    if (this.#mayHave(cell)) this.#blank(fold(cell.normalize('NFC')));
+  }
+
+  has(cell: string): boolean {
+    return this.#mayHave(cell) && this.#folded.includes(fold(cell.normalize('NFC')));
+  }
+
+  #mayHave({ length }: string): boolean {
+    return length >= lengthMin && length <= this.#text.length * 2;
   }
 
   #blank(folded: string): void {

@@ -26,6 +26,8 @@ export interface ScanParts {
   readonly keys: Pick<SubjectKeys, 'opening'>;
   readonly seals: Pick<RecipeSeals, 'open'>;
   readonly stores: readonly TextStore[];
+  /** Leaves of exhibits' links that the search for mentions looked at, under the same name: no text of a link ever changes. */
+  readonly links: ReadonlySet<number>;
   /** Names of derived files of before the erasure that are on disk still. */
   readonly staleFiles: () => Promise<readonly string[]>;
   readonly yieldTurn: () => Promise<void>;
@@ -90,7 +92,13 @@ class Scan {
   /** How many of these rows of an entry can be read. */
   #openRows(stored: StoredEntry, rows: readonly number[]): number {
     const keys = stored.rowKeys();
-    const isOpen = (id: string | null): boolean => id === null || this.#parts.keys.opening(id) !== null;
+    const known = new Map<string, boolean>();
+    const isOpen = (id: string | null): boolean => {
+      if (id === null) return true;
+      let open = known.get(id);
+      if (open === undefined) known.set(id, (open = this.#parts.keys.opening(id) !== null));
+      return open;
+    };
     if (keys !== null) return rows.filter((row) => isOpen(keys.of(row))).length;
     const { body } = stored.open().entry;
     const dropped = new Set(body.kind === 'rows' ? body.dropped : []);
@@ -124,12 +132,13 @@ class Scan {
 
   /** What was asked or noted on any exhibit of the tenant, since the mentions were found too. */
   async exhibits(tenant: string | null, sought: Sought): Promise<void> {
-    const { state, log, seals, yieldTurn } = this.#parts;
+    const { state, log, seals, yieldTurn, links: known } = this.#parts;
     for (const { id, links } of state.exhibits.all()) {
       for (const { leaf, path } of links) {
         if (tenantOf(path) !== tenant) continue;
-        await yieldTurn();
         this.#looked['links']!++;
+        if (known.has(leaf)) continue;
+        await yieldTurn();
         const body = (await log.proofs.entry({ leaf }))?.open().entry.body;
         const recipe = body?.kind === 'exhibit' ? seals.open(body.recipe) : null;
         if (recipe !== null && sought.isIn(recipe)) this.#hit('exhibit', id, 1);

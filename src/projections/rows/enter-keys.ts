@@ -6,6 +6,7 @@
  * slice at a time while the store answers already, and at once by the first who looks for a key or brings rows.
  */
 import type { PrimaryKeyIndex } from './primary-key-index.ts';
+import type { KeyHashes } from './removing.ts';
 import { NO_ROW, type Segment } from './segment.ts';
 import { SEGMENT_ROWS } from './segment-column.ts';
 
@@ -14,68 +15,127 @@ const GROUP = 2_097_152;
 const PARTITIONS = 4096;
 /** Keys that are counted, sorted or entered between two yields: a millisecond or two each. */
 const COUNTED = 524_288;
-const SORTED = 131_072;
-const ENTERED = 32_768;
+const SORTED = 65_536;
+const ENTERED = 8_192;
+/** Words of new memory that are touched between two yields: the first touch of a page costs microseconds. */
+const TOUCHED = 131_072;
+/** Removed rows that give up their places between two yields. */
+const LEFT = 1_024;
 
-/** `hashes` are those of the rows of each segment; nothing may change a row or a key before the last step. */
-export function* enterKeys(
+/** The keys of one restored table on their way into its index. No row may come before the last step; rows may be removed. */
+export class KeyEntering {
+  readonly #steps: Iterator<undefined, void>;
+  readonly #hashes: readonly Int32Array[];
+  /** Of rows that were removed since the first step. */
+  readonly #left: KeyHashes = new Map();
+
+  /** `hashes` are those of the rows of each segment; `passOn` hands the places of removed rows to older versions of their keys. */
+  constructor(
+    index: PrimaryKeyIndex,
+    segments: readonly Segment[],
+    hashes: readonly Int32Array[],
+    passOn: (rows: readonly number[], hashes: KeyHashes) => void,
+  ) {
+    this.#hashes = hashes;
+    this.#steps = this.#enter(index, segments, passOn);
+  }
+
+  /** False once every key is there. */
+  step(): boolean {
+    return this.#steps.next().done !== true;
+  }
+
+  /** Rows are being removed: their places are passed on in the end. */
+  leave(rows: readonly number[]): void {
+    for (const row of rows) this.#left.set(row, this.#hashes[row >>> 16]![row & 0xffff]!);
+  }
+
+  *#enter(
+    index: PrimaryKeyIndex,
+    segments: readonly Segment[],
+    passOn: (rows: readonly number[], hashes: KeyHashes) => void,
+  ): Generator<undefined, void> {
+    yield* enterKeys(index, segments, this.#hashes);
+    while (this.#left.size > 0) {
+      const rows = [...this.#left.keys()].slice(0, LEFT);
+      passOn(rows, this.#left);
+      for (const row of rows) this.#left.delete(row);
+      yield;
+    }
+  }
+}
+
+function* enterKeys(
   index: PrimaryKeyIndex,
   segments: readonly Segment[],
   hashes: readonly Int32Array[],
 ): Generator<undefined, void> {
-  const superseded = supersededRows(segments);
+  const passed = rowsToPass(segments);
   yield;
-  const keys = new KeyEntry(
-    index,
-    segments.reduce((sum, { length }) => sum + length, 0),
-  );
+  const count = segments.reduce((sum, { length }) => sum + length, 0);
+  yield* index.expect(count);
+  const keys = new KeyEntry(index, count);
+  yield* keys.prepare();
   for (const [number, segment] of segments.entries()) {
     const { length, firstRow } = segment;
     const own = hashes[number]!;
-    const gone = superseded.get(number);
+    const without = passed.get(number);
     if (keys.room < length) yield* keys.flush();
     for (let row = 0; row < length; row++) {
-      if (gone && (gone[row >>> 5]! & (1 << (row & 31))) !== 0) continue;
-      if (!segment.isRemoved(row)) keys.add(own[row]!, firstRow + row);
+      if (without && (without[row >>> 5]! & (1 << (row & 31))) !== 0) continue;
+      keys.add(own[row]!, firstRow + row);
     }
     yield;
   }
   yield* keys.flush();
 }
 
-/** Bits of rows that another version of their key came after, by segment. */
-function supersededRows(segments: readonly Segment[]): Map<number, Int32Array> {
-  const superseded = new Map<number, Int32Array>();
+/** Bits of rows that have no place in the index, by segment: removed ones, and those that another version of their key came after. */
+function rowsToPass(segments: readonly Segment[]): Map<number, Int32Array> {
+  const passed = new Map<number, Int32Array>();
   const isRemoved = (row: number): boolean => segments[row >>> 16]!.isRemoved(row & 0xffff);
-  for (const segment of segments) {
-    const { previous, length } = segment;
+  const pass = (row: number): void => {
+    let bits = passed.get(row >>> 16);
+    if (!bits) passed.set(row >>> 16, (bits = new Int32Array(SEGMENT_ROWS >>> 5)));
+    bits[(row & 0xffff) >>> 5]! |= 1 << (row & 31);
+  };
+  for (const [number, segment] of segments.entries()) {
+    const { previous, length, removedCount } = segment;
+    if (removedCount > 0) for (let at = 0; at < length; at++) if (segment.isRemoved(at)) pass(number * SEGMENT_ROWS + at);
     if (previous.constant === NO_ROW) continue;
     for (let at = 0; at < length; at++) {
       // What was removed supersedes nothing any more, but the versions before it are still reached through it.
       let row = segment.isRemoved(at) ? NO_ROW : previous.at(at);
       while (row !== NO_ROW && isRemoved(row)) row = segments[row >>> 16]!.previous.at(row & 0xffff);
-      if (row === NO_ROW) continue;
-      let bits = superseded.get(row >>> 16);
-      if (!bits) superseded.set(row >>> 16, (bits = new Int32Array(SEGMENT_ROWS >>> 5)));
-      bits[(row & 0xffff) >>> 5]! |= 1 << (row & 31);
+      if (row !== NO_ROW) pass(row);
     }
   }
-  return superseded;
+  return passed;
 }
 
 class KeyEntry {
   readonly #index: PrimaryKeyIndex;
   readonly #hashes: Int32Array;
   readonly #rows: Int32Array;
+  /** Hash and row of each in the order of partitions. */
+  readonly #sorted: Int32Array;
   #count = 0;
 
   /** `most` keys at most are going to be entered. */
   constructor(index: PrimaryKeyIndex, most: number) {
     this.#index = index;
-    index.expect(most);
     const size = Math.min(most, GROUP);
     this.#hashes = new Int32Array(size);
     this.#rows = new Int32Array(size);
+    this.#sorted = new Int32Array(size * 2);
+  }
+
+  /** Before the first flush: sorting goes to and fro in memory that was never touched. */
+  *prepare(): Generator<undefined, void> {
+    for (let from = 0; from < this.#sorted.length; from += TOUCHED) {
+      this.#sorted.fill(0, from, from + TOUCHED);
+      yield;
+    }
   }
 
   /** Keys that may be added before the next flush. */
@@ -99,7 +159,7 @@ class KeyEntry {
       yield;
     }
     for (let part = 0; part < PARTITIONS; part++) ends[part + 1]! += ends[part]!;
-    const sorted = new Int32Array(count * 2);
+    const sorted = this.#sorted;
     for (let from = 0; from < count; from += SORTED) {
       for (let i = from; i < Math.min(count, from + SORTED); i++) {
         const at = ends[partitionOf(hashes[i]!)]!++;

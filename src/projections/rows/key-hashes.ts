@@ -5,6 +5,7 @@
  */
 import type { Vector } from '../../log/columns.ts';
 import { hashBytes } from './byte-hash.ts';
+import type { Segment } from './segment.ts';
 
 type TextVector = Extract<Vector, { kind: 'text' }>;
 
@@ -29,4 +30,11 @@ export function takeHashes(keys: TextVector, length: number, path: number): Int3
   const known = latest;
   latest = null;
   return known !== null && known.keys === keys && known.path === path && known.hashes.length === length ? known.hashes : null;
+}
+
+/** Of the keys of a segment. */
+export function hashesOf({ keys: { heap, offsets }, paths, length }: Segment): Int32Array {
+  const hashes = new Int32Array(length);
+  for (let row = 0; row < length; row++) hashes[row] = hashBytes(heap, offsets[row]!, offsets[row + 1]!, paths.at(row));
+  return hashes;
 }

@@ -1,4 +1,5 @@
 /** Keys as they are asked for: text in, UTF-8 out, in a place of its own until the next one. */
+import type { Vector } from '../../log/columns.ts';
 import { limits } from '../../log/value.ts';
 
 const encoder = new TextEncoder();
@@ -21,3 +22,9 @@ export function encodeKey(key: string): number {
 }
 
 export const keyScratch: Uint8Array = scratch;
+
+/** Keys of an entry of which some rows came without: theirs are empty. */
+export function withGaps(keys: Vector | undefined, length: number): Vector | undefined {
+  if (keys?.kind === 'text') return { ...keys, nulls: null };
+  return keys && { kind: 'text', offsets: new Uint32Array(length + 1), heap: new Uint8Array(0), nulls: null };
+}

@@ -176,13 +176,19 @@ export class PrimaryKeyIndex {
     this.#gone[part] = 0;
   }
 
-  /** Room for so many keys, before the first of them. */
-  expect(count: number): void {
-    if (this.#size === 0 && this.#mask === 0 && count * 4 > WHOLE_SLOTS * 3) this.#cut(count / PARTS);
+  /** Room for so many keys, before the first of them, a part a step: until the last step nobody uses the index. */
+  *expect(count: number): Generator<undefined, void> {
+    if (this.#size === 0 && this.#mask === 0 && count * 4 > WHOLE_SLOTS * 3) yield* this.#cutting(count / PARTS);
   }
 
-  #cut(expected = 0): void {
+  #cut(): void {
     const before = this.#parts[0]!;
+    for (const _ of this.#cutting(0));
+    for (let i = 0; i < before.length; i += 2) if (before[i]! > EMPTY) this.enter(before[i + 1]!, before[i]! - 1);
+  }
+
+  /** Into parts that have room for `expected` keys each, and none. */
+  *#cutting(expected: number): Generator<undefined, void> {
     this.#sizes = Int32Array.from({ length: PARTS }, (_, part) => {
       let size = Math.floor(((2 * WHOLE_SLOTS) / PARTS) * 2 ** (part / PARTS));
       while (expected * 4 > size * 3) size *= 2;
@@ -194,9 +200,11 @@ export class PrimaryKeyIndex {
     this.#used = new Int32Array(PARTS);
     this.#gone = new Int32Array(PARTS);
     this.#mask = PARTS - 1;
-    this.#sizes.forEach((size, part) => this.#settle(part, this.#slots(size)));
     this.#size = 0;
-    for (let i = 0; i < before.length; i += 2) if (before[i]! > EMPTY) this.enter(before[i + 1]!, before[i]! - 1);
+    for (const [part, size] of this.#sizes.entries()) {
+      this.#settle(part, this.#slots(size));
+      yield;
+    }
   }
 
   #settle(part: number, slots: Int32Array): void {

@@ -99,6 +99,11 @@ export class Rows implements Projection {
     }
   }
 
+  /** The erasure that was expected is given up: nothing of it stays in memory. */
+  expectNoErasure(): void {
+    for (const layer of this.#layers.values()) for (const table of layer.tables()) table.expectNoRemoval();
+  }
+
   /** For the digests of an erasure that is about to be intended. */
   standing(): StandingVersions {
     return new StandingVersions(() => this.#ordered());

@@ -20,12 +20,12 @@ export type KeyHashes = Map<number, number>;
 
 /**
  * Room for closings in all segments that versions at these positions, ascending, lie in, and hashes of their keys as far as those
- * are in memory, a segment a step.
+ * are in memory, a segment a step. `index`: null while keys are entered into it.
  */
 export function* expectRemovals(
   positions: readonly number[],
   table: Versions,
-  index: PrimaryKeyIndex,
+  index: PrimaryKeyIndex | null,
   hashes: KeyHashes,
 ): Generator<undefined, void> {
   let last: Segment | null = null;
@@ -40,7 +40,7 @@ export function* expectRemovals(
     }
     if (!segment.cells.isAbsent(null)) hashes.set(row, hashOf(segment, row));
   }
-  index.touch(Int32Array.from(hashes.values()), hashes.size);
+  index?.touch(Int32Array.from(hashes.values()), hashes.size);
 }
 
 /** The places of these rows in the index go to the newest versions before them that stay. `hashes`: those that are known. */

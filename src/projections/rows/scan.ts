@@ -177,7 +177,11 @@ export function estimateRows(source: ScanSource, request: ScanRequest): ScanEsti
         : 'as of';
   if (request.keys) {
     let rows = 0;
-    for (const layer of layers) rows += keyRows(layer.table, request, readerOf(layer, source, request), scopes).length;
+    for (const layer of layers) {
+      // As long as its keys are not there, nobody waits for them to learn more than what is asked for.
+      if (layer.table.isEntering) rows += request.keys.length;
+      else rows += keyRows(layer.table, request, readerOf(layer, source, request), scopes).length;
+    }
     return { access, rows, segments: rows === 0 ? 0 : 1 };
   }
   const paths = matchingPaths(request.zones, request.paths, scopes);
@@ -314,6 +318,7 @@ function* keyBlocks(
   columns: BlockColumns,
   scopes: Scopes,
 ): Generator<RowBlock, void> {
+  while (table.enterSome()) yield nothing(request);
   const found = keyRows(table, request, reader, scopes);
   const blockRows = Math.max(1, Math.min(request.blockRows ?? BLOCK_ROWS, BLOCK_ROWS_MAX));
   for (let at = 0; at < found.length; ) {

@@ -9,11 +9,12 @@
  * - what a column was before it was widened is kept for as long as branches may read it as that.
  */
 import { assert } from '../../errors.ts';
+import type { Vector } from '../../log/columns.ts';
 import type { ColumnType } from '../../log/value.ts';
 import type { ByteDictionary } from './byte-dictionary.ts';
 import type { Extents } from './extents.ts';
 import { type SavedVector, SegmentColumn } from './segment-column.ts';
-import type { DictionaryOf, RestingColumns, SavedColumn, SegmentState, Widened } from './segment-state.ts';
+import type { BytesFor, DictionaryOf, RestingColumns, SavedColumn, SegmentState, Widened } from './segment-state.ts';
 
 /** The first `rows` cells of a column in another type. */
 interface Copy {
@@ -84,6 +85,33 @@ export class SegmentColumns {
     const column = known ?? this.#load(name);
     column.recent = true;
     return column;
+  }
+
+  /**
+   * Cells of a column, or the keys (`null`), for one look within the turn: what is out of memory is read into `bytes` and stays
+   * out of it. Rows that were removed may have their cells still.
+   */
+  glance(name: string | null, bytes: BytesFor): Vector | undefined {
+    const rest = this.#rest;
+    if (!this.isAbsent(name) || !rest || (name !== null && this.#widened.has(name))) {
+      return (name === null ? this.keys : this.column(name))?.vector(this.#segment.length);
+    }
+    let saved: SavedVector;
+    try {
+      saved = rest.columns.glance(name, bytes);
+    } catch (error) {
+      return rest.keeper.unreadable(error);
+    }
+    if (saved.kind !== 'dict') return saved;
+    const dictionary = rest.dictionaryOf(name!);
+    assert(dictionary, 'codes have a dictionary');
+    return { ...saved, dictionary };
+  }
+
+  /** Cells are codes of the dictionary that the table has for the column. */
+  isCoded(name: string): boolean {
+    const column = this.#columns.get(name);
+    return column ? column.vector(this.#segment.length).kind === 'dict' : column === null && this.#rest!.columns.isCoded(name);
   }
 
   names(): readonly string[] {

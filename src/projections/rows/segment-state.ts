@@ -51,6 +51,20 @@ export interface RestingColumns {
   /** Null: the column is not there. */
   typeOf(name: string): ColumnType | null;
   isCoded(name: string): boolean;
+  /** Keys (`null`) or a column in memory that `bytes` gives, from the beginning of a buffer. */
+  glance(name: string | null, bytes: BytesFor): SavedVector;
+}
+
+/** Memory for so many bytes. */
+export type BytesFor = (length: number) => Uint8Array<ArrayBuffer>;
+
+/** What is given last is used again for the next: memory that is touched for the first time costs more than to read a column. */
+export function sameBytes(): BytesFor {
+  let bytes = new Uint8Array(0);
+  return (length) => {
+    if (bytes.length < length) bytes = new Uint8Array(length + (length >>> 2));
+    return bytes.subarray(0, length);
+  };
 }
 
 export type DictionaryOf = (column: string) => ByteDictionary | null;

@@ -1,15 +1,24 @@
 /** What keys and texts of versions say, whatever branch they were written on: for what has to be known of them before they go. */
+import { assert } from '../../errors.ts';
+import type { Vector } from '../../log/columns.ts';
 import type { ErasedVersions } from '../../log/entry.ts';
+import type { ColumnType } from '../../log/value.ts';
 import { cellAt } from '../../log/vector-builder.ts';
 import type { Layer } from './layer.ts';
 import { NO_ROW } from './segment.ts';
+import { type BytesFor, sameBytes } from './segment-state.ts';
 import type { Table } from './table.ts';
 
 export interface ToldTexts {
   key(text: string): void;
   /** Of a string, or JSON. */
   cell(text: string): void;
+  /** Whether a cell of this text has to be told: where none of a column's has, the column is not read. */
+  concerns(text: string): boolean;
 }
+
+/** Texts of a dictionary that are looked at in a step. */
+const LOOKED_AT = 1_024;
 
 /** A step is one column of one segment, and the time of reading it where it rests. */
 export function* textsOf(
@@ -17,28 +26,66 @@ export function* textsOf(
   layers: readonly Layer[],
   told: ToldTexts,
 ): Generator<undefined, void> {
+  const bytes = sameBytes();
   for (const { type, positions } of versions) {
     for (const layer of layers) {
       const table = layer.table(type);
-      if (table) for (const rows of bySegment(positions, table)) yield* textsOfRows(rows, table, told);
+      if (!table) continue;
+      const dictionaries = new Dictionaries(table, told);
+      for (const rows of bySegment(positions, table)) yield* textsOfRows(rows, table, told, dictionaries, bytes);
     }
   }
 }
 
-function* textsOfRows(rows: readonly number[], table: Table, told: ToldTexts): Generator<undefined, void> {
-  const segment = table.segmentOf(rows[0]!);
-  table.ahead(rows[0]! >>> 16, ['_pk', ...segment.columnNames()]);
-  for (const row of rows) told.key(table.keyOf(row));
+function* textsOfRows(
+  rows: readonly number[],
+  table: Table,
+  told: ToldTexts,
+  dictionaries: Dictionaries,
+  bytes: BytesFor,
+): Generator<undefined, void> {
+  const { cells } = table.segmentOf(rows[0]!);
+  // A view is good until others have their turn.
+  tell(rows, cells.glance(null, bytes)!, 'string', (text) => told.key(text));
   yield;
-  for (const name of segment.columnNames()) {
+  for (const name of cells.names()) {
     const { type } = table.columnTypes().get(name)!;
     if (type !== 'string' && type !== 'json') continue;
-    const vector = segment.column(name)!.vector(segment.length);
-    for (const row of rows) {
-      const cell = cellAt(vector, type, row & 0xffff);
-      if (typeof cell === 'string') told.cell(cell);
-    }
+    if (cells.isCoded(name) && !(yield* dictionaries.concern(name))) continue;
+    tell(rows, cells.glance(name, bytes)!, type, (text) => told.cell(text));
     yield;
+  }
+}
+
+function tell(rows: readonly number[], vector: Vector, type: ColumnType, say: (text: string) => void): void {
+  for (const row of rows) {
+    const cell = cellAt(vector, type, row & 0xffff);
+    if (typeof cell === 'string') say(cell);
+  }
+}
+
+/** Which columns have a text in their dictionary that has to be told. */
+class Dictionaries {
+  readonly #table: Table;
+  readonly #told: ToldTexts;
+  /** How many texts were found to concern nobody; Infinity once one does. */
+  readonly #looked = new Map<string, number>();
+
+  constructor(table: Table, told: ToldTexts) {
+    this.#table = table;
+    this.#told = told;
+  }
+
+  *concern(name: string): Generator<undefined, boolean> {
+    const dictionary = this.#table.dictionaryOf(name);
+    assert(dictionary, 'codes have a dictionary');
+    for (let code = this.#looked.get(name) ?? 0; code < dictionary.size; code++) {
+      this.#looked.set(name, code + 1);
+      if (this.#told.concerns(dictionary.text(code))) this.#looked.set(name, Infinity);
+      if (this.#looked.get(name) === Infinity) break;
+      if (code % LOOKED_AT === LOOKED_AT - 1) yield;
+    }
+    return this.#looked.get(name) === Infinity;
   }
 }
 

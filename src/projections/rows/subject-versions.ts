@@ -6,6 +6,7 @@ import { compareText, I64_MAX, I64_MIN } from '../../log/value.ts';
 import type { Layer } from './layer.ts';
 import type { Scopes } from './scopes.ts';
 import type { Segment } from './segment.ts';
+import { type BytesFor, sameBytes } from './segment-state.ts';
 
 export interface SubjectVersions {
   /** As an erasure names them. */
@@ -34,17 +35,17 @@ export function* findVersions(
 ): Generator<undefined, SubjectVersions> {
   const found = new Map<string, Found>();
   const wanted = new Wanted(subject);
+  const bytes = sameBytes();
   for (const layer of layers) {
     for (const [type, property] of layer.subjects) {
       const known: Found = found.get(type) ?? { positions: [], paths: new Set() };
       found.set(type, known);
       const table = layer.table(type);
-      for (const [number, segment] of (table?.segments ?? []).entries()) {
+      for (const segment of table?.segments ?? []) {
         const first = segment.rowAtOrAfter(from);
         if (first === segment.length) continue;
-        table!.ahead(number, [property]);
         // Paths are asked for anew: rows of further ones come while others have their turn.
-        find(segment, property, wanted, first, segment.rowAtOrAfter(end), codesOf(tenant, scopes), known);
+        find(segment, property, wanted, first, segment.rowAtOrAfter(end), codesOf(tenant, scopes), known, bytes);
         yield;
       }
     }
@@ -75,10 +76,11 @@ function find(
   end: number,
   paths: ReadonlySet<number>,
   into: Found,
+  bytes: BytesFor,
 ): void {
   const { constant } = segment.paths;
   if (constant !== null && !paths.has(constant)) return;
-  const vector = segment.column(property)?.vector(segment.length);
+  const vector = segment.cells.glance(property, bytes);
   if (!vector) return;
   for (const row of wanted.rows(vector, first, end)) {
     const path = segment.paths.at(row);

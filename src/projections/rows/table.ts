@@ -11,9 +11,9 @@ import type { Cell, ColumnType } from '../../log/value.ts';
 import { FOREVER } from '../../log/timestamp.ts';
 import type { Timeline } from '../../log/timeline.ts';
 import { hashBytes } from './byte-hash.ts';
-import { takeHashes } from './key-hashes.ts';
-import { encodeKey, keyScratch } from './key-text.ts';
-import { enterKeys } from './enter-keys.ts';
+import { hashesOf, takeHashes } from './key-hashes.ts';
+import { encodeKey, keyScratch, withGaps } from './key-text.ts';
+import { KeyEntering } from './enter-keys.ts';
 import { PrimaryKeyIndex, type StoredKeys } from './primary-key-index.ts';
 import type { RowStorage } from './row-storage.ts';
 import { expectRemovals, type KeyHashes, passOn } from './removing.ts';
@@ -57,7 +57,7 @@ export class Table implements StoredKeys, StoredVersions {
   readonly segments: Segment[] = [];
   readonly #index: PrimaryKeyIndex;
   /** Enters the keys of restored segments; null once all are there. */
-  #entering: Iterator<undefined, void> | null = null;
+  #entering: KeyEntering | null = null;
   readonly #storage: RowStorage;
   readonly #timeline: Timeline;
   readonly #columns = new TableColumns();
@@ -91,8 +91,19 @@ export class Table implements StoredKeys, StoredVersions {
   async enterKeys(turn: () => Promise<void>): Promise<void> {
     while (this.#entering) {
       await turn();
-      if (this.#entering?.next().done === true) this.#entering = null;
+      this.enterSome();
     }
+  }
+
+  /** Looking for a key would enter all of them first. */
+  get isEntering(): boolean {
+    return this.#entering !== null;
+  }
+
+  /** A slice of that; false where there is nothing to do. */
+  enterSome(): boolean {
+    if (this.#entering?.step() === false) this.#entering = null;
+    return this.#entering !== null;
   }
 
   /** Versions that are not removed, by path code. */
@@ -169,9 +180,12 @@ export class Table implements StoredKeys, StoredVersions {
 
   /** What `remove` needs of versions at these positions, ascending, is brought within reach, a slice a step; nothing else changes. */
   *expectRemoval(positions: readonly number[]): Generator<undefined, void> {
-    while (this.#entering?.next().done === false) yield;
-    this.#entering = null;
-    yield* expectRemovals(positions, this, this.#index, this.#leaving);
+    yield* expectRemovals(positions, this, this.#entering ? null : this.#index, this.#leaving);
+  }
+
+  /** What was expected is not going to happen. */
+  expectNoRemoval(): void {
+    this.#leaving.clear();
   }
 
   /**
@@ -180,11 +194,11 @@ export class Table implements StoredKeys, StoredVersions {
    * are in memory until `wipe` was run, or somebody asks for the columns.
    */
   remove(positions: ArrayLike<number>, wipes: 'now' | 'later' = 'now'): void {
-    if (this.#entering) this.#enterAll();
     const rows = Array.from(positions, (position) => this.at(position)).filter((row) => row !== NO_ROW);
     if (rows.length === 0) return;
     rows.sort((a, b) => a - b);
-    passOn(rows, this, this.#index, this.#leaving);
+    if (this.#entering) this.#entering.leave(rows);
+    else passOn(rows, this, this.#index, this.#leaving);
     this.#leaving.clear();
     for (let from = 0; from < rows.length; ) {
       const segment = this.segmentOf(rows[from]!);
@@ -383,10 +397,11 @@ export class Table implements StoredKeys, StoredVersions {
     for (const provenance of state.provenances) table.#internProvenance(provenance);
     const hashes = segments.map((segment, number) => table.#adopt(segment, number < segments.length - 1));
     table.segments.forEach((segment) => table.#count(segment));
-    table.#entering = enterKeys(
+    table.#entering = new KeyEntering(
       table.#index,
       [...table.segments],
       hashes.map((of) => of()),
+      (rows, left) => passOn(rows, table, table.#index, left),
     );
     if (segments.length <= ENTERED_AT_ONCE) table.#enterAll();
     return table;
@@ -413,8 +428,7 @@ export class Table implements StoredKeys, StoredVersions {
   }
 
   #enterAll(): void {
-    while (this.#entering?.next().done === false);
-    this.#entering = null;
+    while (this.enterSome());
   }
 
   #count(segment: Segment): void {
@@ -584,15 +598,3 @@ export class Table implements StoredKeys, StoredVersions {
 }
 
 const none: ReadonlySet<number> = new Set();
-
-/** Keys of an entry of which some rows came without: theirs are empty. */
-function withGaps(keys: Vector | undefined, length: number): Vector | undefined {
-  if (keys?.kind === 'text') return { ...keys, nulls: null };
-  return keys && { kind: 'text', offsets: new Uint32Array(length + 1), heap: new Uint8Array(0), nulls: null };
-}
-
-function hashesOf({ keys: { heap, offsets }, paths, length }: Segment): Int32Array {
-  const hashes = new Int32Array(length);
-  for (let row = 0; row < length; row++) hashes[row] = hashBytes(heap, offsets[row]!, offsets[row + 1]!, paths.at(row));
-  return hashes;
-}

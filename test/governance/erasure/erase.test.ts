@@ -1,5 +1,5 @@
 /** Erasing a subject through /query’s statement: what is gone, what stays, what the receipt says and proves. */
-import { beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test, vi } from 'vitest';
 import { acme, ErasureWorld, globex, verifyReceipt } from './erasure-world.ts';
 
 let world: ErasureWorld;
@@ -152,7 +152,10 @@ describe('a row under legal hold', () => {
       invocation.submit({ kind: 'hold-row', id: 'hold-7', type: 'Person', key: 'p1' }),
     );
     const { positions } = world.store.service.log.status();
+    const { rows } = world.store.service.projections;
+    const [expected, givenUp] = [vi.spyOn(rows, 'expectErasure'), vi.spyOn(rows, 'expectNoErasure')];
     const error = await world.store.refusal("ERASE SUBJECT 'alice' REASON 'r' CERTIFY", acme);
+    expect(givenUp.mock.invocationCallOrder[0]).toBeGreaterThan(expected.mock.invocationCallOrder[0]!);
     expect([error.code, error.status]).toEqual(['REL_CONFLICT', 409]);
     expect(error.message).toContain('hold-7');
     expect(await world.names()).toHaveLength(4);

@@ -19,7 +19,7 @@ import {
 import type { ColumnType } from '../../../log/value.ts';
 import { hashBytes } from '../byte-hash.ts';
 import type { SavedVector } from '../segment-column.ts';
-import type { RestingColumns, SavedColumn, SegmentParts } from '../segment-state.ts';
+import type { BytesFor, RestingColumns, SavedColumn, SegmentParts } from '../segment-state.ts';
 
 /** What the bytes of a vector are. */
 interface Shape {
@@ -117,6 +117,11 @@ export class SegmentFile implements RestingColumns {
   column(name: string): Pick<SavedColumn, 'type' | 'vector'> {
     const { type, shape } = this.#shapeOf(name);
     return { type, vector: vectorOf(shape, this.file.readNow(`c ${name}`)) };
+  }
+
+  glance(name: string | null, bytes: BytesFor): SavedVector {
+    const [shape, chunk] = name === null ? [this.#head.keyShape, 'keys'] : [this.#shapeOf(name).shape, `c ${name}`];
+    return vectorOf(shape, this.file.readNow(chunk, bytes));
   }
 
   /** Keys (`null`) or a column, read beside the turn. */
