@@ -80,16 +80,26 @@ export class FrameFeed {
   }
 
   async #nextWindow(opener: FrameOpener): Promise<void> {
-    const done = this.#window?.reply?.bodies;
-    if (done) {
-      if (this.#poison) new Uint8Array(done).fill(0xdd);
-      this.#free.push(done);
-    }
+    if (this.#window) this.#release(this.#window);
     this.#window = null;
     while (!this.#readAll && this.#ahead.length < WINDOWS_AHEAD) this.#ahead.push(await this.#read(opener));
     const window = this.#ahead.shift();
     assert(window, 'the last window says how the frames end');
     this.#window = { of: window, reply: await window.reply, frame: 0, entry: 0 };
+  }
+
+  #release({ of, reply }: { readonly of: Window; readonly reply: OpenReply | null }): void {
+    const bodies = reply?.bodies;
+    if (bodies) {
+      this.#spoil(bodies);
+      this.#free.push(bodies);
+    }
+    const memory = of.frames[0]!.bytes.buffer;
+    if (this.#scanner.release(memory)) this.#spoil(memory);
+  }
+
+  #spoil(memory: ArrayBufferLike): void {
+    if (this.#poison) new Uint8Array(memory).fill(0xdd);
   }
 
   /** Frames up to the end of what the scanner has in its buffer. */

@@ -207,6 +207,7 @@ export class FrameScanner {
   readonly #shared: boolean;
   #buffer: Uint8Array = new Uint8Array(0);
   #bufferAt = 0;
+  readonly #free: ArrayBufferLike[] = [];
   /** Where the next frame is expected. */
   offset: number;
 
@@ -291,12 +292,26 @@ export class FrameScanner {
     return true;
   }
 
+  /** Nobody looks at frames in this memory any more: what is read later may lie in it. False while the scanner itself does. */
+  release(memory: ArrayBufferLike): boolean {
+    if (memory === this.#buffer.buffer) return false;
+    this.#free.push(memory);
+    return true;
+  }
+
+  /** To touch fresh memory for the first time takes longer than to read into it. */
+  #memory(bytes: number): Uint8Array {
+    const used = this.#free.pop();
+    if (used && used.byteLength >= bytes) return new Uint8Array(used, 0, bytes);
+    return new Uint8Array(this.#shared ? new SharedArrayBuffer(bytes) : new ArrayBuffer(bytes));
+  }
+
   /** A view of `size` bytes at `offset`, from the buffer where it has them. Valid until the next read. */
   async #read(offset: number, size: number): Promise<Uint8Array> {
     const skip = offset - this.#bufferAt;
     if (skip >= 0 && skip + size <= this.#buffer.length) return this.#buffer.subarray(skip, skip + size);
     const want = Math.min(Math.max(size, this.#chunkBytes), this.#length - offset);
-    const buffer = new Uint8Array(this.#shared ? new SharedArrayBuffer(want) : new ArrayBuffer(want));
+    const buffer = this.#memory(want);
     await readFully(this.#disk, buffer, offset);
     this.#buffer = buffer;
     this.#bufferAt = offset;

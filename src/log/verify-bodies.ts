@@ -52,8 +52,13 @@ export class BodyChecker {
   /** Nobody reads the bodies of a reply any more. */
   release({ bodies }: OpenReply): void {
     if (!bodies) return;
-    if (this.#poison) new Uint8Array(bodies).fill(0xdd);
+    this.spoil(bodies);
     this.#free?.push(bodies);
+  }
+
+  /** What is read of it from here on is nonsense, where somebody wants to notice. */
+  spoil(memory: ArrayBufferLike): void {
+    if (this.#poison) new Uint8Array(memory).fill(0xdd);
   }
 
   end(): Promise<void> {
@@ -103,7 +108,7 @@ export class FrameRun {
   /** A frame; or why there is none, null at the end of the file. */
   async next(): Promise<WalkedFrame | string | null> {
     while (!this.#batch || this.#frame === this.#batch.frames.length) {
-      if (this.#batch?.reply && this.#batch.reply !== 'under way') this.#checker?.release(this.#batch.reply);
+      if (this.#batch) this.#release(this.#batch);
       await this.#readAhead();
       this.#batch = this.#ahead.shift() ?? null;
       if (!this.#batch) return this.#end ?? null;
@@ -124,6 +129,12 @@ export class FrameRun {
       erased: (i) => erasedRows(known!, first + i),
       body: (i) => bodyAt(known!, first + i),
     };
+  }
+
+  #release({ frames, reply }: Batch): void {
+    if (reply && reply !== 'under way') this.#checker?.release(reply);
+    const memory = frames[0]!.bytes.buffer;
+    if (this.#window.release(memory)) this.#checker?.spoil(memory);
   }
 
   /** Goes on while the next batch is still in the worker's hands, or there is none, and while the worker has little to do. */

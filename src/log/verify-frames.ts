@@ -65,6 +65,7 @@ export class FileWindow {
   #at = 0;
   /** What comes behind `#bytes`, with room before it for a frame that begins there. */
   #next: { readonly memory: Uint8Array; readonly span: number; readonly read: Promise<boolean> } | null = null;
+  readonly #free: ArrayBufferLike[] = [];
 
   /** `shared`: in memory that other threads can read; `windowBytes` is how much is read at a time. */
   constructor(
@@ -86,6 +87,13 @@ export class FileWindow {
       this.#beginNext();
     }
     return this.#bytes.subarray(offset - this.#at, offset - this.#at + size);
+  }
+
+  /** Nobody looks at views of this memory any more: what is read later may lie in it. False while the window itself does. */
+  release(memory: ArrayBufferLike): boolean {
+    if (memory === this.#bytes.buffer || memory === this.#next?.memory.buffer) return false;
+    this.#free.push(memory);
+    return true;
   }
 
   /** Nothing is being read when it resolves: the file can be closed. */
@@ -131,7 +139,10 @@ export class FileWindow {
     return this.#windowBytes >> 2;
   }
 
+  /** To touch fresh memory for the first time takes longer than to read into it. */
   #memory(bytes: number): Uint8Array {
+    const used = this.#free.pop();
+    if (used && used.byteLength >= bytes) return new Uint8Array(used, 0, bytes);
     return new Uint8Array(this.#shared ? new SharedArrayBuffer(bytes) : new ArrayBuffer(bytes));
   }
 }

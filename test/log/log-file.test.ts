@@ -121,6 +121,28 @@ test('whole frames after bad bytes are found at any offset, however far', async 
   expect(await scanner.dataEnd()).toBe(64 + gap + far.length);
 });
 
+test('a scanner reads into memory that was released, and never into memory that it shows', async () => {
+  const head = encodeFileHeader({ file: 3, firstLeaf: 0, firstPosition: 0, logId: '0'.repeat(32) });
+  const many = Array.from({ length: 40 }, (_, i) => encodeFrame({ ...place, offset: 64 + i * frame.length }, entries, 0));
+  const file = await fileOf(head, ...many);
+  const scanner = new FrameScanner(file, 3, await file.size(), undefined, { chunkBytes: frame.length * 3 });
+  const memories = new Set<ArrayBufferLike>();
+  let last: Uint8Array | null = null;
+  let frames = 0;
+  for (;;) {
+    const scanned = await scanner.next();
+    if (scanned.found !== 'frame') break;
+    const { bytes } = scanned;
+    memories.add(bytes.buffer);
+    if (last && last.buffer !== bytes.buffer && scanner.release(last.buffer)) new Uint8Array(last.buffer).fill(0xdd);
+    last = bytes;
+    expect(scanner.release(bytes.buffer)).toBe(false);
+    frames++;
+  }
+  expect(frames).toBe(40);
+  expect(memories.size).toBe(2);
+});
+
 test('short reads and writes are continued; a file shorter than it said is an error', async () => {
   const inner = await fileOf();
   const stingy: DiskFile = {

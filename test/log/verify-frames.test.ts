@@ -75,6 +75,23 @@ describe('a window over a file', () => {
     await expect(window.view(500, 10)).rejects.toThrow('no such sector');
   });
 
+  it('reads into memory that was released, and never into memory that it shows or reads ahead into', async () => {
+    const window = new FileWindow(opened(new File()), length, { windowBytes: 60 });
+    const memories = new Set<ArrayBufferLike>();
+    let last: Uint8Array | null = null;
+    for (let at = 0; at + 13 <= length; at += 13) {
+      const view = await window.view(at, 13);
+      memories.add(view.buffer);
+      if (last && last.buffer !== view.buffer && window.release(last.buffer)) new Uint8Array(last.buffer).fill(0xdd);
+      last = view;
+      expect(window.release(view.buffer)).toBe(false);
+      expect(Uint8Array.from(view)).toEqual(bytes.slice(at, at + 13));
+    }
+    // The first is a carry shorter than those that are read ahead.
+    expect(memories.size).toBe(4);
+    await window.settle();
+  });
+
   it('has settled when nothing is being read', async () => {
     const file = new File();
     const window = new FileWindow(opened(file), length, { windowBytes: 300 });
