@@ -1,6 +1,6 @@
 /**
  * Row leaf hashes and the tree over them (`row-leaf.ts` says what they are), four rows and four nodes at a time: SHA-256 over
- * four messages at once, one in each lane of a vector. Compiled by `npm run kernels`; called by `src/log/row-hashes.ts`,
+ * four messages at once, one in each lane of a vector. Long rows are only laid out here, and hashed elsewhere. Compiled by `npm run kernels`; called by `src/log/row-hashes.ts`,
  * which lays out the memory and checks that all fits.
  *
  * Every pointer in the tables below lies in this memory. Reads and writes may pass the end of what they are about by
@@ -269,8 +269,26 @@ function hashPairs(source: usize, target: usize, pairs: i32): void {
   takeState(target, pairs);
 }
 
+/** A row's bytes at the stage, for whoever hashes them; how many. */
+export function stage(row: i32): i32 {
+  const at = load<u32>(table, At.stage) as usize;
+  return (writeRow(row, at) - at) as i32;
+}
+
 /** A row as a whole message, padding and all; how many blocks it takes. */
 function stageRow(row: i32, at: usize): i32 {
+  const to = writeRow(row, at);
+  const bytes = to - at;
+  const count = ((bytes + 9 + 63) >> 6) as i32;
+  store<u8>(to, 0x80);
+  const lengthAt = at + count * 64 - 8;
+  for (let zero = to + 1; zero < lengthAt; zero += 8) store<u64>(zero, 0);
+  store<u64>(lengthAt, bswap<u64>((bytes as u64) << 3));
+  return count;
+}
+
+/** Returns where it ends. */
+function writeRow(row: i32, at: usize): usize {
   const prefixBytes = load<u32>(table, At.prefixBytes) as usize;
   copy(at, load<u32>(table, At.prefix), prefixBytes);
   const salt = (load<u32>(table, At.salts) as usize) + row * SALT;
@@ -296,13 +314,7 @@ function stageRow(row: i32, at: usize): i32 {
     copy(to, load<u32>(column, Column.head), headBytes);
     to = writeCell(column, row, to + headBytes);
   }
-  const bytes = to - at;
-  const count = ((bytes + 9 + 63) >> 6) as i32;
-  store<u8>(to, 0x80);
-  const lengthAt = at + count * 64 - 8;
-  for (to++; to < lengthAt; to += 8) store<u64>(to, 0);
-  store<u64>(lengthAt, bswap<u64>((bytes as u64) << 3));
-  return count;
+  return to;
 }
 
 function writeCell(column: usize, row: i32, to: usize): usize {

@@ -1,10 +1,12 @@
 /**
  * Leaf hashes of many rows and the tree over them, by the module of `kernels/row-hashes.ts`: four rows at a time, in two
- * thirds of the time that one `crypto.hash` a row and a node takes. It lays out the module's memory, which holds a copy of everything that a row is made
- * of; what a row's bytes are is said in `row-leaf.ts`, which also hashes rows one by one, to the same hashes.
+ * thirds of the time that one `crypto.hash` a row and a node takes. Long rows are only laid out there. It lays out the module's
+ * memory, which holds a copy of everything that a row is made of; what a row's bytes are is said in `row-leaf.ts`, which also
+ * hashes rows one by one, to the same hashes.
  *
  * A memory grows with the largest body and is used by one body at a time, from `begin` to `root`.
  */
+import * as crypto from 'node:crypto';
 import { assert } from '../errors.ts';
 import { rowHashesCode } from './row-hashes-code.ts';
 import { HASH_BYTES } from './sha256.ts';
@@ -54,17 +56,19 @@ export interface HashInput {
 /** Larger bodies are hashed row by row: their memory would never be given back. */
 const MEMORY_BYTES_MAX = 64 << 20;
 const ROW_BYTES_MAX = 1 << 20;
-/** Of longer rows one after the other is faster: the processor's own SHA-256 then makes good for the call. */
-const MEAN_ROW_BYTES_MAX = 768;
+/** Longer rows are laid out here and hashed one by one: the processor's own SHA-256 then makes good for the call. */
+const MEAN_ROW_BYTES_MAX = 320;
 const PAGE_BYTES = 65_536;
 const TABLE_COLUMN_BYTES = 32;
 /** The module reads and writes past an end by less than this. */
 const SLACK = 16;
+const VIEWS_MAX = 4096;
 
 interface Exports {
   tableAt(): number;
   freeFrom(): number;
   hashRows(first: number, end: number): void;
+  stage(row: number): number;
   reduce(count: number): void;
 }
 
@@ -77,8 +81,11 @@ export class RowHashes {
   #at = 0;
   #hashes = 0;
   #rows = 0;
+  #long = false;
+  /** Of the stage, by length: making one costs as much as laying out a row. */
+  #views: Uint8Array[] = [];
 
-  /** False, and nothing has happened, for a body that is too large or of too long rows. */
+  /** False, and nothing has happened, for a body that is too large. */
   begin(input: HashInput): boolean {
     const { rows, prefix, salts, ops, pk, validFrom, validTo, closeOffsets, closes, columns } = input;
     const closesMax = mostCloses(closeOffsets, rows);
@@ -94,13 +101,15 @@ export class RowHashes {
       cellBytes += column.head.length * rows + bytes;
       size += bytes + column.head.length + TABLE_COLUMN_BYTES + SLACK * 5;
     }
-    if (cellBytes > MEAN_ROW_BYTES_MAX * rows) return false;
     const stride = Math.ceil((rowBytes + 64 + 9 + SLACK) / 64) * 64;
     size += prefix.length + rows * (16 + 1 + HASH_BYTES) + (rows + 1) * 4 + closes.byteLength + stride * 4 + 512;
     if (rowBytes > ROW_BYTES_MAX || size > MEMORY_BYTES_MAX) return false;
     this.#reserve(size + PAGE_BYTES);
     this.#rows = rows;
+    this.#long = cellBytes > MEAN_ROW_BYTES_MAX * rows;
     this.#at = this.#module!.freeFrom();
+    // First, so that it is at the same place for every body.
+    const stage = this.#take(stride * 4);
     const entries = new Uint32Array(16);
     entries[0] = this.#put(prefix, prefix.length);
     entries[1] = prefix.length;
@@ -115,7 +124,6 @@ export class RowHashes {
     for (let i = 0; i < columns.length; i++) this.#describe(columns[i]!, rows, table + i * TABLE_COLUMN_BYTES);
     const keys = [pk, validFrom, validTo];
     for (let i = 0; i < 3; i++) this.#describe(keys[i]!, rows, keysAt + i * TABLE_COLUMN_BYTES);
-    const stage = this.#take(stride * 4);
     // Lanes beyond those that are used, and nodes beyond the last, are read as well.
     this.#hashes = this.#take(rows * HASH_BYTES + 256);
     entries[6] = table;
@@ -135,7 +143,21 @@ export class RowHashes {
   }
 
   hash(first: number, end: number): void {
-    this.#module!.hashRows(first, end);
+    if (!this.#long) return this.#module!.hashRows(first, end);
+    const { stage, freeFrom } = this.#module!;
+    const from = freeFrom();
+    for (let row = first; row < end; row++) {
+      const size = stage(row);
+      const bytes = this.#bytes;
+      const view =
+        size < VIEWS_MAX ? (this.#views[size] ??= bytes.subarray(from, from + size)) : bytes.subarray(from, from + size);
+      const hash = crypto.hash('sha256', view, 'binary');
+      let word = (this.#hashes + row * HASH_BYTES) / 4;
+      for (let i = 0; i < HASH_BYTES; i += 4) {
+        this.#words[word++] =
+          (hash.charCodeAt(i) << 24) | (hash.charCodeAt(i + 1) << 16) | (hash.charCodeAt(i + 2) << 8) | hash.charCodeAt(i + 3);
+      }
+    }
   }
 
   /** In place of the hash of a row that is not here. */
@@ -203,6 +225,7 @@ export class RowHashes {
     this.#module = new WebAssembly.Instance(compiled, { env: { memory } }).exports as unknown as Exports;
     this.#bytes = new Uint8Array(memory.buffer);
     this.#words = new Uint32Array(memory.buffer);
+    this.#views = [];
   }
 }
 
