@@ -12,6 +12,7 @@ import type { Settings } from './config.ts';
 import type { BackupDesk, BackupView, DamagedBackup, RestoreReport } from './doors/http/system-desk.ts';
 import { ServiceError } from './errors.ts';
 import { type Artefact, ARTEFACT_NAME, bytesOf, digestedAt } from './log/backup-artefact.ts';
+import { type CopiedLog, copyLog, type CopyRequest, type OnCopied } from './log/backup-copy.ts';
 import { backupIdPattern, captureBackup, recordDigests } from './log/backup.ts';
 import type { Disk } from './log/disk.ts';
 import { type KeyStore, openKeyring } from './log/keys.ts';
@@ -46,6 +47,10 @@ export interface BackupParts {
   readonly yieldTurn: () => Promise<void>;
   /** Restores on the same disk without taking turns of this event loop; absent: in them. */
   readonly restoreBeside?: RestoreBeside;
+  /** Copies on the same disk without taking turns of this event loop; absent: in them. */
+  readonly copyBeside?: CopyBeside;
+  /** Log from which on that is worth it, in bytes. */
+  readonly copyBesideBytesMin?: number;
   /** Where projections are saved; null: nowhere. */
   readonly checkpoints: CheckpointKeeper | null;
   /** Digests what is saved on the same disk without taking turns of this event loop; absent: in one turn of it. */
@@ -54,6 +59,8 @@ export interface BackupParts {
   /** Ends what is under way: the store closes. */
   readonly signal: AbortSignal;
 }
+
+export type CopyBeside = (request: CopyRequest, signal: AbortSignal, onProgress?: OnCopied) => Promise<CopiedLog>;
 
 export type DigestBeside = (request: SavedStateRequest, signal: AbortSignal) => Promise<Readonly<Record<string, string>>>;
 
@@ -64,6 +71,9 @@ export interface CreateOptions {
   readonly digests?: () => Readonly<Record<string, string>>;
   readonly onProgress?: OnProgress;
 }
+
+/** A thread that starts costs as much as to copy 40 MiB in turns, so that what takes some tenths of a second is copied in them. */
+const COPY_BESIDE_BYTES_MIN = 128 << 20;
 
 /** A file is written anew at most now and then. */
 const ATTEMPTS = 3;
@@ -145,9 +155,15 @@ export class Backups implements BackupDesk {
       capture,
       projections: still && wanted ? wanted() : null,
       erasedKeys,
-      yieldTurn: this.#pace,
-      ...(onProgress && { onProgress }),
+      copy: (request) => this.#copy(request, onProgress),
     });
+  }
+
+  #copy(request: CopyRequest, onProgress: OnProgress | undefined): Promise<CopiedLog> {
+    const { disk, copyBeside, copyBesideBytesMin = COPY_BESIDE_BYTES_MIN, signal } = this.#parts;
+    const bytes = request.log.reduce((sum, { length }) => sum + length, 0);
+    if (copyBeside && bytes >= copyBesideBytesMin) return copyBeside(request, signal, onProgress);
+    return copyLog(request, { disk, yieldTurn: this.#pace, onProgress });
   }
 
   /** Never rejects: the backup is what it was said to be, and a restore says what it was compared with. */

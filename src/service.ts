@@ -3,7 +3,7 @@
  * Everything that a room needs from outside arrives here as an argument; nothing below reads a setting by itself.
  */
 import { join } from 'node:path';
-import { Backups, type DigestBeside } from './backups.ts';
+import { Backups, type CopyBeside, type DigestBeside } from './backups.ts';
 import { type Clock, Ids, type Random } from './clock.ts';
 import { ConfigError, isLoopback, type Settings } from './config.ts';
 import { ServiceError } from './errors.ts';
@@ -70,6 +70,9 @@ export interface ServiceParts {
   readonly sealIdleMs?: number;
   /** Where lookup tables are read from; absent: registering one is refused. */
   readonly lookupFiles?: LookupFiles;
+  /** Copies for backups beside the event loop, on the same disk; of a log from so many bytes on. */
+  readonly copyBeside?: CopyBeside;
+  readonly copyBesideBytesMin?: number;
   /** Restores backups beside the event loop, on the same disk. */
   readonly restoreBeside?: RestoreBeside;
   /** Digests what a backup is compared with beside the event loop, on the same disk. */

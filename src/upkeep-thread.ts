@@ -1,23 +1,31 @@
 /**
- * Upkeep beside a store that runs, each in a thread of its own: rebuilding and digesting projections takes the turn for as long as
- * it takes. It shares no file that is written and no memory with the store. This file is also what the thread starts with.
+ * Upkeep beside a store that runs, each in a thread of its own: copying a log and reading the copy back, rebuilding and digesting
+ * projections take the turn for as long as they take. It shares no file that is written and no memory with the store. This file is
+ * also what the thread starts with: a task's own modules are loaded in it and not before, since some take longer than a copy.
  */
 import { isMainThread, parentPort, workerData } from 'node:worker_threads';
-import type { DigestBeside } from './backups.ts';
+import type { CopyBeside, DigestBeside } from './backups.ts';
 import { systemClock, systemRandom } from './clock.ts';
 import { type ErrorCode, ServiceError } from './errors.ts';
-import { OPEN_BESIDE_BYTES_MIN } from './log/frame-opener.ts';
+import type { CopyRequest, OnCopied } from './log/backup-copy.ts';
 import { nodeDisk } from './log/node-disk.ts';
 import { newThread, spareCores, threadWorker } from './log/workers.ts';
-import { type RestoreBeside, type RestoreRequest, restoreStore } from './restores.ts';
-import { digestsOfSaved, type SavedStateRequest } from './saved-digests.ts';
+import type { RestoreBeside, RestoreRequest } from './restores.ts';
+import type { SavedStateRequest } from './saved-digests.ts';
 
 type Ending =
   | { readonly result: unknown }
   | { readonly code: ErrorCode; readonly message: string; readonly extras: Readonly<Record<string, unknown>> | undefined }
   | { readonly failed: unknown };
 
+/** How far it has come, from time to time. */
+interface Progress {
+  readonly bytes: number;
+  readonly bytesTotal: number;
+}
+
 type Task =
+  | { readonly kind: 'copy'; readonly request: CopyRequest }
   | { readonly kind: 'restore'; readonly request: RestoreRequest }
   | { readonly kind: 'digest'; readonly request: SavedStateRequest };
 
@@ -27,6 +35,13 @@ interface Start {
 }
 
 const startMark = 'annals upkeep';
+
+/** Of a copy, between two words of how far it has come. */
+const PROGRESS_BYTES = 8 << 20;
+
+/** On the disk of the machine. Once the signal aborts, the copy ends as it is. */
+export const copyInThread: CopyBeside = (request, signal, onProgress) =>
+  inThread({ kind: 'copy', request }, signal, (thread) => thread.postMessage('abort'), onProgress);
 
 /** On the disk of the machine. Once the signal aborts, the restore ends and clears what it has made. */
 export const restoreInThread: RestoreBeside = (request, signal) =>
@@ -38,7 +53,7 @@ export const digestInThread: DigestBeside = (request, signal) =>
 
 type Thread = ReturnType<typeof newThread>;
 
-function inThread<T>(task: Task, signal: AbortSignal, abort: (thread: Thread) => void): Promise<T> {
+function inThread<T>(task: Task, signal: AbortSignal, abort: (thread: Thread) => void, onProgress?: OnCopied): Promise<T> {
   return new Promise((resolve, reject) => {
     const thread = newThread(import.meta.url, { starts: startMark, task } satisfies Start);
     const aborted = (): void => abort(thread);
@@ -47,14 +62,15 @@ function inThread<T>(task: Task, signal: AbortSignal, abort: (thread: Thread) =>
       signal.removeEventListener('abort', aborted);
       settle();
     };
-    thread.on('message', (ending: Ending) =>
+    thread.on('message', (ending: Ending | Progress) => {
+      if ('bytes' in ending) return onProgress?.(ending.bytes, ending.bytesTotal);
       end(() => {
         if ('result' in ending) resolve(ending.result as T);
         else if ('code' in ending)
           reject(new ServiceError(ending.code, ending.message, ending.extras === undefined ? {} : { extras: ending.extras }));
         else reject(ending.failed);
-      }),
-    );
+      });
+    });
     thread.on('error', (cause) => end(() => reject(cause)));
     thread.on('exit', () => end(() => reject(new ServiceError('REL_STORAGE', `the ${task.kind} has ended before it was done`))));
     if (signal.aborted) aborted();
@@ -72,10 +88,7 @@ async function serve({ task }: Start): Promise<void> {
     if (aborted) throw new ServiceError('REL_UNAVAILABLE', 'the store is draining');
     await new Promise((resolve) => setImmediate(resolve));
   };
-  const ending: Ending = await (task.kind === 'digest'
-    ? digestsOfSaved(task.request, nodeDisk)
-    : restored(task.request, yieldTurn)
-  ).then(
+  const ending: Ending = await done(task, yieldTurn).then(
     (result) => ({ result }),
     (error: unknown) =>
       error instanceof ServiceError
@@ -86,8 +99,30 @@ async function serve({ task }: Start): Promise<void> {
   port.close();
 }
 
-function restored(request: RestoreRequest, yieldTurn: () => Promise<void>): ReturnType<typeof restoreStore> {
-  return restoreStore({
+async function done(task: Task, yieldTurn: () => Promise<void>): Promise<unknown> {
+  if (task.kind === 'restore') return await restored(task.request, yieldTurn);
+  if (task.kind === 'copy') return await copied(task.request, yieldTurn);
+  const { digestsOfSaved } = await import('./saved-digests.ts');
+  return await digestsOfSaved(task.request, nodeDisk);
+}
+
+async function copied(request: CopyRequest, yieldTurn: () => Promise<void>): Promise<unknown> {
+  const { copyLog } = await import('./log/backup-copy.ts');
+  let told = 0;
+  const onProgress = (bytes: number, bytesTotal: number): void => {
+    if (bytes - told < PROGRESS_BYTES) return;
+    told = bytes;
+    parentPort!.postMessage({ bytes, bytesTotal } satisfies Progress);
+  };
+  return await copyLog(request, { disk: nodeDisk, yieldTurn, onProgress });
+}
+
+async function restored(request: RestoreRequest, yieldTurn: () => Promise<void>): Promise<unknown> {
+  const [{ restoreStore }, { OPEN_BESIDE_BYTES_MIN }] = await Promise.all([
+    import('./restores.ts'),
+    import('./log/frame-opener.ts'),
+  ]);
+  return await restoreStore({
     ...request,
     disk: nodeDisk,
     clock: systemClock,

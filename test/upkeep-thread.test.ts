@@ -1,18 +1,19 @@
 /**
- * Restores, and digests of what a store has saved, in threads of their own, on real files: the same reports and refusals, and the
+ * Copies, restores, and digests of what a store has saved, in threads of their own, on real files: the same reports and refusals, and the
  * event loop is left alone.
  */
-import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { nodeDisk } from '../src/log/node-disk.ts';
-import { digestInThread, restoreInThread } from '../src/upkeep-thread.ts';
+import { copyInThread, digestInThread, restoreInThread } from '../src/upkeep-thread.ts';
 import { TestStore } from './harness.ts';
 
 let home: string;
 let store: TestStore;
 let backup: string;
+let copies = 0;
 
 const settings = (): Record<string, string> => ({ SERVICE_IN_MEMORY: 'false', SERVICE_DATA_DIR: join(home, 'data') });
 
@@ -21,6 +22,11 @@ beforeEach(async () => {
   store = await TestStore.open('2024-01-01', settings(), {
     disk: nodeDisk,
     derived: { machineBytes: 1 << 30, segmentRows: 8_192 },
+    copyBeside: async (...asked) => {
+      copies++;
+      return await copyInThread(...asked);
+    },
+    copyBesideBytesMin: 1,
     restoreBeside: restoreInThread,
     digestBeside: digestInThread,
   });
@@ -29,7 +35,50 @@ beforeEach(async () => {
       'Person',
       Array.from({ length: 5_000 }, (_, i) => ({ id: `${batch}-${i}`, name: `Name ${i}`, age: i })),
     );
+  copies = 0;
   ({ backup } = await store.service.backups.create());
+  expect(copies).toBe(1);
+});
+
+it('copies what a copy in turns holds', { timeout: 60_000 }, async () => {
+  const told: number[] = [];
+  const { backups, log } = store.service;
+  await backups.settled();
+  await log.seal();
+  const inThread = await backups.create({ onProgress: (bytes, total) => told.push(bytes / total) });
+  expect(told.every((share) => share > 0 && share <= 1)).toBe(true);
+  await backups.settled();
+  await store.close();
+  store = await TestStore.open('2024-01-01', settings(), { disk: nodeDisk });
+  const inTurns = await store.service.backups.create();
+  const files = (of: string): string[] => readdirSync(join(home, 'data', 'backups', of, 'log'));
+  expect(files(inTurns.backup)).toEqual(files(inThread.backup));
+  const held = readFileSync(join(home, 'data', 'backups', inThread.backup, 'log/00000000.log'));
+  const later = readFileSync(join(home, 'data', 'backups', inTurns.backup, 'log/00000000.log'));
+  expect(later.subarray(0, held.length).equals(held)).toBe(true);
+});
+
+it('ends a copy when the store closes, and leaves none', { timeout: 60_000 }, async () => {
+  const refused = expect(store.service.backups.create()).rejects.toMatchObject({
+    code: 'REL_UNAVAILABLE',
+    message: expect.stringContaining('draining') as string,
+  });
+  while (copies < 2) await new Promise((resolve) => setImmediate(resolve));
+  await store.close();
+  await refused;
+  expect(readdirSync(join(home, 'data', 'backups'))).toEqual([backup]);
+});
+
+it('refuses what can not be copied, and leaves none', { timeout: 60_000 }, async () => {
+  const path = join(home, 'data', 'log', '00000000.log');
+  const bytes = readFileSync(path);
+  bytes[9_000]! ^= 4;
+  writeFileSync(path, bytes);
+  await expect(store.service.backups.create()).rejects.toMatchObject({
+    code: 'REL_UNAVAILABLE',
+    message: expect.stringContaining('checksum') as string,
+  });
+  expect(readdirSync(join(home, 'data', 'backups'))).toEqual([backup]);
 });
 
 it('digests what is saved, which a restore gives as well', { timeout: 60_000 }, async () => {

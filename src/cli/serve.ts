@@ -10,7 +10,7 @@ import { MemoryDisk } from '../log/memory-disk.ts';
 import { nodeDisk } from '../log/node-disk.ts';
 import { formatInstant } from '../log/timestamp.ts';
 import { checkBoot, Service } from '../service.ts';
-import { digestInThread, restoreInThread } from '../upkeep-thread.ts';
+import { copyInThread, digestInThread, restoreInThread } from '../upkeep-thread.ts';
 import { exitCode } from './exit.ts';
 import { lookupFiles } from './lookup-files.ts';
 import { Progress } from './progress.ts';
@@ -48,7 +48,12 @@ export async function serveCommand(options: ServeOptions, version: string): Prom
     ...(settings.SERVICE_LOOKUP_ROOT === null ? {} : { lookupFiles: lookupFiles(settings.SERVICE_LOOKUP_ROOT) }),
     ...(settings.SERVICE_IN_MEMORY
       ? {}
-      : { derived: { machineBytes: totalmem() }, restoreBeside: restoreInThread, digestBeside: digestInThread }),
+      : {
+          derived: { machineBytes: totalmem() },
+          copyBeside: copyInThread,
+          restoreBeside: restoreInThread,
+          digestBeside: digestInThread,
+        }),
     onReplay: (replayed) => progress.update((entries = replayed), 0, 'entries'),
   });
   progress.finish(entries, 'entries');

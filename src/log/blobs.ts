@@ -21,7 +21,7 @@ export interface BlobsOptions {
   readonly random: Random;
   /** The data directory. */
   readonly directory: string;
-  readonly keyring: Keyring;
+  readonly keyring: Pick<Keyring, 'open' | 'activeDataKey'>;
 }
 
 export class Blobs {

@@ -315,6 +315,9 @@ export function decodeLeaf(bytes: Uint8Array): LeafFacts {
   return facts;
 }
 
+/** Keys that open bodies. */
+export type BodyKeys = Pick<Keyring, 'open'> & { readonly subjects: SubjectOpener };
+
 /**
  * Opens a payload and checks it against its leaf: digest, kind and number of positions. With `rows` the rows root is
  * recomputed too, which costs a microsecond a row; a redacted payload is always checked that way.
@@ -322,7 +325,7 @@ export function decodeLeaf(bytes: Uint8Array): LeafFacts {
 export function decodeEntry(
   facts: LeafFacts,
   payload: Uint8Array,
-  keyring: Keyring,
+  keyring: BodyKeys,
   check: { readonly redacted: boolean; readonly rows: boolean },
 ): CommittedEntry {
   return decodeEntryWithSecrets(facts, payload, keyring, check).entry;
@@ -340,7 +343,7 @@ export interface OpenedEntry {
 export function decodeEntryWithSecrets(
   facts: LeafFacts,
   payload: Uint8Array,
-  keyring: Keyring,
+  keyring: BodyKeys,
   check: { readonly redacted: boolean; readonly rows: boolean },
 ): OpenedEntry {
   checkDigest(facts, payload, check.redacted);

@@ -1,4 +1,4 @@
-/** Copying files while others work: a slice at a time, hashed on the way, durable when it resolves. */
+/** Copying files while others work: a slice at a time, hashed on the way. */
 import * as crypto from 'node:crypto';
 import { ServiceError } from '../errors.ts';
 import { type Disk, type DiskFile, writeFully } from './disk.ts';
@@ -14,19 +14,41 @@ export interface CopyOptions {
 
 /** The first `length` bytes of a file as a new one, its bytes durable and its name not. Gives their SHA-256 in hex. */
 export async function copyFile(options: CopyOptions, source: string, target: string, length: number): Promise<string> {
+  const { sha256, durable } = await writeCopy(options, source, target, length);
+  await durable;
+  return sha256;
+}
+
+export interface WrittenCopy {
+  /** In hex. */
+  readonly sha256: string;
+  /** The bytes are on the disk, or can't be brought there; either way nobody is at the file any more. Never unhandled. */
+  readonly durable: Promise<void>;
+}
+
+/** The same, for who does something else until the bytes are durable. */
+export async function writeCopy(options: CopyOptions, source: string, target: string, length: number): Promise<WrittenCopy> {
   const { disk } = options;
   const from = await disk.open(source, 'read');
   try {
     const to = await disk.open(target, 'create');
-    try {
-      const digest = await copyBytes(options, from, to, length);
-      await to.sync();
-      return digest;
-    } finally {
+    const sha256 = await copyBytes(options, from, to, length).catch(async (error: unknown) => {
       await to.close();
-    }
+      throw error;
+    });
+    const durable = syncedAndClosed(to);
+    durable.catch(() => undefined);
+    return { sha256, durable };
   } finally {
     await from.close();
+  }
+}
+
+async function syncedAndClosed(to: DiskFile): Promise<void> {
+  try {
+    await to.sync();
+  } finally {
+    await to.close();
   }
 }
 

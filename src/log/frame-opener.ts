@@ -11,12 +11,19 @@
 import type { KeyObject } from 'node:crypto';
 import { ServiceError } from '../errors.ts';
 import { encodeBody, subjectKeysOf } from './body-codec.ts';
-import { type SubjectOpener } from './rows-codec.ts';
+import type { SubjectOpener } from './rows-codec.ts';
 import { ByteWriter } from './byte-stream.ts';
 import { SECRET_BYTES } from './section-memory.ts';
 import { KEY_ID_BYTES, keyNames } from './subject-sections.ts';
-import { checkDigest, decodeLeaf, decodeOpened, type OpenedEntry, openPayload, payloadKey } from './entry-codec.ts';
-import type { Keyring } from './keys.ts';
+import {
+  type BodyKeys,
+  checkDigest,
+  decodeLeaf,
+  decodeOpened,
+  type OpenedEntry,
+  openPayload,
+  payloadKey,
+} from './entry-codec.ts';
 import { ENTRY_HEADER_BYTES, FRAME_HEADER_BYTES, type FrameHeader, frameEntries, frameIsWhole } from './log-file.ts';
 import type { Job, StartWorker, Worker } from './workers.ts';
 
@@ -86,9 +93,6 @@ export const openJob: Job<null, OpenRequest, OpenReply> = {
     };
   },
 };
-
-/** Keys that open bodies. */
-type BodyKeys = Pick<Keyring, 'open'> & { readonly subjects: SubjectOpener };
 
 /** What a thread has been given. */
 class HandedKeys implements BodyKeys {
@@ -232,12 +236,12 @@ function openedBody(body: Uint8Array, { entry, secrets, sealed }: OpenedEntry): 
 /** Asks a worker to open windows of frames, and hands it the keys that it needs. */
 export class FrameOpener {
   readonly #worker: Worker<OpenRequest, OpenReply>;
-  readonly #keyring: Keyring;
+  readonly #keyring: BodyKeys;
   readonly #rows: boolean;
   readonly #sent = new Set<number>();
   #asked = 0;
 
-  constructor(startWorker: StartWorker, keyring: Keyring, rows: boolean) {
+  constructor(startWorker: StartWorker, keyring: BodyKeys, rows: boolean) {
     this.#worker = startWorker(openJob, null);
     this.#keyring = keyring;
     this.#rows = rows;

@@ -3,6 +3,7 @@
  * ahead, by it and by the calling thread at once: whoever is free takes the next batch. What neither vouches for is left to
  * the caller to look at, so no finding is made here.
  */
+import type { BodyKeys } from './entry-codec.ts';
 import {
   bodyAt,
   erasedRows,
@@ -13,7 +14,6 @@ import {
   requestFor,
   vouches,
 } from './frame-opener.ts';
-import type { Keyring } from './keys.ts';
 import { frameIsWhole } from './log-file.ts';
 import { failsChecksum, type FileWindow, type FoundFrame, frameAt } from './verify-frames.ts';
 
@@ -24,13 +24,13 @@ const AHEAD_MAX = 8;
 
 /** Opens bodies in two threads. */
 export class BodyChecker {
-  readonly #keyring: Keyring;
+  readonly #keyring: BodyKeys;
   readonly #opener: FrameOpener;
   readonly #poison: boolean;
   /** Buffers for bodies that nobody reads now; null where bodies are only looked at. */
   readonly #free: SharedArrayBuffer[] | null;
 
-  constructor({ startWorker, poison = false }: OpenBeside, keyring: Keyring, bodies: boolean) {
+  constructor({ startWorker, poison = false }: OpenBeside, keyring: BodyKeys, bodies: boolean) {
     this.#keyring = keyring;
     this.#opener = new FrameOpener(startWorker, keyring, true);
     this.#poison = poison;

@@ -10,7 +10,15 @@ import { Blobs } from './blobs.ts';
 import { openCheckpoint } from './checkpoint-note.ts';
 import type { Disk, DiskFile } from './disk.ts';
 import type { CommittedEntry } from './entry.ts';
-import { decodeEntry, decodeLeaf, entryOfChecked, type LeafFacts, leafHashOf, noPreviousHash } from './entry-codec.ts';
+import {
+  type BodyKeys,
+  decodeEntry,
+  decodeLeaf,
+  entryOfChecked,
+  type LeafFacts,
+  leafHashOf,
+  noPreviousHash,
+} from './entry-codec.ts';
 import type { OpenBeside } from './frame-opener.ts';
 import type { Keyring } from './keys.ts';
 import { decodeFileHeader, FILE_HEADER_BYTES, type FrameEntry, frameEntries } from './log-file.ts';
@@ -20,12 +28,15 @@ import { equalBytes, hexOf, sha256 } from './sha256.ts';
 import { BodyChecker, FrameRun, type WalkedFrame } from './verify-bodies.ts';
 import { FileWindow, nextFrame, onlyZeros, readAll } from './verify-frames.ts';
 
+/** Of a keyring, what opens and what was signed with. */
+export type VerifyKeys = BodyKeys & Pick<Keyring, 'activeDataKey' | 'publicKeys'>;
+
 export interface VerifyOptions {
   readonly disk: Disk;
   /** The data directory: `log/` lies in it. */
   readonly directory: string;
   /** Opens bodies. Without it payload digests are checked and bodies are not. */
-  readonly keyring?: Keyring;
+  readonly keyring?: VerifyKeys;
   /** Bodies stay shut, though there are keys: they are for signatures, and for what the log itself wrote. */
   readonly sealed?: boolean;
   /** Opens bodies beside the calling thread, of a log that is worth it. */
@@ -516,7 +527,7 @@ class Verification {
   }
 
   /** A seal signs the tree of all leaves before it. */
-  #checkSeal(treeSize: number, note: string, keyring: Keyring, place: string): void {
+  #checkSeal(treeSize: number, note: string, keyring: VerifyKeys, place: string): void {
     const head = openCheckpointOf(note, this.#origin ?? note.slice(0, note.indexOf('\n')), keyring.publicKeys);
     if (typeof head === 'string') return this.#find(place, this.#leaf, head);
     if (treeSize !== this.#leaf || head.size !== this.#leaf) {

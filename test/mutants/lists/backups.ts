@@ -38,17 +38,17 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'backup: the copy is not read back',
-    file: 'src/log/backup.ts',
-    find: '    await this.#readBack();\n',
-    replace: '',
+    file: 'src/log/backup-copy.ts',
+    find: 'this.#checkCopy()]',
+    replace: 'null]',
     killedBy: store,
   },
   {
     name: 'backup: the document is written before the copy',
-    file: 'src/log/backup.ts',
-    find: '    await disk.makeDirectory(`${this.#home}/log`);\n',
+    file: 'src/log/backup-copy.ts',
+    find: '    await disk.makeDirectory(`${home}/log`);\n',
     replace:
-      '    await disk.makeDirectory(`${this.#home}/log`);\n    await disk.replaceFile(`${this.#home}/${ARTEFACT_NAME}`, new Uint8Array(0));\n',
+      '    await disk.makeDirectory(`${home}/log`);\n    await disk.replaceFile(`${home}/backup.json`, new Uint8Array(0));\n',
     killedBy: crash,
   },
   {
@@ -75,9 +75,31 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'copies: a copy is not on the disk when it is said to be',
     file: 'src/log/file-copy.ts',
-    find: '      await to.sync();\n',
+    find: '    await to.sync();\n',
     replace: '',
     killedBy: crash,
+  },
+  {
+    name: 'copies: nobody waits for the last files to be on the disk',
+    file: 'src/log/backup-copy.ts',
+    find: '      await this.#synced(0);\n      await disk.syncDirectory(`${home}/log`);\n',
+    replace: '      await disk.syncDirectory(`${home}/log`);\n',
+    killedBy: [...crash, 'test/log/backup-copy.test.ts'],
+  },
+  {
+    name: 'copies: a file is read back before it is written',
+    file: 'src/log/copy-front.ts',
+    find: '        await this.#until(start + Math.min(offset + target.length, length));\n',
+    replace: '',
+    killedBy: ['test/log/backup-copy.test.ts'],
+  },
+  {
+    name: 'copies: a failure is told while the copy is still being read back',
+    file: 'src/log/backup-copy.ts',
+    find: 'await Promise.allSettled([this.#copyAll(blobs), this.#checkCopy()])',
+    replace:
+      '(await Promise.all([this.#copyAll(blobs), this.#checkCopy()])).map((value) => ({ status: "fulfilled", value })) as never',
+    killedBy: ['test/log/backup-copy.test.ts'],
   },
   {
     name: 'restore: checksums are not compared',
