@@ -37,14 +37,20 @@ export function hexOf(bytes: Uint8Array): string {
 /** HMAC-SHA-256 by two hashes of one call each: the streaming one of `node:crypto` makes objects that cost more than hashing. */
 export class KeyedHash {
   #inner: Buffer;
-  readonly #outer = Buffer.alloc(BLOCK_BYTES + HASH_BYTES, 0x5c);
+  readonly #outer = Buffer.alloc(BLOCK_BYTES + HASH_BYTES);
 
   constructor(key: Uint8Array) {
+    this.#inner = Buffer.alloc(1024);
+    this.rekey(key);
+  }
+
+  /** From here on under another key, without memory of its own for each. */
+  rekey(key: Uint8Array): void {
     assert(key.length <= BLOCK_BYTES, 'a key of a keyed hash is at most a block');
-    this.#inner = Buffer.alloc(1024, 0x36);
-    for (const [i, byte] of key.entries()) {
-      this.#inner[i]! ^= byte;
-      this.#outer[i]! ^= byte;
+    for (let i = 0; i < BLOCK_BYTES; i++) {
+      const byte = i < key.length ? key[i]! : 0;
+      this.#inner[i] = 0x36 ^ byte;
+      this.#outer[i] = 0x5c ^ byte;
     }
   }
 

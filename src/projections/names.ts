@@ -3,18 +3,40 @@
  * it is, as JSON spells it and as SQL quotes it; not inside a longer word, so that 7 is not in LIMIT 70. Pure.
  */
 export class Names {
-  readonly #spellings: readonly string[];
+  /** Spellings by the first units that they have: a text is gone through once, however many there are. */
+  readonly #byBeginning = new Map<string, string[]>();
+  readonly #short: readonly string[];
 
   constructor(names: readonly string[]) {
-    this.#spellings = [...new Set(names.flatMap(spellingsOf))].filter((spelling) => spelling !== '');
+    const short: string[] = [];
+    for (const spelling of new Set(names.flatMap(spellingsOf))) {
+      if (spelling.length < BEGINNING) short.push(spelling);
+      else {
+        const beginning = spelling.slice(0, BEGINNING);
+        const known = this.#byBeginning.get(beginning);
+        if (known) known.push(spelling);
+        else this.#byBeginning.set(beginning, [spelling]);
+      }
+    }
+    this.#short = short.filter((spelling) => spelling !== '');
   }
 
   areIn(text: string): boolean {
-    return this.#spellings.some((spelling) => hasWord(text, spelling));
+    if (this.#short.some((spelling) => hasWord(text, spelling))) return true;
+    for (let at = 0; at + BEGINNING <= text.length; at++) {
+      const known = this.#byBeginning.get(text.slice(at, at + BEGINNING));
+      if (known?.some((spelling) => text.startsWith(spelling, at) && isWord(text, spelling, at))) return true;
+    }
+    return false;
   }
 }
 
+const BEGINNING = 3;
+/** What neither SQL nor JSON spells in another way. */
+const plain = /^[^'"\\\p{C}]*$/u;
+
 function spellingsOf(name: string): readonly string[] {
+  if (plain.test(name)) return [name];
   const quoted = name.replaceAll("'", "''");
   return [name, quoted, ...[name, quoted].map((each) => JSON.stringify(each).slice(1, -1))];
 }
@@ -23,11 +45,14 @@ const wordBefore = /[\p{L}\p{N}_]$/u;
 const wordAfter = /^[\p{L}\p{N}_]/u;
 
 function hasWord(text: string, word: string): boolean {
-  for (let at = text.indexOf(word); at >= 0; at = text.indexOf(word, at + 1)) {
-    const end = at + word.length;
-    const joinedBefore = wordAfter.test(word) && wordBefore.test(text.slice(Math.max(0, at - 2), at));
-    const joinedAfter = wordBefore.test(word) && wordAfter.test(text.slice(end, end + 2));
-    if (!joinedBefore && !joinedAfter) return true;
-  }
+  for (let at = text.indexOf(word); at >= 0; at = text.indexOf(word, at + 1)) if (isWord(text, word, at)) return true;
   return false;
+}
+
+/** What stands there is no part of a longer word. */
+function isWord(text: string, word: string, at: number): boolean {
+  const end = at + word.length;
+  const joinedBefore = wordAfter.test(word) && wordBefore.test(text.slice(Math.max(0, at - 2), at));
+  const joinedAfter = wordBefore.test(word) && wordAfter.test(text.slice(end, end + 2));
+  return !joinedBefore && !joinedAfter;
 }

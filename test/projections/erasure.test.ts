@@ -152,6 +152,35 @@ describe('after an erasure', () => {
     await rows.store.close();
   });
 
+  test('files are written again without what rests on them coming into memory, but codes', async () => {
+    const saved = await SavedState.make();
+    const rows = saved.resting(1e6, 4);
+    const store = patients(rows);
+    for (let i = 0; i < 13; i++) {
+      put(store, [{ id: `k${i}`, who: i % 3 === 0 ? 'ann' : 'bob', name: `n${i % 2}`, valid_from: BigInt(i) }]);
+    }
+    await saved.save(store.projections.projector, rows.store);
+    const again = saved.resting(1e6, 4);
+    const restored = new Store(freshProjections(undefined, again));
+    await saved.restore(restored.projections.projector);
+    restored.goOn(store);
+    for (const each of [store, restored]) erase(each, 'ann');
+    await again.store.settled();
+    // Three sealed segments, of each the two columns that are coded.
+    expect(again.store.counts).toMatchObject({ written: 3, hydrated: 6 });
+    const columns = ['_pk', 'who', 'name', 'valid_from'];
+    const all = { time: { system: 'all', valid: 'all' } } as const;
+    expect(restored.read('Patient', columns, all)).toEqual(store.read('Patient', columns, all));
+    expect(restored.read('Patient', columns, all)).toHaveLength(8);
+    expect(restored.projections.digests()).toEqual(store.projections.digests());
+    // What comes back is what the new files say, and a later erasure finds it so.
+    for (const each of [store, restored]) erase(each, 'bob');
+    await again.store.settled();
+    again.store.trim(0);
+    expect(restored.projections.digests()).toEqual(store.projections.digests());
+    for (const each of [rows.store, again.store]) await each.close();
+  });
+
   test('a key falls back to what others have of it, after a start too', async () => {
     const saved = await SavedState.make();
     const rows = saved.resting(0, 2);

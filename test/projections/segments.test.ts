@@ -49,6 +49,8 @@ function sumOf(
   let [count, sum, scanned, blocks] = [0, 0, 0, 0];
   for (const block of store.blocks({ type: 'T', columns: ['n'], time: everything, ...request }, basis)) {
     const [vector] = block.columns;
+    // A turn for others, without a row.
+    if (block.count === 0) continue;
     if (vector!.kind !== 'i32') throw new Error('small integers rest as i32');
     for (let k = 0; k < block.count; k++) sum += vector!.values[block.selection ? block.selection[k]! : block.first + k]!;
     count += block.count;

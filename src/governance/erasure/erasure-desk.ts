@@ -30,6 +30,7 @@ import { Names } from '../../projections/names.ts';
 import { beginningOf } from '../tenancy/earlier-tenant.ts';
 import { tenantOf } from '../tenancy/organization.ts';
 import type { StandingVersions } from '../../projections/rows/standing-versions.ts';
+import type { StoredTexts } from '../../projections/rows/stored-texts.ts';
 import type { ToldTexts } from '../../projections/rows/subject-texts.ts';
 import type { SubjectVersions } from '../../projections/rows/subject-versions.ts';
 import type { Tenants } from '../../projections/tenants/projection.ts';
@@ -67,6 +68,8 @@ export interface ErasedState extends BranchesRead {
     expectNoErasure(): void;
     /** Which versions of types stand, before and without those that are to be erased. */
     standing(): Pick<StandingVersions, 'expect' | 'digests'>;
+    /** All that is stored under these paths and says something. */
+    texts(paths: ReadonlySet<number>): Iterable<StoredTexts>;
     /** What erased versions left in memory goes. */
     wipe(): Generator<undefined, void>;
   };

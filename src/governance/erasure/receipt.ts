@@ -11,7 +11,7 @@
 import { createHmac } from 'node:crypto';
 import { canonicalJson, type Json } from '../../log/canonical-json.ts';
 import type { NoteSigner } from '../../log/checkpoint-note.ts';
-import { sha256Hex } from '../../log/sha256.ts';
+import { KeyedHash, sha256Hex } from '../../log/sha256.ts';
 import type { StandingDigests } from '../../projections/rows/standing-versions.ts';
 
 export const receiptType = 'application/vnd.annals.erasure-receipt+json';
@@ -137,9 +137,24 @@ export function commitmentOf(salt: Uint8Array, subject: string): string {
  * an erasure that is asked for again is found without the subject being kept anywhere.
  */
 export function saltOf(hmacKey: Uint8Array, tenant: string | null, subject: string): Uint8Array {
-  const scope = tenant === null ? '' : `/${tenant}`;
-  const hmac = createHmac('sha256', hmacKey).update(`annals erasure salt\0${scope}\0`, 'utf8').update(subject, 'utf8');
+  const hmac = createHmac('sha256', hmacKey).update(saltScope(tenant), 'utf8').update(subject, 'utf8');
   return new Uint8Array(hmac.digest());
+}
+
+/** Whether a text is the subject of a commitment: the two above, without what is the same of every text. */
+export function commitmentTest(hmacKey: Uint8Array, tenant: string | null, commitment: string): (text: string) => boolean {
+  const salts = new KeyedHash(hmacKey);
+  const commitments = new KeyedHash(hmacKey);
+  const scope = saltScope(tenant);
+  const wanted = Buffer.from(commitment, 'hex');
+  return (text) => {
+    commitments.rekey(salts.of(scope + text));
+    return wanted.equals(commitments.of(text));
+  };
+}
+
+function saltScope(tenant: string | null): string {
+  return `annals erasure salt\0${tenant === null ? '' : `/${tenant}`}\0`;
 }
 
 /** DSSE's pre-authentication encoding. */

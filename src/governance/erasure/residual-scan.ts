@@ -4,22 +4,20 @@
  */
 import type { LogStore, StoredEntry } from '../../log/log-store.ts';
 import type { SubjectKeys } from '../../log/subject-keys.ts';
-import type { ColumnType } from '../../log/value.ts';
-import { cellAt } from '../../log/vector-builder.ts';
-import type { ExhibitView, PathCodes, RowBlock } from '../../projections/access-paths.ts';
-import { subjectProperty } from '../../projections/catalog/subject.ts';
+import type { ExhibitView, PathCodes } from '../../projections/access-paths.ts';
 import type { Erasure } from '../../projections/erasures/projection.ts';
+import type { StoredTexts } from '../../projections/rows/stored-texts.ts';
 import { covers } from '../caller.ts';
 import { tenantOf } from '../tenancy/organization.ts';
 import type { ResidualHit } from './receipt.ts';
 import type { RecipeSeals } from './recipe-seals.ts';
 import type { Sought } from './sought.ts';
-import { allRows, branchesNow, type BranchesRead } from './subject-rows.ts';
+import { branchesNow, type BranchesRead } from './subject-rows.ts';
 import type { TextStore } from './text-store.ts';
 
 export interface ScanParts {
   readonly state: BranchesRead & {
-    readonly rows: { readonly scopes: PathCodes };
+    readonly rows: { readonly scopes: PathCodes; texts(paths: ReadonlySet<number>): Iterable<StoredTexts> };
     readonly exhibits: { all(): Iterable<ExhibitView> };
   };
   readonly log: Pick<LogStore, 'proofs'>;
@@ -146,37 +144,28 @@ class Scan {
     }
   }
 
-  /**
-   * Rows of others that say the subject in a cell of their own. What a branch inherits is its source’s; the subject’s own rows that
-   * came after the intent are for another erasure.
-   */
+  /** Rows of others that say the subject in a cell of their own; its own that came after the intent are for another erasure. */
   async cells(tenant: string | null, sought: Sought, intended: bigint): Promise<void> {
     const { state, yieldTurn } = this.#parts;
     const paths = pathsOf(tenant, state.rows.scopes);
-    if (paths.length === 0) return;
-    for (const branch of branchesNow(state)) {
-      const reader = allRows(branch);
-      for (const definition of branch.types.types()) {
-        const { name: type, properties } = definition;
-        const texts = ['_pk', ...Object.keys(properties).filter((name) => properties[name]!.type === 'string')];
-        const subject = subjectProperty(definition);
-        const columns = [...texts, 'system_from', ...(subject === null ? [] : [subject])];
-        const request = { type, columns, time: { system: 'all', valid: 'all' }, paths, blockRows: 2_048 } as const;
-        const scan = reader.scan(branch.since === 0n ? request : { ...request, after: branch.since });
-        for (let step = scan.next(); step.done !== true; step = scan.next()) {
-          const { value: block } = step;
-          const isOwn = subject === null ? () => false : ownRows(block, texts.length, properties[subject]!.type, sought);
-          for (const [i, column] of texts.entries()) {
-            this.#looked['cells']! += block.count;
-            const { others, own } = countOf(block, i, texts.length, sought, isOwn, intended);
-            if (others > 0) this.#hit('cells', `${type}.${column}`, others);
-            if (own > 0) this.#hit('rows', type, own);
-            if (sought.isSlow) await yieldTurn();
-          }
-          await yieldTurn();
-        }
+    let [of, testOf] = ['', sought.column()];
+    for (const texts of state.rows.texts(paths)) {
+      const name = `${texts.type}.${texts.column}`;
+      if (name !== of) [of, testOf] = [name, sought.column()];
+      const says = testOf(texts.vector);
+      for (let from = 0; from < texts.length; from += sought.cellsPerTurn) {
+        const end = Math.min(texts.length, from + sought.cellsPerTurn);
+        for (let row = from; row < end; row++) if (says(row) && texts.stands(row)) this.#said(texts, name, row, sought, intended);
+        this.#looked['cells']! += end - from;
+        await yieldTurn();
       }
     }
+  }
+
+  #said({ type, subjectOf, systemFrom }: StoredTexts, name: string, row: number, sought: Sought, intended: bigint): void {
+    const subject = subjectOf(row);
+    if (subject === null || !sought.is(String(subject))) this.#hit('cells', name, 1);
+    else if (systemFrom(row) < intended) this.#hit('rows', type, 1);
   }
 
   texts(tenant: string | null, sought: Sought): void {
@@ -197,45 +186,11 @@ class Scan {
   }
 }
 
-function pathsOf(tenant: string | null, scopes: PathCodes): number[] {
-  const codes: number[] = [];
+function pathsOf(tenant: string | null, scopes: PathCodes): Set<number> {
+  const codes = new Set<number>();
   for (let code = 0; code < scopes.size; code++) {
     const path = scopes.path(code);
-    if (tenant === null ? path === null : path !== null && covers(tenant, path)) codes.push(code);
+    if (tenant === null ? path === null : path !== null && covers(tenant, path)) codes.add(code);
   }
   return codes;
-}
-
-type IsOwn = (row: number) => boolean;
-
-/** Whether a row is the subject’s, by the column behind its system_from. */
-function ownRows({ columns }: RowBlock, systemFrom: number, type: ColumnType, sought: Sought): IsOwn {
-  const vector = columns[systemFrom + 1]!;
-  if (vector.kind === 'text' || vector.kind === 'dict') return sought.reader(vector);
-  return (row) => {
-    const cell = cellAt(vector, type, row);
-    return cell !== null && sought.is(String(cell));
-  };
-}
-
-/** Rows whose cell says the subject: of others, and the subject’s own of before the intent. */
-function countOf(
-  { columns, selection, first, count }: RowBlock,
-  column: number,
-  systemFrom: number,
-  sought: Sought,
-  isOwn: IsOwn,
-  intended: bigint,
-): { readonly others: number; readonly own: number } {
-  const vector = columns[column]!;
-  let [others, own] = [0, 0];
-  if (vector.kind !== 'text' && vector.kind !== 'dict') return { others, own };
-  const says = sought.reader(vector);
-  for (let k = 0; k < count; k++) {
-    const row = selection === null ? first + k : selection[k]!;
-    if (!says(row)) continue;
-    if (!isOwn(row)) others++;
-    else if ((cellAt(columns[systemFrom]!, 'timestamp', row) as bigint) < intended) own++;
-  }
-  return { others, own };
 }

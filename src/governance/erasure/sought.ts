@@ -2,25 +2,25 @@
  * What a scan looks for. Who erases names the subject; a start that goes on with an erasure knows its commitment alone, and asks
  * of each text whether it would have led to that: slower, and as sure for whole texts. Pure.
  */
-import type { Vector } from '../../log/columns.ts';
+import type { TextVector } from '../../projections/rows/stored-texts.ts';
 import { Names } from '../../projections/names.ts';
-import { commitmentOf, saltOf } from './receipt.ts';
+import { commitmentTest } from './receipt.ts';
 
 export interface Sought {
   readonly method: 'text rescan' | 'blind-index rescan';
-  /** Each test takes microseconds: a block of rows is too much for one turn. */
-  readonly isSlow: boolean;
+  /** Cells that are tested within a turn. */
+  readonly cellsPerTurn: number;
   /** The text is the subject. */
   is(text: string): boolean;
   /** The text repeats the subject among others. */
   isIn(text: string): boolean;
-  /** The same as `is`, of the rows of a column. */
-  reader(vector: Extract<Vector, { kind: 'text' | 'dict' }>): (row: number) => boolean;
+  /** The same as `is`, of the rows of a column, a vector of it after the other. */
+  column(): (vector: TextVector) => (row: number) => boolean;
 }
 
 export class SoughtText implements Sought {
   readonly method = 'text rescan';
-  readonly isSlow = false;
+  readonly cellsPerTurn = Infinity;
   readonly #text: string;
   readonly #bytes: Uint8Array;
   readonly #names: Names;
@@ -39,7 +39,11 @@ export class SoughtText implements Sought {
     return this.#names.areIn(text);
   }
 
-  reader(vector: Extract<Vector, { kind: 'text' | 'dict' }>): (row: number) => boolean {
+  column(): (vector: TextVector) => (row: number) => boolean {
+    return (vector) => this.#reader(vector);
+  }
+
+  #reader(vector: TextVector): (row: number) => boolean {
     const { nulls } = vector;
     if (vector.kind === 'dict') {
       const code = vector.dictionary.codeOf(this.#text);
@@ -57,22 +61,20 @@ export class SoughtText implements Sought {
 }
 
 const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
+/** Texts of a column whose test is remembered: of those that say the same again and again, few are different. */
+const KNOWN_MAX = 131_072;
 
 export class SoughtCommitment implements Sought {
   readonly method = 'blind-index rescan';
-  readonly isSlow = true;
-  readonly #hmacKey: Uint8Array;
-  readonly #tenant: string | null;
-  readonly #commitment: string;
+  readonly cellsPerTurn = 1_024;
+  readonly #commits: (text: string) => boolean;
 
   constructor(hmacKey: Uint8Array, tenant: string | null, commitment: string) {
-    this.#hmacKey = hmacKey;
-    this.#tenant = tenant;
-    this.#commitment = commitment;
+    this.#commits = commitmentTest(hmacKey, tenant, commitment);
   }
 
   is(text: string): boolean {
-    return commitmentOf(saltOf(this.#hmacKey, this.#tenant, text), text) === this.#commitment;
+    return this.#commits(text);
   }
 
   /** As a quoted text, or as a word. */
@@ -83,20 +85,20 @@ export class SoughtCommitment implements Sought {
     return [...new Set([text, ...quoted, ...text.split(/[\s,;:()'"]+/)])].some((part) => part !== '' && this.is(part));
   }
 
-  reader(vector: Extract<Vector, { kind: 'text' | 'dict' }>): (row: number) => boolean {
-    const { nulls } = vector;
-    if (vector.kind === 'dict') {
-      const known = new Map<number, boolean>();
-      return (row) => {
-        if (nulls?.[row] === 1) return false;
-        const code = vector.values[row]!;
-        let found = known.get(code);
-        if (found === undefined) known.set(code, (found = this.is(vector.dictionary.text(code))));
-        return found;
-      };
-    }
-    const { offsets, heap } = vector;
-    // Memory that threads share is copied before it is read as text.
-    return (row) => nulls?.[row] !== 1 && this.is(decoder.decode(heap.slice(offsets[row]!, offsets[row + 1]!)));
+  column(): (vector: TextVector) => (row: number) => boolean {
+    const known = new Map<string, boolean>();
+    const says = (text: string): boolean => {
+      let found = known.get(text);
+      if (found !== undefined) return found;
+      found = this.is(text);
+      if (known.size < KNOWN_MAX) known.set(text, found);
+      return found;
+    };
+    return (vector) => {
+      const { nulls } = vector;
+      if (vector.kind === 'dict') return (row) => nulls?.[row] !== 1 && says(vector.dictionary.text(vector.values[row]!));
+      const { offsets, heap } = vector;
+      return (row) => nulls?.[row] !== 1 && says(decoder.decode(heap.subarray(offsets[row]!, offsets[row + 1]!)));
+    };
   }
 }

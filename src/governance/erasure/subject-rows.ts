@@ -1,6 +1,6 @@
 /** Rows of all branches as they are now. Ungoverned: whoever reads them here shows them to nobody. */
 import { mainBranch } from '../../log/entry.ts';
-import type { CatalogReader, RowReader } from '../../projections/access-paths.ts';
+import type { CatalogReader } from '../../projections/access-paths.ts';
 import type { Branches } from '../../projections/branches/projection.ts';
 import type { BranchRows } from '../../projections/rows/branch-rows.ts';
 
@@ -25,9 +25,4 @@ export function branchesNow({ branches, catalog, rows }: BranchesRead): BranchNo
     const types = catalog.on(fork);
     return { since: instant, types, rows: rows.on(fork, types) };
   });
-}
-
-/** All that was placed, whether it is visible yet or not. */
-export function allRows({ rows }: BranchNow): RowReader {
-  return rows.reader(Number.MAX_SAFE_INTEGER);
 }

@@ -18,6 +18,7 @@ import { subjectProperty } from '../catalog/subject.ts';
 import { estimateRows, scanRows, type ScanSource } from './scan.ts';
 import { Scopes } from './scopes.ts';
 import { StandingVersions } from './standing-versions.ts';
+import { type StoredTexts, storedTexts } from './stored-texts.ts';
 import { textsOf, type ToldTexts } from './subject-texts.ts';
 import { findVersions, type SubjectVersions } from './subject-versions.ts';
 import type { Table } from './table.ts';
@@ -107,6 +108,11 @@ export class Rows implements Projection {
   /** For the digests of an erasure that is about to be intended. */
   standing(): StandingVersions {
     return new StandingVersions(() => this.#ordered());
+  }
+
+  /** Texts that are stored under these paths, on every branch that somebody reads; none of them comes into memory for that. */
+  texts(paths: ReadonlySet<number>): Generator<StoredTexts, void> {
+    return storedTexts(paths, this.#ordered(), this.timeline);
   }
 
   /** What erasures left in memory is wiped, a slice a step. */

@@ -25,8 +25,8 @@ import { matchingPaths, Pruner, STRETCH_ROWS } from './zones.ts';
 
 const BLOCK_ROWS = 8192;
 const BLOCK_ROWS_MAX = 16_384;
-/** Segments that are summarised, or have their closings ordered, before others get a turn. */
-const SUMMARIES_A_TURN = 4;
+/** Segments that are summarised, or have their closings ordered, before others get a turn: of long texts one takes milliseconds. */
+const SUMMARIES_A_TURN = 1;
 /** Below this share of a stretch, rows are gathered instead of being pointed at when system columns must be made. */
 const SPARSE = 1 / 16;
 

@@ -38,6 +38,11 @@ export interface SegmentKeeper {
   unreadable(error: unknown): never;
 }
 
+/** Columns, and keys (`null`), that are out of memory, as a file is to have them. */
+export type Beside = ReadonlyMap<string | null, SegmentColumn>;
+
+const none: Beside = new Map();
+
 interface Rest {
   readonly columns: RestingColumns;
   readonly version: number;
@@ -216,15 +221,30 @@ export class SegmentColumns {
     return total;
   }
 
-  /** By reference, or as copies of their own. */
-  saved(shared: boolean): Pick<SegmentState, 'keys' | 'columns' | 'formers'> {
+  /**
+   * What is out of memory as the next file is to have it, in `bytes`: it stays out of memory. Null where that can't be: codes are
+   * counted by their dictionary as they are wiped.
+   */
+  beside(name: string | null, bytes: BytesFor): SegmentColumn | null {
+    const rest = this.#rest;
+    assert(rest && this.isAbsent(name), 'what is out of memory rests on a file');
+    if (name !== null && (this.#widened.has(name) || rest.columns.isCoded(name))) return null;
+    const type = name === null ? 'string' : rest.columns.typeOf(name)!;
+    const column = SegmentColumn.restored(type, this.glance(name, bytes)!, this.#segment.length, null, null);
+    const rows = this.#unwiped.get(name);
+    if (rows) column.clear(rows);
+    return column;
+  }
+
+  /** By reference, or as copies of their own. `beside`: what need not be in memory for that. */
+  saved(shared: boolean, beside: Beside = none): Pick<SegmentState, 'keys' | 'columns' | 'formers'> {
     const { length } = this.#segment;
     const vectorOf = (column: SegmentColumn): SavedVector => (shared ? column.vector(length) : column.saved(length));
     this.wipe();
     return {
-      keys: vectorOf(this.keys),
+      keys: vectorOf(beside.get(null) ?? this.keys),
       columns: this.names().map((name) => {
-        const column = this.column(name)!;
+        const column = beside.get(name) ?? this.column(name)!;
         return { name, type: column.type, vector: vectorOf(column) };
       }),
       formers: [...this.#formers].flatMap(([name, columns]) =>
@@ -267,6 +287,8 @@ export class SegmentColumns {
     // What came after the type that the file has goes on being made up for.
     for (const [name, types] of this.#widened) types.splice(0, types.indexOf(columns.typeOf(name)!) + 1);
     this.#rest = { columns, version, dictionaryOf, keeper };
+    // The file has it wiped, and so has memory: whatever was written was wiped first.
+    if (version === this.#version) this.#unwiped.clear();
   }
 
   /** True when the file of the segment says what its columns hold. */

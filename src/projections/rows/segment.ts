@@ -19,7 +19,7 @@ import type { ByteDictionary } from './byte-dictionary.ts';
 import { CodeColumn } from './code-column.ts';
 import type { ColumnSpace, Extents, FixedArray, FixedKind } from './extents.ts';
 import { SEGMENT_ROWS, type SegmentColumn } from './segment-column.ts';
-import { SegmentColumns, type SegmentKeeper } from './segment-columns.ts';
+import { type Beside, SegmentColumns, type SegmentKeeper } from './segment-columns.ts';
 import type { DictionaryOf, RestingColumns, SegmentChanges, SegmentParts, SegmentState } from './segment-state.ts';
 
 /** Closing of an open version, in the narrow layout of `closings`. */
@@ -441,7 +441,7 @@ export class Segment {
   }
 
   /** By reference: good while the version stays what it is and none of the columns leaves memory. */
-  parts(): SegmentParts {
+  parts(beside?: Beside): SegmentParts {
     assert(this.#sealed, 'a segment that grows has no parts yet');
     const length = this.#length;
     return {
@@ -455,7 +455,7 @@ export class Segment {
       ops: this.ops.shared(),
       provenances: this.provenances.shared(),
       previous: this.previous.shared(),
-      ...this.cells.saved(true),
+      ...this.cells.saved(true, beside),
     };
   }
 

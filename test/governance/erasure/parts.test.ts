@@ -2,7 +2,14 @@
 import { createPublicKey, verify } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { Reason } from '../../../src/governance/erasure/reason.ts';
-import { commitmentOf, keyIdOf, receiptOf, receiptType, saltOf } from '../../../src/governance/erasure/receipt.ts';
+import {
+  commitmentOf,
+  commitmentTest,
+  keyIdOf,
+  receiptOf,
+  receiptType,
+  saltOf,
+} from '../../../src/governance/erasure/receipt.ts';
 import { RecipeSeals, sealedKeyOf } from '../../../src/governance/erasure/recipe-seals.ts';
 import { SoughtCommitment, SoughtText } from '../../../src/governance/erasure/sought.ts';
 import { noteSigner } from '../../../src/log/checkpoint-note.ts';
@@ -45,8 +52,17 @@ describe('what is sought', () => {
     const dictionary = { size: 2, text: (code: number) => words[code]!, codeOf: (word: string) => words.indexOf(word) };
     const dict = { kind: 'dict', values: Int32Array.of(1, 1, 0, 1), nulls: Uint8Array.of(0, 1, 0, 0), dictionary } as const;
     for (const vector of [text, dict]) {
-      const says = sought.reader(vector);
+      const says = sought.column()(vector);
       expect([0, 1, 2, 3].map((row) => says(row))).toEqual([true, false, false, true]);
+    }
+  });
+
+  test('a text is told by a commitment as the commitment was made, whatever is in it and however long it is', () => {
+    for (const text of ['', 'alice', 'Grüße, 日本 😀', '\ud800', 'x'.repeat(5_000), 'a\0b']) {
+      for (const tenant of ['acme', null]) {
+        const says = commitmentTest(hmacKey, tenant, commitmentOf(saltOf(hmacKey, tenant, text), text));
+        expect([text, 'alice2', `${text} `, text].map(says)).toEqual([true, false, false, true]);
+      }
     }
   });
 

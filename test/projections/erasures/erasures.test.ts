@@ -140,3 +140,22 @@ test.each([
 ])('the name %j in %j: %s', (name, text, found) => {
   expect(new Names([name]).areIn(text)).toBe(found);
 });
+
+test('one of many names that begin alike is found as if it were looked for alone', () => {
+  const many = [...Array.from({ length: 300 }, (_, i) => `visit-${i}`), 'x', "o'neil"];
+  const names = new Names(many);
+  for (const text of [
+    'visit-299',
+    'visit-2999',
+    'a visit-7, and',
+    'visit-',
+    "id = 'x'",
+    'box',
+    "who = 'o''neil'",
+    'visit-300 visit-1',
+  ]) {
+    expect(names.areIn(text)).toBe(many.some((name) => new Names([name]).areIn(text)));
+  }
+  expect(names.areIn('visit-300 visit-1')).toBe(true);
+  expect(names.areIn('visit-300')).toBe(false);
+});

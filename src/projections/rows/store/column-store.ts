@@ -16,8 +16,8 @@ import { type DerivedFile, DerivedFileError, type DerivedHome, type DerivedReade
 import { hexOf } from '../../../log/sha256.ts';
 import type { Segment } from '../segment.ts';
 import type { SegmentColumn } from '../segment-column.ts';
-import type { SegmentColumns, SegmentKeeper } from '../segment-columns.ts';
-import type { DictionaryOf } from '../segment-state.ts';
+import type { Beside, SegmentColumns, SegmentKeeper } from '../segment-columns.ts';
+import { type BytesFor, type DictionaryOf, sameBytes } from '../segment-state.ts';
 import { rewriteSegmentFile, SegmentFile, writeSegmentFile } from './segment-file.ts';
 
 export interface ColumnStoreOptions {
@@ -94,6 +94,8 @@ export class ColumnStore implements SegmentKeeper {
   #unsavedBytes = 0;
   #sealed = 0;
   readonly #waiting: (() => void)[] = [];
+  /** By column, what it is read into to be written again. */
+  readonly #bytes = new Map<string | null, BytesFor>();
   #failed = false;
   #loading = 0;
   readonly #ahead = new Map<SegmentColumns, Set<string | null>>();
@@ -360,6 +362,7 @@ export class ColumnStore implements SegmentKeeper {
     if (this.#working || !this.#home || this.#failed || this.#closed || this.#queue.length === 0) return;
     this.#working = this.#work(this.#home).finally(() => {
       this.#working = null;
+      this.#bytes.clear();
       this.#wake();
     });
   }
@@ -411,7 +414,12 @@ export class ColumnStore implements SegmentKeeper {
 
   async #write(home: DerivedHome, cells: SegmentColumns, kept: Kept): Promise<void> {
     const { version } = cells;
-    const written = await writeSegmentFile(home, this.#newName(home), kept.segment.parts());
+    const beside = await this.#beside(home, cells);
+    if (cells.version !== version || this.#kept.get(cells) !== kept) {
+      this.#enqueue(cells);
+      return;
+    }
+    const written = await writeSegmentFile(home, this.#newName(home), kept.segment.parts(beside));
     if (cells.version !== version || this.#kept.get(cells) !== kept) {
       // Changed under the pen, or gone.
       await discard(home, written);
@@ -423,6 +431,21 @@ export class ColumnStore implements SegmentKeeper {
     this.#drop((other) => other === cells);
     for (const [name, column] of cells.residents()) this.#reside(cells, name, column);
     this.counts.written++;
+  }
+
+  /** What a changed segment has out of memory, a column a turn: to be written again it need not come back. */
+  async #beside(home: DerivedHome, cells: SegmentColumns): Promise<Beside> {
+    const beside = new Map<string | null, SegmentColumn>();
+    for (const name of [null, ...cells.names()]) {
+      if (!cells.isAbsent(name)) continue;
+      let bytes = this.#bytes.get(name);
+      if (!bytes) this.#bytes.set(name, (bytes = sameBytes()));
+      const column = cells.beside(name, bytes);
+      if (column) beside.set(name, column);
+      else if (name !== null) cells.column(name);
+      await home.yieldTurn();
+    }
+    return beside;
   }
 
   async #rewritten(kept: Kept, before: SegmentFile): Promise<SegmentFile | null> {
