@@ -1,9 +1,9 @@
 /**
  * Erasing one subject of many in a large store that serves: seconds from the call until the last answer over HTTP that shows a
  * row of it has come, until each question was answered without one, until the certificate is there, and how `/health` fares
- * meanwhile. Subjects have 10,000 rows each, scattered over the
- * whole log, among those of 100,000 others; each erasure is of another one. *Just started*: the call is the first thing that the
- * process is asked, and no column of a row is in memory.
+ * meanwhile, and beside the same questions without an erasure. Subjects have 10,000 rows each, scattered over the whole log,
+ * among those of 100,000 others; each erasure is of another one. *Just started*: the call is the first thing that the process
+ * is asked, and no column of a row is in memory.
  */
 import { AnnalsServer } from '../annals-server.ts';
 import type { BenchContext } from '../context.ts';
@@ -59,10 +59,12 @@ export async function erasure({ report, directory, largeRows, repeats, port }: B
   console.log(`  loaded ${largeRows.toLocaleString('en')} rows of subjects in ${load.toFixed(1)} s`);
   let subject = 0;
   for (let repeat = 0; repeat < repeats; repeat++) {
-    // A store that was only just started, then the same one once it has answered everything.
+    // A store that was only just started: without an erasure, and with one. Then the latter once it has answered everything.
+    const asked = questions(subject, instant, apart);
+    const before = await healthBeside(directory, name, port(), asked);
     const server = await AnnalsServer.start(directory, name, port());
     try {
-      found.started.push(await erase(server, questions(subject, instant, apart), subjectOf(subject), false));
+      found.started.push({ ...(await erase(server, asked, subjectOf(subject), false)), before });
       subject++;
       found.served.push(await erase(server, questions(subject, instant, apart), subjectOf(subject), true));
       subject++;
@@ -157,6 +159,24 @@ function questions(number: number, instant: string, apart: number): Question[] {
     { surface: 'branch', sql: `SELECT COUNT(*) AS n FROM Visit ${where}`, branch: 'before', shows: count },
     { surface: 'view', sql: `SELECT n FROM per_person ${where}`, shows: count },
   ];
+}
+
+/** How `/health` fares in a store just started while the questions are asked, each at once and once more. */
+async function healthBeside(directory: string, name: string, port: number, asked: readonly Question[]): Promise<Polled> {
+  const server = await AnnalsServer.start(directory, name, port);
+  try {
+    const polling = await startPoller(server.port);
+    const ask = async ({ surface, sql, branch, shows }: Question): Promise<void> => {
+      for (let times = 0; times < 2; times++) {
+        const text = await server.request('/query', JSON.stringify({ sql, branch }));
+        if (!shows.test(text)) throw new Error(`${surface} shows no row: ${text.slice(0, 300)}`);
+      }
+    };
+    await Promise.all(asked.map(ask));
+    return await polling.stop();
+  } finally {
+    await server.stop();
+  }
 }
 
 async function erase(server: AnnalsServer, asked: readonly Question[], subject: string, isServed: boolean): Promise<Times> {
