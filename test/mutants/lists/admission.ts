@@ -8,7 +8,7 @@ const exported = ['test/doors/http/audit-export.test.ts'];
 export const mutants: readonly Mutant[] = [
   {
     name: 'admission: places are not given back',
-    file: 'src/governance/gated-invocation.ts',
+    file: 'src/governance/admission/admission.ts',
     find: 'if (this.#placed) places.leave();',
     replace: '',
     killedBy: queues,
@@ -64,7 +64,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'admission: what waits is not counted among its tenant’s queries',
-    file: 'src/governance/gated-invocation.ts',
+    file: 'src/governance/admission/admission.ts',
     find: 'if (!continues) this.#takeSlot();',
     replace: '',
     killedBy: queues,
@@ -78,14 +78,14 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'admission: room for rows is never given back',
-    file: 'src/governance/gated-invocation.ts',
+    file: 'src/governance/governed-writes.ts',
     find: 'if (held > 0) backlog.leave(held);',
     replace: '',
     killedBy: queues,
   },
   {
     name: 'admission: everybody waits for the disk, whoever can and whoever can’t',
-    file: 'src/governance/gated-invocation.ts',
+    file: 'src/governance/governed-writes.ts',
     find: 'if (options.waits !== true) throw backlogFull();',
     replace: '',
     killedBy: queues,
@@ -141,7 +141,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'admission: records say a unit was paid for what cost none',
-    file: 'src/governance/gated-invocation.ts',
+    file: 'src/governance/admission/admission.ts',
     find: 'costUnits = this.#charged }',
     replace: 'costUnits = 1 }',
     killedBy: ['test/doors/http/limits-conformance.test.ts'],

@@ -100,7 +100,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'branches: an invocation goes on upon another branch of the name',
-    file: 'src/governance/gated-invocation.ts',
+    file: 'src/governance/admission/admission.ts',
     find: 'id === undefined || id !== (this.#branch ?? id)',
     replace: 'id === undefined',
     killedBy: gate,

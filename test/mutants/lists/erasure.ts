@@ -273,7 +273,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'retention: no policy is asked whether a row may lose its hold',
-    file: 'src/governance/gated-invocation.ts',
+    file: 'src/governance/governed-writes.ts',
     find: 'if (kept !== null) this.#authorise(',
     replace: 'if (kept === undefined) this.#authorise(',
     killedBy: kept,

@@ -67,9 +67,9 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'exhibits: a replay runs under the scope of whoever asks for it',
-    file: 'src/governance/gated-invocation.ts',
-    find: 'const caller = { ...this.caller, principal, path, branch,',
-    replace: 'const caller = { ...this.caller, principal, branch,',
+    file: 'src/governance/granted-snapshot.ts',
+    find: 'const caller = { ...deriver, principal, path, branch,',
+    replace: 'const caller = { ...deriver, principal, branch,',
     killedBy: exhibits,
   },
   {

@@ -7,7 +7,6 @@ const overHttp = ['test/doors/http/guards.test.ts'];
 const writes = ['test/governance/write-checks.test.ts'];
 const lease = ['test/doors/http/lease.test.ts', 'test/doors/http/answer-body.test.ts'];
 const authentication = ['test/governance/authentication.test.ts'];
-const invocation = 'src/governance/gated-invocation.ts';
 const guardsFile = 'src/governance/authorization/guards.ts';
 const rowCheck = 'src/projections/rows/row-check.ts';
 
@@ -28,14 +27,14 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'gate: whatever is submitted as a policy is installed',
-    file: invocation,
-    find: "if (command.kind === 'put-policy') this.policies().checkText(command.id, command.text);",
+    file: 'src/governance/governed-writes.ts',
+    find: "if (command.kind === 'put-policy') this.#desks.policies().checkText(command.id, command.text);",
     replace: '',
     killedBy: policies,
   },
   {
     name: 'gate: entries name no policy set',
-    file: invocation,
+    file: 'src/governance/governed-writes.ts',
     find: 'policyDigest: this.#core.judge.policies.digest,',
     replace: "policyDigest: '',",
     killedBy: writes,
@@ -56,21 +55,21 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'gate: a suspended tenant goes on',
-    file: invocation,
-    find: 'if (this.#request.whileSuspended !== true) checkStanding(this.#core.parts.projections.tenants, this.caller);',
+    file: 'src/governance/admission/admission.ts',
+    find: 'if (request.whileSuspended !== true) checkStanding(this.#core.parts.projections.tenants, caller);',
     replace: '',
     killedBy: policies,
   },
   {
     name: 'gate: standing is looked at once an invocation',
-    file: invocation,
-    find: 'if (this.#request.whileSuspended !== true) checkStanding(',
-    replace: 'if (this.#admittedFor === undefined && this.#request.whileSuspended !== true) checkStanding(',
+    file: 'src/governance/admission/admission.ts',
+    find: 'if (request.whileSuspended !== true) checkStanding(',
+    replace: 'if (this.#admittedFor === undefined && request.whileSuspended !== true) checkStanding(',
     killedBy: policies,
   },
   {
     name: 'gate: a suspended tenant takes places among the running queries',
-    file: invocation,
+    file: 'src/governance/admission/admission.ts',
     find: '    if (recordOnly === true) return null;\n    this.#checkStanding();\n',
     replace: '    if (recordOnly === true) return null;\n',
     killedBy: policies,
@@ -91,15 +90,15 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'gate: what is shared is written into',
-    file: invocation,
-    find: 'if (this.caller.sharedFrom !== null) throw foreign();\n',
+    file: 'src/governance/governed-writes.ts',
+    find: 'if (this.#asked.caller.sharedFrom !== null) throw foreign();\n',
     replace: '',
     killedBy: policies,
   },
   {
     name: 'gate: a visitor audits',
-    file: invocation,
-    find: 'if (caller.sharedFrom !== null && !readsOnly.has(this.#action)) throw foreign();',
+    file: 'src/governance/admission/admission.ts',
+    find: 'if (caller.sharedFrom !== null && !readsOnly.has(this.#asked.action)) throw foreign();',
     replace: '',
     killedBy: policies,
   },
@@ -147,7 +146,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'guards: closed types are written into',
-    file: invocation,
+    file: 'src/governance/governed-writes.ts',
     find: 'this.#checkGuards(command);',
     replace: '',
     killedBy: guards,
@@ -210,14 +209,14 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'proofs: rows are proven that are not shown',
-    file: invocation,
+    file: 'src/governance/invocation-desks.ts',
     find: 'return everything || this.#mayProve(paths, type, systemFrom);',
     replace: 'return true;',
     killedBy: policies,
   },
   {
     name: 'proofs: a masked cell is proven',
-    file: invocation,
+    file: 'src/governance/invocation-desks.ts',
     find: 'governed.masked(type).size === 0 && ',
     replace: '',
     killedBy: policies,

@@ -127,7 +127,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'leaks: records of an earlier tenant are its successor’s',
-    file: `${governance}/gated-invocation.ts`,
+    file: `${governance}/invocation-desks.ts`,
     find: 'return auditFrom(this.#beginning, reader);',
     replace: 'return reader;',
     killedBy: governed,
@@ -155,23 +155,23 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'leaks: the records of everybody are everybody’s',
-    file: `${governance}/gated-invocation.ts`,
+    file: `${governance}/invocation-desks.ts`,
     find: '(recordPath) => everything || sees(path, recordPath),',
     replace: '(recordPath) => everything || sees(path, path) || recordPath === path,',
     killedBy: open,
   },
   {
     name: 'leaks: entries of everybody are proven to everybody',
-    file: `${governance}/gated-invocation.ts`,
+    file: `${governance}/invocation-desks.ts`,
     find: '(time >= from && sees(path, entryPath))',
     replace: '(time >= from && sees(path, path) && entryPath !== path)',
     killedBy: open,
   },
   {
     name: 'leaks: tokens of other tenants are listed',
-    file: `${governance}/gated-invocation.ts`,
-    find: 'if (!allowed) continue;',
-    replace: "if (!allowed && token.id === '') continue;",
+    file: `${governance}/invocation-desks.ts`,
+    find: "if (!this.#may({ action: 'administer', objectType: null, token })) continue;",
+    replace: "if (token.id === '') continue;",
     killedBy: open,
   },
   {

@@ -15,7 +15,6 @@ const changes = 'src/planner/standing/change-set.ts';
 const subscription = 'src/planner/standing/subscription.ts';
 const recipe = 'src/planner/exhibits/recipe.ts';
 const replay = 'src/planner/exhibits/replay.ts';
-const invocation = 'src/governance/gated-invocation.ts';
 const limit = 'src/planner/operators/limit.ts';
 const scan = 'src/planner/operators/scan.ts';
 
@@ -239,14 +238,14 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'masks: a recipe is derived again under the policies of now',
-    file: invocation,
+    file: 'src/governance/granted-snapshot.ts',
     find: 'const set = judge.policies.at(paths.position);',
     replace: 'const set = judge.policies.current;',
     killedBy: byGoverned,
   },
   {
     name: 'masks: a recipe may name any policy set',
-    file: invocation,
+    file: 'src/governance/granted-snapshot.ts',
     find: "if ((set?.digest ?? '') !== pinned.policyDigest) {",
     replace: "if (pinned.policyDigest === 'x') {",
     killedBy: byGoverned,

@@ -133,7 +133,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'tenant doors: a command says how many tenants there may be',
-    file: 'src/governance/gated-invocation.ts',
+    file: 'src/governance/governed-writes.ts',
     find: 'return { ...command, tenantsMax: this.#core.parts.licence.tenantsMax };',
     replace: 'return command;',
     killedBy: licence,
@@ -273,9 +273,9 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'tenant doors: an idempotency key outlives the tenant that stated it',
-    file: 'src/governance/gated-invocation.ts',
-    find: 'onceFrom(this.#beginning, command)',
-    replace: 'command',
+    file: 'src/governance/governed-writes.ts',
+    find: 'return onceFrom(beginningOf(this.#core.parts.projections.tenants, this.#asked.caller), command);',
+    replace: 'return command;',
     killedBy: control,
   },
 ];

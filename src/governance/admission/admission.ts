@@ -1,0 +1,131 @@
+/**
+ * One invocation on its way in, up to policy: running? -> branch -> standing -> purpose -> quota; and the slot and the place
+ * that it holds until it is over. A purpose stated later is checked when it is used.
+ */
+import { assert, ServiceError } from '../../errors.ts';
+import { unknownBranch } from '../../projections/branches/commands.ts';
+import { readsOnly, unitsAtStart } from '../actions.ts';
+import { checkPurpose } from '../authorization/purpose.ts';
+import type { Described } from '../described.ts';
+import type { Core } from '../gate-core.ts';
+import { tenantOf } from '../tenancy/organization.ts';
+import { checkStanding } from '../tenancy/standing.ts';
+import { priorityOf } from './query-places.ts';
+import type { Account } from './quota.ts';
+
+export class Admission {
+  readonly #core: Core;
+  readonly #asked: Described;
+  /** The purpose that was let in; undefined before. */
+  #admittedFor: string | null | undefined = undefined;
+  /** Fork of the branch that was admitted: a name that is forked anew meanwhile is another branch. */
+  #branch: number | undefined = undefined;
+  /** Holds a slot of its tenant, and a place of the store: a query that waits for a place has the first already. */
+  #running = false;
+  #placed = false;
+  #payer: Account | null = null;
+  #charged = 0;
+  #closed = false;
+
+  constructor(core: Core, asked: Described) {
+    this.#core = core;
+    this.#asked = asked;
+  }
+
+  /**
+   * Takes a place among the running queries; null where that takes no waiting, as nearly always. Who is not let in takes
+   * none, and is told so by routes too that ask nothing else of the invocation.
+   */
+  enter(): Promise<void> | null {
+    const { action, recordOnly } = this.#asked.request;
+    if (recordOnly === true) return null;
+    this.#checkStanding();
+    if (unitsAtStart[action] === 0) return null;
+    if (!this.#core.places.take()) return this.#waitForPlace();
+    this.#placed = true;
+    return null;
+  }
+
+  async #waitForPlace(): Promise<void> {
+    const { action, continues = false, gone } = this.#asked.request;
+    // What waits counts as running for its tenant: one tenant alone can't fill the lines.
+    if (!continues) this.#takeSlot();
+    await this.#core.places.wait(priorityOf(action, continues, this.#asked.caller), gone);
+    this.#placed = true;
+  }
+
+  /** Before anything is read or written. */
+  admit(): void {
+    assert(!this.#closed, 'an invocation is not used after it has ended');
+    const { caller, purpose } = this.#asked;
+    this.checkThere();
+    this.#checkStanding();
+    if (caller.sharedFrom !== null && !readsOnly.has(this.#asked.action)) throw foreign();
+    if (this.#admittedFor === purpose) return;
+    checkPurpose(this.#core.purposes, purpose, caller.purposes, this.#asked.purposeRequired);
+    if (this.#asked.request.continues !== true) this.#takeUnits(unitsAtStart[this.#asked.action]);
+    this.#admittedFor = purpose;
+  }
+
+  /** The store runs, and the branch is the one that it was. */
+  checkThere(): void {
+    this.#core.committer.checkRunning();
+    const { branch } = this.#asked.caller;
+    const id = this.#core.parts.projections.branches.idOf(branch);
+    if (id === undefined || id !== (this.#branch ?? id)) throw unknownBranch(branch);
+    this.#branch = id;
+  }
+
+  /** Of the branch that was admitted. */
+  get fork(): number | undefined {
+    return this.#branch;
+  }
+
+  #checkStanding(): void {
+    const { request, caller } = this.#asked;
+    if (request.whileSuspended !== true) checkStanding(this.#core.parts.projections.tenants, caller);
+  }
+
+  #takeUnits(units: number): void {
+    if (units === 0 || this.#charged > 0) return;
+    const { quota, parts } = this.#core;
+    this.#takeSlot();
+    quota.spend(this.#account, units, parts.clock.monotonicMs());
+    this.#charged = units;
+  }
+
+  #takeSlot(): void {
+    if (this.#running) return;
+    this.#core.quota.enter(this.#account.tenant);
+    this.#running = true;
+  }
+
+  /** What it cost: units as they were found to be, else those that it began with. */
+  settle(nowMs: number): number {
+    const { costUnits = this.#charged } = this.#asked.facts;
+    if (this.#charged > 0) this.#core.quota.settle(this.#account, costUnits - this.#charged, nowMs);
+    return costUnits;
+  }
+
+  /** Nothing is let in any more. */
+  close(): void {
+    this.#closed = true;
+  }
+
+  leave(): void {
+    // The slot is for running queries; waiting for the record's bytes is the log's time, not the query's.
+    const { quota, places } = this.#core;
+    if (this.#running) quota.leave(this.#account.tenant);
+    if (this.#placed) places.leave();
+    this.#running = this.#placed = false;
+  }
+
+  /** Who pays: the tenant that the credential is of, else the one that it acts for. */
+  get #account(): Account {
+    const { tenant, path, principal } = this.#asked.caller;
+    return (this.#payer ??= { tenant: tenant ?? tenantOf(path) ?? '', principal });
+  }
+}
+
+export const foreign = (): ServiceError =>
+  new ServiceError('REL_XORG', 'what another organisation shares is read, and nothing else is done with it');

@@ -1,0 +1,205 @@
+/**
+ * The writes of one invocation: admitted, authorised, decided, appended and applied in one turn, then waited for until the
+ * log has acknowledged them. What must hold: no await stands between admission and append.
+ */
+import type { EntryContext, EntryDraft, TokenRecord } from '../log/entry.ts';
+import type { Appended, Durability, NextPlace } from '../log/log-store.ts';
+import type { BranchRecord } from '../projections/branches/projection.ts';
+import type { Command, Outcome } from '../projections/command.ts';
+import type { Decision } from '../projections/decision.ts';
+import { actionOf, typeNamed, typesMigrated } from './actions.ts';
+import { type Admission, foreign } from './admission/admission.ts';
+import { backlogFull, bytesOfRows } from './admission/ingest-backlog.ts';
+import type { About } from './authorization/judge.ts';
+import type { PolicyRequest } from './authorization/policy.ts';
+import type { Described } from './described.ts';
+import type { ExhibitDesk, SubmitOptions } from './gate-contract.ts';
+import type { Core, GateSettings } from './gate-core.ts';
+import type { PolicyDesk } from './desks.ts';
+import { keptNamed } from './kept-named.ts';
+import { receiptedOutcome } from './receipted-outcome.ts';
+import { beginningOf, onceFrom } from './tenancy/earlier-tenant.ts';
+import { checkMinted } from './tenancy/multi-tenancy.ts';
+import { tenantOf } from './tenancy/organization.ts';
+import { registryPart } from './tenancy/registry.ts';
+import { writeCheck, writesRows } from './write-checks.ts';
+
+/** What commands on exhibits and policies are held against. */
+interface Desks {
+  exhibits(): Pick<ExhibitDesk, 'exhibit'>;
+  policies(): Pick<PolicyDesk, 'checkText'>;
+}
+
+/** All that one turn makes of a command. */
+interface Placed {
+  readonly outcome: Decision['outcome'];
+  readonly receiptLeaf: number | undefined;
+  readonly acknowledged: Promise<Durability>;
+}
+
+export class GovernedWrites {
+  readonly #core: Core;
+  readonly #asked: Described;
+  readonly #admission: Admission;
+  readonly #desks: Desks;
+  readonly #correlationId: string;
+  /** Writes under way, and what is called when the last one has ended. */
+  #underWay = 0;
+  #allEnded: () => void = ignore;
+  #rows = 0;
+
+  constructor(core: Core, asked: Described, admission: Admission, desks: Desks) {
+    this.#core = core;
+    this.#asked = asked;
+    this.#admission = admission;
+    this.#desks = desks;
+    this.#correlationId = asked.request.correlationId;
+  }
+
+  /** Accepted and acknowledged so far. */
+  get rows(): number {
+    return this.#rows;
+  }
+
+  submit(command: Command, options: SubmitOptions): Promise<Outcome> {
+    const write = this.#submit(command, options);
+    // Handled where it is awaited; here it only must not count as unhandled when the caller gave up on it.
+    write.then(undefined, ignore);
+    return write;
+  }
+
+  /** Resolves once all have ended; null when none is under way. */
+  ended(): Promise<void> | null {
+    return this.#underWay === 0 ? null : new Promise((resolve) => (this.#allEnded = resolve));
+  }
+
+  async #submit(command: Command, options: SubmitOptions): Promise<Outcome> {
+    const { backlog } = this.#core;
+    const bytes = command.kind === 'put-rows' ? bytesOfRows(command.rows) : 0;
+    let held = 0;
+    this.#underWay++;
+    try {
+      if (bytes > 0 && !backlog.take(bytes)) {
+        if (options.waits !== true) throw backlogFull();
+        await backlog.wait(bytes);
+      }
+      held = bytes;
+      const { outcome, receiptLeaf, acknowledged } = this.#place(command, options);
+      const durability = await acknowledged;
+      this.#rows += outcome.accepted;
+      if (receiptLeaf === undefined) return { ...outcome, durability };
+      const { log, projections } = this.#core.parts;
+      return { ...outcome, ...(await receiptedOutcome(log, projections.timeline, receiptLeaf)), durability, replayed: true };
+    } finally {
+      if (held > 0) backlog.leave(held);
+      this.#underWay--;
+      if (this.#underWay === 0) this.#allEnded();
+    }
+  }
+
+  #place(command: Command, options: SubmitOptions): Placed {
+    this.#admission.admit();
+    if (this.#asked.caller.sharedFrom !== null) throw foreign();
+    this.#core.term.admit(command.kind, this.#asked.time);
+    this.#admitStorage(command);
+    const objectType = typeNamed(command);
+    if (objectType !== null) this.#asked.ofType(objectType);
+    for (const type of typesMigrated(command)) this.#authorise({ action: 'schema', objectType: type });
+    this.#authorise({ action: actionOf[command.kind], objectType, ...this.#named(command) });
+    this.#checkKept(command);
+    this.#checkGuards(command);
+
+    const { log, projections, settings } = this.#core.parts;
+    if (command.kind === 'mint-token' && settings.SERVICE_TENANCY_MODE === 'multi') {
+      checkMinted(command.token, projections.tenants);
+    }
+    if (command.kind === 'link-exhibit' && !command.open) this.#desks.exhibits().exhibit(command.exhibit);
+    // Whoever submits it: a text that can't be decided by would leave nobody's rows readable.
+    if (command.kind === 'put-policy') this.#desks.policies().checkText(command.id, command.text);
+    const next = log.next();
+    const check = writeCheck(this.#core.judge, this.#asked.judged, command, this.#core.parts.clock.now());
+    const { drafts, outcome, receiptLeaf } = projections.decide(this.#asMeant(command), this.#context(), next, check);
+    const acknowledged = drafts.length === 0 ? this.#core.lastAcknowledged : this.#append(drafts, next, options, settings);
+    return { outcome, receiptLeaf, acknowledged };
+  }
+
+  #admitStorage(command: Command): void {
+    const { storage, tenantStorage, parts } = this.#core;
+    if (command.kind === 'put-rows' || command.kind === 'link-exhibit') storage.admitWrite();
+    const tenant = tenantOf(this.#asked.caller.path);
+    if (command.kind !== 'put-rows' || tenant === null) return;
+    tenantStorage.admitWrite(tenant, bytesOfRows(command.rows), parts.clock.monotonicMs());
+  }
+
+  #append(drafts: readonly EntryDraft[], at: NextPlace, options: SubmitOptions, settings: GateSettings): Promise<Durability> {
+    const sync = options.sync === true || settings.SERVICE_DURABILITY === 'sync';
+    const appended: Appended = this.#core.committer.commit(drafts, { at, sync });
+    this.#core.writes.placed(drafts, appended);
+    this.#core.lastAcknowledged = appended.acknowledged;
+    return appended.acknowledged;
+  }
+
+  /** Types that are guarded are written as they are read: what opens them is stated. */
+  #checkGuards(command: Command): void {
+    if (!writesRows(command)) return;
+    const columns = command.kind === 'put-rows' ? command.rows.columns.filter(({ vector }) => vector.kind !== 'null') : [];
+    const guards = this.#core.judge.writeGuards({ ...this.#asked.judged, action: actionOf[command.kind] });
+    guards.check(
+      command.type,
+      columns.map(({ name }) => name),
+    );
+  }
+
+  /** Policies are asked about the type of the row that it is about, which the command does not name. */
+  #checkKept(command: Command): void {
+    const { path } = this.#asked.caller;
+    const kept = keptNamed(command, this.#core.parts.projections.retention, { path, fork: this.#admission.fork });
+    if (kept !== null) this.#authorise({ action: actionOf[command.kind], objectType: kept.type });
+  }
+
+  #authorise(about: About): void {
+    this.#core.judge.authorise(this.#asked.judged, about);
+  }
+
+  /** What a command is about, where that is neither a type nor the store. */
+  #named(command: Command): Pick<PolicyRequest, 'token' | 'branch' | 'registry'> {
+    const registry = registryPart(command, this.#core.parts.projections.tenants);
+    return { ...this.#tokenNamed(command), ...this.#branchEnded(command), ...(registry && { registry }) };
+  }
+
+  #tokenNamed(command: Command): { token?: TokenRecord } {
+    if (command.kind !== 'rotate-token' && command.kind !== 'revoke-token') return {};
+    const token = this.#core.tokens.token(command.id);
+    return token === undefined ? {} : { token };
+  }
+
+  #branchEnded(command: Command): { branch?: BranchRecord } {
+    if (command.kind !== 'delete-branch') return {};
+    const branch = this.#core.parts.projections.branches.branch(command.name);
+    return branch === undefined ? {} : { branch };
+  }
+
+  /** As many tenants as the licence allows, whatever the command says; keys of this tenant, not of an earlier one of its id. */
+  #asMeant(command: Command): Command {
+    if (command.kind === 'create-tenant') return { ...command, tenantsMax: this.#core.parts.licence.tenantsMax };
+    if (command.kind === 'link-exhibit') return { ...command, stored: this.#core.parts.recipes.seal(command.recipe) };
+    if (command.kind !== 'put-rows' || command.receipt === undefined) return command;
+    return onceFrom(beginningOf(this.#core.parts.projections.tenants, this.#asked.caller), command);
+  }
+
+  #context(): EntryContext {
+    const { caller, purpose } = this.#asked;
+    return {
+      branch: caller.branch,
+      tenant: tenantOf(caller.path),
+      path: caller.path,
+      principal: caller.principal,
+      door: caller.door,
+      purpose,
+      correlationId: this.#correlationId,
+      policyDigest: this.#core.judge.policies.digest,
+    };
+  }
+}
+
+function ignore(): void {}

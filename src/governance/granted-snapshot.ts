@@ -1,0 +1,38 @@
+/** A snapshot under the grant of an invocation: as policies and agreements stand, or as a recipe has pinned them. */
+import { ServiceError } from '../errors.ts';
+import type { AccessPaths } from '../projections/access-paths.ts';
+import type { Judged } from './authorization/judge.ts';
+import type { Caller } from './caller.ts';
+import type { GovernedSnapshot, PinnedGrant } from './gate-contract.ts';
+import type { Core } from './gate-core.ts';
+import { governSnapshot } from './governed-snapshot.ts';
+import { beginningOf } from './tenancy/earlier-tenant.ts';
+
+type Granting = Pick<Core, 'judge' | 'grants' | 'reading' | 'parts'>;
+
+export function grantedSnapshot(core: Granting, paths: AccessPaths, judged: Judged, now: bigint): GovernedSnapshot {
+  const { judge, reading, grants, parts } = core;
+  const guards = judge.guards(judged, paths.protection);
+  const { caller, action, purpose, breakGlass, accessScopeRef } = judged;
+  const grant = grants.grantFor({ caller, action, stated: judged, now });
+  const beginning = beginningOf(parts.projections.tenants, caller);
+  return governSnapshot(paths, { caller, purpose, breakGlass, accessScopeRef, guards, grant, beginning }, reading);
+}
+
+/** Under the scope and the policies of then, read as it was, whoever derives it again; never cached with plans of now. */
+export function pinnedSnapshot(core: Granting, paths: AccessPaths, deriver: Caller, pinned: PinnedGrant): GovernedSnapshot {
+  const { judge, grants, reading } = core;
+  const { principal, path, branch, roles, attributes, door, clientIp, instant, masked } = pinned;
+  const { purpose, breakGlass, accessScopeRef } = pinned;
+  const set = judge.policies.at(paths.position);
+  if ((set?.digest ?? '') !== pinned.policyDigest) {
+    throw new ServiceError('REL_UNPROCESSABLE', 'the policy set at the basis of the recipe is not the one that it names');
+  }
+  const caller = { ...deriver, principal, path, branch, roles, attributes, door, clientIp, sharedFrom: null };
+  const judged: Judged = { caller, action: 'query', purpose, breakGlass, accessScopeRef };
+  const grant = grants.grantOfThen({ caller, action: 'query', stated: judged, now: instant }, set);
+  const guards = judge.guards(judged, paths.protection);
+  const protection = (type: string) => ({ ...paths.protection(type), masked: new Set(masked[type]) });
+  const snapshot = governSnapshot({ ...paths, protection }, { ...judged, guards, grant, beginning: null }, reading);
+  return { ...snapshot, grantKey: `${snapshot.grantKey}\u0000@${instant}`, pinned: true };
+}
