@@ -2,6 +2,8 @@
  * Looks for names of a subject in texts that somebody wrote: a query, a recipe, a key. A name is found as a word of its own, as
  * it is, as JSON spells it and as SQL quotes it; not inside a longer word, so that 7 is not in LIMIT 70. Pure.
  */
+export type NameTest = Pick<Names, 'areIn'>;
+
 export class Names {
   /** Spellings by the first units that they have: a text is gone through once, however many there are. */
   readonly #byBeginning = new Map<string, string[]>();

@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, test, vi } from 'vitest';
 import { type CommittedEntry, mainBranch, type RowsBody } from '../../src/log/entry.ts';
 import type { RowStorageOptions } from '../../src/projections/rows/row-storage.ts';
+import { LettersInARow } from '../../src/projections/rows/text-beginnings.ts';
 import { SegmentFile } from '../../src/projections/rows/store/segment-file.ts';
 import { drained, play, property, registerPatients, subjectHistories, withoutKeys } from './histories.ts';
 import { SavedState } from './saved-state.ts';
@@ -237,10 +238,11 @@ describe('versions of a subject', () => {
     const found = versionsOf(restored, 'ann');
     expect(found).toEqual(versionsOf(store, 'ann'));
     expect(found.versions[0]!.positions).toHaveLength(4);
-    const textsOf = (of: Store, concerns: (text: string) => boolean): string[] => {
+    const textsOf = (of: Store, concerns: (text: string) => boolean, keysIn: LettersInARow | null = null): string[] => {
+      const cellsIn = new LettersInARow('name k0');
       const told: string[] = [];
       const tell = (text: string): void => void told.push(text);
-      drained(of.projections.rows.textsOf(found.versions, { key: tell, cell: tell, concerns }));
+      drained(of.projections.rows.textsOf(found.versions, { key: tell, cell: tell, concerns, keysIn, cellsIn }));
       return told.sort();
     };
     const all = ['ann', 'ann', 'ann', 'ann', 'k0', 'k3', 'k6', 'k9', 'name 0', 'name 1', 'name 2', 'name 3'];
@@ -253,6 +255,10 @@ describe('versions of a subject', () => {
     const looked = glances.mock.calls.map(([name]) => name);
     expect(new Set(looked).has('name')).toBe(true);
     expect(new Set(looked).has('who')).toBe(false);
+    glances.mockClear();
+    const told = textsOf(restored, () => false, new LettersInARow('all about key9a, LK0X'));
+    // Keys of two letters are nobody’s to look for; the last segment still grows, and no file says how its keys begin.
+    expect([told, glances.mock.calls.length]).toEqual([['k9'], 0]);
     glances.mockRestore();
     expect(again.store.counts.hydrated).toBe(0);
     for (const each of [rows.store, again.store]) await each.close();

@@ -31,12 +31,13 @@ import { beginningOf } from '../tenancy/earlier-tenant.ts';
 import { tenantOf } from '../tenancy/organization.ts';
 import type { StandingVersions } from '../../projections/rows/standing-versions.ts';
 import type { StoredTexts } from '../../projections/rows/stored-texts.ts';
+import { LettersInARow } from '../../projections/rows/text-beginnings.ts';
 import type { ToldTexts } from '../../projections/rows/subject-texts.ts';
 import type { SubjectVersions } from '../../projections/rows/subject-versions.ts';
 import type { Tenants } from '../../projections/tenants/projection.ts';
 import { tlogProof } from '../tlog-proof.ts';
 import { mayErase } from './may-erase.ts';
-import { type MentionParts, type Mentions, mentionsOf } from './mentions.ts';
+import { keysIn, type MentionParts, type Mentions, mentionsOf } from './mentions.ts';
 import { Reason } from './reason.ts';
 import {
   commitmentOf,
@@ -263,7 +264,15 @@ export class ErasureDesk {
       if (text.length >= keyLengthMin) names.add(text);
     };
     const concerns = (text: string): boolean => reason.has(text);
-    await this.#inSlices(rows.textsOf(found.versions, { key, cell: told, concerns }));
+    const cellsIn = new LettersInARow(reason.folded);
+    const of = { cell: told, concerns, cellsIn };
+    for (let letters = keysIn(tenant, reason.folded, state); ; ) {
+      await this.#inSlices(rows.textsOf(found.versions, { ...of, key, keysIn: letters }));
+      // What somebody wrote meanwhile may hold keys that were passed over.
+      const now = keysIn(tenant, reason.folded, state);
+      if (letters === null || (now !== null && letters.covers(now))) break;
+      letters = now;
+    }
     const mentions = await this.#mentions(tenant, new Names([...names]));
     try {
       await this.#inSlices(rows.expectErasure(found.versions));
@@ -272,7 +281,7 @@ export class ErasureDesk {
 
       // One turn from here to the append: what is found is what is erased, and what comes later is another erasure's.
       const { versions: late } = atOnce(rows.versionsOf(tenant, subject, found.end));
-      atOnce(rows.textsOf(late, { key: told, cell: told, concerns }));
+      atOnce(rows.textsOf(late, { ...of, key: told, keysIn: cellsIn }));
       const versions = together(found.versions, late);
       const live = keys.idsOf(tenant, subject);
       const isNew = versions.length > 0 || live.length > 0 || mentions.positions.length > 0;

@@ -4,7 +4,8 @@
  */
 import type { LogStore } from '../../log/log-store.ts';
 import type { ExhibitView } from '../../projections/access-paths.ts';
-import type { Names } from '../../projections/names.ts';
+import type { Names, NameTest } from '../../projections/names.ts';
+import { LettersInARow } from '../../projections/rows/text-beginnings.ts';
 import { tenantOf } from '../tenancy/organization.ts';
 import { type RecipeSeals, sealedKeyOf } from './recipe-seals.ts';
 
@@ -19,11 +20,32 @@ export interface Mentions {
 export interface MentionParts {
   readonly log: Pick<LogStore, 'read'>;
   readonly exhibits: { all(): Iterable<ExhibitView> };
-  readonly views: { mentioning(names: Names, owns: Owns): readonly number[] };
-  readonly removedKeys: { mentioning(names: Names, owns: Owns): readonly number[] };
+  readonly views: { mentioning(names: NameTest, owns: Owns): readonly number[] };
+  readonly removedKeys: { mentioning(names: NameTest, owns: Owns): readonly number[] };
   readonly seals: Pick<RecipeSeals, 'open'>;
   readonly yieldTurn: () => Promise<void>;
 }
+
+/**
+ * What keys have to be in to be found by `mentionsOf`, besides `reason`; null: any key may be, since texts of exhibits are
+ * read only once.
+ */
+export function keysIn(tenant: string | null, reason: string, { exhibits, views, removedKeys }: TextsHeld): LettersInARow | null {
+  const owns: Owns = (path) => tenantOf(path) === tenant;
+  for (const { links } of exhibits.all()) if (links.some(({ path }) => owns(path))) return null;
+  const letters = new LettersInARow(reason);
+  const collect: NameTest = {
+    areIn: (text) => {
+      letters.add(text);
+      return false;
+    },
+  };
+  views.mentioning(collect, owns);
+  removedKeys.mentioning(collect, owns);
+  return letters;
+}
+
+type TextsHeld = Pick<MentionParts, 'exhibits' | 'views' | 'removedKeys'>;
 
 /** Whether an organisation path is of the tenant: what others wrote is theirs. */
 type Owns = (path: string | null) => boolean;

@@ -22,6 +22,11 @@ export class Reason {
     return this.#text;
   }
 
+  /** As texts are looked for in it. */
+  get folded(): string {
+    return this.#folded;
+  }
+
   free(cell: string): void {
     if (this.#mayHave(cell)) this.#blank(fold(cell.normalize('NFC')));
   }

@@ -12,7 +12,7 @@ import type { CommittedEntry } from '../../log/entry.ts';
 import { compareText } from '../../log/value.ts';
 import type { Removal, RemovalReader } from '../access-paths.ts';
 import { CanonicalHash } from '../canonical-hash.ts';
-import type { Names } from '../names.ts';
+import type { NameTest } from '../names.ts';
 import type { CheckpointReader, CheckpointWriter, Projection } from '../projection.ts';
 
 interface KnownRemoval extends Omit<Removal, 'inherited'> {
@@ -51,7 +51,7 @@ export class RemovedKeys implements Projection {
   }
 
   /** Positions of the removals, in paths that one `owns`, that list a key which has one of the names in it. */
-  mentioning(names: Names, owns: (path: string | null) => boolean): readonly number[] {
+  mentioning(names: NameTest, owns: (path: string | null) => boolean): readonly number[] {
     const known = [...this.#removals.values()].flat();
     return known.filter(({ path, keys }) => owns(path) && keys.some((key) => names.areIn(key))).map(({ position }) => position);
   }

@@ -113,6 +113,12 @@ export class SegmentColumns {
     return { ...saved, dictionary };
   }
 
+  /** How texts begin that are or were in a column, or in the keys (`null`); null where that is not known. */
+  beginnings(name: string | null): Uint8Array | null {
+    const isKnown = this.#rest !== null && (name === null || !this.#widened.has(name));
+    return isKnown ? this.#rest!.columns.beginnings(name) : null;
+  }
+
   /** Cells are codes of the dictionary that the table has for the column. */
   isCoded(name: string): boolean {
     const column = this.#columns.get(name);

@@ -51,6 +51,8 @@ export interface RestingColumns {
   /** Null: the column is not there. */
   typeOf(name: string): ColumnType | null;
   isCoded(name: string): boolean;
+  /** How texts of the keys (`null`) or of a column begin; null where that is not known. */
+  beginnings(name: string | null): Uint8Array | null;
   /** Keys (`null`) or a column in memory that `bytes` gives, from the beginning of a buffer. */
   glance(name: string | null, bytes: BytesFor): SavedVector;
 }

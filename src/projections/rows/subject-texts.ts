@@ -8,11 +8,15 @@ import type { Layer } from './layer.ts';
 import { NO_ROW } from './segment.ts';
 import { type BytesFor, sameBytes } from './segment-state.ts';
 import type { Table } from './table.ts';
+import type { LettersInARow } from './text-beginnings.ts';
 
 export interface ToldTexts {
   key(text: string): void;
   /** Of a string, or JSON. */
   cell(text: string): void;
+  /** What keys, and what cells, have to be in to be told: a column whose texts begin otherwise is not read. Null: all keys are told. */
+  readonly keysIn: LettersInARow | null;
+  readonly cellsIn: LettersInARow;
   /** Whether a cell of this text has to be told: where none of a column's has, the column is not read. */
   concerns(text: string): boolean;
 }
@@ -46,12 +50,14 @@ function* textsOfRows(
 ): Generator<undefined, void> {
   const { cells } = table.segmentOf(rows[0]!);
   // A view is good until others have their turn.
-  tell(rows, cells.glance(null, bytes)!, 'string', (text) => told.key(text));
-  yield;
+  if (told.keysIn?.mayHold(cells.beginnings(null)) !== false) {
+    tell(rows, cells.glance(null, bytes)!, 'string', (text) => told.key(text));
+    yield;
+  }
   for (const name of cells.names()) {
     const { type } = table.columnTypes().get(name)!;
     if (type !== 'string' && type !== 'json') continue;
-    if (cells.isCoded(name) && !(yield* dictionaries.concern(name))) continue;
+    if (!(cells.isCoded(name) ? yield* dictionaries.concern(name) : told.cellsIn.mayHold(cells.beginnings(name)))) continue;
     tell(rows, cells.glance(name, bytes)!, type, (text) => told.cell(text));
     yield;
   }

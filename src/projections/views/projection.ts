@@ -10,7 +10,7 @@ import type { CommittedEntry } from '../../log/entry.ts';
 import { compareText } from '../../log/value.ts';
 import type { ViewRecord } from '../access-paths.ts';
 import { CanonicalHash } from '../canonical-hash.ts';
-import type { Names } from '../names.ts';
+import type { NameTest } from '../names.ts';
 import type { CheckpointReader, CheckpointWriter, Projection } from '../projection.ts';
 
 type Named = Map<string, ViewRecord>;
@@ -47,7 +47,7 @@ export class Views implements Projection {
   }
 
   /** Positions of the views, on any branch and of paths that one `owns`, whose name or query has one of the names in it. */
-  mentioning(names: Names, owns: (path: string | null) => boolean): readonly number[] {
+  mentioning(names: NameTest, owns: (path: string | null) => boolean): readonly number[] {
     const views = [...this.#branches.values()].flatMap((named) => [...named.values()]);
     const found = views
       .filter(({ name, sql, owner }) => owns(owner) && (names.areIn(name) || names.areIn(sql)))

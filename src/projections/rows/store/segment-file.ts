@@ -19,6 +19,7 @@ import {
 import type { ColumnType } from '../../../log/value.ts';
 import { hashBytes } from '../byte-hash.ts';
 import type { SavedVector } from '../segment-column.ts';
+import { addBeginnings, noBeginnings } from '../text-beginnings.ts';
 import type { BytesFor, RestingColumns, SavedColumn, SegmentParts } from '../segment-state.ts';
 
 /** What the bytes of a vector are. */
@@ -34,6 +35,8 @@ interface Head extends Omit<SegmentParts, 'keys' | 'columns'> {
   readonly format: number;
   readonly keyShape: Shape;
   readonly columnShapes: readonly { readonly name: string; readonly type: ColumnType; readonly shape: Shape }[];
+  /** How texts of the keys (`null`) and of columns begin; files of earlier versions don’t say. */
+  readonly beginnings?: readonly (readonly [name: string | null, bits: Uint8Array])[];
 }
 
 const FORMAT = 1;
@@ -42,8 +45,13 @@ const HASHED_ROWS = 16_384;
 export async function writeSegmentFile(home: DerivedHome, name: string, parts: SegmentParts): Promise<DerivedFile> {
   const { keys, columns, ...rest } = parts;
   const { length } = parts;
+  const beginnings: [string | null, Uint8Array][] = [];
+  for (const [name, vector] of [[null, keys] as const, ...columns.map((each) => [each.name, each.vector] as const)]) {
+    if (vector.kind === 'text') beginnings.push([name, await beginningsOf(vector, length, home.yieldTurn)]);
+  }
   const head: Head = {
     ...rest,
+    beginnings,
     format: FORMAT,
     keyShape: shapeOf(keys, length),
     columnShapes: columns.map((column) => ({
@@ -122,6 +130,10 @@ export class SegmentFile implements RestingColumns {
   glance(name: string | null, bytes: BytesFor): SavedVector {
     const [shape, chunk] = name === null ? [this.#head.keyShape, 'keys'] : [this.#shapeOf(name).shape, `c ${name}`];
     return vectorOf(shape, this.file.readNow(chunk, bytes));
+  }
+
+  beginnings(name: string | null): Uint8Array | null {
+    return this.#head.beginnings?.find(([each]) => each === name)?.[1] ?? null;
   }
 
   /** Keys (`null`) or a column, read beside the turn. */
@@ -208,7 +220,20 @@ function vectorOf({ kind, rows, dims, heap, nulls }: Shape, { buffer, length }: 
   }
 }
 
-/** A stretch of rows in a turn: others wait for each. */
+/** A stretch of rows in a turn, here and below: others wait for each. */
+async function beginningsOf(
+  vector: Extract<SavedVector, { kind: 'text' }>,
+  length: number,
+  yieldTurn: () => Promise<void>,
+): Promise<Uint8Array> {
+  const bits = noBeginnings();
+  for (let from = 0; from < length; from += HASHED_ROWS) {
+    if (from > 0) await yieldTurn();
+    addBeginnings(vector, from, Math.min(length, from + HASHED_ROWS), bits);
+  }
+  return bits;
+}
+
 async function hashesOf({ keys, paths, length }: SegmentParts, yieldTurn: () => Promise<void>): Promise<Int32Array> {
   assert(keys.kind === 'text', 'keys are text');
   const { offsets, heap } = keys;
