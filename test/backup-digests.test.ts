@@ -146,6 +146,65 @@ test('and not of a state that was captured before, while that is being saved', a
   expect(projections).toEqual(one.service.projections.digests());
 });
 
+describe('of a store whose segments are still being written', () => {
+  /** Writes of derived files wait until they are let through. */
+  async function held(): Promise<{ one: World; hold: () => () => void }> {
+    let open = Promise.resolve();
+    const one = await world({}, async ({ kind, path }) => {
+      if ((kind === 'write' || kind === 'create') && path.startsWith('/data/projections/')) await open;
+    });
+    await one.service.checkpoints!.take();
+    const hold = (): (() => void) => {
+      let letThrough = (): void => undefined;
+      open = new Promise((resolve) => (letThrough = resolve));
+      return letThrough;
+    };
+    return { one, hold };
+  }
+
+  test('it waits for none of them, and has digests of that state once they are there', async () => {
+    const { one, hold } = await held();
+    const letThrough = hold();
+    await one.store.put('Person', people(1_500));
+    expect(one.service.columns!.unsaved).toBeGreaterThan(0);
+    const { backup } = await one.service.backups.create();
+    const wanted = one.service.projections.digests();
+    const { tree_size: size } = await artefactOf(one, backup);
+    // Rows that are closed, deleted and new afterwards are not in it.
+    await one.store.put('Person', people(700));
+    await one.store.delete('Person', ['p3']);
+    letThrough();
+    await one.service.backups.settled();
+    expect(one.said).toEqual([]);
+    const artefact = await artefactOf(one, backup);
+    expect([artefact.digest_tree_size, artefact.projections]).toEqual([size, wanted]);
+    const report = await one.service.backups.restore(backup, '/restored');
+    expect([report.compared_with, allMatch(report)]).toEqual(['the store that was backed up', true]);
+    await one.store.close();
+    const again = await TestStore.open('2024-01-01', settings, { disk: one.disk, derived });
+    expect(again.service.projections.digests()).toEqual(one.service.projections.digests());
+  });
+
+  test('and has none where rows of theirs are removed for good meanwhile: what is saved is of after that', async () => {
+    const { one, hold } = await held();
+    const letThrough = hold();
+    await one.store.put('Person', people(1_500));
+    const { backup } = await one.service.backups.create();
+    const remove = { kind: 'remove-rows', type: 'Person', keys: ['p9'] } as const;
+    await one.store.invoke(analyst, 'remove', (invocation) => invocation.submit(remove));
+    letThrough();
+    await one.service.backups.settled();
+    expect((await artefactOf(one, backup)).projections).toBeNull();
+    expect(one.said).toEqual([expect.stringContaining('could not be saved') as string]);
+    const report = await one.service.backups.restore(backup, '/restored');
+    expect([report.root_match, allMatch(report)]).toEqual([true, true]);
+    const wanted = one.service.projections.digests();
+    await one.store.close();
+    const again = await TestStore.open('2024-01-01', settings, { disk: one.disk, derived });
+    expect(again.service.projections.digests()).toEqual(wanted);
+  });
+});
+
 test('each backup has its own, one after the other; a next one waits for none, and ends those of the last', async () => {
   const until = new Set<AbortSignal>();
   let ready = false;
@@ -243,6 +302,8 @@ describe('digests that say nothing of what was copied are not held against it', 
     );
     const { service } = erasing.store;
     const one: World = { disk: erasing.disk, store: erasing.store, service, said: erasing.said };
+    // What changes before it is written first can't be digested at all.
+    await service.checkpoints!.take();
     between(one, () => erasing.erase('alice', { certify: false }));
     const backup = await digested(one);
     const artefact = await artefactOf(one, backup);

@@ -8,7 +8,7 @@ import type { LogStatus } from '../log/log-store.ts';
 import type { SavedLog } from '../log/saved-log.ts';
 import { captureCheckpoint, type CheckpointPlace, writeCheckpoint } from './checkpoint.ts';
 import type { Projector } from './projector.ts';
-import type { ColumnStore } from './rows/store/column-store.ts';
+import { type ColumnStore, SegmentChangedError } from './rows/store/column-store.ts';
 
 export interface CheckpointKeeperOptions {
   readonly home: DerivedHome;
@@ -91,12 +91,19 @@ export class CheckpointKeeper {
     while (this.#running) await this.#running;
     if (this.#closing.signal.aborted) return null;
     const { directory } = this.#options.home;
-    return await new Promise((resolve) => {
-      const written: Promise<CheckpointPlace | null> = this.#begun((leaves) => resolve({ leaves, directory, written }));
-      void written.then((place) => {
-        if (!place) resolve(null);
-      });
+    let leaves: number | null = null;
+    let tell = (): void => undefined;
+    const captured = new Promise<void>((resolve) => (tell = resolve));
+    const taken = this.#begun((of) => {
+      leaves = of;
+      tell();
     });
+    await Promise.race([captured, taken]);
+    if (leaves === null) return null;
+    const of: number = leaves;
+    // Where it could not be saved any more as it was then, a later one is in its place.
+    const written = taken.then((place) => (place?.leaves === of ? place : null));
+    return { leaves, directory, written };
   }
 
   #begun(onCaptured?: (leaves: number) => void): Promise<CheckpointPlace | null> {
@@ -145,26 +152,30 @@ export class CheckpointKeeper {
     await this.#running;
   }
 
-  async #take(onCaptured: (leaves: number) => void = () => undefined): Promise<CheckpointPlace | null> {
+  /** Who waits for the capture alone does not wait for segments to be written, as long as it can be said what their files will hold. */
+  async #take(onCaptured?: (leaves: number) => void): Promise<CheckpointPlace | null> {
     const { home, projector, store, log, clock, say } = this.#options;
     const { bytes } = log.status();
     // Whatever becomes of it: the next one is due so much later.
     this.#lastBytes = bytes;
     try {
-      await store.settled();
+      const filesToCome = onCaptured !== undefined && store.isOnlyNew;
+      if (!filesToCome) await store.settled();
       const began = clock.monotonicMs();
       const { generation } = store;
-      const captured = captureCheckpoint(projector);
+      const captured = captureCheckpoint(projector, filesToCome);
       const saved = log.saved();
       this.#captureMs = Math.max(this.#captureMs, clock.monotonicMs() - began);
-      onCaptured(saved.leaves);
+      onCaptured?.(saved.leaves);
       await log.durable(saved.leaves);
+      if (filesToCome) await store.settled();
       const place = await writeCheckpoint(home, captured, saved);
       this.#lastLeaves = place.leaves;
       await store.collect(generation, captured.files);
       this.#said = false;
       return place;
     } catch (error) {
+      if (error instanceof SegmentChangedError) return await this.#take();
       if (!this.#said) say(`a checkpoint can't be written (${error instanceof Error ? error.message : String(error)})`);
       this.#said = true;
       return null;

@@ -24,7 +24,7 @@ export interface CheckpointPlace {
 export interface Captured {
   readonly leaves: number;
   readonly projections: readonly CapturedProjection[];
-  /** Derived files that it rests on. */
+  /** Derived files that it rests on; all of them once it is written. */
   readonly files: ReadonlySet<string>;
   /** Rejects when a projection could not say. */
   readonly complete: Promise<unknown>;
@@ -49,8 +49,11 @@ const FORMAT = 1;
 const NAME = 'checkpoint';
 const PENDING = '.new';
 
-/** The whole of it in the calling turn; what is large is put into bytes later, as it was now. */
-export function captureCheckpoint(projector: Projector): Captured {
+/**
+ * The whole of it in the calling turn; what is large is put into bytes later, as it was now. With `filesToCome` whoever captures
+ * waits for files that are under way before that.
+ */
+export function captureCheckpoint(projector: Projector, filesToCome = false): Captured {
   const leaves = projector.watermark;
   const files = new Set<string>();
   const complete: Promise<void>[] = [];
@@ -62,6 +65,7 @@ export function captureCheckpoint(projector: Projector): Captured {
       projection.checkpoint({
         section: (section, bytes) => void sections.set(section, bytes),
         file: (file) => void files.add(file),
+        filesToCome,
       }),
     );
     return { name, format: projection.formatVersion, sections };

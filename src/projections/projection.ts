@@ -27,6 +27,8 @@ export interface Projection {
 export interface CheckpointWriter {
   /** A function is called once, in a later turn, and must then give what the section held when it was handed over. */
   section(name: string, bytes: Uint8Array | (() => Uint8Array)): void;
+  /** Files that are under way are written before functions are called. */
+  readonly filesToCome?: boolean;
   /** A derived file that the sections rest on: it stays for as long as the checkpoint does. */
   file(name: string): void;
 }

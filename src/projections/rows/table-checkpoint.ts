@@ -55,6 +55,17 @@ export function saveRows(
 
 function saveSegment(target: CheckpointWriter, name: string, segment: Segment, store: ColumnStore | null): void {
   const file = store?.fileOf(segment) ?? null;
+  const toCome = file === null && target.filesToCome ? store?.fileToCome(segment) : null;
+  if (toCome) {
+    const changes = segment.capture();
+    target.section(name, () => {
+      segment.released(changes);
+      const written = toCome();
+      target.file(written);
+      return serialize({ file: written, changes } satisfies SavedSegment);
+    });
+    return;
+  }
   if (file === null) {
     const state = segment.saved();
     target.section(name, () => serialize({ state } satisfies SavedSegment));

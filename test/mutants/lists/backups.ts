@@ -222,6 +222,13 @@ export const mutants: readonly Mutant[] = [
     killedBy: digests,
   },
   {
+    name: 'backup: a segment that changed before it was written passes for what was captured',
+    file: 'src/projections/rows/store/column-store.ts',
+    find: 'if (cells.version > 0 || !kept.file',
+    replace: 'if (!kept.file',
+    killedBy: digests,
+  },
+  {
     name: 'restore: projections are digested later than the store was',
     file: 'src/restores.ts',
     find: 'if (entry.leaf + 1 !== at) return;',

@@ -77,6 +77,19 @@ const WAITING_MAX = 4;
 const GATHERED_MAX = 32;
 const GATHERED_SHARE = 8;
 
+/** What was to be saved of a segment is there no more: its rows changed before it was written. */
+export class SegmentChangedError extends Error {
+  constructor() {
+    super('a segment changed before it was written');
+    this.name = 'SegmentChangedError';
+  }
+}
+
+/** A segment that was changed may have cells that are wiped when it is read: what was said of its table before is not true then. */
+function isAsSealed({ segment, file }: Kept): boolean {
+  return file === null && segment.cells.version === 0;
+}
+
 export class ColumnStore implements SegmentKeeper {
   readonly #options: ColumnStoreOptions;
   #home: DerivedHome | null = null;
@@ -206,6 +219,27 @@ export class ColumnStore implements SegmentKeeper {
   /** Name of the file that says what the segment's columns hold now; null while none does. */
   fileOf({ cells }: Segment): string | null {
     return cells.isAtRest ? (this.#kept.get(cells)?.file?.name ?? null) : null;
+  }
+
+  /**
+   * Of a segment that is as it was sealed and has no file yet: gives the name of its file once `settled` has resolved. Then it
+   * throws a SegmentChangedError where that file says something else than the segment held when this was asked, or is not there.
+   * Null where there is nothing to wait for.
+   */
+  fileToCome({ cells }: Segment): (() => string) | null {
+    const kept = this.#kept.get(cells);
+    if (!kept || !this.#home || this.#failed || this.#closed || !isAsSealed(kept)) return null;
+    return () => {
+      if (cells.version > 0 || !kept.file || this.#kept.get(cells) !== kept) throw new SegmentChangedError();
+      return kept.file.name;
+    };
+  }
+
+  /** Segments without a file that is true of them are as they were sealed, and files can be written. */
+  get isOnlyNew(): boolean {
+    if (this.#failed) return false;
+    for (const kept of this.#kept.values()) if (!kept.segment.cells.isAtRest && !isAsSealed(kept)) return false;
+    return true;
   }
 
   /** Where the files of a checkpoint are. */
