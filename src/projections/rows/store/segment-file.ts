@@ -2,7 +2,8 @@
  * A sealed segment as a derived file: what never changes about it. The head of the file is read when it is opened; keys and
  * columns are chunks of their own, read when somebody asks for them.
  *
- *   head      rows, positions, bounds, codes, shapes of all columns; columns as they were before they were widened
+ *   head      rows, positions, bounds, codes, shapes of all columns, how their texts begin; columns as they were before they
+ *             were widened
  *   hashes    i32 a row: of key and path, so that the key index is made again without a look at any key
  *   keys      offsets, then UTF-8
  *   c <name>  values (text: offsets, then heap), then a byte a row where some are NULL
