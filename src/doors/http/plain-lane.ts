@@ -154,8 +154,10 @@ class PlainConnection {
   /** Clients send the same head again and again. */
   #headText = '';
   #head: PlainHead | null = null;
-  /** Whom that head has authenticated. */
+  /** Whom these credentials have authenticated: bodies of many lengths have as many heads. */
   #caller: Caller | null = null;
+  #authorization: string | undefined = undefined;
+  #organization: string | undefined = undefined;
 
   constructor(lane: PlainLane, socket: Socket) {
     this.#lane = lane;
@@ -228,7 +230,6 @@ class PlainConnection {
     if (text !== this.#headText) {
       this.#head = readPlainHead(text);
       this.#headText = text;
-      this.#caller = null;
     }
     return this.#head;
   }
@@ -237,9 +238,9 @@ class PlainConnection {
   #admitted({ headers }: PlainHead, { bucket }: PlainRoute): Caller | null {
     const { authenticator, clock, readLimit, writeLimit } = this.#lane.context;
     const { authorization, 'x-organization-id': organization } = headers;
+    const known = authorization === this.#authorization && organization === this.#organization ? this.#caller : null;
     let caller: Caller;
     try {
-      const known = this.#caller;
       caller =
         known === null
           ? authenticator.dataCaller({ authorization, organization, door: 'http', clientIp: this.#address })
@@ -248,6 +249,8 @@ class PlainConnection {
       return null;
     }
     this.#caller = caller;
+    this.#authorization = authorization;
+    this.#organization = organization;
     const limiter = bucket === 'write' ? writeLimit : readLimit;
     return limiter.take(this.#address, clock.monotonicMs()).allowed ? caller : null;
   }

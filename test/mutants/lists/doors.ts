@@ -183,9 +183,16 @@ export const mutants: readonly Mutant[] = [
     killedBy: test('plain-lane'),
   },
   {
-    name: 'a caller kept for another head',
+    name: 'a caller kept for another token',
     file: 'src/doors/http/plain-lane.ts',
-    find: '      this.#caller = null;\n',
+    find: 'authorization === this.#authorization && ',
+    replace: '',
+    killedBy: test('plain-lane'),
+  },
+  {
+    name: 'a caller kept for another organization',
+    file: 'src/doors/http/plain-lane.ts',
+    find: ' && organization === this.#organization',
     replace: '',
     killedBy: test('plain-lane'),
   },
