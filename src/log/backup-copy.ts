@@ -153,7 +153,6 @@ class LogCopy {
         await disk.unlink(`${home}/${name}`).catch(() => undefined);
       }
     }
-    await this.#synced(0);
     for (const place of homes) await disk.syncDirectory(place);
     return copied;
   }
