@@ -62,8 +62,9 @@ export class Redactions implements Projection {
 
   digest(): string {
     const hash = new CanonicalHash();
-    for (const { leaf, positions } of this.#pending) {
-      hash.number(leaf);
+    // Leaves are where entries happen to lie; what they removed is the state.
+    for (const { positions } of this.#pending) {
+      hash.number(positions.length);
       for (const position of positions) hash.number(position);
     }
     return hash.hex();
