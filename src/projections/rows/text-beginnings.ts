@@ -1,13 +1,15 @@
 /**
- * With which three letters the texts of a column begin: who looks for what a short text repeats of them has columns left out
- * that hold nothing of it, unread. A bit for each hash of three letters, lower-case; all bits where a text begins with anything
- * but plain ASCII, or would look otherwise quoted or composed. Texts of less than three letters are left out.
+ * With which six letters the texts of a column begin: who looks for what a short text repeats of them has columns left out that
+ * hold nothing of it, unread. A bit for each hash of six letters, lower-case; of three where a text has no six that are plain
+ * ASCII and look the same quoted and composed; all bits where it has no such three. Texts of less than three are left out.
  */
 import type { Vector } from '../../log/columns.ts';
 
 type TextVector = Extract<Vector, { kind: 'text' }>;
 
-const LETTERS = 3;
+/** The first that a text has is taken. */
+const LETTERS = [6, 3];
+const SHORTEST = 3;
 const BITS = 4_096;
 const [lowerFrom, lowerTo] = ['A'.charCodeAt(0), 'Z'.charCodeAt(0)];
 const otherwiseQuoted = new Set(['"', "'", '\\'].map((sign) => sign.charCodeAt(0)));
@@ -25,12 +27,22 @@ export function addBeginnings({ offsets, heap, nulls }: TextVector, from: number
   for (let row = from; row < to; row++) {
     const at = offsets[row]!;
     const end = offsets[row + 1]!;
-    if (end - at < LETTERS || nulls?.[row] === 1) continue;
-    const [a, b, c] = [plain[heap[at]!]!, plain[heap[at + 1]!]!, plain[heap[at + 2]!]!];
-    // A sign that follows may be composed with the last of them.
-    if ((a | b | c) >= 0 && (end - at === LETTERS || heap[at + LETTERS]! < 0x80)) set(into, bitOf(a, b, c));
+    if (end - at < SHORTEST || nulls?.[row] === 1) continue;
+    const bit = beginningOf(heap, at, end);
+    if (bit >= 0) set(into, bit);
     else if (!isWiped(heap, at, end)) into.fill(0xff);
   }
+}
+
+/** -1: it has none that would be found wherever the text is. */
+function beginningOf(heap: Uint8Array, from: number, to: number): number {
+  for (const letters of LETTERS) {
+    // A sign that follows may be composed with the last of them.
+    if (to - from < letters || (to - from > letters && heap[from + letters]! >= 0x80)) continue;
+    const bit = bitOf(letters, (i) => plain[heap[from + i]!]!);
+    if (bit >= 0) return bit;
+  }
+  return -1;
 }
 
 /** What is left of a text that was removed says nothing. */
@@ -39,7 +51,7 @@ function isWiped(heap: Uint8Array, from: number, to: number): boolean {
   return true;
 }
 
-/** What texts have anywhere of three letters in a row. */
+/** What texts have anywhere of six letters in a row, and of three. */
 export class LettersInARow {
   readonly #bits = noBeginnings();
 
@@ -49,9 +61,11 @@ export class LettersInARow {
 
   add(text: string): void {
     const lower = text.toLowerCase();
-    for (let at = 0; at + LETTERS <= lower.length; at++) {
-      const [a, b, c] = [letterAt(lower, at), letterAt(lower, at + 1), letterAt(lower, at + 2)];
-      if ((a | b | c) >= 0) set(this.#bits, bitOf(a, b, c));
+    for (const letters of LETTERS) {
+      for (let at = 0; at + letters <= lower.length; at++) {
+        const bit = bitOf(letters, (i) => letterAt(lower, at + i));
+        if (bit >= 0) set(this.#bits, bit);
+      }
     }
   }
 
@@ -78,6 +92,13 @@ function set(bits: Uint8Array, bit: number): void {
   bits[bit >>> 3]! |= 1 << (bit & 7);
 }
 
-function bitOf(a: number, b: number, c: number): number {
-  return (Math.imul(a | (b << 8) | (c << 16), 0x9e37_79b1) >>> 20) & (BITS - 1);
+/** -1 where one of so many letters is not plain. */
+function bitOf(letters: number, letter: (i: number) => number): number {
+  let hash = letters;
+  for (let i = 0; i < letters; i++) {
+    const code = letter(i);
+    if (code < 0) return -1;
+    hash = Math.imul(hash ^ code, 0x0100_0193);
+  }
+  return (Math.imul(hash, 0x9e37_79b1) >>> 20) & (BITS - 1);
 }

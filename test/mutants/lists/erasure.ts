@@ -362,4 +362,18 @@ export const mutants: readonly Mutant[] = [
     replace: 'if (slots[base + slot * 2 + 1] === hash) {',
     killedBy: ['test/projections/primary-key-index.test.ts'],
   },
+  {
+    name: 'erasure: how a text begins is taken whatever sign follows',
+    file: 'src/projections/rows/text-beginnings.ts',
+    find: ' || (to - from > letters && heap[from + letters]! >= 0x80)',
+    replace: '',
+    killedBy: ['test/projections/text-beginnings.test.ts'],
+  },
+  {
+    name: 'erasure: a text without a plain beginning says nothing',
+    file: 'src/projections/rows/text-beginnings.ts',
+    find: 'else if (!isWiped(heap, at, end)) into.fill(0xff);',
+    replace: '',
+    killedBy: ['test/projections/text-beginnings.test.ts'],
+  },
 ];
