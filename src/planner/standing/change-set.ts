@@ -316,7 +316,10 @@ export function believedRows(storage: RowReader, instant: bigint): RowReader {
       const blocks = storage.scan(asked(request));
       try {
         for (let step = blocks.next(); step.done !== true; step = blocks.next()) {
-          const kept = withoutDeletes(step.value);
+          const { count, columns } = step.value;
+          // It is there for others to have a turn, and its columns are of no kind.
+          if (count === 0) yield { ...step.value, columns: columns.slice(0, -1) };
+          const kept = count === 0 ? null : withoutDeletes(step.value);
           if (kept !== null) yield { ...kept, columns: cellsOfThen(kept, request.columns) };
         }
       } finally {
