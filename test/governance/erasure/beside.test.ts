@@ -1,5 +1,5 @@
 /** Erasing beside everything else: writes that come meanwhile, a drain, policies, a start that knows commitments alone. */
-import { beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test, vi } from 'vitest';
 import { untenanted } from '../../../src/governance/caller.ts';
 import type { DiskFile } from '../../../src/log/disk.ts';
 import { MemoryDisk } from '../../../src/log/memory-disk.ts';
@@ -170,4 +170,16 @@ describe('policies', () => {
       await keep(kind, 'p3');
     }
   });
+});
+
+test('what was brought within reach for one erasure stays there until all that are made ready have ended', async () => {
+  const { rows } = world.store.service.projections;
+  const expected = vi.spyOn(rows, 'expectErasure');
+  const givenUp = vi.spyOn(rows, 'expectNoErasure');
+  await Promise.all([world.erase('alice'), world.erase('bob')]);
+  expect(expected).toHaveBeenCalledTimes(2);
+  expect(givenUp).toHaveBeenCalledTimes(1);
+  expect(givenUp.mock.invocationCallOrder[0]).toBeGreaterThan(expected.mock.invocationCallOrder[1]!);
+  await world.erase('alice').catch(() => undefined);
+  expect(givenUp).toHaveBeenCalledTimes(2);
 });

@@ -376,4 +376,11 @@ export const mutants: readonly Mutant[] = [
     replace: '',
     killedBy: ['test/projections/text-beginnings.test.ts'],
   },
+  {
+    name: 'erasure: the end of one takes from another what was made ready',
+    file: 'src/governance/erasure/erasure-desk.ts',
+    find: 'if (--this.#expected === 0) rows.expectNoErasure();',
+    replace: 'rows.expectNoErasure();',
+    killedBy: ['test/governance/erasure/beside.test.ts'],
+  },
 ];
