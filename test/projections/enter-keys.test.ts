@@ -16,7 +16,7 @@ interface Restored {
   readonly found: () => number[];
 }
 
-/** Fifty keys in many segments; every third has a newer version, and one of them is removed for good. */
+/** Fifty keys in many segments; every third has a newer version, one has several, and one is removed for good. */
 async function restored(later: (() => void)[]): Promise<Restored> {
   const saved = await SavedState.make();
   const rows = saved.resting(1e6, 7);
@@ -31,6 +31,7 @@ async function restored(later: (() => void)[]): Promise<Restored> {
     columns,
     keys.filter((_, i) => i % 3 === 0).map((id) => ({ id, n: -1n })),
   );
+  for (let n = -2n; n > -7n; n--) before.put('T', columns, [{ id: 'k45', n }]);
   before.run({ kind: 'remove-rows', type: 'T', keys: ['k33'] });
   await rows.store.settled();
   await saved.save(before.projections.projector, rows.store);
@@ -92,7 +93,7 @@ test('rows of a log that goes on fill it first', async () => {
 });
 
 test('versions that are erased meanwhile give their places to older ones of their keys, whichever slice they come in', async () => {
-  for (const turns of [0, 1, 2, 5, 8, 1000]) {
+  for (const turns of [...Array.from({ length: 30 }, (_, i) => i), 1000]) {
     const later: (() => void)[] = [];
     const { store, before, table, found } = await restored(later);
     const filled = store.projections.rows.enterKeys(() => new Promise((resolve) => void later.push(resolve)));
@@ -102,9 +103,16 @@ test('versions that are erased meanwhile give their places to older ones of thei
     };
     for (let turn = 0; turn < turns && later.length > 0; turn++) await pass();
     const newest = before.projections.rows.table('T')!;
-    // Both of k0, the newer of k3, the older of k6, and the only one of k1.
+    // Both of k0, the newer of k3, the older of k6, one of k45 whose next one lies in the next segment, and the only one of k1.
     const rows = ['k0', 'k3'].map((key) => newest.newestOf(0, key));
-    const gone = [...rows, newest.previousOf(rows[0]!), newest.previousOf(newest.newestOf(0, 'k6')), newest.newestOf(0, 'k1')];
+    const olderOf = (key: string): number => newest.previousOf(newest.newestOf(0, key));
+    const gone = [
+      ...rows,
+      newest.previousOf(rows[0]!),
+      olderOf('k6'),
+      newest.previousOf(olderOf('k45')),
+      newest.newestOf(0, 'k1'),
+    ];
     const positions = gone.map((row) => newest.positionOf(row));
     const erasure: Command = {
       kind: 'intend-erasure',

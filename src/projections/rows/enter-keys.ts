@@ -70,8 +70,7 @@ function* enterKeys(
   segments: readonly Segment[],
   hashes: readonly Int32Array[],
 ): Generator<undefined, void> {
-  const passed = rowsToPass(segments);
-  yield;
+  const passed = yield* rowsToPass(segments);
   const count = segments.reduce((sum, { length }) => sum + length, 0);
   yield* index.expect(count);
   const keys = new KeyEntry(index, count);
@@ -90,8 +89,12 @@ function* enterKeys(
   yield* keys.flush();
 }
 
-/** Bits of rows that have no place in the index, by segment: removed ones, and those that another version of their key came after. */
-function rowsToPass(segments: readonly Segment[]): Map<number, Int32Array> {
+/**
+ * Bits of rows that have no place in the index, by segment: removed ones, and those that another version of their key came after.
+ * A segment a step: of a row that is removed meanwhile it does not matter what was found, since its place is passed on in the end,
+ * where it has one.
+ */
+function* rowsToPass(segments: readonly Segment[]): Generator<undefined, Map<number, Int32Array>> {
   const passed = new Map<number, Int32Array>();
   const isRemoved = (row: number): boolean => segments[row >>> 16]!.isRemoved(row & 0xffff);
   const pass = (row: number): void => {
@@ -100,13 +103,15 @@ function rowsToPass(segments: readonly Segment[]): Map<number, Int32Array> {
     bits[(row & 0xffff) >>> 5]! |= 1 << (row & 31);
   };
   for (const [number, segment] of segments.entries()) {
+    // What is found of a segment is found in one step.
+    yield;
     const { previous, length, removedCount } = segment;
     if (removedCount > 0) for (let at = 0; at < length; at++) if (segment.isRemoved(at)) pass(number * SEGMENT_ROWS + at);
     if (previous.constant === NO_ROW) continue;
     for (let at = 0; at < length; at++) {
       // What was removed supersedes nothing any more, but the versions before it are still reached through it.
       let row = segment.isRemoved(at) ? NO_ROW : previous.at(at);
-      while (row !== NO_ROW && isRemoved(row)) row = segments[row >>> 16]!.previous.at(row & 0xffff);
+      for (; row !== NO_ROW && isRemoved(row); row = segments[row >>> 16]!.previous.at(row & 0xffff)) pass(row);
       if (row !== NO_ROW) pass(row);
     }
   }

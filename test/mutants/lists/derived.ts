@@ -170,6 +170,13 @@ export const mutants: readonly Mutant[] = [
     killedBy: ['test/projections/enter-keys.test.ts'],
   },
   {
+    name: 'derived: a version that is erased while keys are indexed comes back beside its successor',
+    file: 'src/projections/rows/enter-keys.ts',
+    find: 'previous.at(row & 0xffff)) pass(row);',
+    replace: 'previous.at(row & 0xffff));',
+    killedBy: ['test/projections/enter-keys.test.ts'],
+  },
+  {
     name: 'derived: files that the checkpoint rests on are removed',
     file: 'src/projections/rows/store/column-store.ts',
     find: 'if (born >= generation || needed.has(name) || used.has(name)) continue;',
