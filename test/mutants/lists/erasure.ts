@@ -84,8 +84,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'erasure: a start enters a key once for each side of an erased version',
     file: 'src/projections/rows/enter-keys.ts',
-    find: 'while (row !== NO_ROW && isRemoved(row)) row =',
-    replace: 'while (row === NO_ROW && isRemoved(row)) row =',
+    find: 'for (; row !== NO_ROW && isRemoved(row); row =',
+    replace: 'for (; row === NO_ROW && isRemoved(row); row =',
     killedBy: erasure,
   },
   {
