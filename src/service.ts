@@ -199,8 +199,7 @@ export class Service {
       backupsBefore: async () => sealedCopies((await this.backups.list()).length),
       clock,
       ids,
-      yieldTurn: this.#chore,
-      yieldSoon: this.yieldTurn,
+      yieldTurn: { soon: opened.turnsOf('erasures'), awaited: opened.turnsOf('files'), later: this.#chore },
       say: parts.say,
     });
     this.planner = new Planner({

@@ -13,7 +13,7 @@ import type { Caller } from './caller.ts';
 import type { PolicyDesk, TenantDesk } from './desks.ts';
 
 /** An access path that has passed the gate: rows outside the caller's scope can't come out of it. */
-export interface GovernedSnapshot extends AccessPaths {
+export interface GovernedSnapshot extends Omit<AccessPaths, 'erasures'> {
   readonly governed: true;
   readonly caller: Caller;
   readonly purpose: string | null;
@@ -28,6 +28,8 @@ export interface GovernedSnapshot extends AccessPaths {
   seenBy(type: string): 'path' | 'row';
   /** Whether any row of a type that is of this path may be seen. */
   mayShow(type: string, path: string | null): boolean;
+  /** Tells whether rows of one of these types that may be seen were erased after this call. */
+  erasing(types: Iterable<string>): () => boolean;
   /** The rows themselves, for guesses, also where `rows` was replaced by some of them or by an answer that stands for them. */
   readonly stored: RowReader;
   /** At an instant that a recipe names: answers come from the log, never from what was cached of it. */

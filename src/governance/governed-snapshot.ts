@@ -4,7 +4,7 @@
  * Classified types don't exist for anybody.
  */
 import type { TypeDefinition } from '../log/entry.ts';
-import type { AccessPaths, CatalogReader, Removal, RemovalReader } from '../projections/access-paths.ts';
+import type { AccessPaths, CatalogReader, ErasureReader, Removal, RemovalReader } from '../projections/access-paths.ts';
 import { isClassified, refuseClassified } from './authorization/egress.ts';
 import type { Grant, Lane, TypeGrant } from './authorization/grant.ts';
 import type { Guards } from './authorization/guards.ts';
@@ -36,6 +36,8 @@ export function governSnapshot(paths: AccessPaths, governing: Governing, reading
   const scope = reading.scopes.scopeOf(caller.path, paths.rows.pathCodes());
   const granted = (type: string): Granted => grantedOf(paths, grant, type);
   const rows = new GovernedRows({ rows: paths.rows, scope, guards, granted, reading, instant: paths.instant });
+  const mayShow = (type: string, path: string | null): boolean =>
+    granted(type).grant.lanes.some((lane) => (lane.agreement === null ? sees(caller.path, path) : lane.covers(path)));
   return {
     governed: true,
     caller,
@@ -53,13 +55,24 @@ export function governSnapshot(paths: AccessPaths, governing: Governing, reading
     protectionEpoch: paths.protectionEpoch,
     masked: (type) => granted(type).grant.masked,
     seenBy: (type) => (granted(type).grant.lanes.every(isWhole) ? 'path' : 'row'),
-    mayShow: (type, path) =>
-      granted(type).grant.lanes.some((lane) => (lane.agreement === null ? sees(caller.path, path) : lane.covers(path))),
+    mayShow,
     rows,
     stored: rows,
     removals: governRemovals(paths.removals, governing, granted),
+    erasing: (types) => erasing(paths.erasures, types, mayShow),
     // What is made for a path is made for those below it.
     views: paths.views.filter(({ owner, position }) => sees(owner, caller.path) && position >= (beginning?.position ?? 0)),
+  };
+}
+
+function erasing(erasures: ErasureReader, types: Iterable<string>, mayShow: GovernedSnapshot['mayShow']): () => boolean {
+  const { count } = erasures;
+  return () => {
+    if (erasures.count === count) return false;
+    for (const type of types) {
+      for (const [path, last] of erasures.of(type)) if (last > count && mayShow(type, path)) return true;
+    }
+    return false;
   };
 }
 

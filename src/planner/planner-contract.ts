@@ -21,6 +21,8 @@ export interface RowTaker {
   readonly bytes: number;
   /** Reads all of the batch, which is valid until this returns; or false: these rows, and all after them, stay columns. */
   take(columns: readonly OutputColumn[], batch: OutputBatch): boolean;
+  /** What was taken is of no answer; all rows come once more. */
+  restart(): void;
 }
 
 export interface OutputColumn {

@@ -152,44 +152,59 @@ export class Planner implements PlannerContract {
 
     if (isLong) await this.#scheduler.yield();
     const now = invocation.snapshot();
-    const served = this.#standing?.views.serve(question.query, now) ?? null;
-    const snapshot = served?.snapshot ?? now;
-    const cached =
-      this.#cached(lexed, snapshot, served) ?? (await this.#plan(lexed, snapshot, served, known ? null : question, isLong));
-    const { plan } = cached;
-    if (lexed.guardedTemplate !== lexed.template) invocation.describe({ template: lexed.template });
-    // Subqueries and views read types that FROM does not name.
-    if (cached.readsMore) invocation.describe({ objectType: plan.objectTypes.join(',') });
-    const execution = this.#execution(plan, question.query, lexed, snapshot);
-    if (isLong) await this.#scheduler.yield();
-    if (question.mode === 'plan') return this.#explained(plan, execution, null, startedMs);
+    for (;;) {
+      const served = this.#standing?.views.serve(question.query, now) ?? null;
+      const snapshot = served?.snapshot ?? now;
+      const cached =
+        this.#cached(lexed, snapshot, served) ?? (await this.#plan(lexed, snapshot, served, known ? null : question, isLong));
+      const { plan } = cached;
+      if (lexed.guardedTemplate !== lexed.template) invocation.describe({ template: lexed.template });
+      // Subqueries and views read types that FROM does not name.
+      if (cached.readsMore) invocation.describe({ objectType: plan.objectTypes.join(',') });
+      const execution = this.#execution(plan, question.query, lexed, snapshot);
+      if (isLong) await this.#scheduler.yield();
+      if (question.mode === 'plan') return this.#explained(plan, execution, null, startedMs);
 
-    const result = await run(
-      {
-        clock: this.#clock,
-        scheduler: this.#scheduler,
-        timeoutMs: this.#limits.timeoutMs,
-        resultRowsMax: this.#limits.resultRowsMax,
-      },
-      { plan, kernels: cached.kernels, execution, signal: request.signal, startedMs, taker: takerOf(question, cached, request) },
-    );
-    invocation.describe({ rowCount: result.rowCount, costUnits });
-    if (question.mode === 'analyze') return this.#explained(plan, execution, result.rowCount, startedMs);
-    const provenance = plan.withProvenance ? await this.#provenance(plan, result.batches, execution) : null;
-    return {
-      columns: cached.columns,
-      batches: result.batches.map((batch) => ({ ...batch, columns: batch.columns.slice(0, plan.visible) })),
-      rowCount: result.rowCount,
-      costUnits,
-      estimatedTotalHits: Math.max(execution.counters.hits, result.rowCount),
-      asOfSystem: execution.kernels.instant,
-      ...cursors(plan, question.query, result, execution),
-      provenance,
-      facets: result.facets,
-      plan: null,
-      actualRows: null,
-      processingTimeMs: this.#clock.monotonicMs() - startedMs,
-    };
+      const erasedMeanwhile = snapshot.erasing(plan.objectTypes);
+      const result = await run(
+        {
+          clock: this.#clock,
+          scheduler: this.#scheduler,
+          timeoutMs: this.#limits.timeoutMs,
+          resultRowsMax: this.#limits.resultRowsMax,
+        },
+        {
+          plan,
+          kernels: cached.kernels,
+          execution,
+          signal: request.signal,
+          startedMs,
+          taker: takerOf(question, cached, request),
+        },
+      );
+      const provenance = plan.withProvenance ? await this.#provenance(plan, result.batches, execution) : null;
+      // It saw some of the rows that nobody is shown any more, and not others: it is made anew, while its time lasts.
+      if (erasedMeanwhile()) {
+        request.rows?.restart();
+        continue;
+      }
+      invocation.describe({ rowCount: result.rowCount, costUnits });
+      if (question.mode === 'analyze') return this.#explained(plan, execution, result.rowCount, startedMs);
+      return {
+        columns: cached.columns,
+        batches: result.batches.map((batch) => ({ ...batch, columns: batch.columns.slice(0, plan.visible) })),
+        rowCount: result.rowCount,
+        costUnits,
+        estimatedTotalHits: Math.max(execution.counters.hits, result.rowCount),
+        asOfSystem: execution.kernels.instant,
+        ...cursors(plan, question.query, result, execution),
+        provenance,
+        facets: result.facets,
+        plan: null,
+        actualRows: null,
+        processingTimeMs: this.#clock.monotonicMs() - startedMs,
+      };
+    }
   }
 
   /** The same text again, or one of other literals, is the common case. */

@@ -5,11 +5,13 @@
  *
  * Kinds of work take turns with each other, and within a kind the longest-waiting goes on first: however many queries are
  * running, rows come in at the pace that they would beside one. Chores, which nobody waits for, go on when no other kind
- * waits, and in one of `CHORE_ROUNDS` turns at least.
+ * waits, and in one of `CHORE_ROUNDS` turns at least. Erasures, whose subject is shown until they are through, have
+ * `ERASURE_TURNS` for one of anybody else's.
  */
-export type WorkKind = 'queries' | 'bodies' | 'seals' | 'files' | 'chores';
+export type WorkKind = 'queries' | 'bodies' | 'seals' | 'files' | 'erasures' | 'chores';
 
 const CHORE_ROUNDS = 16;
+const ERASURE_TURNS = 3;
 
 interface Lane {
   readonly kind: WorkKind;
@@ -23,8 +25,10 @@ export class TurnQueue {
   readonly #lanes = new Map<WorkKind, Lane>();
   /** Lanes in which somebody waits, that whose turn is next first. */
   readonly #order: Lane[] = [];
-  /** Turns that chores let pass since their last one. */
+  /** Turns of others since the last one of a chore. */
   #passed = 0;
+  /** Turns that erasures had one after the other. */
+  #erasures = 0;
 
   /** `defer` runs its task in the next round of the event loop. */
   constructor(defer: (task: () => void) => void = (task) => void setImmediate(task)) {
@@ -50,14 +54,9 @@ export class TurnQueue {
   }
 
   readonly #wake = (): void => {
-    let lane = this.#order.shift()!;
-    if (lane.kind === 'chores') {
-      if (this.#order.length > 0 && this.#passed < CHORE_ROUNDS - 1) {
-        this.#order.push(lane);
-        lane = this.#order.shift()!;
-      } else this.#passed = 0;
-    }
-    if (lane.kind !== 'chores') this.#passed++;
+    const lane = this.#order.splice(this.#choose(), 1)[0]!;
+    this.#passed = lane.kind === 'chores' ? 0 : this.#passed + 1;
+    this.#erasures = lane.kind === 'erasures' ? this.#erasures + 1 : 0;
     const resolve = lane.waiting[lane.first++]!;
     // Somebody may be waiting at all times: those who have gone on must not pile up.
     if (lane.first === goneMax || lane.first === lane.waiting.length) {
@@ -69,6 +68,22 @@ export class TurnQueue {
     // What it goes on with runs once this task is over.
     resolve();
   };
+
+  /** The place of the lane whose turn it is. */
+  #choose(): number {
+    const order = this.#order;
+    const erasures = this.#erasures < ERASURE_TURNS ? order.findIndex(({ kind }) => kind === 'erasures') : -1;
+    if (erasures >= 0) return erasures;
+    const isDue = ({ kind }: Lane): boolean =>
+      kind === 'erasures' ? false : kind !== 'chores' || this.#passed >= CHORE_ROUNDS - 1;
+    const due = order.findIndex(isDue);
+    return due >= 0
+      ? due
+      : Math.max(
+          0,
+          order.findIndex(({ kind }) => kind !== 'erasures'),
+        );
+  }
 }
 
 const goneMax = 64;

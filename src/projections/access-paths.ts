@@ -177,6 +177,13 @@ export interface RemovalReader {
   removedAfter(type: string, instant: bigint): readonly Removal[];
 }
 
+export interface ErasureReader {
+  /** Erasures so far. */
+  readonly count: number;
+  /** Organisation paths that rows of the type were erased in, each with how many erasures there were by then. */
+  of(type: string): Iterable<readonly [string | null, number]>;
+}
+
 export interface HoldReader {
   /** Ids of the legal holds on the rows that versions at these positions belong to. */
   on(type: string, positions: Iterable<number>): readonly string[];
@@ -278,6 +285,8 @@ export interface AccessPaths {
   readonly protectionEpoch: number;
   readonly rows: RowReader;
   readonly removals: RemovalReader;
+  /** Of now, whatever instant is read: what is erased is in no answer that is made later. */
+  readonly erasures: ErasureReader;
   /** Views that can be named: of the caller's own path and of those above it. */
   readonly views: readonly ViewRecord[];
 }

@@ -4,6 +4,7 @@ import type { AccessPaths } from './access-paths.ts';
 import { unknownBranch } from './branches/commands.ts';
 import type { Branches } from './branches/projection.ts';
 import type { Catalog } from './catalog/projection.ts';
+import type { Erasures } from './erasures/projection.ts';
 import type { RemovedKeys } from './removed-keys/projection.ts';
 import type { Rows } from './rows/projection.ts';
 import type { Views } from './views/projection.ts';
@@ -12,6 +13,7 @@ interface SnapshotSources {
   readonly branches: Branches;
   readonly catalog: Catalog;
   readonly rows: Rows;
+  readonly erasures: Erasures;
   readonly removedKeys: RemovedKeys;
   readonly views: Views;
 }
@@ -22,7 +24,7 @@ interface SnapshotSources {
  * that does not stand, or whose fork the basis does not cover.
  */
 export function takeSnapshot(
-  { branches, catalog, rows, removedKeys, views }: SnapshotSources,
+  { branches, catalog, rows, erasures, removedKeys, views }: SnapshotSources,
   basis: Basis,
   branch: string,
 ): AccessPaths {
@@ -39,6 +41,7 @@ export function takeSnapshot(
     protectionEpoch: catalog.protectionEpoch,
     rows: rows.branchReader(branchId, basis.position, types),
     removals: removedKeys.reader(branch, basis.position),
+    erasures: erasures.reader,
     views: views.on(branchId).filter(({ position }) => position < basis.position),
   };
 }

@@ -205,6 +205,7 @@ export class FakeState implements GovernedState {
       protectionEpoch: 0,
       protection: (name) => protectionOf(this.types.filter((type) => type.name === name)),
       removals: { removedAfter: () => [] },
+      erasures: { count: 0, of: () => [] },
       views: [],
       rows: {
         scan: (request) => this.#blocks(request),

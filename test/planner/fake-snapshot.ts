@@ -84,6 +84,7 @@ export class FakeStore {
       rows: this.#reader(),
       stored: this.#reader(),
       removals: { removedAfter: () => [] },
+      erasing: () => () => false,
       views: [],
     };
   }

@@ -69,6 +69,30 @@ test('chores go on when nobody else waits, and in one of sixteen turns otherwise
   expect(went.join('')).toBe(`${'q'.repeat(15)}cqqcc`);
 });
 
+test('erasures have three turns for one of the others, who go on taking turns', async () => {
+  const rounds = new Rounds();
+  const queue = new TurnQueue(rounds.defer);
+  const went: string[] = [];
+  const work = async (name: string, kind: WorkKind, slices: number): Promise<void> => {
+    for (let slice = 0; slice < slices; slice++) {
+      await queue.next(kind);
+      went.push(name);
+    }
+  };
+  const all = [work('q', 'queries', 3), work('b', 'bodies', 2), work('c', 'chores', 1), work('e', 'erasures', 11)];
+  for (let round = 0; round < 17; round++) await rounds.pass();
+  await Promise.all(all);
+  expect(went.join('')).toBe('eeeqeeebeeeqeebcq');
+  // Alone they have all of them, and a chore has its turn beside them.
+  went.length = 0;
+  all.push(work('e', 'erasures', 5));
+  for (let round = 0; round < 4; round++) await rounds.pass();
+  all.push(work('c', 'chores', 1));
+  for (let round = 0; round < 2; round++) await rounds.pass();
+  await Promise.all(all);
+  expect(went.join('')).toBe('eeeece');
+});
+
 test('tells what waits', async () => {
   const rounds = new Rounds();
   const queue = new TurnQueue(rounds.defer);

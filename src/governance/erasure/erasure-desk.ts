@@ -96,9 +96,14 @@ export interface ErasureDeskParts {
   readonly backupsBefore: (position: number) => Promise<readonly Remainder[]>;
   readonly clock: Clock;
   readonly ids: { next(): string };
-  readonly yieldTurn: () => Promise<void>;
-  /** The same before the intent: whose rows they are waits for them to go. */
-  readonly yieldSoon: () => Promise<void>;
+  readonly yieldTurn: {
+    /** Before the intent: whose rows they are waits for them to go. */
+    readonly soon: () => Promise<void>;
+    /** Somebody waits for the receipt. */
+    readonly awaited: () => Promise<void>;
+    /** Nobody does. */
+    readonly later: () => Promise<void>;
+  };
   /** One line for the operator. */
   readonly say: (line: string) => void;
 }
@@ -150,6 +155,8 @@ export class ErasureDesk {
   readonly #parts: ErasureDeskParts;
   readonly #stores: TextStore[] = [];
   readonly #running = new Map<string, Promise<void>>();
+  /** Somebody waits for their receipt. */
+  readonly #awaited = new Set<string>();
   /** Something of the subject is left: they go on when somebody asks again, or after a start. */
   readonly #waiting = new Set<string>();
   /** Erasures that are made ready. */
@@ -195,6 +202,7 @@ export class ErasureDesk {
     const standing = this.#known(invocation, tenant, commitment).filter(({ completed }) => completed === null);
     // An earlier erasure names other mentions: what was found of this one's is for its own scan to pass over.
     const linksOf = (id: string): ReadonlySet<number> => (id === intended?.erasure.id ? intended.links : none);
+    if (certify) for (const { id } of standing) this.#awaited.add(id);
     const ended = Promise.all(standing.map(({ id }) => this.#finish(id, sought, linksOf(id))));
     if (certify) await ended;
     else ended.catch((error: unknown) => this.#sayWaiting(error));
@@ -311,11 +319,12 @@ export class ErasureDesk {
   /** `names`: the subject itself, and the keys of its rows. */
   #mentions(tenant: string | null, names: Names): Promise<Mentions> {
     const { exhibits, views, removedKeys } = this.#parts.state;
-    const { log, seals, yieldSoon } = this.#parts;
-    return mentionsOf(tenant, names, { log, exhibits, views, removedKeys, seals, yieldTurn: () => this.#breathe(yieldSoon) });
+    const { log, seals } = this.#parts;
+    const yieldTurn = (): Promise<void> => this.#breathe(this.#parts.yieldTurn.soon);
+    return mentionsOf(tenant, names, { log, exhibits, views, removedKeys, seals, yieldTurn });
   }
 
-  async #inSlices<T>(steps: Generator<undefined, T>, yieldTurn = this.#parts.yieldSoon): Promise<T> {
+  async #inSlices<T>(steps: Generator<undefined, T>, yieldTurn = this.#parts.yieldTurn.soon): Promise<T> {
     for (let step = steps.next(); ; step = steps.next()) {
       if (step.done === true) return step.value;
       if (this.#isLong) await this.#breathe(yieldTurn);
@@ -337,7 +346,10 @@ export class ErasureDesk {
   #finish(id: string, sought: Sought, links: ReadonlySet<number>): Promise<void> {
     let run = this.#running.get(id);
     if (run === undefined) {
-      run = this.#run(id, sought, links).finally(() => this.#running.delete(id));
+      run = this.#run(id, sought, links).finally(() => {
+        this.#running.delete(id);
+        this.#awaited.delete(id);
+      });
       this.#running.set(id, run);
     }
     return run;
@@ -347,25 +359,26 @@ export class ErasureDesk {
   #run(id: string, sought: Sought, links: ReadonlySet<number>): Promise<void> {
     const { gate, ids } = this.#parts;
     const request = { action: 'administer', purpose: null, correlationId: ids.next() } as const;
+    const nextStep = (): Promise<void> => this.#nextStep(id);
     return gate.invoke(caretaker, request, async (invocation) => {
       const { state, keys, derived, log, seals, backupsBefore } = this.#parts;
       const erasure = state.erasures.of(id);
       assert(erasure, 'an erasure that is run was intended');
       if (erasure.completed !== null) return;
       await keys.destroy(erasure.keys, id);
-      await this.#nextStep();
+      await nextStep();
       // Rows are under the subject's keys, and most recipes under keys of their own: a file is written anew for other texts alone.
-      const texts = await this.#unsealed(erasure.mentions);
-      if (texts.length > 0) await log.redact(texts, () => this.#nextStep());
+      const texts = await this.#unsealed(erasure.mentions, nextStep);
+      if (texts.length > 0) await log.redact(texts, nextStep);
       for (const store of this.#stores) store.forget?.();
-      await this.#nextStep();
+      await nextStep();
       if (!(await derived.renew())) {
         throw new ServiceError(
           'REL_STORAGE',
           `the rows of the erasure ${id} are out of reach; files of before can’t be replaced`,
         );
       }
-      await this.#inSlices(state.rows.wipe(), () => this.#nextStep());
+      await this.#inSlices(state.rows.wipe(), nextStep);
       const { hits, lookedAt } = await residualScan(erasure, sought, {
         state,
         log,
@@ -374,7 +387,7 @@ export class ErasureDesk {
         stores: this.#stores,
         links,
         staleFiles: () => derived.stale(),
-        yieldTurn: () => this.#nextStep(),
+        yieldTurn: nextStep,
       });
       if (hits.length > 0) {
         this.#waiting.add(id);
@@ -403,18 +416,19 @@ export class ErasureDesk {
   }
 
   /** Of these positions, ascending, those whose texts no key of their own covers. */
-  async #unsealed(positions: readonly number[]): Promise<readonly number[]> {
+  async #unsealed(positions: readonly number[], nextStep: () => Promise<void>): Promise<readonly number[]> {
     const found: number[] = [];
     for (const position of positions) {
-      await this.#nextStep();
+      await nextStep();
       const body = (await this.#parts.log.proofs.entry({ position }))?.open().entry.body;
       if (body?.kind !== 'exhibit' || sealedKeyOf(body.recipe).length === 0) found.push(position);
     }
     return found;
   }
 
-  async #nextStep(): Promise<void> {
-    await this.#breathe(this.#parts.yieldTurn);
+  async #nextStep(id: string): Promise<void> {
+    const { awaited, later } = this.#parts.yieldTurn;
+    await this.#breathe(this.#awaited.has(id) ? awaited : later);
     if (this.#closing) {
       throw new ServiceError(
         'REL_UNAVAILABLE',

@@ -37,6 +37,8 @@ export interface ScanResult {
   readonly lookedAt: Readonly<Record<string, number>>;
 }
 
+const readsAtOnce = 8;
+
 export async function residualScan(erasure: Erasure, sought: Sought, parts: ScanParts): Promise<ScanResult> {
   const scan = new Scan(parts);
   const { keys, versions, mentions, tenant, intended } = erasure;
@@ -74,17 +76,26 @@ class Scan {
   /** The log’s own entries: rows of the subject lie under keys that are gone, or are gone themselves. */
   async entries(type: string, positions: readonly number[]): Promise<void> {
     const { log, yieldTurn } = this.#parts;
-    for (let i = 0; i < positions.length; ) {
-      await yieldTurn();
-      const stored = await log.proofs.entry({ position: positions[i]! });
-      this.#looked['entries']!++;
-      const first = stored?.facts.position ?? positions[i]!;
-      const end = first + (stored?.facts.positions ?? 1);
-      const rows: number[] = [];
-      for (; i < positions.length && positions[i]! < end; i++) rows.push(positions[i]! - first);
-      const open = stored === undefined ? rows.length : this.#openRows(stored, rows);
-      if (open > 0) this.#hit('log', type, open);
+    // A read lasts until others had their turns: several are under way at once.
+    const stretches = stretchesOf(positions, readsAtOnce);
+    const found = new Set<number>();
+    for (let unread = stretches; unread.length > 0; unread = unread.filter(({ next, end }) => next < end)) {
+      const entries = await Promise.all(unread.map(({ next }) => log.proofs.entry({ position: positions[next]! })));
+      for (const [k, stretch] of unread.entries()) {
+        await yieldTurn();
+        const stored = entries[k];
+        const first = stored?.facts.position ?? positions[stretch.next]!;
+        const after = first + (stored?.facts.positions ?? 1);
+        found.add(first);
+        const rows: number[] = [];
+        for (; stretch.next < stretch.end && positions[stretch.next]! < after; stretch.next++) {
+          rows.push(positions[stretch.next]! - first);
+        }
+        const open = stored === undefined ? rows.length : this.#openRows(stored, rows);
+        if (open > 0) this.#hit('log', type, open);
+      }
     }
+    this.#looked['entries']! += found.size;
   }
 
   /** How many of these rows of an entry can be read. */
@@ -184,6 +195,14 @@ class Scan {
     const name = `${where}\0${what}`;
     this.#hits.set(name, { where, what, count: (this.#hits.get(name)?.count ?? 0) + count });
   }
+}
+
+/** Places of a list in so many stretches of the same length, which one goes through from `next` on. */
+function stretchesOf({ length }: readonly unknown[], count: number): { next: number; readonly end: number }[] {
+  const each = Math.ceil(length / count);
+  return Array.from({ length: count }, (_, k) => ({ next: k * each, end: Math.min(length, (k + 1) * each) })).filter(
+    ({ next, end }) => next < end,
+  );
 }
 
 function pathsOf(tenant: string | null, scopes: PathCodes): Set<number> {

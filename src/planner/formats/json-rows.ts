@@ -113,6 +113,12 @@ export class RowsText implements RowTaker {
     return true;
   }
 
+  restart(): void {
+    this.writer.length = this.#start;
+    this.rows = 0;
+    this.#full = false;
+  }
+
   /** The array ends here. */
   close(): void {
     if (this.rows === 0) this.writer.byte(openingBracket);

@@ -112,7 +112,12 @@ export class MaterializedViews {
     return {
       name: view.name,
       columns: cached.columns,
-      snapshot: { ...snapshot, instant: cached.basis, rows: withRows(snapshot.rows, view.name, cached) },
+      snapshot: {
+        ...snapshot,
+        instant: cached.basis,
+        rows: withRows(snapshot.rows, view.name, cached),
+        erasing: () => snapshot.erasing(cached.types),
+      },
     };
   }
 

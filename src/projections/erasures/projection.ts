@@ -5,6 +5,7 @@
 import { deserialize, serialize } from 'node:v8';
 import { assert } from '../../errors.ts';
 import type { CommittedEntry, ErasedVersions, ErasureBody } from '../../log/entry.ts';
+import type { ErasureReader } from '../access-paths.ts';
 import { CanonicalHash } from '../canonical-hash.ts';
 import type { CheckpointReader, CheckpointWriter, Projection } from '../projection.ts';
 
@@ -30,12 +31,32 @@ export interface EntryPlace {
   readonly time: bigint;
 }
 
+/** Of erasures since the start alone: no reader is older. */
+class ErasedPaths implements ErasureReader {
+  count = 0;
+  readonly #types = new Map<string, Map<string | null, number>>();
+
+  add(versions: readonly ErasedVersions[]): void {
+    this.count++;
+    for (const { type, paths } of versions) {
+      let last = this.#types.get(type);
+      if (last === undefined) this.#types.set(type, (last = new Map()));
+      for (const path of paths) last.set(path, this.count);
+    }
+  }
+
+  of(type: string): Iterable<readonly [string | null, number]> {
+    return this.#types.get(type) ?? [];
+  }
+}
+
 export class Erasures implements Projection {
   readonly name = 'erasures';
   readonly formatVersion = 1;
   readonly #erasures = new Map<string, Erasure>();
   /** Ids by commitment, in order. */
   readonly #byCommitment = new Map<string, string[]>();
+  readonly #paths = new ErasedPaths();
 
   of(id: string): Erasure | undefined {
     return this.#erasures.get(id);
@@ -44,6 +65,10 @@ export class Erasures implements Projection {
   /** Of one subject, in order. */
   ofCommitment(commitment: string): readonly Erasure[] {
     return (this.#byCommitment.get(commitment) ?? []).map((id) => this.#erasures.get(id)!);
+  }
+
+  get reader(): ErasureReader {
+    return this.#paths;
   }
 
   /** All, in order. */
@@ -68,6 +93,7 @@ export class Erasures implements Projection {
       return;
     }
     assert(before === undefined, 'an erasure is intended once');
+    this.#paths.add(versions);
     const counts = versions.map(({ type, positions }) => ({ type, versions: positions.length }));
     const { tenant, principal } = context;
     const intent = { id, commitment, reason, keys, mentions, tenant, principal, intended: place, completed: null };

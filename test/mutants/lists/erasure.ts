@@ -8,9 +8,59 @@ const digests = ['test/governance/erasure/digests.test.ts'];
 const erasures = ['test/projections/erasures/erasures.test.ts'];
 const kept = ['test/governance/kept-named.test.ts'];
 const beside = ['test/governance/erasure/beside.test.ts'];
+const overtaken = ['test/governance/erasure/overtaken.test.ts'];
 const catalog = ['test/projections/catalog.test.ts'];
 
 export const mutants: readonly Mutant[] = [
+  {
+    name: 'erasure: an answer that it overtook is given',
+    file: 'src/planner/planner.ts',
+    find: 'if (erasedMeanwhile()) {',
+    replace: 'if (plan.facets && erasedMeanwhile()) {',
+    killedBy: overtaken,
+  },
+  {
+    name: 'erasure: what was written of such an answer stays in the next one',
+    file: 'src/planner/planner.ts',
+    find: '        request.rows?.restart();\n',
+    replace: '',
+    killedBy: overtaken,
+  },
+  {
+    name: 'erasure: an answer is held to be overtaken by those of before it',
+    file: 'src/governance/governed-snapshot.ts',
+    find: 'if (last > count && mayShow(type, path)) return true;',
+    replace: 'if (last > 0 && mayShow(type, path)) return true;',
+    killedBy: overtaken,
+  },
+  {
+    name: 'erasure: it overtakes answers that can’t show its rows',
+    file: 'src/governance/governed-snapshot.ts',
+    find: 'if (last > count && mayShow(type, path)) return true;',
+    replace: 'if (last > count) return true;',
+    killedBy: overtaken,
+  },
+  {
+    name: 'erasure: it overtakes no answer that comes from a view’s',
+    file: 'src/planner/standing/materialized-views.ts',
+    find: 'erasing: () => snapshot.erasing(cached.types),',
+    replace: '',
+    killedBy: overtaken,
+  },
+  {
+    name: 'erasure: it overtakes answers from other types',
+    file: 'src/projections/erasures/projection.ts',
+    find: 'return this.#types.get(type) ?? [];',
+    replace: 'return this.#types.get(type) ?? [...this.#types.values()][0] ?? [];',
+    killedBy: overtaken,
+  },
+  {
+    name: 'erasure: it overtakes no answer of a path after the first one there',
+    file: 'src/projections/erasures/projection.ts',
+    find: 'for (const path of paths) last.set(path, this.count);',
+    replace: 'for (const path of paths) if (!last.has(path)) last.set(path, this.count);',
+    killedBy: overtaken,
+  },
   {
     name: 'erasure: only main is erased',
     file: 'src/projections/rows/projection.ts',
