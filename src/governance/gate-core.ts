@@ -36,6 +36,8 @@ export interface GovernedState {
   snapshot(basis: Basis, branch: string): AccessPaths;
   /** The same as of an instant that some snapshot had, under the column types of then. */
   snapshotOf(instant: bigint, branch: string): AccessPaths;
+  /** Null where keys of the type are found within a turn; else what brings them within reach, a slice a `turn`. */
+  keysWithin(type: string, turn: () => Promise<void>): Promise<void> | null;
   /** Pure: nothing changes until the drafts are appended and applied. Throws what refuses the command. */
   decide(command: Command, context: EntryContext, next: NextPlace, rowCheck?: RowCheck): Decision;
   /** Feeds every projection, the audit projection included. */
@@ -92,6 +94,8 @@ export interface GateParts {
 export interface Core {
   readonly parts: GateParts;
   readonly committer: Committer;
+  /** Resolves in the next round of the event loop. */
+  readonly turn: () => Promise<void>;
   readonly writes: VisibleWrites;
   readonly reading: Reading;
   readonly digest: LiteralDigest;

@@ -48,6 +48,7 @@ export class Gate implements GateContract {
     this.#core = {
       parts,
       committer,
+      turn: () => new Promise(defer),
       writes: new VisibleWrites(defer),
       reading: { scopes: new ScopeCache(), bits: new RowBits(), hash: new MaskHash(parts.digestKey) },
       digest: new LiteralDigest(parts.digestKey),

@@ -84,6 +84,9 @@ export class GovernedWrites {
         await backlog.wait(bytes);
       }
       held = bytes;
+      const type = typeNamed(command);
+      const within = type === null ? null : this.#core.parts.projections.keysWithin(type, this.#core.turn);
+      if (within !== null) await within;
       const { outcome, receiptLeaf, acknowledged } = this.#place(command, options);
       const durability = await acknowledged;
       this.#rows += outcome.accepted;

@@ -127,6 +127,11 @@ export class Projections {
       .filter((kept) => kept.type === type && kept.fork === fork);
   }
 
+  /** See `Rows.keysWithin`: without it, the first to write to a large store that was only just opened would stop all others. */
+  keysWithin(type: string, turn: () => Promise<void>): Promise<void> | null {
+    return this.rows.keysWithin(type, turn);
+  }
+
   /** Pure: nothing changes until the drafts are appended at `next` and applied. Throws what refuses the command. */
   decide(command: Command, context: EntryContext, next: NextPlace, rowCheck?: RowCheck): Decision {
     const { newKey, tokensMax } = this.#options;

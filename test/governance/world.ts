@@ -220,6 +220,10 @@ export class FakeState implements GovernedState {
     };
   }
 
+  keysWithin(): null {
+    return null;
+  }
+
   keptOf(): undefined {
     return undefined;
   }

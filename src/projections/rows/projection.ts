@@ -38,6 +38,10 @@ export class Rows implements Projection {
   #tree = new BranchTree();
   /** By fork; main's is 0. */
   #layers: Map<number, Layer>;
+  /** Restored tables may lack keys in their indexes. */
+  #entering = false;
+  /** By type: its indexes are being filled for those who write. */
+  readonly #filling = new Map<string, Promise<void>>();
 
   /** The timeline must have applied an entry before this projection does. */
   constructor(timeline: Timeline, options: RowStorageOptions = {}) {
@@ -123,6 +127,28 @@ export class Rows implements Projection {
   /** Indexes that a start left for later are filled, one after the other, a slice a `turn`. */
   async enterKeys(turn: () => Promise<void>): Promise<void> {
     for (const layer of this.#layers.values()) for (const table of layer.tables()) await table.enterKeys(turn);
+    this.#entering = false;
+  }
+
+  /**
+   * Null where any key of the type is found at once, on every branch. Else its indexes are filled first, a slice a `turn`, once for
+   * all who wait for it; they go on in the order in which they came.
+   */
+  keysWithin(type: string, turn: () => Promise<void>): Promise<void> | null {
+    if (!this.#entering) return null;
+    const running = this.#filling.get(type);
+    if (running) return running;
+    const tables = [...this.#layers.values()].flatMap((layer) => layer.table(type) ?? []).filter(({ isEntering }) => isEntering);
+    if (tables.length === 0) return null;
+    const fill = async (): Promise<void> => {
+      for (const table of tables) await table.enterKeys(turn);
+    };
+    const filled = fill();
+    this.#filling.set(type, filled);
+    // The first of those who go on: whoever comes after that goes on behind them.
+    const forget = (): void => void this.#filling.delete(type);
+    filled.then(forget, forget);
+    return filled;
   }
 
   /** What scans did not have to read. */
@@ -188,6 +214,7 @@ export class Rows implements Projection {
     this.#layers = new Map();
     for (const branch of this.#tree.kept()) this.#layers.set(branch.id, this.#newLayer(branch));
     saved.fill(this.#ordered());
+    this.#entering = true;
   }
 
   reset(): void {

@@ -9,6 +9,27 @@ const rounds = ['test/simulation/stored-rounds.test.ts'];
 
 export const mutants: readonly Mutant[] = [
   {
+    name: 'derived: the first write stops all others until every key is found',
+    file: 'src/governance/governed-writes.ts',
+    find: 'if (within !== null) await within;',
+    replace: '',
+    killedBy: ['test/governance/first-writes.test.ts'],
+  },
+  {
+    name: 'derived: each first write finds the keys for itself',
+    file: 'src/projections/rows/projection.ts',
+    find: 'if (running) return running;',
+    replace: '',
+    killedBy: ['test/governance/first-writes.test.ts'],
+  },
+  {
+    name: 'derived: a write waits for keys of branches’ own rows alone',
+    file: 'src/projections/rows/projection.ts',
+    find: 'const tables = [...this.#layers.values()].flatMap(',
+    replace: 'const tables = [...this.#layers.values()].slice(1).flatMap(',
+    killedBy: ['test/governance/first-writes.test.ts'],
+  },
+  {
     name: 'derived: hashes of keys are taken for those of another path',
     file: 'src/projections/rows/key-hashes.ts',
     find: ' && known.path === path',
