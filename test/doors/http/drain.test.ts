@@ -37,6 +37,7 @@ async function countOf(server: ServerProcess, token: string): Promise<number> {
     headers: { authorization: `Bearer ${token}` },
     body: JSON.stringify({ sql: 'SELECT COUNT(*) AS n FROM N' }),
   });
+  if (reply.status === 404) return 0;
   const { rows } = (await reply.json()) as { rows: { n: number }[] };
   return rows[0]!.n;
 }
@@ -74,16 +75,22 @@ describe('SERVICE_DRAIN_TIMEOUT_SECS', () => {
   test('a client that never finishes its body holds the end up no longer than that, and is told to the operator', async () => {
     const server = await start(directories.fresh(), { SERVICE_DRAIN_TIMEOUT_SECS: '1' });
     const gone = new AbortController();
+    let sent = 0;
     const endless = fetch(`${server.url}/ingest/auto?object_type=N`, {
       method: 'POST',
-      headers: { authorization: `Bearer ${server.token}` },
+      headers: { authorization: `Bearer ${server.token}`, 'content-type': 'application/x-ndjson' },
       body: new ReadableStream({
-        pull: (sink) => new Promise((resolve) => setTimeout(() => (sink.enqueue(Buffer.from('{"id":"a"}\n')), resolve()), 100)),
+        pull: async (sink) => {
+          if (sent >= 50_000) await new Promise((resolve) => setTimeout(resolve, 100));
+          sink.enqueue(Buffer.from(`${rowsOf(sent, 1_000)}\n`));
+          sent += 1_000;
+        },
       }),
       duplex: 'half',
       signal: gone.signal,
     } as RequestInit).catch((error: unknown) => error);
-    await new Promise((resolve) => setTimeout(resolve, 500));
+    // Rows of it are there: it is at work on the rest.
+    await expect.poll(() => countOf(server, server.token!), { timeout: 10_000 }).toBeGreaterThan(0);
     const started = performance.now();
     const { code } = await server.signal('SIGTERM');
     expect(performance.now() - started).toBeLessThan(10_000);

@@ -193,14 +193,6 @@ export const mutants: readonly Mutant[] = [
     killedBy: gate,
   },
   {
-    name: 'governance: an await between deciding and appending',
-    file: 'src/governance/governed-writes.ts',
-    find: 'const { drafts, outcome, receiptLeaf } = projections.decide(this.#asMeant(command), this.#context(), next, check);',
-    replace:
-      'const { drafts, outcome, receiptLeaf } = await Promise.resolve(projections.decide(this.#asMeant(command), this.#context(), next, check));',
-    killedBy: gate,
-  },
-  {
     name: 'governance: a halted store keeps answering',
     file: 'src/governance/committer.ts',
     find: 'if (this.#halted === undefined) return;',
