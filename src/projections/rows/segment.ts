@@ -279,6 +279,12 @@ export class Segment {
     return this.#closings !== null && this.#closings[row] === REMOVED;
   }
 
+  /** The first row from there on that is removed; its length where none is. */
+  removedAtOrAfter(row: number): number {
+    const found = this.#removedCount === 0 ? -1 : this.#closings!.indexOf(REMOVED, row);
+    return found < 0 ? this.#length : Math.min(found, this.#length);
+  }
+
   close(row: number, position: number): void {
     assert(this.isOpen(row), 'a version is closed once');
     if (this.#captured) this.#leaveCopy(this.#captured);

@@ -123,17 +123,21 @@ function hashBlock({ number, segments }: Block, erased: readonly number[]): Pick
   let next = 0;
   for (const segment of segments) {
     const [first, end] = [number, number + 1].map((each) => segment.rowAtOrAfter(each * BLOCK)) as [number, number];
-    const isDense = segment.deltas === null && segment.removedCount === 0;
-    if (isDense && erased.length === 0) {
-      before.add(segment.positionOf(first), end - first);
-      continue;
-    }
-    for (let row = first; row < end; row++) {
-      if (segment.isRemoved(row)) continue;
+    let removed = segment.removedAtOrAfter(first);
+    for (let row = first; row < end; ) {
+      if (row === removed) {
+        removed = segment.removedAtOrAfter(++row);
+        continue;
+      }
       const position = segment.positionOf(row);
-      before.add(position, 1);
       while (next < erased.length && erased[next]! < position) next++;
-      if (erased[next] !== position) after.add(position, 1);
+      const isErased = erased[next] === position;
+      const untilErased = (erased[next] ?? Infinity) - position;
+      // Only where positions are those of rows do they follow each other.
+      const count = isErased || segment.deltas !== null ? 1 : Math.min(end, removed, row + untilErased) - row;
+      before.add(position, count);
+      if (!isErased) after.add(position, count);
+      row += count;
     }
   }
   const hash = before.hex();

@@ -401,8 +401,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'erasure: a digest counts what was removed before',
     file: 'src/projections/rows/standing-versions.ts',
-    find: 'if (segment.isRemoved(row)) continue;',
-    replace: '',
+    find: 'let removed = segment.removedAtOrAfter(first);',
+    replace: 'let removed = segment.length;',
     killedBy: digests,
   },
   {
