@@ -37,7 +37,7 @@ export interface ScanResult {
   readonly lookedAt: Readonly<Record<string, number>>;
 }
 
-const readsAtOnce = 8;
+const readsAtOnce = 3;
 
 export async function residualScan(erasure: Erasure, sought: Sought, parts: ScanParts): Promise<ScanResult> {
   const scan = new Scan(parts);
