@@ -2,7 +2,7 @@
 import { assert } from '../errors.ts';
 import { verifierKey } from './checkpoint-note.ts';
 import { rowKeysOf } from './body-codec.ts';
-import { decodeEntryWithSecrets, decodeLeaf, openPayload } from './entry-codec.ts';
+import { decodeEntryWithSecrets, decodeLeaf, leafSpan, openPayload } from './entry-codec.ts';
 import type { Keyring } from './keys.ts';
 import type { FrameEntry } from './log-file.ts';
 import type { EntryPlace } from './log-reader.ts';
@@ -20,7 +20,8 @@ export interface LocalProofsParts {
   readonly sign: (head: TreeHead) => SignedHead;
   /** Hashes all that is placed, within the turn. */
   readonly linkNow: () => void;
-  readonly read: (place: EntryPlace) => Promise<FrameEntry | undefined>;
+  /** See `readStoredEntries`. */
+  readonly read: (place: EntryPlace) => Promise<readonly FrameEntry[]>;
 }
 
 export class LocalProofs implements LogProofs {
@@ -68,14 +69,31 @@ export class LocalProofs implements LogProofs {
   }
 
   async entry(place: EntryPlace): Promise<StoredEntry | undefined> {
-    const stored = await this.#parts.read(place);
-    if (!stored) return undefined;
-    const facts = decodeLeaf(stored.leaf);
+    const [stored] = await this.#parts.read(place);
+    return stored && this.#stored(stored);
+  }
+
+  async *entries(positions: readonly number[]): AsyncGenerator<StoredEntry> {
+    for (let next = 0; next < positions.length; ) {
+      const together = await this.#parts.read({ position: positions[next]! });
+      if (together.length === 0) return;
+      for (const stored of together) {
+        const { position, positions: count } = leafSpan(stored.leaf);
+        const before = next;
+        while (next < positions.length && positions[next]! < position + count) next++;
+        if (next > before) yield this.#stored(stored);
+      }
+    }
+  }
+
+  #stored({ leaf, payload, redacted }: FrameEntry): StoredEntry {
+    const { keyring } = this.#parts;
+    const facts = decodeLeaf(leaf);
     return {
       facts,
-      leaf: stored.leaf,
-      open: () => decodeEntryWithSecrets(facts, stored.payload, this.#parts.keyring, { redacted: stored.redacted, rows: false }),
-      rowKeys: () => (facts.kind === 'rows' ? rowKeysOf(openPayload(stored.payload, this.#parts.keyring)) : null),
+      leaf,
+      open: () => decodeEntryWithSecrets(facts, payload, keyring, { redacted, rows: false }),
+      rowKeys: () => (facts.kind === 'rows' ? rowKeysOf(openPayload(payload, keyring)) : null),
     };
   }
 }

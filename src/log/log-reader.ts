@@ -95,16 +95,16 @@ const LOOKUP_BYTES = 128 << 10;
 export type EntryPlace = { readonly leaf: number } | { readonly position: number };
 
 /**
- * One entry as it is stored, as views of what was read: the one with this leaf, or the one that covers this position.
- * Undefined when none that was written does.
+ * One entry as it is stored, as views of what was read: the one with this leaf, or the one that covers this position; and behind
+ * it those that follow it in its frame. Empty when none that was written does.
  */
-export async function readStoredEntry(
+export async function readStoredEntries(
   range: Omit<ReadRange, 'fromLeaf' | 'keyring'>,
   frames: FrameIndex,
   place: EntryPlace,
-): Promise<FrameEntry | undefined> {
+): Promise<readonly FrameEntry[]> {
   const start = 'leaf' in place ? frames.before(place.leaf) : frames.beforePosition(place.position);
-  if (start === undefined) return undefined;
+  if (start === undefined) return [];
   let from = start.offset;
   for (const record of range.files.slice(start.file)) {
     const { file, path, length, from: begin } = await openFile(range, record, from);
@@ -121,19 +121,19 @@ export async function readStoredEntry(
         if (scanned.found === 'bad') throw new ServiceError('REL_STORAGE', `${path} offset ${offset}: ${scanned.reason}`);
         const { header } = scanned;
         if ('leaf' in place && header.firstLeaf + header.entries <= place.leaf) continue;
-        for (const stored of frameEntries(scanned.bytes, header)) {
-          const span = leafSpan(stored.leaf);
-          if ('leaf' in place) {
-            if (span.leaf === place.leaf) return stored;
-          } else if (span.position + span.positions > place.position) return stored;
-        }
+        const entries = frameEntries(scanned.bytes, header);
+        const found = entries.findIndex(({ leaf }) => {
+          const span = leafSpan(leaf);
+          return 'leaf' in place ? span.leaf === place.leaf : span.position + span.positions > place.position;
+        });
+        if (found >= 0) return entries.slice(found);
       }
     } finally {
       await file.close();
     }
     from = FILE_HEADER_BYTES;
   }
-  return undefined;
+  return [];
 }
 
 /** A log that was opened from a saved state has not read its old files, their headers included. */

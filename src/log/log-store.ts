@@ -93,6 +93,8 @@ export interface LogProofs {
   headAt(size: number): Promise<SignedHead>;
   /** Undefined when no entry that was written has this leaf, or covers this position. */
   entry(place: EntryPlace): Promise<StoredEntry | undefined>;
+  /** Entries that cover positions of an ascending list, each once, in order; what lies together in the log is read together. */
+  entries(positions: readonly number[]): AsyncGenerator<StoredEntry>;
 }
 
 /** A log as it can be copied while it is written: up to here no byte of it changes any more. */

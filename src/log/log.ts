@@ -27,7 +27,7 @@ import { GroupCommit } from './group-commit.ts';
 import type { Keyring } from './keys.ts';
 import { ENTRY_HEADER_BYTES, FRAME_BYTES_MAX, FRAME_HEADER_BYTES } from './log-file.ts';
 import { LocalProofs } from './local-proofs.ts';
-import { type ReadRange, readEntries, readStoredEntry } from './log-reader.ts';
+import { type ReadRange, readEntries, readStoredEntries } from './log-reader.ts';
 import type {
   AppendOptions,
   Appended,
@@ -175,7 +175,7 @@ export class LocalLog implements LogStore {
       linkNow: () => this.#linkNow(),
       head: (leaves) => this.#headOver(leaves),
       sign: (head) => this.#signed(head),
-      read: (place) => readStoredEntry(this.#readable(), this.#writer.frames, place),
+      read: (place) => readStoredEntries(this.#readable(), this.#writer.frames, place),
     });
     this.#commits = new GroupCommit(this.#writer, options.walSync, options.clock, {
       keysDurable: () => options.keyring.subjects.durable(),

@@ -91,6 +91,69 @@ describe('an entry', () => {
   });
 });
 
+describe('entries', () => {
+  class CountingDisk extends MemoryDisk {
+    reads = 0;
+
+    override open(...args: Parameters<MemoryDisk['open']>): ReturnType<MemoryDisk['open']> {
+      if (args[1] === 'read') this.reads++;
+      return super.open(...args);
+    }
+  }
+
+  async function leavesOf(log: LocalLog, positions: readonly number[]): Promise<number[]> {
+    const leaves: number[] = [];
+    for await (const { facts, leaf, open } of log.proofs.entries(positions)) {
+      expect(leafHashOf(leaf)).toEqual(new Uint8Array(log.proofs.leafHash(facts.leaf)));
+      expect(open().entry.leaf).toBe(facts.leaf);
+      leaves.push(facts.leaf);
+    }
+    return leaves;
+  }
+
+  test('that cover positions come once each, in order, over many files, however they lie in frames', async () => {
+    const { log } = await openLog(worldOn(new MemoryDisk()), { limits });
+    for (let i = 0; i < drafts.length; ) {
+      const end = i + 1 + (i % 7);
+      await log.append(drafts.slice(i, end), { sync: true }).acknowledged;
+      i = end;
+    }
+    const { positions, files } = log.status();
+    expect(files).toBeGreaterThan(3);
+    for (const step of [1, 2, 3, 7, 50, positions]) {
+      for (const from of [0, 1, step - 1]) {
+        const asked: number[] = [];
+        for (let position = from; position < positions; position += step) asked.push(position);
+        const expected: number[] = [];
+        for (const position of asked) {
+          const { leaf } = (await log.proofs.entry({ position }))!.facts;
+          if (expected.at(-1) !== leaf) expected.push(leaf);
+        }
+        expect(await leavesOf(log, asked)).toEqual(expected);
+      }
+    }
+    // What was never written is passed over.
+    const last = (await log.proofs.entry({ position: positions - 1 }))!.facts.leaf;
+    expect(await leavesOf(log, [positions - 1, positions, positions + 9])).toEqual([last]);
+    expect(await leavesOf(log, [positions])).toEqual([]);
+    await log.close();
+  });
+
+  test('of one frame are read together', async () => {
+    const disk = new CountingDisk();
+    const { log } = await openLog(worldOn(disk));
+    await log.append(drafts, { sync: true }).acknowledged;
+    disk.reads = 0;
+    const rows = drafts.filter(({ body }) => body.kind === 'rows');
+    const { positions } = log.status();
+    const all = Array.from({ length: positions - 1 }, (_, i) => i + 1);
+    // The first position is the log’s own.
+    expect(await leavesOf(log, all)).toHaveLength(rows.length);
+    expect(disk.reads).toBe(1);
+    await log.close();
+  });
+});
+
 describe('a head', () => {
   test('is in the checkpoint file before anybody gets it, and covers nothing that is not durable', async () => {
     const disk = new MemoryDisk();

@@ -37,8 +37,6 @@ export interface ScanResult {
   readonly lookedAt: Readonly<Record<string, number>>;
 }
 
-const readsAtOnce = 3;
-
 export async function residualScan(erasure: Erasure, sought: Sought, parts: ScanParts): Promise<ScanResult> {
   const scan = new Scan(parts);
   const { keys, versions, mentions, tenant, intended } = erasure;
@@ -76,26 +74,23 @@ class Scan {
   /** The log’s own entries: rows of the subject lie under keys that are gone, or are gone themselves. */
   async entries(type: string, positions: readonly number[]): Promise<void> {
     const { log, yieldTurn } = this.#parts;
-    // A read lasts until others had their turns: several are under way at once.
-    const stretches = stretchesOf(positions, readsAtOnce);
-    const found = new Set<number>();
-    for (let unread = stretches; unread.length > 0; unread = unread.filter(({ next, end }) => next < end)) {
-      const entries = await Promise.all(unread.map(({ next }) => log.proofs.entry({ position: positions[next]! })));
-      for (const [k, stretch] of unread.entries()) {
-        await yieldTurn();
-        const stored = entries[k];
-        const first = stored?.facts.position ?? positions[stretch.next]!;
-        const after = first + (stored?.facts.positions ?? 1);
-        found.add(first);
-        const rows: number[] = [];
-        for (; stretch.next < stretch.end && positions[stretch.next]! < after; stretch.next++) {
-          rows.push(positions[stretch.next]! - first);
-        }
-        const open = stored === undefined ? rows.length : this.#openRows(stored, rows);
-        if (open > 0) this.#hit('log', type, open);
-      }
+    let next = 0;
+    const rowsBelow = (end: number, first: number): number[] => {
+      const rows: number[] = [];
+      for (; next < positions.length && positions[next]! < end; next++) rows.push(positions[next]! - first);
+      return rows;
+    };
+    // What no entry covers is not known to be unreadable.
+    let open = 0;
+    for await (const stored of log.proofs.entries(positions)) {
+      await yieldTurn();
+      this.#looked['entries']!++;
+      const { position, positions: count } = stored.facts;
+      open += rowsBelow(position, 0).length;
+      open += this.#openRows(stored, rowsBelow(position + count, position));
     }
-    this.#looked['entries']! += found.size;
+    open += positions.length - next;
+    if (open > 0) this.#hit('log', type, open);
   }
 
   /** How many of these rows of an entry can be read. */
@@ -195,14 +190,6 @@ class Scan {
     const name = `${where}\0${what}`;
     this.#hits.set(name, { where, what, count: (this.#hits.get(name)?.count ?? 0) + count });
   }
-}
-
-/** Places of a list in so many stretches of the same length, which one goes through from `next` on. */
-function stretchesOf({ length }: readonly unknown[], count: number): { next: number; readonly end: number }[] {
-  const each = Math.ceil(length / count);
-  return Array.from({ length: count }, (_, k) => ({ next: k * each, end: Math.min(length, (k + 1) * each) })).filter(
-    ({ next, end }) => next < end,
-  );
 }
 
 function pathsOf(tenant: string | null, scopes: PathCodes): Set<number> {

@@ -27,6 +27,20 @@ const beside = ['test/log/open-beside.test.ts'];
 
 export const mutants: readonly Mutant[] = [
   {
+    name: 'log: an entry comes once for each of the positions that are asked for',
+    file: 'src/log/local-proofs.ts',
+    find: 'while (next < positions.length && positions[next]! < position + count) next++;',
+    replace: 'if (next < positions.length && positions[next]! < position + count) next++;',
+    killedBy: ['test/log/proofs.test.ts'],
+  },
+  {
+    name: 'log: entries of one frame are read one by one',
+    file: 'src/log/log-reader.ts',
+    find: 'if (found >= 0) return entries.slice(found);',
+    replace: 'if (found >= 0) return entries.slice(found, found + 1);',
+    killedBy: ['test/log/proofs.test.ts'],
+  },
+  {
     name: 'a reader of the log takes any file for the one that it reads',
     file: 'src/log/log-reader.ts',
     find: 'await readFully(file, bytes, 0);',
