@@ -72,14 +72,16 @@ it('restores from backup and escrow alone, into what verifies and opens', async 
 });
 
 it('drills: the same report, and nothing is left', async () => {
-  const drills = (): string[] => readdirSync(tmpdir()).filter((name) => name.startsWith('annals-drill-'));
-  const before = drills();
+  const drills = mkdtempSync(join(home, 'drills-'));
+  // Others drill in the directory of all.
+  vi.stubEnv('TMPDIR', drills);
   const { code, text } = await run(() =>
     restoreCommand(join(home1, 'backup.json'), { dataDir, drill: true, json: true }, 'test'),
   );
+  vi.unstubAllEnvs();
   const report = JSON.parse(text) as Record<string, unknown>;
   expect([code, report]).toEqual([0, expect.objectContaining({ root_match: true, root: taken.root, erased_absent: true })]);
-  expect(drills()).toEqual(before);
+  expect(readdirSync(drills).filter((name) => name.startsWith('annals-drill-'))).toEqual([]);
 });
 
 it('refuses what is not whole, and leaves the target empty', async () => {

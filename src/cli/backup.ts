@@ -160,6 +160,6 @@ function textOf(report: RestoreReport, drill: boolean): string {
       'erased',
       `${count(report.erased_keys)} keys, ${report.erased_absent ? 'none of which opens anything' : 'SOME OF WHICH OPEN ROWS'}; ${count(report.rows_erased)} rows are left as hashes`,
     ),
-    line('speed', `${rate(report.copy_ms)} copied, ${rate(report.replay_ms)} checked and replayed`),
+    line('speed', `${rate(report.copy_ms)} copied, ${rate(report.replay_ms)} checked and replayed meanwhile`),
   ].join('');
 }

@@ -5,20 +5,13 @@
 import type { KeyObject } from 'node:crypto';
 import { ServiceError } from '../errors.ts';
 import type { CopiedFile } from './backup-artefact.ts';
-import { CopyFront } from './copy-front.ts';
 import type { Disk } from './disk.ts';
-import { writeCopy } from './file-copy.ts';
+import { copyAndRead, FileCopier, type FileToCopy } from './file-copier.ts';
 import type { Keyring } from './keys.ts';
 import { pacedDisk } from './paced-disk.ts';
 import { noSubjects } from './rows-codec.ts';
 import { sha256Hex } from './sha256.ts';
 import { verifyDirectory, type VerifyKeys } from './verify.ts';
-
-/** A file by its path below the data directory, and how much of it is to be copied. */
-export interface FileToCopy {
-  readonly name: string;
-  readonly length: number;
-}
 
 export interface CopyRequest {
   /** The data directory. */
@@ -67,15 +60,10 @@ export function handedKeys(keyring: Keyring): HandedKeys {
 /** Checking so much takes the turn for two milliseconds. Less of it cuts frames in two, which are read twice then. */
 const READ_BACK_BYTES = 1 << 20;
 
-/** Files that may be on their way to the disk while the next one is copied. */
-const UNSYNCED_MAX = 2;
-
 class LogCopy {
   readonly #request: CopyRequest;
   readonly #means: CopyMeans;
-  readonly #front: CopyFront;
-  /** Oldest first. */
-  readonly #unsynced: Promise<void>[] = [];
+  readonly #copier: FileCopier;
   #copied = 0;
   #readBack = 0;
   #bytesTotal = 0;
@@ -83,7 +71,12 @@ class LogCopy {
   constructor(request: CopyRequest, means: CopyMeans) {
     this.#request = request;
     this.#means = means;
-    this.#front = new CopyFront(request.log.map(({ name, length }) => ({ path: `${request.home}/${name}`, length })));
+    const { disk, yieldTurn } = means;
+    const onBytes = (bytes: number): void => {
+      this.#copied += bytes;
+      this.#progress();
+    };
+    this.#copier = new FileCopier({ disk, yieldTurn, onBytes, from: request.directory, to: request.home });
   }
 
   async run(): Promise<CopiedLog> {
@@ -95,29 +88,14 @@ class LogCopy {
     this.#bytesTotal = 2 * sum(log) + sum(blobs);
     await disk.makeDirectory(`${home}/log`);
     const small = [await this.#put('log/manifest', manifest), await this.#put('log/checkpoint', Buffer.from(head.note))];
-    const [copying, reading] = await Promise.allSettled([this.#copyAll(blobs), this.#checkCopy()]);
-    // What could not be copied could not be read back either.
-    if (copying.status === 'rejected') throw copying.reason;
-    if (reading.status === 'rejected') throw reading.reason;
-    const { files, blobs: copiedBlobs } = copying.value;
-    return { files: [...files, ...small], blobs: copiedBlobs };
-  }
-
-  async #copyAll(blobs: readonly FileToCopy[]): Promise<CopiedLog> {
-    const { disk } = this.#means;
-    const { home, log } = this.#request;
-    try {
+    const copyAll = async (copy: (file: FileToCopy) => Promise<CopiedFile>): Promise<CopiedLog> => {
       const files: CopiedFile[] = [];
-      for (const each of log) files.push(await this.#copy(each, (bytes) => this.#front.advance(bytes)));
-      const copiedBlobs = await this.#copyBlobs(blobs);
-      await this.#synced(0);
-      await disk.syncDirectory(`${home}/log`);
-      return { files, blobs: copiedBlobs };
-    } catch (error) {
-      this.#front.fail(error);
-      await Promise.allSettled(this.#unsynced);
-      throw error;
-    }
+      for (const each of log) files.push(await copy(each));
+      return { files, blobs: await this.#copyBlobs(blobs) };
+    };
+    const [copied] = await copyAndRead(this.#copier, { disk, to: home }, log, copyAll, (behind) => this.#checkCopy(behind));
+    await disk.syncDirectory(`${home}/log`);
+    return { files: [...copied.files, ...small], blobs: copied.blobs };
   }
 
   async #listBlobs(): Promise<FileToCopy[]> {
@@ -146,7 +124,7 @@ class LogCopy {
       if (!homes.has(place)) await disk.makeDirectory(place);
       homes.add(place);
       try {
-        copied.push(await this.#copy(blob));
+        copied.push(await this.#copier.copy(blob));
       } catch (error) {
         // Removed for good while the backup was taken: it is in no backup from then on.
         if ((await disk.size(`${directory}/${name}`)) !== undefined) throw error;
@@ -157,43 +135,17 @@ class LogCopy {
     return copied;
   }
 
-  async #copy({ name, length }: FileToCopy, onBytes?: (bytes: number) => void): Promise<CopiedFile> {
-    const { directory, home } = this.#request;
-    const { disk, yieldTurn } = this.#means;
-    const options = {
-      disk,
-      yieldTurn,
-      onBytes: (bytes: number) => {
-        onBytes?.(bytes);
-        this.#copied += bytes;
-        this.#progress();
-      },
-    };
-    await this.#synced(UNSYNCED_MAX - 1);
-    const { sha256, durable } = await writeCopy(options, `${directory}/${name}`, `${home}/${name}`, length);
-    this.#unsynced.push(durable);
-    return { name, length, sha256 };
-  }
-
-  /** No more than so many files are on their way to the disk. */
-  async #synced(most: number): Promise<void> {
-    while (this.#unsynced.length > most) {
-      await this.#unsynced[0];
-      void this.#unsynced.shift();
-    }
-  }
-
   async #put(name: string, content: Uint8Array): Promise<CopiedFile> {
     await this.#means.disk.replaceFile(`${this.#request.home}/${name}`, content);
     return { name, length: content.length, sha256: sha256Hex(content) };
   }
 
   /** A copy of what has rotted since it was written is a true copy, and no backup. */
-  async #checkCopy(): Promise<void> {
+  async #checkCopy(behind: Disk): Promise<void> {
     const { home, head, keys } = this.#request;
-    const { disk, yieldTurn } = this.#means;
+    const { yieldTurn } = this.#means;
     const report = await verifyDirectory({
-      disk: pacedDisk(this.#front.behind(disk), yieldTurn),
+      disk: pacedDisk(behind, yieldTurn),
       windowBytes: READ_BACK_BYTES,
       directory: home,
       keyring: openedKeys(keys),

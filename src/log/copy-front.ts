@@ -20,7 +20,7 @@ export class CopyFront {
   #copied = 0;
   #failed: { readonly cause: unknown } | null = null;
 
-  /** In the order in which they are copied; none is empty. */
+  /** In the order in which they are copied. */
   constructor(files: readonly Coming[]) {
     let start = 0;
     this.#files = new Map(files.map(({ path, length }) => [path, { start: (start += length) - length, length }]));
@@ -46,7 +46,7 @@ export class CopyFront {
       open: async (path, mode) => {
         const coming = this.#files.get(path);
         // Its first byte is written, so the file is there.
-        if (coming) await this.#until(coming.start + 1);
+        if (coming) await this.#until(coming.start + Math.min(1, coming.length));
         const file = await disk.open(path, mode);
         return coming ? this.#fileBehind(file, coming) : file;
       },

@@ -10,6 +10,8 @@ export interface CopyOptions {
   readonly disk: Disk;
   readonly yieldTurn: () => Promise<void>;
   readonly onBytes?: (bytes: number) => void;
+  /** How much is hashed in one turn, where that may be more than a millisecond's worth. */
+  readonly sliceBytes?: number;
 }
 
 /** The first `length` bytes of a file as a new one, its bytes durable and its name not. Gives their SHA-256 in hex. */
@@ -53,10 +55,11 @@ async function syncedAndClosed(to: DiskFile): Promise<void> {
 }
 
 /** The next slice is read while the one before it is hashed and written. */
-async function copyBytes({ yieldTurn, onBytes }: CopyOptions, from: DiskFile, to: DiskFile, length: number): Promise<string> {
+async function copyBytes(options: CopyOptions, from: DiskFile, to: DiskFile, length: number): Promise<string> {
+  const { yieldTurn, onBytes, sliceBytes = SLICE_BYTES } = options;
   const hash = crypto.createHash('sha256');
-  const buffers = [new Uint8Array(Math.min(length, SLICE_BYTES)), new Uint8Array(Math.min(length, SLICE_BYTES))] as const;
-  const sliceAt = (at: number): Uint8Array => buffers[(at / SLICE_BYTES) & 1]!.subarray(0, Math.min(SLICE_BYTES, length - at));
+  const buffers = [new Uint8Array(Math.min(length, sliceBytes)), new Uint8Array(Math.min(length, sliceBytes))] as const;
+  const sliceAt = (at: number): Uint8Array => buffers[(at / sliceBytes) & 1]!.subarray(0, Math.min(sliceBytes, length - at));
   const read = async (at: number): Promise<Uint8Array> => {
     const slice = sliceAt(at);
     for (let done = 0; done < slice.length; ) {
@@ -68,7 +71,7 @@ async function copyBytes({ yieldTurn, onBytes }: CopyOptions, from: DiskFile, to
     return slice;
   };
   let next = length > 0 ? await read(0) : null;
-  for (let at = 0; next; at += SLICE_BYTES) {
+  for (let at = 0; next; at += sliceBytes) {
     const slice = next;
     const after = at + slice.length;
     const [ahead, written] = await Promise.allSettled([after < length ? read(after) : null, writeSlice(to, slice, at, hash)]);

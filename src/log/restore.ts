@@ -1,7 +1,7 @@
 /**
- * A backup turned into a data directory. Everything is copied and compared with the digests that the backup's key signed, the
- * keys are put beside it, and then the log is read from its first entry: each body opened, each hash and signed head computed
- * again, each entry handed to whoever rebuilds projections. What was erased since is destroyed here too.
+ * A backup turned into a data directory. The keys are put into it, everything is copied and compared with the digests that the
+ * backup's key signed, and behind the copying the log is read from its first entry: each body opened, each hash and signed head
+ * computed again, each entry handed to whoever rebuilds projections. What was erased since is destroyed here too.
  *
  * - The target is empty before. While a file `.annals-restoring` lies in it, it is no data directory: whoever opens it is told so.
  * - A restore that is refused or fails empties it again; one that was cut off leaves the file, and the next one begins anew.
@@ -12,10 +12,12 @@ import { type Artefact, ARTEFACT_NAME, bytesOf, type CopiedFile, openArtefact, r
 import type { Disk } from './disk.ts';
 import type { CommittedEntry } from './entry.ts';
 import type { OpenBeside } from './frame-opener.ts';
-import { copyFile, removeTree } from './file-copy.ts';
+import { copyAndRead, FileCopier } from './file-copier.ts';
+import { copyFile, type CopyOptions, removeTree } from './file-copy.ts';
 import type { Keyring } from './keys.ts';
+import { placeOfName } from './manifest.ts';
 import { PACED_BYTES, pacedDisk } from './paced-disk.ts';
-import { verifyDirectory } from './verify.ts';
+import { verifyDirectory, type VerifyReport } from './verify.ts';
 
 export interface RestoreOptions {
   readonly disk: Disk;
@@ -41,7 +43,7 @@ export interface RestoreOptions {
 export interface Restored {
   readonly artefact: Artefact;
   readonly keyring: Keyring;
-  /** How long copying and comparing took. */
+  /** How long copying and comparing took, beside the reading. */
   readonly copyMs: number;
   /** Over all leaves that were read, in hex. */
   readonly root: string;
@@ -76,7 +78,7 @@ export async function readBackup(disk: Disk, source: string, publicKeys: readonl
  * by `judge` too, the target is empty then.
  */
 export async function restoreBackup<T>(options: RestoreOptions, judge: (restored: Restored) => Promise<T>): Promise<T> {
-  const { disk, clock, source, target, publicKeys } = options;
+  const { disk, source, target, publicKeys } = options;
   let begun = false;
   let keyring: Keyring | null = null;
   try {
@@ -84,11 +86,9 @@ export async function restoreBackup<T>(options: RestoreOptions, judge: (restored
     await checkTarget(disk, target);
     begun = true;
     await begin(disk, target);
-    const startMs = clock.monotonicMs();
-    await copyAll(options, artefact);
-    const copyMs = clock.monotonicMs() - startMs;
+    for (const file of filesOf(artefact)) await checkLength(options, file);
     keyring = await putKeys(options, artefact);
-    const result = await judge({ ...(await readAll(options, artefact, keyring)), copyMs });
+    const result = await judge(await new Restoring(options, artefact, keyring).run());
     await keyring.close();
     keyring = null;
     await disk.unlink(`${target}/${MARKER}`);
@@ -133,26 +133,10 @@ async function clear(disk: Disk, target: string): Promise<void> {
   await disk.syncDirectory(target);
 }
 
-async function copyAll(options: RestoreOptions, artefact: Artefact): Promise<void> {
-  const { disk, target, onProgress } = options;
-  const files = [...artefact.files, ...artefact.blobs];
-  const homes = [...new Set(files.map(({ name }) => `${target}/${name.slice(0, name.lastIndexOf('/'))}`))];
-  for (const home of homes) await disk.makeDirectory(home);
-  const total = totalOf(artefact);
-  let done = 0;
-  const onBytes = (bytes: number): void => onProgress?.((done += bytes), total);
-  for (const file of files) await copyOne(options, file, onBytes);
-  for (const home of homes) await disk.syncDirectory(home);
-}
-
-async function copyOne(options: RestoreOptions, file: CopiedFile, onBytes: (bytes: number) => void): Promise<void> {
-  const { disk, source, target, yieldTurn } = options;
-  const { name, length, sha256 } = file;
+async function checkLength({ disk, source }: RestoreOptions, { name, length }: CopiedFile): Promise<void> {
   const size = await disk.size(`${source}/${name}`);
   if (size === undefined) throw refused(`lists ${name}, which is missing`);
   if (size !== length) throw refused(`lists ${name} with ${length} bytes; it has ${size}`);
-  const found = await copyFile({ disk, yieldTurn, onBytes }, `${source}/${name}`, `${target}/${name}`, length);
-  if (found !== sha256) throw refused(`lists ${name} with another checksum than it has`);
 }
 
 /** Keys that don't open the backup are told before any of it is read. */
@@ -167,43 +151,107 @@ async function putKeys({ putKeys: put }: RestoreOptions, artefact: Artefact): Pr
   return keyring;
 }
 
-async function readAll(options: RestoreOptions, artefact: Artefact, keyring: Keyring): Promise<Omit<Restored, 'copyMs'>> {
-  const { disk, target, yieldTurn, onProgress, rebuild, openBeside } = options;
-  const total = totalOf(artefact);
-  const copied = bytesOf(artefact);
+/** Where nobody else has a turn in the thread: less of it, and who reads behind it would wait for each slice. */
+const SLICE_BYTES = 4 << 20;
+
+class Restoring {
+  readonly #options: RestoreOptions;
+  readonly #artefact: Artefact;
+  readonly #keyring: Keyring;
+  readonly #copying: CopyOptions;
+  readonly #bytesTotal: number;
+  #copied = 0;
+  #read = 0;
   /** Keys that the log says were destroyed, or are about to be, by the receipt of their erasure. */
-  const erasing = new Map<string, string>();
-  let rowsErased = 0;
-  const take = rebuild(artefact, keyring);
-  const report = await verifyDirectory({
-    disk: pacedDisk(disk, yieldTurn),
-    ...(openBeside ? { openBeside } : { windowBytes: PACED_BYTES }),
-    directory: target,
-    keyring,
-    onProgress: (bytes) => onProgress?.(copied + bytes, total),
-    onEntry: (entry) => {
-      const { body } = entry;
-      if (body.kind === 'erasure') for (const id of body.keys) erasing.set(id, body.id);
-      if (body.kind === 'rows') rowsErased += body.dropped?.length ?? 0;
-      return take(entry);
-    },
-  });
-  // Whoever was told to end in the middle of it found nothing.
-  await yieldTurn();
-  const [finding] = report.findings;
-  if (finding) throw refused(`does not hold what it says: ${finding.place}: ${finding.what}`);
-  if (report.logId !== artefact.log_id || report.leaves !== artefact.tree_size || report.root !== artefact.root) {
-    throw refused(`gives ${report.leaves} leaves with root ${report.root}, not ${artefact.tree_size} with root ${artefact.root}`);
+  readonly #erasing = new Map<string, string>();
+  #rowsErased = 0;
+
+  constructor(options: RestoreOptions, artefact: Artefact, keyring: Keyring) {
+    const { disk, yieldTurn, openBeside } = options;
+    this.#options = options;
+    this.#artefact = artefact;
+    this.#keyring = keyring;
+    const onBytes = (bytes: number): void => {
+      this.#copied += bytes;
+      this.#progress();
+    };
+    this.#copying = { disk, yieldTurn, onBytes, ...(openBeside && { sliceBytes: SLICE_BYTES }) };
+    this.#bytesTotal = bytesOf(artefact) + artefact.files.reduce((sum, { length }) => sum + length, 0);
   }
-  return {
-    artefact,
-    keyring,
-    root: report.root,
-    rows: report.rows,
-    blobs: report.blobs,
-    rowsErased,
-    ...(await eraseAgain(keyring, erasing)),
-  };
+
+  async run(): Promise<Restored> {
+    const { disk, clock, source: from, target: to } = this.#options;
+    const files = filesOf(this.#artefact);
+    const homes = [...new Set(files.map(({ name }) => `${to}/${name.slice(0, name.lastIndexOf('/'))}`))];
+    for (const home of homes) await disk.makeDirectory(home);
+    const startMs = clock.monotonicMs();
+    // What is read whole, before the log or after it.
+    const [log, others] = [files.filter(isOfLog), files.filter((file) => !isOfLog(file))];
+    for (const file of others) {
+      compare(file, await copyFile(this.#copying, `${from}/${file.name}`, `${to}/${file.name}`, file.length));
+    }
+    const copyAll = async (copy: (file: CopiedFile) => Promise<CopiedFile>): Promise<number> => {
+      for (const file of log) compare(file, (await copy(file)).sha256);
+      return clock.monotonicMs() - startMs;
+    };
+    const copier = new FileCopier({ ...this.#copying, from, to });
+    const [copyMs, report] = await copyAndRead(copier, { disk, to }, log, copyAll, (behind) => this.#readAll(behind));
+    for (const home of homes) await disk.syncDirectory(home);
+    return {
+      artefact: this.#artefact,
+      keyring: this.#keyring,
+      copyMs,
+      root: report.root!,
+      rows: report.rows,
+      blobs: report.blobs,
+      rowsErased: this.#rowsErased,
+      ...(await eraseAgain(this.#keyring, this.#erasing)),
+    };
+  }
+
+  async #readAll(behind: Disk): Promise<VerifyReport> {
+    const { target, yieldTurn, rebuild, openBeside } = this.#options;
+    const artefact = this.#artefact;
+    const take = rebuild(artefact, this.#keyring);
+    const report = await verifyDirectory({
+      disk: pacedDisk(behind, yieldTurn),
+      ...(openBeside ? { openBeside } : { windowBytes: PACED_BYTES }),
+      directory: target,
+      keyring: this.#keyring,
+      onProgress: (bytes) => {
+        this.#read = bytes;
+        this.#progress();
+      },
+      onEntry: (entry) => {
+        const { body } = entry;
+        if (body.kind === 'erasure') for (const id of body.keys) this.#erasing.set(id, body.id);
+        if (body.kind === 'rows') this.#rowsErased += body.dropped?.length ?? 0;
+        return take(entry);
+      },
+    });
+    // Whoever was told to end in the middle of it found nothing.
+    await yieldTurn();
+    const [finding] = report.findings;
+    if (finding) throw refused(`does not hold what it says: ${finding.place}: ${finding.what}`);
+    if (report.logId !== artefact.log_id || report.leaves !== artefact.tree_size || report.root !== artefact.root) {
+      throw refused(
+        `gives ${report.leaves} leaves with root ${report.root}, not ${artefact.tree_size} with root ${artefact.root}`,
+      );
+    }
+    return report;
+  }
+
+  #progress(): void {
+    this.#options.onProgress?.(this.#copied + this.#read, this.#bytesTotal);
+  }
+}
+
+const filesOf = ({ files, blobs }: Artefact): readonly CopiedFile[] => [...files, ...blobs];
+
+const isOfLog = ({ name }: CopiedFile): boolean => placeOfName(name.slice(name.lastIndexOf('/') + 1)) !== undefined;
+
+function compare({ name, sha256 }: CopiedFile, found: string): void {
+  if (found !== sha256) throw refused(`lists ${name} with another checksum than it has`);
 }
 
 /** Keys kept from before an erasure bring back what it destroyed, so the records of it are followed once more. */
@@ -225,5 +273,3 @@ function opens({ subjects }: Keyring, id: string): boolean {
     return false;
   }
 }
-
-const totalOf = (artefact: Artefact): number => bytesOf(artefact) + artefact.files.reduce((sum, { length }) => sum + length, 0);

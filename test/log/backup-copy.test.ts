@@ -1,7 +1,8 @@
-/** A log is copied, and read back behind the copying. */
+/** A log is copied, into a backup and out of one, and read behind the copying. */
 import { beforeEach, describe, expect, it } from 'vitest';
 import { copyLog, type CopyRequest, handedKeys } from '../../src/log/backup-copy.ts';
 import { CopyFront } from '../../src/log/copy-front.ts';
+import { copyAndRead, FileCopier } from '../../src/log/file-copier.ts';
 import { formatManifest, logFileName } from '../../src/log/manifest.ts';
 import { MemoryDisk } from '../../src/log/memory-disk.ts';
 import { hexOf, sha256Hex } from '../../src/log/sha256.ts';
@@ -15,6 +16,7 @@ describe('a copy of a log', () => {
   let steps: Step[];
   let fault: (step: Step) => Fault | undefined;
   let request: CopyRequest;
+  let store: TestStore;
   let bytes: number;
 
   beforeEach(async () => {
@@ -25,7 +27,7 @@ describe('a copy of a log', () => {
       return fault(step);
     };
     disk = new FaultyDisk({ beforeStep });
-    const store = await TestStore.open('2024-01-01', { SERVICE_IN_MEMORY: 'false', SERVICE_DATA_DIR: '/data' }, { disk });
+    store = await TestStore.open('2024-01-01', { SERVICE_IN_MEMORY: 'false', SERVICE_DATA_DIR: '/data' }, { disk });
     // What does not pack.
     const random = new TestRandom(9);
     const name = (): string => Buffer.from(random.fill(new Uint8Array(3_000))).toString('base64');
@@ -122,6 +124,52 @@ describe('a copy of a log', () => {
     const head = { ...request.head, root: '0'.repeat(64) };
     await expect(copyLog({ ...request, head }, { disk, yieldTurn })).rejects.toThrow(/another root than the signed head/);
   });
+
+  describe('out of a backup', () => {
+    let backup: string;
+    const path = '/restored/log/00000000.log';
+    beforeEach(async () => {
+      ({ backup } = await store.service.backups.create());
+      steps.length = 0;
+    });
+
+    it('is replayed while it is written, and durable before it counts', async () => {
+      await store.service.backups.restore(backup, '/restored');
+      const of = (kind: Step['kind'], at = path): number[] =>
+        steps.filter((step) => step.kind === kind && step.path === at).map(({ index }) => index);
+      expect(of('read')[0]).toBeLessThan(of('write').at(-1)!);
+      const counts = of('unlink', '/restored/.annals-restoring').at(-1)!;
+      expect([of('sync')[0]! > of('write').at(-1)!, of('sync')[0]! < counts]).toEqual([true, true]);
+      expect(of('syncDirectory', '/restored/log').some((index) => index < counts)).toBe(true);
+    });
+
+    it.each<[string, (step: Step) => boolean]>([
+      ['can not be read', (step) => step.kind === 'read' && step.path.endsWith(`${backup}/log/00000000.log`)],
+      ['can not be written', (step) => step.kind === 'write' && step.path === path],
+      ['can not be brought to the disk', (step) => step.kind === 'sync' && step.path === path],
+      ['can not be replayed', (step) => step.kind === 'read' && step.path === path],
+    ])('that %s is refused once nobody is at it any more, and leaves nothing', async (_, hit) => {
+      fault = (step) => (hit(step) ? { kind: 'error', code: 'EIO', bytes: 0 } : undefined);
+      await expect(store.service.backups.restore(backup, '/restored')).rejects.toThrow(/EIO/);
+      const { length } = steps;
+      for (let turn = 0; turn < 20; turn++) await yieldTurn();
+      expect(steps).toHaveLength(length);
+      expect(await disk.list('/restored')).toEqual([]);
+    });
+
+    it('with a byte that turned is refused for its checksum, though it was read by then', async () => {
+      const file = await disk.open(`/data/backups/${backup}/log/00000000.log`, 'write');
+      const byte = new Uint8Array(1);
+      await file.read(byte, 2_000);
+      await file.write(Uint8Array.of(byte[0]! ^ 1), 2_000);
+      await file.close();
+      await expect(store.service.backups.restore(backup, '/restored')).rejects.toMatchObject({
+        code: 'REL_UNPROCESSABLE',
+        message: expect.stringContaining('another checksum') as string,
+      });
+      expect(await disk.list('/restored')).toEqual([]);
+    });
+  });
 });
 
 describe('what is behind a copy', () => {
@@ -164,5 +212,50 @@ describe('what is behind a copy', () => {
     await read('/c/b', 0, 3);
     await read('/c/a', 0, 1);
     expect(said.slice(3)).toEqual(['/c/b 0 no more', '/c/b 0 no more', '/c/a 0 1 1']);
+  });
+
+  it('waits for no byte of a file that has none', async () => {
+    const disk = new MemoryDisk();
+    await disk.makeDirectory('/c');
+    await disk.replaceFile('/c/empty', new Uint8Array(0));
+    const behind = new CopyFront([{ path: '/c/empty', length: 0 }]).behind(disk);
+    const file = await Promise.race([behind.open('/c/empty', 'read'), yieldTurn()]);
+    expect(file?.path).toBe('/c/empty');
+  });
+});
+
+describe('files that are copied', () => {
+  it('are let go of before a failure is told', async () => {
+    const disk = new MemoryDisk();
+    for (const directory of ['/from', '/to']) await disk.makeDirectory(directory);
+    await disk.replaceFile('/from/a', Uint8Array.of(1));
+    let release = (): void => undefined;
+    const syncing = new Promise<void>((resolve) => (release = resolve));
+    const open = disk.open.bind(disk);
+    disk.open = async (path, mode) => {
+      const file = await open(path, mode);
+      if (path === '/to/a') file.sync = () => syncing;
+      return file;
+    };
+    const files = [
+      { name: 'a', length: 1 },
+      { name: 'missing', length: 1 },
+    ];
+    const copier = new FileCopier({ disk, yieldTurn, from: '/from', to: '/to' });
+    let told = '';
+    const copying = copyAndRead(
+      copier,
+      { disk, to: '/to' },
+      files,
+      async (copy) => {
+        for (const file of files) await copy(file);
+      },
+      async () => undefined,
+    ).catch((error: unknown) => void (told = String(error)));
+    for (let turn = 0; turn < 20; turn++) await yieldTurn();
+    expect(told).toBe('');
+    release();
+    await copying;
+    expect(told).toMatch(/missing/);
   });
 });

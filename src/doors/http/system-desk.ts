@@ -46,7 +46,7 @@ export interface RestoreReport {
   readonly size_bytes: number;
   /** Copying, and comparing every digest. */
   readonly copy_ms: number;
-  /** Opening, checking and replaying all of it, as often as it took. */
+  /** Opening, checking and replaying all of it behind the copying, as often as it took. */
   readonly replay_ms: number;
   /** Of the log, replayed; held against what `compared_with` says. */
   readonly projections: { readonly name: string; readonly digest: string; readonly match: boolean }[];

@@ -39,8 +39,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'backup: the copy is not read back',
     file: 'src/log/backup-copy.ts',
-    find: 'this.#checkCopy()]',
-    replace: 'null]',
+    find: '(behind) => this.#checkCopy(behind)',
+    replace: 'async () => undefined',
     killedBy: store,
   },
   {
@@ -81,9 +81,9 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'copies: nobody waits for the last files to be on the disk',
-    file: 'src/log/backup-copy.ts',
-    find: '      await this.#synced(0);\n      await disk.syncDirectory(`${home}/log`);\n',
-    replace: '      await disk.syncDirectory(`${home}/log`);\n',
+    file: 'src/log/file-copier.ts',
+    find: '      await copier.synced();\n',
+    replace: '',
     killedBy: [...crash, 'test/log/backup-copy.test.ts'],
   },
   {
@@ -95,10 +95,32 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'copies: a failure is told while the copy is still being read back',
-    file: 'src/log/backup-copy.ts',
-    find: 'await Promise.allSettled([this.#copyAll(blobs), this.#checkCopy()])',
+    file: 'src/log/file-copier.ts',
+    find: 'await Promise.allSettled([copied(), read(front.behind(disk))])',
     replace:
-      '(await Promise.all([this.#copyAll(blobs), this.#checkCopy()])).map((value) => ({ status: "fulfilled", value })) as never',
+      '(await Promise.all([copied(), read(front.behind(disk))])).map((value) => ({ status: "fulfilled", value })) as never',
+    killedBy: ['test/log/backup-copy.test.ts'],
+  },
+  {
+    name: 'copies: who reads behind one that failed says why',
+    file: 'src/log/file-copier.ts',
+    find: "  if (copying.status === 'rejected') throw copying.reason;\n  if (reading.status === 'rejected') throw reading.reason;\n",
+    replace:
+      "  if (reading.status === 'rejected') throw reading.reason;\n  if (copying.status === 'rejected') throw copying.reason;\n",
+    killedBy: ['test/log/backup-copy.test.ts'],
+  },
+  {
+    name: 'copies: of one that failed, files are still on their way',
+    file: 'src/log/file-copier.ts',
+    find: '      await copier.settled();\n',
+    replace: '',
+    killedBy: ['test/log/backup-copy.test.ts'],
+  },
+  {
+    name: 'copies: who waits for the bytes of an empty file waits for others',
+    file: 'src/log/copy-front.ts',
+    find: 'coming.start + Math.min(1, coming.length)',
+    replace: 'coming.start + 1',
     killedBy: ['test/log/backup-copy.test.ts'],
   },
   {

@@ -40,7 +40,7 @@ const report = z
     blobs: z.int(),
     size_bytes: z.int(),
     copy_ms: z.int().describe('copying, and comparing every digest'),
-    replay_ms: z.int().describe('opening, checking and replaying all of it'),
+    replay_ms: z.int().describe('opening, checking and replaying all of it, behind the copying'),
     projections: z.array(z.object({ name: z.string(), digest: z.string(), match: z.boolean() })),
     compared_with: z.string().describe('what the digests of the projections were held against'),
     rows_erased: z.int().describe('rows of which a hash is left'),
