@@ -69,3 +69,16 @@ test('a file whose header has rotted since the log was opened is not read', asyn
   await expect(all(log.read(0))).rejects.toMatchObject({ code: 'REL_STORAGE' });
   await log.close();
 });
+
+test('a file that holds zeros where frames were is not at its end there', async () => {
+  const { log, world } = await readable(60);
+  const file = await world.disk.open(`${directory}/log/00000000.log`, 'write');
+  const length = await file.size();
+  // All of it behind the header: a part of a frame would be found damaged.
+  await file.write(new Uint8Array(length - 64), 64);
+  await file.close();
+  const gone = { code: 'REL_STORAGE', message: expect.stringContaining(`frames up to ${length} are gone`) as string };
+  await expect(all(log.read(0))).rejects.toMatchObject(gone);
+  await expect(log.proofs.entry({ leaf: 1 })).rejects.toMatchObject(gone);
+  await log.close();
+});

@@ -172,6 +172,19 @@ describe('a column store', () => {
     expect(store.read('T', ['word'], { keys: ['k3'] })).toEqual([{ word: '"word 1"' }]);
   });
 
+  test('widens in memory, once, what a branch reads as it was, and reads it so from its file', async () => {
+    const property = { type: 'number', required: false, masked: false, indexed: false, subject: false, dims: 0 } as const;
+    store.run({ kind: 'evolve-type', name: 'T', properties: { n: property } });
+    await rows.store.settled();
+    store.run({ kind: 'fork-branch', name: 'dev', source: 'main', shares: 'everything' });
+    store.run({ kind: 'evolve-type', name: 'T', properties: { n: { ...property, type: 'json' } } });
+    await rows.store.settled();
+    for (let round = 0; round < 2; round++) {
+      rows.store.trim(0);
+      expect(store.read('T', ['n']).map(({ n }) => n)).toEqual(Array.from({ length: 18 }, (_, i) => `${i}`));
+    }
+  });
+
   test('keeps what a hard delete changed until its segment is written again', async () => {
     store.run({ kind: 'remove-rows', type: 'T', keys: ['k1'] });
     rows.store.trim(0);
@@ -207,6 +220,19 @@ describe('a column store', () => {
     const again = freshProjections(undefined, saved.resting());
     await saved.restore(again.projector);
     expect(open(again)).toEqual(before);
+  });
+
+  test('gives a checkpoint the closings of the turn that it is of', async () => {
+    // One of the segment is closed before, so that what the next one changes is there already.
+    put(0, 1);
+    const before = store.projections.digests();
+    await saved.save(store.projections.projector, rows.store, () => put(1, 1));
+    expect(store.projections.digests()).not.toEqual(before);
+    const again = freshProjections(undefined, saved.resting());
+    await saved.restore(again.projector);
+    expect(again.digests()).toEqual(before);
+    const segment = again.rows.table('T')!.segments[0]!;
+    expect([0, 1, 2].map((row) => segment.isOpen(row))).toEqual([false, true, true]);
   });
 
   test('makes who brings rows faster than they are written wait', async () => {

@@ -118,7 +118,7 @@ export const mutants: readonly Mutant[] = [
     file: 'src/projections/rows/segment.ts',
     find: "assert(this.isOpen(row), 'a version is closed once');\n    if (this.#captured) this.#leaveCopy(this.#captured);",
     replace: "assert(this.isOpen(row), 'a version is closed once');",
-    killedBy: contract,
+    killedBy: store,
   },
   {
     name: 'derived: chains go on changing while a checkpoint of them is written',
@@ -167,7 +167,7 @@ export const mutants: readonly Mutant[] = [
     file: 'src/projections/rows/segment-columns.ts',
     find: '    this.#widened.delete(name);\n',
     replace: '',
-    killedBy: rounds,
+    killedBy: store,
   },
   {
     name: 'derived: a start forgets what columns were widened to',
@@ -251,6 +251,6 @@ export const mutants: readonly Mutant[] = [
     file: 'src/log/log-reader.ts',
     find: 'if (offset < length) throw',
     replace: 'if (offset > length) throw',
-    killedBy: ['test/simulation/crash.test.ts'],
+    killedBy: ['test/log/log-reader.test.ts'],
   },
 ];
