@@ -35,5 +35,6 @@ export function smallAnswer(
     plan: facts.plan ?? null,
     actualRows: facts.actualRows ?? null,
     processingTimeMs: facts.processingTimeMs,
+    overtaken: () => false,
   };
 }

@@ -83,6 +83,8 @@ export interface Answer {
   readonly plan: string | null;
   readonly actualRows: number | null;
   readonly processingTimeMs: number;
+  /** Rows that it may hold were erased since it was made: what has not left of it must not. */
+  overtaken(): boolean;
 }
 
 export interface PlannerContract {

@@ -203,6 +203,7 @@ export class Planner implements PlannerContract {
         plan: null,
         actualRows: null,
         processingTimeMs: this.#clock.monotonicMs() - startedMs,
+        overtaken: erasedMeanwhile,
       };
     }
   }

@@ -1,13 +1,14 @@
 /**
  * Rows on their way to a client: pieces are encoded as fast as the client takes them, and no faster. What must hold:
- * nothing is encoded for a client that has gone, or whose caller is let in no longer, other work gets its turn every few
- * milliseconds, and a body that could not be finished ends the connection, so that nobody takes a part for the whole.
+ * nothing is encoded for a client that has gone, or whose caller is let in no longer, nor of rows that were erased since; other
+ * work gets its turn every few milliseconds, and a body that could not be finished ends the connection, so that nobody takes a
+ * part for the whole.
  */
 import type { ServerResponse } from 'node:http';
 import type { Caller } from '../../governance/caller.ts';
 import type { FastifyReply, FastifyRequest, HttpContext } from './context.ts';
 import { callerOf } from './invoke.ts';
-import { watchCaller } from './lease.ts';
+import { checkCaller, checkErased, type Overtaken, watchStream } from './lease.ts';
 
 /** Longest stretch of encoding without a turn for others. */
 const sliceMs = 2;
@@ -24,19 +25,20 @@ export function openBody(
   request: FastifyRequest,
   reply: FastifyReply,
   headers: Readonly<Record<string, string>>,
+  { overtaken }: Overtaken,
 ): AnswerBody | null {
   reply.hijack();
   reply.raw.writeHead(200, headers);
   if (request.method !== 'HEAD') {
-    const asked = { id: request.id, route: request.routeOptions.url ?? 'unknown', caller: callerOf(request) };
+    const asked = { id: request.id, route: request.routeOptions.url ?? 'unknown', caller: callerOf(request), overtaken };
     return new AnswerBody(context, asked, reply.raw);
   }
   reply.raw.end();
   return null;
 }
 
-/** Whose answer it is. */
-export interface Asked {
+/** Whose answer it is, and whether it may be sent still. */
+export interface Asked extends Overtaken {
   /** For the line that says that it was cut off. */
   readonly id: string;
   readonly route: string;
@@ -53,7 +55,7 @@ export class AnswerBody {
   #waitingSince = Infinity;
   /** Of the pieces that a watch runs for already. */
   #watched: AbortSignal | null = null;
-  /** Of the pieces whose caller is looked at already. */
+  /** Of the pieces whose lease is looked at already. */
   #leased: AbortSignal | null = null;
   #wake = (): void => undefined;
 
@@ -100,6 +102,7 @@ export class AnswerBody {
       for (;;) {
         let bytes = 0;
         let ended = false;
+        checkErased(this.#asked);
         response.cork();
         while (bytes < writeBytes && !ended) {
           const { value, done } = pieces.next();
@@ -113,7 +116,7 @@ export class AnswerBody {
         response.uncork();
         if (this.gone) return false;
         if (ended) return true;
-        if (this.#leased !== over.signal) void this.#cutOffRefused((this.#leased = over.signal));
+        if (this.#leased !== over.signal) void this.#cutOffEnded((this.#leased = over.signal));
         if (this.#ahead > aheadBytes) await this.#caughtUp(over.signal);
         if (clock.monotonicMs() - sliceStart > sliceMs) {
           await this.#context.yieldTurn();
@@ -146,9 +149,13 @@ export class AnswerBody {
   }
 
   /** From the first piece that is not the last: what leaves at once is over before anything can change. */
-  #cutOffRefused(over: AbortSignal): Promise<void> {
+  #cutOffEnded(over: AbortSignal): Promise<void> {
     const { id, route, caller } = this.#asked;
-    return watchCaller(this.#context, caller, over, (error) => {
+    const check = (): void => {
+      checkCaller(this.#context, caller);
+      checkErased(this.#asked);
+    };
+    return watchStream(this.#context, check, over, (error) => {
       this.#context.log({ event: 'answer cut off', correlationId: id, route, error });
       this.#response.destroy();
     });

@@ -1,4 +1,5 @@
 /** From an authenticated request into the gate. */
+import { setMaxListeners } from 'node:events';
 import type { Socket } from 'node:net';
 import { assert } from '../../errors.ts';
 import type { Caller } from '../../governance/caller.ts';
@@ -59,6 +60,8 @@ export function signalOf(socket: Socket): AbortSignal {
   if (signal === undefined) {
     const controller = new AbortController();
     ({ signal } = controller);
+    // A client may send its next questions before the first is answered.
+    setMaxListeners(0, signal);
     signals.set(socket, signal);
     socket.once('close', () => controller.abort());
   }

@@ -1,11 +1,13 @@
 /**
- * What streams for long, to a client or from one, goes on for as long as a next request of the caller would be let in: a
- * credential that has ended, or a tenant that was suspended, is noticed within a second.
+ * What streams for long, to a client or from one, goes on for as long as a next request of the caller would be let in, and
+ * would show it: a credential that has ended, a tenant that was suspended, rows that were erased are noticed within a second.
  */
+import { ServiceError } from '../../errors.ts';
 import type { Caller } from '../../governance/caller.ts';
+import type { Answer } from '../../planner/planner-contract.ts';
 import type { HttpContext } from './context.ts';
 
-/** How often callers of open streams are looked at. */
+/** How often it is looked whether a stream may go on. */
 const everyMs = 400;
 
 type LeaseParts = Pick<HttpContext, 'authenticator' | 'gate' | 'clock'>;
@@ -16,22 +18,41 @@ export function checkCaller({ authenticator, gate }: Pick<LeaseParts, 'authentic
   gate.checkStanding(caller);
 }
 
-/** Calls `end` once, with what the caller is refused for by now; resolves then, or when the stream is over. */
-export async function watchCaller(
-  parts: LeaseParts,
-  caller: Caller,
+export type Overtaken = Pick<Answer, 'overtaken'>;
+
+/** Throws where rows that the answer may hold were erased since it was made. */
+export function checkErased(answer: Overtaken): void {
+  if (answer.overtaken()) throw new ServiceError('REL_CONFLICT', 'rows of the answer were erased while it was sent');
+}
+
+/** Calls `end` once, with what `check` throws by then; resolves then, or when the stream is over. */
+export async function watchStream(
+  { clock }: Pick<LeaseParts, 'clock'>,
+  check: () => void,
   over: AbortSignal,
   end: (refusal: unknown) => void,
 ): Promise<void> {
-  for (;;) {
-    await parts.clock.sleep(everyMs, over);
+  while (!over.aborted) {
+    await clock.sleep(everyMs, over);
     if (over.aborted) return;
     try {
-      checkCaller(parts, caller);
+      check();
     } catch (refusal) {
       return end(refusal);
     }
   }
+}
+
+/** Of an answer that was handed over as a whole: `end` ends what its client has not taken once rows of it were erased. */
+export function watchWhole(parts: Pick<LeaseParts, 'clock'>, answer: Overtaken, hasLeft: () => boolean, end: () => void): void {
+  // Nearly always.
+  if (hasLeft()) return;
+  const over = new AbortController();
+  const check = (): void => {
+    if (hasLeft()) over.abort();
+    else checkErased(answer);
+  };
+  void watchStream(parts, check, over.signal, end);
 }
 
 /** A body as it comes: it fails, whoever it is waiting for, once its sender is not let in any more. */
@@ -44,7 +65,8 @@ export async function* leased(
   const pieces = body[Symbol.asyncIterator]();
   let refused: { readonly refusal: unknown } | null = null;
   let cutOff: (refusal: unknown) => void = () => undefined;
-  void watchCaller(parts, caller, over.signal, (refusal) => {
+  const check = (): void => checkCaller(parts, caller);
+  void watchStream(parts, check, over.signal, (refusal) => {
     refused = { refusal };
     cutOff(refusal);
   });

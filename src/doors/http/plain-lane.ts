@@ -16,6 +16,7 @@ import type { Action } from '../../governance/gate-contract.ts';
 import { AnswerBody } from './answer-body.ts';
 import type { HttpContext, RequestFacts } from './context.ts';
 import { callerOf } from './invoke.ts';
+import { type Overtaken, watchWhole } from './lease.ts';
 import { type PlainHead, readPlainHead } from './plain-head.ts';
 import { problemType, toServiceError } from './problem.ts';
 import { refusalOf } from './refusal.ts';
@@ -33,13 +34,14 @@ export interface PlainRoute {
 }
 
 /** Of status 200: a text of which each character is a byte, bytes, or pieces that leave at the client's pace. */
-export type PlainAnswer = { readonly contentType: string } & (
-  | { readonly latin1: string }
-  | { readonly whole: ReplyBytes }
-  | Pieces
-);
+export type PlainAnswer = { readonly contentType: string } & ({ readonly latin1: string } | Whole | Pieces);
 
-interface Pieces {
+interface Whole extends Overtaken {
+  readonly contentType: string;
+  readonly whole: ReplyBytes;
+}
+
+interface Pieces extends Overtaken {
   readonly pieces: Iterator<Uint8Array>;
 }
 
@@ -261,7 +263,7 @@ class PlainConnection {
     let status = 200;
     try {
       const answer = await route.answer(request);
-      if ('whole' in answer) this.#writeWhole(answer.contentType, answer.whole);
+      if ('whole' in answer) this.#writeWhole(answer);
       else if ('latin1' in answer) this.#write(200, answer.contentType, '', answer.latin1);
       else await this.#stream(route, request, answer);
     } catch (error) {
@@ -282,9 +284,15 @@ class PlainConnection {
     }
   }
 
-  #writeWhole(contentType: string, whole: ReplyBytes): void {
+  #writeWhole(answer: Whole): void {
+    const { contentType, whole } = answer;
     if (this.socket.destroyed || this.socket.writableEnded) return whole.release();
     whole.send(this.socket, this.#replyHead(200, contentType, '', whole.bodyLength));
+    // What waits is counted as written.
+    const { socket } = this;
+    const end = socket.bytesWritten;
+    const hasLeft = (): boolean => socket.destroyed || socket.bytesWritten - socket.writableLength >= end;
+    watchWhole(this.#lane.context, answer, hasLeft, () => socket.destroy());
   }
 
   /** Head and body in one write. */
@@ -303,7 +311,7 @@ class PlainConnection {
 
   /** Through Node's own response: chunks, and what becomes of them when the client goes away. */
   async #stream(route: PlainRoute, request: PlainRequest, answer: PlainAnswer & Pieces): Promise<void> {
-    const { contentType, pieces } = answer;
+    const { contentType, pieces, overtaken } = answer;
     const message = new IncomingMessage(this.socket);
     message.method = 'POST';
     message.httpVersionMajor = message.httpVersionMinor = 1;
@@ -312,7 +320,7 @@ class PlainConnection {
     response.assignSocket(this.socket);
     const over = new Promise<void>((resolve) => response.once('finish', resolve).once('close', resolve));
     response.writeHead(200, { 'content-type': contentType });
-    const asked = { id: request.id, route: route.url, caller: callerOf(request) };
+    const asked = { id: request.id, route: route.url, caller: callerOf(request), overtaken };
     await new AnswerBody(this.#lane.context, asked, response).sendAll(pieces);
     await over;
     response.detachSocket(this.socket);

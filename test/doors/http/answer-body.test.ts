@@ -1,8 +1,9 @@
-/** A client that takes nothing: its answer is not held in memory for ever, and time that it did take something does not count. */
+/** Answers that wait for their client: how long, and what ends them before it has taken all. */
 import { Writable } from 'node:stream';
-import { beforeEach, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import { AnswerBody } from '../../../src/doors/http/answer-body.ts';
 import type { HttpContext } from '../../../src/doors/http/context.ts';
+import { watchWhole } from '../../../src/doors/http/lease.ts';
 import { ServiceError } from '../../../src/errors.ts';
 import type { Caller } from '../../../src/governance/caller.ts';
 import { analyst } from '../../harness.ts';
@@ -23,6 +24,10 @@ class SteppedClock {
       this.#sleepers.push({ until: this.#nowMs + ms, wake });
       signal?.addEventListener('abort', wake, { once: true });
     });
+
+  get sleeping(): number {
+    return this.#sleepers.length;
+  }
 
   async pass(ms: number): Promise<void> {
     this.#nowMs += ms;
@@ -61,7 +66,11 @@ function* pieces(count: number): Generator<Uint8Array> {
 
 let refusal: ServiceError | null = null;
 let standing: ServiceError | null = null;
-beforeEach(() => (refusal = standing = null));
+let erased = false;
+beforeEach(() => {
+  refusal = standing = null;
+  erased = false;
+});
 
 function sending(count: number): { clock: SteppedClock; reader: Reader; sent: Promise<boolean> } {
   const clock = new SteppedClock();
@@ -82,7 +91,8 @@ function sending(count: number): { clock: SteppedClock; reader: Reader; sent: Pr
       },
     },
   } as unknown as HttpContext;
-  const body = new AnswerBody(context, { id: 'request', route: '/query', caller: analyst }, reader as unknown as ServerResponse);
+  const asked = { id: 'request', route: '/query', caller: analyst, overtaken: () => erased };
+  const body = new AnswerBody(context, asked, reader as unknown as ServerResponse);
   return { clock, reader, sent: body.send(pieces(count)) };
 }
 
@@ -109,6 +119,7 @@ test('is waited for as long as it takes something now and then', async () => {
 
 test.each([
   ['its credential has ended', () => (refusal = new ServiceError('REL_UNAUTHENTICATED', 'ended'))],
+  ['rows of it were erased', () => (erased = true)],
   ['its tenant was suspended', () => (standing = new ServiceError('REL_TENANT_SUSPENDED', 'suspended'))],
 ])('is cut off within a second once %s', async (_, end) => {
   const { clock, reader, sent } = sending(50);
@@ -119,4 +130,54 @@ test.each([
   for (let i = 0; i < 9; i++) await clock.pass(100);
   expect(reader.destroyed).toBe(true);
   expect(await sent).toBe(false);
+});
+
+test('sends no piece once rows of it were erased', async () => {
+  const { reader, sent } = sending(50);
+  await turn();
+  erased = true;
+  for (let i = 0; i < 3; i++) await reader.takeOne();
+  expect(reader.destroyed).toBe(true);
+  expect(await sent).toBe(false);
+});
+
+describe('an answer of one piece', () => {
+  let left = false;
+  const watch = (): { clock: SteppedClock; ended: () => number } => {
+    const clock = new SteppedClock();
+    let ended = 0;
+    const answer = { overtaken: () => erased };
+    watchWhole(
+      { clock } as never,
+      answer,
+      () => left,
+      () => void ended++,
+    );
+    return { clock, ended: () => ended };
+  };
+  beforeEach(() => (left = false));
+
+  test('that waits for its client is cut off within a second once rows of it were erased', async () => {
+    const { clock, ended } = watch();
+    await clock.pass(400);
+    expect(ended()).toBe(0);
+    erased = true;
+    await clock.pass(400);
+    expect(ended()).toBe(1);
+    await clock.pass(4_000);
+    expect([ended(), clock.sleeping]).toEqual([1, 0]);
+  });
+
+  test('that its client has taken leaves the connection to the next', async () => {
+    const { clock, ended } = watch();
+    left = true;
+    erased = true;
+    await clock.pass(400);
+    expect([ended(), clock.sleeping]).toEqual([0, 0]);
+  });
+
+  test('that left at once is not looked at', () => {
+    left = true;
+    expect(watch().clock.sleeping).toBe(0);
+  });
 });

@@ -52,6 +52,7 @@ export const emptyAnswer: Answer = {
   plan: null,
   actualRows: null,
   processingTimeMs: 0.5,
+  overtaken: () => false,
 };
 
 const backupOfNothing = {

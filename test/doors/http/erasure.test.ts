@@ -1,4 +1,5 @@
 /** ERASE SUBJECT over HTTP, and what other routes say of the erased afterwards. */
+import { connect, type Socket } from 'node:net';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { analyst } from '../../harness.ts';
 import type { Reply } from './door-world.ts';
@@ -7,7 +8,7 @@ import { StoreWorld } from './store-world.ts';
 
 let world: StoreWorld;
 beforeEach(async () => {
-  world = await StoreWorld.open();
+  world = await StoreWorld.open({ SERVICE_MAX_INFLIGHT_QUERIES: '1000' });
   const text = { type: 'string' };
   const properties = { id: text, who: { ...text, subject: true }, name: text };
   expect((await world.call('POST', '/types', { name: 'Person', properties, primary_key: 'id' })).status).toBe(201);
@@ -105,3 +106,74 @@ test('a row under legal hold: 409 with the hold, and the rows stay', async () =>
   expect([refused.status, refused.json['detail']]).toEqual([409, expect.stringContaining('hold-1')]);
   expect((await query('SELECT id FROM Person')).json['rows']).toHaveLength(2);
 });
+
+/** Rows of 9,000 bytes, a hundred at a time: more than the sockets of a connection hold. */
+const pages = 24;
+const bytesOfAll = pages * 900_000;
+
+/** A client that has asked, so many times at once, and takes nothing of the answers yet. */
+async function asked(method: string, path: string, body = '', times = 1, header = ''): Promise<Socket> {
+  const socket = connect(world.door.port, '127.0.0.1');
+  const head = [
+    `${method} ${path} HTTP/1.1`,
+    'host: localhost',
+    `authorization: Bearer ${world.token}`,
+    'content-type: application/json',
+    `content-length: ${body.length}`,
+  ];
+  socket.write(`${head.join('\r\n')}\r\n${header}\r\n${body}`.repeat(times));
+  await new Promise((resolve) => socket.once('readable', resolve));
+  return socket;
+}
+
+/** How many bytes come of an answer: until no more do, or the connection ends. */
+async function taken(socket: Socket): Promise<number> {
+  let bytes = 0;
+  let last = 0;
+  socket.on('data', (piece: Buffer) => {
+    bytes += piece.length;
+    last = performance.now();
+  });
+  socket.on('error', () => undefined);
+  while (!socket.closed && (bytes < bytesOfAll || performance.now() - last < 100))
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  socket.destroy();
+  return bytes;
+}
+
+/** Whether a client gets all that it asked for of this type, on each way that answers leave by. */
+function everyWay(type: string): Promise<Socket>[] {
+  const sql = `SELECT id, name FROM ${type}`;
+  const json = JSON.stringify({ sql });
+  const page = JSON.stringify({ sql: `${sql} LIMIT 50` });
+  return [
+    asked('POST', '/query', json),
+    asked('POST', '/query/stream', json),
+    asked('POST', '/query/arrow', json),
+    asked('GET', `/export?format=ndjson&sql=${encodeURIComponent(sql)}`),
+    // Of one piece each.
+    asked('POST', '/query', page, 2 * pages),
+    asked('POST', '/query', page, 2 * pages, 'proxy-connection: keep-alive\r\n'),
+  ];
+}
+
+test('an answer that its client takes slowly goes no further; one of another type does', async () => {
+  const text = { type: 'string' };
+  await world.call('POST', '/types', { name: 'Letter', properties: { id: text, name: text }, primary_key: 'id' });
+  const name = 'x'.repeat(9_000);
+  for (let page = 0; page < pages; page++) {
+    const letters = Array.from({ length: 100 }, (_, i) => ({ id: `${page}-${i}`, name }));
+    expect((await world.call('POST', '/ingest?object_type=Letter', letters)).status).toBe(200);
+    const people = letters.map((row) => ({ ...row, who: 'bob' }));
+    expect((await world.call('POST', '/ingest?object_type=Person', people)).status).toBe(200);
+  }
+  await ingest();
+  const [people, others] = [await Promise.all(everyWay('Person')), await Promise.all(everyWay('Letter'))];
+  expect((await erase()).status).toBe(200);
+  // Nobody who takes nothing is waited for.
+  await new Promise((resolve) => setTimeout(resolve, 1_000));
+  const got = async (sockets: readonly Socket[]): Promise<boolean[]> =>
+    (await Promise.all(sockets.map(taken))).map((bytes) => bytes >= bytesOfAll);
+  expect(await got(others)).toEqual(Array(6).fill(true));
+  expect(await got(people)).toEqual(Array(6).fill(false));
+}, 60_000);

@@ -65,12 +65,14 @@ async function send(
     invocation.describe({ rowCount: counted.count });
     return { entries: all, count: counted.count, proofs: invocation.proofs() };
   });
-  const body = openBody(context, request, reply, {
+  const headers = {
     'content-type': mediaTypes[format],
     'content-disposition': `attachment; filename="audit.${format}"`,
     'cache-control': 'no-store',
     'x-service-row-count': String(count),
-  });
+  };
+  // The trail holds digests, and no cell of a row.
+  const body = openBody(context, request, reply, headers, { overtaken: () => false });
   if (body === null) return reply;
   const renew = (): void => {
     // Reading takes as long as the client does: a token that was revoked meanwhile reads no further.

@@ -75,10 +75,11 @@ async function send(
   headers: Readonly<Record<string, string>>,
 ): Promise<FastifyReply> {
   const write = await form.writer();
-  const { pieces, facts } = await ask(context, request, question, options, (answer) => {
-    refuseLoss(answer, form);
-    return { pieces: write(answer, envelopeFacts(answer)), facts: envelopeHeaders(answer) };
+  const { answer, pieces, facts } = await ask(context, request, question, options, (given) => {
+    refuseLoss(given, form);
+    return { answer: given, pieces: write(given, envelopeFacts(given)), facts: envelopeHeaders(given) };
   });
-  await openBody(context, request, reply, { 'content-type': form.mediaType, ...facts, ...headers })?.sendAll(pieces);
+  const all = { 'content-type': form.mediaType, ...facts, ...headers };
+  await openBody(context, request, reply, all, answer)?.sendAll(pieces);
   return reply;
 }

@@ -18,7 +18,7 @@ import type { App, FastifyReply, FastifyRequest, HttpContext } from '../context.
 import { exactJson } from '../exact-json.ts';
 import { problemOf, toServiceError } from '../problem.ts';
 import { callerOf } from '../invoke.ts';
-import { checkCaller } from '../lease.ts';
+import { checkCaller, type Overtaken } from '../lease.ts';
 import { ask, questionBody, questionBytesMax } from '../question.ts';
 import { problems } from '../schemas.ts';
 
@@ -46,8 +46,9 @@ export function registerQueryStream(app: App, context: HttpContext): void {
     },
     handler: async (request, reply) => {
       const answered = new AbortController();
-      const body = heartbeats(context, request, reply, answered.signal);
-      let answer: Answer;
+      let answer: Answer | null = null;
+      const lease: Overtaken = { overtaken: () => answer?.overtaken() ?? false };
+      const body = heartbeats(context, request, reply, lease, answered.signal);
       try {
         answer = await ask(context, request, request.body, { action: 'query' }, (given) => given);
       } catch (error) {
@@ -61,7 +62,7 @@ export function registerQueryStream(app: App, context: HttpContext): void {
       } catch (refusal) {
         return fail(context, request, reply, sent, refusal);
       }
-      const open = sent ?? openBody(context, request, reply, headers);
+      const open = sent ?? openBody(context, request, reply, headers, lease);
       await open?.sendAll(events(context, request, answer));
       return reply;
     },
@@ -86,6 +87,7 @@ async function heartbeats(
   context: HttpContext,
   request: FastifyRequest,
   reply: FastifyReply,
+  lease: Overtaken,
   answered: AbortSignal,
 ): Promise<AnswerBody | null> {
   let body: AnswerBody | null = null;
@@ -101,7 +103,7 @@ async function heartbeats(
       request.raw.socket.destroySoon();
       return body;
     }
-    body ??= openBody(context, request, reply, headers);
+    body ??= openBody(context, request, reply, headers, lease);
     await body!.send(one(Buffer.from(': running\n\n')));
   }
 }

@@ -5,6 +5,7 @@ import type { Answer } from '../../../planner/planner-contract.ts';
 import { openBody } from '../answer-body.ts';
 import { envelopeMembers, envelopePieces, facetValues } from '../answer-envelope.ts';
 import type { App, HttpContext, RequestFacts } from '../context.ts';
+import { type Overtaken, watchWhole } from '../lease.ts';
 import type { PlainRoute } from '../plain-lane.ts';
 import { ask, plainQuestion, type Question, questionBody, questionBytesMax } from '../question.ts';
 import { ReplyBytes } from '../reply-bytes.ts';
@@ -60,11 +61,14 @@ export function registerQuery(app: App, context: HttpContext): void {
       if ('whole' in answered) {
         reply.hijack();
         const body = answered.whole.body();
-        reply.raw.writeHead(200, ['content-type', jsonType, 'content-length', String(body.length)]);
-        reply.raw.end(body);
+        const response = reply.raw;
+        response.writeHead(200, ['content-type', jsonType, 'content-length', String(body.length)]);
+        response.end(body);
+        const hasLeft = (): boolean => response.writableLength === 0;
+        watchWhole(context, answered, hasLeft, () => request.raw.socket.destroy());
         return reply;
       }
-      await openBody(context, request, reply, { 'content-type': jsonType })?.sendAll(answered.pieces);
+      await openBody(context, request, reply, { 'content-type': jsonType }, answered)?.sendAll(answered.pieces);
       return reply;
     },
   });
@@ -82,7 +86,10 @@ export function plainQuery(context: HttpContext): PlainRoute {
   };
 }
 
-type Answered = { readonly contentType: string } & ({ readonly whole: ReplyBytes } | { readonly pieces: Iterator<Uint8Array> });
+type Answered = Overtaken & { readonly contentType: string } & (
+    | { readonly whole: ReplyBytes }
+    | { readonly pieces: Iterator<Uint8Array> }
+  );
 
 /** The rows become text while they are read; what is too long for one piece stays columns until the client takes it. */
 function answerTo(context: HttpContext, request: RequestFacts, question: Question): Promise<Answered> {
@@ -91,17 +98,17 @@ function answerTo(context: HttpContext, request: RequestFacts, question: Questio
   writer.string('{"rows":');
   const rows = new RowsText(writer, { rowsMax: rowsInOnePiece, bytesMax: bytesInOnePiece });
   return ask(context, request, question, { action: 'query', rows }, (answer) => {
-    const { columns, batches } = answer;
+    const { columns, batches, overtaken } = answer;
     let taken = 0;
     while (taken < batches.length && rows.take(columns, batches[taken]!)) taken++;
     if (taken === batches.length && facetValues(answer) <= rowsInOnePiece) {
       rows.close();
       writer.string(envelopeMembers(answer));
       writer.byte(closingBrace);
-      return { contentType: jsonType, whole: reply };
+      return { contentType: jsonType, whole: reply, overtaken };
     }
     rows.leaveOpen();
-    return { contentType: jsonType, pieces: pieces(reply, rows.rows, { ...answer, batches: batches.slice(taken) }) };
+    return { contentType: jsonType, overtaken, pieces: pieces(reply, rows.rows, { ...answer, batches: batches.slice(taken) }) };
   });
 }
 
