@@ -37,6 +37,16 @@ test('one goes on in each round, the longest-waiting first, whoever asks again m
   expect(went.at(-1)).toBe('e');
 });
 
+test('each of many who wait at once goes on, in the order in which they came', async () => {
+  const rounds = new Rounds();
+  const queue = new TurnQueue(rounds.defer);
+  const went: number[] = [];
+  const numbers = Array.from({ length: 150 }, (_, i) => i);
+  for (const i of numbers) void queue.next().then(() => went.push(i));
+  for (let round = 0; round < 150; round++) await rounds.pass();
+  expect(went).toEqual(numbers);
+});
+
 test('kinds of work take turns, however many of one kind wait', async () => {
   const rounds = new Rounds();
   const queue = new TurnQueue(rounds.defer);
