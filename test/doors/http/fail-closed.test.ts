@@ -49,10 +49,11 @@ describe('a log that takes no record', () => {
       one.disk.failing = true;
       const heard = await hear(one, route, request, admin);
       expect([heard.status, heard.text]).toEqual([503, expect.stringContaining('REL_UNAVAILABLE')]);
-      expect(Object.keys(JSON.parse(heard.text) as object).toSorted()).toEqual(
-        ['correlation_id', 'detail', 'instance', 'status', 'title', 'type'].toSorted(),
-      );
-      expect(heard.text).not.toContain('4711');
+      // The id is random, and may well have the canary's digits.
+      const { correlation_id: id, ...said } = JSON.parse(heard.text) as Record<string, unknown>;
+      expect(id).toEqual(expect.any(String));
+      expect(Object.keys(said).toSorted()).toEqual(['detail', 'instance', 'status', 'title', 'type']);
+      expect(JSON.stringify(said)).not.toContain('4711');
       // Nor does the next one, when the disk is well again: a log that failed stays shut.
       one.disk.failing = false;
       const again = await hear(one, 'POST /query', requests['POST /query']!, false);

@@ -115,16 +115,15 @@ describe('to whom', () => {
     [null, false],
   ])('rows of acme/eu to %s: %s', async (reader, sees) => {
     const { position, leaf_index: leaf } = await proof(`system_from=${written}`);
-    for (const query of [
-      `position=${position}`,
-      `leaf=${leaf}`,
-      `system_from=${written}`,
-      `position=${position}&row=e1`,
-      `leaf=${leaf}&tree_size=999999999`,
-    ]) {
+    for (const [query, answer] of [
+      [`position=${position}`, 200],
+      [`leaf=${leaf}`, 200],
+      [`system_from=${written}`, 200],
+      [`position=${position}&row=e1`, 200],
+      [`leaf=${leaf}&tree_size=999999999`, 400],
+    ] as const) {
       const reply = await get(`/audit/proof?${query}`, reader);
-      const told = sees ? (query.includes('999') ? 400 : 200) : 404;
-      expect([query, reply.status]).toEqual([query, told]);
+      expect([query, reply.status]).toEqual([query, sees ? answer : 404]);
       // Not even whether there is such an entry.
       if (!sees) expect(reply.json['detail']).toBe((await get('/audit/proof?leaf=88888888', reader)).json['detail']);
     }
