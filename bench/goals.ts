@@ -103,7 +103,7 @@ export const aims = {
   'subjects.sealed-1000': sealing('1,000 rows in a body of one subject'),
   'branch-fork.flat': rough(share('forking a branch, largest store / smallest')),
   'backup.backup-rate': { text: 'POST /admin/backup, read back', unit: 'MB/s', better: 'larger', wanted: 150 },
-  'backup.restore-copy': { text: 'POST /admin/restore without its replay', unit: 'MB/s', better: 'larger', wanted: 150 },
+  'backup.restore-copy': { text: 'copying in a restore, its replay beside it', unit: 'MB/s', better: 'larger', wanted: 150 },
   'backup.restore-replay': rough(share('POST /admin/restore / `annals replay` of the same log')),
   'backup.text-backup-rate': {
     text: 'POST /admin/backup of text that packs hardly',

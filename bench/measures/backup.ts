@@ -3,7 +3,7 @@
  * 200 bytes that pack as such rows do: their log is few bytes, and its replay as long. And of rows with a kilobyte of text that
  * packs hardly at all, where bytes are what it takes.
  * A backup is copied, fsynced and read back; its projections are digested after the reply, and a restore is asked for when they
- * are. A restore is copied, opened and hashed body by body, and replayed, so `annals replay` of the same log stands beside it.
+ * are. A restore is replayed behind its copying, hashed body by body, so `annals replay` of the same log stands beside it.
  */
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
@@ -94,7 +94,7 @@ async function measured(
   add('backup', found.backup, 'POST /admin/backup');
   add('digests of a backup', found.digests, 'beside the store, after the reply');
   add('restore', found.restore, `compared with ${compared}`);
-  add('copying and comparing in a restore', found.copy, 'the rest is replay');
+  add('copying in a restore', found.copy, 'its replay goes on beside it');
   add('annals replay', found.replay, 'process start included');
   return found;
 }
