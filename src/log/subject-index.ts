@@ -8,6 +8,8 @@ const PARTS = 256;
 const PART_SLOTS_MIN = 16;
 const FREE = 0;
 const REMOVED = 0xffff_ffff;
+/** A part that never had a key: most stores have few or none. Too short to be written to. */
+const UNUSED = new Uint32Array(1);
 
 /** All records that ever had a slot: shard × 4,096 + place in the shard. */
 export class SubjectRecords {
@@ -69,11 +71,12 @@ export class SubjectIndex {
   constructor(records: SubjectRecords, offset: 0 | typeof SUBJECT_AT) {
     this.#records = records;
     this.#offset = offset;
-    this.#parts = Array.from({ length: PARTS }, () => new Uint32Array(PART_SLOTS_MIN));
+    this.#parts = Array.from({ length: PARTS }, () => UNUSED);
   }
 
   /** Room for so many, made before they come. */
   reserve(keys: number): void {
+    if (keys === 0) return;
     const slots = slotsFor(Math.ceil(keys / PARTS));
     for (let number = 0; number < PARTS; number++) if (slots > this.#parts[number]!.length) this.#resize(number, slots);
   }

@@ -135,7 +135,9 @@ export class SubjectKeyFiles implements SubjectKeys {
     const { disk, directory, dataKeys } = options;
     const keys = new SubjectKeyFiles(options);
     const numbers = (await disk.list(directory)).flatMap((name) => shardNumber(name) ?? []).sort((a, b) => a - b);
-    for (const index of [keys.#byId, keys.#bySubject]) index.reserve(numbers.length * SHARD_KEYS_MAX);
+    // The last shard may have few keys, and mostly there is no other.
+    const full = Math.max(0, numbers.length - 1);
+    for (const index of [keys.#byId, keys.#bySubject]) index.reserve(full * SHARD_KEYS_MAX);
     for (const [i, number] of numbers.entries()) {
       const path = `${directory}/${shardName(number)}`;
       if (number !== i)
