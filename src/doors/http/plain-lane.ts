@@ -288,8 +288,10 @@ class PlainConnection {
     const { contentType, whole } = answer;
     if (this.socket.destroyed || this.socket.writableEnded) return whole.release();
     whole.send(this.socket, this.#replyHead(200, contentType, '', whole.bodyLength));
-    // What waits is counted as written.
     const { socket } = this;
+    // Nearly always: the client has taken it at once.
+    if (socket.writableLength === 0) return;
+    // What waits is counted as written.
     const end = socket.bytesWritten;
     const hasLeft = (): boolean => socket.destroyed || socket.bytesWritten - socket.writableLength >= end;
     watchWhole(this.#lane.context, answer, hasLeft, () => socket.destroy());
