@@ -1,5 +1,6 @@
 /** Sharing agreements over the whole stack: proposed, consented to, moved and ended by whose word it is, and seen by both sides. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { systemClock } from '../../../src/clock.ts';
 import { TenantWorld } from './tenant-world.ts';
 
 let world: TenantWorld;
@@ -117,7 +118,8 @@ describe('a sharing agreement', () => {
   });
 
   test('has every move in both sides’ audit views, in nobody else’s, and counts as no use', async () => {
-    const since = BigInt(Date.now()) * 1_000_000n;
+    // Of the store's own clock: its digits below the millisecond are not the wall's.
+    const since = systemClock.now();
     const id = await propose();
     await move('globex', id, 'accepted');
     await world.ok(world.platform, 'DELETE', `${at}/${id}`);
