@@ -8,7 +8,7 @@ import type { ServerResponse } from 'node:http';
 import type { Caller } from '../../governance/caller.ts';
 import type { FastifyReply, FastifyRequest, HttpContext } from './context.ts';
 import { callerOf } from './invoke.ts';
-import { checkCaller, checkErased, type Overtaken, watchStream } from './lease.ts';
+import { checkCaller, checkErased, type Overtaken, watchStream, watchWhole } from './lease.ts';
 
 /** Longest stretch of encoding without a turn for others. */
 const sliceMs = 2;
@@ -71,7 +71,16 @@ export class AnswerBody {
 
   /** Sends all pieces and ends the body. A piece may be empty: it only marks where others may have their turn. */
   async sendAll(pieces: Iterator<Uint8Array>): Promise<void> {
-    if (await this.send(pieces)) this.#response.end();
+    if (!(await this.send(pieces))) return;
+    const response = this.#response;
+    response.end();
+    // The last pieces may wait for the client still.
+    watchWhole(
+      this.#context,
+      this.#asked,
+      () => response.writableLength === 0,
+      (error) => this.#cutOff(error),
+    );
   }
 
   /** False when the client went away or the rest could not be made: then the connection is over. */
@@ -79,13 +88,17 @@ export class AnswerBody {
     try {
       return await this.#pump(pieces);
     } catch (error) {
-      const { id, route } = this.#asked;
-      this.#context.log({ event: 'answer cut off', correlationId: id, route, error });
-      this.#response.destroy();
+      this.#cutOff(error);
       return false;
     } finally {
       pieces.return?.();
     }
+  }
+
+  #cutOff(error: unknown): void {
+    const { id, route } = this.#asked;
+    this.#context.log({ event: 'answer cut off', correlationId: id, route, error });
+    this.#response.destroy();
   }
 
   async #pump(pieces: Iterator<Uint8Array>): Promise<boolean> {
@@ -150,15 +163,11 @@ export class AnswerBody {
 
   /** From the first piece that is not the last: what leaves at once is over before anything can change. */
   #cutOffEnded(over: AbortSignal): Promise<void> {
-    const { id, route, caller } = this.#asked;
     const check = (): void => {
-      checkCaller(this.#context, caller);
+      checkCaller(this.#context, this.#asked.caller);
       checkErased(this.#asked);
     };
-    return watchStream(this.#context, check, over, (error) => {
-      this.#context.log({ event: 'answer cut off', correlationId: id, route, error });
-      this.#response.destroy();
-    });
+    return watchStream(this.#context, check, over, (error) => this.#cutOff(error));
   }
 
   /** One watch for the whole body: a timer for every wait would cost as much as the waits. */

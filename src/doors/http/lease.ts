@@ -44,7 +44,12 @@ export async function watchStream(
 }
 
 /** Of an answer that was handed over as a whole: `end` ends what its client has not taken once rows of it were erased. */
-export function watchWhole(parts: Pick<LeaseParts, 'clock'>, answer: Overtaken, hasLeft: () => boolean, end: () => void): void {
+export function watchWhole(
+  parts: Pick<LeaseParts, 'clock'>,
+  answer: Overtaken,
+  hasLeft: () => boolean,
+  end: (refusal: unknown) => void,
+): void {
   if (hasLeft()) return;
   const over = new AbortController();
   const check = (): void => {

@@ -37,7 +37,6 @@ export interface PlainRoute {
 export type PlainAnswer = { readonly contentType: string } & ({ readonly latin1: string } | Whole | Pieces);
 
 interface Whole extends Overtaken {
-  readonly contentType: string;
   readonly whole: ReplyBytes;
 }
 
@@ -263,7 +262,7 @@ class PlainConnection {
     let status = 200;
     try {
       const answer = await route.answer(request);
-      if ('whole' in answer) this.#writeWhole(answer);
+      if ('whole' in answer) this.#writeWhole(route, request, answer);
       else if ('latin1' in answer) this.#write(200, answer.contentType, '', answer.latin1);
       else await this.#stream(route, request, answer);
     } catch (error) {
@@ -284,7 +283,7 @@ class PlainConnection {
     }
   }
 
-  #writeWhole(answer: Whole): void {
+  #writeWhole(route: PlainRoute, { id }: PlainRequest, answer: PlainAnswer & Whole): void {
     const { contentType, whole } = answer;
     if (this.socket.destroyed || this.socket.writableEnded) return whole.release();
     whole.send(this.socket, this.#replyHead(200, contentType, '', whole.bodyLength));
@@ -294,7 +293,11 @@ class PlainConnection {
     // What waits is counted as written.
     const end = socket.bytesWritten;
     const hasLeft = (): boolean => socket.destroyed || socket.bytesWritten - socket.writableLength >= end;
-    watchWhole(this.#lane.context, answer, hasLeft, () => socket.destroy());
+    const { context } = this.#lane;
+    watchWhole(context, answer, hasLeft, (error) => {
+      context.log({ event: 'answer cut off', correlationId: id, route: route.url, error });
+      socket.destroy();
+    });
   }
 
   /** Head and body in one write. */

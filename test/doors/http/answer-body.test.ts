@@ -43,7 +43,7 @@ class Reader extends Writable {
   #take: (() => void) | null = null;
 
   constructor() {
-    super({ highWaterMark: 1 });
+    super({ highWaterMark: 1, autoDestroy: false });
   }
 
   override _write(_piece: unknown, _encoding: unknown, done: () => void): void {
@@ -72,7 +72,7 @@ beforeEach(() => {
   erased = false;
 });
 
-function sending(count: number): { clock: SteppedClock; reader: Reader; sent: Promise<boolean> } {
+function sending(count: number, how: 'open' | 'all' = 'open'): { clock: SteppedClock; reader: Reader; sent: Promise<boolean> } {
   const clock = new SteppedClock();
   const reader = new Reader();
   const context = {
@@ -93,7 +93,8 @@ function sending(count: number): { clock: SteppedClock; reader: Reader; sent: Pr
   } as unknown as HttpContext;
   const asked = { id: 'request', route: '/query', caller: analyst, overtaken: () => erased };
   const body = new AnswerBody(context, asked, reader as unknown as ServerResponse);
-  return { clock, reader, sent: body.send(pieces(count)) };
+  const sent = how === 'open' ? body.send(pieces(count)) : body.sendAll(pieces(count)).then(() => true);
+  return { clock, reader, sent };
 }
 
 test('is cut off when it has taken nothing for two minutes', async () => {
@@ -139,6 +140,25 @@ test('sends no piece once rows of it were erased', async () => {
   for (let i = 0; i < 3; i++) await reader.takeOne();
   expect(reader.destroyed).toBe(true);
   expect(await sent).toBe(false);
+});
+
+test('is cut off too when only its last pieces are left to take', async () => {
+  const { clock, reader, sent } = sending(1, 'all');
+  expect(await sent).toBe(true);
+  await clock.pass(800);
+  expect(reader.destroyed).toBe(false);
+  erased = true;
+  await clock.pass(400);
+  expect(reader.destroyed).toBe(true);
+});
+
+test('is looked at no more once its client has taken all of it', async () => {
+  const { clock, reader, sent } = sending(1, 'all');
+  expect(await sent).toBe(true);
+  await reader.takeOne();
+  erased = true;
+  await clock.pass(400);
+  expect([reader.destroyed, reader.writableFinished, clock.sleeping]).toEqual([false, true, 0]);
 });
 
 describe('an answer of one piece', () => {

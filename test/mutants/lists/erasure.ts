@@ -450,8 +450,15 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'erasure: an answer on its way waits for its client',
     file: 'src/doors/http/answer-body.ts',
-    find: '      checkCaller(this.#context, caller);\n      checkErased(this.#asked);\n',
-    replace: '      checkCaller(this.#context, caller);\n',
+    find: '      checkCaller(this.#context, this.#asked.caller);\n      checkErased(this.#asked);\n',
+    replace: '      checkCaller(this.#context, this.#asked.caller);\n',
+    killedBy: ['test/doors/http/answer-body.test.ts', 'test/doors/http/erasure.test.ts'],
+  },
+  {
+    name: 'erasure: the last pieces of an answer wait for its client',
+    file: 'src/doors/http/answer-body.ts',
+    find: '      () => response.writableLength === 0,\n',
+    replace: '      () => true,\n',
     killedBy: ['test/doors/http/answer-body.test.ts', 'test/doors/http/erasure.test.ts'],
   },
   {
@@ -464,8 +471,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'erasure: an answer of one piece waits for its client',
     file: 'src/doors/http/plain-lane.ts',
-    find: '    watchWhole(this.#lane.context, answer, hasLeft, () => socket.destroy());\n',
-    replace: '',
+    find: '    watchWhole(context, answer, hasLeft, (error) => {',
+    replace: '    watchWhole(context, { overtaken: () => false }, hasLeft, (error) => {',
     killedBy: ['test/doors/http/erasure.test.ts'],
   },
 ];

@@ -5,7 +5,7 @@ import type { Answer } from '../../../planner/planner-contract.ts';
 import { openBody } from '../answer-body.ts';
 import { envelopeMembers, envelopePieces, facetValues } from '../answer-envelope.ts';
 import type { App, HttpContext, RequestFacts } from '../context.ts';
-import { type Overtaken, watchWhole } from '../lease.ts';
+import type { Overtaken } from '../lease.ts';
 import type { PlainRoute } from '../plain-lane.ts';
 import { ask, plainQuestion, type Question, questionBody, questionBytesMax } from '../question.ts';
 import { ReplyBytes } from '../reply-bytes.ts';
@@ -59,13 +59,9 @@ export function registerQuery(app: App, context: HttpContext): void {
     handler: async (request, reply) => {
       const answered = await answerTo(context, request, request.body);
       if ('whole' in answered) {
-        reply.hijack();
         const body = answered.whole.body();
-        const response = reply.raw;
-        response.writeHead(200, ['content-type', jsonType, 'content-length', String(body.length)]);
-        response.end(body);
-        const hasLeft = (): boolean => response.writableLength === 0;
-        watchWhole(context, answered, hasLeft, () => request.raw.socket.destroy());
+        const headers = { 'content-type': jsonType, 'content-length': String(body.length) };
+        await openBody(context, request, reply, headers, answered)?.sendAll([body].values());
         return reply;
       }
       await openBody(context, request, reply, { 'content-type': jsonType }, answered)?.sendAll(answered.pieces);
