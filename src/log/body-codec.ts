@@ -2,7 +2,8 @@
  * Bodies as canonical bytes, one function pair a kind. A body starts with its version and kind; all that follows is
  * fixed fields, u32-prefixed texts and column batches. Version 2 is of types that are guarded or have a property that
  * references a type, and of access records of which one states what opens a guard: what is new in them follows what version
- * 1 has. Version 3 is of rows that are sealed by subject, drawn in `subject-sections.ts`. Rows are in `rows-codec.ts`.
+ * 1 has. Version 3 is of rows that are sealed by subject, drawn in `subject-sections.ts`. Version 4 is of types and branches
+ * whose name belongs to the tenant of their entry; its types are laid out as in version 2. Rows are in `rows-codec.ts`.
  * Changing this needs a new version and a fixture.
  */
 import { assert } from '../errors.ts';
@@ -40,6 +41,7 @@ export const BODY_VERSION = 1;
 const GUARDED_TYPE_VERSION = 2;
 const STATED_ACCESS_VERSION = 2;
 const SUBJECT_ROWS_VERSION = 3;
+const OWN_NAME_VERSION = 4;
 
 /** Numbers never change; a new kind takes the next one. */
 export const kindNumber: Record<EntryKind, number> = {
@@ -120,6 +122,7 @@ export function encodeBody(body: EntryBody, secrets: RowSecrets | null, target: 
 }
 
 function versionOf(body: EntryBody): number {
+  if ((body.kind === 'type' || body.kind === 'branch') && body.own === true) return OWN_NAME_VERSION;
   if (body.kind === 'type' && isGuarded(body.definition)) return GUARDED_TYPE_VERSION;
   return body.kind === 'access' && isStated(body) ? STATED_ACCESS_VERSION : BODY_VERSION;
 }
@@ -145,7 +148,8 @@ export function decodeBody(bytes: Uint8Array, subjects: SubjectOpener = noSubjec
     version === BODY_VERSION ||
     (version === GUARDED_TYPE_VERSION && kind === 'type') ||
     (version === STATED_ACCESS_VERSION && kind === 'access') ||
-    (version === SUBJECT_ROWS_VERSION && kind === 'rows');
+    (version === SUBJECT_ROWS_VERSION && kind === 'rows') ||
+    (version === OWN_NAME_VERSION && (kind === 'type' || kind === 'branch'));
   if (!known) throw malformed('an unknown body version');
   const decoded =
     kind !== 'rows'
@@ -183,13 +187,14 @@ function decodeControl(kind: Exclude<EntryKind, 'rows'>, source: ByteReader, ver
     case 'removal':
       return decodeRemoval(source);
     case 'type':
-      return version === GUARDED_TYPE_VERSION ? decodeGuardedType(source) : decodeType(source);
+      if (version === BODY_VERSION) return decodeType(source);
+      return version === GUARDED_TYPE_VERSION ? decodeGuardedType(source) : { ...decodeTypeAndGuard(source), own: true };
     case 'token':
       return decodeToken(source);
     case 'access':
       return version === STATED_ACCESS_VERSION ? decodeStatedAccess(source) : decodeAccess(source);
     case 'branch':
-      return decodeBranch(source);
+      return version === OWN_NAME_VERSION ? { ...decodeBranch(source), own: true } : decodeBranch(source);
     case 'exhibit':
       return decodeExhibit(source);
     case 'view':
@@ -243,7 +248,7 @@ function encodeType(body: TypeBody, target: ByteWriter): void {
     target.text(trigger.targetField);
   }
   target.u64(definition.ontologyVersion);
-  if (!isGuarded(definition)) return;
+  if (body.own !== true && !isGuarded(definition)) return;
   const { guard } = definition;
   assert(guard === undefined || guard.protected || guard.accessScope, 'a guard asks for something');
   target.u8(guard === undefined ? 0 : +guard.protected | (+guard.accessScope << 1));
@@ -282,6 +287,12 @@ function decodeType(source: ByteReader): TypeBody {
 }
 
 function decodeGuardedType(source: ByteReader): TypeBody {
+  const body = decodeTypeAndGuard(source);
+  if (!isGuarded(body.definition)) throw malformed('a guarded type without a guard');
+  return body;
+}
+
+function decodeTypeAndGuard(source: ByteReader): TypeBody {
   const { definition } = decodeType(source);
   const flags = source.u8();
   if (flags > 3) throw malformed('an unknown guard of a type');
@@ -290,9 +301,7 @@ function decodeGuardedType(source: ByteReader): TypeBody {
     return [name, references === null ? property : { ...property, references }];
   });
   const guard = flags === 0 ? {} : { guard: { protected: (flags & 1) !== 0, accessScope: (flags & 2) !== 0 } };
-  const guarded = { ...definition, properties: Object.fromEntries(properties), ...guard };
-  if (!isGuarded(guarded)) throw malformed('a guarded type without a guard');
-  return { kind: 'type', definition: guarded };
+  return { kind: 'type', definition: { ...definition, properties: Object.fromEntries(properties), ...guard } };
 }
 
 function checkDistinct(named: readonly (readonly [string, unknown])[]): void {

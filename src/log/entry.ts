@@ -108,6 +108,8 @@ export interface GraphTrigger {
 export interface TypeBody {
   readonly kind: 'type';
   readonly definition: TypeDefinition;
+  /** The name belongs to the tenant of the entry. Absent: it is everybody's, as all names were in logs of earlier releases. */
+  readonly own?: true;
 }
 
 export interface TypeDefinition {
@@ -209,6 +211,8 @@ export interface BranchBody {
   readonly source: string;
   /** `ontology`: types only, no rows. */
   readonly shares: 'everything' | 'ontology';
+  /** As in `TypeBody`. */
+  readonly own?: true;
 }
 
 /**
