@@ -3,11 +3,10 @@
  * take its neighbours down with it: texts that callers chose are cut to length and made well-formed here.
  */
 import { ServiceError, type ErrorKind } from '../errors.ts';
-import type { AccessRecord } from '../log/entry.ts';
+import { type AccessRecord, tenantOf } from '../log/entry.ts';
 import { limits } from '../log/value.ts';
 import type { Caller } from './caller.ts';
 import type { Action } from './gate-contract.ts';
-import { tenantOf } from './tenancy/organization.ts';
 
 /** How an invocation ended for its holder. */
 export type Ending<T> = { readonly answer: T } | { readonly failure: unknown };

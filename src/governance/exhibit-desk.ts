@@ -19,7 +19,7 @@ export interface ExhibitDeskParts {
   /** Of a type; null: at all. */
   readonly mayReplay: (type: string | null) => boolean;
   /** Projections at an instant that a snapshot had. */
-  readonly snapshotOf: (instant: bigint, branch: string) => AccessPaths;
+  readonly snapshotOf: (instant: bigint, branch: string, path: string | null) => AccessPaths;
   readonly govern: (paths: AccessPaths, grant: PinnedGrant) => GovernedSnapshot;
   /** Of the policy set that entries below a position left. */
   readonly policyDigestAt: (position: number) => string;
@@ -70,7 +70,7 @@ export class GovernedExhibits implements ExhibitDesk {
 
   pin(grant: PinnedGrant): GovernedSnapshot {
     if (!sees(this.#parts.caller.path, grant.path) || !this.#parts.mayReplay(null)) throw refused();
-    return this.#parts.govern(this.#parts.snapshotOf(grant.instant, grant.branch), grant);
+    return this.#parts.govern(this.#parts.snapshotOf(grant.instant, grant.branch, grant.path), grant);
   }
 
   rowsErasedSince(snapshot: GovernedSnapshot, types: ReadonlySet<string>): boolean {

@@ -1,12 +1,16 @@
 /** What explaining a decision is made from: policies, types, grants and guards of now, or as they stood below a position. */
 import { ServiceError } from '../errors.ts';
+import { tenantOf } from '../log/entry.ts';
 import type { Basis } from '../log/log-store.ts';
+import type { TenantPaths } from '../projections/access-paths.ts';
 import { isClassified } from './authorization/egress.ts';
 import { explainRead } from './authorization/explanation.ts';
+import type { Guards } from './authorization/guards.ts';
 import type { Judged } from './authorization/judge.ts';
 import { askerOf } from './authorization/policies-in-force.ts';
 import type { PolicyExplanation } from './gate-contract.ts';
 import type { Core } from './gate-core.ts';
+import { VisibleTypes } from './visible-types.ts';
 
 /** Of reading a type. `asOf`: a position, or an instant; absent: now. Throws REL_INVALID for a position that lies ahead. */
 export function explainPolicy(
@@ -24,18 +28,23 @@ export function explainPolicy(
     throw new ServiceError('REL_INVALID', `decisions are explained as of positions 1 to ${basis.position}`);
   }
   const now = at === undefined ? clock.now() : projections.timeline.timeOf(at - 1);
-  const paths = at === undefined ? projections.snapshot(basis, caller.branch) : projections.snapshotOf(now, caller.branch);
+  const tenant = tenantOf(caller.path);
+  const paths =
+    at === undefined ? projections.snapshot(basis, caller.branch, tenant) : projections.snapshotOf(now, caller.branch, tenant);
   const set = at === undefined ? judge.policies.current : judge.policies.at(at);
   const policies = set === null ? null : at === undefined ? judge.policies.of(caller, judged) : set.for(askerOf(caller, judged));
-  const type = objectType === null || isClassified(objectType) ? null : (paths.catalog.type(objectType) ?? null);
   const granted = { caller, action: 'query', stated: judged, now } as const;
-  const grant = type === null ? null : (at === undefined ? grants.grantFor(granted) : grants.grantOfThen(granted, set)).of(type);
+  const grant = at === undefined ? grants.grantFor(granted) : grants.grantOfThen(granted, set);
+  const guardsOf = ({ protection }: TenantPaths): Guards => judge.guards(judged, protection);
+  const types = new VisibleTypes({ paths, grant, visiting: caller.sharedFrom !== null, guardsOf });
+  const found = objectType === null || isClassified(objectType) ? undefined : types.find(objectType);
+  const type = found?.definition ?? null;
   return explainRead({
     caller,
     decision: judge.decideUnder({ ...judged, objectType }, policies, now, () => type ?? undefined),
-    guards: judge.guards(judged, paths.protection),
+    guards: found?.sources[0]!.guards ?? guardsOf(paths),
     type,
-    grant,
+    grant: found?.grant ?? null,
     policies,
     policyDigest: set?.digest ?? '',
     position: at ?? basis.position,

@@ -13,7 +13,7 @@ import type { Caller } from './caller.ts';
 import type { PolicyDesk, TenantDesk } from './desks.ts';
 
 /** An access path that has passed the gate: rows outside the caller's scope can't come out of it. */
-export interface GovernedSnapshot extends Omit<AccessPaths, 'erasures'> {
+export interface GovernedSnapshot extends Omit<AccessPaths, 'erasures' | 'of'> {
   readonly governed: true;
   readonly caller: Caller;
   readonly purpose: string | null;
@@ -24,6 +24,8 @@ export interface GovernedSnapshot extends Omit<AccessPaths, 'erasures'> {
   readonly grantKey: string;
   /** Columns of a type whose cells are hidden in some rows at least: they read as NULL, and as `shownColumn` has them. */
   masked(type: string): ReadonlyMap<string, MaskKind>;
+  /** What an answer that reads these columns of a type has to say of rows that others share: what of them is not there. */
+  notices(type: string, columns: readonly string[]): readonly string[];
   /** What decides whether a row of a type is seen: whose it is and nothing else; or what it holds, its past or terms too. */
   seenBy(type: string): 'path' | 'row';
   /** Whether any row of a type that is of this path may be seen. */

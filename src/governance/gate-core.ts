@@ -4,10 +4,10 @@ import type { Settings } from '../config.ts';
 import type { CommittedEntry, EntryContext } from '../log/entry.ts';
 import type { Basis, Durability, LogStore, NextPlace } from '../log/log-store.ts';
 import type { Timeline } from '../log/timeline.ts';
-import type { AccessPaths, CatalogReader } from '../projections/access-paths.ts';
+import type { AccessPaths } from '../projections/access-paths.ts';
 import type { AuditProjection } from '../projections/audit/projection.ts';
 import type { Branches } from '../projections/branches/projection.ts';
-import type { Protection } from '../projections/catalog/protection.ts';
+import type { Catalog } from '../projections/catalog/projection.ts';
 import type { Command } from '../projections/command.ts';
 import type { Decision, RowCheck } from '../projections/decision.ts';
 import type { Directory } from '../projections/directory/projection.ts';
@@ -32,12 +32,12 @@ import type { VisibleWrites } from './visible-writes.ts';
 
 /** What the gate holds of the projections. */
 export interface GovernedState {
-  /** All projections at one branch and basis, ungoverned. Throws REL_NOT_FOUND for an unknown branch. */
-  snapshot(basis: Basis, branch: string): AccessPaths;
+  /** All projections at one branch and basis as a tenant means their names, ungoverned. Throws REL_NOT_FOUND for an unknown branch. */
+  snapshot(basis: Basis, branch: string, tenant: string | null): AccessPaths;
   /** The same as of an instant that some snapshot had, under the column types of then. */
-  snapshotOf(instant: bigint, branch: string): AccessPaths;
-  /** Null where keys of the type are found within a turn; else what brings them within reach, a slice a `turn`. */
-  keysWithin(type: string, turn: () => Promise<void>): Promise<void> | null;
+  snapshotOf(instant: bigint, branch: string, tenant: string | null): AccessPaths;
+  /** Null where keys of a tenant's type are found within a turn; else what brings them within reach, a slice a `turn`. */
+  keysWithin(tenant: string | null, type: string, turn: () => Promise<void>): Promise<void> | null;
   /** Pure: nothing changes until the drafts are appended and applied. Throws what refuses the command. */
   decide(command: Command, context: EntryContext, next: NextPlace, rowCheck?: RowCheck): Decision;
   /** Feeds every projection, the audit projection included. */
@@ -47,7 +47,7 @@ export interface GovernedState {
   readonly directory: Pick<Directory, 'token' | 'tokens' | 'size'>;
   readonly branches: Pick<Branches, 'branch' | 'idOf' | 'list'>;
   /** Types by the fork of their branch. */
-  readonly catalog: { on(branch: number): CatalogReader; protection(branch: number, type: string): Protection };
+  readonly catalog: Pick<Catalog, 'on' | 'protection' | 'definitions'>;
   readonly timeline: Pick<Timeline, 'positionAfter' | 'positionAt' | 'timeOf'>;
   readonly exhibits: Pick<Exhibits, 'exhibit' | 'removals'>;
   readonly policies: Pick<Policies, 'current' | 'at'>;

@@ -55,7 +55,7 @@ export class Gate implements GateContract {
       storage: new StorageCap(parts.licence, () => log.status().bytes, parts.warn),
       tenantStorage: new TenantStorage({
         bytesMaxOf: (tenant) => tenants.tenant(tenant)?.record.quota.storageBytes,
-        measure: (tenant) => held(branchesNow(projections, log.basis()), tenant).storedBytes,
+        measure: (tenant) => held(branchesNow(projections, log.basis(), tenant), tenant).storedBytes,
         warn: parts.warn,
       }),
       term: new LicenceTerm(parts.licence, parts.warn),

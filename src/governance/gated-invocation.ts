@@ -12,7 +12,7 @@
  * What must hold: nothing is read or written before admission, nor after the invocation was closed.
  */
 import { ServiceError } from '../errors.ts';
-import type { AccessRecord } from '../log/entry.ts';
+import { type AccessRecord, tenantOf } from '../log/entry.ts';
 import type { AuditReader } from '../projections/access-paths.ts';
 import type { Command, Outcome } from '../projections/command.ts';
 import type { RowCheck } from '../projections/decision.ts';
@@ -77,7 +77,12 @@ export class GatedInvocation implements Invocation {
     const { log, projections } = this.#core.parts;
     const basis = log.basis();
     asked.basis = basis.instant;
-    return grantedSnapshot(this.#core, projections.snapshot(basis, this.caller.branch), asked.judged, asked.time);
+    return grantedSnapshot(
+      this.#core,
+      projections.snapshot(basis, this.caller.branch, tenantOf(this.caller.path)),
+      asked.judged,
+      asked.time,
+    );
   }
 
   submit(command: Command, options: SubmitOptions = {}): Promise<Outcome> {

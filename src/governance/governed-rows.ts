@@ -1,5 +1,5 @@
 /**
- * Rows of a snapshot as one grant lets them out: the security barrier. Whatever a reader asks of them, a predicate or a sum,
+ * Rows of one tenant as one grant lets them out: the security barrier. Whatever a reader asks of them, a predicate or a sum,
  * it asks of rows that have passed and of cells that are shown; figures about rows are of those alone.
  */
 import { assert, ServiceError } from '../errors.ts';
@@ -18,13 +18,13 @@ import { typesOf } from './authorization/cedar/compile.ts';
 import { refuseClassified } from './authorization/egress.ts';
 import type { TypeGrant } from './authorization/grant.ts';
 import { openGrant } from './authorization/grants.ts';
-import type { Guards } from './authorization/guards.ts';
 import type { MaskHash } from './authorization/renderings.ts';
 import type { RowBits } from './authorization/row-bits.ts';
 import { GovernedBlocks } from './governed-blocks.ts';
 import { LaneBlocks } from './lane-blocks.ts';
 import { historiesOf, type LaneHistory, lanePlan, visibleZones } from './lane-plan.ts';
 import type { LaneScope, Scope, ScopeCache } from './path-scopes.ts';
+import type { RowSource } from './visible-types.ts';
 
 /** What reading keeps between snapshots. */
 export interface Reading {
@@ -37,8 +37,8 @@ export interface GovernedRowsParts {
   readonly rows: RowReader;
   /** Of the caller's own path. */
   readonly scope: Scope;
-  readonly guards: Guards;
-  readonly granted: (type: string) => { readonly grant: TypeGrant; readonly type: TypeDefinition };
+  /** What guards a type, what may be seen of its rows, and how its tenant declares it. */
+  readonly granted: (type: string) => Pick<RowSource, 'guards' | 'grant' | 'type'>;
   readonly reading: Reading;
   /** Of the snapshot. */
   readonly instant: bigint;
@@ -69,7 +69,7 @@ export class GovernedRows implements RowReader {
     const { scope, codes, history } = this.#lanes(request, grant);
     const plan = lanePlan(grant, request.columns, typesOf(type));
     // Bits tell what one lane lets through; a row that several may show, or whose past counts, is looked at by itself.
-    const bitwise = scope.apart && !plan.shown && history.every(isWhole);
+    const bitwise = scope.apart && !plan.shown && history.every(isWhole) && grant.lanes.every(({ history: past }) => past === 'full');
     const asked: Writable<ScanRequest> = { ...request, columns: plan.columns, further: true, paths: codes };
     if (!bitwise) delete asked.unsiftedRows;
     if (request.zones !== undefined && grant.masked.size > 0) asked.zones = visibleZones(request.zones, grant);
@@ -109,9 +109,9 @@ export class GovernedRows implements RowReader {
 
   provenanceOf(name: string, systemFrom: bigint): RowProvenance | undefined {
     refuseClassified(name);
-    const { rows, scope, guards, granted } = this.#parts;
+    const { rows, scope, granted } = this.#parts;
+    const { guards, grant, type } = granted(name);
     guards.check(name, []);
-    const { grant, type } = granted(name);
     if (grant === openGrant) return rows.provenanceOf(name, systemFrom, scope.codes);
     if (!this.#shows(systemFrom, grant, type)) return undefined;
     const found = rows.provenanceOf(name, systemFrom, this.#lanes({ time: everything }, grant).codes);
@@ -131,9 +131,8 @@ export class GovernedRows implements RowReader {
     assert(!request.columns.includes(pathColumn), 'the path column is the gate’s own');
     assert(request.paths === undefined, 'only the gate says which paths a scan may show');
     assert(request.further === undefined, 'further columns are the gate’s own');
-    const { guards, granted } = this.#parts;
-    guards.check(request.type, askedOf(request.columns).names);
-    const found = granted(request.type);
+    const found = this.#parts.granted(request.type);
+    found.guards.check(request.type, askedOf(request.columns).names);
     if (found.grant.allowed) return found;
     throw new ServiceError('REL_ACL', `no policy permits reading ${request.type}, and no agreement shares it`);
   }
@@ -214,4 +213,4 @@ function askedOf(columns: readonly string[]): Asked {
   return asked;
 }
 
-const noPathCodes: PathCodes = { size: 0, path: () => null, codeOf: () => -1 };
+export const noPathCodes: PathCodes = { size: 0, path: () => null, codeOf: () => -1 };

@@ -3,16 +3,25 @@
  * with every scan, so that storage can skip what is not visible, and every block is checked again where rows leave.
  * Classified types don't exist for anybody.
  */
-import type { TypeDefinition } from '../log/entry.ts';
-import type { AccessPaths, CatalogReader, ErasureReader, Removal, RemovalReader } from '../projections/access-paths.ts';
-import { isClassified, refuseClassified } from './authorization/egress.ts';
-import type { Grant, Lane, TypeGrant } from './authorization/grant.ts';
+import { compareText } from '../log/value.ts';
+import type {
+  AccessPaths,
+  CatalogReader,
+  ErasureReader,
+  Removal,
+  RemovalReader,
+  TenantPaths,
+  ViewRecord,
+} from '../projections/access-paths.ts';
+import { isClassified } from './authorization/egress.ts';
+import type { Grant, Lane } from './authorization/grant.ts';
 import type { Guards } from './authorization/guards.ts';
-import { unregistered } from './authorization/policy.ts';
 import { sees, type Caller } from './caller.ts';
 import type { GovernedSnapshot } from './gate-contract.ts';
-import { GovernedRows, type Reading } from './governed-rows.ts';
+import type { Reading } from './governed-rows.ts';
 import type { Beginning } from './tenancy/earlier-tenant.ts';
+import { VisibleRows } from './visible-rows.ts';
+import { isClosed, VisibleTypes } from './visible-types.ts';
 
 /** Whom a snapshot is for. Everything that decides is in `grantKey`. */
 export interface Governing {
@@ -20,24 +29,23 @@ export interface Governing {
   readonly purpose: string | null;
   readonly breakGlass: string | null;
   readonly accessScopeRef: string | null;
-  readonly guards: Guards;
+  guardsOf(paths: TenantPaths): Guards;
   readonly grant: Grant;
   /** Of the caller’s tenant. */
   readonly beginning: Beginning;
 }
 
-interface Granted {
-  readonly grant: TypeGrant;
-  readonly type: TypeDefinition;
-}
-
 export function governSnapshot(paths: AccessPaths, governing: Governing, reading: Reading): GovernedSnapshot {
-  const { caller, purpose, breakGlass, accessScopeRef, guards, grant, beginning } = governing;
+  const { caller, purpose, breakGlass, accessScopeRef, guardsOf, grant, beginning } = governing;
   const scope = reading.scopes.scopeOf(caller.path, paths.rows.pathCodes());
-  const granted = (type: string): Granted => grantedOf(paths, grant, type);
-  const rows = new GovernedRows({ rows: paths.rows, scope, guards, granted, reading, instant: paths.instant });
-  const mayShow = (type: string, path: string | null): boolean =>
-    granted(type).grant.lanes.some((lane) => (lane.agreement === null ? sees(caller.path, path) : lane.covers(path)));
+  const types = new VisibleTypes({ paths, grant, visiting: caller.sharedFrom !== null, guardsOf });
+  const rows = new VisibleRows({ types, scope, reading, instant: paths.instant });
+  const covers = (lane: Lane, path: string | null): boolean =>
+    lane.agreement === null ? sees(caller.path, path) : lane.covers(path);
+  const mayShow = (type: string, path: string | null): boolean => types.of(type).grant.lanes.some((lane) => covers(lane, path));
+  // What is made for a path is made for those below it.
+  const views = paths.views.filter(({ owner, position }) => sees(owner, caller.path) && position >= (beginning?.position ?? 0));
+  const epochs = `${paths.branchId}.${paths.protectionEpoch}`;
   return {
     governed: true,
     caller,
@@ -45,23 +53,29 @@ export function governSnapshot(paths: AccessPaths, governing: Governing, reading
     breakGlass,
     accessScopeRef,
     // A control character can't occur in a path, so no path reads as the null one.
-    grantKey: `${grant.key}\u0000${paths.branchId}.${paths.protectionEpoch}\u0000${guards.key}\u0000${caller.path ?? '\u0000'}${began(beginning)}`,
+    grantKey: `${grant.key}\u0000${epochs}\u0000${types.sharedKey}\u0000${guardsOf(paths).key}\u0000${caller.path ?? '\u0000'}${began(beginning)}`,
+    tenant: paths.tenant,
     branch: paths.branch,
     branchId: paths.branchId,
     position: paths.position,
     instant: paths.instant,
-    catalog: new GovernedCatalog(paths.catalog),
+    catalog: new GovernedCatalog(paths.catalog, types, views),
     protection: paths.protection,
     protectionEpoch: paths.protectionEpoch,
-    masked: (type) => granted(type).grant.masked,
-    seenBy: (type) => (granted(type).grant.lanes.every(isWhole) ? 'path' : 'row'),
+    masked: (type) => types.of(type).grant.masked,
+    notices: (type, columns) => types.notices(type, columns),
+    seenBy: (type) => (types.of(type).grant.lanes.every(isWhole) ? 'path' : 'row'),
     mayShow,
     rows,
     stored: rows,
-    removals: governRemovals(paths.removals, governing, granted),
-    erasing: (types) => erasing(paths.erasures, types, mayShow),
-    // What is made for a path is made for those below it.
-    views: paths.views.filter(({ owner, position }) => sees(owner, caller.path) && position >= (beginning?.position ?? 0)),
+    removals: governRemovals(paths.removals, types, covers),
+    erasing: (names) =>
+      erasing(
+        paths.erasures,
+        [...names].map((name) => types.of(name).definition.name),
+        mayShow,
+      ),
+    views,
   };
 }
 
@@ -84,41 +98,33 @@ function isWhole({ agreement, rows, history }: Lane): boolean {
   return agreement === null && rows === null && history === 'full';
 }
 
-/** A column that any definition of the lineage declares masked is, whatever the branch, or the catalog of then, says. */
-function grantedOf({ catalog, protection }: AccessPaths, grant: Grant, name: string): Granted {
-  const declared = catalog.type(name) ?? unregistered(name);
-  const { masked } = protection(name);
-  const type = masked.size === 0 ? declared : withMasked(declared, masked);
-  return { grant: grant.of(type), type };
-}
-
-const maskedTypes = new WeakMap<TypeDefinition, { readonly masked: ReadonlySet<string>; readonly type: TypeDefinition }>();
-
-/** The same one for the same columns: what was decided of a type is found by its identity. */
-function withMasked(type: TypeDefinition, masked: ReadonlySet<string>): TypeDefinition {
-  const known = maskedTypes.get(type);
-  if (known?.masked === masked) return known.type;
-  const names = [...masked].filter((name) => Object.hasOwn(type.properties, name));
-  const added = names.map((name) => [name, { ...type.properties[name]!, masked: true }] as const);
-  const made = { ...type, properties: { ...type.properties, ...Object.fromEntries(added) } };
-  maskedTypes.set(type, { masked, type: made });
-  return made;
-}
-
 class GovernedCatalog implements CatalogReader {
   readonly #catalog: CatalogReader;
+  readonly #types: VisibleTypes;
+  readonly #views: readonly ViewRecord[];
 
-  constructor(catalog: CatalogReader) {
+  constructor(catalog: CatalogReader, types: VisibleTypes, views: readonly ViewRecord[]) {
     this.#catalog = catalog;
+    this.#types = types;
+    this.#views = views;
   }
 
   type(name: string): ReturnType<CatalogReader['type']> {
-    refuseClassified(name);
-    return this.#catalog.type(name);
+    return this.#isView(name) ? undefined : this.#types.find(name)?.definition;
+  }
+
+  /** A view of the tenant comes before a type that it inherits, or that others share: nobody else can take its place. */
+  #isView(name: string): boolean {
+    return this.#views.some((view) => view.name === name) && !this.#catalog.isOwn(name);
+  }
+
+  isOwn(name: string): boolean {
+    return !isClassified(name) && this.#catalog.isOwn(name);
   }
 
   types(): ReturnType<CatalogReader['types']> {
-    return this.#catalog.types().filter((type) => !isClassified(type.name));
+    const names = [...this.#types.names()].filter((name) => !isClassified(name) && !this.#isView(name)).sort(compareText);
+    return names.map((name) => this.#types.find(name)!.definition);
   }
 
   get ontologyVersion(): number {
@@ -127,27 +133,27 @@ class GovernedCatalog implements CatalogReader {
 }
 
 /**
- * Of what is gone nothing is left to ask a condition of: where one decides about rows, or keys are hidden, it is told that
- * rows were removed, for whoever keeps some, and not which.
+ * Removed rows can't be tested against a row condition: where one decides about rows, or keys are hidden, callers learn that
+ * rows were removed, not which.
  */
 function governRemovals(
   removals: RemovalReader,
-  { caller, guards }: Governing,
-  granted: (type: string) => Granted,
+  types: VisibleTypes,
+  covers: (lane: Lane, path: string | null) => boolean,
 ): RemovalReader {
-  const covers = (lane: Lane, path: string | null): boolean =>
-    lane.agreement === null ? sees(caller.path, path) : lane.covers(path);
   return {
-    removedAfter: (type, instant) => {
-      refuseClassified(type);
-      guards.check(type, []);
-      const { lanes } = granted(type).grant;
-      return removals.removedAfter(type, instant).flatMap((removal): Removal[] => {
-        const lane = lanes.find((each) => covers(each, removal.path));
-        if (lane === undefined) return [];
-        if (lane.rows === null && showsKeys(lane)) return [removal];
-        const { unnamed: _, ...told } = removal;
-        return [{ ...told, keys: [] }];
+    removedAfter: (name, instant) => {
+      const { sources } = types.of(name);
+      return sources.flatMap(({ declared, guards, grant }, i) => {
+        if (i > 0 && isClosed(guards, declared.name, [])) return [];
+        guards.check(declared.name, []);
+        return removals.removedAfter(declared.name, instant).flatMap((removal): Removal[] => {
+          const lane = grant.lanes.find((each) => covers(each, removal.path));
+          if (lane === undefined) return [];
+          if (lane.rows === null && showsKeys(lane)) return [removal];
+          const { unnamed: _, ...told } = removal;
+          return [{ ...told, keys: [] }];
+        });
       });
     },
   };

@@ -2,7 +2,7 @@
  * The writes of one invocation: admitted, authorised, decided, appended and applied in one turn, then waited for until the
  * log has acknowledged them. What must hold: no await stands between admission and append.
  */
-import type { EntryContext, EntryDraft, TokenRecord } from '../log/entry.ts';
+import { type EntryContext, type EntryDraft, tenantOf, type TokenRecord } from '../log/entry.ts';
 import type { Appended, Durability, NextPlace } from '../log/log-store.ts';
 import type { BranchRecord } from '../projections/branches/projection.ts';
 import type { Command, Outcome } from '../projections/command.ts';
@@ -11,6 +11,7 @@ import { actionOf, typeNamed, typesMigrated } from './actions.ts';
 import { type Admission, foreign } from './admission/admission.ts';
 import { backlogFull, bytesOfRows } from './admission/ingest-backlog.ts';
 import type { About } from './authorization/judge.ts';
+import { administers } from './authorization/policy.ts';
 import type { PolicyRequest } from './authorization/policy.ts';
 import type { Described } from './described.ts';
 import type { ExhibitDesk, SubmitOptions } from './gate-contract.ts';
@@ -20,7 +21,6 @@ import { keptNamed } from './kept-named.ts';
 import { receiptedOutcome } from './receipted-outcome.ts';
 import { beginningOf, onceFrom } from './tenancy/earlier-tenant.ts';
 import { checkMinted } from './tenancy/multi-tenancy.ts';
-import { tenantOf } from './tenancy/organization.ts';
 import { registryPart } from './tenancy/registry.ts';
 import { writeCheck, writesRows } from './write-checks.ts';
 
@@ -85,7 +85,8 @@ export class GovernedWrites {
       }
       held = bytes;
       const type = typeNamed(command);
-      const within = type === null ? null : this.#core.parts.projections.keysWithin(type, this.#core.turn);
+      const within =
+        type === null ? null : this.#core.parts.projections.keysWithin(tenantOf(this.#asked.caller.path), type, this.#core.turn);
       if (within !== null) await within;
       const { outcome, receiptLeaf, acknowledged } = this.#place(command, options);
       const durability = await acknowledged;
@@ -185,6 +186,11 @@ export class GovernedWrites {
   /** As many tenants as the licence allows, whatever the command says; keys of this tenant, not of an earlier one of its id. */
   #asMeant(command: Command): Command {
     if (command.kind === 'create-tenant') return { ...command, tenantsMax: this.#core.parts.licence.tenantsMax };
+    if (command.kind === 'evolve-type') return { ...command, mayTakeBack: administers(this.#asked.caller) };
+    if (command.kind === 'migrate-types') {
+      const mayTakeBack = administers(this.#asked.caller);
+      return { ...command, steps: command.steps.map((step) => (step.kind === 'evolve-type' ? { ...step, mayTakeBack } : step)) };
+    }
     if (command.kind === 'link-exhibit') return { ...command, stored: this.#core.parts.recipes.seal(command.recipe) };
     if (command.kind !== 'put-rows' || command.receipt === undefined) return command;
     return onceFrom(beginningOf(this.#core.parts.projections.tenants, this.#asked.caller), command);

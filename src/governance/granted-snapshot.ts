@@ -1,6 +1,7 @@
 /** A snapshot under the grant of an invocation: as policies and agreements stand, or as a recipe has pinned them. */
 import { ServiceError } from '../errors.ts';
-import type { AccessPaths } from '../projections/access-paths.ts';
+import type { AccessPaths, TenantPaths } from '../projections/access-paths.ts';
+import type { Guards } from './authorization/guards.ts';
 import type { Judged } from './authorization/judge.ts';
 import type { Caller } from './caller.ts';
 import type { GovernedSnapshot, PinnedGrant } from './gate-contract.ts';
@@ -12,11 +13,11 @@ type Granting = Pick<Core, 'judge' | 'grants' | 'reading' | 'parts'>;
 
 export function grantedSnapshot(core: Granting, paths: AccessPaths, judged: Judged, now: bigint): GovernedSnapshot {
   const { judge, reading, grants, parts } = core;
-  const guards = judge.guards(judged, paths.protection);
+  const guardsOf = ({ protection }: TenantPaths): Guards => judge.guards(judged, protection);
   const { caller, action, purpose, breakGlass, accessScopeRef } = judged;
   const grant = grants.grantFor({ caller, action, stated: judged, now });
   const beginning = beginningOf(parts.projections.tenants, caller);
-  return governSnapshot(paths, { caller, purpose, breakGlass, accessScopeRef, guards, grant, beginning }, reading);
+  return governSnapshot(paths, { caller, purpose, breakGlass, accessScopeRef, guardsOf, grant, beginning }, reading);
 }
 
 /** Under the scope and the policies of then, read as it was, whoever derives it again; never cached with plans of now. */
@@ -31,8 +32,8 @@ export function pinnedSnapshot(core: Granting, paths: AccessPaths, deriver: Call
   const caller = { ...deriver, principal, path, branch, roles, attributes, door, clientIp, sharedFrom: null };
   const judged: Judged = { caller, action: 'query', purpose, breakGlass, accessScopeRef };
   const grant = grants.grantOfThen({ caller, action: 'query', stated: judged, now: instant }, set);
-  const guards = judge.guards(judged, paths.protection);
+  const guardsOf = () => judge.guards(judged, paths.protection);
   const protection = (type: string) => ({ ...paths.protection(type), masked: new Set(masked[type]) });
-  const snapshot = governSnapshot({ ...paths, protection }, { ...judged, guards, grant, beginning: null }, reading);
+  const snapshot = governSnapshot({ ...paths, protection }, { ...judged, guardsOf, grant, beginning: null }, reading);
   return { ...snapshot, grantKey: `${snapshot.grantKey}\u0000@${instant}`, pinned: true };
 }

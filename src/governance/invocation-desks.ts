@@ -2,6 +2,7 @@
  * What an invocation is handed beside rows: the audit trail, proofs, exhibits, branches, tokens, tenants and policies, each
  * once it is let in, and each as far as its caller may know of it.
  */
+import { tenantOf } from '../log/entry.ts';
 import { ServiceError } from '../errors.ts';
 import type { AccessPaths, AuditReader } from '../projections/access-paths.ts';
 import { LogAuditReader } from '../projections/audit/reader.ts';
@@ -55,7 +56,7 @@ export class InvocationDesks {
       origin: log.status().origin,
       visible: (entryPath, time) => everything || (time >= from && sees(path, entryPath)),
       readable: (context, type, systemFrom) => {
-        const paths = projections.snapshot(log.basis(), context.branch);
+        const paths = projections.snapshot(log.basis(), context.branch, tenantOf(context.path));
         const code = paths.rows.pathCodes().codeOf(context.path);
         if (paths.rows.provenanceOf(type, systemFrom, [code]) === undefined) return false;
         return everything || this.#mayProve(paths, type, systemFrom);
@@ -88,7 +89,7 @@ export class InvocationDesks {
       exhibits: projections.exhibits,
       log,
       mayReplay: (objectType) => this.#may({ action: 'replay', objectType }),
-      snapshotOf: (instant, branch) => projections.snapshotOf(instant, branch),
+      snapshotOf: (instant, branch, path) => projections.snapshotOf(instant, branch, tenantOf(path)),
       govern: (paths, grant) => {
         this.#asked.basis = grant.instant;
         return pinnedSnapshot(this.#core, paths, caller, grant);
@@ -131,10 +132,10 @@ export class InvocationDesks {
           (leaf) => log.read(leaf),
           () => true,
         ),
-        branches: () => branchesNow(projections, log.basis()),
+        branches: (tenant) => branchesNow(projections, log.basis(), tenant),
       },
       licence,
-      typeOf: (name) => projections.catalog.on(0).type(name),
+      typeOf: (assigner, name) => projections.catalog.on(0, tenantOf(assigner)).type(name),
       now: time,
       periodNs: BigInt(settings.SERVICE_QUERY_QUOTA_PERIOD_SECS) * 1_000_000_000n,
     });
@@ -143,7 +144,7 @@ export class InvocationDesks {
   policies(): PolicyDesk {
     this.#open({ action: 'administer', objectType: null });
     const { policies, catalog } = this.#core.parts.projections;
-    return new GovernedPolicyDesk(policies, (name) => catalog.on(0).type(name));
+    return new GovernedPolicyDesk(policies, (name) => catalog.definitions(0, name));
   }
 
   #open(about: About): void {

@@ -124,13 +124,15 @@ class JudgedBlock {
     const { history } = this.#scan;
     if (history[lane] === 'nothing') return null;
     const passing = this.#passingOf(lane);
-    const kept = passing === null ? this.#whole() : this.#keep(passing);
+    const kept = passing === null ? this.#whole(lane) : this.#keep(passing);
     return kept && { ...kept, columns: this.#columns(() => lane, lane) };
   }
 
   /** Without what only the gate may ask of it. */
-  #whole(): Omit<RowBlock, 'columns'> {
-    const { selection, first, count, scanned, path, sift } = this.#block;
+  #whole(lane: number): Omit<RowBlock, 'columns'> {
+    const { selection, first, count, scanned: looked, path, sift } = this.#block;
+    // Versions that ended before the lane began are not told of, not even by their number.
+    const scanned = this.#scan.lanes[lane]!.history === 'full' ? looked : Math.min(looked, count);
     return sift === undefined ? { selection, first, count, scanned, path } : { selection, first, count, scanned, path, sift };
   }
 

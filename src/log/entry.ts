@@ -104,6 +104,18 @@ export interface GraphTrigger {
   readonly targetField: string;
 }
 
+/** The tenant that an organisation path belongs to: its first segment. null: no tenant. */
+export function tenantOf(path: string | null): string | null {
+  if (path === null) return null;
+  const slash = path.indexOf('/');
+  return slash === -1 ? path : path.slice(0, slash);
+}
+
+/** The tenant whose name an entry gives to a type or a branch; null: everybody inherits it. */
+export function scopeOfName({ context }: EntryDraft, { own }: TypeBody | BranchBody): string | null {
+  return own === true ? tenantOf(context.path) : null;
+}
+
 /** A type as it stands after this entry. Takes one position. */
 export interface TypeBody {
   readonly kind: 'type';
@@ -391,6 +403,11 @@ export interface ErasedVersions {
   readonly paths: readonly (string | null)[];
   /** Of all versions, on every branch, ascending. */
   readonly positions: readonly number[];
+}
+
+/** A subject is of one tenant, and so are all of its versions. */
+export function tenantOfErased({ paths }: Pick<ErasedVersions, 'paths'>): string | null {
+  return tenantOf(paths[0] ?? null);
 }
 
 /** How long the row of a version is kept. Takes one position. */

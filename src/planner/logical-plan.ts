@@ -243,10 +243,15 @@ export function inputsOf(node: PlanNode): readonly PlanNode[] {
   }
 }
 
+/** Every node of a plan, its subqueries and facets included; inputs first. */
+export function nodesOf({ root, subqueries, facets }: LogicalPlan): readonly PlanNode[] {
+  const withInputs = (node: PlanNode): PlanNode[] => [...inputsOf(node).flatMap(withInputs), node];
+  return [root, ...subqueries.map((subquery) => subquery.root), ...(facets ? [facets.root] : [])].flatMap(withInputs);
+}
+
 /** Whether there are sides to choose anywhere in a plan. */
-export function hasJoin({ root, subqueries, facets }: LogicalPlan): boolean {
-  const joins = (node: PlanNode): boolean => node.kind === 'join' || inputsOf(node).some(joins);
-  return [root, ...subqueries.map((subquery) => subquery.root), ...(facets ? [facets.root] : [])].some(joins);
+export function hasJoin(plan: LogicalPlan): boolean {
+  return nodesOf(plan).some(({ kind }) => kind === 'join');
 }
 
 /** The same node over other inputs; the node itself when none of them changed. */

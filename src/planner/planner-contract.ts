@@ -79,6 +79,8 @@ export interface Answer {
   readonly provenance: readonly ProvenanceEntry[] | null;
   /** FACETS: attribute to value to count over the matching set, and figures of the numeric ones. */
   readonly facets: Facets | null;
+  /** What the asker has to know of the rows: sentences, none where this is absent. */
+  readonly notices?: readonly string[];
   /** Plan of EXPLAIN and EXPLAIN ANALYZE, one operator a line, children indented by two spaces. */
   readonly plan: string | null;
   readonly actualRows: number | null;

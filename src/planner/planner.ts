@@ -16,9 +16,10 @@ import { KernelContext } from './expressions/kernel-context.ts';
 import { parseLexed } from './languages/sql-parser.ts';
 import { type LexedStatement, lexing, lexStatement } from './languages/sql-lexer.ts';
 import { KnownShapes } from './languages/sql-shapes.ts';
-import { type AxisBound, hasJoin, type LogicalPlan, type ScanNode } from './logical-plan.ts';
+import { type AxisBound, hasJoin, type LogicalPlan, nodesOf, type ScanNode } from './logical-plan.ts';
 import { type Execution, MemoryMeter } from './operators/operator.ts';
 import { associateJoins } from './passes/associate-joins.ts';
+import { shownOf } from '../projections/access-paths.ts';
 import { chooseAccessPaths } from './passes/choose-access-paths.ts';
 import { findJoinKeys } from './passes/find-join-keys.ts';
 import { orderJoins } from './passes/order-joins.ts';
@@ -88,6 +89,8 @@ interface CachedPlan {
   readonly readsMore: boolean;
   /** Rows of types that its passes asked about, when it was made. */
   readonly estimates: ReadonlyMap<string, number>;
+  /** Sentences about columns that rows of others lack. */
+  readonly notices: readonly string[];
 }
 
 /** The part of a statement that runs, and how. */
@@ -200,6 +203,7 @@ export class Planner implements PlannerContract {
         ...cursors(plan, question.query, result, execution),
         provenance,
         facets: result.facets,
+        notices: cached.notices,
         plan: null,
         actualRows: null,
         processingTimeMs: this.#clock.monotonicMs() - startedMs,
@@ -322,6 +326,7 @@ export class Planner implements PlannerContract {
       columns: plan.root.columns.slice(0, plan.visible),
       kernels: new Map(),
       readsMore: plan.objectTypes.some((type) => !named.has(type)),
+      notices: noticesOf(plan, snapshot),
       estimates,
     };
     this.#plans.set(snapshot.branch, this.#planKey(lexed, snapshot, served), made);
@@ -516,6 +521,15 @@ function isOutgrown({ estimates }: CachedPlan, snapshot: GovernedSnapshot): bool
 
 function rowsOf(snapshot: GovernedSnapshot, type: string): number {
   return snapshot.rows.estimate({ type, columns: [], time: { system: 'all', valid: 'all' } }).rows;
+}
+
+function noticesOf(plan: LogicalPlan, snapshot: GovernedSnapshot): readonly string[] {
+  const notices = nodesOf(plan).flatMap((node) => {
+    if (node.kind !== 'scan') return [];
+    const columns = new Set(node.columns.map(({ name }) => shownOf(name) ?? name));
+    return snapshot.notices(node.type, [...columns]);
+  });
+  return [...new Set(notices)];
 }
 
 /** Cursors and lineage look at rows once more. */

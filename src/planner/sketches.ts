@@ -14,7 +14,7 @@ import type { GovernedSnapshot } from '../governance/gate-contract.ts';
 import { systemColumns } from '../log/value.ts';
 import { ColumnSketch, isSketched, type SketchOf } from './column-sketch.ts';
 import type { Scheduler } from './executor.ts';
-import { inputsOf, type LogicalPlan, type PlanNode } from './logical-plan.ts';
+import { type LogicalPlan, nodesOf } from './logical-plan.ts';
 
 export const withoutSketches: SketchOf = () => null;
 
@@ -57,20 +57,18 @@ export class Sketches {
 
   #read(plan: LogicalPlan, { catalog }: GovernedSnapshot): readonly { readonly type: string; readonly column: string }[] {
     const read = new Map<string, { type: string; column: string }>();
-    const look = (node: PlanNode): void => {
-      inputsOf(node).forEach(look);
-      if (node.kind !== 'scan') return;
+    for (const node of nodesOf(plan)) {
+      if (node.kind !== 'scan') continue;
       const { type } = node;
       // A cached view is no type.
-      if (catalog.type(type) === undefined) return;
+      if (catalog.type(type) === undefined) continue;
       for (const { name: column, type: cells } of node.columns) {
         // What is made of a version for its reader may be another thing at another basis.
         if (!this.#columns.has(column) || Object.hasOwn(systemColumns, column) || !isSketched(cells)) continue;
         if (node.masked.has(column)) continue;
         read.set(`${type}\0${column}`, { type, column });
       }
-    };
-    for (const { root } of [plan, ...plan.subqueries, ...(plan.facets ? [plan.facets] : [])]) look(root);
+    }
     return [...read.values()];
   }
 

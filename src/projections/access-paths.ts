@@ -7,6 +7,19 @@ import type { AccessRecord, TypeDefinition } from '../log/entry.ts';
 import type { Cell, ColumnType } from '../log/value.ts';
 import type { Protection } from './catalog/protection.ts';
 
+/** The name of another tenant's type: `"acme"."Parcel"`. */
+export function tenantTypeName(tenant: string, type: string): string {
+  return `${JSON.stringify(tenant)}.${JSON.stringify(type)}`;
+}
+
+const qualified = /^("(?:[^"\\]|\\.)*")\.("(?:[^"\\]|\\.)*")$/;
+
+/** null for a name that is no such one. */
+export function splitTypeName(name: string): { readonly tenant: string; readonly type: string } | null {
+  const [, tenant, type] = qualified.exec(name) ?? [];
+  return tenant === undefined ? null : { tenant: JSON.parse(tenant) as string, type: JSON.parse(type!) as string };
+}
+
 /** Which versions a read is about. `all` leaves an axis alone; an instant keeps `from <= at < to` on it. */
 export interface TimeBounds {
   readonly system: 'all' | bigint;
@@ -201,8 +214,11 @@ export interface ViewRecord {
   readonly position: number;
 }
 
+/** Types as one tenant means them: those that it defined itself, over those that it inherits from the store. */
 export interface CatalogReader {
   type(name: string): TypeDefinition | undefined;
+  /** True when the scope that reads defined the name itself. */
+  isOwn(name: string): boolean;
   /** By name, in codepoint order. */
   types(): readonly TypeDefinition[];
   readonly ontologyVersion: number;
@@ -269,8 +285,20 @@ export interface ExhibitView {
   readonly links: readonly ExhibitLink[];
 }
 
+/** Types and rows of one tenant at one branch and basis. */
+export interface TenantPaths {
+  /** null: of rows without a tenant. */
+  readonly tenant: string | null;
+  readonly catalog: CatalogReader;
+  /** What guards rows of a type now, whatever instant is read: a guard raised later holds for what was stored before. */
+  readonly protection: (type: string) => Protection;
+  /** Rises with whatever may change that, on this branch or another: what was made under one protection is not for the next. */
+  readonly protectionEpoch: number;
+  readonly rows: RowReader;
+}
+
 /** Everything a snapshot offers, at one branch, position and instant. */
-export interface AccessPaths {
+export interface AccessPaths extends TenantPaths {
   readonly branch: string;
   /** Tells branches apart that had one name, one after the other: position of the fork, 0 for main. */
   readonly branchId: number;
@@ -278,12 +306,8 @@ export interface AccessPaths {
   readonly position: number;
   /** `as_of_system`: the clock instant of the snapshot, what `now()` means in it. */
   readonly instant: bigint;
-  readonly catalog: CatalogReader;
-  /** What guards rows of a type now, whatever instant is read: a guard raised later holds for what was stored before. */
-  readonly protection: (type: string) => Protection;
-  /** Rises with whatever may change that, on this branch or another: what was made under one protection is not for the next. */
-  readonly protectionEpoch: number;
-  readonly rows: RowReader;
+  /** What another tenant means by its types, at the same branch and basis: for what agreements share of its rows. */
+  readonly of: (tenant: string | null) => TenantPaths;
   readonly removals: RemovalReader;
   /** Of now, whatever instant is read: what is erased is in no answer that is made later. */
   readonly erasures: ErasureReader;

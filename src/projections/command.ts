@@ -122,6 +122,8 @@ export interface EvolveType {
   readonly name: string;
   readonly properties: Readonly<Record<string, PropertyDefinition>>;
   readonly guard?: Partial<TypeGuard>;
+  /** Said by the gate: the caller administers the scope, and may take back what guards and masks it. */
+  readonly mayTakeBack?: boolean;
 }
 
 /** Several of both, in order, in one append: all of them or none. Later ones see what earlier ones made. */

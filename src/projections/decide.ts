@@ -1,6 +1,6 @@
 /** From command kind to the decide function of the projection that owns it: a new kind does not compile without one. */
 import type { NextPlace } from '../log/log-store.ts';
-import { mainBranch } from '../log/entry.ts';
+import { mainBranch, tenantOf } from '../log/entry.ts';
 import type { CatalogReader, ViewRecord } from './access-paths.ts';
 import { decideDeleteBranch, decideFork, unknownBranch } from './branches/commands.ts';
 import type { Branches } from './branches/projection.ts';
@@ -25,7 +25,7 @@ import { holds } from './retention/holds.ts';
 import type { Retention } from './retention/projection.ts';
 import { decideDelete, decidePut, decideRemove } from './rows/commands.ts';
 import type { BranchRows } from './rows/branch-rows.ts';
-import type { Rows } from './rows/projection.ts';
+import { type Rows, rowsOf } from './rows/projection.ts';
 import { decideChange, decideMove, decidePropose } from './tenants/agreements.ts';
 import {
   decideChangeTenant,
@@ -36,7 +36,7 @@ import {
 } from './tenants/commands.ts';
 import type { Tenants } from './tenants/projection.ts';
 import { decidePurge } from './tenants/purge.ts';
-import { decideCreateView } from './views/commands.ts';
+import { decideCreateView, refuseNameOfView } from './views/commands.ts';
 import type { Views } from './views/projection.ts';
 
 /** What has been applied, acknowledged or not: two writes of one commit group see each other. */
@@ -63,19 +63,27 @@ type Decide<K extends CommandKind> = (
 
 const deciders: { readonly [K in CommandKind]: Decide<K> } = {
   'put-rows': (command, state, context, next) => {
-    const decideRows = (): Decision => decidePut(command, ...onBranch(state, context), context, next);
+    const [catalog, rows] = onBranch(state, context);
+    const type = catalog.type(command.type);
+    if (type === undefined && command.createType) refuseNameOfView(command.type, ...viewsOf(state, context));
+    const decideRows = (): Decision => decidePut(command, catalog, rows, context, next);
     const { receipt } = command;
     if (receipt === undefined) return decideRows();
-    const type = onBranch(state, context)[0].type(command.type);
     const hidesKeys = type !== undefined && subjectProperty(type) !== null;
     return decideOnce(receipt, state.receipts, hidesKeys, decideRows, context, next);
   },
   'delete-rows': (command, state, context, next) => decideDelete(command, ...onBranch(state, context), context, next),
   'remove-rows': (command, state, context, next) =>
     decideRemove(command, ...onBranch(state, context), holds(state), context, next),
-  'register-type': (command, state, context, next) => decideRegister(command, onBranch(state, context)[0], context, next),
+  'register-type': (command, state, context, next) => {
+    refuseNameOfView(command.name, ...viewsOf(state, context));
+    return decideRegister(command, ...onBranch(state, context), context, next);
+  },
   'evolve-type': (command, state, context, next) => decideEvolve(command, ...onBranch(state, context), context, next),
-  'migrate-types': (command, state, context, next) => decideMigrate(command, ...onBranch(state, context), context, next),
+  'migrate-types': (command, state, context, next) => {
+    for (const { kind, name } of command.steps) if (kind === 'register-type') refuseNameOfView(name, ...viewsOf(state, context));
+    return decideMigrate(command, ...onBranch(state, context), context, next);
+  },
   'mint-token': (command, { directory }, context, next) => decideMint(command, directory, onMain(context), next),
   'rotate-token': (command, { directory }, context, next) => decideRotate(command, directory, onMain(context), next),
   'revoke-token': (command, { directory }, context, next) => decideRevoke(command, directory, onMain(context), next),
@@ -105,16 +113,19 @@ const deciders: { readonly [K in CommandKind]: Decide<K> } = {
   'complete-erasure': (command, { erasures }, context, next) => decideComplete(command, erasures, onMain(context), next),
 };
 
-/** Types and rows of the branch that the command is on. */
+/** Types and rows of the branch and the tenant that the command is on. */
 function onBranch(state: CurrentState, context: DecideContext): [CatalogReader, BranchRows] {
-  const branch = branchOf(state, context);
-  const types = state.catalog.on(branch);
-  return [types, state.rows.on(branch, types)];
+  const of = rowsOf(state.catalog, branchOf(state, context), tenantOf(context.entry.path));
+  return [of.catalog, state.rows.on(of)];
 }
 
 function viewsOn(state: CurrentState, context: DecideContext): [CatalogReader, readonly ViewRecord[]] {
   const branch = branchOf(state, context);
-  return [state.catalog.on(branch), state.views.on(branch)];
+  return [state.catalog.on(branch, tenantOf(context.entry.path)), state.views.on(branch)];
+}
+
+function viewsOf(state: CurrentState, context: DecideContext): [readonly ViewRecord[], DecideContext] {
+  return [state.views.on(branchOf(state, context)), context];
 }
 
 /** Throws REL_NOT_FOUND when no branch of the command's name stands. */

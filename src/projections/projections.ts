@@ -1,6 +1,6 @@
 /** The room's front: every projection of the store, fed in order, read through snapshots, asked to decide commands. */
 import { ServiceError } from '../errors.ts';
-import type { CommittedEntry, EntryContext } from '../log/entry.ts';
+import { type CommittedEntry, type EntryContext, tenantOf } from '../log/entry.ts';
 import type { Basis, NextPlace } from '../log/log-store.ts';
 import type { AccessPaths } from './access-paths.ts';
 import { Branches } from './branches/projection.ts';
@@ -21,7 +21,7 @@ import { RemovedKeys } from './removed-keys/projection.ts';
 import { type Kept, Retention } from './retention/projection.ts';
 import type { Timeline } from '../log/timeline.ts';
 import type { ColumnType } from '../log/value.ts';
-import { Rows } from './rows/projection.ts';
+import { Rows, rowsOf } from './rows/projection.ts';
 import type { RowStorageOptions } from './rows/row-storage.ts';
 import { RowsOfThen } from './rows/rows-of-then.ts';
 import { takeSnapshot } from './snapshot.ts';
@@ -94,29 +94,30 @@ export class Projections {
   }
 
   /** Throws REL_NOT_FOUND for an unknown branch. */
-  snapshot(basis: Basis, branch: string): AccessPaths {
-    return takeSnapshot(this, basis, branch);
+  snapshot(basis: Basis, branch: string, tenant: string | null): AccessPaths {
+    return takeSnapshot(this, basis, branch, tenant);
   }
 
   /** What was read at an instant that some snapshot had: its rows, under the column types of then. */
-  snapshotOf(instant: bigint, branch: string): AccessPaths {
+  snapshotOf(instant: bigint, branch: string, tenant: string | null): AccessPaths {
     const position = this.timeline.positionAfter(instant);
-    const paths = this.snapshot({ position, instant }, branch);
-    const then = this.catalogHistory.at(branch, position);
+    const paths = this.snapshot({ position, instant }, branch, tenant);
+    const then = this.catalogHistory.at(branch, position, tenant);
     if (then === undefined) throw new ServiceError('REL_NOT_FOUND', `no branch ${JSON.stringify(branch)} at that instant`);
     const stored = (type: string, column: string): ColumnType | undefined =>
       paths.branchId === 0
-        ? this.rows.table(type)?.columnTypes().get(column)?.type
+        ? this.rows.table(tenant, type)?.columnTypes().get(column)?.type
         : // On a branch columns read as it declares them now, whatever they rest as.
-          this.catalog.on(paths.branchId).type(type)?.properties[column]?.type;
-    return { ...paths, catalog: then, rows: new RowsOfThen(paths.rows, then, stored) };
+          this.catalog.on(paths.branchId, tenant).type(type)?.properties[column]?.type;
+    const rows = this.rows.reader(rowsOf(this.catalog, paths.branchId, tenant), position, then);
+    return { ...paths, catalog: then, rows: new RowsOfThen(rows, then, stored) };
   }
 
   /** Schedules and holds on the row of a key, as it stands on the branch and in the path; undefined where there is no such row. */
   keptOf(branch: string, type: string, path: string | null, key: string): readonly Kept[] | undefined {
     const fork = this.branches.idOf(branch);
     if (fork === undefined) return undefined;
-    const rows = this.rows.on(fork, this.catalog.on(fork));
+    const rows = this.rows.on(rowsOf(this.catalog, fork, tenantOf(path)));
     const versions = rows.versions(type);
     const code = rows.scopes.codeOf(path);
     const newest = versions && code >= 0 ? versions.newestOf(code, key) : -1;
@@ -128,8 +129,8 @@ export class Projections {
   }
 
   /** See `Rows.keysWithin`: without it, the first to write to a large store that was only just opened would stop all others. */
-  keysWithin(type: string, turn: () => Promise<void>): Promise<void> | null {
-    return this.rows.keysWithin(type, turn);
+  keysWithin(tenant: string | null, type: string, turn: () => Promise<void>): Promise<void> | null {
+    return this.rows.keysWithin(tenant, type, turn);
   }
 
   /** Pure: nothing changes until the drafts are appended at `next` and applied. Throws what refuses the command. */

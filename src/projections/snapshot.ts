@@ -1,6 +1,6 @@
-/** All projections at one branch, position and instant. */
+/** All projections at one branch, position and instant, as one tenant's names are. */
 import type { Basis } from '../log/log-store.ts';
-import type { AccessPaths } from './access-paths.ts';
+import type { AccessPaths, TenantPaths } from './access-paths.ts';
 import { unknownBranch } from './branches/commands.ts';
 import type { Branches } from './branches/projection.ts';
 import type { Catalog } from './catalog/projection.ts';
@@ -27,19 +27,27 @@ export function takeSnapshot(
   { branches, catalog, rows, erasures, removedKeys, views }: SnapshotSources,
   basis: Basis,
   branch: string,
+  tenant: string | null,
 ): AccessPaths {
   const branchId = branches.idOf(branch);
   if (branchId === undefined || (branchId > 0 && branchId >= basis.position)) throw unknownBranch(branch);
-  const types = catalog.on(branchId);
+  const of = (owner: string | null): TenantPaths => {
+    const types = catalog.on(branchId, owner);
+    return {
+      tenant: owner,
+      catalog: types,
+      protection: (type) => catalog.protection(branchId, owner, type),
+      protectionEpoch: catalog.protectionEpoch(owner),
+      rows: rows.reader({ branch: branchId, tenant: owner, catalog: types }, basis.position),
+    };
+  };
   return {
+    ...of(tenant),
+    of,
     branch,
     branchId,
     position: basis.position,
     instant: basis.instant,
-    catalog: types,
-    protection: (type) => catalog.protection(branchId, type),
-    protectionEpoch: catalog.protectionEpoch,
-    rows: rows.branchReader(branchId, basis.position, types),
     removals: removedKeys.reader(branch, basis.position),
     erasures: erasures.reader,
     views: views.on(branchId).filter(({ position }) => position < basis.position),

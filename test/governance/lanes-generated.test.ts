@@ -135,7 +135,12 @@ test.each(Array.from({ length: worlds }, (_, seed) => [seed]))('world %i', (seed
       branch: dice.pick(['main', 'main', 'dev']),
       ...(dice.chance(0.3) ? { basis: dice.pick(bases.slice(-6)) } : {}),
     };
-    if (!world.granted(caller, asking).allowed) {
+    const granted = world.granted(caller, asking);
+    if (granted === null) {
+      expect(world.snapshot(caller, asking).catalog.type('Person')).toBe(undefined);
+      continue;
+    }
+    if (!granted.allowed) {
       expect(() => world.read(caller, request, asking)).toThrow('no policy permits');
       continue;
     }

@@ -2,9 +2,11 @@
  * Rows of a real store under grants, and what a caller must see of them by the plainest reading: every version on its own,
  * lane by lane, cell by cell.
  */
+import { tenantOf } from '../../src/log/entry.ts';
+import type { TenantPaths } from '../../src/projections/access-paths.ts';
 import type { Caller } from '../../src/governance/caller.ts';
 import type { Action, GovernedSnapshot } from '../../src/governance/gate-contract.ts';
-import { Grants } from '../../src/governance/authorization/grants.ts';
+import { Grants, joinedGrant } from '../../src/governance/authorization/grants.ts';
 import type { CellMask, Grant, Lane, RowCondition, TypeGrant } from '../../src/governance/authorization/grant.ts';
 import { Guards } from '../../src/governance/authorization/guards.ts';
 import { PoliciesInForce, type Stated } from '../../src/governance/authorization/policies-in-force.ts';
@@ -81,16 +83,18 @@ export class LaneWorld {
 
   snapshot(caller: Caller, asking: Asking = {}): GovernedSnapshot {
     const { basis, branch = 'main', purpose = null, breakGlass = null, accessScopeRef = null } = asking;
-    const stored = this.store.snapshot(basis, branch);
+    const stored = this.store.snapshot(basis, branch, tenantOf(caller.path));
     const paths = { ...stored, rows: asking.storage?.(stored.rows) ?? stored.rows };
     const stated = { breakGlass, accessScopeRef };
-    const guards = new Guards({ caller, ...stated }, paths.protection, { permitted: () => false });
+    const guardsOf = ({ protection }: TenantPaths): Guards =>
+      new Guards({ caller, ...stated }, protection, { permitted: () => false });
     const grant = this.grantFor(caller, asking);
-    return governSnapshot(paths, { caller, purpose, ...stated, guards, grant, beginning: null }, this.reading);
+    return governSnapshot(paths, { caller, purpose, ...stated, guardsOf, grant, beginning: null }, this.reading);
   }
 
-  definition(type: string, branch = 'main'): TypeDefinition {
-    return this.store.snapshot(undefined, branch).catalog.type(type)!;
+  /** As a caller of the path means it; a definition that others share where there is none of one's own. */
+  definition(type: string, branch = 'main', path: string | null = 'acme'): TypeDefinition {
+    return this.#sources(callerOf(path), type, { branch })[0]!.definition;
   }
 
   /** Rows as they leave, how many storage is said to have looked at, and of how many blocks the reader told rows himself. */
@@ -114,21 +118,58 @@ export class LaneWorld {
   expected(caller: Caller, request: Partial<ScanRequest> & { columns: readonly string[] }, asking: Asking = {}): PlainRow[] {
     const { type = 'Person', columns, time = everything, keys, after } = request;
     const { basis, branch } = asking;
-    const definition = this.definition(type, branch);
-    const names = [...Object.keys(definition.properties), ...Object.keys(readable)];
-    const asked: Partial<ScanRequest> = { time, ...(after === undefined ? {} : { after }) };
-    const grant = this.grantFor(caller, asking).of(definition);
-    return this.store.read(type, names, asked, basis, branch).flatMap((row) => {
-      const lane = grant.lanes.find((each) => passes(each, row, caller, definition, time));
-      if (lane === undefined) return [];
-      const isKey = keys === undefined || (maskOf(lane, '_pk', row, definition) === null && keys.includes(String(row['_pk'])));
-      return isKey ? [shownRow(row, columns, lane, definition)] : [];
+    const sources = this.#sources(caller, type, asking);
+    const meant = sources[0]!.definition;
+    const found = sources.flatMap(({ tenant, definition, grant }) => {
+      const names = [...Object.keys(definition.properties), ...Object.keys(readable)];
+      const asked: ScanRequest = { type, columns: names, time, ...(after === undefined ? {} : { after }) };
+      const alike = (name: string): boolean => sameType(shownOf(name) ?? name, meant, definition);
+      const scan = this.store.snapshot(basis, branch, tenant).rows.scan(asked);
+      const stored: PlainRow[] = [];
+      for (let step = scan.next(); step.done !== true; step = scan.next()) stored.push(...rowsOf(step.value, names, definition));
+      return stored.flatMap((row) => {
+        const lane = grant.lanes.find((each) => passes(each, row, caller, definition, time));
+        if (lane === undefined) return [];
+        const isKey = keys === undefined || (maskOf(lane, '_pk', row, definition) === null && keys.includes(String(row['_pk'])));
+        if (!isKey) return [];
+        const shown = shownRow(row, columns, lane, definition);
+        return [{ at: row['system_from'] as bigint, shown: Object.fromEntries(columns.map((name) => [name, alike(name) ? shown[name]! : null])) }];
+      });
     });
+    return found.sort((a, b) => (a.at < b.at ? -1 : 1)).map(({ shown }) => shown);
   }
 
-  granted(caller: Caller, asking: Asking = {}, type = 'Person'): TypeGrant {
-    return this.grantFor(caller, asking).of(this.definition(type, asking.branch));
+  /** Null where the caller can name no such type. */
+  granted(caller: Caller, asking: Asking = {}, type = 'Person'): TypeGrant | null {
+    const sources = this.#sources(caller, type, asking);
+    return sources.length === 0 ? null : joinedGrant(sources.map(({ grant }) => grant));
   }
+
+  /** Whose rows the name stands for: the caller's own tenant's first. */
+  #sources(
+    caller: Caller,
+    type: string,
+    asking: Asking,
+  ): { readonly tenant: string | null; readonly definition: TypeDefinition; readonly grant: TypeGrant }[] {
+    const grant = this.grantFor(caller, asking);
+    const of = (tenant: string | null): TypeDefinition | undefined =>
+      this.store.snapshot(undefined, asking.branch, tenant).catalog.type(type);
+    const tenant = tenantOf(caller.path);
+    const own = of(tenant);
+    const shared = grant.sharing.flatMap((each) => {
+      const definition = each.types.has(type) ? of(each.tenant) : undefined;
+      const granted = definition && each.of(definition);
+      return granted?.allowed ? [{ tenant: each.tenant, definition: definition!, grant: granted }] : [];
+    });
+    return [...(own === undefined ? [] : [{ tenant, definition: own, grant: grant.of(own) }]), ...shared];
+  }
+}
+
+/** Of a column that one of them lacks false. */
+function sameType(column: string, a: TypeDefinition, b: TypeDefinition): boolean {
+  const of = ({ properties }: TypeDefinition): ColumnType | undefined =>
+    Object.hasOwn(properties, column) ? properties[column]!.type : readable[column];
+  return of(a) === of(b);
 }
 
 export function rowsOf(block: RowBlock, columns: readonly string[], definition: TypeDefinition): PlainRow[] {

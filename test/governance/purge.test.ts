@@ -46,7 +46,7 @@ const open = (disk: MemoryDisk, clock: TestClock): Promise<TestStore> =>
 
 /** Rows of acme that are left on any branch. */
 function left({ service }: TestStore): number {
-  const { rows } = service.projections.snapshot(service.log.basis(), 'main');
+  const { rows } = service.projections.snapshot(service.log.basis(), 'main', 'acme');
   const codes = ['acme', 'acme/eu'].map((path) => rows.pathCodes().codeOf(path)).filter((code) => code >= 0);
   return rows.estimate({ type: 'T', columns: [], time: { system: 'all', valid: 'all' }, paths: codes.sort((a, b) => a - b) })
     .rows;

@@ -173,7 +173,8 @@ export class FakeState implements GovernedState {
 
   readonly catalog: GovernedState['catalog'] = {
     on: () => this.#types(),
-    protection: (_branch, name) => protectionOf(this.types.filter((type) => type.name === name)),
+    protection: (_branch, _tenant, name) => protectionOf(this.types.filter((type) => type.name === name)),
+    definitions: (_branch, name) => this.types.filter((type) => type.name === name),
   };
 
   readonly directory = {
@@ -196,7 +197,9 @@ export class FakeState implements GovernedState {
       path: (code) => this.codes[code] ?? null,
       codeOf: (path) => this.codes.indexOf(path),
     };
-    return {
+    const paths: AccessPaths = {
+      tenant: null,
+      of: () => paths,
       branch,
       branchId: this.branches.idOf(branch) ?? 0,
       position: basis.position,
@@ -218,6 +221,7 @@ export class FakeState implements GovernedState {
         },
       },
     };
+    return paths;
   }
 
   keysWithin(): null {
@@ -273,7 +277,12 @@ export class FakeState implements GovernedState {
   }
 
   #types(): CatalogReader {
-    return { type: (name) => this.types.find((type) => type.name === name), types: () => this.types, ontologyVersion: 1 };
+    return {
+      type: (name) => this.types.find((type) => type.name === name),
+      types: () => this.types,
+      isOwn: () => true,
+      ontologyVersion: 1,
+    };
   }
 
   #visible(request: ScanRequest): readonly Row[] {

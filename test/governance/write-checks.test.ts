@@ -54,7 +54,7 @@ const verdicts = ({ accepted, errors }: Outcome): unknown => [
 function regions(): Readonly<Record<string, unknown>> {
   const { projections, log } = store.service;
   const basis = log.basis();
-  const { rows } = projections.snapshot(basis, 'main');
+  const { rows } = projections.snapshot(basis, 'main', 'acme');
   const time = { system: basis.instant, valid: basis.instant };
   const scan = rows.scan({ type: 'Person', columns: ['_pk', 'region'], time, paths: [rows.pathCodes().codeOf('acme')] });
   const found: Record<string, unknown> = {};
@@ -155,7 +155,7 @@ describe('rows that are put', () => {
     );
     expect(verdicts(outcome)).toEqual([1, [[1, 'REL_ACL', words]]]);
     await install('permit(principal, action == Action::"write", resource) when { resource.late == 1 };');
-    const type = store.service.projections.catalog.type('Fresh')!;
+    const type = store.service.projections.catalog.on(0, 'acme').type('Fresh')!;
     expect(type.properties['late']).toBeUndefined();
     // What stands has no such column, so nothing of it may be superseded; a new key may be written.
     const late = await put(

@@ -55,7 +55,7 @@ test('the branches of v1-branches hold what they were made of', async () => {
   const projections = new Projections({ newKey: () => 'unused', tokensMax: 1 });
   for (const entry of replayed) projections.apply(entry);
   const believed = (branch: string): string[] => {
-    const { rows } = projections.snapshot(log.basis(), branch);
+    const { rows } = projections.snapshot(log.basis(), branch, null);
     const system = log.basis().instant;
     const found: string[] = [];
     const scan = rows.scan({ type: 'Person', columns: ['_pk', 'age'], time: { system, valid: 'all' } });
@@ -86,14 +86,14 @@ test('policies, tenants and agreements of v2-governance are what they were made 
   const projections = new Projections({ newKey: () => 'unused', tokensMax: 1 });
   for (const entry of replayed) projections.apply(entry);
   const { catalog, policies, tenants } = projections;
-  expect(['Plain', 'Secret', 'Scoped', 'Both', 'Names'].map((name) => catalog.type(name)!.guard)).toEqual([
+  expect(['Plain', 'Secret', 'Scoped', 'Both', 'Names'].map((name) => catalog.on(0, null).type(name)!.guard)).toEqual([
     undefined,
     { protected: true, accessScope: false },
     { protected: false, accessScope: true },
     { protected: true, accessScope: true },
     undefined,
   ]);
-  expect(catalog.type('Names')!.properties['of']).toMatchObject({ references: 'Both' });
+  expect(catalog.on(0, null).type('Names')!.properties['of']).toMatchObject({ references: 'Both' });
   expect(policies.current).toMatchObject({ epoch: 3, policies: [{ id: '__proto__' }] });
   expect(tenants.tenants()).toMatchObject([{ record: { id: 'acme', state: 'deleted' }, manner: 'purge', purged: true }]);
   expect(tenants.agreement('g-1')!.events.map(({ change }) => change)).toEqual([

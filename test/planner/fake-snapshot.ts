@@ -67,6 +67,8 @@ export class FakeStore {
       caller: { ...anyone, ...caller },
       purpose: null,
       grantKey: caller.path ?? '',
+      tenant: null,
+      notices: () => [],
       branch: 'main',
       branchId: 0,
       position: 0,
@@ -74,6 +76,7 @@ export class FakeStore {
       catalog: {
         type: (name) => this.#types.get(name)?.definition,
         types: () => [...this.#types.values()].map(({ definition }) => definition),
+        isOwn: () => true,
         ontologyVersion: this.ontologyVersion,
       },
       masked: (type) => new Map(Object.entries(this.#types.get(type)?.type.masked ?? {})),

@@ -127,7 +127,7 @@ describe('types of branches', () => {
 
 describe('a snapshot of an earlier instant', () => {
   const then = (branch: string, instant: bigint): unknown[] => {
-    const paths = world.store.projections.snapshotOf(instant, branch);
+    const paths = world.store.projections.snapshotOf(instant, branch, null);
     const found: unknown[] = [];
     const scan = paths.rows.scan({ type: 'T', columns: ['value'], time: everything });
     const type = paths.catalog.type('T')!.properties['value']!.type;
@@ -155,6 +155,6 @@ describe('a snapshot of an earlier instant', () => {
     const time = world.store.time - 1n;
     put('main', 'b');
     world.fork('dev', 'main', 'everything');
-    expect(code(() => world.store.projections.snapshotOf(time, 'dev'))).toBe('REL_NOT_FOUND');
+    expect(code(() => world.store.projections.snapshotOf(time, 'dev', null))).toBe('REL_NOT_FOUND');
   });
 });

@@ -260,7 +260,7 @@ test('a saved state holds what branches changed, and what columns were', async (
   const restored = freshProjections();
   await saved.restore(restored.projector);
   expect(restored.digests()).toEqual(world.store.projections.digests());
-  const { rows } = restored.snapshot({ position: world.store.position, instant: world.store.time }, 'dev');
+  const { rows } = restored.snapshot({ position: world.store.position, instant: world.store.time }, 'dev', null);
   const scan = rows.scan({ type: 'T', columns: ['value', 'system_to'], time: everything });
   const blocks = [scan.next().value!, scan.next().value!];
   expect(blocks.map((block) => block.columns[0]!.kind)).toEqual(['i32', 'i32']);

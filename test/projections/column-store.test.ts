@@ -16,7 +16,7 @@ function put(from: number, count: number): void {
   store.put('T', { id: 'string', n: 'integer', word: 'string' }, made);
 }
 
-const table = (): Table => store.projections.rows.table('T')!;
+const table = (): Table => store.projections.rows.table(null, 'T')!;
 const absent = (name: string | null): boolean[] =>
   table()
     .segments.slice(0, -1)
@@ -210,7 +210,7 @@ describe('a column store', () => {
       put(200 + i * 4, 4);
     }
     const open = (projections = store.projections): unknown[] => {
-      const versions = projections.rows.table('T')!;
+      const versions = projections.rows.table(null, 'T')!;
       return versions.openVersions(versions.newestOf(0, 'long')).map((row) => versions.cellOf(row, 'n'));
     };
     const before = open();
@@ -231,7 +231,7 @@ describe('a column store', () => {
     const again = freshProjections(undefined, saved.resting());
     await saved.restore(again.projector);
     expect(again.digests()).toEqual(before);
-    const segment = again.rows.table('T')!.segments[0]!;
+    const segment = again.rows.table(null, 'T')!.segments[0]!;
     expect([0, 1, 2].map((row) => segment.isOpen(row))).toEqual([false, true, true]);
   });
 

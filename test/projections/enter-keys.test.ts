@@ -1,4 +1,5 @@
 /** Keys of restored rows: in the index a slice at a time, or all of them as soon as somebody needs one. */
+import { rowsOf } from '../../src/projections/rows/projection.ts';
 import { expect, test } from 'vitest';
 import type { Command } from '../../src/projections/command.ts';
 import type { Table } from '../../src/projections/rows/table.ts';
@@ -41,8 +42,8 @@ async function restored(later: (() => void)[]): Promise<Restored> {
   await saved.restore(after.projector);
   const store = new Store(after);
   store.goOn(before);
-  const table = after.rows.table('T')!;
-  const newest = before.projections.rows.table('T')!;
+  const table = after.rows.table(null, 'T')!;
+  const newest = before.projections.rows.table(null, 'T')!;
   expect(keys.map((key) => newest.newestOf(0, key))).toContain(-1);
   return { store, before, table, found: () => keys.map((key) => table.newestOf(0, key) - newest.newestOf(0, key)) };
 }
@@ -102,7 +103,7 @@ test('versions that are erased meanwhile give their places to older ones of thei
       return new Promise((resolve) => setImmediate(resolve));
     };
     for (let turn = 0; turn < turns && later.length > 0; turn++) await pass();
-    const newest = before.projections.rows.table('T')!;
+    const newest = before.projections.rows.table(null, 'T')!;
     // Both of k0, the newer of k3, the older of k6, one of k45 whose next one lies in the next segment, and the only one of k1.
     const rows = ['k0', 'k3'].map((key) => newest.newestOf(0, key));
     const olderOf = (key: string): number => newest.previousOf(newest.newestOf(0, key));
@@ -140,7 +141,7 @@ test('versions that are erased meanwhile give their places to older ones of thei
 
 test('a question by key gives others a turn between the slices', async () => {
   const { store, table } = await restored([]);
-  const reader = store.projections.rows.reader(store.position);
+  const reader = store.projections.rows.reader(rowsOf(store.projections.catalog, 0, null), store.position);
   const request = { type: 'T', columns: ['n'], time: { system: store.time, valid: 'all' }, keys: ['k4'] } as const;
   expect(reader.estimate(request).rows).toBe(1);
   expect(table.isEntering).toBe(true);

@@ -143,7 +143,7 @@ describe('after an erasure', () => {
     const left = await saved.plain();
     for (const text of ['annkey', 'annwho', 'annname', boundBytes]) expect(left).not.toContain(text);
     for (const text of ['key1', 'bob', 'shared']) expect(left).toContain(text);
-    const table = store.projections.rows.table('Patient')!;
+    const table = store.projections.rows.table(null, 'Patient')!;
     for (const column of ['who', 'name']) {
       const dictionary = table.dictionaryOf(column)!;
       expect(texts(dictionary).filter((text) => text?.startsWith('ann') === true)).toEqual([]);
@@ -206,7 +206,7 @@ describe('after an erasure', () => {
       expect(keyed(each, mainBranch, each.time)).toEqual(['a:new', 'b:new']);
       erase(each, 'cy');
       expect(keyed(each, mainBranch, 'all')).toEqual(['a:of bob']);
-      expect(each.projections.rows.table('Patient')!.counts.get(1)).toEqual({ versions: 1, live: 0 });
+      expect(each.projections.rows.table(null, 'Patient')!.counts.get(1)).toEqual({ versions: 1, live: 0 });
     }
     for (const each of [rows.store, again.store]) await each.close();
   });

@@ -86,7 +86,7 @@ describe('columns of sealed segments', () => {
   test('rest in column memory, each as long as its rows, and nothing is kept of what all rows share', () => {
     const made = world();
     fill(made);
-    const { segments } = made.store.projections.rows.table('T')!;
+    const { segments } = made.store.projections.rows.table(null, 'T')!;
     expect(segments.length).toBe(4);
     for (const segment of segments.slice(0, -1)) {
       expect(sealedArrays(segment).every((array) => memoryOf(array) !== undefined)).toBe(true);
@@ -102,7 +102,7 @@ describe('columns of sealed segments', () => {
     const held = segments.slice(0, -1).flatMap(sealedArrays);
     const exact = held.reduce((sum, array) => sum + array.byteLength, 0);
     // What else is given out is the head's, and the key index.
-    const { index } = made.store.projections.rows.table('T')!;
+    const { index } = made.store.projections.rows.table(null, 'T')!;
     const head = sealedArrays(segments[3]!).filter((array) => memoryOf(array) !== undefined);
     const growing = head.reduce((sum, array) => sum + array.byteLength, 0);
     expect(made.memory.used).toBeLessThanOrEqual(exact + growing + index.bytes + 64 * (held.length + head.length + 256));
@@ -114,7 +114,7 @@ describe('columns of sealed segments', () => {
     fill(made, 0, 20_000);
     made.laterTurn();
     const { store } = made;
-    const [first] = store.projections.rows.table('T')!.segments;
+    const [first] = store.projections.rows.table(null, 'T')!.segments;
     expect(sealedArrays(first!).every((array) => memoryOf(array) !== undefined)).toBe(true);
     expect(first!.liveCount).toBe(45_536);
     store.run({ kind: 'remove-rows', type: 'T', keys: ['k3', 'k70000'] });

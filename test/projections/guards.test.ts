@@ -19,7 +19,7 @@ function refused(code: ErrorCode): unknown {
 
 const evolve = (store: Store, more: Partial<EvolveType>): unknown =>
   store.run({ kind: 'evolve-type', name: 'Secret', properties: {}, ...more });
-const definition = (store: Store): unknown => store.projections.catalog.type('Secret');
+const definition = (store: Store): unknown => store.projections.catalog.on(0, null).type('Secret');
 
 function registered(more: Partial<RegisterType> = {}): Store {
   const store = new Store();
@@ -65,7 +65,7 @@ describe('the guard of a type', () => {
     evolve(store, { properties: { a: property('integer') } });
     store.run({ kind: 'migrate-types', steps: [{ kind: 'evolve-type', name: 'Secret', properties: { b: property('string') } }] });
     store.put('Secret', { id: 'string', c: 'number' }, [{ id: 'x', c: 1 }]);
-    expect(Object.keys(store.projections.catalog.type('Secret')!.properties)).toEqual(['a', 'b', 'c']);
+    expect(Object.keys(store.projections.catalog.on(0, null).type('Secret')!.properties)).toEqual(['a', 'b', 'c']);
     expect(definition(store)).toMatchObject({ guard: { protected: true, accessScope: false } });
   });
 });
@@ -109,7 +109,7 @@ test('a masked property stays masked', () => {
 describe('what guards a type on a branch', () => {
   const of = (store: Store, branch: string): unknown => {
     const { branches, catalog } = store.projections;
-    const { masked, references, ...guard } = catalog.protection(branches.idOf(branch)!, 'T');
+    const { masked, references, ...guard } = catalog.protection(branches.idOf(branch)!, null, 'T');
     return { ...guard, masked: [...masked], references: [...references].map(([name, types]) => [name, [...types]]) };
   };
   const nothing = { protected: false, accessScope: false, masked: [], references: [] };
@@ -148,8 +148,8 @@ describe('what guards a type on a branch', () => {
     expect(of(store, 'types')).toEqual({ ...nothing, accessScope: true });
     store.run({ ...secret, name: 'Own' }, null, 'types');
     const { branches, catalog } = store.projections;
-    expect(catalog.protection(branches.idOf('types')!, 'Own')).toMatchObject({ protected: true });
-    expect(catalog.protection(0, 'Own')).toMatchObject({ protected: false });
+    expect(catalog.protection(branches.idOf('types')!, null, 'Own')).toMatchObject({ protected: true });
+    expect(catalog.protection(0, null, 'Own')).toMatchObject({ protected: false });
   });
 
   test('stays what main asks for when the branch between is deleted', () => {

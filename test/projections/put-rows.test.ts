@@ -56,8 +56,8 @@ describe('the key of a row', () => {
     expect(store.read('T', ['id'])).toEqual([{ id: '7' }]);
   });
 
-  test('does not stand in for a declared id of another type', () => {
-    const store = closed({ id: property('integer'), ref: property('string') }, 'ref');
+  test.each(['integer', 'string'] as const)('does not stand in for a declared id (%s)', (type) => {
+    const store = closed({ id: property(type), ref: property('string') }, 'ref');
     store.put('T', { ref: 'string' }, [{ ref: 'a' }]);
     expect(store.read('T', ['_pk', 'id'])).toEqual([{ _pk: 'a', id: null }]);
     expect(store.blocks({ type: 'T', columns: ['id'], time: { system: 'all', valid: 'all' } })[0]!.columns[0]!.kind).toBe('null');
@@ -126,7 +126,7 @@ describe('the contract of a type', () => {
     expect(() => store.put('T', late, [{ id: '', late: 1n }], { atomic: true })).toThrow(refused('REL_INVALID'));
     expect(store.put('T', late, [{ id: 'b', late: 2n }]).accepted).toBe(1);
     expect(store.entries.map(({ body }) => body.kind)).toEqual(['type', 'rows', 'type', 'rows']);
-    expect(Object.keys(store.projections.catalog.type('T')!.properties)).toEqual(['n', 'late']);
+    expect(Object.keys(store.projections.catalog.on(0, null).type('T')!.properties)).toEqual(['n', 'late']);
   });
 
   test('a row by itself ends what is open of its key, and is refused bounds that hold nothing', () => {
@@ -275,12 +275,12 @@ describe('open types', () => {
       ['rows', START + 1n],
     ]);
     expect(outcome.systemFrom).toBe(START + 1n);
-    expect(store.projections.catalog.type('T')).toMatchObject({
+    expect(store.projections.catalog.on(0, null).type('T')).toMatchObject({
       open: true,
       properties: { n: { type: 'integer' }, t: { type: 'timestamp' } },
     });
     // A column without a value says nothing about its type.
-    expect(Object.keys(store.projections.catalog.type('T')!.properties)).toEqual(['n', 't']);
+    expect(Object.keys(store.projections.catalog.on(0, null).type('T')!.properties)).toEqual(['n', 't']);
     store.put('T', { id: 'string', n: 'integer' }, [{ id: 'b', n: 2n }]);
     expect(store.entries.map(({ body }) => body.kind)).toEqual(['type', 'rows', 'rows']);
   });
@@ -289,7 +289,7 @@ describe('open types', () => {
     const store = new Store();
     store.put('T', { id: 'string', n: 'integer' }, [{ id: 'a', n: 1n }]);
     expect(errorsOf(store, { id: 'string', n: 'number' }, [{ id: 'b', n: 1.5 }])).toEqual([]);
-    expect(store.projections.catalog.type('T')!.properties['n']!.type).toBe('number');
+    expect(store.projections.catalog.on(0, null).type('T')!.properties['n']!.type).toBe('number');
     expect(store.read('T', ['n'])).toEqual([{ n: 1 }, { n: 1.5 }]);
 
     const exact = new Store();
@@ -330,7 +330,7 @@ describe('embeddings', () => {
       { id: 'a', _emb_text: Float32Array.of(1, 2) },
       { id: 'b', _emb_text: Float32Array.of(3, 4) },
     ]);
-    expect(store.projections.catalog.type('T')).toMatchObject({
+    expect(store.projections.catalog.on(0, null).type('T')).toMatchObject({
       open: false,
       properties: { _emb_text: { type: 'vector', dims: 2 } },
     });

@@ -132,7 +132,7 @@ class World {
   }
 
   count(): number {
-    const { rows } = this.service.projections.snapshot(this.service.log.basis(), 'main');
+    const { rows } = this.service.projections.snapshot(this.service.log.basis(), 'main', null);
     let count = 0;
     const scan = rows.scan({ type: 'T', columns: ['n'], time: everything });
     for (let block = scan.next(); !block.done; block = scan.next()) count += block.value.count;
@@ -188,7 +188,7 @@ describe('a start', () => {
     await world.service.checkpoints!.take();
     const named = await world.disk.list(folder);
     expect(named.filter((name) => name.startsWith('segment-')).length).toBe(
-      world.service.projections.rows.table('T')!.segments.length - 1,
+      world.service.projections.rows.table(null, 'T')!.segments.length - 1,
     );
     expect(world.digests()).toEqual(await world.rebuilt());
   });
@@ -367,7 +367,7 @@ describe('a budget', () => {
     expect(compacted.segments).toBeGreaterThan(4);
     expect(world.digests()).toEqual(rebuilt);
     expect((await columns!.compact()).segments).toBe(0);
-    expect(projections.rows.table('T')!.segments.length).toBeGreaterThan(10);
+    expect(projections.rows.table(null, 'T')!.segments.length).toBeGreaterThan(10);
     await world.service.checkpoints!.take();
     await world.kill();
     await world.open();

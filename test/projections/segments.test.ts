@@ -1,4 +1,5 @@
 /** Layouts that only size brings about: several segments, dictionaries given up, zones, positions far apart, reads during writes. */
+import { Catalog } from '../../src/projections/catalog/projection.ts';
 import { describe, expect, test } from 'vitest';
 import type { RowsBody } from '../../src/log/entry.ts';
 import { FOREVER } from '../../src/log/timestamp.ts';
@@ -83,11 +84,11 @@ test('a column that gives its dictionary up holds what it held, nothing and the 
     ];
     const rows = { length: to - from, columns };
     store.run({ kind: 'put-rows', type: 'T', rows, atomic: false, createType: true, provenance: noProvenance });
-    const [head] = store.projections.rows.table('T')!.segments;
+    const [head] = store.projections.rows.table(null, 'T')!.segments;
     expect(head!.column('text')!.vector(head!.length).kind).toBe(from === 0 ? 'dict' : 'text');
   }
   const bytes = Array.from({ length: 9000 }, (_, i) => Buffer.byteLength(textOf(i) ?? '')).reduce((a, b) => a + b, 0);
-  expect(store.projections.rows.table('T')!.segments[0]!.column('text')!.heapBytes).toBe(bytes);
+  expect(store.projections.rows.table(null, 'T')!.segments[0]!.column('text')!.heapBytes).toBe(bytes);
   const read = store.read('T', ['_pk', 'text']);
   expect(read).toEqual(Array.from({ length: 9000 }, (_, i) => ({ _pk: `k${i}`, text: textOf(i) })));
 });
@@ -111,7 +112,7 @@ describe('a table of several segments', () => {
   });
 
   test('few values rest as codes of one dictionary, many are spelt out, and both read back', () => {
-    const [first, last] = store.projections.rows.table('T')!.segments;
+    const [first, last] = store.projections.rows.table(null, 'T')!.segments;
     expect(first!.column('word')!.vector(first!.length).kind).toBe('dict');
     expect(last!.column('word')!.vector(last!.length).kind).toBe('dict');
     expect(first!.column('text')!.vector(first!.length).kind).toBe('text');
@@ -232,7 +233,7 @@ describe('reads while entries are applied', () => {
     store.put('T', { id: 'string', n: 'integer' }, [{ id: 'k5', n: 5n }]);
     const time = { system: store.time, valid: 'all' as const };
     const expected = sumOf(store, { time });
-    const snapshot = store.projections.snapshot({ position: store.position, instant: store.time }, 'main');
+    const snapshot = store.projections.snapshot({ position: store.position, instant: store.time }, 'main', null);
     for (const request of [{ time }, { time: everything }]) {
       const whole = sumOf(store, request, snapshot.position);
       const scan = snapshot.rows.scan({ type: 'T', columns: ['n'], blockRows: 1000, ...request });
@@ -258,7 +259,7 @@ describe('reads while entries are applied', () => {
   test('what is removed for good meanwhile does not come out any more', () => {
     const store = big();
     for (const request of [{ time: everything }, { time: { system: store.time, valid: 'all' as const } }]) {
-      const snapshot = store.projections.snapshot({ position: store.position, instant: store.time }, 'main');
+      const snapshot = store.projections.snapshot({ position: store.position, instant: store.time }, 'main', null);
       const scan = snapshot.rows.scan({ type: 'T', columns: ['n'], blockRows: 10_000, ...request });
       const first = scan.next().value!;
       const key = store.read('T', ['_pk'], {
@@ -316,9 +317,11 @@ describe('positions far apart', () => {
     apply(30, entryOf('b', [20]));
     apply(FAR, entryOf('a', [10]));
     apply(FAR + 5, entryOf('c', []));
-    expect(rows.table('T')!.segments).toHaveLength(2);
+    expect(rows.table(null, 'T')!.segments).toHaveLength(2);
     const read = (system: bigint | 'all', basis: number): string[] => {
-      const scan = rows.reader(basis).scan({ type: 'T', columns: ['_pk'], time: { system, valid: 'all' } });
+      const scan = rows
+        .reader({ branch: 0, tenant: null, catalog: new Catalog().on(0, null) }, basis)
+        .scan({ type: 'T', columns: ['_pk'], time: { system, valid: 'all' } });
       const keys: string[] = [];
       for (let next = scan.next(); !next.done; next = scan.next()) {
         for (let k = 0; k < next.value.count; k++) {

@@ -133,8 +133,8 @@ export class Store {
     return blocks.flatMap((block) => this.rowsOf(type, columns, block, branch));
   }
 
-  snapshot(basis = this.#position, branch = 'main'): AccessPaths {
-    return this.projections.snapshot({ position: basis, instant: this.time }, branch);
+  snapshot(basis = this.#position, branch = 'main', tenant: string | null = null): AccessPaths {
+    return this.projections.snapshot({ position: basis, instant: this.time }, branch, tenant);
   }
 
   blocks(request: ScanRequest, basis = this.#position, branch = 'main'): RowBlock[] {

@@ -195,7 +195,7 @@ describe('reads on two time axes', () => {
       fc.property(history, (actions) => {
         const { store, model } = play(actions);
         const { scopes } = store.projections.rows;
-        const snapshot = store.projections.snapshot({ position: store.position, instant: store.time }, 'main');
+        const snapshot = store.projections.snapshot({ position: store.position, instant: store.time }, 'main', null);
         for (const path of paths) {
           const code = scopes.codeOf(path);
           const request = { type: 'T', columns: [], paths: code < 0 ? [] : [code] };

@@ -266,7 +266,7 @@ describe('a hard delete', () => {
       { id: 'b', note: '1' },
     ]);
     store.run({ kind: 'remove-rows', type: 'T', keys: ['canary-key'] });
-    const [segment] = store.projections.rows.table('T')!.segments;
+    const [segment] = store.projections.rows.table(null, 'T')!.segments;
     const bytes = [segment!.keys.heap, segment!.column('note')!.heap].map((heap) => Buffer.from(heap).toString('latin1')).join();
     expect(bytes).not.toContain('canary');
     expect(bytes).toContain('b');
@@ -300,7 +300,7 @@ describe('provenance', () => {
   const hex = (instant: bigint): string => instant.toString(16).padStart(16, '0');
 
   function provenance(store: Store, systemFrom: bigint, paths?: readonly number[]): unknown {
-    const snapshot = store.projections.snapshot({ position: store.position, instant: store.time }, 'main');
+    const snapshot = store.projections.snapshot({ position: store.position, instant: store.time }, 'main', null);
     return snapshot.rows.provenanceOf('T', systemFrom, paths);
   }
 
@@ -345,7 +345,7 @@ describe('provenance', () => {
     expect(provenance(store, systemFrom, [code])).toBeDefined();
     expect(provenance(store, systemFrom, [0])).toBeUndefined();
     expect(provenance(store, systemFrom + 1n)).toBeUndefined();
-    const early = store.projections.snapshot({ position: 1, instant: store.time }, 'main');
+    const early = store.projections.snapshot({ position: 1, instant: store.time }, 'main', null);
     expect(early.rows.provenanceOf('T', systemFrom)).toBeUndefined();
     store.run({ kind: 'remove-rows', type: 'T', keys: ['a'] }, 'acme');
     expect(provenance(store, systemFrom)).toBeUndefined();

@@ -16,7 +16,7 @@ function started(): Store {
 describe('views', () => {
   const names = (store: Store, branch = 'main', position = store.position): string[] =>
     store.projections
-      .snapshot({ position, instant: store.time }, branch)
+      .snapshot({ position, instant: store.time }, branch, null)
       .views.map(({ name, owner }) => `${name}@${owner ?? ''}`);
 
   test('a name is taken by a type and by the same path’s view, not by another path’s', () => {
@@ -62,7 +62,7 @@ describe('removed keys', () => {
     const second = remove('b', 'main');
     const known = (after: bigint, branch = 'main', position = store.position): unknown[] =>
       store.projections
-        .snapshot({ position, instant: store.time }, branch)
+        .snapshot({ position, instant: store.time }, branch, null)
         .removals.removedAfter('Person', after)
         .map(({ instant, path, keys }) => [instant, path, ...keys]);
     expect(known(0n)).toEqual([

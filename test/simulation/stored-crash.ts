@@ -236,7 +236,7 @@ export class StoredSimulation {
 
   /** More writes, another checkpoint, a crash: the same again. */
   async #goOn(service: Service, disk: FaultyDisk, path: string): Promise<void> {
-    if (service.projections.rows.table('Wide') === undefined) return;
+    if (service.projections.rows.table(null, 'Wide') === undefined) return;
     for (let i = 0; i < 3; i++) await put(service, 'Wide', [{ k: `more${i}`, s: 'more', n: 2n ** 61n + BigInt(i), x: i / 3 }]);
     const { position } = service.log.next();
     await service.checkpoints?.take();
@@ -281,7 +281,7 @@ export async function pictured(service: Service): Promise<Picture | null> {
     const branches = ['main', 'b0', 'b1'].filter((name) => service.projections.branches.idOf(name) !== undefined);
     for (const branch of branches) {
       for (const sql of storedQuestions) {
-        if (!storedTypes.some((type) => service.projections.rows.table(type) && sql.includes(type))) continue;
+        if (!storedTypes.some((type) => service.projections.rows.table(null, type) && sql.includes(type))) continue;
         const rows = rowsOf(await ask(service, sql, branch));
         lines.push(JSON.stringify([branch, sql, rows], (_, value: unknown) => (typeof value === 'bigint' ? `${value}n` : value)));
       }

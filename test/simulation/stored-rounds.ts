@@ -174,7 +174,7 @@ class Life {
   /** What a row that was deleted for good has left in a segment. */
   #unwiped(): string | null {
     for (const type of storedTypes) {
-      for (const segment of this.#service.projections.rows.table(type)?.segments ?? []) {
+      for (const segment of this.#service.projections.rows.table(null, type)?.segments ?? []) {
         for (let row = 0; row < segment.length; row++) {
           if (!segment.isRemoved(row)) continue;
           this.#marks.wiped++;

@@ -18,6 +18,8 @@ export function envelopeHeaders(answer: Answer): Record<string, string> {
     'x-service-row-count': String(answer.rowCount),
     ...(answer.cursor === null ? {} : { 'x-service-cursor': answer.cursor }),
     ...(answer.nextCursor === null ? {} : { 'x-service-next-cursor': answer.nextCursor }),
+    // Percent-encoded: names of columns may be in any script.
+    ...(answer.notices?.length ? { 'x-service-notices': encodeURIComponent(JSON.stringify(answer.notices)) } : {}),
   };
 }
 
@@ -88,6 +90,7 @@ function firstMembers(answer: Answer): string {
     }));
     text += `,"provenance":${exactJson(entries)}`;
   }
+  if (answer.notices !== undefined && answer.notices.length > 0) text += `,"notices":${JSON.stringify(answer.notices)}`;
   return text;
 }
 

@@ -2,13 +2,13 @@
  * One invocation on its way in, up to policy: running? -> branch -> standing -> purpose -> quota; and the slot and the place
  * that it holds until it is over. A purpose stated later is checked when it is used.
  */
+import { tenantOf } from '../../log/entry.ts';
 import { assert, ServiceError } from '../../errors.ts';
 import { unknownBranch } from '../../projections/branches/commands.ts';
 import { readsOnly, unitsAtStart } from '../actions.ts';
 import { checkPurpose } from '../authorization/purpose.ts';
 import type { Described } from '../described.ts';
 import type { Core } from '../gate-core.ts';
-import { tenantOf } from '../tenancy/organization.ts';
 import { checkStanding } from '../tenancy/standing.ts';
 import { priorityOf } from './query-places.ts';
 import type { Account } from './quota.ts';

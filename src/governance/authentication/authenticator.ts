@@ -4,12 +4,12 @@
  */
 import type { Clock } from '../../clock.ts';
 import type { Settings } from '../../config.ts';
-import type { TokenRecord } from '../../log/entry.ts';
+import { tenantOf, type TokenRecord } from '../../log/entry.ts';
 import type { Directory } from '../../projections/directory/projection.ts';
 import { isInForce } from '../../projections/tenants/agreements.ts';
 import type { Tenants } from '../../projections/tenants/projection.ts';
 import { type Caller, covers, untenanted } from '../caller.ts';
-import { foreignOrganization, parseOrganization, pathInForce, tenantOf } from '../tenancy/organization.ts';
+import { foreignOrganization, parseOrganization, pathInForce } from '../tenancy/organization.ts';
 import { unauthenticated, verifyToken } from './bearer-tokens.ts';
 import { openDevelopment } from './open-development.ts';
 import { verifyAdmin, verifySharedSecret } from './shared-secret.ts';

@@ -51,5 +51,15 @@ export interface TypeGrant {
 /** Everything that one invocation may see. */
 export interface Grant {
   readonly key: string;
+  /** Rows of the caller's own tenant. */
+  of(type: TypeDefinition): TypeGrant;
+  /** Tenants whose rows agreements share, in codepoint order. */
+  readonly sharing: readonly SharingTenant[];
+}
+
+/** What another tenant shares, under names and definitions of its own. */
+export interface SharingTenant {
+  readonly tenant: string;
+  readonly types: ReadonlySet<string>;
   of(type: TypeDefinition): TypeGrant;
 }

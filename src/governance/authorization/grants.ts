@@ -8,7 +8,7 @@
  */
 import { LRUCache } from 'lru-cache';
 import { ServiceError } from '../../errors.ts';
-import type { AgreementRecord, MaskKind, TypeDefinition } from '../../log/entry.ts';
+import { type AgreementRecord, type MaskKind, tenantOf, type TypeDefinition } from '../../log/entry.ts';
 import { compareText } from '../../log/value.ts';
 import { isInForce } from '../../projections/tenants/agreements.ts';
 import type { Tenants } from '../../projections/tenants/projection.ts';
@@ -21,7 +21,7 @@ import { askerKey } from './cedar/entities.ts';
 import { type CedarAction, type Policy } from './cedar/policies.ts';
 import { strictness } from './cedar/compile.ts';
 import { mentions } from './cedar/syntax.ts';
-import type { CellMask, Grant, Lane, TypeGrant } from './grant.ts';
+import type { CellMask, Grant, Lane, SharingTenant, TypeGrant } from './grant.ts';
 import { askerOf, type PoliciesInForce, type Stated } from './policies-in-force.ts';
 import { cedarActionOf, type PolicySet } from './policy-set.ts';
 
@@ -185,6 +185,7 @@ function plainGrant(key: string, roles: readonly string[]): Grant {
   const policies = new CallerPolicies(new Map(), { ...nobody, roles });
   return {
     key,
+    sharing: [],
     of: remembered((type) => {
       if (!Object.values(type.properties).some(({ masked }) => masked)) return openGrant;
       const { masks } = policies.masks(type, 0n);
@@ -218,6 +219,8 @@ const ownLane: Lane = {
 /** All rows of one's own organisation, every cell: what the gate knows by its identity. */
 export const openGrant: TypeGrant = { allowed: true, lanes: [ownLane], masked: noMasks, because: [] };
 
+type Shared = readonly { readonly agreement: AgreementRecord; readonly policies: CallerPolicies | null }[];
+
 interface ViewParts {
   readonly key: string;
   readonly path: string | null;
@@ -228,7 +231,7 @@ interface ViewParts {
   readonly policies: CallerPolicies | null;
   /** Says what is masked, installed or declared. */
   readonly masks: CallerPolicies;
-  readonly shared: readonly { readonly agreement: AgreementRecord; readonly policies: CallerPolicies | null }[];
+  readonly shared: Shared;
   /** Some policy asks what time it is. */
   readonly isTimed: boolean;
 }
@@ -241,7 +244,8 @@ class CallerView {
   /** Of policies that ask for the time, decisions come and go: their grants are told apart by what was decided, in order. */
   readonly #id = ++views;
   #decided = 0;
-  readonly #decisions = new Map<TypeDefinition, { readonly decision: string; readonly grant: TypeGrant }>();
+  /** By whose rows they are about. */
+  readonly #decisions = new Map<string | null, Map<TypeDefinition, { readonly decision: string; readonly grant: TypeGrant }>>();
   #last: { readonly grant: Grant; readonly from: bigint; readonly until: bigint } | null = null;
 
   constructor(parts: ViewParts) {
@@ -254,13 +258,28 @@ class CallerView {
     const { shared, isTimed, key } = this.#parts;
     const inForce = shared.filter(({ agreement }) => isInForce(agreement, now));
     const ids = JSON.stringify(inForce.map(({ agreement }) => agreement.id));
-    const build = (type: TypeDefinition): TypeGrant => this.#typeGrant(type, inForce, now);
-    let grant: Grant;
-    if (isTimed) {
-      const settled = (type: TypeDefinition): TypeGrant => this.#settled(type, build(type));
-      for (const type of this.#decisions.keys()) settled(type);
-      grant = { key: `${key} ${ids} ${this.#id}.${this.#decided}`, of: remembered(settled) };
-    } else grant = { key: `${key} ${ids}`, of: remembered(build) };
+    const tenant = tenantOf(this.#parts.path);
+    const ofTenant = (owner: string | null): Shared => inForce.filter(({ agreement }) => tenantOf(agreement.assigner) === owner);
+    const builder = (owner: string | null): ((type: TypeDefinition) => TypeGrant) => {
+      const own = ofTenant(owner);
+      const build = (type: TypeDefinition): TypeGrant => this.#typeGrant(type, owner === tenant, own, now);
+      return isTimed ? (type) => this.#settled(owner, type, build(type)) : build;
+    };
+    const builders = new Map(
+      [tenant, ...inForce.map(({ agreement }) => tenantOf(agreement.assigner))].map((owner) => [owner, builder(owner)]),
+    );
+    for (const [owner, decided] of this.#decisions) for (const type of decided.keys()) builders.get(owner)?.(type);
+    const grant: Grant = {
+      key: isTimed ? `${key} ${ids} ${this.#id}.${this.#decided}` : `${key} ${ids}`,
+      of: remembered(builders.get(tenant)!),
+      sharing: [...builders]
+        .flatMap(([owner, build]): SharingTenant[] => {
+          if (owner === null || owner === tenant) return [];
+          const types = new Set(ofTenant(owner).flatMap(({ agreement }) => agreement.types));
+          return [{ tenant: owner, types, of: remembered(build) }];
+        })
+        .sort((a, b) => compareText(a.tenant, b.tenant)),
+    };
     // Policies go by milliseconds.
     const until = isTimed ? now - (now % 1_000_000n) + 1_000_000n : FAR;
     this.#last = { grant, from: now, until: this.#nextChange(now, until) };
@@ -268,12 +287,14 @@ class CallerView {
   }
 
   /** What was decided before, as long as it comes out alike: what others know of a grant, they know by its identity. */
-  #settled(type: TypeDefinition, made: TypeGrant): TypeGrant {
+  #settled(owner: string | null, type: TypeDefinition, made: TypeGrant): TypeGrant {
     const decision = decisionOf(made);
-    const known = this.#decisions.get(type);
+    const decided = this.#decisions.get(owner) ?? new Map<TypeDefinition, { decision: string; grant: TypeGrant }>();
+    this.#decisions.set(owner, decided);
+    const known = decided.get(type);
     if (known?.decision === decision) return known.grant;
     if (known !== undefined) this.#decided++;
-    this.#decisions.set(type, { decision, grant: made });
+    decided.set(type, { decision, grant: made });
     return made;
   }
 
@@ -285,12 +306,13 @@ class CallerView {
     return next;
   }
 
-  #typeGrant(type: TypeDefinition, inForce: ViewParts['shared'], now: bigint): TypeGrant {
+  /** `own`: rows of the caller's tenant. `inForce`: agreements whose assigner is of the tenant that the rows are of. */
+  #typeGrant(type: TypeDefinition, own: boolean, inForce: Shared, now: bigint): TypeGrant {
     const { policies, masks: of, action, path, visiting } = this.#parts;
     const { masks } = of.masks(type, now);
     const lanes: Lane[] = [];
     const because: string[] = [];
-    if (visiting === null) {
+    if (own && visiting === null) {
       const decision = policies === null ? null : policies.rows(action, type, now);
       because.push(...(decision?.because ?? []));
       if (decision === null) lanes.push({ ...ownLane, covers: (row) => sees(path, row), masks });
@@ -330,6 +352,16 @@ function decisionOf({ lanes, because }: TypeGrant): string {
     })
     .join('\n');
   return `${because.join()}\n${each}`;
+}
+
+/** What several tenants' rows of one name let through together, for whoever explains it. */
+export function joinedGrant(grants: readonly TypeGrant[]): TypeGrant {
+  const [only] = grants;
+  if (grants.length === 1) return only!;
+  return grantOf(
+    grants.flatMap(({ lanes }) => lanes),
+    grants.flatMap(({ because }) => because),
+  );
 }
 
 function grantOf(lanes: readonly Lane[], because: readonly string[] = []): TypeGrant {

@@ -3,10 +3,12 @@
  * here, so that a policy which is installed counts from the next decision on.
  */
 import type { Clock } from '../../clock.ts';
-import type { CatalogReader } from '../../projections/access-paths.ts';
+import { tenantOf } from '../../log/entry.ts';
+import type { CatalogReader, TenantPaths } from '../../projections/access-paths.ts';
 import { unknownBranch } from '../../projections/branches/commands.ts';
-import type { Protection } from '../../projections/catalog/protection.ts';
+import type { Catalog } from '../../projections/catalog/projection.ts';
 import type { Policies } from '../../projections/policies/projection.ts';
+import type { Caller } from '../caller.ts';
 import type { CallerPolicies } from './cedar/decision.ts';
 import { Guards, opensByPolicy, type Permits } from './guards.ts';
 import { PoliciesInForce, type Stated } from './policies-in-force.ts';
@@ -25,7 +27,7 @@ import {
 export interface JudgeParts {
   readonly policies: Pick<Policies, 'current' | 'at'>;
   readonly branches: { idOf(branch: string): number | undefined };
-  readonly catalog: { on(branch: number): CatalogReader; protection(branch: number, type: string): Protection };
+  readonly catalog: Pick<Catalog, 'on' | 'protection'>;
   readonly clock: Pick<Clock, 'now'>;
   /** Besides those that hold everywhere. */
   readonly rules: readonly Rule[];
@@ -58,7 +60,7 @@ export class Judge implements Permits {
     return decideInstalled(this.rules, request, {
       policies: () => policies.of(judged.caller, judged),
       now: this.#parts.clock.now(),
-      typeOf: (name) => this.#types(judged.caller.branch)?.type(name),
+      typeOf: (name) => this.#types(judged.caller)?.type(name),
     });
   }
 
@@ -74,14 +76,14 @@ export class Judge implements Permits {
   }
 
   /** What of the branch's types is open to the invocation. */
-  guards(judged: Judged, protection: (type: string) => Protection): Guards {
+  guards(judged: Judged, protection: TenantPaths['protection']): Guards {
     return new Guards(judged, protection, this);
   }
 
   permitted(judged: Judged, name: string): boolean {
     const { caller, action } = judged;
     const policies = this.policies.of(caller, judged);
-    const type = this.#types(caller.branch)?.type(name);
+    const type = this.#types(caller)?.type(name);
     if (policies === null || type === undefined) return false;
     return opensByPolicy(policies, cedarActionOf[action].action, type, this.#parts.clock.now());
   }
@@ -91,13 +93,14 @@ export class Judge implements Permits {
     const { branches, catalog } = this.#parts;
     const branch = branches.idOf(judged.caller.branch);
     if (branch === undefined) throw unknownBranch(judged.caller.branch);
-    return this.guards(judged, (type) => catalog.protection(branch, type));
+    const tenant = tenantOf(judged.caller.path);
+    return this.guards(judged, (type) => catalog.protection(branch, tenant, type));
   }
 
-  #types(branch: string): CatalogReader | undefined {
+  #types({ branch, path }: Caller): CatalogReader | undefined {
     const { branches, catalog } = this.#parts;
     const id = branches.idOf(branch);
-    return id === undefined ? undefined : catalog.on(id);
+    return id === undefined ? undefined : catalog.on(id, tenantOf(path));
   }
 }
 

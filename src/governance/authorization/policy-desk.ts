@@ -9,11 +9,11 @@ import { readPolicies, type TypeLookup } from './cedar/policies.ts';
 
 export class GovernedPolicyDesk implements PolicyDesk {
   readonly #policies: Pick<Policies, 'current'>;
-  readonly #typeOf: TypeLookup;
+  readonly #typesOf: TypeLookup;
 
-  constructor(policies: Pick<Policies, 'current'>, typeOf: TypeLookup) {
+  constructor(policies: Pick<Policies, 'current'>, typesOf: TypeLookup) {
     this.#policies = policies;
-    this.#typeOf = typeOf;
+    this.#typesOf = typesOf;
   }
 
   get epoch(): number {
@@ -37,7 +37,7 @@ export class GovernedPolicyDesk implements PolicyDesk {
   checkText(id: string, text: string): void {
     // Policies of a text are named <text>/<policy>: with a slash of its own, two could have one name.
     if (id.includes('/')) throw new ServiceError('REL_INVALID', 'the id of a policy holds no slash');
-    readPolicies(id, text, this.#typeOf);
+    readPolicies(id, text, this.#typesOf);
   }
 
   checkUnchanged(digests: readonly string[]): void {

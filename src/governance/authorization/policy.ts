@@ -154,6 +154,12 @@ const adminActions: ReadonlySet<Action> = new Set(['administer', 'audit', 'inspe
 export const platformAdmin = 'platform-admin';
 const tenantAdmin = 'tenant-admin';
 
+/** Whether a caller looks after the types of the scope that they act in: may take back guards and masks, beside defining. */
+export function administers({ credential, tenant, roles }: Caller): boolean {
+  if (credential !== 'token') return administrators.has(credential);
+  return roles.includes(tenant === null ? platformAdmin : tenantAdmin) && tenant?.includes('/') !== true;
+}
+
 /** What holds until a policy set is installed. */
 export const defaultRules: readonly Rule[] = [
   forbidClassified,

@@ -16,7 +16,7 @@
 import type { Clock } from '../../clock.ts';
 import { assert, ServiceError } from '../../errors.ts';
 import type { NoteSigner } from '../../log/checkpoint-note.ts';
-import type { ErasedVersions } from '../../log/entry.ts';
+import { type ErasedVersions, tenantOf } from '../../log/entry.ts';
 import type { LogStore } from '../../log/log-store.ts';
 import { hexOf } from '../../log/sha256.ts';
 import type { SubjectKeys } from '../../log/subject-keys.ts';
@@ -28,7 +28,6 @@ import { untenanted } from '../caller.ts';
 import type { GateContract, Invocation } from '../gate-contract.ts';
 import { Names } from '../../projections/names.ts';
 import { beginningOf } from '../tenancy/earlier-tenant.ts';
-import { tenantOf } from '../tenancy/organization.ts';
 import type { StandingVersions } from '../../projections/rows/standing-versions.ts';
 import type { StoredTexts } from '../../projections/rows/stored-texts.ts';
 import { LettersInARow } from '../../projections/rows/text-beginnings.ts';

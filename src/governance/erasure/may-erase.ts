@@ -1,5 +1,5 @@
 /** Whether policies let every version of a subject be erased: a subject goes as a whole, or not at all. */
-import type { ErasedVersions, TypeDefinition } from '../../log/entry.ts';
+import { type ErasedVersions, tenantOfErased, type TypeDefinition } from '../../log/entry.ts';
 import type { RowCheck } from '../../projections/decision.ts';
 import { refusedKeys } from '../../projections/rows/row-check.ts';
 import { branchesNow, type BranchesRead } from './subject-rows.ts';
@@ -7,7 +7,8 @@ import { branchesNow, type BranchesRead } from './subject-rows.ts';
 /** `check` as the invocation has it; undefined: nothing is asked of rows. */
 export function mayErase(check: RowCheck | undefined, state: BranchesRead, erased: readonly ErasedVersions[]): boolean {
   if (check === undefined) return true;
-  return branchesNow(state).every(({ types, rows }) =>
+  const tenant = erased[0] === undefined ? null : tenantOfErased(erased[0]);
+  return branchesNow(state, tenant).every(({ types, rows }) =>
     erased.every(({ type: name, positions }) => {
       const [type, versions] = [types.type(name), rows.versions(name)];
       if (type === undefined || versions === undefined) return true;

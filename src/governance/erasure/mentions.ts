@@ -2,11 +2,11 @@
  * Entries that repeat a subject in texts of their own: what was asked or noted on exhibits, queries of views, keys of removed
  * rows. Their positions stand in the intent of the erasure; nobody is shown them from there on, and their texts leave the log.
  */
+import { tenantOf } from '../../log/entry.ts';
 import type { LogStore } from '../../log/log-store.ts';
 import type { ExhibitView } from '../../projections/access-paths.ts';
 import type { Names, NameTest } from '../../projections/names.ts';
 import { LettersInARow } from '../../projections/rows/text-beginnings.ts';
-import { tenantOf } from '../tenancy/organization.ts';
 import { type RecipeSeals, sealedKeyOf } from './recipe-seals.ts';
 
 export interface Mentions {

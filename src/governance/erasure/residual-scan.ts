@@ -2,13 +2,13 @@
  * The look at everything that can be read now, after a subject was erased: what is still readable of it anywhere forbids the
  * certificate. In slices: others have their turn in between.
  */
+import { type ErasedVersions, tenantOf, tenantOfErased } from '../../log/entry.ts';
 import type { LogStore, StoredEntry } from '../../log/log-store.ts';
 import type { SubjectKeys } from '../../log/subject-keys.ts';
 import type { ExhibitView, PathCodes } from '../../projections/access-paths.ts';
 import type { Erasure } from '../../projections/erasures/projection.ts';
 import type { StoredTexts } from '../../projections/rows/stored-texts.ts';
 import { covers } from '../caller.ts';
-import { tenantOf } from '../tenancy/organization.ts';
 import type { ResidualHit } from './receipt.ts';
 import type { RecipeSeals } from './recipe-seals.ts';
 import type { Sought } from './sought.ts';
@@ -42,7 +42,7 @@ export async function residualScan(erasure: Erasure, sought: Sought, parts: Scan
   const { keys, versions, mentions, tenant, intended } = erasure;
   scan.keys(keys);
   for (const { type, positions } of versions) await scan.entries(type, positions);
-  for (const { type, positions } of versions) await scan.versions(type, positions);
+  for (const each of versions) await scan.versions(each);
   for (const position of mentions) await scan.mention(position);
   await scan.exhibits(tenant, sought);
   await scan.cells(tenant, sought, intended.time);
@@ -110,8 +110,8 @@ class Scan {
   }
 
   /** Tables of all branches. */
-  async versions(type: string, positions: readonly number[]): Promise<void> {
-    for (const { rows } of branchesNow(this.#parts.state)) {
+  async versions({ type, paths, positions }: ErasedVersions): Promise<void> {
+    for (const { rows } of branchesNow(this.#parts.state, tenantOfErased({ paths }))) {
       await this.#parts.yieldTurn();
       const versions = rows.versions(type);
       let found = 0;

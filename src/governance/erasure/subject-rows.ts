@@ -1,13 +1,14 @@
-/** Rows of all branches as they are now. Ungoverned: whoever reads them here shows them to nobody. */
+/** Rows of a tenant on all branches as they are now. Ungoverned: whoever reads them here shows them to nobody. */
 import { mainBranch } from '../../log/entry.ts';
 import type { CatalogReader } from '../../projections/access-paths.ts';
 import type { Branches } from '../../projections/branches/projection.ts';
 import type { BranchRows } from '../../projections/rows/branch-rows.ts';
+import { type RowsOf, rowsOf } from '../../projections/rows/projection.ts';
 
 export interface BranchesRead {
   readonly branches: Pick<Branches, 'list'>;
-  readonly catalog: { on(branch: number): CatalogReader };
-  readonly rows: { on(branch: number, catalog: CatalogReader): BranchRows };
+  readonly catalog: { on(branch: number, tenant: string | null): CatalogReader };
+  readonly rows: { on(of: RowsOf): BranchRows };
 }
 
 /** A branch that stands, as all of it is now. */
@@ -19,10 +20,10 @@ export interface BranchNow {
 }
 
 /** Main first. */
-export function branchesNow({ branches, catalog, rows }: BranchesRead): BranchNow[] {
+export function branchesNow({ branches, catalog, rows }: BranchesRead, tenant: string | null): BranchNow[] {
   const forks = [{ name: mainBranch, fork: 0, instant: 0n }, ...branches.list()];
   return forks.map(({ fork, instant }) => {
-    const types = catalog.on(fork);
-    return { since: instant, types, rows: rows.on(fork, types) };
+    const of = rowsOf(catalog, fork, tenant);
+    return { since: instant, types: of.catalog, rows: rows.on(of) };
   });
 }

@@ -55,7 +55,7 @@ function checkCondition(where: string, types: readonly string[], typeOf: (name: 
   // Once more under each type: conditions on columns that can't be decided are refused with their place.
   for (const type of types) {
     const scope = `permit(principal, action, resource in Type::${JSON.stringify(type)})`;
-    readPolicies(`of the agreement on ${type}`, `${scope} when {\n${where}\n};`, typeOf);
+    readPolicies(`of the agreement on ${type}`, `${scope} when {\n${where}\n};`, (name) => [typeOf(name) ?? []].flat());
   }
 }
 

@@ -2,12 +2,12 @@
  * A tenant may have an id that was another's before. Whatever goes by its paths and is older (records of access, entries,
  * views, exhibits) was the other's, and is nobody's to see but the administrator's.
  */
+import { tenantOf } from '../../log/entry.ts';
 import type { AuditQuery, AuditReader } from '../../projections/access-paths.ts';
 import { sha256Hex } from '../../log/sha256.ts';
 import type { Command } from '../../projections/command.ts';
 import type { RegisteredTenant, Tenants } from '../../projections/tenants/projection.ts';
 import type { Caller } from '../caller.ts';
-import { tenantOf } from './organization.ts';
 
 /** Where the caller's tenant began; null when no other had its id. */
 export type Beginning = RegisteredTenant['since'];

@@ -4,11 +4,10 @@
  * organisation header is needed: the token's own tenant is the path in force.
  */
 import { ServiceError } from '../../errors.ts';
-import type { TokenRecord } from '../../log/entry.ts';
+import { tenantOf, type TokenRecord } from '../../log/entry.ts';
 import type { Tenants } from '../../projections/tenants/projection.ts';
 import type { Caller } from '../caller.ts';
 import { platformAdmin, type Rule } from '../authorization/policy.ts';
-import { tenantOf } from './organization.ts';
 
 /** Credentials that speak for somebody; the others run the store. */
 const speaking: ReadonlySet<Caller['credential']> = new Set(['token', 'shared-secret', 'none']);

@@ -33,13 +33,6 @@ export function checkOrganization(path: string): void {
   }
 }
 
-/** First segment: what `tenant_id` shows and quotas count by. */
-export function tenantOf(path: string | null): string | null {
-  if (path === null) return null;
-  const slash = path.indexOf('/');
-  return slash === -1 ? path : path.slice(0, slash);
-}
-
 /**
  * The path in force for a credential and a header. A credential bound to a tenant stays inside it whatever the header
  * says; an unbound one goes where the header points, and without a header sees rows without a tenant only.

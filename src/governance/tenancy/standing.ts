@@ -2,10 +2,10 @@
  * Whether the tenant that a caller acts in may be used: a suspended one pays first, a deleted one is gone. Organisations
  * that were never registered have no standing to lose. Whoever runs the store is not stopped: only they can end it.
  */
+import { tenantOf } from '../../log/entry.ts';
 import { ServiceError } from '../../errors.ts';
 import type { Tenants } from '../../projections/tenants/projection.ts';
 import type { Caller } from '../caller.ts';
-import { tenantOf } from './organization.ts';
 
 /** Throws REL_TENANT_SUSPENDED or REL_ACL. */
 export function checkStanding(tenants: Pick<Tenants, 'tenant'>, { path, credential }: Pick<Caller, 'path' | 'credential'>): void {

@@ -4,7 +4,13 @@
  * the same rules are asked again.
  */
 import { ServiceError } from '../../errors.ts';
-import type { AgreementRecord, AgreementState, AgreementTerms, TypeDefinition } from '../../log/entry.ts';
+import {
+  type AgreementRecord,
+  type AgreementState,
+  type AgreementTerms,
+  tenantOf,
+  type TypeDefinition,
+} from '../../log/entry.ts';
 import type { AgreementSide, ChangeAgreement, MoveAgreement, ProposeAgreement } from '../../projections/command.ts';
 import { mayMove, stateAt } from '../../projections/tenants/agreements.ts';
 import type { KnownAgreement, RegisteredTenant, Tenants } from '../../projections/tenants/projection.ts';
@@ -13,7 +19,6 @@ import type { Caller } from '../caller.ts';
 import type { AgreementView, LicenceView, TenantDesk, TenantUsage, TenantView } from '../desks.ts';
 import { checkAgreementTerms } from './agreement-terms.ts';
 import type { Licence } from './licence.ts';
-import { tenantOf } from './organization.ts';
 import { usageOf, type Period, type UsageParts } from './usage.ts';
 
 export interface TenantDeskParts {
@@ -24,7 +29,8 @@ export interface TenantDeskParts {
   readonly usage: UsageParts;
   readonly licence: Licence;
   /** Of main, which agreements are about. */
-  readonly typeOf: (name: string) => TypeDefinition | undefined;
+  /** A type as the organisation of a path means it. */
+  readonly typeOf: (path: string, name: string) => TypeDefinition | undefined;
   /** Nanoseconds: of the invocation. */
   readonly now: bigint;
   /** What usage is shown of when nobody says. */
@@ -96,7 +102,7 @@ export class GovernedTenants implements TenantDesk {
 
   proposal(tenant: string, id: string, terms: AgreementTerms): ProposeAgreement {
     this.reach(tenant);
-    checkAgreementTerms(tenant, terms, this.#parts.typeOf);
+    checkAgreementTerms(tenant, terms, (name) => this.#parts.typeOf(terms.assigner, name));
     return { kind: 'propose-agreement', id, terms };
   }
 
@@ -104,7 +110,7 @@ export class GovernedTenants implements TenantDesk {
     const { record } = this.#known(tenant, id);
     if (tenantOf(record.assigner) !== tenant)
       throw new ServiceError('REL_ACL', 'the terms of an agreement are for the assigner to say');
-    checkAgreementTerms(tenant, terms, this.#parts.typeOf);
+    checkAgreementTerms(tenant, terms, (name) => this.#parts.typeOf(terms.assigner, name));
     return { kind: 'change-agreement', id, terms };
   }
 

@@ -2,14 +2,13 @@
  * What tenants used in a stretch of time, from their access records, and what they hold, from their own rows. Nothing here
  * depends on what another tenant does: stored bytes are measured on the tenant's rows, never as a share of the store's.
  */
-import { type AccessRecord, mainBranch, type TypeDefinition } from '../../log/entry.ts';
+import { type AccessRecord, mainBranch, tenantOf, type TypeDefinition } from '../../log/entry.ts';
 import type { Basis } from '../../log/log-store.ts';
 import { systemColumns, type Cell, type ColumnType } from '../../log/value.ts';
 import { cellAt } from '../../log/vector-builder.ts';
 import type { AccessPaths, AuditReader, RowReader } from '../../projections/access-paths.ts';
 import { covers } from '../caller.ts';
 import type { TenantUsage } from '../desks.ts';
-import { tenantOf } from './organization.ts';
 
 export interface Period {
   /** Nanoseconds, from and just before. */
@@ -20,7 +19,7 @@ export interface Period {
 export interface UsageParts {
   /** Records of every tenant. */
   readonly audit: Pick<AuditReader, 'all'>;
-  readonly branches: () => Iterable<BranchNow>;
+  readonly branches: (tenant: string) => Iterable<BranchNow>;
 }
 
 /** Ungoverned. */
@@ -30,16 +29,17 @@ export interface BranchNow {
   readonly fork: bigint | null;
 }
 
-/** Every branch as it stands, main first. */
+/** Every branch as it stands, main first, with the rows of a tenant. */
 export function* branchesNow(
   state: {
-    snapshot(basis: Basis, branch: string): AccessPaths;
+    snapshot(basis: Basis, branch: string, tenant: string | null): AccessPaths;
     readonly branches: { list(): readonly { readonly name: string; readonly instant: bigint }[] };
   },
   basis: Basis,
+  tenant: string,
 ): Generator<BranchNow, void> {
-  yield { paths: state.snapshot(basis, mainBranch), fork: null };
-  for (const { name, instant } of state.branches.list()) yield { paths: state.snapshot(basis, name), fork: instant };
+  yield { paths: state.snapshot(basis, mainBranch, tenant), fork: null };
+  for (const { name, instant } of state.branches.list()) yield { paths: state.snapshot(basis, name, tenant), fork: instant };
 }
 
 /** What is asked about: a tenant, and from when on its id has been its own. */
@@ -50,8 +50,12 @@ export interface UsageSubject {
 
 export async function usageOf(parts: UsageParts, subjects: readonly UsageSubject[], period: Period): Promise<TenantUsage[]> {
   const counted = await countRecords(parts.audit, subjects, period);
-  const branches = [...parts.branches()];
-  return subjects.map(({ tenant }) => ({ tenant, ...period, ...counted.get(tenant)!, ...held(branches, tenant) }));
+  return subjects.map(({ tenant }) => ({
+    tenant,
+    ...period,
+    ...counted.get(tenant)!,
+    ...held(parts.branches(tenant), tenant),
+  }));
 }
 
 type Counts = Pick<TenantUsage, 'invocations' | 'queries' | 'costUnits' | 'rowsWritten'>;

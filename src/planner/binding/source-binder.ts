@@ -1,7 +1,7 @@
 /** FROM to a plan: scans, subqueries, views and common tables, and the joins between them. */
 import type { TypeDefinition } from '../../log/entry.ts';
 import { systemColumns } from '../../log/value.ts';
-import { type ReadableColumn, shownColumn } from '../../projections/access-paths.ts';
+import { type ReadableColumn, shownColumn, splitTypeName } from '../../projections/access-paths.ts';
 import { bindPredicate, type ExpressionContext } from '../expressions/bind-expression.ts';
 import type { PlanColumn, PlanNode } from '../logical-plan.ts';
 import { at } from '../places.ts';
@@ -81,11 +81,11 @@ class SourceBinder {
 
   #table(source: Extract<Source, { kind: 'table' }>): BoundSource {
     const { environment, names } = this.#request;
-    const name = source.alias ?? source.name;
+    const name = source.alias ?? splitTypeName(source.name)?.type ?? source.name;
     const common = names.findLast((each) => each.name === source.name);
     if (common) return derived(common.bind(source.place), name);
     const definition = environment.catalog.type(source.name);
-    if (definition) return this.#scan(definition, name);
+    if (definition) return this.#scan(source.name, definition, name);
     const served = environment.request.servedView?.(source.name);
     if (served) return this.#served(source.name, served, name);
     const view = environment.request.views?.(source.name);
@@ -100,10 +100,11 @@ class SourceBinder {
     return derived({ node, columns }, name);
   }
 
-  #scan(definition: TypeDefinition, name: string): BoundSource {
-    this.#request.environment.objectTypes.add(definition.name);
-    const masked = this.#request.environment.masked(definition.name);
-    const columns = readableColumns(definition).map(({ name: column, type }): PlanColumn => ({ name: column, type }));
+  /** `type` is the name that the statement gives it: another tenant's stands for that tenant's rows alone. */
+  #scan(type: string, definition: TypeDefinition, name: string): BoundSource {
+    this.#request.environment.objectTypes.add(type);
+    const masked = this.#request.environment.masked(type);
+    const columns = readableColumns(definition).map(({ name: column, type: of }): PlanColumn => ({ name: column, type: of }));
     const shown: PlanColumn[] = [];
     const named = columns.map((column): OutputType => {
       const kind = masked.get(column.name);
@@ -112,7 +113,7 @@ class SourceBinder {
     });
     const node: PlanNode = {
       kind: 'scan',
-      type: definition.name,
+      type,
       primaryKey: definition.primaryKey,
       masked,
       columns: [...columns, ...shown],
@@ -120,7 +121,7 @@ class SourceBinder {
       zones: [],
       after: this.#request.after,
     };
-    return { node, tables: [{ name, type: definition.name, columns: named, first: 0 }] };
+    return { node, tables: [{ name, type, columns: named, first: 0 }] };
   }
 
   /** The whole condition is the join's residual: the passes take it apart. */

@@ -17,6 +17,7 @@ import type {
   Slot,
   Source,
 } from '../statement.ts';
+import { tenantTypeName } from '../../projections/access-paths.ts';
 import { readArguments, readColumn, readExpression, readInterval } from './sql-expressions.ts';
 import type { TokenCursor } from './token-cursor.ts';
 
@@ -225,7 +226,9 @@ function readTable(cursor: TokenCursor): Source {
     const list = readArguments(cursor);
     return { kind: 'function', name: name.toUpperCase(), arguments: list, alias: readAlias(cursor), place };
   }
-  return { kind: 'table', name, alias: readAlias(cursor), place };
+  if (!cursor.accept('.')) return { kind: 'table', name, alias: readAlias(cursor), place };
+  const type = cursor.name('a type of that tenant');
+  return { kind: 'table', name: tenantTypeName(name, type), alias: readAlias(cursor), place };
 }
 
 /** Words that begin what may follow a source: names everywhere else, no aliases here unless AS says so. */

@@ -8,6 +8,7 @@
  *   A refresh that fails leaves the table as it was, and the listing says why.
  * - One key has one row: a file that names a key twice is refused. Fields are text; what is not there is NULL.
  */
+import { tenantOf } from '../../log/entry.ts';
 import { isUtf8 } from 'node:buffer';
 import { Readable } from 'node:stream';
 import { parse } from 'csv-parse';
@@ -16,7 +17,6 @@ import { ServiceError } from '../../errors.ts';
 import { covers } from '../../governance/caller.ts';
 import type { ResidualHit } from '../../governance/erasure/receipt.ts';
 import type { Sought } from '../../governance/erasure/sought.ts';
-import { tenantOf } from '../../governance/tenancy/organization.ts';
 import { type Cell, checkIdentifier, checkText } from '../../log/value.ts';
 import type { LookupTable } from '../expressions/lookup-table.ts';
 

@@ -12,11 +12,11 @@
  * - Nothing is done, and so nothing recorded, when rows change that the caller may not see.
  * - Commits don't wait: rounds run outside the turn that commits, in slices, and take no more than a share of the time.
  */
+import { tenantOf } from '../../log/entry.ts';
 import type { Clock, Ids } from '../../clock.ts';
 import { ServiceError } from '../../errors.ts';
 import type { Caller } from '../../governance/caller.ts';
 import type { GateContract, Invocation } from '../../governance/gate-contract.ts';
-import { tenantOf } from '../../governance/tenancy/organization.ts';
 import { at } from '../places.ts';
 import type { PlannerContract } from '../planner-contract.ts';
 import { believedRows, type ChangeSet, changesAfter } from './change-set.ts';

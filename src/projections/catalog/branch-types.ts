@@ -1,53 +1,128 @@
-/** Types of one branch. A fork shares the table of its source until either of the two changes a type. */
+/**
+ * Types of one branch, by the tenant that a name belongs to. Names of the store's scope (no tenant) are inherited by every
+ * tenant, until the tenant defines the name itself: from then on its own definition counts, for this tenant alone. A fork
+ * shares the tables of its source until either of the two changes a type.
+ */
 import { assert } from '../../errors.ts';
 import type { TypeDefinition } from '../../log/entry.ts';
 import { compareText } from '../../log/value.ts';
 import type { CatalogReader } from '../access-paths.ts';
 import { builtinTypes } from './builtin-types.ts';
 
-export class BranchTypes implements CatalogReader {
-  #types: Map<string, TypeDefinition>;
-  #shared = false;
-  #ontologyVersion: number;
-  #sorted: readonly TypeDefinition[] | null = null;
+/** Definitions of one scope and how often they changed. */
+export interface ScopeTypes {
+  readonly tenant: string | null;
+  readonly types: ReadonlyMap<string, TypeDefinition>;
+  readonly changes: number;
+}
 
-  constructor(types: Map<string, TypeDefinition>, ontologyVersion: number) {
-    this.#types = types;
-    this.#ontologyVersion = ontologyVersion;
+interface Scope {
+  types: Map<string, TypeDefinition>;
+  shared: boolean;
+  changes: number;
+}
+
+export class BranchTypes {
+  /** By tenant; null: the store's. */
+  readonly #scopes: Map<string | null, Scope>;
+  readonly #readers = new Map<string | null, TenantTypes>();
+
+  constructor(scopes: Iterable<ScopeTypes>) {
+    this.#scopes = new Map();
+    for (const { tenant, types, changes } of scopes) this.#scopes.set(tenant, { types: new Map(types), shared: false, changes });
+    assert(this.#scopes.has(null), 'a branch has the types of the store');
   }
 
   static builtin(): BranchTypes {
-    return new BranchTypes(new Map(builtinTypes.map((type) => [type.name, type])), 0);
+    return new BranchTypes([{ tenant: null, types: new Map(builtinTypes.map((type) => [type.name, type])), changes: 0 }]);
   }
 
-  get ontologyVersion(): number {
-    return this.#ontologyVersion;
+  /** Types as a tenant means them: its own, and those that it inherits. */
+  of(tenant: string | null): CatalogReader {
+    let reader = this.#readers.get(tenant);
+    if (reader === undefined) this.#readers.set(tenant, (reader = new TenantTypes(this, tenant)));
+    return reader;
   }
 
-  type(name: string): TypeDefinition | undefined {
-    return this.#types.get(name);
+  /** What a scope defines itself. */
+  own(tenant: string | null, name: string): TypeDefinition | undefined {
+    return this.#scopes.get(tenant)?.types.get(name);
   }
 
-  types(): readonly TypeDefinition[] {
-    this.#sorted ??= [...this.#types.values()].sort((a, b) => compareText(a.name, b.name));
-    return this.#sorted;
+  /** By tenant, the store's first. */
+  scopes(): readonly ScopeTypes[] {
+    const each = [...this.#scopes].map(([tenant, { types, changes }]) => ({ tenant, types, changes }));
+    return each.sort((a, b) => compareText(a.tenant ?? '', b.tenant ?? ''));
+  }
+
+  changesOf(tenant: string | null): number {
+    return this.#scopes.get(tenant)?.changes ?? 0;
   }
 
   fork(): BranchTypes {
-    const fork = new BranchTypes(this.#types, this.#ontologyVersion);
-    fork.#sorted = this.#sorted;
-    fork.#shared = this.#shared = true;
+    const fork = new BranchTypes([{ tenant: null, types: new Map(), changes: 0 }]);
+    for (const [tenant, scope] of this.#scopes) {
+      scope.shared = true;
+      fork.#scopes.set(tenant, { ...scope });
+    }
     return fork;
   }
 
-  define(definition: TypeDefinition): void {
-    assert(definition.ontologyVersion === this.#ontologyVersion + 1, 'the ontology version rises by one');
-    if (this.#shared) {
-      this.#types = new Map(this.#types);
-      this.#shared = false;
+  define(tenant: string | null, definition: TypeDefinition): void {
+    assert(definition.ontologyVersion === this.of(tenant).ontologyVersion + 1, 'the ontology version rises by one');
+    const scope = this.#scopes.get(tenant) ?? { types: new Map<string, TypeDefinition>(), shared: false, changes: 0 };
+    if (scope.shared) {
+      scope.types = new Map(scope.types);
+      scope.shared = false;
     }
-    this.#types.set(definition.name, definition);
-    this.#ontologyVersion = definition.ontologyVersion;
-    this.#sorted = null;
+    scope.types.set(definition.name, definition);
+    scope.changes++;
+    this.#scopes.set(tenant, scope);
+  }
+
+  /** A tenant that is purged leaves no names behind: whoever comes by its id later begins with what everybody inherits. */
+  forget(tenant: string): void {
+    const scope = this.#scopes.get(tenant);
+    if (scope) this.#scopes.set(tenant, { types: new Map(), shared: false, changes: scope.changes + 1 });
+  }
+}
+
+class TenantTypes implements CatalogReader {
+  readonly #branch: BranchTypes;
+  readonly #tenant: string | null;
+  #sorted: readonly TypeDefinition[] = [];
+  #sortedAt = -1;
+
+  constructor(branch: BranchTypes, tenant: string | null) {
+    this.#branch = branch;
+    this.#tenant = tenant;
+  }
+
+  /** Rises with every change that this tenant sees, and with no other: it tells nobody how much others define. */
+  get ontologyVersion(): number {
+    const own = this.#tenant === null ? 0 : this.#branch.changesOf(this.#tenant);
+    return this.#branch.changesOf(null) + own;
+  }
+
+  type(name: string): TypeDefinition | undefined {
+    const inherited = this.#branch.own(null, name);
+    return this.#tenant === null ? inherited : (this.#branch.own(this.#tenant, name) ?? inherited);
+  }
+
+  isOwn(name: string): boolean {
+    return this.#branch.own(this.#tenant, name) !== undefined;
+  }
+
+  types(): readonly TypeDefinition[] {
+    const version = this.ontologyVersion;
+    if (version !== this.#sortedAt) {
+      const seen = new Map<string, TypeDefinition>();
+      for (const { tenant, types } of this.#branch.scopes()) {
+        if (tenant === null || tenant === this.#tenant) for (const [name, type] of types) seen.set(name, type);
+      }
+      this.#sorted = [...seen.values()].sort((a, b) => compareText(a.name, b.name));
+      this.#sortedAt = version;
+    }
+    return this.#sorted;
   }
 }

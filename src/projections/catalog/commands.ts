@@ -1,6 +1,13 @@
 /** Registering and evolving types: a command and the catalog to a `type` entry. Pure. */
 import { ServiceError } from '../../errors.ts';
-import type { GraphTrigger, PropertyDefinition, TypeDefinition, TypeGuard } from '../../log/entry.ts';
+import {
+  type EntryDraft,
+  type GraphTrigger,
+  type PropertyDefinition,
+  tenantOf,
+  type TypeDefinition,
+  type TypeGuard,
+} from '../../log/entry.ts';
 import type { NextPlace } from '../../log/log-store.ts';
 import { type ColumnType, checkIdentifier, columnTypes, limits, systemColumns } from '../../log/value.ts';
 import type { CatalogReader } from '../access-paths.ts';
@@ -20,7 +27,13 @@ export interface StoredColumns {
 /** Embeddings are columns of every type: `_emb_<slot>`. */
 export const embeddingPrefix = '_emb_';
 
-export function decideRegister(command: RegisterType, catalog: CatalogReader, context: DecideContext, next: NextPlace): Decision {
+export function decideRegister(
+  command: RegisterType,
+  catalog: CatalogReader,
+  stored: Pick<StoredColumns, 'wasWritten'>,
+  context: DecideContext,
+  next: NextPlace,
+): Decision {
   checkIdentifier(command.name, 'a type name');
   refuseClassified(command.name);
   const properties = Object.entries(command.properties ?? {});
@@ -33,8 +46,14 @@ export function decideRegister(command: RegisterType, catalog: CatalogReader, co
   const existing = catalog.type(command.name);
   if (existing) {
     if (sameDeclaration(command, existing)) return decideOne('register-type', command.name, [], next);
-    const why = builtinTypeNames.has(command.name) ? 'is built in' : 'is registered with another definition';
-    throw new ServiceError('REL_CONFLICT', `type ${JSON.stringify(command.name)} ${why}`);
+    const why = builtinTypeNames.has(command.name)
+      ? 'is built in: add columns to it with POST /types/:name/schema'
+      : catalog.isOwn(command.name)
+        ? 'is registered with another definition'
+        : stored.wasWritten(command.name)
+          ? 'has rows already, under the definition that everybody inherits'
+          : null;
+    if (why !== null) throw new ServiceError('REL_CONFLICT', `type ${JSON.stringify(command.name)} ${why}`);
   }
   const definition: TypeDefinition = {
     name: command.name,
@@ -45,7 +64,7 @@ export function decideRegister(command: RegisterType, catalog: CatalogReader, co
     ontologyVersion: catalog.ontologyVersion + 1,
     ...guardOf(command.guard),
   };
-  return decideOne('register-type', command.name, [{ context: context.entry, body: { kind: 'type', definition } }], next);
+  return decideOne('register-type', command.name, [typeDraft(definition, context)], next);
 }
 
 export function decideEvolve(
@@ -59,7 +78,7 @@ export function decideEvolve(
   const existing = catalog.type(command.name);
   if (!existing) throw new ServiceError('REL_UNKNOWN_TYPE', `no type ${JSON.stringify(command.name)}`);
   const properties = new Map(Object.entries(existing.properties));
-  const guard = raised(existing, command.guard ?? {});
+  const guard = changedGuard(existing, command);
   let changed = !sameGuard(guard.guard, existing.guard);
   for (const [name, given] of Object.entries(command.properties)) {
     checkProperty(name, given);
@@ -69,7 +88,7 @@ export function decideEvolve(
     // Rows have an `id` from the first one on: text, where nobody said otherwise.
     if (!before && name === 'id' && property.type !== 'string')
       throw new ServiceError('REL_CONFLICT', 'id is text in a type that was registered without it');
-    if (before) checkWidening(existing, name, before, property, stored);
+    if (before) checkWidening(existing, name, before, property, stored, command.mayTakeBack === true);
     if (property.subject && before?.subject !== true && stored.wasWritten(existing.name)) {
       const what = `property ${JSON.stringify(name)} of ${JSON.stringify(existing.name)}`;
       throw new ServiceError(
@@ -83,8 +102,15 @@ export function decideEvolve(
   checkCount(properties.size);
   checkSubjects([...properties]);
   if (!changed) return decideOne('evolve-type', command.name, [], next);
-  const definition = { ...evolved(existing, properties, catalog), ...guard };
-  return decideOne('evolve-type', command.name, [{ context: context.entry, body: { kind: 'type', definition } }], next);
+  const { guard: _, ...unguarded } = evolved(existing, properties, catalog);
+  const definition: TypeDefinition = { ...unguarded, ...guard };
+  return decideOne('evolve-type', command.name, [typeDraft(definition, context)], next);
+}
+
+/** What a tenant defines is its own; what is defined without a tenant, everybody inherits. */
+export function typeDraft(definition: TypeDefinition, { entry }: DecideContext): EntryDraft {
+  const own = tenantOf(entry.path) === null ? {} : ({ own: true } as const);
+  return { context: entry, body: { kind: 'type', definition, ...own } };
 }
 
 /** The definition with these properties, one ontology version later. */
@@ -181,6 +207,7 @@ function checkWidening(
   before: PropertyDefinition,
   after: PropertyDefinition,
   stored: StoredColumns,
+  mayTakeBack: boolean,
 ): void {
   const conflict = (why: string): ServiceError =>
     new ServiceError('REL_CONFLICT', `property ${JSON.stringify(name)} of ${JSON.stringify(type.name)}: ${why}`);
@@ -193,8 +220,9 @@ function checkWidening(
       throw conflict('a stored integer has no exact number (above 2^53)');
     }
   } else if (before.dims !== after.dims) throw conflict(`vectors have ${before.dims} dims`);
-  if (before.masked && !after.masked) throw conflict('it stays masked');
-  if (before.subject && !after.subject) throw conflict('it goes on saying whose rows are');
+  const what = `property ${JSON.stringify(name)} of ${JSON.stringify(type.name)}`;
+  if (before.masked && !after.masked && !mayTakeBack) throw administratorsOnly(`the mask of ${what}`);
+  if (before.subject && !after.subject && !mayTakeBack) throw administratorsOnly(`what ${what} says of whose rows are`);
   if (before.references !== undefined && before.references !== after.references) {
     throw conflict(`it references ${JSON.stringify(before.references)}`);
   }
@@ -219,13 +247,18 @@ function guardOf(given: Partial<TypeGuard> | undefined): Pick<TypeDefinition, 'g
   return isProtected || accessScope ? { guard: { protected: isProtected, accessScope } } : {};
 }
 
-/** Whoever may define types could read what is guarded, if a guard could be taken away by defining. */
-function raised(type: TypeDefinition, given: Partial<TypeGuard>): Pick<TypeDefinition, 'guard'> {
-  const lowered = (['protected', 'accessScope'] as const).find((name) => type.guard?.[name] === true && given[name] === false);
-  if (lowered !== undefined) {
-    throw new ServiceError('REL_CONFLICT', `the guard of ${JSON.stringify(type.name)} stays: it asks for ${guardWords[lowered]}`);
+/** A guard is raised by whoever may define types, and taken back by an administrator alone: else it would guard nothing. */
+function changedGuard(type: TypeDefinition, { guard: given = {}, mayTakeBack }: EvolveType): Pick<TypeDefinition, 'guard'> {
+  const lowered = (['protected', 'accessScope'] as const).find((word) => type.guard?.[word] === true && given[word] === false);
+  if (lowered !== undefined && mayTakeBack !== true) {
+    throw administratorsOnly(`the guard of ${JSON.stringify(type.name)}, which asks for ${guardWords[lowered]},`);
   }
   return guardOf({ ...type.guard, ...given });
+}
+
+function administratorsOnly(what: string): ServiceError {
+  const who = 'an administrator: a token of the tenant with the role tenant-admin, or one of no tenant with platform-admin';
+  return new ServiceError('REL_ACL', `${what} can only be taken back by ${who}`);
 }
 
 const guardWords: Readonly<Record<keyof TypeGuard, string>> = {

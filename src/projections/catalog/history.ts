@@ -5,7 +5,7 @@
  */
 import { deserialize, serialize } from 'node:v8';
 import { assert } from '../../errors.ts';
-import type { CommittedEntry, PropertyDefinition, TypeDefinition } from '../../log/entry.ts';
+import { type CommittedEntry, type PropertyDefinition, scopeOfName, type TypeDefinition } from '../../log/entry.ts';
 import { compareText } from '../../log/value.ts';
 import type { CatalogReader } from '../access-paths.ts';
 import { CanonicalHash } from '../canonical-hash.ts';
@@ -14,6 +14,8 @@ import { builtinTypes } from './builtin-types.ts';
 
 interface Defined {
   readonly position: number;
+  /** Whose name it is; null: everybody inherits it. */
+  readonly tenant: string | null;
   readonly definition: TypeDefinition;
 }
 
@@ -23,7 +25,7 @@ interface Life {
   readonly source: Life | null;
   readonly fork: number;
   end: number;
-  /** By type, in the order of the log. */
+  /** By name, in the order of the log, of all tenants. */
   readonly types: Map<string, Defined[]>;
 }
 
@@ -39,6 +41,8 @@ interface SavedLife {
     string,
     readonly {
       readonly position: number;
+      /** Absent: everybody inherits it. */
+      readonly tenant?: string;
       readonly definition: Omit<TypeDefinition, 'properties'>;
       readonly properties: readonly (readonly [string, PropertyDefinition])[];
     }[],
@@ -47,13 +51,13 @@ interface SavedLife {
 
 export class CatalogHistory implements Projection {
   readonly name = 'catalog-history';
-  readonly formatVersion = 1;
+  readonly formatVersion = 2;
   #lives: Life[] = [bornMain()];
 
-  /** The catalog of a branch as it stood below a position; undefined when no branch of that name existed there. */
-  at(branch: string, position: number): CatalogReader | undefined {
+  /** A tenant's catalog of a branch as it stood below a position; undefined when no branch of that name existed there. */
+  at(branch: string, position: number, tenant: string | null): CatalogReader | undefined {
     const life = this.#life(branch, position);
-    return life && new CatalogThen(life, position);
+    return life && new CatalogThen(life, position, tenant);
   }
 
   apply(entry: CommittedEntry): void {
@@ -63,11 +67,13 @@ export class CatalogHistory implements Projection {
       assert(life, 'a type is defined on a branch that exists');
       const { definition } = body;
       const own: TypeDefinition = { ...definition, properties: ownProperties(Object.entries(definition.properties)) };
+      const defined = { position, tenant: scopeOfName(entry, body), definition: own };
       const known = life.types.get(definition.name);
-      if (known === undefined) life.types.set(definition.name, [{ position, definition: own }]);
-      else known.push({ position, definition: own });
+      if (known === undefined) life.types.set(definition.name, [defined]);
+      else known.push(defined);
       return;
     }
+    if (body.kind === 'tenant' && body.change === 'purged') return this.#forget(body.tenant.id);
     if (body.kind !== 'branch') return;
     if (body.change === 'deleted') {
       const life = this.#life(body.name, position);
@@ -91,8 +97,9 @@ export class CatalogHistory implements Projection {
     for (const { name, source: from, fork, end, types } of deserialize(bytes) as SavedLife[]) {
       const defined = types.map(([type, steps]): [string, Defined[]] => [
         type,
-        steps.map(({ position, definition, properties }) => ({
+        steps.map(({ position, tenant = null, definition, properties }) => ({
           position,
+          tenant,
           definition: { ...definition, properties: ownProperties(properties) },
         })),
       ]);
@@ -118,13 +125,25 @@ export class CatalogHistory implements Projection {
       end,
       types: [...types].map(([type, steps]) => [
         type,
-        steps.map(({ position, definition: { properties, ...definition } }) => ({
+        steps.map(({ position, tenant, definition: { properties, ...definition } }) => ({
           position,
+          ...(tenant !== null && { tenant }),
           definition,
           properties: Object.entries(properties),
         })),
       ]),
     }));
+  }
+
+  /** Nobody replays what a purged tenant asked: nothing of it is left. */
+  #forget(tenant: string): void {
+    for (const { types } of this.#lives) {
+      for (const [name, steps] of types) {
+        const kept = steps.filter((step) => step.tenant !== tenant);
+        if (kept.length === 0) types.delete(name);
+        else types.set(name, kept);
+      }
+    }
   }
 
   #life(name: string, position: number): Life | undefined {
@@ -136,40 +155,50 @@ export class CatalogHistory implements Projection {
 class CatalogThen implements CatalogReader {
   readonly #life: Life;
   readonly #position: number;
-  #all: Map<string, TypeDefinition> | undefined;
+  readonly #tenant: string | null;
+  #all: { readonly store: Map<string, TypeDefinition>; readonly own: Map<string, TypeDefinition> } | undefined;
 
-  constructor(life: Life, position: number) {
+  constructor(life: Life, position: number, tenant: string | null) {
     this.#life = life;
     this.#position = position;
+    this.#tenant = tenant;
   }
 
   get ontologyVersion(): number {
     let version = 0;
-    for (const { ontologyVersion } of this.#types().values()) version = Math.max(version, ontologyVersion);
+    for (const { ontologyVersion } of this.types()) version = Math.max(version, ontologyVersion);
     return version;
   }
 
   type(name: string): TypeDefinition | undefined {
-    return this.#types().get(name);
+    const { own, store } = this.#types();
+    return own.get(name) ?? store.get(name);
+  }
+
+  isOwn(name: string): boolean {
+    const { own, store } = this.#types();
+    return (this.#tenant === null ? store : own).has(name);
   }
 
   types(): readonly TypeDefinition[] {
-    return [...this.#types().values()].sort((a, b) => compareText(a.name, b.name));
+    const { own, store } = this.#types();
+    return [...new Map([...store, ...own]).values()].sort((a, b) => compareText(a.name, b.name));
   }
 
-  #types(): ReadonlyMap<string, TypeDefinition> {
+  #types(): { readonly store: ReadonlyMap<string, TypeDefinition>; readonly own: ReadonlyMap<string, TypeDefinition> } {
     if (this.#all === undefined) {
-      this.#all = new Map(builtinTypes.map((type) => [type.name, type]));
-      collect(this.#life, this.#position, this.#all);
+      this.#all = { store: new Map(builtinTypes.map((type) => [type.name, type])), own: new Map() };
+      collect(this.#life, this.#position, null, this.#all.store);
+      if (this.#tenant !== null) collect(this.#life, this.#position, this.#tenant, this.#all.own);
     }
     return this.#all;
   }
 }
 
-function collect(life: Life, position: number, into: Map<string, TypeDefinition>): void {
-  if (life.source !== null) collect(life.source, Math.min(position, life.fork), into);
+function collect(life: Life, position: number, of: string | null, into: Map<string, TypeDefinition>): void {
+  if (life.source !== null) collect(life.source, Math.min(position, life.fork), of, into);
   for (const [name, steps] of life.types) {
-    const last = steps.findLast((step) => step.position < position);
+    const last = steps.findLast((step) => step.position < position && step.tenant === of);
     if (last) into.set(name, last.definition);
   }
 }

@@ -17,6 +17,7 @@ export function decideMigrate(
   const drafts: EntryDraft[] = [];
   const growing: CatalogReader = {
     type: (name) => made.get(name) ?? catalog.type(name),
+    isOwn: (name) => made.has(name) || catalog.isOwn(name),
     types: () => catalog.types(),
     get ontologyVersion() {
       return catalog.ontologyVersion + drafts.length;
@@ -27,7 +28,7 @@ export function decideMigrate(
     const at = { position: next.position + drafts.length, time: next.time + BigInt(drafts.length) };
     const decision =
       step.kind === 'register-type'
-        ? decideRegister(step, growing, context, at)
+        ? decideRegister(step, growing, stored, context, at)
         : decideEvolve(step, growing, stored, context, at);
     for (const draft of decision.drafts) {
       drafts.push(draft);

@@ -1,91 +1,107 @@
 /**
- * Types as the log's `type` entries left them on each branch, over the built-in ones. A branch starts with its source's
- * types and ontology version, and goes its own way from there.
+ * Types as the log's `type` entries left them on each branch, by the tenant that their names belong to, over the built-in
+ * ones. A branch starts with its source's types and ontology versions, and goes its own way from there.
  */
 import { deserialize, serialize } from 'node:v8';
 import { assert } from '../../errors.ts';
 import { BranchTree, lineageOf, type SavedBranches } from '../../log/branches.ts';
-import type { CommittedEntry, PropertyDefinition, TypeDefinition } from '../../log/entry.ts';
-import { type ColumnType, systemColumns } from '../../log/value.ts';
+import { type CommittedEntry, type PropertyDefinition, scopeOfName, type TypeDefinition } from '../../log/entry.ts';
+import { compareText, type ColumnType, systemColumns } from '../../log/value.ts';
 import type { CatalogReader, ReadableColumn } from '../access-paths.ts';
 import { CanonicalHash } from '../canonical-hash.ts';
 import type { CheckpointReader, CheckpointWriter, Projection } from '../projection.ts';
 import { BranchTypes } from './branch-types.ts';
-import { type Protection, protectionOf } from './protection.ts';
+import { guardsAlike, type Protection, protectionOf } from './protection.ts';
+
+type SavedType = Omit<TypeDefinition, 'properties'> & { readonly properties: [string, PropertyDefinition][] };
 
 interface SavedTypes {
   readonly branch: number;
-  readonly ontologyVersion: number;
-  readonly types: readonly (Omit<TypeDefinition, 'properties'> & { readonly properties: [string, PropertyDefinition][] })[];
+  readonly scopes: readonly { readonly tenant: string | null; readonly changes: number; readonly types: readonly SavedType[] }[];
 }
 
-/** Itself it reads as main's. */
-export class Catalog implements Projection, CatalogReader {
+export class Catalog implements Projection {
   readonly name = 'catalog';
-  readonly formatVersion = 2;
+  readonly formatVersion = 3;
   #tree = new BranchTree();
   /** By fork; main's is 0. */
   #branches = new Map<number, BranchTypes>([[0, BranchTypes.builtin()]]);
-  /** By branch and type, until a `type` or `branch` entry is applied: every scan asks. */
+  /** By branch, tenant and type, until a `type` or `branch` entry is applied: every scan asks. */
   readonly #protections = new Map<string, Protection>();
-  #protectionEpoch = 0;
+  /** By tenant, null: of what everybody inherits. */
+  readonly #protectionEpochs = new Map<string | null, number>();
 
-  get ontologyVersion(): number {
-    return this.on(0).ontologyVersion;
+  /** Types of the branch with this fork, as a tenant means them. */
+  on(branch: number, tenant: string | null): CatalogReader {
+    return this.#typesOn(branch).of(tenant);
   }
 
-  type(name: string): TypeDefinition | undefined {
-    return this.on(0).type(name);
+  /** Every definition that a name has on a branch, whoever's it is. */
+  definitions(branch: number, name: string): readonly TypeDefinition[] {
+    return this.#typesOn(branch)
+      .scopes()
+      .flatMap(({ types }) => types.get(name) ?? []);
   }
 
-  types(): readonly TypeDefinition[] {
-    return this.on(0).types();
-  }
-
-  /** Types of the branch with this fork. */
-  on(branch: number): BranchTypes {
+  #typesOn(branch: number): BranchTypes {
     const types = this.#branches.get(branch);
     assert(types, 'a branch that is read has types');
     return types;
   }
 
   /**
-   * What guards a type on a branch, now: by its own definition, those of the branches whose rows it reads, and main's. It
-   * holds until a `type` or `branch` entry is applied.
+   * What guards a tenant's type on a branch, now: by its own definition, those of the branches whose rows it reads, and main's.
+   * It holds until a `type` or `branch` entry is applied.
    */
-  protection(branch: number, name: string): Protection {
-    const key = `${branch}\0${name}`;
+  protection(branch: number, tenant: string | null, name: string): Protection {
+    // A control character can't occur in a path.
+    const key = `${branch}\0${tenant ?? '\0'}\0${name}`;
     let found = this.#protections.get(key);
-    if (found === undefined) this.#protections.set(key, (found = this.#protectionOf(branch, name)));
+    if (found === undefined) this.#protections.set(key, (found = this.#protectionOf(branch, tenant, name)));
     return found;
   }
 
-  /** Rises when a protection may be another one than before; what this process made under it is no longer good then. */
-  get protectionEpoch(): number {
-    return this.#protectionEpoch;
+  /**
+   * Rises when a protection of the tenant's types may be another one than before; what this process made under it is no
+   * longer good then.
+   */
+  protectionEpoch(tenant: string | null): number {
+    const own = tenant === null ? 0 : (this.#protectionEpochs.get(tenant) ?? 0);
+    return (this.#protectionEpochs.get(null) ?? 0) + own;
   }
 
-  #protectionOf(branch: number, name: string): Protection {
+  #protectionOf(branch: number, tenant: string | null, name: string): Protection {
     const at = this.#tree.kept().find(({ id }) => id === branch);
     assert(at, 'a branch that is read is kept');
     const lineage = new Set([0, ...lineageOf(at).map((stretch) => stretch.branch.id)]);
-    return protectionOf([...lineage].flatMap((id) => this.#branches.get(id)?.type(name) ?? []));
+    return protectionOf([...lineage].flatMap((id) => this.#branches.get(id)?.of(tenant).type(name) ?? []));
+  }
+
+  #raiseEpoch(tenant: string | null): void {
+    this.#protectionEpochs.set(tenant, (this.#protectionEpochs.get(tenant) ?? 0) + 1);
   }
 
   apply(entry: CommittedEntry): void {
     const { body } = entry;
     if (body.kind === 'type' || body.kind === 'branch') this.#protections.clear();
-    // A fork reads what its source guards, and takes nothing from any other branch.
-    if (body.kind === 'type' || (body.kind === 'branch' && this.#tree.get(body.name) !== undefined)) this.#protectionEpoch++;
     if (body.kind === 'type') {
       const { definition } = body;
-      const types = this.on(this.#tree.of(entry).id);
-      types.define({ ...definition, properties: ownProperties(definition.properties) });
+      const tenant = scopeOfName(entry, body);
+      const types = this.#typesOn(this.#tree.of(entry).id);
+      const before = types.of(tenant).type(definition.name);
+      types.define(tenant, { ...definition, properties: ownProperties(definition.properties) });
+      if (!guardsAlike(before, definition)) this.#raiseEpoch(tenant);
     } else if (body.kind === 'branch') {
       const ended = this.#tree.get(body.name);
+      // A fork reads what its source guards, and takes nothing from any other branch.
+      if (ended !== undefined) this.#raiseEpoch(null);
       const { forked } = this.#tree.apply(entry, body);
-      if (forked) this.#branches.set(forked.id, this.on(forked.source!.id).fork());
+      if (forked) this.#branches.set(forked.id, this.#typesOn(forked.source!.id).fork());
       else this.#branches.delete(ended!.id);
+    } else if (body.kind === 'tenant' && body.change === 'purged') {
+      for (const types of this.#branches.values()) types.forget(body.tenant.id);
+      this.#protections.clear();
+      this.#raiseEpoch(body.tenant.id);
     }
   }
 
@@ -93,8 +109,11 @@ export class Catalog implements Projection, CatalogReader {
     const branches = this.#ordered().map(
       ([branch, catalog]): SavedTypes => ({
         branch,
-        ontologyVersion: catalog.ontologyVersion,
-        types: catalog.types().map((type) => ({ ...type, properties: Object.entries(type.properties) })),
+        scopes: catalog.scopes().map(({ tenant, changes, types }) => ({
+          tenant,
+          changes,
+          types: [...types.values()].map((type) => ({ ...type, properties: Object.entries(type.properties) })),
+        })),
       }),
     );
     target.section('types', serialize({ tree: this.#tree.saved(), branches }));
@@ -105,19 +124,24 @@ export class Catalog implements Projection, CatalogReader {
     assert(bytes, 'a catalog checkpoint has types');
     const state = deserialize(bytes) as { tree: SavedBranches; branches: readonly SavedTypes[] };
     this.#protections.clear();
-    this.#protectionEpoch++;
+    this.#raiseEpoch(null);
     this.#tree = BranchTree.restored(state.tree);
     this.#branches = new Map(
-      state.branches.map(({ branch, ontologyVersion, types }) => {
-        const definitions = types.map((type) => ({ ...type, properties: ownProperties(Object.fromEntries(type.properties)) }));
-        return [branch, new BranchTypes(new Map(definitions.map((type) => [type.name, type])), ontologyVersion)];
+      state.branches.map(({ branch, scopes }) => {
+        const restored = scopes.map(({ types, ...scope }) => ({
+          ...scope,
+          types: new Map(
+            types.map((type) => [type.name, { ...type, properties: ownProperties(Object.fromEntries(type.properties)) }]),
+          ),
+        }));
+        return [branch, new BranchTypes(restored)];
       }),
     );
   }
 
   reset(): void {
     this.#protections.clear();
-    this.#protectionEpoch++;
+    this.#raiseEpoch(null);
     this.#tree = new BranchTree();
     this.#branches = new Map([[0, BranchTypes.builtin()]]);
   }
@@ -126,10 +150,13 @@ export class Catalog implements Projection, CatalogReader {
     const hash = new CanonicalHash();
     for (const [branch, catalog] of this.#ordered()) {
       if (branch > 0) hash.number(branch);
-      hash.number(catalog.ontologyVersion);
-      for (const type of catalog.types()) {
-        // Order of properties is state: it is the order in which readers see them.
-        hash.value({ ...type, properties: Object.entries(type.properties) });
+      for (const { tenant, changes, types } of catalog.scopes()) {
+        if (tenant !== null) hash.value(tenant);
+        hash.number(changes);
+        for (const type of [...types.values()].sort((a, b) => compareText(a.name, b.name))) {
+          // Order of properties is state: it is the order in which readers see them.
+          hash.value({ ...type, properties: Object.entries(type.properties) });
+        }
       }
     }
     return hash.hex();

@@ -32,3 +32,15 @@ export function protectionOf(definitions: readonly TypeDefinition[]): Protection
     references,
   };
 }
+
+/** True when a definition asks of readers what the one before it asked. Pure. */
+export function guardsAlike(before: TypeDefinition | undefined, after: TypeDefinition): boolean {
+  return JSON.stringify(asked(before)) === JSON.stringify(asked(after));
+}
+
+function asked(definition: TypeDefinition | undefined): unknown {
+  const entries = Object.entries(definition?.properties ?? {}).filter(
+    ([, { masked, references }]) => masked || references !== undefined,
+  );
+  return [definition?.guard ?? null, entries.map(([name, { masked, references }]) => [name, masked, references ?? null])];
+}

@@ -10,7 +10,7 @@ import { type DecideContext, type Decision, decideOne } from '../decision.ts';
 import type { BranchRows } from '../rows/branch-rows.ts';
 import { removalOf } from '../rows/removal.ts';
 import { refusedKeys, type WritePlace } from '../rows/row-check.ts';
-import { type HeldState, heldBy, rowOf } from './holds.ts';
+import { type HeldState, heldBy, rowOf, rowsOfKept } from './holds.ts';
 import type { Kept, Retention } from './projection.ts';
 
 /** Of a schedule or of a hold. */
@@ -45,13 +45,9 @@ export function decideRelease(command: ReleaseRetention, state: HeldState, conte
   const kept = inForce(command.id, state.retention);
   const { id, type, position, branch } = kept;
   const row = rowOf(kept, state);
-  const types = state.catalog.on(kept.fork);
-  if (
-    row &&
-    isRefused(context, types.type(type)!, row.key, { path: row.path, rows: state.rows.on(kept.fork, types), at: next })
-  ) {
-    throw notInForce();
-  }
+  const of = rowsOfKept(kept, state);
+  const place = row && { path: row.path, rows: state.rows.on(of), at: next };
+  if (place && isRefused(context, of.catalog.type(type)!, row.key, place)) throw notInForce();
   const body: RetentionBody = { kind: 'retention', change: 'released', id, type, position, until: FOREVER };
   return decideOne('release-retention', id, [{ context: { ...context.entry, branch }, body }], next);
 }
@@ -63,16 +59,15 @@ export function decideExpire(
   context: DecideContext,
   next: NextPlace,
 ): Decision {
-  const { retention, rows, catalog } = state;
-  const kept = inForce(command.id, retention);
+  const kept = inForce(command.id, state.retention);
   if (!kept.scheduled || kept.until > next.time) throw new ServiceError('REL_CONFLICT', 'the time of the row is not over');
   const row = rowOf(kept, state);
   if (!row) throw new ServiceError('REL_NOT_FOUND', 'no such row');
   const ids = holds.on(kept.type, row.positions);
   if (ids.length > 0) throw new ServiceError('REL_CONFLICT', `the row is under legal hold: ${heldBy(ids)}`);
-  const types = catalog.on(kept.fork);
-  const body = removalOf(types.type(kept.type)!, [row.key], row.path, rows.on(kept.fork, types));
-  const tenant = row.path?.split('/', 1)[0] ?? null;
+  const of = rowsOfKept(kept, state);
+  const body = removalOf(of.catalog.type(kept.type)!, [row.key], row.path, state.rows.on(of));
+  const { tenant } = of;
   return decideOne(
     'expire-retention',
     kept.id,

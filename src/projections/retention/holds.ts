@@ -1,12 +1,13 @@
 /** Which holds stand in the way of removing versions: a hold is about a row, whatever version it was asked for at. Pure. */
+import { tenantOf } from '../../log/entry.ts';
 import type { CatalogReader, HoldReader } from '../access-paths.ts';
-import type { Rows } from '../rows/projection.ts';
+import { type Rows, type RowsOf, rowsOf } from '../rows/projection.ts';
 import type { Kept, Retention } from './projection.ts';
 
 export interface HeldState {
   readonly retention: Retention;
   readonly rows: Rows;
-  readonly catalog: { on(fork: number): CatalogReader };
+  readonly catalog: { on(fork: number, tenant: string | null): CatalogReader };
 }
 
 /** Where the row of a schedule or hold lies, and its versions on the branch where that was asked for, newest first. */
@@ -17,14 +18,20 @@ export interface KeptRow {
 }
 
 /** Undefined when the version that it was asked for at is gone. */
-export function rowOf({ type, position, fork }: Kept, { rows, catalog }: HeldState): KeptRow | undefined {
-  const branchRows = rows.on(fork, catalog.on(fork));
+export function rowOf(kept: Kept, state: HeldState): KeptRow | undefined {
+  const { type, position } = kept;
+  const branchRows = state.rows.on(rowsOfKept(kept, state));
   const versions = branchRows.versions(type);
   const version = versions?.at(position) ?? -1;
   if (!versions || version < 0) return undefined;
   const [path, key] = [versions.pathOf(version), versions.keyOf(version)];
   const positions = versions.allVersions(versions.newestOf(path, key)).map((each) => versions.positionOf(each));
   return { path: branchRows.scopes.path(path), key, positions };
+}
+
+/** Where the row of a schedule or hold is: its tenant's, on the branch where that was asked for. */
+export function rowsOfKept({ fork, path }: Kept, { catalog }: HeldState): RowsOf {
+  return rowsOf(catalog, fork, tenantOf(path));
 }
 
 /** The ids of all of these holds, at most so many of them told. */

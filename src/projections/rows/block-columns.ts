@@ -4,7 +4,6 @@
  */
 import type { Vector } from '../../log/columns.ts';
 import { FOREVER } from '../../log/timestamp.ts';
-import type { ColumnType } from '../../log/value.ts';
 import { VectorBuilder, cellAt } from '../../log/vector-builder.ts';
 import { opColumn, pathColumn } from '../access-paths.ts';
 import type { Timeline } from '../../log/timeline.ts';
@@ -44,7 +43,7 @@ export class BlockColumns {
   readonly #timeline: Timeline;
   readonly #scopes: Scopes;
   readonly #basis: number;
-  readonly #idType: ColumnType;
+  readonly #idIsKey: boolean;
   /** Of a table that a branch inherited; null where the segments' own columns say all. */
   readonly #inherited: Inherited | null;
   /** Arrays of system columns in a segment's own row numbers: blocks of one segment fill different stretches of them. */
@@ -53,13 +52,13 @@ export class BlockColumns {
   #ownTimes: Vector | null = null;
   #arrays: Map<string, BigInt64Array> | null = null;
 
-  /** `idType` is what `id` was declared as; text where it was not. */
-  constructor(timeline: Timeline, scopes: Scopes, basis: number, idType: ColumnType, inherited: Inherited | null) {
+  /** `idIsKey`: nobody declared an `id`, and a row without one reads as its key. */
+  constructor(timeline: Timeline, scopes: Scopes, basis: number, idIsKey: boolean, inherited: Inherited | null) {
     this.#inherited = inherited;
     this.#timeline = timeline;
     this.#scopes = scopes;
     this.#basis = basis;
-    this.#idType = idType;
+    this.#idIsKey = idIsKey;
   }
 
   /** Vectors for `names`, in segment row numbers, or 0 .. count-1 when `compact`. */
@@ -134,12 +133,12 @@ export class BlockColumns {
     return this.#inherited ? this.#inherited.column(segment, name) : segment.column(name);
   }
 
-  /** The declared or sent `id`; where a row has none, its key, unless a key has another type than an id. */
+  /** The `id` as declared or sent; where nobody declared one and a row was sent without, its key. */
   #id(chosen: ChosenRows, compact: boolean): Vector {
     const { segment, rows, first, count } = chosen;
     const column = this.#column(segment, 'id');
     const own: Vector = column ? column.vector(segment.length) : { kind: 'null' };
-    if (this.#idType !== 'string' || (own.kind !== 'null' && !own.nulls)) return whole(own, chosen, compact);
+    if (!this.#idIsKey || (own.kind !== 'null' && !own.nulls)) return whole(own, chosen, compact);
     const keys = segment.keys.vector(segment.length);
     if (own.kind === 'null') return whole(keys, chosen, compact);
     const builder = new VectorBuilder('string', compact ? count : first + count);

@@ -1,7 +1,7 @@
-/** The rows of one branch as deciding asks for them. */
+/** The rows of one tenant on one branch, as deciding asks for them. */
 import type { CatalogReader, RowReader } from '../access-paths.ts';
 import type { StoredColumns } from '../catalog/commands.ts';
-import { BranchTable } from './branch-table.ts';
+import { BranchTable, type TableLayer } from './branch-table.ts';
 import { declaredTypes, type Layer } from './layer.ts';
 import type { Scopes } from './scopes.ts';
 import type { StoredVersions } from './stored-versions.ts';
@@ -9,13 +9,15 @@ import type { StoredVersions } from './stored-versions.ts';
 export class BranchRows implements StoredColumns {
   readonly scopes: Scopes;
   readonly #layer: Layer;
+  readonly #tenant: string | null;
   readonly #catalog: CatalogReader;
   /** What rows below a position read as. */
   readonly reader: (basis: number) => RowReader;
 
-  /** `catalog` is that of the branch. */
-  constructor(layer: Layer, scopes: Scopes, catalog: CatalogReader, reader: (basis: number) => RowReader) {
+  /** `catalog` is that of the tenant on the branch. */
+  constructor(layer: Layer, tenant: string | null, scopes: Scopes, catalog: CatalogReader, reader: (basis: number) => RowReader) {
     this.#layer = layer;
+    this.#tenant = tenant;
     this.scopes = scopes;
     this.#catalog = catalog;
     this.reader = reader;
@@ -24,25 +26,32 @@ export class BranchRows implements StoredColumns {
   /** Undefined when no row of the type was ever written. */
   versions(type: string): StoredVersions | undefined {
     const layer = this.#layer;
-    if (layer.lower.length === 0) return layer.table(type);
+    if (layer.lower.length === 0) return layer.table(this.#tenant, type);
     const types = declaredTypes(this.#catalog, type);
-    const layers = layer.layersOf(type, types);
+    const layers = layer.layersOf(this.#tenant, type, types);
     if (layers.length === 0) return undefined;
     return new BranchTable(layers, types, Object.keys(this.#catalog.type(type)?.properties ?? {}));
   }
 
   wasWritten(type: string): boolean {
-    return this.#layer.layersOf(type, declaredTypes(this.#catalog, type)).some(({ table }) => table.segments.length > 0);
+    return this.#declared(type).some(({ table }) => table.segments.length > 0);
   }
 
   integersFitNumber(type: string, name: string): boolean {
-    const layers = this.#layer.layersOf(type, declaredTypes(this.#catalog, type));
-    return layers.every(({ table, inherited }) =>
+    return this.#declared(type).every(({ table, inherited }) =>
       table.segments.every((segment) => {
         if (!inherited) return segment.column(name)?.integersFitNumber() ?? true;
         const rows = segment.rowAtOrAfter(inherited.end);
         return segment.columnAs(name, 'integer', rows)?.integersFitNumber(rows) ?? true;
       }),
     );
+  }
+
+  /** The tables whose columns the tenant's definition declares: for the store's, those of everybody who inherits it too. */
+  #declared(type: string): readonly TableLayer[] {
+    const layer = this.#layer;
+    const types = declaredTypes(this.#catalog, type);
+    const tenants = this.#tenant === null ? layer.tenants().filter((tenant) => !layer.names.isOwn(tenant, type)) : [this.#tenant];
+    return tenants.flatMap((tenant) => layer.layersOf(tenant, type, types));
   }
 }

@@ -9,6 +9,7 @@ import { type Cell, checkIdentifier, type ColumnType, limits } from '../../log/v
 import { cellAt, VectorBuilder } from '../../log/vector-builder.ts';
 import type { CatalogReader, HoldReader } from '../access-paths.ts';
 import { classifiedTypes } from '../catalog/builtin-types.ts';
+import { typeDraft } from '../catalog/commands.ts';
 import { subjectProperty } from '../catalog/subject.ts';
 import type { DeleteRows, Outcome, PutRows, RemoveRows, RowRejection } from '../command.ts';
 import { type DecideContext, type Decision, decideNothing, outcomeLimits } from '../decision.ts';
@@ -414,10 +415,6 @@ function outcomeOf(
 
 function listed(keys: readonly string[]): { ids: readonly string[]; idsTruncated: boolean } {
   return { ids: keys.slice(0, outcomeLimits.idsListed), idsTruncated: keys.length > outcomeLimits.idsListed };
-}
-
-function typeDraft(definition: TypeDefinition, context: DecideContext): EntryDraft {
-  return { context: context.entry, body: { kind: 'type', definition } };
 }
 
 function refuseClassified(type: string): void {

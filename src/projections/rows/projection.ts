@@ -1,18 +1,18 @@
 /**
- * Row versions by type, key and organisation path, each with its bounds on both axes and its provenance. Nothing is
+ * Row versions by tenant, type, key and organisation path, each with its bounds on both axes and its provenance. Nothing is
  * overwritten: an update closes a version and appends another, so any earlier basis still reads what it saw. Each branch
  * has a layer of its own over those that it descends from.
  */
 import { assert } from '../../errors.ts';
 import { type Branch, BranchTree, lineageOf } from '../../log/branches.ts';
-import type { CommittedEntry, ErasedVersions } from '../../log/entry.ts';
+import { type CommittedEntry, type ErasedVersions, scopeOfName, tenantOf, tenantOfErased } from '../../log/entry.ts';
 import type { CatalogReader, PathCodes, RowBlock, RowProvenance, RowReader, ScanEstimate, ScanRequest } from '../access-paths.ts';
 import type { CheckpointReader, CheckpointWriter, Projection } from '../projection.ts';
 import type { Timeline } from '../../log/timeline.ts';
 import type { StartWorker } from '../../log/workers.ts';
 import { BranchRows } from './branch-rows.ts';
 import type { ColumnSpace } from './extents.ts';
-import { declaredTypes, Layer } from './layer.ts';
+import { declaredTypes, Layer, type ScopedNames } from './layer.ts';
 import { provenanceOf } from './lineage.ts';
 import { subjectProperty } from '../catalog/subject.ts';
 import { estimateRows, scanRows, type ScanSource } from './scan.ts';
@@ -29,9 +29,24 @@ import { type RowStorage, type RowStorageOptions, rowStorage } from './row-stora
 import { restoreRows, saveRows } from './table-checkpoint.ts';
 import type { PruningCounts } from './zones.ts';
 
+/** Whose rows, where, and what the tenant's catalog of the branch says of them. */
+export interface RowsOf {
+  readonly branch: number;
+  readonly tenant: string | null;
+  readonly catalog: CatalogReader;
+}
+
+export function rowsOf(
+  catalog: { on(branch: number, tenant: string | null): CatalogReader },
+  branch: number,
+  tenant: string | null,
+): RowsOf {
+  return { branch, tenant, catalog: catalog.on(branch, tenant) };
+}
+
 export class Rows implements Projection {
   readonly name = 'rows';
-  readonly formatVersion = 4;
+  readonly formatVersion = 5;
   readonly timeline: Timeline;
   readonly #storage: RowStorage;
   #scopes = new Scopes();
@@ -40,7 +55,7 @@ export class Rows implements Projection {
   #layers: Map<number, Layer>;
   /** Restored tables may lack keys in their indexes. */
   #entering = false;
-  /** By type: its indexes are being filled for those who write. */
+  /** By tenant and type: its indexes are being filled for those who write. */
   readonly #filling = new Map<string, Promise<void>>();
 
   /** The timeline must have applied an entry before this projection does. */
@@ -61,24 +76,22 @@ export class Rows implements Projection {
     return this.#storage.space;
   }
 
-  /** A table of main. */
-  table(type: string): Table | undefined {
-    return this.#layer(0).table(type);
+  /** A tenant's table on main. */
+  table(tenant: string | null, type: string): Table | undefined {
+    return this.#layer(0).table(tenant, type);
   }
 
-  /** What a snapshot of main with this basis reads. */
-  reader(basis: number): RowReader {
-    return new RowsAt(this, this.#layer(0), basis, null);
+  /**
+   * What a tenant's snapshot of a branch with this basis reads, under the tenant's catalog of the branch. `then`: the catalog that
+   * says whether a type declares an `id`, where an earlier one counts.
+   */
+  reader(of: RowsOf, basis: number, then = of.catalog): RowReader {
+    return new RowsAt(this, this.#layer(of.branch), of, basis, then);
   }
 
-  /** What a snapshot of a branch with this basis reads, under the branch's own catalog. */
-  branchReader(branch: number, basis: number, catalog: CatalogReader): RowReader {
-    return branch === 0 ? this.reader(basis) : new RowsAt(this, this.#layer(branch), basis, catalog);
-  }
-
-  /** What deciding on a branch goes by. */
-  on(branch: number, catalog: CatalogReader): BranchRows {
-    return new BranchRows(this.#layer(branch), this.#scopes, catalog, (basis) => this.branchReader(branch, basis, catalog));
+  /** What deciding goes by. */
+  on(of: RowsOf): BranchRows {
+    return new BranchRows(this.#layer(of.branch), of.tenant, this.#scopes, of.catalog, (basis) => this.reader(of, basis));
   }
 
   /**
@@ -99,8 +112,9 @@ export class Rows implements Projection {
    * slice a step; what comes meanwhile is for the turn itself.
    */
   *expectErasure(versions: readonly ErasedVersions[]): Generator<undefined, void> {
-    for (const { type, positions } of versions) {
-      for (const layer of this.#ordered()) yield* layer.table(type)?.expectRemoval(positions) ?? [];
+    for (const { type, paths, positions } of versions) {
+      const tenant = tenantOfErased({ paths });
+      for (const layer of this.#ordered()) yield* layer.table(tenant, type)?.expectRemoval(positions) ?? [];
     }
   }
 
@@ -131,22 +145,25 @@ export class Rows implements Projection {
   }
 
   /**
-   * Null where any key of the type is found at once, on every branch. Else its indexes are filled first, a slice a `turn`, once for
-   * all who wait for it; they go on in the order in which they came.
+   * Null where any key of a tenant's type is found at once, on every branch. Else its indexes are filled first, a slice a `turn`,
+   * once for all who wait for it; they go on in the order in which they came.
    */
-  keysWithin(type: string, turn: () => Promise<void>): Promise<void> | null {
+  keysWithin(tenant: string | null, type: string, turn: () => Promise<void>): Promise<void> | null {
     if (!this.#entering) return null;
-    const running = this.#filling.get(type);
+    const name = `${tenant ?? ''}\0${type}`;
+    const running = this.#filling.get(name);
     if (running) return running;
-    const tables = [...this.#layers.values()].flatMap((layer) => layer.table(type) ?? []).filter(({ isEntering }) => isEntering);
+    const tables = [...this.#layers.values()]
+      .flatMap((layer) => layer.table(tenant, type) ?? [])
+      .filter(({ isEntering }) => isEntering);
     if (tables.length === 0) return null;
     const fill = async (): Promise<void> => {
       for (const table of tables) await table.enterKeys(turn);
     };
     const filled = fill();
-    this.#filling.set(type, filled);
+    this.#filling.set(name, filled);
     // The first of those who go on: whoever comes after that goes on behind them.
-    const forget = (): void => void this.#filling.delete(type);
+    const forget = (): void => void this.#filling.delete(name);
     filled.then(forget, forget);
     return filled;
   }
@@ -170,31 +187,31 @@ export class Rows implements Projection {
         this.#layerOf(entry).append(entry, body, this.#scopes.encode(entry.context.path));
         return;
       case 'removal':
-        this.#layerOf(entry).remove(body);
+        this.#layerOf(entry).remove(tenantOf(entry.context.path), body);
         return;
       case 'erasure':
         // Positions are of one layer each, and what a branch reads of another's it reads there.
-        for (const { type, positions } of body.versions) {
-          for (const layer of this.#layers.values()) layer.table(type)?.remove(positions, 'later');
+        for (const { type, paths, positions } of body.versions) {
+          const tenant = tenantOfErased({ paths });
+          for (const layer of this.#layers.values()) layer.table(tenant, type)?.remove(positions, 'later');
         }
         return;
       case 'type': {
-        const { name, properties } = body.definition;
         const branch = this.#tree.of(entry);
-        const layer = this.#layer(branch.id);
-        const subject = subjectProperty(body.definition);
-        if (subject !== null) layer.subjects.set(name, subject);
-        const table = layer.tableFor(name);
-        const shared = this.#tree.isShared(branch);
-        for (const [column, { type }] of Object.entries(properties)) table.setColumnType(column, type, shared);
+        const { definition } = body;
+        const subject = subjectProperty(definition);
+        this.#layer(branch.id).define(scopeOfName(entry, body), definition, subject, this.#tree.isShared(branch));
         return;
       }
       case 'branch': {
         const { forked, released } = this.#tree.apply(entry, body);
-        if (forked) this.#layers.set(forked.id, this.#newLayer(forked, this.#layer(forked.source!.id).subjects));
+        if (forked) this.#layers.set(forked.id, this.#newLayer(forked, this.#layer(forked.source!.id).names));
         for (const { id } of released) this.#release(id);
         return;
       }
+      case 'tenant':
+        if (body.change === 'purged') this.#forget(body.tenant.id);
+        return;
       default:
         return;
     }
@@ -212,7 +229,7 @@ export class Rows implements Projection {
     this.#scopes = scopes;
     this.#tree = BranchTree.restored(saved.tree);
     this.#layers = new Map();
-    for (const branch of this.#tree.kept()) this.#layers.set(branch.id, this.#newLayer(branch));
+    for (const branch of this.#tree.kept()) this.#layers.set(branch.id, this.#newLayer(branch, saved.names(branch.id)));
     saved.fill(this.#ordered());
     this.#entering = true;
   }
@@ -283,20 +300,29 @@ export class Rows implements Projection {
 
   /** Readers that are at it read on. */
   #release(id: number): void {
-    const { store } = this.#storage;
-    if (store) for (const table of this.#layer(id).tables()) table.segments.forEach((segment) => store.forget(segment));
+    this.#letGo(this.#layer(id).tables());
     this.#layers.delete(id);
+  }
+
+  /** The tables of a purged tenant are empty: whoever comes by its id later may declare other columns. */
+  #forget(tenant: string): void {
+    for (const layer of this.#layers.values()) this.#letGo(layer.forget(tenant));
+  }
+
+  #letGo(tables: readonly Table[]): void {
+    const { store } = this.#storage;
+    if (store) for (const { segments } of tables) segments.forEach((segment) => store.forget(segment));
   }
 
   #layerOf(entry: CommittedEntry): Layer {
     return this.#layer(this.#tree.of(entry).id);
   }
 
-  #newLayer(branch: Branch, subjects: Iterable<readonly [string, string]> = []): Layer {
+  #newLayer(branch: Branch, names: ScopedNames): Layer {
     const lower = lineageOf(branch)
       .slice(0, -1)
       .map((stretch) => ({ layer: this.#layer(stretch.branch.id), end: stretch.end }));
-    return new Layer(branch.id, lower, this.#storage, subjects);
+    return new Layer(branch.id, lower, this.#storage, names);
   }
 
   /** By fork, main first. */
@@ -305,18 +331,21 @@ export class Rows implements Projection {
   }
 }
 
+const noProperties = {};
+
 class RowsAt implements RowReader {
   readonly #rows: Rows;
   readonly #layer: Layer;
+  readonly #of: RowsOf;
   readonly #basis: number;
-  /** Of a branch; main's tables know their own types. */
-  readonly #catalog: CatalogReader | null;
+  readonly #then: CatalogReader;
 
-  constructor(rows: Rows, layer: Layer, basis: number, catalog: CatalogReader | null) {
+  constructor(rows: Rows, layer: Layer, of: RowsOf, basis: number, then: CatalogReader) {
     this.#rows = rows;
     this.#layer = layer;
+    this.#of = of;
     this.#basis = basis;
-    this.#catalog = catalog;
+    this.#then = then;
   }
 
   scan(request: ScanRequest): Iterator<RowBlock, void> {
@@ -338,11 +367,14 @@ class RowsAt implements RowReader {
   #source(type: string): ScanSource {
     const { timeline, scopes } = this.#rows;
     const basis = this.#basis;
-    if (this.#catalog === null) {
-      const table = this.#layer.table(type);
-      return { timeline, scopes, layers: table ? [{ table, inherited: null }] : [], basis, types: null };
+    const { branch, tenant, catalog } = this.#of;
+    const idIsKey = !Object.hasOwn(this.#then.type(type)?.properties ?? noProperties, 'id');
+    // Main's tables know their own types.
+    if (branch === 0) {
+      const table = this.#layer.table(tenant, type);
+      return { timeline, scopes, layers: table ? [{ table, inherited: null }] : [], basis, types: null, idIsKey };
     }
-    const types = declaredTypes(this.#catalog, type);
-    return { timeline, scopes, layers: this.#layer.layersOf(type, types), basis, types };
+    const types = declaredTypes(catalog, type);
+    return { timeline, scopes, layers: this.#layer.layersOf(tenant, type, types), basis, types, idIsKey };
   }
 }

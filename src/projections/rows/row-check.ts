@@ -96,7 +96,7 @@ function columnOf(name: string, batch: CheckedBatch, { path, at }: WritePlace): 
     case '_pk':
       return keys;
     case 'id':
-      return idsOf(own, batch);
+      return Object.hasOwn(batch.definition.properties, 'id') ? (own?.vector ?? { kind: 'null' }) : idsOf(own, batch);
     case 'namespace_path':
       return repeated(path, length);
     case 'tenant_id':
@@ -114,10 +114,10 @@ function columnOf(name: string, batch: CheckedBatch, { path, at }: WritePlace): 
   }
 }
 
-/** Where a row has none, its key, unless an id has another type than a key. */
+/** Where nobody declared an id: the one that was sent, else the key. */
 function idsOf(own: NamedColumn | undefined, { keys, length }: CheckedBatch): Vector {
   if (own === undefined) return keys;
-  if (own.type !== 'string' || own.vector.kind === 'null' || !own.vector.nulls) return own.vector;
+  if (own.vector.kind !== 'null' && !own.vector.nulls) return own.vector;
   const builder = new VectorBuilder('string', Math.max(1, length));
   for (let row = 0; row < length; row++) {
     builder.append(cellAt(own.vector, 'string', row) ?? cellAt(keys, 'string', row));

@@ -22,8 +22,8 @@ export interface RowStorage {
   /** Hands out that memory to segments. */
   readonly space: ColumnSpace;
   readonly settings: RowSettings;
-  /** Of a type, for all tables of it. */
-  closingOrders(type: string): ClosingOrders;
+  /** Of a tenant's type, for its tables on all branches. */
+  closingOrders(tenant: string | null, type: string): ClosingOrders;
   /** By all scans of all types. */
   readonly pruned: PruningCounts;
   /** Where columns rest that memory has no room for; null: all of them stay in memory. */
@@ -52,9 +52,10 @@ export function rowStorage(timeline: Timeline, options: RowStorageOptions = {}):
   const space = new ColumnSpace(memory, defer);
   const settings = { ...defaultRowSettings, ...options.settings };
   const orders = new Map<string, ClosingOrders>();
-  const closingOrders = (type: string): ClosingOrders => {
-    let known = orders.get(type);
-    if (!known) orders.set(type, (known = new ClosingOrders(settings.temporalIndexMax)));
+  const closingOrders = (tenant: string | null, type: string): ClosingOrders => {
+    const key = `${tenant ?? ''}\0${type}`;
+    let known = orders.get(key);
+    if (!known) orders.set(key, (known = new ClosingOrders(settings.temporalIndexMax)));
     return known;
   };
   const pruned = { segments: 0, byBloom: 0 };

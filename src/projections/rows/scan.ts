@@ -53,6 +53,8 @@ export interface ScanSource {
   readonly basis: number;
   /** Types of columns as a branch declares them; null on main, whose tables know them. */
   readonly types: DeclaredTypes | null;
+  /** The type declares no `id`: a row that was sent without one reads as its key there. A declared one is a cell like any other. */
+  readonly idIsKey: boolean;
 }
 
 /** Positions of a layer lie below those of the next, so that layer after layer keeps the order of system_from. */
@@ -70,8 +72,7 @@ function* scanLayer(source: ScanSource, layer: TableLayer, request: ScanRequest)
   const { table, inherited } = layer;
   const reader = readerOf(layer, source, request);
   const { visibility } = reader;
-  const idType = (source.types ? source.types('id') : table.columnTypes().get('id')?.type) ?? 'string';
-  const columns = new BlockColumns(timeline, scopes, basis, idType, inherited);
+  const columns = new BlockColumns(timeline, scopes, basis, source.idIsKey, inherited);
   if (request.keys) {
     yield* keyBlocks(table, request, reader, columns, scopes);
     return;
@@ -80,7 +81,7 @@ function* scanLayer(source: ScanSource, layer: TableLayer, request: ScanRequest)
   const allowed = paths ? allowedCodes(paths, scopes) : null;
   const blockRows = Math.max(1, Math.min(request.blockRows ?? BLOCK_ROWS, BLOCK_ROWS_MAX));
   const zones = inherited ? request.zones?.filter(({ column }) => zoneHolds(column, table, inherited)) : request.zones;
-  const pruner = zones && zones.length > 0 ? new Pruner(zones, timeline, table, idType === 'string') : null;
+  const pruner = zones && zones.length > 0 ? new Pruner(zones, timeline, table, source.idIsKey) : null;
   let summaries = 0;
   let orders = reader.orders.made;
   // By number, because segments may be added while the reader works on a block; none of theirs is visible to it.

@@ -8,7 +8,7 @@
  *
  * Numbers are doubles, big-endian; texts are UTF-8 behind their length as such a number; hashes are texts of 64 hex digits.
  */
-import type { ErasedVersions } from '../../log/entry.ts';
+import { type ErasedVersions, tenantOfErased } from '../../log/entry.ts';
 import { CanonicalHash } from '../canonical-hash.ts';
 import type { Layer } from './layer.ts';
 import type { Segment } from './segment.ts';
@@ -50,10 +50,10 @@ export class StandingVersions {
 
   /** Hashes blocks, one a step, so that `digests` has only those left that change meanwhile. Positions ascend. */
   *expect(versions: readonly ErasedVersions[]): Generator<undefined, void> {
-    for (const { type, positions } of versions) {
-      for (const { id, blocks } of this.#of(type)) {
+    for (const each of versions) {
+      for (const { id, blocks } of this.#of(each)) {
         for (const block of blocks) {
-          this.#hashed(type, id, block, positions);
+          this.#hashed(each, id, block);
           yield;
         }
       }
@@ -62,12 +62,13 @@ export class StandingVersions {
 
   /** As things stand in this turn, and as they will without these versions. Positions ascend. */
   digests(versions: readonly ErasedVersions[]): StandingDigests[] {
-    return versions.map(({ type, positions }) => {
+    return versions.map((each) => {
+      const { type } = each;
       const [before, after] = [new CanonicalHash(), new CanonicalHash()];
       before.text(type);
       after.text(type);
-      for (const { id, blocks } of this.#of(type)) {
-        const hashed = [...blocks].map((block) => ({ block, hashes: this.#hashed(type, id, block, positions) }));
+      for (const { id, blocks } of this.#of(each)) {
+        const hashed = [...blocks].map((block) => ({ block, hashes: this.#hashed(each, id, block) }));
         const add = (hash: CanonicalHash, side: 'before' | 'after'): void => {
           const standing = hashed.flatMap(({ block: { number }, hashes }) => {
             const of = hashes[side];
@@ -86,14 +87,14 @@ export class StandingVersions {
     });
   }
 
-  #of(type: string): { readonly id: number; readonly blocks: Iterable<Block> }[] {
+  #of(versions: ErasedVersions): { readonly id: number; readonly blocks: Iterable<Block> }[] {
     return this.#layers().flatMap((layer) => {
-      const table = layer.table(type);
+      const table = layer.table(tenantOfErased(versions), versions.type);
       return table ? [{ id: layer.id, blocks: blocksOf(table.segments) }] : [];
     });
   }
 
-  #hashed(type: string, layer: number, block: Block, positions: readonly number[]): Hashed {
+  #hashed({ type, positions }: ErasedVersions, layer: number, block: Block): Hashed {
     const name = `${layer} ${block.number} ${type}`;
     const known = this.#known.get(name);
     const stamp = block.segments.reduce((sum, { length, removals }) => sum + length + removals, 0);

@@ -1,7 +1,7 @@
 /** What keys and texts of versions say, whatever branch they were written on: for what has to be known of them before they go. */
 import { assert } from '../../errors.ts';
 import type { Vector } from '../../log/columns.ts';
-import type { ErasedVersions } from '../../log/entry.ts';
+import { type ErasedVersions, tenantOfErased } from '../../log/entry.ts';
 import type { ColumnType } from '../../log/value.ts';
 import { cellAt } from '../../log/vector-builder.ts';
 import type { Layer } from './layer.ts';
@@ -31,9 +31,9 @@ export function* textsOf(
   told: ToldTexts,
 ): Generator<undefined, void> {
   const bytes = sameBytes();
-  for (const { type, positions } of versions) {
+  for (const { type, paths, positions } of versions) {
     for (const layer of layers) {
-      const table = layer.table(type);
+      const table = layer.table(tenantOfErased({ paths }), type);
       if (!table) continue;
       const dictionaries = new Dictionaries(table, told);
       for (const rows of bySegment(positions, table)) yield* textsOfRows(rows, table, told, dictionaries, bytes);

@@ -16,7 +16,7 @@ export interface SubjectVersions {
 }
 
 interface Found {
-  readonly positions: number[];
+  readonly positions: Set<number>;
   /** Codes. */
   readonly paths: Set<number>;
 }
@@ -37,35 +37,31 @@ export function* findVersions(
   const wanted = new Wanted(subject);
   const bytes = sameBytes();
   for (const layer of layers) {
-    for (const [type, property] of layer.subjects) {
-      const known: Found = found.get(type) ?? { positions: [], paths: new Set() };
-      found.set(type, known);
-      const table = layer.table(type);
-      for (const segment of table?.segments ?? []) {
-        const first = segment.rowAtOrAfter(from);
-        if (first === segment.length) continue;
-        // Paths are asked for anew: rows of further ones come while others have their turn.
-        find(segment, property, wanted, first, segment.rowAtOrAfter(end), codesOf(tenant, scopes), known, bytes);
-        yield;
+    for (const table of layer.tables().filter((each) => each.tenant === tenant)) {
+      const { type } = table;
+      for (const property of layer.names.subjectsOf(tenant, type)) {
+        const known: Found = found.get(type) ?? { positions: new Set(), paths: new Set() };
+        found.set(type, known);
+        for (const segment of table.segments) {
+          const first = segment.rowAtOrAfter(from);
+          if (first === segment.length) continue;
+          find(segment, property, wanted, first, segment.rowAtOrAfter(end), known, bytes);
+          yield;
+        }
       }
     }
   }
   const versions = [...found]
-    .filter(([, { positions }]) => positions.length > 0)
+    .filter(([, { positions }]) => positions.size > 0)
     .sort(([a], [b]) => compareText(a, b))
     .map(
       ([type, { positions, paths }]): ErasedVersions => ({
         type,
         paths: [...paths].map((code) => scopes.path(code)).sort((a, b) => compareText(a ?? '', b ?? '')),
-        positions: positions.sort((a, b) => a - b),
+        positions: [...positions].sort((a, b) => a - b),
       }),
     );
   return { versions, end };
-}
-
-function codesOf(tenant: string | null, scopes: Scopes): ReadonlySet<number> {
-  const owns = (path: string | null): boolean => (path?.split('/', 1)[0] ?? null) === tenant;
-  return new Set(scopes.paths().flatMap((path, code) => (owns(path) ? [code] : [])));
 }
 
 function find(
@@ -74,19 +70,15 @@ function find(
   wanted: Wanted,
   first: number,
   end: number,
-  paths: ReadonlySet<number>,
   into: Found,
   bytes: BytesFor,
 ): void {
-  const { constant } = segment.paths;
-  if (constant !== null && !paths.has(constant)) return;
   const vector = segment.cells.glance(property, bytes);
   if (!vector) return;
   for (const row of wanted.rows(vector, first, end)) {
-    const path = segment.paths.at(row);
-    if (segment.isRemoved(row) || !paths.has(path)) continue;
-    into.positions.push(segment.positionOf(row));
-    into.paths.add(path);
+    if (segment.isRemoved(row)) continue;
+    into.positions.add(segment.positionOf(row));
+    into.paths.add(segment.paths.at(row));
   }
 }
 

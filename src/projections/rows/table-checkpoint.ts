@@ -7,7 +7,7 @@ import { deserialize, serialize } from 'node:v8';
 import { assert } from '../../errors.ts';
 import type { SavedBranches } from '../../log/branches.ts';
 import type { CheckpointReader, CheckpointWriter } from '../projection.ts';
-import type { Layer } from './layer.ts';
+import { type Layer, ScopedNames } from './layer.ts';
 import { Overlay } from './overlay.ts';
 import type { RowStorage } from './row-storage.ts';
 import type { Segment } from './segment.ts';
@@ -25,8 +25,15 @@ interface Contents {
 interface SavedLayer {
   readonly id: number;
   readonly tables: number;
-  readonly subjects: readonly (readonly [type: string, property: string])[];
-  readonly overlays: readonly { readonly layer: number; readonly type: string; readonly entries: Float64Array }[];
+  readonly names: ReturnType<ScopedNames['saved']>;
+  readonly overlays: readonly SavedOverlay[];
+}
+
+interface SavedOverlay {
+  readonly layer: number;
+  readonly tenant: string | null;
+  readonly type: string;
+  readonly entries: Float64Array;
 }
 
 /** A segment as a section. */
@@ -47,8 +54,8 @@ export function saveRows(
     });
     const overlays = layer
       .overlays()
-      .map((each) => ({ layer: each.layer.id, type: each.table.type, entries: each.overlay.saved() }));
-    return { id: layer.id, tables: tables.length, subjects: [...layer.subjects], overlays };
+      .map(({ layer: { id }, table: { tenant, type }, overlay }) => ({ layer: id, tenant, type, entries: overlay.saved() }));
+    return { id: layer.id, tables: tables.length, names: layer.names.saved(), overlays };
   });
   target.section('contents', serialize({ paths: state.paths, tree: state.tree, layers } satisfies Contents));
 }
@@ -83,7 +90,7 @@ function saveSegment(target: CheckpointWriter, name: string, segment: Segment, s
 export async function restoreRows(
   source: CheckpointReader,
   storage: RowStorage,
-): Promise<Pick<Contents, 'paths' | 'tree'> & { fill(layers: readonly Layer[]): void }> {
+): Promise<Pick<Contents, 'paths' | 'tree'> & { names(branch: number): ScopedNames; fill(layers: readonly Layer[]): void }> {
   const { paths, tree, layers: saved } = read(source, 'contents') as Contents;
   const tables = await Promise.all(
     saved.map((layer) =>
@@ -93,13 +100,16 @@ export async function restoreRows(
   return {
     paths,
     tree,
+    names: (branch) => {
+      const names = saved.find(({ id }) => id === branch)?.names;
+      return new ScopedNames(names?.own, names?.subjects);
+    },
     fill: (layers) => {
       saved.forEach((layer, i) => {
         assert(layers[i]?.id === layer.id, 'a checkpoint has the layers of its branches');
         for (const { state, segments } of tables[i]!) {
           layers[i].adoptTable(Table.restored(state, segments, storage, layer.id));
         }
-        for (const [type, property] of layer.subjects) layers[i].subjects.set(type, property);
         adoptOverlays(layers[i], layer);
       });
     },
@@ -126,8 +136,8 @@ async function readTable(source: CheckpointReader, place: string, { store }: Row
 }
 
 function adoptOverlays(layer: Layer, saved: SavedLayer): void {
-  for (const { layer: lowerId, type, entries } of saved.overlays) {
-    const table = layer.lower.find((lower) => lower.layer.id === lowerId)?.layer.table(type);
+  for (const { layer: lowerId, tenant, type, entries } of saved.overlays) {
+    const table = layer.lower.find((lower) => lower.layer.id === lowerId)?.layer.table(tenant, type);
     assert(table, 'an overlay changes a table that was saved');
     layer.adoptOverlay(table, Overlay.restored(entries));
   }

@@ -1,5 +1,5 @@
 /**
- * All row versions of one type, every organisation path of it: segments in position order, an index from key to newest
+ * All row versions of one type of one tenant, every organisation path of it: segments in position order, an index from key to newest
  * version, and two chains through the versions of a key: all of them, and the open ones only, so that reading what is
  * current costs the same after a hundred updates as after one.
  */
@@ -30,6 +30,7 @@ const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
 
 /** A table at rest, without its segments. */
 export interface TableState {
+  readonly tenant: string | null;
   readonly type: string;
   readonly segments: number;
   readonly columns: SavedColumns;
@@ -51,6 +52,8 @@ export interface PathCounts {
 const ENTERED_AT_ONCE = 2;
 
 export class Table implements StoredKeys, StoredVersions {
+  /** null: of rows without a tenant. */
+  readonly tenant: string | null;
   readonly type: string;
   /** Fork of the branch that the table belongs to: what its entries close below that, they close elsewhere. */
   readonly #fork: number;
@@ -74,7 +77,8 @@ export class Table implements StoredKeys, StoredVersions {
   /** Of versions that are expected to be removed. */
   readonly #leaving: KeyHashes = new Map();
 
-  constructor(type: string, storage: RowStorage, fork = 0) {
+  constructor(tenant: string | null, type: string, storage: RowStorage, fork = 0) {
+    this.tenant = tenant;
     this.type = type;
     this.#storage = storage;
     this.#timeline = storage.timeline;
@@ -112,7 +116,7 @@ export class Table implements StoredKeys, StoredVersions {
   }
 
   get closingOrders(): ClosingOrders {
-    return this.#storage.closingOrders(this.type);
+    return this.#storage.closingOrders(this.tenant, this.type);
   }
 
   get bloomColumns(): readonly string[] {
@@ -378,6 +382,7 @@ export class Table implements StoredKeys, StoredVersions {
 
   saved(): TableState {
     return {
+      tenant: this.tenant,
       type: this.type,
       segments: this.segments.length,
       columns: this.#columns.saved(),
@@ -392,7 +397,7 @@ export class Table implements StoredKeys, StoredVersions {
     storage: RowStorage,
     fork: number,
   ): Table {
-    const table = new Table(state.type, storage, fork);
+    const table = new Table(state.tenant, state.type, storage, fork);
     table.#columns.restore(state.columns);
     for (const provenance of state.provenances) table.#internProvenance(provenance);
     const hashes = segments.map((segment, number) => table.#adopt(segment, number < segments.length - 1));

@@ -123,7 +123,7 @@ export class Pruner {
   readonly #predicates: readonly Predicate[];
   readonly #timeline: Timeline;
   readonly #table: PrunedTable;
-  /** True where `id` is the key of rows that have none of their own. */
+  /** As in `ScanSource`. */
   readonly #idIsKey: boolean;
   /** Segments that had to be summarised: each takes about a millisecond, so the scan gives others a turn in between. */
   made = 0;
@@ -201,8 +201,8 @@ export class Pruner {
   /** The column whose extremes tell of `column`. */
   #stored(segment: Segment, column: string): string | null {
     if (column === '_pk' || (column === 'id' && this.#idIsKey && !segment.columnNames().includes('id'))) return '_pk';
-    // An `id` of its own stands beside keys that stand for those that are missing.
-    return column === 'id' ? null : column;
+    // An undeclared `id` stands beside keys that stand for those that are missing.
+    return column === 'id' && this.#idIsKey ? null : column;
   }
 
   #numbersHolding(zones: NumberZones, { column, op, value }: Predicate): number {

@@ -18,7 +18,7 @@ import { type DecideContext, type Decision, decideOne } from '../decision.ts';
 import { heldBy } from '../retention/holds.ts';
 import type { BranchRows } from '../rows/branch-rows.ts';
 import { removalOf } from '../rows/removal.ts';
-import type { Rows } from '../rows/projection.ts';
+import { type Rows, rowsOf } from '../rows/projection.ts';
 import type { Tenants } from './projection.ts';
 import { covers, recordDraft } from './records.ts';
 
@@ -72,16 +72,16 @@ function nextKeys(id: string, keysMax: number, cursor: PurgeCursor | null, state
   const forks = [{ name: mainBranch, fork: 0 }, ...branches.list().map(({ name, fork }) => ({ name, fork }))];
   for (const { name: branch, fork } of forks.sort((a, b) => a.fork - b.fork)) {
     if (cursor !== null && fork < cursor.fork) continue;
-    const types = catalog.on(fork);
-    const reader = rows.branchReader(fork, position, types);
-    for (const definition of types.types()) {
+    const of = rowsOf(catalog, fork, id);
+    const reader = rows.reader(of, position);
+    for (const definition of of.catalog.types()) {
       const { name: type } = definition;
       if (cursor?.fork === fork && compareText(type, cursor.type) < 0) continue;
       const after = cursor?.fork === fork && type === cursor.type ? cursor.after : null;
       if (reader.estimate({ type, columns: [], time: everything, paths: codes }).rows === 0) continue;
       const { keys, last } = keysOf(reader, type, codes, keysMax, after);
       if (keys.size === 0) continue;
-      return { cursor: { branch, fork, type, after: last }, type: definition, rows: rows.on(fork, types), keys };
+      return { cursor: { branch, fork, type, after: last }, type: definition, rows: rows.on(of), keys };
     }
   }
   return null;

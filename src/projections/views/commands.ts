@@ -1,5 +1,6 @@
 /** CREATE MATERIALIZED VIEW to an entry. */
 import { ServiceError } from '../../errors.ts';
+import { tenantOf } from '../../log/entry.ts';
 import type { NextPlace } from '../../log/log-store.ts';
 import { checkIdentifier, checkText } from '../../log/value.ts';
 import type { CatalogReader, ViewRecord } from '../access-paths.ts';
@@ -9,7 +10,7 @@ import { type DecideContext, type Decision, decideOne } from '../decision.ts';
 const refreshSecsMax = 31_536_000;
 const viewsMax = 1_000;
 
-/** `views` are those of the branch. Types are everybody's, so their names are taken; another path's views are not told of. */
+/** `views` are those of the branch. A view and a type of one tenant never share a name; another path's views are not told of. */
 export function decideCreateView(
   command: CreateView,
   catalog: CatalogReader,
@@ -32,4 +33,12 @@ export function decideCreateView(
   }
   if (own.length >= viewsMax) throw new ServiceError('REL_CONFLICT', `an organisation path has at most ${viewsMax} views`);
   return decideOne('create-view', name, [{ context: context.entry, body: { kind: 'view', name, sql, refreshSecs } }], next);
+}
+
+/** Throws REL_CONFLICT where a view of the tenant has the name: a type would take its place for whoever reads the view. */
+export function refuseNameOfView(name: string, views: readonly ViewRecord[], { entry }: DecideContext): void {
+  const tenant = tenantOf(entry.path);
+  if (views.some((view) => view.name === name && tenantOf(view.owner) === tenant)) {
+    throw new ServiceError('REL_CONFLICT', `${JSON.stringify(name)} is a view: drop it first, or choose another name`);
+  }
 }

@@ -231,6 +231,7 @@ describe('a branch', () => {
 
   test('keeps organisations apart as main does', async () => {
     const as = (path: string): Record<string, string> => ({ 'x-organization-id': path });
+    await world.call('POST', '/types', { name: 'Scoped', properties: { id: 'string', n: 'integer' }, primary_key: 'id' });
     await put('main', 'Scoped', [{ id: 'a', n: 1 }], as('acme'));
     await fork('scoped', 'main', as('globex'));
     await put('scoped', 'Scoped', [{ id: 'b', n: 2 }], as('acme/eu'));

@@ -34,7 +34,7 @@ test('a type that says nothing is neither, and what GET shows registers the same
   }
 });
 
-test('a guard is raised later, alone or with columns, and never lowered', async () => {
+test('a guard is raised later, alone or with columns, and taken back by an administrator alone', async () => {
   await post('/types', { name: 'Later', properties: { name: 'string' } });
   expect((await post('/types/Later/schema', { properties: {}, protected: true })).json).toMatchObject({
     changed: true,
@@ -45,7 +45,16 @@ test('a guard is raised later, alone or with columns, and never lowered', async 
     access_scope: false,
   });
   const lowered = await post('/types/Later/schema', { properties: {}, protected: false });
-  expect([lowered.status, lowered.json['type']]).toEqual([409, 'urn:annals:errors/REL_CONFLICT']);
+  expect([lowered.status, lowered.json['type']]).toEqual([403, 'urn:annals:errors/REL_ACL']);
+  expect(lowered.json['detail']).toContain('platform-admin');
+  const bare = await post('/types/Later/schema', { properties: { name: { type: 'string', masked: true } } });
+  expect(bare.status).toBe(200);
+  expect((await post('/types/Later/schema', { properties: { name: 'string' } })).status).toBe(403);
+  const administrator = await world.tokenFor({ roles: ['platform-admin'] });
+  const taken = { properties: { name: 'string' }, protected: false };
+  const reply = await world.call('POST', '/types/Later/schema', taken, { authorization: `Bearer ${administrator}` });
+  expect([reply.status, reply.json['protected']]).toEqual([200, false]);
+  expect(await shown('Later')).toMatchObject({ protected: false, properties: { name: expect.not.objectContaining({ masked: true }) } });
 });
 
 test('a migration registers and raises guards', async () => {

@@ -12,7 +12,7 @@ const permit = (condition: string): string => `permit(principal, action, resourc
 
 function refusal(text: string): { code: string; place: string; message: string } {
   try {
-    readPolicies('p', text, (name) => (name === 'Person' ? typeOf(name) : undefined));
+    readPolicies('p', text, (name) => (name === 'Person' ? [typeOf(name)] : []));
   } catch (error) {
     if (!(error instanceof ServiceError)) throw error;
     return { code: error.code, place: `${error.facts.line}:${error.facts.column}`, message: error.message };

@@ -5,13 +5,13 @@ import type { CommittedEntry } from '../../../src/log/entry.ts';
 import type { ErasureStatement } from '../../../src/governance/erasure/receipt.ts';
 import { acme, type Answered, ErasureWorld, globex } from './erasure-world.ts';
 
-/** Written from the definition, not from the code: positions of a type by fork, as they stand before and after an intent. */
+/** Written from the definition, not from the code: positions of acme's type by fork, as they stand before and after an intent. */
 function folded(entries: readonly CommittedEntry[], id: string, type: string): [before: string, after: string] {
   const forks = new Map([['main', 0]]);
   const standing = new Map<number, Set<number>>();
   for (const { body, context, position } of entries) {
     if (body.kind === 'branch' && body.change === 'forked') forks.set(body.name, position);
-    if (body.kind === 'rows' && body.type === type) {
+    if (body.kind === 'rows' && body.type === type && context.tenant === 'acme') {
       const fork = forks.get(context.branch)!;
       const own = standing.get(fork) ?? new Set();
       body.ops.forEach((_, i) => own.add(position + i));

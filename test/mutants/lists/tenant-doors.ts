@@ -176,7 +176,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'tenant doors: policies are read without the types that they are about',
     file: 'src/governance/authorization/policy-desk.ts',
-    find: 'readPolicies(id, text, this.#typeOf);',
+    find: 'readPolicies(id, text, this.#typesOf);',
     replace: 'readPolicies(id, text);',
     killedBy: policies,
   },

@@ -31,6 +31,9 @@ const someone: Caller = {
   sharedFrom: null,
 };
 
+/** Without a tenant: what is registered so, every tenant inherits. */
+const everybody = { path: null } as const;
+
 /** A store that can be closed and opened again on what it left. */
 class Reopened {
   readonly clock = new TestClock('2024-01-01');
@@ -137,28 +140,34 @@ beforeEach(async () => {
   store = new Reopened();
   await store.open();
   exhibit = store.service.ids.next();
-  await store.submit({
-    kind: 'register-type',
-    name: 'Person',
-    properties: {
-      key: property('string'),
-      name: property('string'),
-      age: property('integer'),
-      score: property('number'),
-      member: property('boolean'),
-      seen: property('timestamp'),
-      extra: property('json'),
+  await store.submit(
+    {
+      kind: 'register-type',
+      name: 'Person',
+      properties: {
+        key: property('string'),
+        name: property('string'),
+        age: property('integer'),
+        score: property('number'),
+        member: property('boolean'),
+        seen: property('timestamp'),
+        extra: property('json'),
+      },
+      primaryKey: 'key',
+      graphTriggers: [],
     },
-    primaryKey: 'key',
-    graphTriggers: [],
-  });
-  await store.submit({
-    kind: 'register-type',
-    name: 'Purchase',
-    properties: { no: property('string'), person: property('string'), cents: property('integer') },
-    primaryKey: 'no',
-    graphTriggers: [],
-  });
+    everybody,
+  );
+  await store.submit(
+    {
+      kind: 'register-type',
+      name: 'Purchase',
+      properties: { no: property('string'), person: property('string'), cents: property('integer') },
+      primaryKey: 'no',
+      graphTriggers: [],
+    },
+    everybody,
+  );
   const names = ['Ada', 'Ægir', 'Bob', '😀', 'cléo', 'Dan "d" \\', ''];
   for (const path of ['acme', 'acme/eu', 'globex']) {
     const people = Array.from({ length: 40 }, (_, i) => ({

@@ -43,11 +43,11 @@ export interface Policy {
   readonly text: string;
 }
 
-/** Definitions that are known when a text is installed: conditions on columns that Cedar has no type for are refused then. */
-export type TypeLookup = (name: string) => TypeDefinition | undefined;
+/** Definitions of a name, one a tenant that has it: conditions on columns that Cedar has no type for are refused at once. */
+export type TypeLookup = (name: string) => readonly TypeDefinition[];
 
 /** Throws REL_INVALID with line and column, REL_NOT_IMPLEMENTED for an annotation that asks for more than is done. */
-export function readPolicies(id: string, text: string, types: TypeLookup = () => undefined): readonly Policy[] {
+export function readPolicies(id: string, text: string, types: TypeLookup = () => []): readonly Policy[] {
   checkText(text, 'the policy text');
   const parts = partsOf(text);
   if (parts.length === 0) throw new ServiceError('REL_INVALID', `policy ${id}: the text holds no policy`);
@@ -108,11 +108,12 @@ function readPolicy(textId: string, text: string, part: PolicyPart, number: numb
   checkPrincipal(principal, refuse);
   if (onlyCells) checkCellScope(resource, refuse);
   const type = typeNamedBy(resource);
-  const definition = type === undefined ? undefined : types(type);
+  const definitions = type === undefined ? [] : types(type);
 
   let condition = and(who, about);
   for (const clause of conditions) {
-    const expr = readExpression(clause.body, refuseBody, definition);
+    const expr = readExpression(clause.body, refuseBody, definitions[0]);
+    for (const other of definitions.slice(1)) readExpression(clause.body, refuseBody, other);
     condition = and(condition, clause.kind === 'when' ? expr : { op: 'not', arg: expr });
   }
   const named = annotations['id'] ?? (number === null ? undefined : String(number));
