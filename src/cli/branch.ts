@@ -19,6 +19,7 @@ export interface BranchOptions extends DirectoryOptions, RemoteOptions {
 
 interface Listed {
   readonly name: string;
+  readonly tenant: string | null;
   readonly source: string | null;
   readonly forked_at: bigint | number | null;
   readonly shares: string;
@@ -33,7 +34,7 @@ export async function branchCommand(name: string | undefined, options: BranchOpt
       ...branch,
       forked_at: at === null ? null : formatInstant(BigInt(at)),
     }));
-    process.stdout.write(renderTable(['name', 'source', 'forked_at', 'shares'], rows));
+    process.stdout.write(renderTable(['name', 'tenant', 'source', 'forked_at', 'shares'], rows));
     return exitCode.ok;
   }
   if (name === undefined) throw new ConfigError('branch: which one?');
@@ -47,7 +48,7 @@ async function list(options: BranchOptions, version: string): Promise<readonly L
   const remote = remoteOf(options, process.env);
   if (remote) return ((await request(remote, 'GET', '/schema/branches')) as { branches: readonly Listed[] }).branches;
   return here(options, version, 'inspect', async (invocation) => [
-    { name: mainBranch, source: null, forked_at: null, shares: 'everything' },
+    { name: mainBranch, tenant: null, source: null, forked_at: null, shares: 'everything' },
     ...invocation.branches().map(({ instant, ...branch }) => ({ ...branch, forked_at: instant })),
   ]);
 }

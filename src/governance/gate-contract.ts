@@ -242,9 +242,11 @@ export interface ExhibitDesk {
   head(link: ExhibitLink): Promise<SignedHead>;
 }
 
-/** A branch as every caller may know it: whose it is, is its maker's own business. */
+/** A branch as every caller who can name it may know it: who made it, is its maker's own business. */
 export interface BranchView {
   readonly name: string;
+  /** Whose name it is; null: the store's. A tenant is shown its own and the store's, whoever runs the store all of them. */
+  readonly tenant: string | null;
   readonly source: string;
   /** Position of the fork: the branch reads what its source held below it. Audit and admin surfaces only. */
   readonly fork: number;
@@ -304,7 +306,9 @@ export interface GateContract {
 }
 
 export interface WriteScope {
+  /** The branch that this name means to the tenant, each time that something is written. */
   readonly branch: string;
+  readonly tenant: string | null;
   readonly type: string;
   /** Whether the caller who listens may see a row of this path. */
   readonly shows: (path: string | null) => boolean;

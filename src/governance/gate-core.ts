@@ -32,7 +32,10 @@ import type { VisibleWrites } from './visible-writes.ts';
 
 /** What the gate holds of the projections. */
 export interface GovernedState {
-  /** All projections at one branch and basis as a tenant means their names, ungoverned. Throws REL_NOT_FOUND for an unknown branch. */
+  /**
+   * All projections at one branch and basis as a tenant means their names, ungoverned. Throws REL_NOT_FOUND for a name that
+   * means no branch to the tenant.
+   */
   snapshot(basis: Basis, branch: string, tenant: string | null): AccessPaths;
   /** The same as of an instant that some snapshot had, under the column types of then. */
   snapshotOf(instant: bigint, branch: string, tenant: string | null): AccessPaths;
@@ -45,7 +48,7 @@ export interface GovernedState {
   /** Schedules and holds on the row of a key; undefined where there is no such row. */
   keptOf(branch: string, type: string, path: string | null, key: string): readonly Kept[] | undefined;
   readonly directory: Pick<Directory, 'token' | 'tokens' | 'size'>;
-  readonly branches: Pick<Branches, 'branch' | 'idOf' | 'list'>;
+  readonly branches: Pick<Branches, 'branch' | 'idOf' | 'list' | 'listFor'>;
   /** Types by the fork of their branch. */
   readonly catalog: Pick<Catalog, 'on' | 'protection' | 'definitions'>;
   readonly timeline: Pick<Timeline, 'positionAfter' | 'positionAt' | 'timeOf'>;

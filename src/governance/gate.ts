@@ -49,7 +49,7 @@ export class Gate implements GateContract {
       parts,
       committer,
       turn: () => new Promise(defer),
-      writes: new VisibleWrites(defer),
+      writes: new VisibleWrites(defer, (branch, tenant) => parts.projections.branches.idOf(branch, tenant)),
       reading: { scopes: new ScopeCache(), bits: new RowBits(), hash: new MaskHash(parts.digestKey) },
       digest: new LiteralDigest(parts.digestKey),
       storage: new StorageCap(parts.licence, () => log.status().bytes, parts.warn),

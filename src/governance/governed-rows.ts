@@ -69,7 +69,8 @@ export class GovernedRows implements RowReader {
     const { scope, codes, history } = this.#lanes(request, grant);
     const plan = lanePlan(grant, request.columns, typesOf(type));
     // Bits tell what one lane lets through; a row that several may show, or whose past counts, is looked at by itself.
-    const bitwise = scope.apart && !plan.shown && history.every(isWhole) && grant.lanes.every(({ history: past }) => past === 'full');
+    const bitwise =
+      scope.apart && !plan.shown && history.every(isWhole) && grant.lanes.every(({ history: past }) => past === 'full');
     const asked: Writable<ScanRequest> = { ...request, columns: plan.columns, further: true, paths: codes };
     if (!bitwise) delete asked.unsiftedRows;
     if (request.zones !== undefined && grant.masked.size > 0) asked.zones = visibleZones(request.zones, grant);

@@ -179,7 +179,7 @@ export class GovernedWrites {
 
   #branchEnded(command: Command): { branch?: BranchRecord } {
     if (command.kind !== 'delete-branch') return {};
-    const branch = this.#core.parts.projections.branches.branch(command.name);
+    const branch = this.#core.parts.projections.branches.branch(command.name, tenantOf(this.#asked.caller.path));
     return branch === undefined ? {} : { branch };
   }
 

@@ -56,13 +56,13 @@ export class InvocationDesks {
       origin: log.status().origin,
       visible: (entryPath, time) => everything || (time >= from && sees(path, entryPath)),
       readable: (context, type, systemFrom) => {
-        const paths = projections.snapshot(log.basis(), context.branch, tenantOf(context.path));
+        const paths = projections.snapshot(log.basis(), context.branch, context.tenant);
         const code = paths.rows.pathCodes().codeOf(context.path);
         if (paths.rows.provenanceOf(type, systemFrom, [code]) === undefined) return false;
         return everything || this.#mayProve(paths, type, systemFrom);
       },
       positionAt: (systemFrom) => projections.timeline.positionAt(systemFrom),
-      forkOf: (branch) => projections.branches.branch(branch)?.fork,
+      forkOf: (branch) => projections.branches.branch(branch, tenantOf(path))?.fork,
     });
   }
 
@@ -101,7 +101,10 @@ export class InvocationDesks {
 
   branches(): readonly BranchView[] {
     this.#open({ action: this.#asked.action, objectType: null });
-    return this.#core.parts.projections.branches.list().map((branch) => {
+    const { branches } = this.#core.parts.projections;
+    const { credential, path } = this.#asked.caller;
+    const runsStore = path === null && (credential === 'admin' || credential === 'operator');
+    return (runsStore ? branches.list() : branches.listFor(tenantOf(path))).map((branch) => {
       const { owner: _, ...view } = branch;
       return { ...view, own: this.#may({ action: 'fork', objectType: null, branch }) };
     });

@@ -11,27 +11,32 @@ interface Listener extends WriteScope {
   readonly call: () => void;
 }
 
+/** Fork of the branch that a name means to a tenant. */
+type BranchIds = (branch: string, tenant: string | null) => number | undefined;
+
 export class VisibleWrites {
-  /** By branch and type. */
+  /** By type. */
   readonly #listeners = new Map<string, Set<Listener>>();
   /** Told, and not called yet: many writes of one turn are one call. */
   readonly #due = new Set<Listener>();
   readonly #defer: (task: () => void) => void;
+  readonly #idOf: BranchIds;
 
-  constructor(defer: (task: () => void) => void) {
+  constructor(defer: (task: () => void) => void, idOf: BranchIds) {
     this.#defer = defer;
+    this.#idOf = idOf;
   }
 
   /** Returns what ends the listening. */
   listen(scope: WriteScope, call: () => void): () => void {
-    const key = keyOf(scope.branch, scope.type);
+    const { type } = scope;
     const listener = { ...scope, call };
-    const listeners = this.#listeners.get(key) ?? new Set();
-    this.#listeners.set(key, listeners.add(listener));
+    const listeners = this.#listeners.get(type) ?? new Set();
+    this.#listeners.set(type, listeners.add(listener));
     return () => {
       this.#due.delete(listener);
       listeners.delete(listener);
-      if (listeners.size === 0 && this.#listeners.get(key) === listeners) this.#listeners.delete(key);
+      if (listeners.size === 0 && this.#listeners.get(type) === listeners) this.#listeners.delete(type);
     };
   }
 
@@ -49,8 +54,11 @@ export class VisibleWrites {
 
   #concernedBy({ context, body }: EntryDraft): readonly Listener[] {
     if (body.kind === 'rows') {
-      const listeners = [...(this.#listeners.get(keyOf(context.branch, body.type)) ?? [])];
-      return listeners.filter(({ shows }) => shows(context.path));
+      const listeners = this.#ofType(body.type);
+      if (listeners.length === 0) return [];
+      // Two tenants may each have a branch of this name.
+      const written = this.#idOf(context.branch, context.tenant);
+      return listeners.filter(({ branch, tenant, shows }) => this.#idOf(branch, tenant) === written && shows(context.path));
     }
     // A removal reaches what was forked from its branch, and which that is, is not known here; an erasure reaches all.
     if (body.kind === 'removal') return this.#ofType(body.type).filter(({ shows }) => shows(context.path));
@@ -58,14 +66,14 @@ export class VisibleWrites {
     return body.versions.flatMap(({ type, paths }) => this.#ofType(type).filter(({ shows }) => paths.some(shows)));
   }
 
-  #ofType(wanted: string): readonly Listener[] {
-    return [...this.#listeners.values()].flatMap((each) => [...each].filter(({ type }) => type === wanted));
+  #ofType(type: string): readonly Listener[] {
+    return [...(this.#listeners.get(type) ?? [])];
   }
 
   #tell(concerned: readonly Listener[]): void {
     if (this.#due.size === 0) this.#defer(() => this.#callAll());
     for (const listener of concerned) {
-      if (this.#listeners.get(keyOf(listener.branch, listener.type))?.has(listener)) this.#due.add(listener);
+      if (this.#listeners.get(listener.type)?.has(listener)) this.#due.add(listener);
     }
   }
 
@@ -75,5 +83,3 @@ export class VisibleWrites {
     for (const { call } of due) call();
   }
 }
-
-const keyOf = (branch: string, type: string): string => `${branch}\u0000${type}`;

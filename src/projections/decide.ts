@@ -128,9 +128,9 @@ function viewsOf(state: CurrentState, context: DecideContext): [readonly ViewRec
   return [state.views.on(branchOf(state, context)), context];
 }
 
-/** Throws REL_NOT_FOUND when no branch of the command's name stands. */
+/** Throws REL_NOT_FOUND when the command's branch is none that its tenant can name. */
 function branchOf({ branches }: CurrentState, { entry }: DecideContext): number {
-  const branch = branches.idOf(entry.branch);
+  const branch = branches.idOf(entry.branch, entry.tenant);
   if (branch === undefined) throw unknownBranch(entry.branch);
   return branch;
 }

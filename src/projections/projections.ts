@@ -93,7 +93,7 @@ export class Projections {
     if (dated) this.#options.onRemoval?.();
   }
 
-  /** Throws REL_NOT_FOUND for an unknown branch. */
+  /** Throws REL_NOT_FOUND for a name that means no branch to the tenant. */
   snapshot(basis: Basis, branch: string, tenant: string | null): AccessPaths {
     return takeSnapshot(this, basis, branch, tenant);
   }
@@ -102,7 +102,7 @@ export class Projections {
   snapshotOf(instant: bigint, branch: string, tenant: string | null): AccessPaths {
     const position = this.timeline.positionAfter(instant);
     const paths = this.snapshot({ position, instant }, branch, tenant);
-    const then = this.catalogHistory.at(branch, position, tenant);
+    const then = this.catalogHistory.at(paths.branchId, position, tenant);
     if (then === undefined) throw new ServiceError('REL_NOT_FOUND', `no branch ${JSON.stringify(branch)} at that instant`);
     const stored = (type: string, column: string): ColumnType | undefined =>
       paths.branchId === 0
@@ -115,7 +115,7 @@ export class Projections {
 
   /** Schedules and holds on the row of a key, as it stands on the branch and in the path; undefined where there is no such row. */
   keptOf(branch: string, type: string, path: string | null, key: string): readonly Kept[] | undefined {
-    const fork = this.branches.idOf(branch);
+    const fork = this.branches.idOf(branch, tenantOf(path));
     if (fork === undefined) return undefined;
     const rows = this.rows.on(rowsOf(this.catalog, fork, tenantOf(path)));
     const versions = rows.versions(type);

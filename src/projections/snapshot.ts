@@ -20,8 +20,8 @@ interface SnapshotSources {
 
 /**
  * The catalog is that of now: a definition only ever widens, so what a snapshot stored earlier still reads under it, and
- * a column whose entry is not visible yet reads as NULL. Rows are those below the basis. Throws REL_NOT_FOUND for a branch
- * that does not stand, or whose fork the basis does not cover.
+ * a column whose entry is not visible yet reads as NULL. Rows are those below the basis. Throws REL_NOT_FOUND for a name
+ * that means no branch to the tenant, or one whose fork the basis does not cover.
  */
 export function takeSnapshot(
   { branches, catalog, rows, erasures, removedKeys, views }: SnapshotSources,
@@ -29,7 +29,7 @@ export function takeSnapshot(
   branch: string,
   tenant: string | null,
 ): AccessPaths {
-  const branchId = branches.idOf(branch);
+  const branchId = branches.idOf(branch, tenant);
   if (branchId === undefined || (branchId > 0 && branchId >= basis.position)) throw unknownBranch(branch);
   const of = (owner: string | null): TenantPaths => {
     const types = catalog.on(branchId, owner);
@@ -48,7 +48,7 @@ export function takeSnapshot(
     branchId,
     position: basis.position,
     instant: basis.instant,
-    removals: removedKeys.reader(branch, basis.position),
+    removals: removedKeys.reader(branchId, basis.position),
     erasures: erasures.reader,
     views: views.on(branchId).filter(({ position }) => position < basis.position),
   };

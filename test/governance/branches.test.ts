@@ -12,7 +12,15 @@ const read = async (invocation: Invocation): Promise<string> => {
 
 const write = (invocation: Invocation) => invocation.submit(putRows());
 
-function applied(world: World, change: BranchBody['change'], name: string, position: number, path: string | null): void {
+/** `tenant`: whose name it is; null: the store's, as in logs of earlier releases, whoever made it. */
+function applied(
+  world: World,
+  change: BranchBody['change'],
+  name: string,
+  position: number,
+  path: string | null,
+  tenant: string | null = null,
+): void {
   world.state.branches.apply({
     leaf: position,
     position,
@@ -20,7 +28,7 @@ function applied(world: World, change: BranchBody['change'], name: string, posit
     time: BigInt(position),
     context: {
       branch: name,
-      tenant: null,
+      tenant,
       path,
       principal: 'maker',
       door: 'test',
@@ -28,7 +36,7 @@ function applied(world: World, change: BranchBody['change'], name: string, posit
       correlationId: '',
       policyDigest: '',
     },
-    body: { kind: 'branch', change, name, source: 'main', shares: 'everything' },
+    body: { kind: 'branch', change, name, source: 'main', shares: 'everything', ...(tenant !== null && { own: true }) },
   });
 }
 
@@ -74,11 +82,36 @@ test('a branch is listed without its maker’s organisation, and says whether th
   fork(world, 'dev', 3, 'acme/eu');
   const seen = (path: string | null): Promise<unknown> =>
     world.invoke(caller({ path }), 'inspect', async (invocation) => invocation.branches());
-  const dev = { name: 'dev', source: 'main', fork: 3, leaf: 3, instant: 3n, shares: 'everything' };
+  const dev = { name: 'dev', tenant: null, source: 'main', fork: 3, leaf: 3, instant: 3n, shares: 'everything' };
   expect(await seen('acme')).toEqual([{ ...dev, own: true }]);
   expect(await seen('acme/eu')).toEqual([{ ...dev, own: true }]);
   for (const path of ['acme/eu/berlin', 'acme/eu-west', 'globex', null])
     expect(await seen(path)).toEqual([{ ...dev, own: false }]);
+});
+
+test('a tenant is shown its own branches and the store’s, whoever runs the store all of them', async () => {
+  const world = new World();
+  fork(world, 'dev', 3);
+  for (const [i, tenant] of ['acme', 'globex'].entries()) {
+    applied(world, 'forked', 'dev', 4 + i, tenant, tenant);
+    applied(world, 'forked', `of ${tenant}`, 6 + i, tenant, tenant);
+  }
+  const seen = (who: Partial<Caller>): Promise<string[]> =>
+    world.invoke(caller(who), 'inspect', async (invocation) =>
+      invocation.branches().map(({ name, tenant, fork: at }) => `${name} ${String(tenant)} ${at}`),
+    );
+  expect(await seen({ path: 'acme/eu' })).toEqual(['dev acme 4', 'of acme acme 6']);
+  expect(await seen({ path: 'initech' })).toEqual(['dev null 3']);
+  expect(await seen({ path: null })).toEqual(['dev null 3']);
+  const all = ['dev null 3', 'dev acme 4', 'dev globex 5', 'of acme acme 6', 'of globex globex 7'];
+  for (const credential of ['admin', 'operator'] as const) expect(await seen({ credential, path: null })).toEqual(all);
+  expect(await seen({ credential: 'operator', path: 'globex' })).toEqual(['dev globex 5', 'of globex globex 7']);
+  const denied = await refusalOf(
+    world.invoke(caller({ path: 'globex/eu' }), 'fork', (invocation) =>
+      invocation.submit({ kind: 'delete-branch', name: 'dev' }),
+    ),
+  );
+  expect(denied.code).toBe('REL_ACL');
 });
 
 test('a branch is deleted by its maker’s organisation, by what lies above it and by the administrator', async () => {

@@ -133,7 +133,12 @@ export class LaneWorld {
         const isKey = keys === undefined || (maskOf(lane, '_pk', row, definition) === null && keys.includes(String(row['_pk'])));
         if (!isKey) return [];
         const shown = shownRow(row, columns, lane, definition);
-        return [{ at: row['system_from'] as bigint, shown: Object.fromEntries(columns.map((name) => [name, alike(name) ? shown[name]! : null])) }];
+        return [
+          {
+            at: row['system_from'] as bigint,
+            shown: Object.fromEntries(columns.map((name) => [name, alike(name) ? shown[name]! : null])),
+          },
+        ];
       });
     });
     return found.sort((a, b) => (a.at < b.at ? -1 : 1)).map(({ shown }) => shown);

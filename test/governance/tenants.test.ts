@@ -60,7 +60,8 @@ test('a purge comes to its end through the gate, and a replay of the log comes t
       { ...of(path), branch },
     );
   for (const path of ['acme', 'acme/eu', 'globex']) await put(path, 7);
-  await act(of('acme'), 'fork', { kind: 'fork-branch', name: 'dev', source: 'main', shares: 'everything' });
+  const none = { ...of('acme'), tenant: null, path: null };
+  await act(none, 'fork', { kind: 'fork-branch', name: 'dev', source: 'main', shares: 'everything' });
   await put('acme', 9, 'dev');
 
   await submit(admin, { kind: 'delete-tenant', id: 'acme', manner: 'purge' });

@@ -190,7 +190,7 @@ export class FakeState implements GovernedState {
     this.rows.push({ path, key });
   }
 
-  snapshot(basis: Basis, branch: string): AccessPaths {
+  snapshot(basis: Basis, branch: string, tenant: string | null): AccessPaths {
     this.steps.push('snapshot');
     const codes: PathCodes = {
       size: this.codes.length,
@@ -201,7 +201,7 @@ export class FakeState implements GovernedState {
       tenant: null,
       of: () => paths,
       branch,
-      branchId: this.branches.idOf(branch) ?? 0,
+      branchId: this.branches.idOf(branch, tenant) ?? 0,
       position: basis.position,
       instant: basis.instant,
       catalog: this.#types(),
@@ -232,8 +232,8 @@ export class FakeState implements GovernedState {
     return undefined;
   }
 
-  snapshotOf(instant: bigint, branch: string): AccessPaths {
-    return this.snapshot({ position: Number(instant - 1000n), instant }, branch);
+  snapshotOf(instant: bigint, branch: string, tenant: string | null): AccessPaths {
+    return this.snapshot({ position: Number(instant - 1000n), instant }, branch, tenant);
   }
 
   decide(command: Command): Decision {

@@ -14,7 +14,7 @@ beforeEach(() => {
 const put = (branch: string, ...wanted: readonly string[]): void => world.plainly(branch, ...wanted);
 const live = (branch: string): string[] => world.live(branch);
 const fork = (name: string, source = 'main', shares: 'everything' | 'ontology' = 'everything'): unknown =>
-  world.store.run({ kind: 'fork-branch', name, source, shares }, 'acme');
+  world.store.run({ kind: 'fork-branch', name, source, shares });
 
 describe('types of branches', () => {
   const evolve = (branch: string, column: string, type: ColumnType): unknown =>

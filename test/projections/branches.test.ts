@@ -190,25 +190,29 @@ beforeEach(() => {
 const put = (branch: string, ...wanted: readonly string[]): void => world.plainly(branch, ...wanted);
 const values = (branch: string): string[] => world.values(branch);
 const live = (branch: string): string[] => world.live(branch);
-const fork = (name: string, source = 'main', shares: 'everything' | 'ontology' = 'everything'): unknown =>
-  world.store.run({ kind: 'fork-branch', name, source, shares }, 'acme');
+const fork = (
+  name: string,
+  source = 'main',
+  shares: 'everything' | 'ontology' = 'everything',
+  path: string | null = null,
+): unknown => world.store.run({ kind: 'fork-branch', name, source, shares }, path);
 
 describe('forking', () => {
   test('writes one entry that names the branch, at one position, whatever the store holds', () => {
     put('main', 'a', 'b');
     const entries = world.store.entries.length;
     const { position } = world.store;
-    fork('dev');
+    fork('dev', 'main', 'everything', 'acme/eu');
     expect(world.store.entries.slice(entries)).toMatchObject([
       {
         position,
         positions: 1,
-        context: { branch: 'dev', path: 'acme' },
-        body: { kind: 'branch', change: 'forked', name: 'dev', source: 'main', shares: 'everything' },
+        context: { branch: 'dev', tenant: 'acme', path: 'acme/eu' },
+        body: { kind: 'branch', change: 'forked', name: 'dev', source: 'main', shares: 'everything', own: true },
       },
     ]);
-    const branch = world.store.projections.branches.branch('dev');
-    expect(branch).toMatchObject({ source: 'main', fork: position, owner: 'acme', shares: 'everything' });
+    const branch = world.store.projections.branches.branch('dev', 'acme');
+    expect(branch).toMatchObject({ tenant: 'acme', source: 'main', fork: position, owner: 'acme/eu', shares: 'everything' });
   });
 
   test.each([

@@ -31,7 +31,7 @@ function play(store: Store, steps: typeof history extends fc.Arbitrary<infer T> 
   };
   // Whole segments of the same few keys, so that most of what rests is superseded.
   for (let round = 0; round < 12; round++) put(0, 40, 'acme', 'main');
-  if (fork) store.run({ kind: 'fork-branch', name: 'dev', source: 'main', shares: 'everything' }, 'acme');
+  if (fork) store.run({ kind: 'fork-branch', name: 'dev', source: 'main', shares: 'everything' });
   for (const { kind, span: of, branch, path } of steps) {
     const keys = Array.from({ length: Math.min(3, of.count) }, (_, i) => `k${of.from + i}`);
     if (kind === 'put') put(of.from, of.count, path, branch);

@@ -69,11 +69,13 @@ describe('after an erasure', () => {
           expect(other.entries.length).toBe(live.entries.length);
           for (let i = known; i < live.entries.length; i++) expect(told(other.entries[i]!)).toBe(told(live.entries[i]!));
           expect(other.projections.digests()).toEqual(live.projections.digests());
-          for (const { name } of [{ name: mainBranch }, ...live.projections.branches.list()]) {
-            expect(other.read('Patient', ['_pk', 'name', 'system_to'], {}, other.position, name)).toEqual(
-              live.read('Patient', ['_pk', 'name', 'system_to'], {}, live.position, name),
+          for (const { name, tenant } of [{ name: mainBranch, tenant: null }, ...live.projections.branches.list()]) {
+            expect(other.read('Patient', ['_pk', 'name', 'system_to'], {}, other.position, name, tenant)).toEqual(
+              live.read('Patient', ['_pk', 'name', 'system_to'], {}, live.position, name, tenant),
             );
-            for (const time of ['all', live.time] as const) expect(keyed(other, name, time)).toEqual(keyed(live, name, time));
+            for (const time of ['all', live.time] as const) {
+              expect(keyed(other, name, time, tenant)).toEqual(keyed(live, name, time, tenant));
+            }
           }
         }
         for (const store of [rows.store, again.store]) await store.close();
@@ -344,10 +346,10 @@ describe('versions of a subject', () => {
 const positionsIn = (versions: readonly { readonly positions: readonly number[] }[]): readonly number[] =>
   versions.flatMap(({ positions }) => positions);
 
-function keyed(store: Store, branch: string, time: bigint | 'all'): string[] {
+function keyed(store: Store, branch: string, time: bigint | 'all', tenant: string | null = null): string[] {
   const keys = ['a', 'b', 'c', 'é', 'k\u{1f600}'];
   const at = { system: time, valid: 'all' } as const;
-  const rows = store.read('Patient', ['_pk', 'name'], { keys, time: at }, store.position, branch);
+  const rows = store.read('Patient', ['_pk', 'name'], { keys, time: at }, store.position, branch, tenant);
   return rows.map((row) => `${String(row['_pk'])}:${String(row['name'])}`);
 }
 

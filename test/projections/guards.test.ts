@@ -109,7 +109,7 @@ test('a masked property stays masked', () => {
 describe('what guards a type on a branch', () => {
   const of = (store: Store, branch: string): unknown => {
     const { branches, catalog } = store.projections;
-    const { masked, references, ...guard } = catalog.protection(branches.idOf(branch)!, null, 'T');
+    const { masked, references, ...guard } = catalog.protection(branches.idOf(branch, null)!, null, 'T');
     return { ...guard, masked: [...masked], references: [...references].map(([name, types]) => [name, [...types]]) };
   };
   const nothing = { protected: false, accessScope: false, masked: [], references: [] };
@@ -148,7 +148,7 @@ describe('what guards a type on a branch', () => {
     expect(of(store, 'types')).toEqual({ ...nothing, accessScope: true });
     store.run({ ...secret, name: 'Own' }, null, 'types');
     const { branches, catalog } = store.projections;
-    expect(catalog.protection(branches.idOf('types')!, null, 'Own')).toMatchObject({ protected: true });
+    expect(catalog.protection(branches.idOf('types', null)!, null, 'Own')).toMatchObject({ protected: true });
     expect(catalog.protection(0, null, 'Own')).toMatchObject({ protected: false });
   });
 

@@ -394,7 +394,7 @@ export const agreementCommands: fc.Arbitrary<Command> = fc.oneof(
   { weight: 1, arbitrary: fc.record({ kind: fc.constant('change-agreement' as const), id: agreementId, terms }) },
 );
 
-/** Names that are forked, deleted and taken again. */
+/** Names that are forked, deleted and taken again, by several tenants and for the store at once. */
 export const branches = ['dev', 'trial', 'types only'];
 
 const branchCommands: fc.Arbitrary<Command> = fc.oneof(
@@ -518,7 +518,8 @@ function emptied({ length, columns: of }: RowBatch, gone: ReadonlySet<number>): 
 /** Plays a history; a refused command leaves no entry, as in the store itself. */
 export function play(store: Store, history: readonly Step[]): void {
   for (const { command, path, branch } of history) {
-    const standing = ['main', ...store.projections.branches.list().map(({ name }) => name)];
+    const named = store.projections.branches.listFor(path?.split('/')[0] ?? null);
+    const standing = ['main', ...named.map(({ name }) => name)];
     try {
       store.run(asFound(store, command, path), path, standing[branch % standing.length]);
     } catch (error) {

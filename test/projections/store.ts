@@ -128,25 +128,26 @@ export class Store {
     request: Partial<ScanRequest> = {},
     basis = this.#position,
     branch = 'main',
+    tenant: string | null = null,
   ): PlainRow[] {
-    const blocks = this.blocks({ type, columns, time: everything, ...request }, basis, branch);
-    return blocks.flatMap((block) => this.rowsOf(type, columns, block, branch));
+    const blocks = this.blocks({ type, columns, time: everything, ...request }, basis, branch, tenant);
+    return blocks.flatMap((block) => this.rowsOf(type, columns, block, branch, tenant));
   }
 
   snapshot(basis = this.#position, branch = 'main', tenant: string | null = null): AccessPaths {
     return this.projections.snapshot({ position: basis, instant: this.time }, branch, tenant);
   }
 
-  blocks(request: ScanRequest, basis = this.#position, branch = 'main'): RowBlock[] {
-    const snapshot = this.snapshot(basis, branch);
+  blocks(request: ScanRequest, basis = this.#position, branch = 'main', tenant: string | null = null): RowBlock[] {
+    const snapshot = this.snapshot(basis, branch, tenant);
     const blocks: RowBlock[] = [];
     const scan = snapshot.rows.scan(request);
     for (let next = scan.next(); !next.done; next = scan.next()) blocks.push(next.value);
     return blocks;
   }
 
-  rowsOf(type: string, columns: readonly string[], block: RowBlock, branch = 'main'): PlainRow[] {
-    const definition = this.snapshot(this.#position, branch).catalog.type(type);
+  rowsOf(type: string, columns: readonly string[], block: RowBlock, branch = 'main', tenant: string | null = null): PlainRow[] {
+    const definition = this.snapshot(this.#position, branch, tenant).catalog.type(type);
     return Array.from({ length: block.count }, (_, k) => {
       const row = block.selection ? block.selection[k]! : block.first + k;
       return Object.fromEntries(

@@ -25,7 +25,7 @@ beforeAll(() => {
   const put = (from: number, to: number, turn: number, branch = 'main', of = path): void =>
     void store.put('T', columns, rows(from, to, turn), { path: of, branch });
   put(0, 66_000, 0);
-  store.run({ kind: 'fork-branch', name: 'dev', source: 'main', shares: 'everything' }, path);
+  store.run({ kind: 'fork-branch', name: 'dev', source: 'main', shares: 'everything' });
   put(10, 3_000, 1, 'dev');
   early = store.position;
   put(100, 5_000, 2);

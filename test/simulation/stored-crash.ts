@@ -278,7 +278,7 @@ export async function pictured(service: Service): Promise<Picture | null> {
     const { position } = service.log.next();
     const digests = JSON.stringify(service.projections.projector.digests());
     const lines: string[] = [];
-    const branches = ['main', 'b0', 'b1'].filter((name) => service.projections.branches.idOf(name) !== undefined);
+    const branches = ['main', 'b0', 'b1'].filter((name) => service.projections.branches.idOf(name, null) !== undefined);
     for (const branch of branches) {
       for (const sql of storedQuestions) {
         if (!storedTypes.some((type) => service.projections.rows.table(null, type) && sql.includes(type))) continue;

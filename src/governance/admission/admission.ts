@@ -70,8 +70,8 @@ export class Admission {
   /** The store runs, and the branch is the one that it was. */
   checkThere(): void {
     this.#core.committer.checkRunning();
-    const { branch } = this.#asked.caller;
-    const id = this.#core.parts.projections.branches.idOf(branch);
+    const { branch, path } = this.#asked.caller;
+    const id = this.#core.parts.projections.branches.idOf(branch, tenantOf(path));
     if (id === undefined || id !== (this.#branch ?? id)) throw unknownBranch(branch);
     this.#branch = id;
   }

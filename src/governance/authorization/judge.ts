@@ -26,7 +26,7 @@ import {
 
 export interface JudgeParts {
   readonly policies: Pick<Policies, 'current' | 'at'>;
-  readonly branches: { idOf(branch: string): number | undefined };
+  readonly branches: { idOf(branch: string, tenant: string | null): number | undefined };
   readonly catalog: Pick<Catalog, 'on' | 'protection'>;
   readonly clock: Pick<Clock, 'now'>;
   /** Besides those that hold everywhere. */
@@ -90,17 +90,20 @@ export class Judge implements Permits {
 
   /** For what is written: by what guards the types of its branch now. */
   writeGuards(judged: Judged): Guards {
-    const { branches, catalog } = this.#parts;
-    const branch = branches.idOf(judged.caller.branch);
+    const { catalog } = this.#parts;
+    const branch = this.#branchOf(judged.caller);
     if (branch === undefined) throw unknownBranch(judged.caller.branch);
     const tenant = tenantOf(judged.caller.path);
     return this.guards(judged, (type) => catalog.protection(branch, tenant, type));
   }
 
-  #types({ branch, path }: Caller): CatalogReader | undefined {
-    const { branches, catalog } = this.#parts;
-    const id = branches.idOf(branch);
-    return id === undefined ? undefined : catalog.on(id, tenantOf(path));
+  #types(caller: Caller): CatalogReader | undefined {
+    const id = this.#branchOf(caller);
+    return id === undefined ? undefined : this.#parts.catalog.on(id, tenantOf(caller.path));
+  }
+
+  #branchOf({ branch, path }: Caller): number | undefined {
+    return this.#parts.branches.idOf(branch, tenantOf(path));
   }
 }
 

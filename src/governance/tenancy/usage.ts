@@ -29,17 +29,19 @@ export interface BranchNow {
   readonly fork: bigint | null;
 }
 
-/** Every branch as it stands, main first, with the rows of a tenant. */
+/** Every branch that a tenant can name as it stands, main first, with the rows of the tenant. */
 export function* branchesNow(
   state: {
     snapshot(basis: Basis, branch: string, tenant: string | null): AccessPaths;
-    readonly branches: { list(): readonly { readonly name: string; readonly instant: bigint }[] };
+    readonly branches: { listFor(tenant: string): readonly { readonly name: string; readonly instant: bigint }[] };
   },
   basis: Basis,
   tenant: string,
 ): Generator<BranchNow, void> {
   yield { paths: state.snapshot(basis, mainBranch, tenant), fork: null };
-  for (const { name, instant } of state.branches.list()) yield { paths: state.snapshot(basis, name, tenant), fork: instant };
+  for (const { name, instant } of state.branches.listFor(tenant)) {
+    yield { paths: state.snapshot(basis, name, tenant), fork: instant };
+  }
 }
 
 /** What is asked about: a tenant, and from when on its id has been its own. */

@@ -237,14 +237,14 @@ export class StandingQueries {
 
   #feedOf(subscription: Subscription): Feed {
     const { caller, statement } = subscription;
-    const { branch } = caller;
+    const { branch, path } = caller;
     const { type } = statement;
     const key = feedKey(subscription);
     let known = this.#feeds.get(key);
     if (known === undefined) {
       const feed = new Feed(this.#parts.clock, () => this.#gapMs());
       const shows = (path: string | null): boolean => feed.shows(path);
-      known = { feed, stop: this.#parts.gate.onVisible({ branch, type, shows }, () => feed.changed()) };
+      known = { feed, stop: this.#parts.gate.onVisible({ branch, tenant: tenantOf(path), type, shows }, () => feed.changed()) };
       this.#feeds.set(key, known);
     }
     known.feed.subscriptions.add(subscription);

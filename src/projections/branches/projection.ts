@@ -1,16 +1,19 @@
 /**
- * The registry of branches: which stand, what each was forked from, where and by whom. Names are store-wide, as those of
- * types are. What a branch holds is the business of the projections that fork.
+ * The registry of branches: which stand, what each was forked from, where and by whom. A name is a tenant's, or the
+ * store's. What a branch holds is the business of the projections that fork.
  */
 import { deserialize, serialize } from 'node:v8';
 import { assert } from '../../errors.ts';
-import { mainBranch, type BranchBody, type CommittedEntry } from '../../log/entry.ts';
+import { mainBranch, type BranchBody, type CommittedEntry, scopeOfName } from '../../log/entry.ts';
+import { TenantNames } from '../../log/tenant-names.ts';
 import { compareText } from '../../log/value.ts';
 import { CanonicalHash } from '../canonical-hash.ts';
 import type { CheckpointReader, CheckpointWriter, Projection } from '../projection.ts';
 
 export interface BranchRecord {
   readonly name: string;
+  /** Whose name it is; null: the store's, which every tenant sees. */
+  readonly tenant: string | null;
   readonly source: string;
   /** Position of the fork: the branch reads what its source held below it. */
   readonly fork: number;
@@ -23,36 +26,47 @@ export interface BranchRecord {
   readonly owner: string | null;
 }
 
+type Saved = Omit<BranchRecord, 'tenant'> & Partial<Pick<BranchRecord, 'tenant'>>;
+
 export class Branches implements Projection {
   readonly name = 'branches';
   readonly formatVersion = 1;
-  readonly #branches = new Map<string, BranchRecord>();
+  readonly #branches = new TenantNames<BranchRecord>();
 
-  /** A branch that stands; main, which nobody forked, is none of these. */
-  branch(name: string): BranchRecord | undefined {
-    return this.#branches.get(name);
+  /** What a name means to a tenant, of the branches that stand; main, which nobody forked, is none of these. */
+  branch(name: string, tenant: string | null): BranchRecord | undefined {
+    return this.#branches.get(name, tenant);
   }
 
-  /** Fork of the branch with this name, 0 for main; undefined when none stands. */
-  idOf(name: string): number | undefined {
-    return name === mainBranch ? 0 : this.#branches.get(name)?.fork;
+  /** Fork of the branch that a name means to a tenant, 0 for main; undefined when none stands. */
+  idOf(name: string, tenant: string | null): number | undefined {
+    return name === mainBranch ? 0 : this.#branches.get(name, tenant)?.fork;
   }
 
-  /** By name, in codepoint order. */
+  /** Everybody's, by name, then tenant, in codepoint order. */
   list(): readonly BranchRecord[] {
-    return [...this.#branches.values()].sort((a, b) => compareText(a.name, b.name));
+    return [...this.#branches.values()].sort(
+      (a, b) => compareText(a.name, b.name) || compareText(a.tenant ?? '', b.tenant ?? ''),
+    );
+  }
+
+  /** Those that a tenant can name: its own, and of the store's those whose name it has not taken. */
+  listFor(tenant: string | null): readonly BranchRecord[] {
+    return this.list().filter((branch) => this.#branches.get(branch.name, tenant) === branch);
   }
 
   apply(entry: CommittedEntry): void {
     if (entry.body.kind !== 'branch') return;
     const { change, name, source, shares } = entry.body;
+    const tenant = scopeOfName(entry, entry.body);
     if (change === 'deleted') {
-      assert(this.#branches.delete(name), 'a branch that stands is deleted');
+      assert(this.#branches.delete(name, tenant), 'a branch that stands is deleted');
       return;
     }
-    assert(this.idOf(name) === undefined && this.idOf(source) !== undefined, 'a free name is forked from a branch that stands');
+    const isFree = name !== mainBranch && this.#branches.own(name, tenant) === undefined;
+    assert(isFree && this.idOf(source, entry.context.tenant) !== undefined, 'a free name is forked from a branch that stands');
     const { position: fork, leaf, time: instant } = entry;
-    this.#branches.set(name, { name, source, fork, leaf, instant, shares, owner: entry.context.path });
+    this.#branches.set(name, tenant, { name, tenant, source, fork, leaf, instant, shares, owner: entry.context.path });
   }
 
   async checkpoint(target: CheckpointWriter): Promise<void> {
@@ -63,7 +77,10 @@ export class Branches implements Projection {
     const bytes = source.section('branches');
     assert(bytes, 'a checkpoint of branches has them');
     this.reset();
-    for (const branch of deserialize(bytes) as BranchRecord[]) this.#branches.set(branch.name, branch);
+    // An earlier release saved no tenant: all names were the store's.
+    for (const { tenant = null, ...branch } of deserialize(bytes) as Saved[]) {
+      this.#branches.set(branch.name, tenant, { ...branch, tenant });
+    }
   }
 
   reset(): void {
@@ -73,8 +90,8 @@ export class Branches implements Projection {
   digest(): string {
     const hash = new CanonicalHash();
     // By positions: in which portions the log was appended is no state.
-    for (const { name, source, fork, instant, shares, owner } of this.list()) {
-      hash.value({ name, source, fork, instant, shares, owner });
+    for (const { name, tenant, source, fork, instant, shares, owner } of this.list()) {
+      hash.value({ name, ...(tenant !== null && { tenant }), source, fork, instant, shares, owner });
     }
     return hash.hex();
   }

@@ -22,6 +22,8 @@ interface Defined {
 /** A branch from its fork to its deletion. `main` was forked from nothing. */
 interface Life {
   readonly name: string;
+  /** Whose name it is; null: the store's. */
+  readonly tenant: string | null;
   readonly source: Life | null;
   readonly fork: number;
   end: number;
@@ -33,6 +35,8 @@ const mainName = 'main';
 
 interface SavedLife {
   readonly name: string;
+  /** Absent: the store's. */
+  readonly tenant?: string;
   /** Index of the source among the saved lives; -1 for none. */
   readonly source: number;
   readonly fork: number;
@@ -54,16 +58,19 @@ export class CatalogHistory implements Projection {
   readonly formatVersion = 2;
   #lives: Life[] = [bornMain()];
 
-  /** A tenant's catalog of a branch as it stood below a position; undefined when no branch of that name existed there. */
-  at(branch: string, position: number, tenant: string | null): CatalogReader | undefined {
-    const life = this.#life(branch, position);
-    return life && new CatalogThen(life, position, tenant);
+  /**
+   * A tenant's catalog of the branch with this fork as it stood below a position; undefined when there was no such branch
+   * there.
+   */
+  at(branch: number, position: number, tenant: string | null): CatalogReader | undefined {
+    const life = this.#lives.find(({ fork }) => fork === branch);
+    return life && life.fork <= position && position <= life.end ? new CatalogThen(life, position, tenant) : undefined;
   }
 
   apply(entry: CommittedEntry): void {
     const { body, position, context } = entry;
     if (body.kind === 'type') {
-      const life = this.#life(context.branch, position);
+      const life = this.#life(context.branch, context.tenant, position);
       assert(life, 'a type is defined on a branch that exists');
       const { definition } = body;
       const own: TypeDefinition = { ...definition, properties: ownProperties(Object.entries(definition.properties)) };
@@ -76,14 +83,15 @@ export class CatalogHistory implements Projection {
     if (body.kind === 'tenant' && body.change === 'purged') return this.#forget(body.tenant.id);
     if (body.kind !== 'branch') return;
     if (body.change === 'deleted') {
-      const life = this.#life(body.name, position);
+      const life = this.#own(body.name, scopeOfName(entry, body), position);
       assert(life && life.source !== null, 'a branch that ends exists and is not main');
       life.end = position;
       return;
     }
-    const source = this.#life(body.source, position);
+    const source = this.#life(body.source, context.tenant, position);
     assert(source, 'a branch is forked from one that exists');
-    this.#lives.push({ name: body.name, source, fork: position, end: Infinity, types: new Map() });
+    const tenant = scopeOfName(entry, body);
+    this.#lives.push({ name: body.name, tenant, source, fork: position, end: Infinity, types: new Map() });
   }
 
   async checkpoint(target: CheckpointWriter): Promise<void> {
@@ -94,7 +102,7 @@ export class CatalogHistory implements Projection {
     const bytes = source.section('lives');
     assert(bytes, 'a checkpoint of the catalog’s history has lives');
     this.#lives = [];
-    for (const { name, source: from, fork, end, types } of deserialize(bytes) as SavedLife[]) {
+    for (const { name, tenant = null, source: from, fork, end, types } of deserialize(bytes) as SavedLife[]) {
       const defined = types.map(([type, steps]): [string, Defined[]] => [
         type,
         steps.map(({ position, tenant = null, definition, properties }) => ({
@@ -103,7 +111,7 @@ export class CatalogHistory implements Projection {
           definition: { ...definition, properties: ownProperties(properties) },
         })),
       ]);
-      this.#lives.push({ name, source: from < 0 ? null : this.#lives[from]!, fork, end, types: new Map(defined) });
+      this.#lives.push({ name, tenant, source: from < 0 ? null : this.#lives[from]!, fork, end, types: new Map(defined) });
     }
   }
 
@@ -118,8 +126,9 @@ export class CatalogHistory implements Projection {
   }
 
   #saved(): SavedLife[] {
-    return this.#lives.map(({ name, source, fork, end, types }) => ({
+    return this.#lives.map(({ name, tenant, source, fork, end, types }) => ({
       name,
+      ...(tenant !== null && { tenant }),
       source: source === null ? -1 : this.#lives.indexOf(source),
       fork,
       end,
@@ -146,8 +155,15 @@ export class CatalogHistory implements Projection {
     }
   }
 
-  #life(name: string, position: number): Life | undefined {
-    return this.#lives.findLast((life) => life.name === name && life.fork <= position && position <= life.end);
+  /** The branch that a name meant to a tenant. */
+  #life(name: string, tenant: string | null, position: number): Life | undefined {
+    return (tenant === null ? undefined : this.#own(name, tenant, position)) ?? this.#own(name, null, position);
+  }
+
+  #own(name: string, tenant: string | null, position: number): Life | undefined {
+    return this.#lives.findLast(
+      (life) => life.name === name && life.tenant === tenant && life.fork <= position && position <= life.end,
+    );
   }
 }
 
@@ -204,7 +220,7 @@ function collect(life: Life, position: number, of: string | null, into: Map<stri
 }
 
 function bornMain(): Life {
-  return { name: mainName, source: null, fork: 0, end: Infinity, types: new Map() };
+  return { name: mainName, tenant: null, source: null, fork: 0, end: Infinity, types: new Map() };
 }
 
 /** A record without a prototype: a property called `constructor` is then absent unless it was declared. */

@@ -71,7 +71,7 @@ export class Catalog implements Projection {
   }
 
   #protectionOf(branch: number, tenant: string | null, name: string): Protection {
-    const at = this.#tree.kept().find(({ id }) => id === branch);
+    const at = this.#tree.byId(branch);
     assert(at, 'a branch that is read is kept');
     const lineage = new Set([0, ...lineageOf(at).map((stretch) => stretch.branch.id)]);
     return protectionOf([...lineage].flatMap((id) => this.#branches.get(id)?.of(tenant).type(name) ?? []));
@@ -92,12 +92,11 @@ export class Catalog implements Projection {
       types.define(tenant, { ...definition, properties: ownProperties(definition.properties) });
       if (!guardsAlike(before, definition)) this.#raiseEpoch(tenant);
     } else if (body.kind === 'branch') {
-      const ended = this.#tree.get(body.name);
+      const { forked, ended } = this.#tree.apply(entry, body);
       // A fork reads what its source guards, and takes nothing from any other branch.
-      if (ended !== undefined) this.#raiseEpoch(null);
-      const { forked } = this.#tree.apply(entry, body);
+      if (ended) this.#raiseEpoch(ended.tenant);
       if (forked) this.#branches.set(forked.id, this.#typesOn(forked.source!.id).fork());
-      else this.#branches.delete(ended!.id);
+      else this.#branches.delete(ended.id);
     } else if (body.kind === 'tenant' && body.change === 'purged') {
       for (const types of this.#branches.values()) types.forget(body.tenant.id);
       this.#protections.clear();

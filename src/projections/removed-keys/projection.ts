@@ -30,8 +30,8 @@ export class RemovedKeys implements Projection {
   /** By type, in order of time. */
   #removals = new Map<string, KnownRemoval[]>();
 
-  /** What a snapshot of the branch with this basis knows of. */
-  reader(branch: string, basis: number): RemovalReader {
+  /** What a snapshot of the branch with this fork and basis knows of. */
+  reader(branch: number, basis: number): RemovalReader {
     return { removedAfter: (type, instant) => this.#after(branch, basis, type, instant) };
   }
 
@@ -95,9 +95,9 @@ export class RemovedKeys implements Projection {
     }
   }
 
-  #after(branch: string, basis: number, type: string, instant: bigint): readonly Removal[] {
+  #after(branch: number, basis: number, type: string, instant: bigint): readonly Removal[] {
     const known = this.#removals.get(type);
-    const at = this.#tree.get(branch);
+    const at = this.#tree.byId(branch);
     if (known === undefined || at === undefined) return [];
     let first = known.length;
     while (first > 0 && known[first - 1]!.instant > instant) first--;

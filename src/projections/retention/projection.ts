@@ -96,9 +96,8 @@ export class Retention implements Projection {
         for (const { type, positions } of body.versions) this.#end(type, positions, () => true);
         return;
       case 'branch': {
-        const ended = this.#tree.get(body.name);
-        const { forked } = this.#tree.apply(entry, body);
-        if (!forked) for (const { id } of this.#on(ended!.id)) this.#drop(id);
+        const { ended } = this.#tree.apply(entry, body);
+        if (ended) for (const { id } of this.#on(ended.id)) this.#drop(id);
         return;
       }
       default:
@@ -157,7 +156,7 @@ export class Retention implements Projection {
 
   /** Whether a removal on `branch` takes the version at `position` from the branch with this fork. */
   #reaches(branch: Branch, fork: number, position: number): boolean {
-    const at = this.#tree.kept().find(({ id }) => id === fork);
+    const at = this.#tree.byId(fork);
     assert(at, 'what is asked for on a branch ends with it');
     return lineageOf(at).some((stretch) => stretch.branch === branch && position < stretch.end);
   }

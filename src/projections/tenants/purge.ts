@@ -3,7 +3,8 @@
  * was removed isn't found again, so a purge that was cut off starts anew with no cursor and comes to the same end. Nobody
  * writes under the paths of a deleted tenant, so one pass finds everything. Pure.
  *
- * Branches go in the order of their forks, main first: a removal reaches what was forked from where it was asked for.
+ * Branches go in the order of their forks, main first: a removal reaches what was forked from where it was asked for. Those
+ * of the tenant end with it, so that a later tenant of its id starts without them.
  */
 import { assert, ServiceError } from '../../errors.ts';
 import { type EntryDraft, mainBranch, type TypeDefinition } from '../../log/entry.ts';
@@ -11,6 +12,7 @@ import type { NextPlace } from '../../log/log-store.ts';
 import { compareText } from '../../log/value.ts';
 import { cellAt } from '../../log/vector-builder.ts';
 import { type HoldReader, pathColumn, type RowReader, type TimeBounds } from '../access-paths.ts';
+import { deletionOf } from '../branches/commands.ts';
 import type { Branches } from '../branches/projection.ts';
 import type { Catalog } from '../catalog/projection.ts';
 import type { PurgeCursor, PurgeTenant } from '../command.ts';
@@ -49,9 +51,12 @@ export function decidePurge(
   const found = nextKeys(id, keysMax, command.cursor, state, next.position);
   if (found === null) {
     const body = { kind: 'tenant', change: 'purged', manner: null, tenant: { ...tenant.record, changedAt: next.time } } as const;
-    return decideOne('purge-tenant', id, [recordDraft(body, context.entry)], next);
+    const own = state.branches.list().filter((branch) => branch.tenant === id);
+    const ended = { ...context, entry: { ...context.entry, tenant: id, path: id } };
+    const drafts = [...own.map((branch) => deletionOf(branch, ended)), recordDraft(body, context.entry)];
+    return decideOne('purge-tenant', id, drafts, next);
   }
-  const drafts = [...found.keys].map(([path, keys]) => removal(id, path, [...keys], found, holds, context));
+  const drafts = [...found.keys].map(([path, keys]) => removal(path, [...keys], found, holds, context));
   const removed = [...found.keys.values()].reduce((sum, keys) => sum + keys.size, 0);
   const { outcome } = decideOne('purge-tenant', id, drafts, next);
   return { drafts, outcome: { ...outcome, accepted: removed, purge: found.cursor } };
@@ -59,6 +64,8 @@ export function decidePurge(
 
 interface Found {
   readonly cursor: PurgeCursor;
+  /** To whom the name of the branch means that branch. */
+  readonly naming: string | null;
   readonly type: TypeDefinition;
   readonly rows: BranchRows;
   /** By path. */
@@ -69,8 +76,8 @@ interface Found {
 function nextKeys(id: string, keysMax: number, cursor: PurgeCursor | null, state: PurgedState, position: number): Found | null {
   const { branches, catalog, rows } = state;
   const codes = codesOf(id, rows);
-  const forks = [{ name: mainBranch, fork: 0 }, ...branches.list().map(({ name, fork }) => ({ name, fork }))];
-  for (const { name: branch, fork } of forks.sort((a, b) => a.fork - b.fork)) {
+  const forks = [{ name: mainBranch, tenant: null, fork: 0 }, ...branches.list()];
+  for (const { name: branch, tenant, fork } of forks.sort((a, b) => a.fork - b.fork)) {
     if (cursor !== null && fork < cursor.fork) continue;
     const of = rowsOf(catalog, fork, id);
     const reader = rows.reader(of, position);
@@ -81,7 +88,9 @@ function nextKeys(id: string, keysMax: number, cursor: PurgeCursor | null, state
       if (reader.estimate({ type, columns: [], time: everything, paths: codes }).rows === 0) continue;
       const { keys, last } = keysOf(reader, type, codes, keysMax, after);
       if (keys.size === 0) continue;
-      return { cursor: { branch, fork, type, after: last }, type: definition, rows: rows.on(of), keys };
+      // A branch of others may have rows of this tenant from a branch that was deleted.
+      const naming = branches.idOf(branch, id) === fork ? id : tenant;
+      return { cursor: { branch, fork, type, after: last }, naming, type: definition, rows: rows.on(of), keys };
     }
   }
   return null;
@@ -122,15 +131,14 @@ function keysOf(
 }
 
 function removal(
-  id: string,
   path: string,
   keys: readonly string[],
-  { cursor, type, rows }: Found,
+  { cursor, naming, type, rows }: Found,
   holds: HoldReader,
   context: DecideContext,
 ): EntryDraft {
   const body = removalOf(type, keys, path, rows);
   const held = holds.on(type.name, body.positions);
   if (held.length > 0) throw new ServiceError('REL_CONFLICT', `rows of the tenant are under legal hold: ${heldBy(held)}`);
-  return { context: { ...context.entry, branch: cursor.branch, tenant: id, path }, body };
+  return { context: { ...context.entry, branch: cursor.branch, tenant: naming, path }, body };
 }

@@ -39,10 +39,9 @@ export class Views implements Projection {
         for (const [key, { position }] of named) if (mentions.has(position)) named.delete(key);
       }
     } else if (body.kind === 'branch') {
-      const ended = this.#tree.get(body.name);
-      const { forked } = this.#tree.apply(entry, body);
+      const { forked, ended } = this.#tree.apply(entry, body);
       if (forked) this.#branches.set(forked.id, new Map(this.#branches.get(forked.source!.id)));
-      else this.#branches.delete(ended!.id);
+      else this.#branches.delete(ended.id);
     }
   }
 

@@ -54,7 +54,10 @@ test('a guard is raised later, alone or with columns, and taken back by an admin
   const taken = { properties: { name: 'string' }, protected: false };
   const reply = await world.call('POST', '/types/Later/schema', taken, { authorization: `Bearer ${administrator}` });
   expect([reply.status, reply.json['protected']]).toEqual([200, false]);
-  expect(await shown('Later')).toMatchObject({ protected: false, properties: { name: expect.not.objectContaining({ masked: true }) } });
+  expect(await shown('Later')).toMatchObject({
+    protected: false,
+    properties: { name: expect.not.objectContaining({ masked: true }) },
+  });
 });
 
 test('a migration registers and raises guards', async () => {

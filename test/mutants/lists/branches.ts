@@ -6,7 +6,44 @@ const gate = ['test/governance/branches.test.ts'];
 const http = ['test/doors/http/branches.test.ts'];
 const contract = ['test/projections/contract.test.ts'];
 
+const named = ['test/projections/tenant-branches.test.ts'];
+
 export const mutants: readonly Mutant[] = [
+  {
+    name: 'branches: a tenant’s own branch gives way to the store’s of its name',
+    file: 'src/log/tenant-names.ts',
+    find: 'return own ?? this.#named.get(keyOf(name, null));',
+    replace: 'return this.#named.get(keyOf(name, null)) ?? own;',
+    killedBy: named,
+  },
+  {
+    name: 'branches: what a tenant forks is everybody’s',
+    file: 'src/projections/branches/commands.ts',
+    find: 'tenant === null ? body : { ...body, own: true }',
+    replace: 'body',
+    killedBy: named,
+  },
+  {
+    name: 'branches: a saved tree forgets whose a name is',
+    file: 'src/log/branches.ts',
+    find: '        name,\n        tenant,\n',
+    replace: '        name,\n',
+    killedBy: named,
+  },
+  {
+    name: 'branches: every branch is listed for every tenant',
+    file: 'src/projections/branches/projection.ts',
+    find: 'this.#branches.get(branch.name, tenant) === branch',
+    replace: 'tenant !== branch.name',
+    killedBy: named,
+  },
+  {
+    name: 'branches: types of then are looked for among the store’s branches alone',
+    file: 'src/projections/catalog/history.ts',
+    find: '(tenant === null ? undefined : this.#own(name, tenant, position)) ??',
+    replace: '',
+    killedBy: named,
+  },
   {
     name: 'branches: a branch sees what its source wrote after the fork',
     file: 'src/projections/rows/scan.ts',

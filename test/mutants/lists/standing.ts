@@ -104,8 +104,15 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'standing: writes of every path are told to everybody',
     file: writes,
-    find: 'return listeners.filter(({ shows }) => shows(context.path));',
-    replace: 'return listeners;',
+    find: '=== written && shows(context.path));',
+    replace: '=== written);',
+    killedBy: byWrites,
+  },
+  {
+    name: 'standing: a write is told to whoever has a branch of that name',
+    file: writes,
+    find: 'this.#idOf(branch, tenant) === written &&',
+    replace: 'branch === context.branch &&',
     killedBy: byWrites,
   },
   {

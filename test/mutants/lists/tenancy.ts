@@ -188,8 +188,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'tenancy: a purge passes over branches',
     file: 'src/projections/tenants/purge.ts',
-    find: '...branches.list().map(({ name, fork }) => ({ name, fork }))];',
-    replace: '...branches.list().flatMap(({ name, fork }) => (fork < 0 ? [{ name, fork }] : []))];',
+    find: 'fork: 0 }, ...branches.list()];',
+    replace: 'fork: 0 }, ...branches.list().slice(0, 0)];',
     killedBy: purge,
   },
   {
@@ -202,8 +202,22 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'tenancy: a removal of a purge is in nobody’s name',
     file: 'src/projections/tenants/purge.ts',
-    find: 'branch: cursor.branch, tenant: id, path }',
-    replace: 'branch: cursor.branch, tenant: id }',
+    find: 'tenant: naming, path }',
+    replace: 'tenant: naming }',
+    killedBy: purge,
+  },
+  {
+    name: 'tenancy: a purge removes from the branch that the tenant itself means',
+    file: 'src/projections/tenants/purge.ts',
+    find: 'branches.idOf(branch, id) === fork ? id : tenant;',
+    replace: 'id;',
+    killedBy: purge,
+  },
+  {
+    name: 'tenancy: a purge leaves the branches of the tenant',
+    file: 'src/projections/tenants/purge.ts',
+    find: 'filter((branch) => branch.tenant === id)',
+    replace: 'filter((branch) => branch.name === id)',
     killedBy: purge,
   },
   {

@@ -78,8 +78,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'tenant doors: rows that a branch inherits count again',
     file: 'src/governance/tenancy/usage.ts',
-    find: 'yield { paths: state.snapshot(basis, name), fork: instant };',
-    replace: 'yield { paths: state.snapshot(basis, name), fork: instant - instant };',
+    find: 'yield { paths: state.snapshot(basis, name, tenant), fork: instant };',
+    replace: 'yield { paths: state.snapshot(basis, name, tenant), fork: instant - instant };',
     killedBy: tenants,
   },
   {

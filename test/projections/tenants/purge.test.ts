@@ -111,6 +111,37 @@ describe('purging a tenant', () => {
     expect(store.read('C', ['_pk'], { time: everything }, undefined, 'dev')).toEqual([]);
   });
 
+  test('ends its own branches, and finds its rows on branches that it could not name', () => {
+    const store = filled();
+    const fork = (name: string, source: string, path: string | null): unknown =>
+      store.run({ kind: 'fork-branch', name, source, shares: 'everything' }, path);
+    const put = (key: string, path: string, branch: string): unknown =>
+      store.put('C', { id: 'string' }, [{ id: key }], { path, branch });
+    fork('base', 'main', null);
+    put('base', 'acme', 'base');
+    put('base', 'globex', 'base');
+    fork('dev', 'main', 'acme');
+    fork('dev', 'base', 'initech');
+    fork('dev', 'base', null);
+    fork('trial', 'dev', 'acme/eu');
+    fork('trial', 'base', 'globex');
+    put('own', 'acme', 'dev');
+    put('own', 'acme/eu', 'trial');
+    // Its rows are read on, by a branch of the store's that its own one hides and by one of globex's.
+    store.run({ kind: 'delete-branch', name: 'base' });
+    purge(store, 'acme', 1);
+    const left = store.projections.branches.list();
+    expect(left.map(({ name, tenant }) => [name, tenant])).toEqual([
+      ['dev', null],
+      ['dev', 'initech'],
+      ['trial', 'globex'],
+    ]);
+    for (const { name, tenant } of left) {
+      const rows = store.read('C', ['namespace_path'], {}, undefined, name, tenant);
+      expect(rows.map((row) => row['namespace_path'])).toEqual(['globex']);
+    }
+  });
+
   test('of nothing is over at once', () => {
     const store = new Store();
     register(store, 'acme');
@@ -134,22 +165,28 @@ describe('purging a tenant', () => {
         store.append({ kind: 'genesis', logId: 'l', origin: 'o', engineVersion: 'e' });
         play(store, history);
         const { branches, tenants } = store.projections;
-        const names = ['main', ...branches.list().map(({ name }) => name)];
-        const dump = (branch: string, own: boolean): string[] =>
+        // Its own branches end with it.
+        const others = branches.list().filter(({ tenant }) => tenant !== 'acme');
+        const known: [string, string | null][] = [
+          ['main', null],
+          ...others.map(({ name, tenant }): [string, string | null] => [name, tenant]),
+        ];
+        const dump = ([branch, tenant]: [string, string | null], own: boolean): string[] =>
           ['Person', 'Event'].flatMap((type) =>
             store
-              .read(type, ['_pk', 'namespace_path', 'system_from', 'name'], {}, undefined, branch)
+              .read(type, ['_pk', 'namespace_path', 'system_from', 'name'], {}, undefined, branch, tenant)
               .filter((row) => /^acme(\/|$)/.test(String(row['namespace_path'])) === own)
               .map((row) => Object.values(row).join(' ')),
           );
-        const others = names.map((branch) => dump(branch, false));
+        const kept = known.map((branch) => dump(branch, false));
         const before = tenants.tenant('acme');
         if (before?.purged === true || before === undefined) register(store, 'acme');
         // A row that is held stays, and with it its tenant.
         for (const id of store.projections.retention.heldUnder('acme')) store.run({ kind: 'release-retention', id });
         purge(store, 'acme', keysMax, restarts);
-        expect(names.map((branch) => dump(branch, true))).toEqual(names.map(() => []));
-        expect(names.map((branch) => dump(branch, false))).toEqual(others);
+        expect(known.map((branch) => dump(branch, true))).toEqual(known.map(() => []));
+        expect(known.map((branch) => dump(branch, false))).toEqual(kept);
+        expect(branches.list()).toEqual(others);
         expect(tenants.purging()).not.toContain('acme');
       }),
       { numRuns: 150 },

@@ -18,6 +18,7 @@ const forked = z
 const branch = z
   .object({
     name: z.string(),
+    tenant: z.string().nullable().describe('whose name it is; null for main and what every tenant sees'),
     source: z.string().nullable().describe('null for main, which always exists'),
     forked_at: nanoseconds.nullable(),
     shares: z.enum(['everything', 'ontology']),
@@ -67,7 +68,7 @@ export function registerBranches(app: App, context: HttpContext): void {
     url: '/schema/branches',
     config: { access: 'token', action: 'inspect', bucket: 'read' },
     schema: {
-      summary: 'List branches',
+      summary: 'List branches: the store’s, and those of the caller’s tenant',
       tags: ['branches'],
       response: { 200: z.object({ branches: z.array(branch) }), ...problems },
     },
@@ -112,9 +113,10 @@ function fork(
 }
 
 function listed(invocation: Invocation, pinned: ReadonlySet<string>) {
-  const main = { name: 'main', source: null, instant: null, shares: 'everything' as const };
-  return [main, ...invocation.branches()].map(({ name, source, instant, shares }) => ({
+  const main = { name: 'main', tenant: null, source: null, instant: null, shares: 'everything' as const };
+  return [main, ...invocation.branches()].map(({ name, tenant, source, instant, shares }) => ({
     name,
+    tenant,
     source,
     forked_at: instant,
     shares,
