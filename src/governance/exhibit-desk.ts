@@ -36,7 +36,7 @@ export class GovernedExhibits implements ExhibitDesk {
 
   exhibit(id: string): ExhibitView {
     const { exhibits, caller, beginning } = this.#parts;
-    const exhibit = exhibits.exhibit(id);
+    const exhibit = exhibits.exhibit(id, tenantOf(caller.path));
     const known =
       exhibit !== undefined &&
       sees(caller.path, exhibit.path) &&

@@ -5,12 +5,22 @@ import type { NextPlace } from '../../log/log-store.ts';
 import { checkIdentifier } from '../../log/value.ts';
 import type { LinkExhibit } from '../command.ts';
 import { type DecideContext, type Decision, decideOne } from '../decision.ts';
+import type { Tenants } from '../tenants/projection.ts';
 import type { Exhibits } from './projection.ts';
 import { noSeal, sealOf, textHash } from './seal.ts';
 
-export function decideLink(command: LinkExhibit, exhibits: Exhibits, context: DecideContext, next: NextPlace): Decision {
+export function decideLink(
+  command: LinkExhibit,
+  { exhibits, tenants }: Readonly<{ exhibits: Exhibits; tenants: Tenants }>,
+  context: DecideContext,
+  next: NextPlace,
+): Decision {
   checkIdentifier(command.exhibit, 'an exhibit id');
-  const exhibit = exhibits.exhibit(command.exhibit);
+  const { tenant } = context.entry;
+  const known = exhibits.exhibit(command.exhibit, tenant);
+  // What an earlier tenant of the same id left is nobody's to go on with.
+  const since = (tenant === null ? null : tenants.tenant(tenant)?.since?.time) ?? 0n;
+  const exhibit = known !== undefined && known.links[0]!.time >= since ? known : undefined;
   if (command.open && exhibit !== undefined) throw new ServiceError('REL_CONFLICT', 'an exhibit with this id exists');
   if (!command.open && exhibit === undefined) throw new ServiceError('REL_NOT_FOUND', 'no such exhibit');
   const last = exhibit?.links.at(-1);

@@ -1,14 +1,17 @@
 /**
  * Exhibits and their chains of links: seals and where each link's entry is. Recipes stay in the log and are read from
- * there, so memory grows with links and not with what was asked or noted.
+ * there, so memory grows with links and not with what was asked or noted. An id is a tenant's: two tenants, and whoever has
+ * none, may each have an exhibit of the same id.
  */
 import { deserialize, serialize } from 'node:v8';
 import { assert } from '../../errors.ts';
 import type { CommittedEntry } from '../../log/entry.ts';
+import { TenantNames } from '../../log/tenant-names.ts';
 import { compareText } from '../../log/value.ts';
 import type { ExhibitLink, ExhibitView } from '../access-paths.ts';
 import { CanonicalHash } from '../canonical-hash.ts';
 import type { CheckpointReader, CheckpointWriter, Projection } from '../projection.ts';
+import { tenantOfPath } from '../tenants/records.ts';
 import { type RemovedFrom, Removals } from './removals.ts';
 
 interface Exhibit extends ExhibitView {
@@ -19,14 +22,17 @@ export class Exhibits implements Projection {
   readonly name = 'exhibits';
   readonly formatVersion = 1;
   readonly removals = new Removals();
-  readonly #exhibits = new Map<string, Exhibit>();
+  /** In the order in which they were opened. */
+  readonly #exhibits: Exhibit[] = [];
+  readonly #named = new TenantNames<Exhibit>();
 
-  exhibit(id: string): ExhibitView | undefined {
-    return this.#exhibits.get(id);
+  /** Of a tenant, or of whoever has none; the newest one where an earlier tenant had the id too. */
+  exhibit(id: string, tenant: string | null): ExhibitView | undefined {
+    return this.#named.own(id, tenant);
   }
 
   all(): Iterable<ExhibitView> {
-    return this.#exhibits.values();
+    return this.#exhibits;
   }
 
   apply(entry: CommittedEntry): void {
@@ -54,14 +60,15 @@ export class Exhibits implements Projection {
       previousSeal: body.previousSeal,
       seal: body.seal,
     };
-    const exhibit = this.#exhibits.get(body.exhibit);
-    assert((exhibit?.links.length ?? 0) === body.link, 'links of an exhibit are dense from 0');
-    if (exhibit === undefined) this.#exhibits.set(body.exhibit, { id: body.exhibit, path: context.path, links: [link] });
-    else exhibit.links.push(link);
+    if (body.link === 0) return this.#add({ id: body.exhibit, path: context.path, links: [link] });
+    // In logs of earlier releases ids were everybody's.
+    const exhibit = this.#named.own(body.exhibit, tenantOf(context.path)) ?? this.#exhibits.find(({ id }) => id === body.exhibit);
+    assert(exhibit?.links.length === body.link, 'links of an exhibit are dense from 0');
+    exhibit.links.push(link);
   }
 
   async checkpoint(target: CheckpointWriter): Promise<void> {
-    target.section('exhibits', serialize([...this.#exhibits.values()]));
+    target.section('exhibits', serialize(this.#exhibits));
     target.section('removals', serialize(this.removals.list()));
   }
 
@@ -70,23 +77,31 @@ export class Exhibits implements Projection {
     const removals = source.section('removals');
     assert(exhibits && removals, 'a checkpoint of exhibits has exhibits and removals');
     this.reset();
-    for (const exhibit of deserialize(exhibits) as Exhibit[]) this.#exhibits.set(exhibit.id, exhibit);
+    for (const exhibit of deserialize(exhibits) as Exhibit[]) this.#add(exhibit);
     for (const { type, path, removals: known } of deserialize(removals) as RemovedFrom[]) {
       for (const removal of known) this.removals.add(type, path, removal);
     }
   }
 
   reset(): void {
-    this.#exhibits.clear();
+    this.#exhibits.length = 0;
+    this.#named.clear();
     this.removals.clear();
   }
 
   digest(): string {
     const hash = new CanonicalHash();
     // Leaves are where entries happen to lie; what they say is the state.
-    const exhibits = [...this.#exhibits.values()].sort((a, b) => compareText(a.id, b.id));
+    const exhibits = [...this.#exhibits].sort((a, b) => compareText(a.id, b.id));
     for (const { id, path, links } of exhibits) hash.value({ id, path, links: links.map((link) => ({ ...link, leaf: null })) });
     hash.value(this.removals.list());
     return hash.hex();
   }
+
+  #add(exhibit: Exhibit): void {
+    this.#exhibits.push(exhibit);
+    this.#named.set(exhibit.id, tenantOf(exhibit.path), exhibit);
+  }
 }
+
+const tenantOf = (path: string | null): string | null => (path === null ? null : tenantOfPath(path));

@@ -80,6 +80,20 @@ export const mutants: readonly Mutant[] = [
     killedBy: exhibits,
   },
   {
+    name: 'exhibits: an id is taken for every tenant',
+    file: 'src/projections/exhibits/projection.ts',
+    find: 'this.#named.set(exhibit.id, tenantOf(exhibit.path), exhibit);',
+    replace: 'this.#named.set(exhibit.id, null, exhibit);',
+    killedBy: ['test/projections/exhibits/names.test.ts'],
+  },
+  {
+    name: 'exhibits: a later tenant goes on with what an earlier one noted',
+    file: 'src/projections/exhibits/commands.ts',
+    find: 'known.links[0]!.time >= since ?',
+    replace: 'known.links[0]!.time >= 0n ?',
+    killedBy: ['test/projections/exhibits/names.test.ts'],
+  },
+  {
     name: 'exhibits: an exhibit is everybody’s to find',
     file: 'src/governance/exhibit-desk.ts',
     find: '      sees(caller.path, exhibit.path) &&\n',

@@ -40,7 +40,7 @@ test('links of one turn follow each other, and an exhibit is opened once', () =>
   link(false, '{"a":1}');
   link(false, '{"a":2}');
   expect(() => link(true)).toThrow('exists');
-  const exhibit = store.projections.exhibits.exhibit('e')!;
+  const exhibit = store.projections.exhibits.exhibit('e', 'acme')!;
   expect(exhibit.path).toBe('acme');
   expect(exhibit.links.map(({ link: number }) => number)).toEqual([0, 1, 2]);
   expect(exhibit.links[0]!.previousSeal).toBe(noSeal);
