@@ -47,6 +47,7 @@ export const actionOf: Readonly<Record<CommandKind, Action>> = {
   'fork-branch': 'fork',
   'delete-branch': 'fork',
   'create-view': 'schema',
+  'drop-view': 'schema',
   'link-exhibit': 'replay',
   'put-policy': 'administer',
   'delete-policy': 'administer',
@@ -79,6 +80,7 @@ export function typeNamed(command: Command): string | null {
     case 'register-type':
     case 'evolve-type':
     case 'create-view':
+    case 'drop-view':
       return command.name;
     case 'migrate-types':
     case 'mint-token':

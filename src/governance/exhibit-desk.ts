@@ -4,6 +4,7 @@
  * under a wider one, and leaves as seals only.
  */
 import { assert, ServiceError } from '../errors.ts';
+import { tenantOf } from '../log/entry.ts';
 import type { LogStore, SignedHead } from '../log/log-store.ts';
 import type { AccessPaths, ExhibitLink, ExhibitView } from '../projections/access-paths.ts';
 import type { Exhibits } from '../projections/exhibits/projection.ts';

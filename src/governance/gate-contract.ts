@@ -113,7 +113,7 @@ export interface Invocation {
   proofs(): ProofReader;
   /** Exhibits that the caller may know of, and what re-deriving their links takes. */
   exhibits(): ExhibitDesk;
-  /** Branches that stand, by name; main, which nobody forked, is none of them. Names are store-wide. */
+  /** Branches that stand, by name; main, which nobody forked, is none of them: the tenant's own and the store's. */
   branches(): readonly BranchView[];
   /** Registered tokens that the caller may know of, by id, without their hashes. */
   tokens(): readonly TokenView[];

@@ -3,7 +3,8 @@
  * fixed fields, u32-prefixed texts and column batches. Version 2 is of types that are guarded or have a property that
  * references a type, and of access records of which one states what opens a guard: what is new in them follows what version
  * 1 has. Version 3 is of rows that are sealed by subject, drawn in `subject-sections.ts`. Version 4 is of types and branches
- * whose name belongs to the tenant of their entry; its types are laid out as in version 2. Rows are in `rows-codec.ts`.
+ * whose name belongs to the tenant of their entry, its types laid out as in version 2, and of the end of a view, which is laid
+ * out as a view. Rows are in `rows-codec.ts`.
  * Changing this needs a new version and a fixture.
  */
 import { assert } from '../errors.ts';
@@ -20,6 +21,7 @@ import type {
   RowsBody,
   TokenBody,
   TypeBody,
+  ViewBody,
   TypeDefinition,
 } from './entry.ts';
 import { recordOf, recordText } from './record-codec.ts';
@@ -123,6 +125,7 @@ export function encodeBody(body: EntryBody, secrets: RowSecrets | null, target: 
 
 function versionOf(body: EntryBody): number {
   if ((body.kind === 'type' || body.kind === 'branch') && body.own === true) return OWN_NAME_VERSION;
+  if (body.kind === 'view' && body.dropped === true) return OWN_NAME_VERSION;
   if (body.kind === 'type' && isGuarded(body.definition)) return GUARDED_TYPE_VERSION;
   return body.kind === 'access' && isStated(body) ? STATED_ACCESS_VERSION : BODY_VERSION;
 }
@@ -149,7 +152,7 @@ export function decodeBody(bytes: Uint8Array, subjects: SubjectOpener = noSubjec
     (version === GUARDED_TYPE_VERSION && kind === 'type') ||
     (version === STATED_ACCESS_VERSION && kind === 'access') ||
     (version === SUBJECT_ROWS_VERSION && kind === 'rows') ||
-    (version === OWN_NAME_VERSION && (kind === 'type' || kind === 'branch'));
+    (version === OWN_NAME_VERSION && (kind === 'type' || kind === 'branch' || kind === 'view'));
   if (!known) throw malformed('an unknown body version');
   const decoded =
     kind !== 'rows'
@@ -198,7 +201,7 @@ function decodeControl(kind: Exclude<EntryKind, 'rows'>, source: ByteReader, ver
     case 'exhibit':
       return decodeExhibit(source);
     case 'view':
-      return { kind, name: source.text(), sql: source.text(), refreshSecs: source.u64() };
+      return decodeView(source, version);
     case 'receipt':
       return { kind, key: source.text(), batch: source.u32(), request: source.text(), outcome: source.text() };
     case 'policy':
@@ -458,6 +461,11 @@ function decisionOf(number: number): AccessRecord['decision'] {
   const decision = decisions[number];
   if (decision === undefined) throw malformed('an unknown decision');
   return decision;
+}
+
+function decodeView(source: ByteReader, version: number): ViewBody {
+  const body: ViewBody = { kind: 'view', name: source.text(), sql: source.text(), refreshSecs: source.u64() };
+  return version === OWN_NAME_VERSION ? { ...body, dropped: true } : body;
 }
 
 const branchChanges = ['forked', 'deleted'] as const;

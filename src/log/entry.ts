@@ -244,13 +244,18 @@ export interface ExhibitBody {
   readonly seal: string;
 }
 
-/** A materialized view: a name for a query, and how often what is cached of it is brought up to date. Takes one position. */
+/**
+ * A materialized view: a name for a query, and how often what is cached of it is brought up to date; or the end of one. Takes one
+ * position.
+ */
 export interface ViewBody {
   readonly kind: 'view';
   readonly name: string;
   /** The SELECT, as written. */
   readonly sql: string;
   readonly refreshSecs: number;
+  /** The view of this name and path ends here: it has no query, and nothing of it is brought up to date. */
+  readonly dropped?: true;
 }
 
 /**

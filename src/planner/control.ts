@@ -3,8 +3,8 @@ import { forkBranch } from './branch-control.ts';
 import type { ControlRequest } from './control-request.ts';
 import { eraseSubject } from './erasure-control.ts';
 import { explainReplay } from './exhibits/replay.ts';
-import { registerLookup } from './standing/lookup-control.ts';
-import { createMaterializedView } from './standing/view-control.ts';
+import { dropLookup, registerLookup } from './standing/lookup-control.ts';
+import { createMaterializedView, dropMaterializedView } from './standing/view-control.ts';
 import { watch } from './standing/watch-control.ts';
 import { at } from './places.ts';
 import type { Answer } from './planner-contract.ts';
@@ -19,7 +19,9 @@ export async function runControl(request: ControlRequest): Promise<Answer> {
 const controls: { readonly [W in ControlWhat]: Control } = {
   branch: forkBranch,
   'register-lookup': registerLookup,
+  'drop-lookup': dropLookup,
   'create-materialized-view': createMaterializedView,
+  'drop-materialized-view': dropMaterializedView,
   watch,
   'explain-replay': explainReplay,
   'erase-subject': eraseSubject,

@@ -7,7 +7,7 @@ import { smallAnswer } from './answers.ts';
 import { bindQuery, timeOf } from './binder.ts';
 import { runControl } from './control.ts';
 import type { ControlStatement, Standing } from './control-request.ts';
-import { viewNamed } from './binding/views.ts';
+import { viewNamed, viewsKey } from './binding/views.ts';
 import { type Cursor, opaqueCursor, readCursor } from './cursor.ts';
 import { type PlanKernels, type Result, run, type RunRequest, type Scheduler } from './executor.ts';
 import { explain, policyLines } from './explain.ts';
@@ -283,7 +283,7 @@ export class Planner implements PlannerContract {
     { branch, catalog, grantKey, views }: GovernedSnapshot,
     served: ServedView | null,
   ): string {
-    const names = `${catalog.ontologyVersion}\0${this.#standing?.lookups.epoch ?? 0}\0${views.length}\0${served === null ? '' : 'served'}`;
+    const names = `${catalog.ontologyVersion}\0${this.#standing?.lookups.epoch ?? 0}\0${viewsKey(views)}\0${served === null ? '' : 'served'}`;
     return `${template}\0${branch}\0${names}\0${grantKey}`;
   }
 

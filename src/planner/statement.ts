@@ -50,7 +50,9 @@ export type Statement =
 export type ControlWhat =
   | 'branch'
   | 'register-lookup'
+  | 'drop-lookup'
   | 'create-materialized-view'
+  | 'drop-materialized-view'
   | 'watch'
   | 'erase-subject'
   | 'fuse-identities'

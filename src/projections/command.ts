@@ -31,6 +31,7 @@ export type Command =
   | ForkBranch
   | DeleteBranch
   | CreateView
+  | DropView
   | LinkExhibit
   | PutPolicy
   | DeletePolicy
@@ -168,6 +169,12 @@ export interface CreateView {
   readonly name: string;
   readonly sql: string;
   readonly refreshSecs: number;
+}
+
+/** Of the path that drops it. REL_NOT_FOUND where that path has no such view, whoever else has one. */
+export interface DropView {
+  readonly kind: 'drop-view';
+  readonly name: string;
 }
 
 /** Puts the next link on an exhibit; link 0 opens it. Deciding numbers and seals it, so links of one turn follow each other. */

@@ -36,7 +36,7 @@ import {
 } from './tenants/commands.ts';
 import type { Tenants } from './tenants/projection.ts';
 import { decidePurge } from './tenants/purge.ts';
-import { decideCreateView, refuseNameOfView } from './views/commands.ts';
+import { decideCreateView, decideDropView, refuseNameOfView } from './views/commands.ts';
 import type { Views } from './views/projection.ts';
 
 /** What has been applied, acknowledged or not: two writes of one commit group see each other. */
@@ -91,6 +91,7 @@ const deciders: { readonly [K in CommandKind]: Decide<K> } = {
   'delete-branch': (command, { branches, retention }, context, next) =>
     decideDeleteBranch(command, branches, (fork) => retention.heldOn(fork), context, next),
   'create-view': (command, state, context, next) => decideCreateView(command, ...viewsOn(state, context), context, next),
+  'drop-view': (command, state, context, next) => decideDropView(command, viewsOn(state, context)[1], context, next),
   'link-exhibit': (command, state, context, next) => decideLink(command, state, context, next),
   'put-policy': (command, { policies }, context, next) => decidePutPolicy(command, policies, onMain(context), next),
   'delete-policy': (command, { policies }, context, next) => decideDeletePolicy(command, policies, onMain(context), next),
@@ -121,11 +122,13 @@ function onBranch(state: CurrentState, context: DecideContext): [CatalogReader, 
 
 function viewsOn(state: CurrentState, context: DecideContext): [CatalogReader, readonly ViewRecord[]] {
   const branch = branchOf(state, context);
-  return [state.catalog.on(branch, tenantOf(context.entry.path)), state.views.on(branch)];
+  return [state.catalog.on(branch, tenantOf(context.entry.path)), viewsOf(state, context)[0]];
 }
 
+/** What an earlier tenant of the same id left is none of this one's. */
 function viewsOf(state: CurrentState, context: DecideContext): [readonly ViewRecord[], DecideContext] {
-  return [state.views.on(branchOf(state, context)), context];
+  const since = state.tenants.sinceOf(context.entry.tenant)?.position ?? 0;
+  return [state.views.on(branchOf(state, context)).filter(({ position }) => position >= since), context];
 }
 
 /** Throws REL_NOT_FOUND when the command's branch is none that its tenant can name. */

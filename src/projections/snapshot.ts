@@ -50,6 +50,6 @@ export function takeSnapshot(
     instant: basis.instant,
     removals: removedKeys.reader(branchId, basis.position),
     erasures: erasures.reader,
-    views: views.on(branchId).filter(({ position }) => position < basis.position),
+    views: views.on(branchId, basis.position),
   };
 }

@@ -167,6 +167,8 @@ const admin = untenanted('admin', 'admin', 'test');
 const commands: readonly (readonly [Command, boolean])[] = [
   [{ kind: 'register-type', name: 'New', properties: {}, primaryKey: null, graphTriggers: [] }, false],
   [{ kind: 'fork-branch', name: 'dev', source: 'main', shares: 'everything' }, false],
+  [{ kind: 'create-view', name: 'v', sql: 'SELECT id FROM T', refreshSecs: 5 }, false],
+  [{ kind: 'drop-view', name: 'kept' }, true],
   [{ kind: 'delete-rows', type: 'T', keys: ['a'] }, false],
   [{ kind: 'create-tenant', id: 'new', name: '', tier: 't', quota: {}, search: {}, members: [], tenantsMax: 0 }, false],
   [{ kind: 'remove-rows', type: 'T', keys: ['a'] }, true],
@@ -190,6 +192,7 @@ describe('License', () => {
     };
     await act({ kind: 'create-tenant', id: 'acme', name: '', tier: 't', quota: {}, search: {}, members: [], tenantsMax: 0 });
     await store.put('T', [{ id: 'a' }]);
+    await act({ kind: 'create-view', name: 'kept', sql: 'SELECT id FROM T', refreshSecs: 5 });
     store.clock.set('2024-06-07T23:59:59');
     await store.put('T', [{ id: 'b' }]);
 

@@ -164,6 +164,27 @@ describe('the version of a body', () => {
     expect(() => decodeBody(typed(plain).fill(3, 0, 1))).toThrow(malformed);
   });
 
+  test('4 is that of names that are a tenant’s, and of the end of a view; nothing else has it', () => {
+    const forked = { kind: 'branch', change: 'forked', name: 'b', source: 'main', shares: 'everything' } as const;
+    const view = { kind: 'view', name: 'v', sql: '', refreshSecs: 0 } as const;
+    const guarded = { ...plain, guard: { protected: true, accessScope: false } };
+    for (const [body, marked] of [
+      [forked, { ...forked, own: true }],
+      [view, { ...view, dropped: true }],
+    ] as const) {
+      const bytes = encoded(marked);
+      expect([encoded(body)[0], bytes[0]]).toEqual([1, 4]);
+      expect(bytes.subarray(1)).toEqual(encoded(body).subarray(1));
+      expect([decodeBody(encoded(body)).body, decodeBody(bytes).body]).toEqual([body, marked]);
+    }
+    for (const definition of [plain, guarded]) {
+      const bytes = encoded({ kind: 'type', definition, own: true });
+      expect([bytes[0], decodeBody(bytes).body]).toEqual([4, { kind: 'type', definition, own: true }]);
+    }
+    const genesis = encoded({ kind: 'genesis', logId: '', origin: '', engineVersion: '' }).fill(4, 0, 1);
+    expect(() => decodeBody(genesis)).toThrow(malformed);
+  });
+
   test('1 is that of policies, tenants and agreements, whose numbers are 12, 13 and 14', () => {
     expect([kindNumber.policy, kindNumber.tenant, kindNumber.agreement]).toEqual([12, 13, 14]);
     const bytes = encoded({ kind: 'tenant', change: 'created', manner: null, tenant });

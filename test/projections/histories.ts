@@ -264,13 +264,18 @@ const exhibitCommands = fc
   })
   .map((link): Command => ({ kind: 'link-exhibit', ...link }));
 
-const viewCommands = fc
-  .record({
-    name: fc.constantFrom('v1', 'v2', 'Person'),
-    sql: fc.constantFrom('SELECT id FROM Person', 'SELECT COUNT(*) FROM Event'),
-    refreshSecs: fc.constantFrom(60, 5, 0),
-  })
-  .map((view): Command => ({ kind: 'create-view', ...view }));
+const viewCommands: fc.Arbitrary<Command> = fc.oneof(
+  {
+    weight: 3,
+    arbitrary: fc.record({
+      kind: fc.constant('create-view' as const),
+      name: fc.constantFrom('v1', 'v2', 'Person'),
+      sql: fc.constantFrom('SELECT id FROM Person', 'SELECT COUNT(*) FROM Event'),
+      refreshSecs: fc.constantFrom(60, 5, 0),
+    }),
+  },
+  { weight: 1, arbitrary: fc.record({ kind: fc.constant('drop-view' as const), name: fc.constantFrom('v1', 'v2') }) },
+);
 
 const policyCommands: fc.Arbitrary<Command> = fc.oneof(
   {

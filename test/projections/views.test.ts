@@ -1,6 +1,9 @@
 /** What views and removed keys are to a reader: by branch, by basis, by path. */
 import { describe, expect, test } from 'vitest';
-import { Store } from './store.ts';
+import type { Command } from '../../src/projections/command.ts';
+import { Names } from '../../src/projections/names.ts';
+import { SavedState } from './saved-state.ts';
+import { freshProjections, Store } from './store.ts';
 
 const create = (name: string, sql = 'SELECT id FROM Person', refreshSecs = 60) =>
   ({ kind: 'create-view', name, sql, refreshSecs }) as const;
@@ -44,6 +47,117 @@ describe('views', () => {
       ['before@', 'here@'],
       ['before@'],
     ]);
+  });
+});
+
+describe('a view that is dropped', () => {
+  const drop = (name: string) => ({ kind: 'drop-view', name }) as const;
+  const views = (store: Store, branch = 'main', position = store.position): string[] =>
+    store.snapshot(position, branch).views.map(({ name, sql }) => `${name} ${sql.slice(0, 8)}`);
+
+  test('is gone for its path, and its name is free; another path’s, above or below, is as none', () => {
+    const store = started();
+    for (const path of ['acme', 'acme/eu']) store.run(create('v'), path);
+    const refused = (name: string, path: string | null): string => {
+      try {
+        store.run(drop(name), path);
+      } catch (error) {
+        return (error as Error).message.replace(JSON.stringify(name), '…');
+      }
+      return 'dropped';
+    };
+    const of = store.entries.length;
+    for (const path of ['acme/eu/berlin', 'acme-evil', 'globex', null]) expect(refused('v', path)).toBe(refused('none', path));
+    expect(store.entries.length).toBe(of);
+    expect(refused('v', 'acme/eu')).toBe('dropped');
+    expect(refused('v', 'acme/eu')).toBe(refused('none', 'acme'));
+    expect(store.snapshot().views.map(({ owner }) => owner)).toEqual(['acme']);
+    expect(store.entries.at(-1)).toMatchObject({
+      positions: 1,
+      body: { kind: 'view', name: 'v', sql: '', refreshSecs: 0, dropped: true },
+    });
+    store.run(create('v', 'SELECT COUNT(*) FROM Person'), 'acme/eu');
+  });
+
+  test('stands on at earlier instants, on branches that were forked before, and in a saved state', async () => {
+    const store = started();
+    store.run(create('v', 'SELECT 1'));
+    store.run(create('w', 'SELECT 2'));
+    store.run(fork('dev'));
+    const before = store.position;
+    store.run(drop('v'));
+    store.run(fork('late'));
+    store.run(drop('w'), null, 'dev');
+    store.run(create('v', 'SELECT 3'));
+    const told = (of: Store): unknown => [
+      views(of),
+      views(of, 'main', before + 1),
+      views(of, 'main', before),
+      views(of, 'dev'),
+      views(of, 'dev', before),
+      views(of, 'late'),
+    ];
+    expect(told(store)).toEqual([
+      ['w SELECT 2', 'v SELECT 3'],
+      ['w SELECT 2'],
+      ['v SELECT 1', 'w SELECT 2'],
+      ['v SELECT 1'],
+      ['v SELECT 1', 'w SELECT 2'],
+      ['w SELECT 2'],
+    ]);
+    const saved = await SavedState.make();
+    await saved.save(store.projections.projector);
+    const restored = new Store(freshProjections());
+    await saved.restore(restored.projections.projector);
+    restored.goOn(store);
+    expect(told(restored)).toEqual(told(store));
+    expect(restored.projections.digests()).toEqual(store.projections.digests());
+  });
+
+  test('and says a subject is found of its erasure still, and gone from every instant then', () => {
+    const store = started();
+    store.run(create('v', "SELECT id FROM Person WHERE id = 'ann'"), 'acme');
+    const before = store.position;
+    store.run(drop('v'), 'acme');
+    const found = store.projections.views.mentioning(new Names(['ann']), (path) => path === 'acme');
+    expect(found).toEqual([before - 1]);
+    store.run(
+      {
+        kind: 'intend-erasure',
+        id: 'e',
+        commitment: '0'.repeat(64),
+        reason: 'ann',
+        keys: ['k'],
+        versions: [],
+        mentions: found,
+        statement: '',
+      },
+      'acme',
+    );
+    expect(views(store, 'main', before)).toEqual([]);
+    expect(store.projections.views.mentioning(new Names(['ann']), () => true)).toEqual([]);
+  });
+
+  test('of an earlier tenant is nobody’s, and does not take its name', () => {
+    const store = started();
+    const register = {
+      kind: 'create-tenant',
+      id: 'acme',
+      name: '',
+      tier: 't',
+      quota: {},
+      search: {},
+      members: [],
+      tenantsMax: 0,
+    };
+    store.run(register as Command);
+    store.run(create('v'), 'acme');
+    store.run({ kind: 'delete-tenant', id: 'acme', manner: 'purge' });
+    store.run({ kind: 'purge-tenant', id: 'acme', cursor: null, keysMax: 9 });
+    store.run(register as Command);
+    expect(() => store.run(drop('v'), 'acme')).toThrow('no view');
+    expect(store.run(create('v'), 'acme').changed).toBe(true);
+    expect(store.snapshot().views).toMatchObject([{ name: 'v', position: store.position - 1 }]);
   });
 });
 

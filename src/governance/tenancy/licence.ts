@@ -80,6 +80,7 @@ const alwaysAllowed: ReadonlySet<CommandKind> = new Set<CommandKind>([
   'rotate-token',
   'revoke-token',
   'delete-branch',
+  'drop-view',
   'put-policy',
   'delete-policy',
   'change-tenant',

@@ -12,6 +12,14 @@ export function viewNamed(views: readonly ViewRecord[], name: string): ViewDefin
   return statement.kind === 'query' ? { query: statement.query, literals: parameters } : undefined;
 }
 
+/**
+ * Tells the views of one reader at one time from those at another: views come with rising positions, so that as many with the
+ * same last one are the same.
+ */
+export function viewsKey(views: readonly ViewRecord[]): string {
+  return `${views.length}.${views.at(-1)?.position ?? ''}`;
+}
+
 /** Of two views by one name the one of the nearer path counts. */
 export function nearestView(views: readonly ViewRecord[], name: string): ViewRecord | undefined {
   let nearest: ViewRecord | undefined;

@@ -17,6 +17,7 @@ export function readControl(cursor: TokenCursor, purpose: Slot | null): Statemen
   if ((key === 'MATCH' && second === '(') || (key === 'OPTIONAL' && second === 'MATCH')) {
     return readPattern(cursor, purpose);
   }
+  if (key === 'DROP' && (second === 'MATERIALIZED' || second === 'LOOKUP')) return readDrop(cursor, purpose);
   if (writeVerbs.has(key)) return { kind: 'write', verb: key, place };
   switch (key) {
     case 'CREATE':
@@ -100,6 +101,18 @@ function readCreate(cursor: TokenCursor, purpose: Slot | null): Statement {
     cursor.accept('SECONDS');
   }
   return control('create-materialized-view', place, purpose, { names, query, options });
+}
+
+/** DROP MATERIALIZED VIEW name, DROP LOOKUP name. */
+function readDrop(cursor: TokenCursor, purpose: Slot | null): Statement {
+  const { place } = cursor;
+  cursor.next();
+  if (cursor.accept('LOOKUP')) {
+    return control('drop-lookup', place, purpose, { names: [cursor.name('the name of the lookup table')] });
+  }
+  cursor.next();
+  cursor.expect('VIEW');
+  return control('drop-materialized-view', place, purpose, { names: [cursor.name('the name of the view')] });
 }
 
 /** BRANCH name FROM source: names bare or in quotes of either kind. */

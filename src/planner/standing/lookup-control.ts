@@ -1,4 +1,4 @@
-/** REGISTER LOOKUP as a statement. */
+/** REGISTER LOOKUP and DROP LOOKUP as statements. */
 import { smallAnswer } from '../answers.ts';
 import type { ControlRequest } from '../control-request.ts';
 import { at } from '../places.ts';
@@ -29,6 +29,23 @@ export async function registerLookup(request: ControlRequest): Promise<Answer> {
       { name: 'loaded_at', type: 'timestamp' },
     ],
     [[table.name, BigInt(table.rows), table.loadedAt]],
+    { asOfSystem: instant, costUnits: 1, processingTimeMs: clock.monotonicMs() - startedMs },
+  );
+}
+
+/** Of the caller's own path: one of a path above it stays, and counts again under the name. */
+export async function dropLookup({ standing, statement, invocation, clock, startedMs }: ControlRequest): Promise<Answer> {
+  if (standing === null) throw at('REL_NOT_IMPLEMENTED', 'DROP LOOKUP is not served here', statement.place);
+  const name = statement.names[0]!;
+  invocation.describe({ action: 'schema' });
+  const { instant } = invocation.snapshot();
+  standing.lookups.drop(name, invocation.caller.path);
+  return smallAnswer(
+    [
+      { name: 'lookup', type: 'string' },
+      { name: 'dropped', type: 'boolean' },
+    ],
+    [[name, true]],
     { asOfSystem: instant, costUnits: 1, processingTimeMs: clock.monotonicMs() - startedMs },
   );
 }

@@ -57,7 +57,7 @@ const refreshMinutesMax = 525_600;
 const chunkBytes = 64 * 1024;
 
 export class LookupTables {
-  /** Rises with every definition: plans that named a table by then are bound anew. */
+  /** Rises with every definition and its end: plans that named a table by then are bound anew. */
   epoch = 0;
   readonly #parts: LookupTablesParts;
   /** By owner's path, then name. */
@@ -83,6 +83,19 @@ export class LookupTables {
     this.epoch++;
     void table.refresh();
     return table.status();
+  }
+
+  /** REL_NOT_FOUND where this path has no such table, whoever else has one. */
+  drop(name: string, owner: string | null): void {
+    const owned = this.#tables.get(owner);
+    const table = owned?.get(name);
+    if (table === undefined) {
+      throw new ServiceError('REL_NOT_FOUND', `there is no lookup table ${JSON.stringify(name)} of this organisation path`);
+    }
+    table.stop();
+    owned!.delete(name);
+    if (owned!.size === 0) this.#tables.delete(owner);
+    this.epoch++;
   }
 
   /** The table that a caller of this path means by a name. */

@@ -19,7 +19,7 @@ import { type RowBlock, type RowReader, type ScanRequest, shownColumn, type View
 import { cellAt } from '../../log/vector-builder.ts';
 import type { OutputBatch, OutputColumn, PlannerContract } from '../planner-contract.ts';
 import type { Query } from '../statement.ts';
-import { nearestView } from '../binding/views.ts';
+import { nearestView, viewsKey } from '../binding/views.ts';
 import { asking } from './asking.ts';
 import { mergeGroups } from './merge-groups.ts';
 import { type ParsedView, parseView, tablesOf } from './view-definition.ts';
@@ -51,7 +51,8 @@ interface Cached {
   /** ns: what the answer is true of. */
   readonly basis: bigint;
   readonly ontologyVersion: number;
-  readonly views: number;
+  /** See `viewsKey`. */
+  readonly views: string;
   /** Types that it was made of. */
   readonly types: ReadonlySet<string>;
   /** Whether a later closing would change it: then new versions alone don't say how it goes on. */
@@ -63,6 +64,7 @@ interface Entry {
   readonly view: ViewRecord;
   readonly parsed: ParsedView;
   readonly grantKey: string;
+  readonly branchId: number;
   cached: Cached | null;
   reader: { readonly caller: Caller; readonly purpose: string | null };
   /** Since the answer was last brought up to date. */
@@ -100,7 +102,8 @@ export class MaterializedViews {
     const entry = this.#entries.get(key);
     if (entry === undefined) {
       if (this.#entries.size >= entriesMax) return null;
-      const made: Entry = { view, parsed, grantKey: snapshot.grantKey, cached: null, reader, reads: 1 };
+      const { grantKey, branchId } = snapshot;
+      const made: Entry = { view, parsed, grantKey, branchId, cached: null, reader, reads: 1 };
       this.#entries.set(key, made);
       void this.#begin(key, made);
       return null;
@@ -119,6 +122,18 @@ export class MaterializedViews {
         erasing: () => snapshot.erasing(cached.types),
       },
     };
+  }
+
+  /** Lets go of what is cached of a view that was dropped. */
+  drop({ name, owner, branchId }: Pick<ViewRecord, 'name' | 'owner'> & Pick<GovernedSnapshot, 'branchId'>): void {
+    for (const [key, entry] of this.#entries) {
+      const { view } = entry;
+      if (view.name !== name || view.owner !== owner || entry.branchId !== branchId) continue;
+      this.#entries.delete(key);
+      this.#parsed.delete(view.sql);
+      entry.cached = null;
+      entry.reads = 0;
+    }
   }
 
   /** Lets go of all cached answers: those that are asked for are made anew. */
@@ -166,7 +181,9 @@ export class MaterializedViews {
     do {
       entry.reads = 0;
       try {
-        entry.cached = await this.#renewed(entry);
+        const renewed = await this.#renewed(entry);
+        // Dropped meanwhile: nobody can ask for it.
+        entry.cached = this.#entries.get(key) === entry ? renewed : null;
       } catch {
         // Whoever asks meets the same error from the rows themselves, or can't ask any more.
         entry.cached = null;
@@ -241,7 +258,7 @@ export class MaterializedViews {
       rows: answer.rowCount,
       basis: answer.asOfSystem,
       ontologyVersion: snapshot.catalog.ontologyVersion,
-      views: snapshot.views.length,
+      views: viewsKey(snapshot.views),
       types,
       readsEnds,
       readsMasked,
@@ -251,7 +268,7 @@ export class MaterializedViews {
 
 /** Whether the snapshot's own answer, as of the basis, would be this one still. */
 function isGood(cached: Cached, snapshot: GovernedSnapshot): boolean {
-  if (cached.ontologyVersion !== snapshot.catalog.ontologyVersion || cached.views !== snapshot.views.length) return false;
+  if (cached.ontologyVersion !== snapshot.catalog.ontologyVersion || cached.views !== viewsKey(snapshot.views)) return false;
   for (const type of cached.types) {
     if (snapshot.catalog.type(type) !== undefined && snapshot.removals.removedAfter(type, cached.basis).length > 0) return false;
   }

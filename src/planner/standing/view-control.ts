@@ -1,4 +1,4 @@
-/** CREATE MATERIALIZED VIEW as a statement. */
+/** CREATE and DROP MATERIALIZED VIEW as statements. */
 import { smallAnswer } from '../answers.ts';
 import { bindQuery } from '../binder.ts';
 import { viewNamed } from '../binding/views.ts';
@@ -40,6 +40,25 @@ export async function createMaterializedView(request: ControlRequest): Promise<A
     ],
     [[names[0]!, BigInt(refreshSecs), outcome.changed]],
     { asOfSystem: snapshot.instant, costUnits: 1, processingTimeMs: clock.monotonicMs() - startedMs },
+  );
+}
+
+/** Its cached answers go with it, on the branch where it is dropped. */
+export async function dropMaterializedView(request: ControlRequest): Promise<Answer> {
+  const { standing, statement, invocation, clock, startedMs } = request;
+  if (standing === null) throw at('REL_NOT_IMPLEMENTED', 'DROP MATERIALIZED VIEW is not served here', statement.place);
+  const name = statement.names[0]!;
+  invocation.describe({ action: 'schema', objectType: name });
+  const { instant, branchId, caller } = invocation.snapshot();
+  await invocation.submit({ kind: 'drop-view', name });
+  standing.views.drop({ name, owner: caller.path, branchId });
+  return smallAnswer(
+    [
+      { name: 'view', type: 'string' },
+      { name: 'dropped', type: 'boolean' },
+    ],
+    [[name, true]],
+    { asOfSystem: instant, costUnits: 1, processingTimeMs: clock.monotonicMs() - startedMs },
   );
 }
 

@@ -19,7 +19,7 @@ export function decideLink(
   const { tenant } = context.entry;
   const known = exhibits.exhibit(command.exhibit, tenant);
   // What an earlier tenant of the same id left is nobody's to go on with.
-  const since = (tenant === null ? null : tenants.tenant(tenant)?.since?.time) ?? 0n;
+  const since = tenants.sinceOf(tenant)?.time ?? 0n;
   const exhibit = known !== undefined && known.links[0]!.time >= since ? known : undefined;
   if (command.open && exhibit !== undefined) throw new ServiceError('REL_CONFLICT', 'an exhibit with this id exists');
   if (!command.open && exhibit === undefined) throw new ServiceError('REL_NOT_FOUND', 'no such exhibit');

@@ -5,13 +5,12 @@
  */
 import { deserialize, serialize } from 'node:v8';
 import { assert } from '../../errors.ts';
-import type { CommittedEntry } from '../../log/entry.ts';
+import { type CommittedEntry, tenantOf } from '../../log/entry.ts';
 import { TenantNames } from '../../log/tenant-names.ts';
 import { compareText } from '../../log/value.ts';
 import type { ExhibitLink, ExhibitView } from '../access-paths.ts';
 import { CanonicalHash } from '../canonical-hash.ts';
 import type { CheckpointReader, CheckpointWriter, Projection } from '../projection.ts';
-import { tenantOfPath } from '../tenants/records.ts';
 import { type RemovedFrom, Removals } from './removals.ts';
 
 interface Exhibit extends ExhibitView {
@@ -103,5 +102,3 @@ export class Exhibits implements Projection {
     this.#named.set(exhibit.id, tenantOf(exhibit.path), exhibit);
   }
 }
-
-const tenantOf = (path: string | null): string | null => (path === null ? null : tenantOfPath(path));

@@ -65,6 +65,11 @@ export class Tenants implements Projection {
     return this.#tenants.get(id);
   }
 
+  /** From when on the id has been this tenant's; null where no other had it. */
+  sinceOf(tenant: string | null): RegisteredTenant['since'] {
+    return tenant === null ? null : (this.#tenants.get(tenant)?.since ?? null);
+  }
+
   /** All that were ever registered, by id in codepoint order. */
   tenants(): readonly RegisteredTenant[] {
     return [...this.#tenants.values()].sort((a, b) => compareText(a.record.id, b.record.id));

@@ -1,10 +1,10 @@
-/** CREATE MATERIALIZED VIEW to an entry. */
+/** CREATE and DROP MATERIALIZED VIEW to entries. */
 import { ServiceError } from '../../errors.ts';
 import { tenantOf } from '../../log/entry.ts';
 import type { NextPlace } from '../../log/log-store.ts';
 import { checkIdentifier, checkText } from '../../log/value.ts';
 import type { CatalogReader, ViewRecord } from '../access-paths.ts';
-import type { CreateView } from '../command.ts';
+import type { CreateView, DropView } from '../command.ts';
 import { type DecideContext, type Decision, decideOne } from '../decision.ts';
 
 const refreshSecsMax = 31_536_000;
@@ -41,4 +41,19 @@ export function refuseNameOfView(name: string, views: readonly ViewRecord[], { e
   if (views.some((view) => view.name === name && tenantOf(view.owner) === tenant)) {
     throw new ServiceError('REL_CONFLICT', `${JSON.stringify(name)} is a view: drop it first, or choose another name`);
   }
+}
+
+/** `views` are those of the branch. One of another path, above or below, is not told from none. */
+export function decideDropView(
+  { name }: DropView,
+  views: readonly ViewRecord[],
+  context: DecideContext,
+  next: NextPlace,
+): Decision {
+  checkIdentifier(name, 'the name of a view');
+  if (!views.some((view) => view.owner === context.entry.path && view.name === name)) {
+    throw new ServiceError('REL_NOT_FOUND', `there is no view ${JSON.stringify(name)} of this organisation path`);
+  }
+  const body = { kind: 'view', name, sql: '', refreshSecs: 0, dropped: true } as const;
+  return decideOne('drop-view', name, [{ context: context.entry, body }], next);
 }

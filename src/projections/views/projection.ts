@@ -1,7 +1,8 @@
 /**
  * Materialized views by name: what each stands for. A view belongs to the organisation path of whoever made it, so that a
  * name and the literals of a query are nobody else's to find. A branch starts with its source's views. What is cached of
- * a view's answer is no state: it lives with those who ask. A view that names an erased subject is gone with it, on every branch.
+ * a view's answer is no state: it lives with those who ask. One that was dropped is known still to whoever reads an earlier
+ * instant. A view that names an erased subject is gone with it, on every branch and at every instant.
  */
 import { deserialize, serialize } from 'node:v8';
 import { assert } from '../../errors.ts';
@@ -15,60 +16,95 @@ import type { CheckpointReader, CheckpointWriter, Projection } from '../projecti
 
 type Named = Map<string, ViewRecord>;
 
+interface Ended {
+  /** By fork. */
+  readonly branch: number;
+  readonly view: ViewRecord;
+  /** Position of the entry that ended it. */
+  readonly end: number;
+}
+
+interface Saved {
+  readonly tree: SavedBranches;
+  readonly branches: [number, Named][];
+  /** Absent in what an earlier release saved. */
+  readonly ended?: readonly Ended[];
+}
+
 export class Views implements Projection {
   readonly name = 'views';
   readonly formatVersion = 1;
   #tree = new BranchTree();
   /** By fork of the branch, main's is 0; then by owner and name. */
   #branches = new Map<number, Named>([[0, new Map()]]);
+  /** What was dropped on a branch that stands, in that order. */
+  #ended: Ended[] = [];
 
-  /** Of the branch with this fork, in the order in which they were made. */
-  on(branch: number): readonly ViewRecord[] {
-    return [...(this.#branches.get(branch)?.values() ?? [])];
+  /** Of the branch with this fork, in the order in which they were made; without a basis those of now. */
+  on(branch: number, basis = Infinity): readonly ViewRecord[] {
+    const standing = [...(this.#branches.get(branch)?.values() ?? [])];
+    const ended: ViewRecord[] = [];
+    for (let i = this.#ended.length - 1; i >= 0 && this.#ended[i]!.end >= basis; i--) {
+      if (this.#ended[i]!.branch === branch) ended.push(this.#ended[i]!.view);
+    }
+    const views = [...standing, ...ended].filter(({ position }) => position < basis);
+    return views.sort((a, b) => a.position - b.position);
   }
 
   apply(entry: CommittedEntry): void {
     const { body, context } = entry;
     if (body.kind === 'view') {
-      const { name, sql, refreshSecs } = body;
-      const view = { name, sql, refreshSecs, owner: context.path, position: entry.position };
-      this.#branches.get(this.#tree.of(entry).id)!.set(keyOf(context.path, name), view);
+      const { name, sql, refreshSecs, dropped } = body;
+      const { id: branch } = this.#tree.of(entry);
+      const named = this.#branches.get(branch)!;
+      const key = keyOf(context.path, name);
+      // An earlier tenant of the same id may have had one of this name.
+      const before = named.get(key);
+      if (before) this.#ended.push({ branch, view: before, end: entry.position });
+      if (dropped === true) named.delete(key);
+      else named.set(key, { name, sql, refreshSecs, owner: context.path, position: entry.position });
     } else if (body.kind === 'erasure') {
       const mentions = new Set(body.mentions);
       for (const named of this.#branches.values()) {
         for (const [key, { position }] of named) if (mentions.has(position)) named.delete(key);
       }
+      this.#ended = this.#ended.filter(({ view }) => !mentions.has(view.position));
     } else if (body.kind === 'branch') {
       const { forked, ended } = this.#tree.apply(entry, body);
       if (forked) this.#branches.set(forked.id, new Map(this.#branches.get(forked.source!.id)));
-      else this.#branches.delete(ended.id);
+      else {
+        this.#branches.delete(ended.id);
+        this.#ended = this.#ended.filter(({ branch }) => branch !== ended.id);
+      }
     }
   }
 
   /** Positions of the views, on any branch and of paths that one `owns`, whose name or query has one of the names in it. */
   mentioning(names: NameTest, owns: (path: string | null) => boolean): readonly number[] {
-    const views = [...this.#branches.values()].flatMap((named) => [...named.values()]);
-    const found = views
+    const standing = [...this.#branches.values()].flatMap((named) => [...named.values()]);
+    const found = [...standing, ...this.#ended.map(({ view }) => view)]
       .filter(({ name, sql, owner }) => owns(owner) && (names.areIn(name) || names.areIn(sql)))
       .map(({ position }) => position);
     return [...new Set(found)];
   }
 
   async checkpoint(target: CheckpointWriter): Promise<void> {
-    target.section('views', serialize({ tree: this.#tree.saved(), branches: [...this.#branches] }));
+    target.section('views', serialize({ tree: this.#tree.saved(), branches: [...this.#branches], ended: this.#ended }));
   }
 
   async restore(source: CheckpointReader): Promise<void> {
     const bytes = source.section('views');
     assert(bytes, 'a checkpoint of views has them');
-    const state = deserialize(bytes) as { tree: SavedBranches; branches: [number, Named][] };
+    const state = deserialize(bytes) as Saved;
     this.#tree = BranchTree.restored(state.tree);
     this.#branches = new Map(state.branches);
+    this.#ended = [...(state.ended ?? [])];
   }
 
   reset(): void {
     this.#tree = new BranchTree();
     this.#branches = new Map([[0, new Map()]]);
+    this.#ended = [];
   }
 
   digest(): string {
@@ -77,6 +113,7 @@ export class Views implements Projection {
       hash.number(branch);
       hash.value([...named].sort(([a], [b]) => compareText(a, b)));
     }
+    if (this.#ended.length > 0) hash.value(this.#ended);
     return hash.hex();
   }
 }

@@ -90,6 +90,27 @@ describe('a registered table', () => {
     ]);
   });
 
+  test('is dropped by its own path, and by nobody else', async () => {
+    writeFileSync(join(root, 'drop.csv'), 'k,v\n1,x\n');
+    const owner = scoped('drops');
+    const asked = 'SELECT LOOKUP mine(code) -> v AS v FROM Call';
+    await world.call('POST', '/ingest?object_type=Call', [{ key: 'k', code: '1' }], owner);
+    await world.query("REGISTER LOOKUP mine FROM 'drop.csv' KEY (k) FIELDS (v)", owner);
+    expect(await world.rows(asked, owner)).toEqual([{ v: 'x' }]);
+    const refusals = async (name: string): Promise<unknown> => {
+      const replies = [scoped('drops/eu'), scoped('globex'), {}].map((each) => world.query(`DROP LOOKUP ${name}`, each));
+      return (await Promise.all(replies)).map(({ status, json }) => [status, String(json['detail']).replace(name, '…')]);
+    };
+    expect(await refusals('mine')).toEqual(await refusals('none'));
+    const dropped = await world.query('DROP LOOKUP mine', owner);
+    expect([dropped.status, dropped.json['rows']]).toEqual([200, [{ lookup: 'mine', dropped: true }]]);
+    expect((await world.query(asked, owner)).status).toBe(404);
+    expect((await world.query('DROP LOOKUP mine', owner)).status).toBe(404);
+    const { json } = await world.call('GET', '/audit/entries?limit=100&action=schema', undefined, owner);
+    const recorded = (json['entries'] as { template: string; decision: string }[]).map((each) => each.template);
+    expect(recorded).toContain('DROP LOOKUP mine');
+  });
+
   test('replaces one of its name whole, and plans made before see the new one', async () => {
     const ask = async (): Promise<unknown> =>
       (await world.rows("SELECT LOOKUP swap(code) -> v AS v FROM Call WHERE key = 'a'"))[0];

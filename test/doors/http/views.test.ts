@@ -122,6 +122,35 @@ describe('a cached answer', () => {
     expect((await world.query(cities)).status).toBe(404);
   });
 
+  test('goes with its view: who made it drops it, for everybody else it was never there to drop', async () => {
+    const scoped = (path: string): Headers => ({ 'x-organization-id': path });
+    const headers = scoped('umbrella');
+    await put([{ key: 'u', city: 'one', amount: 1 }], headers);
+    await world.query('CREATE MATERIALIZED VIEW gone AS SELECT city FROM Sale', headers);
+    await world.call('POST', '/v1/namespaces/before/branch', { branch_from: 'main' }, headers);
+    const ofBranch = { ...headers, 'x-service-branch': 'before' };
+    const asked = 'SELECT city FROM gone';
+    expect((await cached(asked, headers)).rows).toEqual([{ city: 'one' }]);
+    const refusals = async (name: string): Promise<unknown> => {
+      const replies = [scoped('umbrella/eu'), scoped('globex'), {}].map((each) =>
+        world.query(`DROP MATERIALIZED VIEW ${name}`, each),
+      );
+      return (await Promise.all(replies)).map(({ status, json }) => [status, String(json['detail']).replace(name, '…')]);
+    };
+    expect(await refusals('gone')).toEqual(await refusals('never'));
+    expect((await world.query('DROP MATERIALIZED VIEW never', headers)).status).toBe(404);
+    expect((await ask('DROP MATERIALIZED VIEW gone', headers)).rows).toEqual([{ view: 'gone', dropped: true }]);
+    expect((await world.query(asked, headers)).status).toBe(404);
+    expect((await world.query('DROP MATERIALIZED VIEW gone', headers)).status).toBe(404);
+    expect((await ask(asked, ofBranch)).rows).toEqual([{ city: 'one' }]);
+    // As many views as before, and the same text: neither a plan nor an answer is that of the view before.
+    await world.query('CREATE MATERIALIZED VIEW gone AS SELECT amount AS city FROM Sale', headers);
+    expect((await ask(asked, headers)).rows).toEqual([{ city: 1 }]);
+    const { json } = await world.call('GET', '/audit/entries?limit=100&action=schema', undefined, headers);
+    const recorded = (json['entries'] as { template: string; decision: string }[]).map((each) => each.template);
+    expect(recorded).toContain('DROP MATERIALIZED VIEW gone');
+  });
+
   test('has its limit: above it the rows themselves are asked', async () => {
     const headers = { 'x-organization-id': 'initech' };
     await put(

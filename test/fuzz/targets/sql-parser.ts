@@ -79,7 +79,7 @@ const alternatives: Readonly<Record<string, string>> = {
   e: "c | l | e op e | ( e ) | NOT e | - e | e IS NULL | e IS NOT NULL | e IN ( list ) | e NOT IN ( query ) | e BETWEEN e AND e | e NOT LIKE '%x_' | CASE e WHEN e THEN e ELSE e END | CASE WHEN e THEN e END | now() | now() - INTERVAL '3 days' | MATCH ( c , 'q' , PHRASE ) | SOUNDEX ( c ) = 'x' | f ( list ) | LOOKUP n ( c ) -> d | ARRAY [ l , l ] | MAX ( e ) | COALESCE ( e , e ) | e <=> e",
   op: '= | != | <> | < | <= | > | >= | + | - | * | / | % | AND | OR',
   control:
-    "BRANCH a FROM 'b' | WATCH query | CREATE MATERIALIZED VIEW v AS query REFRESH INCREMENTAL EVERY 5 | ERASE SUBJECT 's' REASON 'r' CERTIFY | CALL gds.wcc.stream ( 'a' , { x : l } ) YIELD n | MATCH ( a ) - [ r *1..3 ] -> ( b { n : \"x\" } ) RETURN a | FUSE_IDENTITIES ( l , l ) | INSERT INTO T VALUES ( l ) | ALTER TABLE T | REGISTER LOOKUP n FROM 'f' KEY ( a ) FIELDS ( b , c )",
+    "BRANCH a FROM 'b' | WATCH query | CREATE MATERIALIZED VIEW v AS query REFRESH INCREMENTAL EVERY 5 | ERASE SUBJECT 's' REASON 'r' CERTIFY | CALL gds.wcc.stream ( 'a' , { x : l } ) YIELD n | MATCH ( a ) - [ r *1..3 ] -> ( b { n : \"x\" } ) RETURN a | FUSE_IDENTITIES ( l , l ) | INSERT INTO T VALUES ( l ) | ALTER TABLE T | REGISTER LOOKUP n FROM 'f' KEY ( a ) FIELDS ( b , c ) | DROP MATERIALIZED VIEW v | DROP LOOKUP n",
   junk: ') | SELECT | \' | " | -- | /* | ;; | AS | \u00e9 | \u{1F600} | ( | FROM FROM | OVERLAPS | FOR SYSTEM_TIME',
 };
 

@@ -301,6 +301,9 @@ test('statements of every kind, after writes, wider columns, a restart and a reb
   await store.put('Person', [{ key: 'p2', age: 3 }], { path: 'acme/new' });
   await store.submit({ kind: 'delete-rows', type: 'Person', keys: ['p5', 'p6'] });
   await expectAllDerived(seals);
+  const drop = 'DROP MATERIALIZED VIEW Totals';
+  await store.run('schema', (invocation) => store.service.planner.query(invocation, { sql: drop }));
+  await expectAllDerived(seals);
 
   await store.service.close();
   await store.open();

@@ -47,6 +47,31 @@ test('a refresh replaces the table whole; one that fails leaves it, and the list
   expect(tables.table('acme', 't')!.value('v', '1')).toBe('last');
 });
 
+test('a table is dropped by its own path: it is read by nobody any more, is not refreshed, and makes room', async () => {
+  const clock = new SteppingClock();
+  let reads = 0;
+  const tables = new LookupTables({ files: { read: async () => (reads++, Buffer.from('k,v\n1,a\n')) }, clock });
+  await tables.register(definition, 'acme');
+  await tables.register(definition, 'acme/eu');
+  const { epoch } = tables;
+  const refusal = (name: string, path: string | null): string => {
+    try {
+      tables.drop(name, path);
+    } catch (error) {
+      return `${(error as ServiceError).code} ${(error as Error).message}`.replace(JSON.stringify(name), '…');
+    }
+    return 'dropped';
+  };
+  for (const path of ['acme/eu/berlin', 'globex', null]) expect(refusal('t', path)).toBe(refusal('none', path));
+  expect(refusal('none', null)).toContain('REL_NOT_FOUND');
+  expect([refusal('t', 'acme/eu'), tables.epoch]).toEqual(['dropped', epoch + 1]);
+  expect([tables.list('acme/eu').length, tables.table('acme/eu', 't')]).toEqual([1, tables.table('acme', 't')]);
+  expect(refusal('t', 'acme')).toBe('dropped');
+  expect([tables.list('acme/eu'), tables.table('acme/eu', 't')]).toEqual([[], undefined]);
+  await clock.pass(300_000);
+  expect(reads).toBe(2);
+});
+
 test('a tenant has so many tables and no more, and names of its own', async () => {
   const tables = new LookupTables({ files: { read: async () => Buffer.from('k,v\n1,a\n') }, clock: new SteppingClock() });
   for (let i = 0; i < 64; i++) await tables.register({ ...definition, name: `t${i}` }, i % 2 === 0 ? 'acme' : 'acme/eu');

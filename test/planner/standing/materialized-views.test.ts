@@ -76,6 +76,18 @@ test('not used beyond its period', async () => {
   expect(await served()).toBeNull();
 });
 
+test('gone with the view on the branch where it is dropped, and not renewed', async () => {
+  expect(await served()).toBeNull();
+  expect(await served()).toBe(1);
+  views.drop({ name: 'v', owner: analyst.path, branchId: 1 });
+  expect(await served()).toBe(1);
+  views.drop({ name: 'v', owner: analyst.path, branchId: 0 });
+  const { length } = await recorded();
+  await pass(8_000);
+  expect((await recorded()).length).toBe(length);
+  expect(await served()).toBeNull();
+});
+
 test('not kept for a reader whose credential has ended', async () => {
   await served();
   expect(await served()).toBe(1);
