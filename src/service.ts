@@ -275,8 +275,10 @@ export class Service {
     new LicenceTerm(this.#licence, this.#say).watch(clock, signal).catch(failed);
   }
 
-  state(): 'ready' | 'draining' | 'failed' | 'closed' {
-    return this.#state === 'ready' && this.log.status().state === 'failed' ? 'failed' : this.#state;
+  /** `full`: what is there is whole, and nothing is taken until the disk has room. */
+  state(): 'ready' | 'full' | 'draining' | 'failed' | 'closed' {
+    const { state } = this.log.status();
+    return this.#state === 'ready' && (state === 'failed' || state === 'full') ? state : this.#state;
   }
 
   /**
@@ -297,8 +299,8 @@ export class Service {
       this.clock.sleep(drainMs, late.signal).then(() => false),
     ]);
     late.abort();
-    const healthy = this.log.status().state !== 'failed';
     await this.log.close();
+    const healthy = this.log.status().state !== 'failed';
     if (drained && healthy) await this.checkpoints?.close();
     else await this.checkpoints?.abandon();
     await this.backups.settled();
@@ -390,6 +392,7 @@ async function openLog(
       parts.onReplay?.(++replayed, leafHash);
     },
     onEntry: (entry) => projections.apply(entry),
+    say: parts.say,
   });
   return { ...rooms, log };
 }

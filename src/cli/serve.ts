@@ -4,6 +4,7 @@ import { setFlagsFromString } from 'node:v8';
 import { systemClock, systemRandom } from '../clock.ts';
 import { loadSettings, readSettingFile, redactedSettings, type Settings } from '../config.ts';
 import { doorStatuses } from '../doors/doors.ts';
+import type { SystemDesk } from '../doors/http/system-desk.ts';
 import { createHttpDoor, type HttpDoor } from '../doors/http/server.ts';
 import { RateLimiter } from '../governance/admission/rate-limit.ts';
 import { MemoryDisk } from '../log/memory-disk.ts';
@@ -107,7 +108,7 @@ export async function openHttpDoor(
       version: service.version,
       profile: settings.SERVICE_PROFILE,
       demo: settings.SERVICE_DEMO_MODE,
-      state: () => (service.state() === 'closed' ? 'draining' : service.state()) as 'ready' | 'draining' | 'failed',
+      state: () => (service.state() === 'closed' ? 'draining' : service.state()) as ReturnType<SystemDesk['state']>,
       failure: () => service.log.status().failure,
       doors,
       storage: () => {

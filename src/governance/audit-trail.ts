@@ -7,6 +7,7 @@
 import { hash } from 'node:crypto';
 import { assert, ServiceError } from '../errors.ts';
 import type { AccessRecord, EntryDraft } from '../log/entry.ts';
+import { sendAgain } from '../log/disk-room.ts';
 import type { Appended } from '../log/log-store.ts';
 
 const recordsPerEntryMax = 512;
@@ -119,5 +120,20 @@ function draftsOf(records: readonly AccessRecord[]): EntryDraft[] {
   return drafts;
 }
 
-const notRecorded = (cause: unknown): ServiceError =>
-  new ServiceError('REL_UNAVAILABLE', 'the invocation could not be recorded, so its answer is withheld', { cause });
+const withheld = 'the invocation could not be recorded, so its answer is withheld';
+
+/** The log's own words say what can be done about it. */
+function notRecorded(cause: unknown): ServiceError {
+  if (!(cause instanceof ServiceError)) return new ServiceError('REL_UNAVAILABLE', withheld, { cause });
+  return new ServiceError('REL_UNAVAILABLE', `${withheld}: ${cause.message}`, { ...cause.facts, cause });
+}
+
+/** The same of an invocation that wrote: only its record is missing for certain. */
+export function mayBeWritten(unrecorded: unknown): unknown {
+  if (!(unrecorded instanceof ServiceError)) return unrecorded;
+  return new ServiceError(
+    unrecorded.code,
+    `${unrecorded.message}; what it wrote is there or may be: ${sendAgain}`,
+    unrecorded.facts,
+  );
+}

@@ -2,7 +2,7 @@
 import type { Clock } from '../clock.ts';
 import type { Settings } from '../config.ts';
 import type { CommittedEntry, EntryContext } from '../log/entry.ts';
-import type { Basis, Durability, LogStore, NextPlace } from '../log/log-store.ts';
+import type { Basis, LogStore, NextPlace } from '../log/log-store.ts';
 import type { Timeline } from '../log/timeline.ts';
 import type { AccessPaths } from '../projections/access-paths.ts';
 import type { AuditProjection } from '../projections/audit/projection.ts';
@@ -112,6 +112,4 @@ export interface Core {
   readonly purposes: PurposeRules;
   readonly judge: Judge;
   readonly grants: Grants;
-  /** Of the newest append: a command that changed nothing still rests on what was written before it. */
-  lastAcknowledged: Promise<Durability>;
 }

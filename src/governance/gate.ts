@@ -12,7 +12,7 @@ import { IngestBacklog } from './admission/ingest-backlog.ts';
 import { QueryPlaces } from './admission/query-places.ts';
 import { Quota } from './admission/quota.ts';
 import { TenantStorage } from './admission/tenant-storage.ts';
-import { AuditTrail, LiteralDigest } from './audit-trail.ts';
+import { AuditTrail, LiteralDigest, mayBeWritten } from './audit-trail.ts';
 import { TokenRegistry } from './authentication/token-registry.ts';
 import { Grants } from './authorization/grants.ts';
 import { Judge } from './authorization/judge.ts';
@@ -80,7 +80,6 @@ export class Gate implements GateContract {
         parts.clock,
       ),
       backlog: new IngestBacklog(settings.SERVICE_INGEST_QUEUE_MB * 2 ** 20),
-      lastAcknowledged: Promise.resolve(settings.SERVICE_WAL_SYNC === 'off' ? 'buffered' : 'synced'),
     };
   }
 
@@ -100,12 +99,23 @@ export class Gate implements GateContract {
       // Writes that it started and did not wait for are waited for: the record tells what they did.
       const writing = invocation.close();
       if (writing !== null) await writing;
-      await this.#trail.record(invocation.record(ending));
+      await this.#record(invocation, ending);
       if ('failure' in ending) throw ending.failure;
       return ending.answer;
     } finally {
       this.#active--;
       if (this.#active === 0) for (const wake of this.#idle.splice(0)) wake();
+    }
+  }
+
+  /** Nothing leaves that was not recorded, but what the log itself said to a write: that tells of no rows. */
+  async #record(invocation: GatedInvocation, ending: Ending<unknown>): Promise<void> {
+    try {
+      await this.#trail.record(invocation.record(ending));
+    } catch (unrecorded) {
+      if ('failure' in ending && ending.failure instanceof ServiceError && ending.failure.kind === 'unavailable')
+        throw ending.failure;
+      throw invocation.wrote ? mayBeWritten(unrecorded) : unrecorded;
     }
   }
 

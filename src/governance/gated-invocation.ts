@@ -148,6 +148,11 @@ export class GatedInvocation implements Invocation {
     return null;
   }
 
+  /** Whether it appended anything, acknowledged or not. */
+  get wrote(): boolean {
+    return this.#writesMade?.wrote ?? false;
+  }
+
   record(ending: Ending<unknown>): AccessRecord {
     const { parts, digest } = this.#core;
     const asked = this.#asked;

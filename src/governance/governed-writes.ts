@@ -47,6 +47,7 @@ export class GovernedWrites {
   #underWay = 0;
   #allEnded: () => void = ignore;
   #rows = 0;
+  #placed = false;
 
   constructor(core: Core, asked: Described, admission: Admission, desks: Desks) {
     this.#core = core;
@@ -54,6 +55,11 @@ export class GovernedWrites {
     this.#admission = admission;
     this.#desks = desks;
     this.#correlationId = asked.request.correlationId;
+  }
+
+  /** Whether anything was appended, acknowledged or not. */
+  get wrote(): boolean {
+    return this.#placed;
   }
 
   /** Accepted and acknowledged so far. */
@@ -123,7 +129,8 @@ export class GovernedWrites {
     const next = log.next();
     const check = writeCheck(this.#core.judge, this.#asked.judged, command, this.#core.parts.clock.now());
     const { drafts, outcome, receiptLeaf } = projections.decide(this.#asMeant(command), this.#context(), next, check);
-    const acknowledged = drafts.length === 0 ? this.#core.lastAcknowledged : this.#append(drafts, next, options, settings);
+    // A command that changed nothing still rests on what was written before it.
+    const acknowledged = drafts.length === 0 ? log.acknowledged : this.#append(drafts, next, options, settings);
     return { outcome, receiptLeaf, acknowledged };
   }
 
@@ -139,7 +146,7 @@ export class GovernedWrites {
     const sync = options.sync === true || settings.SERVICE_DURABILITY === 'sync';
     const appended: Appended = this.#core.committer.commit(drafts, { at, sync });
     this.#core.writes.placed(drafts, appended);
-    this.#core.lastAcknowledged = appended.acknowledged;
+    this.#placed = true;
     return appended.acknowledged;
   }
 

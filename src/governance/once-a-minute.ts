@@ -1,6 +1,7 @@
 /** What goes by the clock, round after round until the signal aborts. */
 import type { Clock } from '../clock.ts';
 import { ServiceError } from '../errors.ts';
+import { noRoomIn } from '../log/disk.ts';
 
 const everyMs = 60_000;
 
@@ -13,8 +14,8 @@ export async function onceAMinute(
     try {
       await round(signal);
     } catch (error) {
-      // A drain, or a log that takes no more writes: what is left is done after the next start.
-      if (!(error instanceof ServiceError)) throw error;
+      // A drain, a log that takes no more writes, a full disk: what is left is done in a later round, or after the next start.
+      if (!(error instanceof ServiceError) && noRoomIn(error) === null) throw error;
     }
     await clock.sleep(everyMs, signal);
   }

@@ -4,6 +4,7 @@
  * an access record or a moment, can tell one tenant when another one writes. How many rows, and where, is not said.
  */
 import type { EntryDraft } from '../log/entry.ts';
+import { settled } from '../log/disk-room.ts';
 import type { Appended } from '../log/log-store.ts';
 import type { WriteScope } from './gate-contract.ts';
 
@@ -46,7 +47,7 @@ export class VisibleWrites {
     const concerned = drafts.flatMap((draft) => this.#concernedBy(draft));
     if (concerned.length === 0) return;
     // What failed to become durable never becomes visible either.
-    appended.acknowledged.then(
+    settled(appended).then(
       () => this.#tell(concerned),
       () => undefined,
     );

@@ -59,6 +59,7 @@ export class CopyFront {
       makeDirectory: (path) => disk.makeDirectory(path),
       removeDirectory: (path) => disk.removeDirectory(path),
       syncDirectory: (path) => disk.syncDirectory(path),
+      freeBytes: (path) => disk.freeBytes(path),
       lock: (path) => disk.lock(path),
     };
   }

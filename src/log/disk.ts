@@ -23,6 +23,8 @@ export interface Disk {
   syncDirectory(path: string): Promise<void>;
   /** Size in bytes, or undefined when absent. */
   size(path: string): Promise<number | undefined>;
+  /** Bytes that are free where a directory lies; null where that is not known. */
+  freeBytes(path: string): Promise<number | null>;
   /** Takes the exclusive lock of a data directory, or throws when another live process holds it. */
   lock(path: string): Promise<{ release(): Promise<void> }>;
 }
@@ -46,6 +48,20 @@ export interface DiskFile {
   sync(inTurn?: boolean): Promise<void>;
   truncate(length: number): Promise<void>;
   close(): Promise<void>;
+}
+
+/** Why a disk takes no more for now. */
+export type NoRoom = 'ENOSPC' | 'EDQUOT' | 'EROFS';
+
+/**
+ * Why a call found no room; null for every other error. A call that was refused has changed nothing that the same call
+ * does not write over. After a failed sync that is not known: what it says of room does not count.
+ */
+export function noRoomIn(error: unknown): NoRoom | null {
+  if (!(error instanceof Error)) return null;
+  const { code, syscall } = error as NodeJS.ErrnoException;
+  if (syscall === 'fsync' || syscall === 'fdatasync') return null;
+  return code === 'ENOSPC' || code === 'EDQUOT' || code === 'EROFS' ? code : null;
 }
 
 /** Writes all of `source`: a write may be short, and is then continued. */

@@ -14,12 +14,16 @@
  * - Where all who are expected wait for a small fsync there is nobody to serve meanwhile: it is made in the turn, which
  *   spares two changes of thread, for as long as the disk is fast.
  * - An append whose entries are not all linked, because a body is still being sealed, holds up those after it.
- * - After a failed write or fsync nothing is tried again: every waiting and later append is refused, because what the
- *   disk holds is unknown.
+ * - A write that found no room is made again, the same frame at the same place, until there is some: whoever waits for it,
+ *   or came after it, is told at once that the outcome is open. What was written before it gets its fsync meanwhile.
+ * - After any other failed write, and after every failed fsync, nothing is tried again: every waiting and later append is
+ *   refused, because what the disk holds is unknown.
  */
 import type { Clock } from '../clock.ts';
 import { ServiceError } from '../errors.ts';
 import type { Sealing } from './bulk-sealer.ts';
+import { noRoomIn } from './disk.ts';
+import { type DiskRoom, sendAgain } from './disk-room.ts';
 import type { CommittedEntry } from './entry.ts';
 import type { EncodedEntry, PlacedEntry } from './entry-codec.ts';
 import { frameBytes } from './log-file.ts';
@@ -87,6 +91,12 @@ class Outcome<T> {
     this.#settled ??= { error };
     this.#reject?.(error);
   }
+
+  /** Whoever has asked is told that it is not known yet; whoever asks from now on waits for the outcome. */
+  postpone(error: ServiceError): void {
+    this.#reject?.(error);
+    this.#promise = this.#resolve = this.#reject = null;
+  }
 }
 
 /** One append, and whoever waits for it. */
@@ -116,6 +126,11 @@ class Waiting implements Appended {
     this.write.reject(error);
     this.acknowledgement.reject(error);
   }
+
+  postpone(error: ServiceError): void {
+    this.write.postpone(error);
+    this.acknowledgement.postpone(error);
+  }
 }
 
 interface Between {
@@ -130,9 +145,14 @@ export class GroupCommit {
   readonly #writer: LogWriter;
   readonly #walSync: WalSync;
   readonly #clock: Pick<Clock, 'monotonicMs'>;
+  readonly #room: DiskRoom;
   readonly #listener: GroupListener;
   #state: State = { at: 'idle' };
   #queue: Waiting[] = [];
+  /** A group that found no room: nothing else is written before it is. */
+  #kept: readonly Waiting[] = [];
+  /** Of the newest append that holds more than access records. */
+  #newest: Outcome<Durability>;
   /** Written before the fsync that is under way began. */
   #syncing: readonly Outcome<Durability>[] = [];
   /** Written, and waiting for whatever fsync comes next. */
@@ -158,11 +178,19 @@ export class GroupCommit {
   /** What is to be done while no group is written and no fsync is under way. */
   readonly #between: Between[] = [];
 
-  constructor(writer: LogWriter, walSync: WalSync, clock: Pick<Clock, 'monotonicMs'>, listener: GroupListener) {
+  constructor(writer: LogWriter, walSync: WalSync, clock: Pick<Clock, 'monotonicMs'>, room: DiskRoom, listener: GroupListener) {
     this.#writer = writer;
     this.#walSync = walSync;
     this.#clock = clock;
+    this.#room = room;
     this.#listener = listener;
+    this.#newest = new Outcome();
+    this.#newest.resolve(walSync === 'off' ? 'buffered' : 'synced');
+  }
+
+  /** Resolves once all commits that were added so far meet the sync policy. */
+  get acknowledged(): Promise<Durability> {
+    return this.#room.why === null ? this.#newest.promise : Promise.reject(this.#room.uncertain());
   }
 
   /** `sync` asks for an fsync whatever the mode; `access` means that nothing but access records is in it. */
@@ -171,6 +199,7 @@ export class GroupCommit {
     this.#syncDue = false;
     const needs = sync ? 'fsync' : this.#walSync === 'off' ? 'write' : kind.access ? 'nothing' : 'fsync';
     const waiting = new Waiting(entries, needs);
+    if (!kind.access) this.#newest = waiting.acknowledgement;
     if (this.#state.at === 'failed') waiting.reject(this.#state.error);
     else {
       this.#queue.push(waiting);
@@ -183,6 +212,7 @@ export class GroupCommit {
   /** Runs `work` while no group is written and no fsync is under way. What it rejects with fails the log: the files are not what they were thought to be. */
   async between(work: () => Promise<void>): Promise<void> {
     if (this.#state.at === 'failed') throw this.#state.error;
+    if (this.#room.why !== null) throw this.#room.refusal();
     const done = new Promise<void>((resolve, reject) => this.#between.push({ work, resolve, reject }));
     if (this.#state.at === 'idle') this.#state = { at: 'committing', done: this.#commit() };
     this.#wake();
@@ -208,14 +238,12 @@ export class GroupCommit {
   fail(cause: unknown): void {
     const first = this.#state.at !== 'failed';
     const error =
-      this.#state.at === 'failed'
-        ? this.#state.error
-        : new ServiceError('REL_UNAVAILABLE', 'the log has failed and accepts no writes', { cause });
+      this.#state.at === 'failed' ? this.#state.error : new ServiceError('REL_UNAVAILABLE', failureText(cause), { cause });
     this.#state = { at: 'failed', error };
-    const waiting = [...this.#syncing, ...this.#unsynced, ...this.#queue];
+    const waiting = [...this.#syncing, ...this.#unsynced, ...this.#kept, ...this.#queue];
     this.#syncing = [];
     this.#unsynced = [];
-    this.#queue = [];
+    this.#kept = this.#queue = [];
     this.#syncsQueued = this.#syncsWritten = 0;
     for (const each of waiting) each.reject(error);
     for (const { reject } of this.#between.splice(0)) reject(error);
@@ -232,6 +260,10 @@ export class GroupCommit {
       if (this.#queue.every(isRecord)) await Promise.resolve();
       else await this.#gather();
       while (this.#isBusy() && this.#state.at !== 'failed') {
+        if (this.#kept.length > 0) {
+          await this.#writeKept();
+          continue;
+        }
         if (this.#between.length > 0) {
           await this.#doBetween(this.#between.shift()!);
           continue;
@@ -255,7 +287,7 @@ export class GroupCommit {
   }
 
   #isBusy(): boolean {
-    return this.#queue.length > 0 || this.#syncsWritten > 0 || this.#between.length > 0;
+    return this.#queue.length > 0 || this.#kept.length > 0 || this.#syncsWritten > 0 || this.#between.length > 0;
   }
 
   async #doBetween({ work, resolve, reject }: Between): Promise<void> {
@@ -264,7 +296,8 @@ export class GroupCommit {
       resolve();
     } catch (cause) {
       reject(cause);
-      throw cause;
+      // Nothing was changed for want of room: whoever asked for it comes again.
+      if (noRoomIn(cause) === null) throw cause;
     }
   }
 
@@ -312,19 +345,21 @@ export class GroupCommit {
     return count === 0 ? [] : this.#queue.splice(0, count);
   }
 
-  async #write(group: readonly Waiting[]): Promise<void> {
+  /** `again`: it found no room before, which all who wait for it were told. */
+  async #write(group: readonly Waiting[], again = false): Promise<void> {
     try {
       const keys = this.#listener.keysDurable();
       if (keys) await keys;
       if (this.#state.at === 'failed') throw this.#state.error;
       const entries = group.length === 1 ? group[0]!.placed : group.flatMap(({ placed }) => placed);
+      await this.#writer.write(entries);
+      this.#room.found('frames');
       for (const { needs } of group) {
         if (needs !== 'fsync') continue;
         this.#syncsQueued--;
         this.#syncsWritten++;
       }
       this.#bytesUnsynced += frameBytes(entries);
-      await this.#writer.write(entries);
       const last = (this.#lastWritten = entries[entries.length - 1]!);
       for (const { sealing } of entries) if (sealing) this.#listener.written(sealing);
       for (const { write } of group) write.resolve();
@@ -334,10 +369,27 @@ export class GroupCommit {
         else this.#unsynced.push(waiting.acknowledgement);
       }
     } catch (cause) {
+      this.#kept = group;
       // Refused with all that waits.
-      this.#queue.unshift(...group);
-      throw cause;
+      if (this.#hasFailed() || !(await this.#room.isShort('frames', cause))) throw cause;
+      if (again) return;
+      const error = this.#room.uncertain();
+      for (const waiting of [...group, ...this.#queue]) waiting.postpone(error);
+      for (const { reject } of this.#between.splice(0)) reject(this.#room.refusal());
     }
+  }
+
+  /** What was written before it needs no room to be durable. */
+  async #writeKept(): Promise<void> {
+    if (this.#syncsWritten > 0) return await this.#sync();
+    await this.#room.wait();
+    const group = this.#kept;
+    this.#kept = [];
+    await this.#write(group, true);
+  }
+
+  #hasFailed(): boolean {
+    return this.#state.at === 'failed';
   }
 
   async #sync(): Promise<void> {
@@ -366,13 +418,15 @@ export class GroupCommit {
       this.#wake();
     });
     ended.catch(ignore);
+    let keysFail = false;
     while (underWay) {
-      const waitsForWrite = this.#queue.length > this.#syncsQueued;
+      const waitsForWrite = this.#queue.length > this.#syncsQueued && this.#kept.length === 0 && !keysFail;
       const keys = waitsForWrite ? this.#listener.keysDurable() : null;
       // The file is not ended under its fsync: what has no room waits.
       const group = waitsForWrite && !keys ? this.#takeGroup(Math.min(GROUP_BYTES_MAX, this.#writer.room), 0) : [];
       if (group.length > 0) await this.#write(group);
-      else if (keys) await Promise.race([keys, ended]);
+      // Whoever writes next asks for them again, and is told why.
+      else if (keys) await Promise.race([keys.catch(() => (keysFail = true)), ended]);
       else await new Promise<void>((resolve) => (this.#wake = resolve));
     }
     await ended;
@@ -391,6 +445,12 @@ export class GroupCommit {
       this.#besidesNext = Math.min(BESIDE_MAX, this.#besidesNext * 2);
     }
   }
+}
+
+/** Why nothing is written any more. */
+export function failureText(cause: unknown): string {
+  const why = cause instanceof Error ? cause.message : String(cause);
+  return `the log has failed (${why}) and accepts no writes until the server is restarted; what was sent may have been written: ${sendAgain}`;
 }
 
 /** Of access records alone, which no commit comes after. */

@@ -39,7 +39,8 @@ export interface Appended {
   readonly entries: readonly CommittedEntry[];
   /**
    * Resolves when the group holding these entries met the sync policy (`always`, `interval`: fsynced; `off`: written)
-   * and they are visible. Rejects with REL_UNAVAILABLE when the log failed first: the outcome is then unknown.
+   * and they are visible. Rejects with REL_UNAVAILABLE when the log failed first, or found no room: the outcome is then
+   * unknown. Who asks again after it found no room is told what became of it.
    */
   readonly acknowledged: Promise<Durability>;
   /**
@@ -108,7 +109,8 @@ export interface LogCapture {
 }
 
 export interface LogStatus {
-  readonly state: 'open' | 'failed' | 'draining' | 'closed';
+  /** `full`: open, and nothing is written until the disk has room. */
+  readonly state: 'open' | 'full' | 'failed' | 'draining' | 'closed';
   readonly logId: string;
   readonly origin: string;
   readonly leaves: number;
@@ -119,7 +121,7 @@ export interface LogStatus {
   readonly files: number;
   /** What recovery cut from the tail at open; zero bytes after a clean close. Shown until the next clean close. */
   readonly recovery: { readonly cutBytes: number; readonly cutFrom: string | null; readonly replayedLeaves: number };
-  /** Why the log stopped accepting writes. */
+  /** Why the log accepts no writes: for now where it is full, until a restart where it has failed. */
   readonly failure: string | null;
 }
 
@@ -127,8 +129,10 @@ export interface LogStore {
   status(): LogStatus;
   next(): NextPlace;
   basis(): Basis;
-  /** Synchronous placement, asynchronous durability. Throws REL_UNAVAILABLE at once when the log is failed or closed. */
+  /** Synchronous placement, asynchronous durability. Throws REL_UNAVAILABLE at once when the log is full, failed or closed. */
   append(drafts: readonly EntryDraft[], options?: AppendOptions): Appended;
+  /** Resolves once all that was appended so far, but for access records, is acknowledged. */
+  readonly acknowledged: Promise<Durability>;
   /** Committed entries from a leaf on, up to what was written when the call was made. Verifies frames as it reads. */
   read(fromLeaf: number): AsyncIterable<CommittedEntry>;
   /**

@@ -7,7 +7,8 @@
  *   size and fsynced before the manifest calls it sealed.
  * - Small frames are followed by zeros in the same write, so that most of them overwrite allocated blocks: an fsync then
  *   has no metadata to write.
- * - After any error the writer is never used again.
+ * - After a call that found no room (`noRoomIn`) the same may be asked for again: a frame goes to the same place, over what
+ *   is there of it, and a file that was begun and not listed is made anew. After any other error the writer is never used again.
  */
 import { assert } from '../errors.ts';
 import { type Disk, type DiskFile, writeFully } from './disk.ts';
@@ -70,6 +71,8 @@ export class LogWriter {
   #syncing = false;
   #sealedBytes: number;
   #abandoned = false;
+  /** A next file may lie there that the list does not name, because there was no room. */
+  #nextBegun = false;
   readonly #frames: FrameIndex;
   #frame = Buffer.alloc(0);
   #lastFrame: FrameSpan | null;
@@ -222,6 +225,9 @@ export class LogWriter {
     await this.#cutToSize();
     const open = this.#current();
     const record = { number: open.number + 1, firstLeaf: this.leaves, firstPosition: this.#position };
+    const path = `${this.#directory}/${logFileName(record)}`;
+    if (this.#nextBegun && (await this.#disk.size(path)) !== undefined) await this.#disk.unlink(path);
+    this.#nextBegun = true;
     const file = await createLogFile(this.#disk, this.#directory, this.#manifest.logId, record);
     const sealed: LogFileRecord = {
       state: 'sealed',
@@ -234,7 +240,13 @@ export class LogWriter {
     };
     const files = [...this.#manifest.files.slice(0, -1), sealed, { state: 'open', ...record } as const];
     const manifest = { logId: this.#manifest.logId, files };
-    await writeManifest(this.#disk, this.#directory, manifest);
+    try {
+      await writeManifest(this.#disk, this.#directory, manifest);
+    } catch (error) {
+      await file.close().catch(() => undefined);
+      throw error;
+    }
+    this.#nextBegun = false;
     await this.#file.close();
     // Files and offset change in one turn: a reader takes both at any time.
     this.#manifest = manifest;
@@ -254,8 +266,13 @@ export async function createLogFile(
 ): Promise<DiskFile> {
   const file = await disk.open(`${directory}/${logFileName(record)}`, 'create');
   const header = { file: record.number, firstLeaf: record.firstLeaf, firstPosition: record.firstPosition, logId };
-  await writeFully(file, encodeFileHeader(header), 0);
-  await file.sync();
-  await disk.syncDirectory(directory);
-  return file;
+  try {
+    await writeFully(file, encodeFileHeader(header), 0);
+    await file.sync();
+    await disk.syncDirectory(directory);
+    return file;
+  } catch (error) {
+    await file.close().catch(() => undefined);
+    throw error;
+  }
 }

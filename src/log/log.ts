@@ -13,6 +13,8 @@
  *   opening -> open -> draining -> closed
  *                \\________________/
  *                 `-> failed: a write or fsync failed; reads of what is durable go on, nothing is written again
+ *
+ * A disk without room fails nothing: what is placed is kept until it can be written (`disk-room.ts`), and no append is taken.
  */
 import type { Clock, Random } from '../clock.ts';
 import { assert, ServiceError } from '../errors.ts';
@@ -20,10 +22,11 @@ import { lastInstantOf } from './chain.ts';
 import { type BulkOptions, BulkSealer } from './bulk-sealer.ts';
 import { signCheckpoint } from './checkpoint-note.ts';
 import type { Disk } from './disk.ts';
+import { DiskRoom, settled } from './disk-room.ts';
 import { type EncodedEntry, EntrySealer, type PlacedEntry } from './entry-codec.ts';
 import type { OpenBeside } from './frame-opener.ts';
 import type { CommittedEntry, EntryBody, EntryContext, EntryDraft } from './entry.ts';
-import { GroupCommit } from './group-commit.ts';
+import { failureText, GroupCommit } from './group-commit.ts';
 import type { Keyring } from './keys.ts';
 import { ENTRY_HEADER_BYTES, FRAME_BYTES_MAX, FRAME_HEADER_BYTES } from './log-file.ts';
 import { LocalProofs } from './local-proofs.ts';
@@ -32,6 +35,7 @@ import type {
   AppendOptions,
   Appended,
   Basis,
+  Durability,
   LogCapture,
   LogProofs,
   LogStatus,
@@ -73,6 +77,8 @@ export interface LocalLogOptions {
   readonly replay: (entry: CommittedEntry, leafHash: Uint8Array) => void;
   /** Asked between frames of a replay: whoever gets the entries may need time to put them away. */
   readonly breathe?: () => Promise<void> | undefined;
+  /** One line for the operator: the disk has no room, or has it again; the log has failed. */
+  readonly say?: (line: string) => void;
   /** Gets entries that the log writes by itself (`seal`), in the turn in which they are placed. */
   readonly onEntry?: (entry: CommittedEntry) => void;
 }
@@ -94,6 +100,7 @@ export class LocalLog implements LogStore {
   readonly #options: LocalLogOptions;
   readonly #logDirectory: string;
   readonly #writer: LogWriter;
+  readonly #room: DiskRoom;
   readonly #commits: GroupCommit;
   readonly #sealer: EntrySealer;
   readonly #bulk: BulkSealer | null;
@@ -128,6 +135,8 @@ export class LocalLog implements LogStore {
   #stored: SignedHead;
   #lastWriteMs = 0;
   #sealTimer = false;
+  /** It has begun, and whoever comes is told when it finds no room. */
+  #opened = false;
   #sealing: Promise<void> = Promise.resolve();
   #redacting: Promise<unknown> = Promise.resolve();
 
@@ -136,9 +145,19 @@ export class LocalLog implements LogStore {
     const logDirectory = `${options.directory}/log`;
     const recovered = await recover({ ...options, logDirectory });
     const log = new LocalLog(options, logDirectory, recovered);
-    if (log.#tree.size === 0) await log.#begin();
-    // All that was replayed is durable, and from here on the signed head says so.
-    if (log.#tree.size > recovered.checkpointSize) await (log.#sealing = log.#store(log.#signed(log.head())));
+    try {
+      if (log.#tree.size === 0) await log.#begin();
+      // All that was replayed is durable, and from here on the signed head says so.
+      if (log.#tree.size > recovered.checkpointSize) await (log.#sealing = log.#store(log.#signed(log.head())));
+    } catch (error) {
+      // Nobody waits for room before there is a log.
+      log.#state = { at: 'draining' };
+      log.#closing.abort();
+      await log.#commits.idle();
+      await log.#writer.abandon();
+      throw error;
+    }
+    log.#opened = true;
     if (log.#tree.size > log.#sealedLeaves) log.#sealWhenIdle();
     return log;
   }
@@ -177,7 +196,9 @@ export class LocalLog implements LogStore {
       sign: (head) => this.#signed(head),
       read: (place) => readStoredEntries(this.#readable(), this.#writer.frames, place),
     });
-    this.#commits = new GroupCommit(this.#writer, options.walSync, options.clock, {
+    const { disk, clock, say = () => undefined } = options;
+    this.#room = new DiskRoom({ disk, clock, directory: logDirectory, signal: this.#closing.signal, say });
+    this.#commits = new GroupCommit(this.#writer, options.walSync, clock, this.#room, {
       keysDurable: () => options.keyring.subjects.durable(),
       written: (sealing) => this.#bulk!.release(sealing),
       committed: (last) => this.#makeVisible(last),
@@ -187,7 +208,7 @@ export class LocalLog implements LogStore {
 
   status(): LogStatus {
     return {
-      state: this.#state.at,
+      state: this.#isFull() ? 'full' : this.#state.at,
       logId: this.#logId,
       origin: this.#options.origin,
       leaves: this.#leaves,
@@ -196,7 +217,7 @@ export class LocalLog implements LogStore {
       bytes: this.#writer.bytes,
       files: this.#writer.files.length,
       recovery: this.#recovery,
-      failure: this.#state.at === 'failed' ? this.#state.reason : null,
+      failure: this.#state.at === 'failed' ? this.#state.reason : this.#room.why,
     };
   }
 
@@ -222,8 +243,12 @@ export class LocalLog implements LogStore {
   }
 
   append(drafts: readonly EntryDraft[], options: AppendOptions = {}): Appended {
-    if (this.#state.at !== 'open') throw this.#refusal();
+    if (this.#state.at !== 'open' || this.#isFull()) throw this.#refusal();
     return this.#place(drafts, options);
+  }
+
+  get acknowledged(): Promise<Durability> {
+    return this.#commits.acknowledged;
   }
 
   read(fromLeaf: number): AsyncIterable<CommittedEntry> {
@@ -346,6 +371,7 @@ export class LocalLog implements LogStore {
   }
 
   #placeOwn(body: EntryBody): Appended {
+    if (this.#isFull()) throw this.#refusal();
     const appended = this.#place([{ context: ownContext, body }], { sync: true });
     if (this.#options.onEntry) appended.entries.forEach(this.#options.onEntry);
     return appended;
@@ -462,10 +488,10 @@ export class LocalLog implements LogStore {
   async #seal(): Promise<void> {
     // What is on its way is waited for, so that only what comes meanwhile can hold up the turn.
     if (this.#unlinked.length > 0) await this.#lastAppended?.written.catch(() => undefined);
-    if (this.#hasFailed()) throw this.#refusal();
+    if (this.#hasFailed() || this.#isFull()) throw this.#refusal();
     if (this.#leaves === this.#sealedLeaves) return;
     this.#linkNow();
-    const { acknowledged } = this.#placeOwn({
+    const appended = this.#placeOwn({
       kind: 'seal',
       treeSize: this.#tree.size,
       checkpoint: this.#signed(this.head()).note,
@@ -475,13 +501,15 @@ export class LocalLog implements LogStore {
     this.#sealedBefore = this.#sealedLeaves;
     this.#sealedLeaves = this.#tree.size;
     this.#seals++;
-    await acknowledged;
+    // The checkpoint is in place before the next seal is written, however long both wait for room.
+    await settled(appended);
     await this.#store(covering);
   }
 
   /** A head that was handed out is in the checkpoint file first: no later recovery may cut what somebody holds it to. */
   async #headOver(leaves: number): Promise<SignedHead> {
     if (this.#stored.size >= leaves) return this.#stored;
+    if (this.#isFull()) throw this.#refusal();
     assert(leaves <= this.#leaves, 'a head covers entries that are there');
     if (this.#writer.durableLeaves < leaves) await this.seal();
     const before = this.#sealing;
@@ -501,18 +529,31 @@ export class LocalLog implements LogStore {
   }
 
   async #store(head: SignedHead): Promise<void> {
-    try {
-      await this.#options.disk.replaceFile(checkpointPath(this.#logDirectory), Buffer.from(head.note));
-    } catch (cause) {
-      this.#commits.fail(cause);
-      throw this.#refusal();
+    for (;;) {
+      try {
+        await this.#options.disk.replaceFile(checkpointPath(this.#logDirectory), Buffer.from(head.note));
+        break;
+      } catch (cause) {
+        // No room: the one before is there still, and no seal follows until this one is in its place.
+        if (!this.#opened || !(await this.#room.isShort('head', cause))) {
+          this.#commits.fail(cause);
+          throw this.#refusal();
+        }
+        await this.#room.wait();
+      }
     }
+    this.#room.found('head');
     this.#stored = head;
   }
 
   #fail(cause: unknown): void {
     this.#state = { at: 'failed', reason: cause instanceof Error ? cause.message : String(cause) };
+    this.#options.say?.(`${this.#logDirectory}: ${failureText(cause)}`);
     this.#closing.abort();
+  }
+
+  #isFull(): boolean {
+    return this.#state.at === 'open' && this.#room.why !== null;
   }
 
   #hasFailed(): boolean {
@@ -521,7 +562,8 @@ export class LocalLog implements LogStore {
 
   #refusal(): ServiceError {
     const state = this.#state;
-    const why = state.at === 'failed' ? `the log has failed: ${state.reason}` : `the log is ${state.at}`;
+    if (this.#isFull()) return this.#room.refusal();
+    const why = state.at === 'failed' ? `the log has failed (${state.reason}): restart the server` : `the log is ${state.at}`;
     return new ServiceError('REL_UNAVAILABLE', `${why}; it accepts no writes`);
   }
 }

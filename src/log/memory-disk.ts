@@ -5,11 +5,14 @@ import type { Disk, DiskFile } from './disk.ts';
 /** Carries `code` as the errors of `node:fs` do, so that callers tell absence from failure in one way. */
 export class DiskError extends Error {
   readonly code: string;
+  /** As those errors name the call, where that makes a difference: `fsync`. */
+  readonly syscall: string | undefined;
 
-  constructor(code: string, what: string) {
+  constructor(code: string, what: string, syscall?: string) {
     super(`${code}: ${what}`);
     this.name = 'DiskError';
     this.code = code;
+    this.syscall = syscall;
   }
 }
 
@@ -79,6 +82,10 @@ export class MemoryDisk implements Disk {
 
   async size(path: string): Promise<number | undefined> {
     return this.#files.get(normalize(path))?.length;
+  }
+
+  async freeBytes(): Promise<number | null> {
+    return null;
   }
 
   async lock(path: string): Promise<{ release(): Promise<void> }> {

@@ -84,6 +84,15 @@ export const nodeDisk: Disk = {
     return (await unlessAbsent(fsp.stat(path)))?.size;
   },
 
+  async freeBytes(path) {
+    try {
+      const { bavail, bsize } = await fsp.statfs(path);
+      return bavail * bsize;
+    } catch {
+      return null;
+    }
+  },
+
   async lock(path) {
     const fd = await openFd(path, fs.constants.O_RDWR | fs.constants.O_CREAT, fileMode);
     try {

@@ -16,6 +16,7 @@ export function pacedDisk(disk: Disk, pace: () => Promise<void>): Disk {
     removeDirectory: (path) => disk.removeDirectory(path),
     syncDirectory: (path) => disk.syncDirectory(path),
     size: (path) => disk.size(path),
+    freeBytes: (path) => disk.freeBytes(path),
     lock: (path) => disk.lock(path),
   };
 }

@@ -65,6 +65,7 @@ export class FakeLog implements LogStore {
   /** While set, acknowledgements wait for it. */
   hold: Promise<void> | null = null;
   lastOptions: AppendOptions | undefined;
+  acknowledged: Promise<Durability> = Promise.resolve('synced');
 
   constructor(steps: string[]) {
     this.steps = steps;
@@ -123,6 +124,7 @@ export class FakeLog implements LogStore {
       return 'synced';
     });
     for (const promise of [acknowledged, written]) promise.catch(() => undefined);
+    if (!drafts.every(({ body }) => body.kind === 'access')) this.acknowledged = acknowledged;
     return { entries, acknowledged, written };
   }
 

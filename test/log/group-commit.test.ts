@@ -279,7 +279,7 @@ test('a write that fails beside an fsync refuses what waits for the fsync too', 
   const begun = log.append([rowsDraft(['a'])]);
   await gate.arrived;
   disk.before = (step) => {
-    if (step.startsWith('write')) throw Object.assign(new Error('no space'), { code: 'ENOSPC' });
+    if (step.startsWith('write')) throw Object.assign(new Error('I/O error'), { code: 'EIO' });
   };
   const access = log.append([accessDraft('ada')]);
   const refusals = [begun.acknowledged, access.written, access.acknowledged];
@@ -287,7 +287,7 @@ test('a write that fails beside an fsync refuses what waits for the fsync too', 
   for (const refused of refusals) await expect(refused).rejects.toMatchObject({ code: 'REL_UNAVAILABLE' });
   gate.release();
   await settle();
-  expect(log.status()).toMatchObject({ state: 'failed', failure: 'no space' });
+  expect(log.status()).toMatchObject({ state: 'failed', failure: 'I/O error' });
   await log.close();
 });
 
@@ -373,7 +373,7 @@ test.each(['always', 'interval', 'off'] as const)(
     await log.append([rowsDraft(['kept'])]).acknowledged;
     const before = log.basis().position;
     disk.before = (step) => {
-      if (step.startsWith('write')) throw Object.assign(new Error('no space'), { code: 'ENOSPC' });
+      if (step.startsWith('write')) throw Object.assign(new Error('I/O error'), { code: 'EIO' });
     };
     const appends = [log.append([rowsDraft(['a'])]), log.append([accessDraft('ada')])];
     for (const { acknowledged, written } of appends) {
@@ -384,7 +384,7 @@ test.each(['always', 'interval', 'off'] as const)(
     disk.take();
     expect(() => log.append([rowsDraft(['b'])])).toThrow(expect.objectContaining({ code: 'REL_UNAVAILABLE' }));
     await expect(log.seal()).rejects.toMatchObject({ code: 'REL_UNAVAILABLE' });
-    expect(log.status()).toMatchObject({ state: 'failed', failure: 'no space' });
+    expect(log.status()).toMatchObject({ state: 'failed', failure: 'I/O error' });
     expect(log.basis().position).toBe(before);
     expect((await all(log.read(0))).map(({ body }) => body.kind)).toEqual(['genesis', 'rows']);
     await log.close();
@@ -424,7 +424,7 @@ test('a checkpoint that cannot be written fails the log: it could no longer tell
   const { log, disk } = await opened('always');
   await log.append([rowsDraft(['a'])]).acknowledged;
   disk.before = (step) => {
-    if (step.includes('checkpoint')) throw Object.assign(new Error('no space'), { code: 'ENOSPC' });
+    if (step.includes('checkpoint')) throw Object.assign(new Error('I/O error'), { code: 'EIO' });
   };
   await expect(log.seal()).rejects.toMatchObject({ code: 'REL_UNAVAILABLE' });
   expect(log.status().state).toBe('failed');

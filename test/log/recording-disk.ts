@@ -64,6 +64,10 @@ export class RecordingDisk implements Disk {
     return this.inner.size(path);
   }
 
+  freeBytes(): Promise<number | null> {
+    return this.inner.freeBytes();
+  }
+
   lock(path: string): Promise<{ release(): Promise<void> }> {
     return this.inner.lock(path);
   }

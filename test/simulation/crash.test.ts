@@ -94,6 +94,9 @@ function overriding(log: LogStore, methods: Partial<LogStore>): LogStore {
     head: () => log.head(),
     proofs: log.proofs,
     seal: () => log.seal(),
+    get acknowledged() {
+      return log.acknowledged;
+    },
     saved: () => log.saved(),
     durable: (leaves) => log.durable(leaves),
     redact: (...asked) => log.redact(...asked),

@@ -17,7 +17,7 @@ import type { LogStore } from '../../src/log/log-store.ts';
 import { verifyDirectory } from '../../src/log/verify.ts';
 import { crashImage, isSettled, sameImage, type Survivors } from './crash-image.ts';
 import { rowsBody, contextOf, textOf } from './drafts.ts';
-import { faultsOf } from './faults.ts';
+import { faultsOf, WithoutRoom } from './faults.ts';
 import { FaultyDisk, type Fault, type Image, type Step } from './faulty-disk.ts';
 import { History, type KeptState, type Promises } from './history.ts';
 import { imageDisk } from './image-disk.ts';
@@ -87,6 +87,7 @@ export class CrashSimulation {
       if (step.kind === 'write') await this.#misdirect(scenario, step, `misdirected.${step.index}`);
     }
     const random = new Seeded(seed + 3);
+    for (let i = 0; i < 6 && !enough(); i++) await this.#withoutRoom(scenario, life, new Seeded(seed + 1_000 * i), `room.${i}`);
     for (let i = 0; i < 3 && !enough(); i++) await this.#powerOff(scenario, random.below(life.steps.length), `off.${i}`);
     // Names that are not durable yet are what a restarted process trusts too easily.
     const named = life.points.filter(({ disk }) => disk.nameChanges.length > 0);
@@ -213,6 +214,36 @@ export class CrashSimulation {
     } catch (error) {
       this.#report(path, messageOf(error));
     }
+  }
+
+  /**
+   * The disk takes nothing for a while, any part of a write aside. Once it does again the log goes on by itself: nothing that
+   * was taken is missing, acknowledged or not, and a crash in between loses no more than any other.
+   */
+  async #withoutRoom(scenario: Scenario, healthy: Life, random: Seeded, path: string): Promise<void> {
+    if (!this.#wanted(path)) return;
+    const code = random.pick(['ENOSPC', 'EDQUOT', 'EROFS'] as const);
+    const opened = healthy.steps.findIndex(({ kind, path: file }) => kind === 'write' && file.endsWith('.log')) + 4;
+    const room = new WithoutRoom(opened + random.below(healthy.steps.length), 1 + random.below(6), code, random);
+    const fault = (step: Step): Fault | undefined => room.fault(step);
+    const life = await live(scenario, this.#options.openLog, { fault, pointsFrom: opened, outlast: true });
+    this.#judgeLife(life, path);
+    const last = life.points.at(-1);
+    if (life.state === 'unopened' || room.last < 0 || !last) return;
+    const outlived = room.over && room.last < life.closing;
+    if (outlived) {
+      this.marks.outlivedFull++;
+      if (life.state !== 'open' && life.state !== 'closed')
+        this.#report(path, `there is room again, and the log is ${life.state}`);
+      const image = crashImage(last.disk, 'all');
+      const entries = await collect(await this.#openFully(new FaultyDisk({}, image), scenario));
+      const wrong = life.history.faultOf(entries, life.history.submissions.length, last.promises);
+      if (wrong) this.#report(path, `after a ${code}: ${wrong}`);
+      const finding = life.closed ? await this.#alarmOver(image) : null;
+      if (finding) this.#report(path, `after a ${code}, verify: ${finding}`);
+    }
+    const amid = random.pick(life.points);
+    for (const [i, point] of [amid, last].entries()) await this.#crash(life, point, `${path}.${i}`, 1, keptBy(point.promises));
   }
 
   /**

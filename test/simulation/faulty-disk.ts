@@ -8,7 +8,7 @@
  * - A failed sync drops what was pending, still shows it to readers, and the next sync of that file "succeeds".
  */
 import { dirname, normalize } from 'node:path/posix';
-import type { Disk, DiskFile } from '../../src/log/disk.ts';
+import type { Disk, DiskFile, NoRoom } from '../../src/log/disk.ts';
 import { DiskError } from '../../src/log/memory-disk.ts';
 import type { Seeded } from './seeded.ts';
 import { applied, type Change, tornFile } from './torn-file.ts';
@@ -39,7 +39,7 @@ export interface Step {
 
 export type Fault =
   /** The call fails; of a write, `bytes` have been taken already; of a sync, `torn` decides what reached the medium. */
-  | { readonly kind: 'error'; readonly code: 'EIO' | 'ENOSPC'; readonly bytes?: number; readonly torn?: Seeded }
+  | { readonly kind: 'error'; readonly code: 'EIO' | NoRoom; readonly bytes?: number; readonly torn?: Seeded }
   /** A write takes this many bytes only, and says so. */
   | { readonly kind: 'short'; readonly bytes: number }
   /** A write lands at another offset of the same file and reports success. */
@@ -256,6 +256,10 @@ export class FaultyDisk implements Disk {
     return id === undefined ? undefined : this.#inodes.get(id)!.length;
   }
 
+  async freeBytes(): Promise<number | null> {
+    return null;
+  }
+
   async lock(path: string): Promise<{ release(): Promise<void> }> {
     const name = normalize(path);
     await this.#step('lock', name);
@@ -296,7 +300,8 @@ export class FaultyDisk implements Disk {
     const fault = this.#world.beforeStep?.(step);
     if (!this.#powered) throw new DiskError('EPOWER', `${kind} ${path}: the machine is off`);
     // A failing write or sync still has a partial effect, which the file makes before it throws.
-    if (fault?.kind === 'error' && kind !== 'write' && kind !== 'sync') throw new DiskError(fault.code, `${kind} ${path}`);
+    if (fault?.kind === 'error' && kind !== 'write' && kind !== 'sync')
+      throw new DiskError(fault.code, `${kind} ${path}`, kind === 'syncDirectory' ? 'fsync' : kind);
     return fault;
   }
 }
@@ -361,7 +366,7 @@ class FaultyFile implements DiskFile {
     this.#calls.changed();
     if (fault?.kind === 'error') {
       this.#inode.failSync(fault.torn);
-      throw new DiskError(fault.code, `sync ${this.path}`);
+      throw new DiskError(fault.code, `sync ${this.path}`, 'fsync');
     }
     this.#inode.sync(asked);
   }

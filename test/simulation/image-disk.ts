@@ -25,6 +25,7 @@ export function imageDisk(image: Image): Disk {
     makeDirectory: refuse,
     removeDirectory: refuse,
     syncDirectory: refuse,
+    freeBytes: async () => null,
     lock: refuse,
   };
 }

@@ -12,6 +12,8 @@ export interface Marks {
   misdirected: number;
   haltOnCorruption: number;
   closedCleanly: number;
+  /** A disk without room for a while, which the log outlived. */
+  outlivedFull: number;
   /** Opened from a saved state of the log. */
   resumed: number;
   /** A saved state was of no use, and everything was replayed. */
@@ -32,6 +34,7 @@ export function noMarks(): Marks {
     misdirected: 0,
     haltOnCorruption: 0,
     closedCleanly: 0,
+    outlivedFull: 0,
     resumed: 0,
     resumeRefused: 0,
   };

@@ -50,6 +50,8 @@ export interface Life {
   readonly state: ReturnType<LogStore['status']>['state'] | 'unopened';
   readonly files: number;
   readonly closed: boolean;
+  /** The disk call with which the closing began; Infinity where it never did. */
+  readonly closing: number;
   /** What must not happen even with a failing disk, or null. */
   readonly error: string | null;
 }
@@ -60,6 +62,8 @@ export interface LifeOptions {
   /** First step from which crash points are taken. */
   readonly pointsFrom?: number;
   readonly image?: Image;
+  /** Waits at the end until there is room, and all that was taken is durable. */
+  readonly outlast?: boolean;
 }
 
 export function scenarioOf(seed: number): Scenario {
@@ -102,6 +106,7 @@ export async function live(scenario: Scenario, openLog: OpenLog, options: LifeOp
 
   let log: LogStore | null = null;
   let closed = false;
+  let closing = Infinity;
   const { walSync, fileBytes, bulk: how } = scenario;
   const bulk = bulkOptions(how, new Seeded(scenario.seed + 3));
   const whole = async (): Promise<void> => {
@@ -110,7 +115,11 @@ export async function live(scenario: Scenario, openLog: OpenLog, options: LifeOp
     await Promise.all(
       Array.from({ length: scenario.writers }, (_, writer) => write(writer, log!, scenario, random, clock, history)),
     );
-    if (random.chance(0.7)) closed = await succeeds(log.close());
+    // A close waits for no room.
+    if (options.outlast) await outlast(log, clock);
+    if (!random.chance(0.7)) return;
+    closing = disk.steps;
+    closed = await succeeds(log.close());
   };
   let error: string | null = null;
   const lived = whole().catch((thrown: unknown) => {
@@ -127,6 +136,7 @@ export async function live(scenario: Scenario, openLog: OpenLog, options: LifeOp
     points,
     steps,
     closed,
+    closing,
     error,
     syncsAfterFailure: disk.syncsAfterFailure,
     state: status?.state ?? 'unopened',
@@ -169,6 +179,7 @@ async function write(
   const acknowledgements: Promise<boolean>[] = [];
   const states: Promise<boolean>[] = [];
   for (let i = 0; i < scenario.appendsPerWriter; i++) {
+    while (log.status().state === 'full') await clock.sleep(100);
     if (random.chance(0.5)) await clock.sleep(random.pick([0, 0, 1, 5, 20, 1500]));
     if (random.chance(0.2)) clock.jump(random.pick([-1n, 1n, -3_600_000_000_000n, 10_000_000_000n, -315_360_000_000_000_000n]));
     if (random.chance(0.08)) await succeeds(log.seal());
@@ -226,6 +237,13 @@ export async function drive(
     if (slowDisk || world?.turnstile.admit() || clock.advance()) idleRounds = 0;
     else if (idleRounds++ > 100) return false;
   }
+}
+
+async function outlast(log: LogStore, clock: SimulatedClock): Promise<void> {
+  do {
+    while (log.status().state === 'full') await clock.sleep(100);
+    await succeeds(log.seal());
+  } while (log.status().state === 'full');
 }
 
 async function succeeds(task: Promise<unknown>): Promise<boolean> {

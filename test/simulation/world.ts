@@ -31,9 +31,14 @@ export class SimulatedClock implements Clock {
   sleep(ms: number, signal?: AbortSignal): Promise<void> {
     if (signal?.aborted) return Promise.resolve();
     return new Promise((resolve) => {
-      const sleeper: Sleeper = { wakeMs: this.#monotonicMs + ms, wake: resolve };
+      const aborted = (): void => this.#wake(sleeper);
+      const wake = (): void => {
+        signal?.removeEventListener('abort', aborted);
+        resolve();
+      };
+      const sleeper: Sleeper = { wakeMs: this.#monotonicMs + ms, wake };
       this.#sleepers.push(sleeper);
-      signal?.addEventListener('abort', () => this.#wake(sleeper), { once: true });
+      signal?.addEventListener('abort', aborted, { once: true });
     });
   }
 

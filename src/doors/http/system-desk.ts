@@ -78,8 +78,8 @@ export interface SystemDesk {
   readonly version: string;
   readonly profile: string;
   readonly demo: boolean;
-  state(): 'starting' | 'ready' | 'draining' | 'failed';
-  /** Why the log stopped accepting writes; null while it does not. */
+  state(): 'starting' | 'ready' | 'full' | 'draining' | 'failed';
+  /** Why the log accepts no writes, for now or until a restart; null while it does. */
   failure(): string | null;
   doors(): readonly DoorStatus[];
   storage(): StorageFigures;

@@ -188,8 +188,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'governance: a no-op answers before what it rests on is durable',
     file: 'src/governance/governed-writes.ts',
-    find: 'this.#core.lastAcknowledged = appended.acknowledged;',
-    replace: '',
+    find: 'drafts.length === 0 ? log.acknowledged : this',
+    replace: "drafts.length === 0 ? Promise.resolve('synced' as const) : this",
     killedBy: gate,
   },
   {

@@ -4,6 +4,7 @@ import { ServiceError } from '../../../errors.ts';
 import type { Invocation } from '../../../governance/gate-contract.ts';
 import type { App, HttpContext } from '../context.ts';
 import { invoke } from '../invoke.ts';
+import type { SystemDesk } from '../system-desk.ts';
 import { problems } from '../schemas.ts';
 
 const probe = { access: 'probe' } as const;
@@ -36,7 +37,7 @@ export function registerSystem(app: App, context: HttpContext): void {
     schema: { summary: 'Does it take work?', tags: ['system'], response: { 200: health, ...problems } },
     handler: () => {
       const state = system.state();
-      if (state !== 'ready') throw new ServiceError('REL_UNAVAILABLE', `the store is ${state}`, { retryAfterSecs: 1 });
+      if (state !== 'ready') throw new ServiceError('REL_UNAVAILABLE', unready(system, state), { retryAfterSecs: 1 });
       return { status: 'ready' };
     },
   });
@@ -129,6 +130,15 @@ export function registerSystem(app: App, context: HttpContext): void {
         specs: [{ name: 'openapi', href: '/openapi.json', media_type: 'application/json' }],
       })),
   });
+}
+
+/** What the operator has to know, and what to do. */
+function unready(system: SystemDesk, state: string): string {
+  const why = system.failure();
+  if (why === null) return `the store is ${state}`;
+  return state === 'full'
+    ? `${why}: the store goes on by itself once there is room`
+    : `the store is ${state} (${why}): restart it`;
 }
 
 /** Figures of the whole store tell one tenant how much the others ask and write. */

@@ -1,0 +1,103 @@
+/**
+ * A disk that takes no more for now: full, over its quota, or read-only. What the log could not write is kept and written
+ * again, the same bytes at the same place, until there is room. While it waits nothing new is taken.
+ */
+import type { Clock } from '../clock.ts';
+import { ServiceError } from '../errors.ts';
+import type { Appended, Durability } from './log-store.ts';
+import { type Disk, type NoRoom, noRoomIn } from './disk.ts';
+
+export interface DiskRoomOptions {
+  readonly disk: Pick<Disk, 'freeBytes'>;
+  readonly clock: Pick<Clock, 'sleep'>;
+  /** Where the log lies. */
+  readonly directory: string;
+  /** Aborted when the log closes or has failed: nothing waits for room any more. */
+  readonly signal: AbortSignal;
+  /** One line for the operator, when room runs out and when it is back. */
+  readonly say: (line: string) => void;
+}
+
+/** What waits for room: each is tried again by itself. */
+type Short = 'frames' | 'head';
+
+const RETRY_MS = 500;
+
+const words: Record<NoRoom, string> = {
+  ENOSPC: 'the disk is full',
+  EDQUOT: 'the quota on the disk is used up',
+  EROFS: 'the disk is read-only',
+};
+
+export class DiskRoom {
+  readonly #options: DiskRoomOptions;
+  readonly #short = new Set<Short>();
+  #why: string | null = null;
+
+  constructor(options: DiskRoomOptions) {
+    this.#options = options;
+  }
+
+  /** Why nothing is written for now, with directory and free space; null while there is room. */
+  get why(): string | null {
+    return this.#why;
+  }
+
+  /** After a call that failed. True: it can be made again after `wait`. False: it failed for another reason, or nothing waits any more. */
+  async isShort(short: Short, error: unknown): Promise<boolean> {
+    const { disk, directory, signal, say } = this.#options;
+    const code = noRoomIn(error);
+    if (code === null || signal.aborted) return false;
+    const free = await disk.freeBytes(directory);
+    const known = this.#why !== null;
+    this.#short.add(short);
+    this.#why = `${words[code]} (${code}) at ${directory}${free === null ? '' : `, ${bytesText(free)} free`}`;
+    if (!known) say(`${this.#why}: nothing is written until there is room, and then the store goes on by itself`);
+    return true;
+  }
+
+  /** Until it is worth trying again; no longer once the log closes. */
+  wait(): Promise<void> {
+    return this.#options.clock.sleep(RETRY_MS, this.#options.signal);
+  }
+
+  /** What was short of room has been written. */
+  found(short: Short): void {
+    if (!this.#short.delete(short) || this.#short.size > 0) return;
+    this.#why = null;
+    this.#options.say(`the disk at ${this.#options.directory} has room again: the store takes writes`);
+  }
+
+  /** For whoever comes while there is no room. */
+  refusal(): ServiceError {
+    return this.#unavailable('nothing was written; the store takes writes again by itself once there is room');
+  }
+
+  /** For whoever waits for what is kept until there is room. */
+  uncertain(): ServiceError {
+    return this.#unavailable(`what was sent may be written once there is room: ${sendAgain}`);
+  }
+
+  #unavailable(then: string): ServiceError {
+    return new ServiceError('REL_UNAVAILABLE', `${this.#why}: ${then}`, { retryAfterSecs: 1 });
+  }
+}
+
+/** What becomes of an append in the end, through every want of room. */
+export async function settled(appended: Pick<Appended, 'acknowledged'>): Promise<Durability> {
+  for (;;) {
+    const asked = appended.acknowledged;
+    try {
+      return await asked;
+    } catch (error) {
+      if (asked === appended.acknowledged) throw error;
+    }
+  }
+}
+
+/** What whoever does not know whether rows were written can do about it. */
+export const sendAgain = 'send it again with the same Idempotency-Key, and it is written once';
+
+function bytesText(bytes: number): string {
+  return bytes < 1 << 20 ? `${Math.floor(bytes / 1024)} KiB` : `${Math.floor(bytes / (1 << 20))} MiB`;
+}
