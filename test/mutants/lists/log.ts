@@ -218,8 +218,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'begins a file without syncing its header',
     file: writer,
-    find: '  await file.sync();\n  await disk.syncDirectory(directory);\n  return file;',
-    replace: '  await disk.syncDirectory(directory);\n  return file;',
+    find: '    await file.sync();\n    await disk.syncDirectory(directory);\n    return file;',
+    replace: '    await disk.syncDirectory(directory);\n    return file;',
     killedBy: crash,
   },
   {
@@ -330,8 +330,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'seals without waiting for what it covers',
     file: log,
-    find: '    await acknowledged;\n    await this.#store(covering);',
-    replace: '    await this.#store(covering);\n    await acknowledged;',
+    find: '    await settled(appended);\n    await this.#store(covering);',
+    replace: '    await this.#store(covering);\n    await settled(appended);',
     killedBy: crash,
   },
   {
@@ -407,9 +407,30 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'lets records wait for an fsync that is under way',
     file: groupCommit,
-    find: 'const waitsForWrite = this.#queue.length > this.#syncsQueued;',
-    replace: 'const waitsForWrite = this.#queue.length > 1e9;',
+    find: 'const waitsForWrite = this.#queue.length > this.#syncsQueued &&',
+    replace: 'const waitsForWrite = this.#queue.length > 1e9 &&',
     killedBy: ['test/log/group-commit.test.ts'],
+  },
+  {
+    name: 'takes appends while the disk is full',
+    file: log,
+    find: "if (this.#state.at !== 'open' || this.#isFull()) throw this.#refusal();",
+    replace: "if (this.#state.at !== 'open') throw this.#refusal();",
+    killedBy: ['test/log/disk-room.test.ts'],
+  },
+  {
+    name: 'believes an fsync that says that there is no room',
+    file: 'src/log/disk.ts',
+    find: "if (syscall === 'fsync' || syscall === 'fdatasync') return null;",
+    replace: '',
+    killedBy: ['test/log/disk-room.test.ts'],
+  },
+  {
+    name: 'goes on without what found no room',
+    file: groupCommit,
+    find: '      this.#kept = group;\n',
+    replace: '',
+    killedBy: ['test/log/disk-room.test.ts'],
   },
   {
     name: 'ends a file under its fsync',

@@ -118,7 +118,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'standing: visible is told before it is durable',
     file: writes,
-    find: '    appended.acknowledged.then(',
+    find: '    settled(appended).then(',
     replace: '    Promise.resolve().then(',
     killedBy: byWrites,
   },
