@@ -32,12 +32,21 @@ export class NotProven extends Error {}
 function demand(holds, otherwise) {
   if (!holds) throw new NotProven(otherwise);
 }
+const wellFormed = (holds, otherwise) => demand(holds, `malformed: ${otherwise}`);
+/** Whatever a file makes go wrong here is a verdict on the file. */
+const judged = (judge) => (...given) => {
+  try {
+    return judge(...given);
+  } catch (error) {
+    throw error instanceof NotProven ? error : new NotProven(`malformed: ${error.message}`);
+  }
+};
 
 /**
  * All of it, top down. `proofText` is the file, `keyText` the log's key, `heldText` a checkpoint kept from earlier or null.
  * Returns sentences that are proven; throws NotProven.
  */
-export function verifyProof(proofText, keyText, heldText = null) {
+export const verifyProof = judged((proofText, keyText, heldText = null) => {
   const key = parseKey(keyText);
   const proof = parseProof(proofText);
   const proven = [];
@@ -72,13 +81,13 @@ export function verifyProof(proofText, keyText, heldText = null) {
   // 6. The checkpoint that we kept is one of this very log.
   if (heldText !== null) proven.push(verifyHeld(openCheckpoint(heldText, key), head, proof.consistency));
   return proven;
-}
+});
 
 // ---- Receipts of erasures: a DSSE envelope over RFC 8785 JSON ------------------------------------------------------------
 const receiptType = 'application/vnd.annals.erasure-receipt+json';
 
 /** `erasureKeyText` are 64 hex digits; `told` is {salt, subject}, or null where nobody says whose receipt it is to be. */
-export function verifyReceipt(envelopeText, keyText, erasureKeyText, told = null) {
+export const verifyReceipt = judged((envelopeText, keyText, erasureKeyText, told = null) => {
   const key = parseKey(keyText);
   const erasureKey = parseKey(erasureKeyText).bytes;
   const envelope = record(parseJson(envelopeText), 'the envelope', { payloadType: string, payload: bytes, signatures: list });
@@ -88,7 +97,7 @@ export function verifyReceipt(envelopeText, keyText, erasureKeyText, told = null
   const publicKey = createPublicKey({ key: Buffer.concat([spki, erasureKey]), format: 'der', type: 'spki' });
   const genuine = envelope.signatures
     .map((signature) => record(signature, 'a signature', { keyid: string, sig: bytes }))
-    .some(({ sig }) => sig.length === 64 && verifySignature(null, signed, publicKey, sig));
+    .some(({ keyid, sig }) => keyid === sha256(erasureKey).toString('hex').slice(0, 32) && sig.length === 64 && verifySignature(null, signed, publicKey, sig));
   demand(genuine, 'the receipt is not signed by this key');
   // 2. What it says is what the log's entry commits to.
   const text = utf8(envelope.payload);
@@ -122,7 +131,7 @@ export function verifyReceipt(envelopeText, keyText, erasureKeyText, told = null
     proven.push('the subject is the one that was given');
   }
   return proven;
-}
+});
 
 function countsInWords(counts) {
   return Object.entries(counts).map(([name, count]) => `${count} ${shown(name)}`).join(', ');
@@ -332,7 +341,7 @@ class Reader {
     Object.assign(this, { all: bytes, view: new DataView(bytes.buffer, bytes.byteOffset, bytes.length), at: 0, little });
   }
   take(count) {
-    demand(this.at + count <= this.all.length, 'bytes end early');
+    wellFormed(this.at + count <= this.all.length, 'bytes end early');
     return this.all.subarray(this.at, (this.at += count));
   }
   number(kind, size) {
@@ -361,7 +370,7 @@ const cells = [text, (read) => read.i64(), (read) => read.f64(), (read) => read.
 
 // ---- Files ------------------------------------------------------------------------------------------------------------
 function checked(holds, value, otherwise) {
-  demand(holds, otherwise);
+  wellFormed(holds, otherwise);
   return value;
 }
 const string = (value, what) => checked(typeof value === 'string', value, `${what} is not a text`);
@@ -379,7 +388,7 @@ const list = (value, what) => checked(Array.isArray(value), value, `${what} is n
 const texts = (value, what) => list(value, what).map((each) => string(each, what));
 const orNull = (read) => (value, what) => (value === null ? null : read(value, what));
 const counted = (value, what) => {
-  demand(typeof value === 'object' && value !== null && !Array.isArray(value), `${what} is not an object`);
+  wellFormed(typeof value === 'object' && value !== null && !Array.isArray(value), `${what} is not an object`);
   return Object.fromEntries(Object.entries(value).map(([name, count]) => [name, whole(count, what)]));
 };
 const one = (value, what) => checked(value === 1, value, `${what} is of an unknown version`);
@@ -404,15 +413,17 @@ const claims = { consistency: prefix, row: (value, what) => record(value, what, 
 
 /** An object with these members and no others: what could not be checked here must not look as if it had been. */
 function record(value, what, members, optional = {}) {
-  demand(typeof value === 'object' && value !== null && !Array.isArray(value), `${what} is not an object`);
+  wellFormed(typeof value === 'object' && value !== null && !Array.isArray(value), `${what} is not an object`);
   const known = { ...members, ...optional };
-  for (const name of Object.keys(value)) demand(Object.hasOwn(known, name), `${what} claims what can't be checked here: ${shown(name)}`);
+  for (const name of Object.keys(value)) wellFormed(Object.hasOwn(known, name), `${what} claims what can't be checked here: ${shown(name)}`);
   const read = Object.entries(known).filter(([name]) => name in members || value[name] !== undefined);
   return Object.fromEntries(read.map(([name, as]) => [name, as(value[name], `${what}: ${name}`)]));
 }
 
+/** Nothing signed says what was pruned from a log, so a file can't either. */
+const nothingPruned = (value, what) => checked(value === 0, value, `${what} is not 0: what was pruned can't be checked here`);
 function parseProof(text) {
-  const members = { ...entry, ...tree, inclusion_path: hashes, minimum_index: whole };
+  const members = { ...entry, ...tree, inclusion_path: hashes, minimum_index: nothingPruned };
   const proof = record(parseJson(text), 'the proof', members, claims);
   demand(proof.hash_alg === 'sha-256' && proof.tree_alg === 'RFC9162', 'the proof is of another kind of tree');
   return proof;
@@ -429,7 +440,7 @@ function parseJson(text) {
     if (!Array.isArray(next)) members += Object.keys(next).length;
     for (const inner of Object.values(next)) left.push(inner);
   }
-  demand(named === members, 'the JSON has a member twice');
+  wellFormed(named === members, 'the JSON has a member twice');
   return value;
 }
 
@@ -495,7 +506,7 @@ export function main(args) {
     const proven = isReceipt ? verifyReceipt(utf8(proof), key, erasureKey, told) : verifyProof(utf8(proof), key, head && utf8(head));
     return end(0, `PROVEN\n${proven.map((line) => `  - ${line}`).join('\n')}`);
   } catch (error) {
-    return end(1, `NOT PROVEN: ${error instanceof NotProven ? error.message : `the file is malformed (${error.message})`}`);
+    return end(1, `NOT PROVEN: ${error instanceof NotProven ? error.message : `malformed: ${error.message}`}`);
   }
 }
 

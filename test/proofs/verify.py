@@ -39,7 +39,7 @@ def decode(data):
 def check(text, key_text, held):
     key = read_key(key_text)
     proof = only(read_json(text), ENTRY + " consistency row branch")
-    count(proof.get("minimum_index"))
+    must(count(proof.get("minimum_index")) == 0)
     must(proof.get("hash_alg") == "sha-256" and proof.get("tree_alg") == "RFC9162")
     size, root = count(proof.get("tree_size")), hash_of(proof.get("root_hash"))
     index, raw = count(proof.get("leaf_index")), b64(proof.get("leaf"))

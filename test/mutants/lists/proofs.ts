@@ -42,7 +42,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'proofs: the last of two members counts',
     file: verifier,
-    find: "  demand(named === members, 'the JSON has a member twice');\n",
+    find: "  wellFormed(named === members, 'the JSON has a member twice');\n",
     replace: '',
     killedBy: agreement,
   },
