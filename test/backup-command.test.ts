@@ -7,7 +7,7 @@ import { backupCommand, backupsCommand, restoreCommand } from '../src/cli/backup
 import { escrowCommand } from '../src/cli/escrow.ts';
 import { withService } from '../src/cli/local.ts';
 import { verifyCommand } from '../src/cli/verify.ts';
-import { analyst } from './harness.ts';
+import { analyst, beginStore } from './harness.ts';
 
 const home = mkdtempSync(join(tmpdir(), 'annals-backup-'));
 const dataDir = join(home, 'data');
@@ -20,6 +20,7 @@ let home1: string;
 
 beforeAll(async () => {
   writeFileSync(escrowKeyFile, 'ab'.repeat(32));
+  await beginStore(dataDir);
   await withService({ dataDir }, 'test', (service) =>
     service.gate.invoke(analyst, { action: 'schema', purpose: null, correlationId: 'test' }, async (invocation) => {
       const plain = { required: false, masked: false, indexed: false, subject: false, dims: 0 };

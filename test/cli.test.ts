@@ -1,10 +1,13 @@
 /** The verbs as a user types them, each in a process of its own: exit codes, the directory's lock, the first start, the end. */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { tableFromIPC } from 'apache-arrow';
-import { afterAll, afterEach, describe, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { beginStore } from './harness.ts';
 
 const root = join(import.meta.dirname, '..');
 const home = mkdtempSync(join(tmpdir(), 'annals-cli-'));
@@ -20,6 +23,10 @@ const cleanEnv = {
   SERVICE_PORT: '0',
   SERVICE_ADMIN_BIND: '127.0.0.1:0',
 };
+
+/** Holds a log. */
+const begun = freshDirectory();
+beforeAll(() => beginStore(begun));
 
 afterEach(() => {
   for (const server of servers.splice(0)) server.kill('SIGKILL');
@@ -68,15 +75,9 @@ const urlIn = (said: string): string => /serves (http:\S+),/.exec(said)![1]!;
 
 describe('exit codes', () => {
   test('2: a command or flag that does not exist, a file that is not there, a bad setting; one line each', () => {
-    for (const args of [
-      ['nope'],
-      ['serve', '--bogus'],
-      ['query'],
-      ['ingest', 'absent.csv', '--type', 'X'],
-      ['replay', '--projection', 'x'],
-    ]) {
-      expect(annals([...args, ...(args[0] === 'replay' ? ['--data-dir', freshDirectory()] : [])]).status, args.join(' ')).toBe(2);
-    }
+    for (const args of [['nope'], ['serve', '--bogus'], ['query'], ['ingest', 'absent.csv', '--type', 'X']])
+      expect(annals(args).status, args.join(' ')).toBe(2);
+    expect(annals(['replay', '--projection', 'x', '--data-dir', begun]).status).toBe(2);
     const refused = annals(['serve'], { SERVICE_WALL_SYNC: 'off' });
     expect(refused).toMatchObject({ status: 2, stdout: '' });
     expect(refused.stderr).toMatch(/^annals: SERVICE_WALL_SYNC is not a setting[^\n]*\n$/);
@@ -84,9 +85,64 @@ describe('exit codes', () => {
 
   test('1: what was looked for is there and bad; 3: the store refused', () => {
     expect(annals(['verify', '--data-dir', freshDirectory()]).status).toBe(1);
-    const refused = annals(['query', '--data-dir', freshDirectory(), 'SELECT * FROM Nope']);
+    const refused = annals(['query', '--data-dir', begun, 'SELECT * FROM Nope']);
     expect(refused.status).toBe(3);
     expect(refused.stderr).toContain('REL_UNKNOWN_TYPE');
+  });
+
+  test.each([
+    ['replay', '--check'],
+    ['backup'],
+    ['token', 'mint'],
+    ['query', 'SELECT 1 FROM X'],
+    ['branch', '--list'],
+    ['proof', 'head'],
+    ['proof', '--leaf', '0'],
+    ['ingest', '-', '--type', 'X', '--auto'],
+  ])('3: %s %s of a directory without a log is refused, and nothing is made there', (...args) => {
+    const directory = freshDirectory();
+    const refused = annals([...args, '--data-dir', directory]);
+    expect(refused).toMatchObject({ status: 3, stdout: '' });
+    expect(refused.stderr).toMatch(/^annals: there is no log here: [^\n]*\n$/);
+    expect(existsSync(directory)).toBe(false);
+  });
+
+  test('3: what the machine refuses is one line, without a stack', () => {
+    for (const args of [
+      ['proof', 'head', '--data-dir', begun, '--out', join(home, 'no/such/folder')],
+      ['proof', '--leaf', '0', '--head', join(home, 'absent'), '--data-dir', begun],
+      ['escrow', '--check', join(home, 'absent'), '--escrow-key-file', join(home, 'absent')],
+      ['backups', '--from', join(home, 'absent'), '--data-dir', begun],
+      ['rekey', '--new-kek-file', join(home, 'absent'), '--data-dir', begun],
+      ['restore', join(home, 'absent'), '--target', join(home, 'never'), '--data-dir', begun],
+      ['query', 'SELECT 1 FROM X', '--config', join(home, 'absent')],
+    ]) {
+      const { status, stderr } = annals(args);
+      expect(status, args.join(' ')).toBeGreaterThan(1);
+      expect(stderr, args.join(' ')).toMatch(/^annals: [^\n]*\n$/);
+    }
+  });
+
+  test('3: what answers at --url is no Annals', async () => {
+    const server = createServer((_, reply) => reply.end('<html>hello'));
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    for (const args of [
+      ['query', 'SELECT 1 FROM X'],
+      ['branch', '--list'],
+      ['proof', 'head'],
+      ['token', 'mint'],
+    ]) {
+      const child = spawn(process.execPath, [join(root, 'bin/annals'), ...args, '--url', url], {
+        env: { ...cleanEnv, SERVICE_ADMIN_TOKEN: 'a'.repeat(32) },
+        stdio: ['ignore', 'ignore', 'pipe'],
+      });
+      let said = '';
+      child.stderr.setEncoding('utf8').on('data', (text: string) => (said += text));
+      expect(await new Promise((resolve) => child.once('close', resolve)), args.join(' ')).toBe(3);
+      expect(said).toMatch(/^annals: [^\n]* answers, but not as Annals does[^\n]*\n$/);
+    }
+    server.close();
   });
 
   test('0 for --help of every verb', () => {
@@ -113,6 +169,44 @@ describe('boot refusals', () => {
     expect(refused.stderr).toMatch(message);
     expect(existsSync(directory), 'nothing was made').toBe(false);
   });
+});
+
+test.each([
+  ['SERVICE_PORT', (port: number) => ({ SERVICE_PORT: String(port) })],
+  ['SERVICE_ADMIN_BIND', (port: number) => ({ SERVICE_ADMIN_BIND: `127.0.0.1:${port}` })],
+])('a port that is taken: %s and the port are named, and nothing is made', async (setting, env) => {
+  const taken = createServer();
+  await new Promise<void>((resolve) => taken.listen(0, '127.0.0.1', resolve));
+  const { port } = taken.address() as AddressInfo;
+  const directory = freshDirectory();
+  const refused = annals(['serve', '--data-dir', directory], env(port));
+  taken.close();
+  expect(refused.status).toBe(2);
+  expect(refused.stderr).toMatch(new RegExp(`^annals: ${setting}: 127\\.0\\.0\\.1:${port} is in use[^\\n]*\\n$`));
+  expect(existsSync(directory)).toBe(false);
+});
+
+test('`npm start` hands signals on to the server', async () => {
+  const { scripts } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { scripts: Record<string, string> };
+  const directory = freshDirectory();
+  const shell = spawn('sh', ['-c', `${scripts['start']!} --data-dir ${directory}`], {
+    cwd: root,
+    env: cleanEnv,
+    stdio: ['ignore', 'ignore', 'pipe'],
+  });
+  servers.push(shell);
+  let said = '';
+  await new Promise<void>((resolve, reject) => {
+    shell.stderr.setEncoding('utf8').on('data', (text: string) => {
+      said += text;
+      if (/export TOKEN=/.test(said)) resolve();
+    });
+    shell.once('exit', () => reject(new Error(said)));
+  });
+  expect(said).toContain(`process ${shell.pid}, serves`);
+  expect(readFileSync(join(directory, 'lock'), 'utf8').split(' ')[0]).toBe(String(shell.pid));
+  expect(await stop(shell)).toBe(0);
+  expect(said).toContain('SIGTERM: draining');
 });
 
 test('the first start makes one token and says so once; server secrets and later starts make none', async () => {
@@ -146,6 +240,7 @@ test('a directory that a server holds is refused to a second process and free ag
 
 test('a token minted on the directory opens the data routes; its secret is nowhere on disk', async () => {
   const directory = freshDirectory();
+  await beginStore(directory);
   const minted = annals(['token', 'mint', '--data-dir', directory, '--tenant', 'acme', '--principal', 'loader']);
   expect(minted.status).toBe(0);
   const token = minted.stdout.trim();
@@ -180,6 +275,7 @@ test('a token minted on the directory opens the data routes; its secret is nowhe
 
 test('query writes every format, to a file or standard output, from a server as from the directory itself', async () => {
   const directory = freshDirectory();
+  await beginStore(directory);
   const token = annals(['token', 'mint', '--data-dir', directory]).stdout.trim();
   const { said, server } = await serve(directory);
   const env = { ANNALS_URL: urlIn(said()), ANNALS_TOKEN: token };
@@ -215,6 +311,7 @@ test('query writes every format, to a file or standard output, from a server as 
 
 test('branch forks, lists and deletes, on a directory as on a server; query and ingest go by --branch', async () => {
   const directory = freshDirectory();
+  await beginStore(directory);
   const here = ['--data-dir', directory];
   const token = annals(['token', 'mint', ...here]).stdout.trim();
   const file = join(home, 'branch.ndjson');

@@ -2,7 +2,7 @@
  * A whole store in one process, without doors: log on a memory disk, projections, gate, planner. Time stands still
  * unless a test moves it, so that every instant of a history can be written down.
  */
-import type { Clock, Random } from '../src/clock.ts';
+import { type Clock, type Random, systemClock, systemRandom } from '../src/clock.ts';
 import { loadSettings } from '../src/config.ts';
 import { assert, ServiceError } from '../src/errors.ts';
 import type { Caller } from '../src/governance/caller.ts';
@@ -10,6 +10,7 @@ import type { Invocation } from '../src/governance/gate-contract.ts';
 import type { Vector } from '../src/log/columns.ts';
 import type { PropertyDefinition } from '../src/log/entry.ts';
 import { MemoryDisk } from '../src/log/memory-disk.ts';
+import { nodeDisk } from '../src/log/node-disk.ts';
 import { formatInstant, parseInstant } from '../src/log/timestamp.ts';
 import type { Cell, ColumnType } from '../src/log/value.ts';
 import { readIngest } from '../src/planner/formats/ingest-reader.ts';
@@ -75,6 +76,13 @@ export const analyst: Caller = {
 };
 
 /** A row to write: JSON values, and bigint where a number could not hold the integer. */
+/** A data directory with a log in it, as a first `serve` leaves one. */
+export async function beginStore(directory: string): Promise<void> {
+  const settings = loadSettings({ env: {}, overrides: { SERVICE_DATA_DIR: directory } });
+  const parts = { settings, disk: nodeDisk, clock: systemClock, random: systemRandom, version: 'test' };
+  await (await Service.open({ ...parts, say: () => undefined })).close();
+}
+
 export type InputRow = Readonly<Record<string, unknown>>;
 export type Row = Readonly<Record<string, Cell>>;
 

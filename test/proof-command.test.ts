@@ -3,7 +3,8 @@ import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { beginStore } from './harness.ts';
 
 const root = join(import.meta.dirname, '..');
 const home = mkdtempSync(join(tmpdir(), 'annals-proof-'));
@@ -27,6 +28,8 @@ function expert(...args: readonly string[]): { status: number | null; stdout: st
   writeFileSync(alone, readFileSync(join(root, 'verify/annals-verify.mjs')));
   return spawnSync(process.execPath, [alone, ...args], { cwd: home, env: { PATH: env.PATH }, encoding: 'utf8' });
 }
+
+beforeAll(() => beginStore(data));
 
 function ingest(row: object): void {
   writeFileSync(at('rows.ndjson'), JSON.stringify(row));

@@ -20,7 +20,7 @@ const directory = mkdtempSync(join(tmpdir(), 'annals-readme-'));
 const dataDir = join(directory, 'data/service');
 let server: ChildProcess | undefined;
 let token = '';
-const shellState: { token: string; pid: number } = { token: '', pid: 0 };
+const shellState: { token: string } = { token: '' };
 
 afterAll(() => {
   server?.kill('SIGKILL');
@@ -39,6 +39,7 @@ test('every example of README does and prints what README says', async () => {
     text
       .replaceAll('127.0.0.1:9090', `127.0.0.1:${port}`)
       .replaceAll('127.0.0.1:9091', `127.0.0.1:${adminPort}`)
+      .replaceAll('data/service/lock', join(dataDir, 'lock'))
       .replaceAll('/tmp/', `${directory}/`);
   const blocks = readBlocks(readFileSync(join(root, 'README.md'), 'utf8'));
   expect(blocks.length).toBeGreaterThan(5);
@@ -50,7 +51,7 @@ test('every example of README does and prints what README says', async () => {
       const { output } = await shell.run('printf %s "${SERVICE_ADMIN_TOKEN-}"');
       const credential = output.trim();
       await startServer({ ...env, ...(credential === '' ? {} : { SERVICE_ADMIN_TOKEN: credential }) });
-      await shell.run(`export TOKEN=${shellState.token}; pgrep() { echo ${shellState.pid}; }`);
+      await shell.run(`export TOKEN=${shellState.token}`);
       continue;
     }
     const { code, output } = await shell.run(localized(block.text));
@@ -137,7 +138,6 @@ async function startServer(env: NodeJS.ProcessEnv): Promise<void> {
   });
   token ||= /export TOKEN=(ann_\S+)/.exec(said)![1]!;
   shellState.token = token;
-  shellState.pid = server.pid!;
 }
 
 async function gone(): Promise<void> {

@@ -10,6 +10,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parse } from 'csv-parse/sync';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beginStore } from './harness.ts';
 
 const root = join(import.meta.dirname, '..');
 const data = process.env['ANNALS_DATA_DIR'] ?? join(root, '../shared/data');
@@ -111,6 +112,7 @@ afterAll(() => {
 
 describe.skipIf(!present)('real files', () => {
   beforeAll(async () => {
+    await beginStore(directory);
     for (const set of dataSets.filter(({ by }) => by === 'cli')) {
       const { code, output } = await annals([
         'ingest',

@@ -69,6 +69,8 @@ export function backupCommand(options: BackupCommandOptions, version: string): P
 export async function backupsCommand(options: BackupsCommandOptions): Promise<number> {
   const settings = directorySettings(options);
   const directory = options.from === undefined ? backupDirectory(settings) : resolve(options.from);
+  if (options.from !== undefined && (await nodeDisk.size(directory)) === undefined)
+    throw new ConfigError(`--from: there is no directory ${directory}`);
   const found = await listBackups(nodeDisk, directory, publicKeysOf(await keysOf(options, settings)));
   if (options.json) process.stdout.write(`${JSON.stringify({ backups: found })}\n`);
   else

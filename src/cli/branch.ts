@@ -46,7 +46,8 @@ export async function branchCommand(name: string | undefined, options: BranchOpt
 
 async function list(options: BranchOptions, version: string): Promise<readonly Listed[]> {
   const remote = remoteOf(options, process.env);
-  if (remote) return ((await request(remote, 'GET', '/schema/branches')) as { branches: readonly Listed[] }).branches;
+  if (remote)
+    return ((await request(remote, 'GET', '/schema/branches', ['branches'])) as { branches: readonly Listed[] }).branches;
   return here(options, version, 'inspect', async (invocation) => [
     { name: mainBranch, tenant: null, source: null, forked_at: null, shares: 'everything' },
     ...invocation.branches().map(({ instant, ...branch }) => ({ ...branch, forked_at: instant })),
@@ -58,14 +59,14 @@ async function fork(name: string, source: string, options: BranchOptions, versio
   const shares = options.ontology ? 'ontology' : 'everything';
   if (!remote) return submit({ kind: 'fork-branch', name, source, shares }, options, version);
   const at = encodeURIComponent(name);
-  if (options.ontology) await request(remote, 'POST', `/schema/branches/${at}`, JSON.stringify({ from: source }));
-  else await request(remote, 'POST', `/v1/namespaces/${at}/branch`, JSON.stringify({ branch_from: source }));
+  if (options.ontology) await request(remote, 'POST', `/schema/branches/${at}`, [], JSON.stringify({ from: source }));
+  else await request(remote, 'POST', `/v1/namespaces/${at}/branch`, [], JSON.stringify({ branch_from: source }));
 }
 
 async function remove(name: string, options: BranchOptions, version: string): Promise<void> {
   const remote = remoteOf(options, process.env);
   if (!remote) return submit({ kind: 'delete-branch', name }, options, version);
-  await request(remote, 'DELETE', `/schema/branches/${encodeURIComponent(name)}`);
+  await request(remote, 'DELETE', `/schema/branches/${encodeURIComponent(name)}`, []);
 }
 
 async function submit(command: Command, options: BranchOptions, version: string): Promise<void> {

@@ -15,6 +15,11 @@ export const exitCode = {
   undrained: 4,
 } as const;
 
+/** What the machine refuses (a file that is not there, a full disk) is no bug: its own words say what and where. */
+function isRefusal(error: unknown): error is Error {
+  return error instanceof Error && typeof (error as NodeJS.ErrnoException).syscall === 'string';
+}
+
 /** Runs a command to an exit code; anything thrown becomes one line. A bug keeps its stack. */
 export async function finish(command: () => Promise<number>): Promise<void> {
   try {
@@ -26,7 +31,7 @@ export async function finish(command: () => Promise<number>): Promise<void> {
     } else if (error instanceof ServiceError) {
       process.stderr.write(`annals: ${error.message} (${error.code})\n`);
       process.exitCode = exitCode.failed;
-    } else if (error instanceof RemoteError) {
+    } else if (error instanceof RemoteError || isRefusal(error)) {
       process.stderr.write(`annals: ${error.message}\n`);
       process.exitCode = exitCode.failed;
     } else {

@@ -8,6 +8,7 @@ import { formatInstant } from '../log/timestamp.ts';
 import { readIngest } from '../planner/formats/ingest-reader.ts';
 import type { Service } from '../service.ts';
 import { exitCode } from './exit.ts';
+import { linesOf } from './file-lines.ts';
 import { operator, withService, type DirectoryOptions } from './local.ts';
 import { count, Progress } from './progress.ts';
 import { remoteOf, request, type Remote, type RemoteOptions } from './remote.ts';
@@ -34,11 +35,15 @@ export async function ingestCommand(files: readonly string[], options: IngestOpt
   if (options.key !== undefined && options.auto !== true) throw new ConfigError('--key needs --auto');
   const remote = remoteOf(options, process.env);
   return remote === null
-    ? withService(options, version, (service) => eachFile(files, (file) => loadHere(service, file, options)))
-    : eachFile(files, (file) => send(remote, file, options));
+    ? withService(options, version, (service) => eachFile(files, options, (file) => loadHere(service, file, options)))
+    : eachFile(files, options, (file) => send(remote, file, options));
 }
 
-async function eachFile(files: readonly string[], load: (file: string) => Promise<IngestReply>): Promise<number> {
+async function eachFile(
+  files: readonly string[],
+  options: IngestOptions,
+  load: (file: string) => Promise<IngestReply>,
+): Promise<number> {
   let rejected = 0;
   for (const file of files) {
     const reply = await load(file);
@@ -47,12 +52,26 @@ async function eachFile(files: readonly string[], load: (file: string) => Promis
     process.stdout.write(
       `${file}: ${count(reply.accepted)} rows of ${reply.type} written, ${count(reply.rejected)} rejected${believed}\n`,
     );
-    for (const error of reply.errors.slice(0, errorsShown)) {
-      process.stderr.write(`${file}: row ${error.index}: ${error.detail} (${error.code})\n`);
-    }
+    const shown = reply.errors.slice(0, errorsShown);
+    const placeOf = await placesIn(file, shown, options);
+    for (const { index, detail, code } of shown) process.stderr.write(`${file}: ${placeOf(index)}: ${detail} (${code})\n`);
     if (reply.rejected > errorsShown) process.stderr.write(`${file}: … ${count(reply.rejected - errorsShown)} more rejected\n`);
   }
   return rejected === 0 ? exitCode.ok : exitCode.found;
+}
+
+/** Where a row stands: its line, or for a reader of standard input and of JSON arrays the how-manieth it is. */
+async function placesIn(
+  file: string,
+  errors: IngestReply['errors'],
+  { columns }: IngestOptions,
+): Promise<(index: number) => string> {
+  const rows = errors.map(({ index }) => index);
+  const lines = rows.length === 0 || file === '-' ? null : await linesOf(file, rows, columns === undefined);
+  return (index) => {
+    const line = lines?.get(index);
+    return line === undefined ? `row ${index + 1} (the first is 1)` : `line ${line}`;
+  };
 }
 
 async function loadHere(service: Service, file: string, options: IngestOptions): Promise<IngestReply> {
@@ -101,10 +120,18 @@ async function send(remote: Remote, file: string, options: IngestOptions): Promi
   if (options.null !== undefined) query.set('null_text', options.null);
   if (options.key !== undefined) {
     const on = options.branch === undefined ? '' : `?${new URLSearchParams({ branch: options.branch }).toString()}`;
-    await request(remote, 'POST', `/types${on}`, JSON.stringify({ name: options.type, primary_key: options.key }));
+    await request(remote, 'POST', `/types${on}`, [], JSON.stringify({ name: options.type, primary_key: options.key }));
   }
   const body = Readable.toWeb(Readable.from(bytesOf(file))) as ReadableStream;
-  return (await request(remote, 'POST', `${route}?${query.toString()}`, body, 'application/octet-stream')) as IngestReply;
+  const members = ['accepted', 'rejected', 'errors', 'type'];
+  return (await request(
+    remote,
+    'POST',
+    `${route}?${query.toString()}`,
+    members,
+    body,
+    'application/octet-stream',
+  )) as IngestReply;
 }
 
 async function* bytesOf(file: string): AsyncGenerator<Uint8Array, void> {

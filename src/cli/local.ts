@@ -1,7 +1,9 @@
 /** A data directory as the commands open it: the same service without doors, under the directory's lock. */
 import { totalmem } from 'node:os';
+import { join } from 'node:path';
 import { systemClock, systemRandom } from '../clock.ts';
 import { loadSettings, type Settings } from '../config.ts';
+import { ServiceError } from '../errors.ts';
 import { type Caller, untenanted } from '../governance/caller.ts';
 import { checkOrganization } from '../governance/tenancy/organization.ts';
 import { mainBranch } from '../log/entry.ts';
@@ -38,6 +40,7 @@ export async function withService<T>(
 ): Promise<T> {
   const settings = directorySettings(options);
   checkBoot(settings);
+  await requireLog(settings.SERVICE_DATA_DIR);
   const progress = new Progress('replay', systemClock);
   let entries = 0;
   const service = await Service.open({
@@ -59,6 +62,15 @@ export async function withService<T>(
   } finally {
     await service.close();
   }
+}
+
+/** A mistyped path must not become an empty store: `serve` begins a log, `restore` makes one of a backup, nothing else does. */
+async function requireLog(directory: string): Promise<void> {
+  if ((await nodeDisk.list(join(directory, 'log'))).length > 0) return;
+  throw new ServiceError(
+    'REL_STORAGE',
+    `there is no log here: ${directory} is no data directory (--data-dir, SERVICE_DATA_DIR); annals serve begins one`,
+  );
 }
 
 /** Whoever may open the directory: the one who runs the command. Named in every record that the command leaves. */

@@ -47,9 +47,9 @@ export async function makeProofCommand(options: MakeOptions, version: string): P
     there: async (remote) => {
       if (needsLookup(options)) {
         const body = JSON.stringify({ sql: newestOf(options), purpose: options.purpose });
-        fields['system_from'] = newest(((await request(remote, 'POST', '/query', body)) as { rows: Json[] }).rows);
+        fields['system_from'] = newest(((await request(remote, 'POST', '/query', ['rows'], body)) as { rows: Json[] }).rows);
       }
-      return (await request(remote, 'GET', `/audit/proof?${new URLSearchParams(fields)}`)) as Json;
+      return (await request(remote, 'GET', `/audit/proof?${new URLSearchParams(fields)}`, ['checkpoint'])) as Json;
     },
     here: async (service) => {
       if (needsLookup(options)) fields['system_from'] = newest(await ask(service, newestOf(options), options));
@@ -80,7 +80,7 @@ export function verifyProofCommand(file: string, options: VerifyProofOptions): n
 
 function headOf(options: SourceOptions, version: string): Promise<Json> {
   return from(options, version, {
-    there: async (remote) => (await request(remote, 'GET', '/audit/log')) as Json,
+    there: async (remote) => (await request(remote, 'GET', '/audit/log', ['key', 'checkpoint'])) as Json,
     here: (service) => auditing(service, options, (open) => headJson(open.proofs())),
   });
 }

@@ -39,6 +39,7 @@ export async function queryCommand(sql: string, options: QueryOptions, version: 
         remote,
         'POST',
         '/query',
+        ['columns', 'rows'],
         JSON.stringify({ sql, purpose: options.purpose, branch: options.branch }),
       )) as Reply)
     : await askDirectory(sql, options, version);

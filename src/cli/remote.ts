@@ -33,11 +33,12 @@ export function remoteOf(options: RemoteOptions, env: NodeJS.ProcessEnv): Remote
   };
 }
 
-/** Sends one request; the parsed JSON reply, or a RemoteError. */
+/** Sends one request; the parsed JSON reply with the members that it must have, or a RemoteError. */
 export async function request(
   remote: Remote,
   method: string,
   path: string,
+  members: readonly string[],
   body?: string | ReadableStream,
   contentType = 'application/json',
 ): Promise<unknown> {
@@ -46,8 +47,31 @@ export async function request(
     headers: { ...remote.headers, ...(body === undefined ? {} : { 'content-type': contentType }) },
     ...(body === undefined ? {} : { body, duplex: 'half' }),
   } as RequestInit);
-  return parseExactJson(await response.text());
+  const reply = parsed(await textOf(remote, response));
+  // Where nothing of the answer is read, that there is one is enough.
+  if (members.length === 0) return reply;
+  if (typeof reply === 'object' && reply !== null && members.every((name) => name in reply)) return reply;
+  throw new RemoteError(`${remote.url}${path} answers, but not as Annals does: does --url name its listener?`);
 }
+
+function parsed(text: string): unknown {
+  try {
+    return parseExactJson(text);
+  } catch {
+    return undefined;
+  }
+}
+
+async function textOf(remote: Remote, response: Response): Promise<string> {
+  try {
+    return await response.text();
+  } catch (error) {
+    throw brokeOff(remote, error);
+  }
+}
+
+const brokeOff = (remote: Remote, error: unknown): RemoteError =>
+  new RemoteError(`${remote.url} broke off in the middle of the answer: ${(error as Error).message}`);
 
 /** The reply to a GET as it comes. Throws a RemoteError, also when it breaks off in the middle. */
 export async function* download(remote: Remote, path: string): AsyncGenerator<Uint8Array, void> {
@@ -56,7 +80,7 @@ export async function* download(remote: Remote, path: string): AsyncGenerator<Ui
   try {
     yield* body as unknown as AsyncIterable<Uint8Array>;
   } catch (error) {
-    throw new RemoteError(`${remote.url} broke off in the middle of the answer: ${(error as Error).message}`);
+    throw brokeOff(remote, error);
   }
 }
 
@@ -68,7 +92,7 @@ async function send(remote: Remote, path: string, init: RequestInit): Promise<Re
     const cause = (error as Error).cause;
     throw new RemoteError(`${remote.url} does not answer: ${cause instanceof Error ? cause.message : (error as Error).message}`);
   }
-  if (!response.ok) throw new RemoteError(problemLine(response.status, await response.text()));
+  if (!response.ok) throw new RemoteError(problemLine(response.status, await textOf(remote, response)));
   return response;
 }
 

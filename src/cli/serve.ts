@@ -4,6 +4,7 @@ import { setFlagsFromString } from 'node:v8';
 import { systemClock, systemRandom } from '../clock.ts';
 import { loadSettings, readSettingFile, redactedSettings, type Settings } from '../config.ts';
 import { doorStatuses } from '../doors/doors.ts';
+import { checkFree } from '../doors/http/listen.ts';
 import type { SystemDesk } from '../doors/http/system-desk.ts';
 import { createHttpDoor, type HttpDoor } from '../doors/http/server.ts';
 import { RateLimiter } from '../governance/admission/rate-limit.ts';
@@ -37,6 +38,7 @@ export async function serveCommand(options: ServeOptions, version: string): Prom
   });
   checkBoot(settings);
   const statuses = doorStatuses(settings);
+  await checkFree(settings);
   const progress = new Progress('replay', systemClock);
   let entries = 0;
   const service = await Service.open({
@@ -64,16 +66,18 @@ export async function serveCommand(options: ServeOptions, version: string): Prom
       `recovery cut ${recovery.cutBytes} bytes of an unfinished write from ${recovery.cutFrom}; nothing acknowledged was in them`,
     );
 
-  const door = await openHttpDoor(service, settings, () => statuses);
+  const door = await orClose(service, () => openHttpDoor(service, settings, () => statuses));
   void service.settle();
   service.tend();
-  say(`annals ${version} (${settings.SERVICE_PROFILE}) serves ${door.dataUrl}, administration on ${door.adminUrl}`);
+  say(
+    `annals ${version} (${settings.SERVICE_PROFILE}), process ${process.pid}, serves ${door.dataUrl}, administration on ${door.adminUrl}`,
+  );
   say(`data in ${settings.SERVICE_IN_MEMORY ? 'memory only' : settings.SERVICE_DATA_DIR}, wal sync ${settings.SERVICE_WAL_SYNC}`);
   const absent = statuses.filter((status) => status.state === 'absent').map((status) => status.name);
   if (absent.length > 0) say(`doors that this version does not have: ${absent.join(', ')}`);
   if (settings.SERVICE_WAL_SYNC === 'off') say('SERVICE_WAL_SYNC=off: acknowledged writes may be lost with the machine');
   if (settings.SERVICE_DEMO_MODE) say('demonstration mode');
-  await offerDevelopmentToken(service, door);
+  await orClose(service, () => offerDevelopmentToken(service, door), door);
 
   const signal = await untilSignal();
   say(`${signal}: draining`);
@@ -85,6 +89,17 @@ export async function serveCommand(options: ServeOptions, version: string): Prom
   clearInterval(alive);
   say(drained ? 'closed' : 'closed with work left behind');
   return drained ? exitCode.ok : exitCode.undrained;
+}
+
+/** A start that comes to nothing leaves nobody waiting for a signal. */
+async function orClose<T>(service: Service, step: () => Promise<T>, door?: HttpDoor): Promise<T> {
+  try {
+    return await step();
+  } catch (error) {
+    await door?.stop();
+    await service.close();
+    throw error;
+  }
 }
 
 /** One HTTP door over a service: what `serve` and in-process tests share. */

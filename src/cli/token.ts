@@ -33,7 +33,7 @@ export async function mintTokenCommand(options: MintOptions, version: string): P
       expires_in_secs: expiresInSecs,
     };
     const remote = { url: options.url.replace(/\/+$/, ''), headers: { authorization: `Bearer ${admin}` } };
-    const minted = (await request(remote, 'POST', '/admin/tokens', JSON.stringify(body))) as { token: string };
+    const minted = (await request(remote, 'POST', '/admin/tokens', ['token'], JSON.stringify(body))) as { token: string };
     process.stdout.write(`${minted.token}\n`);
     return exitCode.ok;
   }

@@ -16,6 +16,7 @@ import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { Seeded } from '../simulation/seeded.ts';
 import { freePort, sleep, stop } from './processes.ts';
+import { beginStore } from '../harness.ts';
 
 interface Verifier {
   verifyReceipt(receipt: string, logKey: string, erasureKey: string): string[];
@@ -48,6 +49,7 @@ const env = {
   SERVICE_CHECKPOINT_LOG_MB: '1',
 };
 const rowsEach = 400;
+await beginStore(data);
 const token = run(['token', 'mint', '--data-dir', data]).stdout.trim();
 const problems: string[] = [];
 const earlier: { readonly subject: string; readonly receipt: string }[] = [];

@@ -19,6 +19,7 @@ import { parseArgs } from 'node:util';
 import { Backups, type Copying, type Killed, Restores } from './copies.ts';
 import { Seeded } from '../simulation/seeded.ts';
 import { freePort, sleep, stop } from './processes.ts';
+import { beginStore } from '../harness.ts';
 
 const { values: options } = parseArgs({
   options: {
@@ -69,6 +70,7 @@ let rotations = 0;
 let unheard = 0;
 
 const copying = copyingDuring(options.during);
+await beginStore(data);
 const token = run(['token', 'mint', '--data-dir', data]).stdout.trim();
 try {
   for (; rounds < Number(options.rounds) && problems.length === 0; rounds++) await round();

@@ -10,7 +10,6 @@ import type { IncomingMessage, Server } from 'node:http';
 import type { Socket } from 'node:net';
 import fastify from 'fastify';
 import { validatorCompiler } from 'fastify-type-provider-zod';
-import { parseBind } from '../../config.ts';
 import { assert, ServiceError } from '../../errors.ts';
 import { RateLimiter, type RateVerdict } from '../../governance/admission/rate-limit.ts';
 import type { Door } from '../door.ts';
@@ -19,6 +18,7 @@ import type { App, FastifyReply, FastifyRequest, HttpContext, HttpDoorOptions } 
 import { exactJson } from './exact-json.ts';
 import { headerText, refuseRepeatedHeaders } from './headers.ts';
 import { jsonBytesMax, parseJsonBody } from './json-body.ts';
+import { listenersOf, listenOn } from './listen.ts';
 import { HttpMetrics } from './metrics.ts';
 import { describeRoutes } from './openapi.ts';
 import { PlainLane } from './plain-lane.ts';
@@ -107,7 +107,7 @@ export async function createHttpDoor(options: HttpDoorOptions): Promise<HttpDoor
   registerPolicies(admin, context);
   registerLater(admin, context, 'admin');
 
-  const adminBind = parseBind('SERVICE_ADMIN_BIND', settings.SERVICE_ADMIN_BIND);
+  const listeners = listenersOf(settings);
   let stopped: Promise<void> | null = null;
   const door: HttpDoor = {
     name: 'http',
@@ -115,20 +115,20 @@ export async function createHttpDoor(options: HttpDoorOptions): Promise<HttpDoor
       return portOf(data, settings.SERVICE_PORT);
     },
     get adminPort() {
-      return portOf(admin, adminBind.port);
+      return portOf(admin, listeners.admin.port);
     },
     get dataUrl() {
       return `${tls ? 'https' : 'http'}://${hostOf(settings.SERVICE_HTTP_BIND)}:${door.port}`;
     },
     get adminUrl() {
-      return `http://${hostOf(adminBind.host)}:${door.adminPort}`;
+      return `http://${hostOf(listeners.admin.host)}:${door.adminPort}`;
     },
     async start() {
       void context.bodies.sweep();
       void plain?.sweep();
-      await admin.listen({ host: adminBind.host.replace(/^\[|\]$/g, ''), port: adminBind.port });
+      await listenOn(listeners.admin, () => admin.listen({ host: listeners.admin.host, port: listeners.admin.port }));
       try {
-        await data.listen({ host: settings.SERVICE_HTTP_BIND.replace(/^\[|\]$/g, ''), port: settings.SERVICE_PORT });
+        await listenOn(listeners.data, () => data.listen({ host: listeners.data.host, port: listeners.data.port }));
       } catch (error) {
         await admin.close();
         throw error;
