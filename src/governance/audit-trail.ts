@@ -130,7 +130,7 @@ function notRecorded(cause: unknown): ServiceError {
 
 /** The same of an invocation that wrote: only its record is missing for certain. */
 export function mayBeWritten(unrecorded: unknown): unknown {
-  if (!(unrecorded instanceof ServiceError)) return unrecorded;
+  if (!(unrecorded instanceof ServiceError) || unrecorded.message.includes(sendAgain)) return unrecorded;
   return new ServiceError(
     unrecorded.code,
     `${unrecorded.message}; what it wrote is there or may be: ${sendAgain}`,
