@@ -39,8 +39,8 @@ test('every example of README does and prints what README says', async () => {
     text
       .replaceAll('127.0.0.1:9090', `127.0.0.1:${port}`)
       .replaceAll('127.0.0.1:9091', `127.0.0.1:${adminPort}`)
-      .replaceAll('data/service/lock', join(dataDir, 'lock'))
-      .replaceAll('/tmp/', `${directory}/`);
+      .replaceAll('/tmp/', `${directory}/`)
+      .replaceAll('data/service/lock', join(dataDir, 'lock'));
   const blocks = readBlocks(readFileSync(join(root, 'README.md'), 'utf8'));
   expect(blocks.length).toBeGreaterThan(5);
   const shell = new Shell(env);

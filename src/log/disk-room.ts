@@ -33,6 +33,8 @@ export class DiskRoom {
   readonly #options: DiskRoomOptions;
   readonly #short = new Set<Short>();
   #why: string | null = null;
+  /** Of those who wait for something else while there is room. */
+  readonly #impatient = new Set<(error: ServiceError) => void>();
 
   constructor(options: DiskRoomOptions) {
     this.#options = options;
@@ -52,8 +54,22 @@ export class DiskRoom {
     const known = this.#why !== null;
     this.#short.add(short);
     this.#why = `${words[code]} (${code}) at ${directory}${free === null ? '' : `, ${bytesText(free)} free`}`;
+    for (const reject of this.#impatient) reject(this.refusal());
+    this.#impatient.clear();
     if (!known) say(`${this.#why}: nothing is written until there is room, and then the store goes on by itself`);
     return true;
+  }
+
+  /** What `work` resolves with; rejects as soon as there is no room, whatever becomes of it later. */
+  async unlessShort<T>(work: Promise<T>): Promise<T> {
+    let reject!: (error: ServiceError) => void;
+    const short = new Promise<never>((_, refuse) => (reject = refuse));
+    this.#impatient.add(reject);
+    try {
+      return await Promise.race([work, short]);
+    } finally {
+      this.#impatient.delete(reject);
+    }
   }
 
   /** Until it is worth trying again; no longer once the log closes. */

@@ -272,7 +272,7 @@ export class LocalLog implements LogStore {
     this.#sealing = before.then(() => this.#seal());
     const done = this.#sealing;
     this.#sealing = done.catch(() => undefined);
-    await done;
+    await this.#room.unlessShort(done);
   }
 
   saved(): SavedLog {
@@ -520,7 +520,7 @@ export class LocalLog implements LogStore {
       await this.#store(this.#signed({ size, root: this.proofs.root(size) }));
     });
     this.#sealing = signing.catch(() => undefined);
-    await signing;
+    await this.#room.unlessShort(signing);
     return this.#stored;
   }
 
