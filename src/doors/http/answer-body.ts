@@ -8,7 +8,7 @@ import type { ServerResponse } from 'node:http';
 import type { Caller } from '../../governance/caller.ts';
 import type { FastifyReply, FastifyRequest, HttpContext } from './context.ts';
 import { callerOf } from './invoke.ts';
-import { checkCaller, checkErased, type Overtaken, watchStream, watchWhole } from './lease.ts';
+import { checkCaller, checkErased, type Overtaken, stalledMs, watchStream, watchWhole } from './lease.ts';
 
 /** Longest stretch of encoding without a turn for others. */
 const sliceMs = 2;
@@ -16,8 +16,6 @@ const sliceMs = 2;
 const writeBytes = 256 * 1024;
 /** What may wait for the client while more is encoded: the socket is never without work, and a slow client costs no more. */
 const aheadBytes = 256 * 1024;
-/** A client that takes nothing for so long is cut off: it would hold its answer in memory for ever. */
-const stalledMs = 120_000;
 
 /** Takes the response out of the framework's hands; null when there is nobody to send a body to. */
 export function openBody(
@@ -78,7 +76,7 @@ export class AnswerBody {
     watchWhole(
       this.#context,
       this.#asked,
-      () => response.writableLength === 0,
+      () => (response.destroyed ? 0 : response.writableLength),
       (error) => this.#cutOff(error),
     );
   }

@@ -9,6 +9,8 @@ import type { HttpContext } from './context.ts';
 
 /** How often it is looked whether a stream may go on. */
 const everyMs = 400;
+/** A client that takes nothing for so long is cut off: it would hold its answer in memory for ever. */
+export const stalledMs = 120_000;
 
 type LeaseParts = Pick<HttpContext, 'authenticator' | 'gate' | 'clock'>;
 
@@ -43,18 +45,28 @@ export async function watchStream(
   }
 }
 
-/** Of an answer that was handed over as a whole: `end` ends what its client has not taken once rows of it were erased. */
+/**
+ * Watches an answer that was handed over as a whole until its client has taken it. `end` is called once rows of it were
+ * erased, or when the client has taken nothing for too long. `unsent` counts the bytes that still wait.
+ */
 export function watchWhole(
   parts: Pick<LeaseParts, 'clock'>,
   answer: Overtaken,
-  hasLeft: () => boolean,
+  unsent: () => number,
   end: (refusal: unknown) => void,
 ): void {
-  if (hasLeft()) return;
+  let left = unsent();
+  if (left === 0) return;
+  const { clock } = parts;
+  let takenMs = clock.monotonicMs();
   const over = new AbortController();
   const check = (): void => {
-    if (hasLeft()) over.abort();
-    else checkErased(answer);
+    const before = left;
+    left = unsent();
+    if (left < before) takenMs = clock.monotonicMs();
+    if (left === 0) return over.abort();
+    checkErased(answer);
+    if (clock.monotonicMs() - takenMs >= stalledMs) throw new ServiceError('REL_TIMEOUT', 'the answer was not taken in time');
   };
   void watchStream(parts, check, over.signal, end);
 }

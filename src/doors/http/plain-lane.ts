@@ -16,7 +16,7 @@ import type { Action } from '../../governance/gate-contract.ts';
 import { AnswerBody } from './answer-body.ts';
 import type { HttpContext, RequestFacts } from './context.ts';
 import { callerOf } from './invoke.ts';
-import { type Overtaken, watchWhole } from './lease.ts';
+import { type Overtaken, stalledMs, watchWhole } from './lease.ts';
 import { type PlainHead, readPlainHead } from './plain-head.ts';
 import { problemType, toServiceError } from './problem.ts';
 import { refusalOf } from './refusal.ts';
@@ -47,6 +47,8 @@ interface Pieces extends Overtaken {
 /** Larger requests are few, and what they cost is not in their head. */
 const requestBytesMax = 64 * 1024;
 const headBytesMax = 8 * 1024;
+/** While more than this waits for a client, none of its next requests is looked at. */
+const unsentBytesMax = 64 * 1024;
 const keepAliveMs = 75_000;
 /** A request that takes longer to arrive is not small, or not in a hurry: the framework has time-outs for both. */
 const arrivalMs = 2_000;
@@ -148,7 +150,9 @@ class PlainConnection {
   readonly #lane: PlainLane;
   readonly #address: string;
   #read: Buffer | null = null;
+  /** A request is worked on, or its answer waits for the client. */
   #busy = false;
+  #full = false;
   #left = false;
   /** Since when the client has the word. */
   #waitingSinceMs: number;
@@ -169,15 +173,18 @@ class PlainConnection {
   }
 
   sweep(nowMs: number): void {
-    if (this.#busy) return;
+    if (this.#busy && !this.#full) return;
     const silentMs = nowMs - this.#waitingSinceMs;
-    if (this.#read !== null ? silentMs > arrivalMs : silentMs > keepAliveMs) {
+    if (this.socket.writableLength > 0) {
+      if (silentMs > stalledMs) this.socket.destroy();
+    } else if (this.#read !== null ? silentMs > arrivalMs : silentMs > keepAliveMs) {
       if (this.#read !== null) this.#leave();
       else this.socket.destroy();
     }
   }
 
   drain(): void {
+    if (this.#full) return this.socket.destroySoon();
     if (this.#busy) return;
     // With half a request in hand the framework knows what to do while it closes.
     if (this.#read !== null) this.#leave();
@@ -211,6 +218,8 @@ class PlainConnection {
 
   #take(read: Buffer): 'taken' | 'incomplete' | 'not plain' {
     const headEnd = read.indexOf(emptyLine);
+    // How long a head may be is the framework's to say.
+    if (headEnd > headBytesMax) return 'not plain';
     if (headEnd < 0) return read.length < headBytesMax && isPost(read) ? 'incomplete' : 'not plain';
     const head = this.#headOf(read.toString('latin1', 0, headEnd));
     const size = headEnd + emptyLine.length + (head?.contentLength ?? 0);
@@ -274,14 +283,22 @@ class PlainConnection {
     }
     const nowMs = context.clock.monotonicMs();
     context.metrics.answered(route.url, 'POST', status, (nowMs - startedMs) / 1000);
-    this.#busy = false;
     this.#waitingSinceMs = nowMs;
     if (this.#lane.draining) this.socket.destroySoon();
-    else if (this.#read !== null) {
-      if (this.socket.isPaused()) this.socket.resume();
-      this.#takeAll();
-    }
+    else if (this.socket.writableLength > unsentBytesMax) {
+      this.#full = true;
+      this.socket.once('drain', this.#goOn);
+    } else this.#goOn();
   }
+
+  /** With the requests that came meanwhile. */
+  readonly #goOn = (): void => {
+    this.#full = this.#busy = false;
+    this.#waitingSinceMs = this.#lane.context.clock.monotonicMs();
+    if (this.#read === null) return;
+    if (this.socket.isPaused()) this.socket.resume();
+    this.#takeAll();
+  };
 
   #writeWhole(route: PlainRoute, { id }: PlainRequest, answer: PlainAnswer & Whole): void {
     const { contentType, whole } = answer;
@@ -292,9 +309,9 @@ class PlainConnection {
     if (socket.writableLength === 0) return;
     // What waits is counted as written.
     const end = socket.bytesWritten;
-    const hasLeft = (): boolean => socket.destroyed || socket.bytesWritten - socket.writableLength >= end;
+    const unsent = (): number => (socket.destroyed ? 0 : Math.max(0, end - (socket.bytesWritten - socket.writableLength)));
     const { context } = this.#lane;
-    watchWhole(context, answer, hasLeft, (error) => {
+    watchWhole(context, answer, unsent, (error) => {
       context.log({ event: 'answer cut off', correlationId: id, route: route.url, error });
       socket.destroy();
     });

@@ -54,6 +54,8 @@ import { registerAdminTokens, registerOwnTokens } from './routes/tokens.ts';
 export const timeouts = { headersMs: 10_000, keepAliveMs: 75_000, checkMs: 1_000 } as const;
 
 const connectionsMax = 10_000;
+/** Requests of one connection that may wait for the answer to one before them; a client that sends more is cut off. */
+const pipelinedMax = 1_000;
 const pathSegmentMax = 4_096;
 
 export interface HttpDoor extends Door {
@@ -178,6 +180,8 @@ function createListener(context: HttpContext, tls: { readonly cert: string; read
     clientErrorHandler: (error, socket) => refuseConnection(context, error, socket as Socket),
   }) as unknown as App;
   app.server.maxConnections = connectionsMax;
+  // Node drops headers after the 2,000th without a word; what all of them may take is bounded above.
+  (app.server as Server).maxHeadersCount = 0;
   app.removeAllContentTypeParsers();
   // Whatever a body is labelled, the routes that buffer one mean JSON: plain `curl -d` says it is a form.
   app.addContentTypeParser('*', (request, payload, done) => {
@@ -201,6 +205,7 @@ function createListener(context: HttpContext, tls: { readonly cert: string; read
     assert(config?.access !== undefined, `the route ${url} says who may use it`);
   });
 
+  app.addHook('onRequest', inTurn());
   app.addHook('onRequest', (request, reply, done) => {
     try {
       admit(context, request, reply);
@@ -223,6 +228,27 @@ function createListener(context: HttpContext, tls: { readonly cert: string; read
     return sendProblem(context, request, reply, error);
   });
   return app;
+}
+
+/**
+ * Requests of one connection are worked on one after the other: for a client that does not read, one answer waits. A response
+ * gets the socket when the one before it has left.
+ */
+function inTurn(): (request: FastifyRequest, reply: FastifyReply, done: () => void) => void {
+  const waiting = new WeakMap<Socket, number>();
+  const add = (socket: Socket, count: number): number => {
+    const sum = (waiting.get(socket) ?? 0) + count;
+    waiting.set(socket, sum);
+    return sum;
+  };
+  return ({ raw: { socket } }, { raw }, done) => {
+    if (raw.socket !== null) return done();
+    if (add(socket, 1) > pipelinedMax) return void socket.destroy();
+    raw.once('socket', () => {
+      add(socket, -1);
+      done();
+    });
+  };
 }
 
 /** Duplicate headers, rate limit, credential: what a request must pass before its body is looked at. */

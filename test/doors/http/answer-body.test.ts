@@ -162,7 +162,7 @@ test('is looked at no more once its client has taken all of it', async () => {
 });
 
 describe('an answer of one piece', () => {
-  let left = false;
+  let unsent = 2;
   const watch = (): { clock: SteppedClock; ended: () => number } => {
     const clock = new SteppedClock();
     let ended = 0;
@@ -170,12 +170,12 @@ describe('an answer of one piece', () => {
     watchWhole(
       { clock } as never,
       answer,
-      () => left,
+      () => unsent,
       () => void ended++,
     );
     return { clock, ended: () => ended };
   };
-  beforeEach(() => (left = false));
+  beforeEach(() => (unsent = 2));
 
   test('that waits for its client is cut off within a second once rows of it were erased', async () => {
     const { clock, ended } = watch();
@@ -190,14 +190,24 @@ describe('an answer of one piece', () => {
 
   test('that its client has taken leaves the connection to the next', async () => {
     const { clock, ended } = watch();
-    left = true;
+    unsent = 0;
     erased = true;
     await clock.pass(400);
     expect([ended(), clock.sleeping]).toEqual([0, 0]);
   });
 
+  test('that its client has taken nothing of for two minutes is cut off', async () => {
+    const { clock, ended } = watch();
+    for (let i = 0; i < 250; i++) await clock.pass(400);
+    unsent = 1;
+    for (let i = 0; i < 290; i++) await clock.pass(400);
+    expect(ended()).toBe(0);
+    for (let i = 0; i < 20; i++) await clock.pass(400);
+    expect(ended()).toBe(1);
+  });
+
   test('that left at once is not looked at', () => {
-    left = true;
+    unsent = 0;
     expect(watch().clock.sleeping).toBe(0);
   });
 });
