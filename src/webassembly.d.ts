@@ -21,6 +21,8 @@ declare namespace WebAssembly {
     readonly exports: Readonly<Record<string, unknown>>;
   }
 
+  class RuntimeError extends Error {}
+
   class Global {
     value: unknown;
   }

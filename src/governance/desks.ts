@@ -91,8 +91,8 @@ export interface PolicyDesk {
   /** By id. */
   policies(): readonly PolicyView[];
   policy(id: string): PolicyView;
-  /** Throws REL_INVALID with line and column for a text that can't be installed. */
-  checkText(id: string, text: string): void;
+  /** Says what can hardly be meant. Throws REL_INVALID with line and column for a text that can't be installed. */
+  checkText(id: string, text: string): readonly string[];
   /** Throws REL_CONFLICT unless the set's digest is one of these. */
   checkUnchanged(digests: readonly string[]): void;
 }

@@ -6,6 +6,7 @@ import { ServiceError } from '../../errors.ts';
 import type { InstalledPolicy, Policies } from '../../projections/policies/projection.ts';
 import type { PolicyDesk } from '../desks.ts';
 import { readPolicies, type TypeLookup } from './cedar/policies.ts';
+import { warningsOf } from './cedar/policy-warnings.ts';
 
 export class GovernedPolicyDesk implements PolicyDesk {
   readonly #policies: Pick<Policies, 'current'>;
@@ -34,10 +35,10 @@ export class GovernedPolicyDesk implements PolicyDesk {
     return policy;
   }
 
-  checkText(id: string, text: string): void {
+  checkText(id: string, text: string): readonly string[] {
     // Policies of a text are named <text>/<policy>: with a slash of its own, two could have one name.
     if (id.includes('/')) throw new ServiceError('REL_INVALID', 'the id of a policy holds no slash');
-    readPolicies(id, text, this.#typesOf);
+    return warningsOf(readPolicies(id, text, this.#typesOf), this.#typesOf);
   }
 
   checkUnchanged(digests: readonly string[]): void {

@@ -38,7 +38,14 @@ test('a policy is installed, shown, replaced and deleted, and counts from the ne
   const made = await put('only-eu', eu);
   expect([made.status, made.json], made.text).toEqual([
     201,
-    { id: 'only-eu', policy: eu, installed_at: expect.stringMatching(/Z$/), digest: digestOf({ 'only-eu': eu }), epoch: 1 },
+    {
+      id: 'only-eu',
+      policy: eu,
+      installed_at: expect.stringMatching(/Z$/),
+      digest: digestOf({ 'only-eu': eu }),
+      epoch: 1,
+      warnings: [],
+    },
   ]);
   expect(made.headers['etag']).toBe(`"${digestOf({ 'only-eu': eu })}"`);
   expect(await world.keys(world.clerk, 'Note')).toEqual(['a']);
@@ -146,4 +153,28 @@ test('GET /types shows what POST /types was told of protection and access scope'
   const types = json['types'] as Record<string, unknown>[];
   expect(types.find(({ name }) => name === 'Secret')).toMatchObject({ protected: true, access_scope: true });
   expect(types.find(({ name }) => name === 'Note')).toMatchObject({ protected: false, access_scope: false });
+});
+
+test.each([
+  ['parentheses', (n: number) => `${'('.repeat(n)}true${')'.repeat(n)}`, 5_000],
+  ['sets', (n: number) => `${'['.repeat(n)}1${']'.repeat(n)} == [1]`, 300],
+  ['operators', (n: number) => Array(n).fill('context.door == "a"').join(' && '), 5_000],
+  ['names behind has', (n: number) => `principal has ${Array(n).fill('a').join('.')}`, 5_000],
+])('too many %s are refused, and the next policy is taken', async (_, condition, count) => {
+  const refused = await put('deep', `${eu}\npermit(principal, action, resource) when { ${condition(count)} };`);
+  expect(codeOf(refused)).toEqual([400, 'REL_INVALID']);
+  expect(refused.json['detail']).toMatch(/^policy deep, 2:/);
+  expect((await put('deep', `permit(principal, action, resource) when { ${condition(20)} };`)).status).toBe(201);
+});
+
+test.each([
+  ['permit(principal, action, resource is Polll);', [/^policy p: no type Polll is registered/]],
+  ['permit(principal, action, resource) when { resource in [Type::"Note", Column::"Polll.a"] };', [/no type Polll /]],
+  ['permit(principal, action, resource) when { resource.n + 1 };', [/neither true nor false, so the policy permits nothing/]],
+  ['forbid(principal, action, resource is Note) when { resource.region };', [/a forbid that fails denies/]],
+  ['permit(principal, action, resource) when { principal.admin && resource == Store::"state" };', []],
+  ['permit(principal, action, resource is Note) when { resource.other } unless { principal in Role::"x" };', []],
+])('%s is taken, with its warnings', async (policy, warnings) => {
+  const made = await put('p', policy);
+  expect([made.status, made.json['warnings']]).toEqual([201, warnings.map((warning) => expect.stringMatching(warning))]);
 });

@@ -27,7 +27,8 @@ const setShape = {
   epoch: z.int().describe('rises with every change'),
 };
 
-const changed = policyShape.extend(setShape).meta({ id: 'ChangedPolicy' });
+const warnings = z.array(z.string()).describe('what was installed though it can hardly be meant');
+const changed = policyShape.extend({ ...setShape, warnings }).meta({ id: 'ChangedPolicy' });
 
 export function registerPolicies(app: App, context: HttpContext): void {
   app.route({
@@ -76,20 +77,20 @@ export function registerPolicies(app: App, context: HttpContext): void {
       response: { 200: changed, 201: changed.describe('there was none of this id'), ...problems },
     },
     handler: async (request, reply) => {
-      const { created, ...put } = await invoke(context, request, 'administer', undefined, async (invocation) => {
+      const { created, ...reported } = await invoke(context, request, 'administer', undefined, async (invocation) => {
         const { id } = request.params;
         const { policy: text } = request.body;
         const desk = invocation.policies();
         checkMatch(request, desk);
-        desk.checkText(id, text);
+        const given = desk.checkText(id, text);
         const existed = desk.policies().some((policy) => policy.id === id);
         await submitNamed(invocation, { kind: 'put-policy', id, text });
-        return { created: !existed, ...asItIs(invocation, id) };
+        return { created: !existed, ...asItIs(invocation, id), warnings: [...given] };
       });
       return reply
         .code(created ? 201 : 200)
-        .header('etag', etagOf(put.digest))
-        .send(put);
+        .header('etag', etagOf(reported.digest))
+        .send(reported);
     },
   });
 
@@ -116,7 +117,7 @@ export function registerPolicies(app: App, context: HttpContext): void {
   });
 }
 
-function asItIs(invocation: Invocation, id: string): z.infer<typeof changed> {
+function asItIs(invocation: Invocation, id: string): Omit<z.infer<typeof changed>, 'warnings'> {
   const desk = invocation.policies();
   return { ...shown(desk.policy(id)), ...setOf(desk) };
 }

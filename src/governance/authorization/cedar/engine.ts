@@ -4,6 +4,8 @@ import { setFlagsFromString } from 'node:v8';
 
 export type Engine = typeof import('@cedar-policy/cedar-wasm/nodejs');
 
+const require = createRequire(import.meta.url);
+const moduleName = '@cedar-policy/cedar-wasm/nodejs';
 let engine: Engine | undefined;
 
 export function cedar(): Engine {
@@ -12,7 +14,20 @@ export function cedar(): Engine {
     // DoComputeBuiltinContinuation) when it leaves optimised code in the middle of such a call that it has inlined.
     setFlagsFromString('--no-turbo-inline-js-wasm-calls');
     // A CommonJS build that reads its WebAssembly from beside itself; `import` could not wait for the first policy in a turn.
-    engine = createRequire(import.meta.url)('@cedar-policy/cedar-wasm/nodejs') as Engine;
+    engine = require(moduleName) as Engine;
   }
   return engine;
+}
+
+/** null for a text that is too deep or too long for the engine's stack. */
+export function policyToJson(text: string): ReturnType<Engine['policyToJson']> | null {
+  try {
+    return cedar().policyToJson(text);
+  } catch (error) {
+    if (!(error instanceof RangeError || error instanceof WebAssembly.RuntimeError)) throw error;
+    // Its stack has run over its memory: from here on it would fail for every text.
+    engine = undefined;
+    delete require.cache[require.resolve(moduleName)];
+    return null;
+  }
 }

@@ -201,7 +201,7 @@ function dependsOnRow(expr: Expr): boolean {
 }
 
 /** The type of what it evaluates to, where every evaluation that is no error has the same. */
-function kindOf(expr: Expr): string {
+export function kindOf(expr: Expr): string {
   switch (expr.op) {
     case 'value':
       if (typeof expr.value === 'boolean') return 'bool';

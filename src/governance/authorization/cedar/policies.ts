@@ -7,7 +7,7 @@ import { canonicalJson } from '../../../log/canonical-json.ts';
 import type { MaskKind, TypeDefinition } from '../../../log/entry.ts';
 import { sha256Hex } from '../../../log/sha256.ts';
 import { checkText } from '../../../log/value.ts';
-import { cedar } from './engine.ts';
+import { type Engine, policyToJson } from './engine.ts';
 import { readExpression, type Refuse } from './expressions.ts';
 import { partsOf, placeOf, unitsOf, type PolicyPart } from './policy-text.ts';
 import { and, type Expr, FALSE, mentions, TRUE, value } from './syntax.ts';
@@ -46,6 +46,10 @@ export interface Policy {
 /** Definitions of a name, one a tenant that has it: conditions on columns that Cedar has no type for are refused at once. */
 export type TypeLookup = (name: string) => readonly TypeDefinition[];
 
+/** The engine takes time by the square of a path, and more. */
+const pathMax = 64;
+const longPath = new RegExp(String.raw`\bhas\s+\w+(?:\s*\.\s*\w+){${pathMax}}`);
+
 /** Throws REL_INVALID with line and column, REL_NOT_IMPLEMENTED for an annotation that asks for more than is done. */
 export function readPolicies(id: string, text: string, types: TypeLookup = () => []): readonly Policy[] {
   checkText(text, 'the policy text');
@@ -80,7 +84,10 @@ function readPolicy(textId: string, text: string, part: PolicyPart, number: numb
       refuseAt(token.at, `the literal ${token.text} is beyond 2^53 - 1, where the engine loses digits`);
     }
   }
-  const answer = cedar().policyToJson(part.text);
+  const long = longPath.exec(part.text);
+  if (long !== null) refuseAt(part.at + long.index, `a path behind \`has\` may have ${pathMax} names`);
+  const answer = policyToJson(part.text);
+  if (answer === null) return refuseAt(part.at, 'it is nested too deeply, or has too many operators: split it into several policies');
   if (answer.type === 'failure') {
     const { message, sourceLocations } = answer.errors[0]!;
     const start = sourceLocations?.[0]?.start ?? 0;
@@ -127,7 +134,7 @@ function readPolicy(textId: string, text: string, part: PolicyPart, number: numb
   };
 }
 
-type PolicyJson = Extract<ReturnType<ReturnType<typeof cedar>['policyToJson']>, { type: 'success' }>['json'];
+type PolicyJson = Extract<ReturnType<Engine['policyToJson']>, { type: 'success' }>['json'];
 type Scope = PolicyJson['principal'] | PolicyJson['resource'];
 
 function entityOf(json: { type: string; id: string } | { __entity: { type: string; id: string } }): Entity {
