@@ -18,6 +18,13 @@ export function encodingOf(request: RequestFacts): Encoding {
   throw new ServiceError('REL_NOT_IMPLEMENTED', 'bodies are read as they are, or compressed by gzip or deflate');
 }
 
+/** Throws what reading a body would be refused with for its compression, without keeping what comes out. */
+export async function checkEncoded(source: AsyncIterable<Uint8Array>, encoding: Encoding, freeBytes: number): Promise<void> {
+  if (encoding === 'identity') return;
+  const pieces = decoded(source, encoding, freeBytes);
+  while ((await pieces.next()).done !== true);
+}
+
 /** `freeBytes` may come out of however little went in. */
 export async function* decoded(
   source: AsyncIterable<Uint8Array>,

@@ -11,7 +11,7 @@ import type { NamedColumn, RowBatch } from '../../log/columns.ts';
 import type { TypeDefinition } from '../../log/entry.ts';
 import { type ColumnType, checkIdentifier, limits, systemColumns } from '../../log/value.ts';
 import { VectorBuilder } from '../../log/vector-builder.ts';
-import { exactInDouble, jsonFrom, numbersFrom, typedFromText, typeOfKind } from './inferred-column.ts';
+import { exactInDouble, jsonFrom, numbersFrom, scalarToken, typedFromText, typeOfKind } from './inferred-column.ts';
 import { instantAt } from './instant-text.ts';
 import type { ColumnNames } from './json-reader.ts';
 import { integerAt, latin1, unescapeInto } from './json-tokens.ts';
@@ -24,6 +24,8 @@ export interface Column {
   type: ColumnType | null;
   /** False: an open type's column, which widens instead of refusing. */
   readonly fixed: boolean;
+  /** An open type's own declaration of the column. */
+  readonly declared: ColumnType | null;
   /** Of a vector; 0 until one is seen. */
   dims: number;
   /** Integer tokens are taken as their decimal text (`_pk`, and an `id` declared as string). */
@@ -197,6 +199,7 @@ export class ColumnSet implements ColumnNames {
       name,
       type,
       fixed,
+      declared: null,
       dims,
       integersAsText,
       added: false,
@@ -209,7 +212,8 @@ export class ColumnSet implements ColumnNames {
     if (property) {
       // Timestamps and vectors are never inferred, so someone declared them: a misfit is refused even in an open type.
       const fixed = !definition!.open || property.type === 'timestamp' || property.type === 'vector';
-      return make(property.type, fixed, property.dims, name === 'id' && property.type === 'string');
+      const column = make(property.type, fixed, property.dims, name === 'id' && property.type === 'string');
+      return fixed ? column : { ...column, declared: property.type };
     }
     if (name === '_pk') return make('string', true, 0, true);
     if (name === 'id') return definition && !definition.open ? make('string', true, 0, true) : make(null, false);
@@ -240,7 +244,11 @@ export class ColumnSet implements ColumnNames {
     if (kind === cellKind.huge && column.type !== 'json') {
       return tape.refuse('REL_INVALID', `${column.name} is beyond a 64-bit integer or a double`);
     }
-    if (!column.fixed || kind === cellKind.null) return;
+    if (kind === cellKind.null) return;
+    if (!column.fixed) {
+      if (!this.#mayBecome(column, i, kind)) this.#misfit(i, column, `is ${kindWords[kind]!}`);
+      return;
+    }
     switch (column.type) {
       case 'string':
         if (kind === cellKind.text || kind === cellKind.escaped) return;
@@ -285,6 +293,26 @@ export class ColumnSet implements ColumnNames {
         throw new AssertionError('a fixed column has a type');
     }
     this.#misfit(i, column, `is ${kindWords[kind]!}`);
+  }
+
+  /** False when nothing that an open type's declared column could widen to holds cell `i`. */
+  #mayBecome({ declared, integersAsText }: Column, i: number, kind: number): boolean {
+    const isText = kind === cellKind.text || kind === cellKind.escaped;
+    const isBoolean = kind === cellKind.true || kind === cellKind.false;
+    const tape = this.#tape;
+    // A quoted field of CSV is a text, and one that reads like a number or boolean may be meant as one.
+    const isScalar = () => this.#plainText && scalarToken.test(latin1(tape.bytes, tape.starts[i]!, tape.ends[i]!));
+    switch (declared) {
+      case 'integer':
+      case 'number':
+        return isText ? isScalar() : !isBoolean && kind !== cellKind.json;
+      case 'boolean':
+        return isBoolean || (isText && isScalar());
+      case 'string':
+        return isText || this.#plainText || (integersAsText && (kind === cellKind.integer || kind === cellKind.wide));
+      default:
+        return true;
+    }
   }
 
   #checkVector(i: number, column: Column): void {

@@ -48,7 +48,12 @@ export class CsvReader {
   readHeader(from: number): RowStatus {
     const status = this.#readFields(from);
     if (status !== 'row') return status;
-    this.useHeader(this.#starts.map((start, field) => this.#textOf(start, this.#ends[field]!)));
+    const names = this.#starts.map((start, field) => this.#textOf(start, this.#ends[field]!));
+    if (names.length === 1 && !this.#quoted[0] && names[0]!.includes(';')) {
+      const name = JSON.stringify(names[0]!.slice(0, 128));
+      throw new ServiceError('REL_INVALID', `the CSV header is one column, ${name}: fields are separated by commas, not semicolons`);
+    }
+    this.useHeader(names);
     return 'row';
   }
 

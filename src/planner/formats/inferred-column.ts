@@ -133,4 +133,4 @@ function retyped(texts: VectorBuilder, type: ColumnType): VectorBuilder {
 
 const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
 const integerToken = /^-?\d+$/;
-const scalarToken = /^(true|false|-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?)$/;
+export const scalarToken = /^(true|false|-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?)$/;

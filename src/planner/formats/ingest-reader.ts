@@ -23,8 +23,6 @@ export interface IngestOptions {
   readonly batchRows: number | (() => number);
   /** … or when this many bytes were read for it. */
   readonly batchBytes: number;
-  /** `text/csv` and `…json` settle the form; anything else leaves it to the first byte. */
-  readonly contentType?: string;
   /** More bytes than this in all end the stream with REL_TOO_LARGE. */
   readonly limitBytes?: number;
   /** Largest single row. */
@@ -215,7 +213,6 @@ export class BodyReader {
 
   #detect(last: boolean): boolean {
     this.#openJson(false);
-    const declared = this.#options.contentType?.toLowerCase() ?? '';
     const window = this.#window;
     if (this.#offset + this.#at === 0 && window[0] === 0xef) {
       if (this.#end < 3 && !last) return false;
@@ -228,8 +225,13 @@ export class BodyReader {
       return false;
     }
     const first = window[start]!;
-    if (this.#options.columns || /^text\/csv\b/.test(declared) || (first !== 0x7b && first !== 0x5b)) {
-      if (/^[^;]*json/.test(declared)) throw new ServiceError('REL_PARSE', 'a JSON body starts with { or [');
+    if (this.#options.columns || (first !== 0x7b && first !== 0x5b)) {
+      const arrow = isArrow(window.subarray(this.#at, this.#end));
+      if (arrow === 'unclear' && !last) return false;
+      if (arrow === true) {
+        const taken = 'NDJSON, a JSON array, {"rows": […]} or CSV';
+        throw new ServiceError('REL_PARSE', `the body is Arrow IPC, which is not read here; send the rows as ${taken}`);
+      }
       this.#startCsv();
       return true;
     }
@@ -489,4 +491,12 @@ export class BodyReader {
   #broken(reason: string, at: number): never {
     throw new ServiceError('REL_PARSE', `${reason}, at byte ${this.#offset + at} of the body, after ${this.#index} rows`);
   }
+}
+
+/** How a file and a stream of Arrow IPC begin: none is the text of a CSV header. */
+const arrowBeginnings = [Buffer.from('ARROW1\0'), Buffer.from([0xff, 0xff, 0xff, 0xff])];
+
+function isArrow(bytes: Uint8Array): boolean | 'unclear' {
+  const fitting = arrowBeginnings.find((beginning) => beginning.subarray(0, bytes.length).equals(bytes.subarray(0, beginning.length)));
+  return fitting === undefined ? false : bytes.length >= fitting.length || 'unclear';
 }

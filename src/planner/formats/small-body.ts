@@ -17,8 +17,8 @@ import { RowTape } from './row-tape.ts';
 const bytesMax = 4_096;
 const rowsMax = 64;
 
-export function readSmallBody(body: Uint8Array, definition: TypeDefinition | null, contentType: string): IngestBatch | null {
-  if (body.length === 0 || body.length > bytesMax || body[0] !== 0x7b || /^text\/csv\b/i.test(contentType)) return null;
+export function readSmallBody(body: Uint8Array, definition: TypeDefinition | null): IngestBatch | null {
+  if (body.length === 0 || body.length > bytesMax || body[0] !== 0x7b) return null;
   if (definition === null || !isSettled(definition)) return new SmallBody(definition).read(body);
   const kept = readers.get(definition);
   const batch = kept?.read(body) ?? null;

@@ -167,6 +167,35 @@ describe('Idempotency-Key', () => {
   });
 });
 
+describe('what a body is', () => {
+  test.each(['application/json', 'application/x-ndjson', 'text/csv', 'application/x-www-form-urlencoded', ''])(
+    'is told by its first byte under %j',
+    async (label) => {
+      const type = await freshType();
+      const bodies = ['key,n\na,1\n', '{"key":"b","n":2}\n{"key":"c","n":3}', '[{"key":"d","n":4}]', '{"rows":[{"key":"e","n":5}]}'];
+      for (const body of bodies) {
+        const reply = await post(type, body, { 'content-type': label });
+        expect([reply.status, reply.json['rejected']], reply.text).toEqual([200, 0]);
+      }
+      expect(await versions(type)).toBe(5);
+    },
+  );
+
+  test('says of a text for an open type’s number what it says of any other', async () => {
+    const auto = (body: string) => post(`Open${made}`, body, {}, '', '/ingest/auto');
+    await auto('{"phone":5,"ok":true,"name":"x"}');
+    const { json } = await auto('{"phone":"+49 30"}\n{"phone":1.5}\n{"ok":"no"}\n{"name":7}\n{"phone":[1]}');
+    expect(json).toMatchObject({ accepted: 1, rejected: 4 });
+    expect((json['errors'] as { detail: string }[]).map(({ detail }) => detail)).toEqual([
+      'phone is an integer; "+49 30" is a string',
+      'ok is a boolean; "no" is a string',
+      'name is a string; "7" is an integer',
+      'phone is a number; "[1]" is an object or array',
+    ]);
+    expect((await auto('phone\n"6"\n+49\n')).json).toMatchObject({ accepted: 1, rejected: 1 });
+  });
+});
+
 describe('compressed bodies', () => {
   test.each<[string, (text: string) => Buffer]>([
     ['gzip', gzipSync],
@@ -189,6 +218,9 @@ describe('compressed bodies', () => {
     const bomb = gzipSync(Buffer.concat([Buffer.from('{"key":"a","n":"x"}'), Buffer.alloc(64 << 20, 0x0a)]));
     expect(codeOf(await post(type, bomb, gzip))).toEqual([413, 'REL_TOO_LARGE']);
     expect(codeOf(await post(type, gzipSync(lines(0, 100_000)), gzip, '&atomic=true'))).toEqual([413, 'REL_TOO_LARGE']);
+    // Nor is what can be refused at once promised.
+    expect(codeOf(await post(type, bomb, gzip, '&async=true'))).toEqual([413, 'REL_TOO_LARGE']);
+    expect(codeOf(await post(type, lines(0, 3), gzip, '&async=true'))).toEqual([400, 'REL_INVALID']);
     expect(await versions(type)).toBe(0);
   });
 });

@@ -28,7 +28,7 @@ afterAll(() => {
 /** Rows as our own reader takes them into a type that declares the columns, or into one that learns them. */
 async function byOwnReader(columns: readonly OutputColumn[], csv: Buffer, open = false): Promise<Cell[][]> {
   const properties = Object.fromEntries(columns.map(({ name, type }) => [name, property(type, type === 'vector' ? 3 : 0)]));
-  const { batches, error } = await read(csv, { definition: definition(open ? {} : properties, open), contentType: 'text/csv' });
+  const { batches, error } = await read(csv, { definition: definition(open ? {} : properties, open) });
   expect(error).toBeNull();
   expect(batches.flatMap(({ rejections }) => rejections)).toEqual([]);
   return readCells(batches).map((row) => columns.map(({ name }) => (row[name] ?? null) as Cell));

@@ -33,11 +33,21 @@ describe('the form of a body is told by its first byte', () => {
     }
   });
 
-  it('a content type overrides the first byte', async () => {
-    const csv = await read('{x,y\n1,2\n', { contentType: 'text/csv; charset=utf-8' });
-    expect(cells(csv.batches)).toEqual([{ '{x': 1n, y: 2n }]);
-    const json = await read('id,n\na,1\n', { contentType: 'application/json' });
-    expect(json.error).toMatchObject({ code: 'REL_PARSE' });
+  it('Arrow is told by name, and what is taken instead', async () => {
+    for (const beginning of [Buffer.from('ARROW1\0\0'), Buffer.from([0xff, 0xff, 0xff, 0xff, 0x10])]) {
+      for (const size of [1, 100]) {
+        const { error } = await read(Buffer.concat([beginning, Buffer.alloc(50)]), {}, size);
+        expect(error).toMatchObject({ code: 'REL_PARSE', message: expect.stringMatching(/is Arrow IPC.*NDJSON, .* or CSV$/) });
+      }
+    }
+    expect(cells((await read('ARROW1,b\n1,2\n')).batches)).toEqual([{ ARROW1: 1n, b: 2n }]);
+    expect(cells((await read('A')).batches)).toEqual([]);
+  });
+
+  it('a header of one column with semicolons says that commas separate', async () => {
+    const { error } = await read('id;amt\na;1\n');
+    expect(error).toMatchObject({ code: 'REL_INVALID', message: expect.stringContaining('"id;amt": fields are separated by commas') });
+    expect(cells((await read('"id;amt"\n1\n')).batches)).toEqual([{ 'id;amt': 1n }]);
   });
 });
 

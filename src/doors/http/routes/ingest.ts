@@ -14,7 +14,7 @@ import { readSmallBody } from '../../../planner/formats/small-body.ts';
 import { BodyDigest } from '../../body-digest.ts';
 import { batchSizes, Ingest, type IngestReply, listedMax } from '../../ingest-stream.ts';
 import { IngestTasks } from '../../ingest-tasks.ts';
-import { decoded, type Encoding, encodingOf } from '../content-encoding.ts';
+import { checkEncoded, decoded, type Encoding, encodingOf } from '../content-encoding.ts';
 import type { App, HttpContext, RequestFacts } from '../context.ts';
 import { exactJson } from '../exact-json.ts';
 import { headerText, statedOpener, wantsSync } from '../headers.ts';
@@ -99,7 +99,7 @@ function registerRoute(app: App, context: HttpContext, plan: Plan, tasks: Ingest
     schema: {
       summary: plan.summary,
       description:
-        'The body is NDJSON, a JSON array, {"rows": […]} or CSV, told apart by its first byte; gzip and deflate are read. ' +
+        'The body is NDJSON, a JSON array, {"rows": […]} or CSV, told apart by its first byte, whatever its Content-Type; gzip and deflate are read. ' +
         'With an Idempotency-Key the same request again gets the same reply and has no further effect.',
       tags: ['ingest'],
       consumes: ['application/x-ndjson', 'application/json', 'text/csv'],
@@ -118,6 +118,7 @@ function registerRoute(app: App, context: HttpContext, plan: Plan, tasks: Ingest
           // What can be refused now is not promised.
           ingestOf(invocation, asked, null).definition();
           const body = await collected(context, source, contentLength);
+          await checkEncoded(context.bodies.pieces(body), asked.encoding, context.bodyLimitBytes);
           const { caller } = invocation;
           checkCaller(context, caller);
           return tasks.accept({
@@ -176,7 +177,7 @@ export function plainIngest(context: HttpContext): PlainRoute {
 async function writeSmall(context: HttpContext, invocation: Invocation, asked: Asked, body: Buffer): Promise<IngestReply> {
   invocation.describe({ objectType: asked.type, rowCount: 0 });
   const ingest = ingestOf(invocation, asked, null);
-  const batch = readSmallBody(body, ingest.definition(), asked.reader.contentType ?? '');
+  const batch = readSmallBody(body, ingest.definition());
   if (batch !== null) return await ingest.runOne(batch);
   return (await write(context, invocation, asked, context.bodies.pieces(body))).ingested;
 }
@@ -205,7 +206,8 @@ interface Asked {
   readonly sync: boolean;
   readonly provenance: Provenance;
   readonly encoding: Encoding;
-  readonly reader: Pick<IngestOptions, 'columns' | 'nullText' | 'contentType'>;
+  readonly contentType: string;
+  readonly reader: Pick<IngestOptions, 'columns' | 'nullText'>;
   readonly idempotencyKey: string | null;
 }
 
@@ -223,8 +225,8 @@ function whatIsAsked(request: RequestFacts, query: IngestQuery, plan: Plan): Ask
       derivedFrom: query.derived_from ?? null,
     },
     encoding: encodingOf(request),
+    contentType: headerText(request, 'content-type') ?? '',
     reader: {
-      contentType: headerText(request, 'content-type') ?? '',
       ...(columns === undefined ? {} : { columns: columns.split(',') }),
       ...(nullText === undefined ? {} : { nullText }),
     },
@@ -282,7 +284,7 @@ function ingestOf(invocation: Invocation, asked: Asked, body: BodyDigest | null,
 }
 
 /** What beside its body makes a request another one. */
-function preface(invocation: Invocation, { plan, type, atomic, provenance, encoding, reader }: Asked): string {
+function preface(invocation: Invocation, { plan, type, atomic, provenance, encoding, contentType, reader }: Asked): string {
   return canonicalJson({
     url: plan.url,
     branch: invocation.caller.branch,
@@ -292,7 +294,7 @@ function preface(invocation: Invocation, { plan, type, atomic, provenance, encod
     atomic,
     encoding,
     provenance: { ...provenance },
-    content_type: reader.contentType ?? '',
+    content_type: contentType,
     columns: reader.columns ?? null,
     null_text: reader.nullText ?? null,
   });
