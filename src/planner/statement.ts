@@ -170,6 +170,8 @@ export interface ColumnRef {
   readonly kind: 'column';
   readonly table: string | null;
   readonly name: string;
+  /** In double quotes, where other languages have texts. */
+  readonly quoted?: boolean;
   readonly place: Place;
 }
 

@@ -103,7 +103,7 @@ export class Scope {
   }
 
   #unknown(reference: ColumnRef): Error {
-    const { table: qualifier, name, place } = reference;
+    const { table: qualifier, name, quoted, place } = reference;
     if (this.#outer.some((scope) => scope.knows(reference))) {
       const text = `column ${JSON.stringify(name)} is of the outer query: a subquery stands for itself, correlated ones are not implemented`;
       return at('REL_UNKNOWN_COLUMN', text, place);
@@ -118,7 +118,7 @@ export class Scope {
           : only.name === null
             ? 'there is no column'
             : `${JSON.stringify(only.name)} has no column`;
-    return at('REL_UNKNOWN_COLUMN', `${owner} ${JSON.stringify(name)}`, place);
+    return at('REL_UNKNOWN_COLUMN', `${owner} ${JSON.stringify(name)}${quoted ? '; texts stand in single quotes' : ''}`, place);
   }
 }
 

@@ -18,8 +18,9 @@ export function readExpression(cursor: TokenCursor): Expression {
 /** `column` or `table.column`. */
 export function readColumn(cursor: TokenCursor): ColumnRef {
   const place = cursor.place;
+  const quoted = cursor.token.kind === 'quoted';
   const first = cursor.name('a column name');
-  if (!cursor.accept('.')) return { kind: 'column', table: null, name: first, place };
+  if (!cursor.accept('.')) return { kind: 'column', table: null, name: first, place, ...(quoted ? { quoted } : {}) };
   return { kind: 'column', table: first, name: cursor.name('a column name'), place };
 }
 
@@ -106,11 +107,12 @@ function readComparison(cursor: TokenCursor): Expression {
   return condition;
 }
 
-/** IS [NOT] NULL, [NOT] IN, [NOT] BETWEEN, [NOT] LIKE; the operand itself where none follows. */
+/** IS [NOT] NULL, IS [NOT] TRUE, IS [NOT] FALSE, [NOT] IN, [NOT] BETWEEN, [NOT] LIKE; the operand itself where none follows. */
 function readPredicate(cursor: TokenCursor, operand: Expression, place: Place): Expression {
   if (cursor.accept('IS')) {
     const negated = cursor.accept('NOT');
-    cursor.expect('NULL');
+    if (cursor.isLiteral('b')) return readIsBoolean(cursor, operand, negated, place);
+    if (!cursor.accept('NULL')) throw cursor.expected('NULL, TRUE or FALSE');
     return { kind: 'is-null', operand, negated, place };
   }
   const negated = cursor.key() === 'NOT' && predicateWords.has(cursor.key(1));
@@ -129,6 +131,15 @@ function readPredicate(cursor: TokenCursor, operand: Expression, place: Place): 
   const like: Expression = { kind: 'binary', op: 'like', left: operand, right: readVectorDistance(cursor), place };
   if (cursor.key() === 'ESCAPE') throw cursor.notImplemented('ESCAPE');
   return negated ? { kind: 'not', operand: like, place } : like;
+}
+
+/** Never NULL: CASE WHEN operand = literal THEN … ELSE … END, of which both ends are said by the literal, which is no NULL. */
+function readIsBoolean(cursor: TokenCursor, operand: Expression, negated: boolean, place: Place): Expression {
+  const literal = readOperand(cursor);
+  const constant = (truth: boolean): Expression => ({ kind: 'is-null', operand: literal, negated: truth, place });
+  const when: Expression = { kind: 'binary', op: '=', left: operand, right: literal, place };
+  // oxlint-disable-next-line no-thenable -- the word of the language; nobody awaits a branch
+  return { kind: 'case', operand: null, branches: [{ when, then: constant(!negated) }], otherwise: constant(negated), place };
 }
 
 const predicateWords: ReadonlySet<string> = new Set(['IN', 'BETWEEN', 'LIKE']);

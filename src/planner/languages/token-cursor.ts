@@ -79,7 +79,7 @@ export class TokenCursor {
     return this.next().text;
   }
 
-  isLiteral(type: 's' | 'i'): boolean {
+  isLiteral(type: 's' | 'i' | 'b'): boolean {
     return this.token.kind === 'literal' && this.token.text === type;
   }
 
