@@ -1,6 +1,7 @@
 /** Specification, "Endpoints": every route answers, on its own listener only, and leaves one access record. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { DoorWorld, openType, send } from './door-world.ts';
+import { StoreWorld } from './store-world.ts';
 
 /** As the specification's tables list them. */
 const dataRoutes = `
@@ -177,9 +178,21 @@ describe('system routes', () => {
     expect((await world.call('GET', '/metrics')).text).not.toContain('made-up');
   });
 
-  test('/config shows settings, secrets redacted', async () => {
-    const { json } = await world.call('GET', '/config');
-    expect(json).toEqual({ settings: { SERVICE_ADMIN_TOKEN: { value: '<redacted>', source: 'environment' } } });
+  test('/config shows limits to everybody, and where the store lies to who looks after it', async () => {
+    const store = await StoreWorld.open();
+    const shown = async (token: object): Promise<Record<string, { value: unknown }>> => {
+      const { json } = await store.call('GET', '/config', undefined, await store.tokenFor(token));
+      return json['settings'] as Record<string, { value: unknown }>;
+    };
+    for (const token of [{ tenant_id: 'acme' }, { principal: 'plain' }, { tenant_id: 'acme', roles: ['platform-admin'] }]) {
+      const settings = await shown(token);
+      expect(settings['SERVICE_BODY_LIMIT_MB']).toEqual({ value: 1, source: 'environment' });
+      expect(Object.keys(settings).filter((name) => /DIR|_FILE|BIND|PORT|TOKEN|KEY|CONFIG|ROOT|URL/.test(name))).toEqual([]);
+    }
+    const whole = await shown({ principal: 'operator', roles: ['platform-admin'] });
+    expect(whole['SERVICE_DATA_DIR']).toBeDefined();
+    expect(whole['SERVICE_ADMIN_TOKEN']).toEqual({ value: '<redacted>', source: 'environment' });
+    await store.close();
   });
 
   test('/specs lists descriptions that are there', async () => {

@@ -1,6 +1,8 @@
 /** Health, version, status, metrics, configuration and the machine-readable descriptions. */
 import { z } from 'zod';
+import type { SettingName } from '../../../config.ts';
 import { ServiceError } from '../../../errors.ts';
+import { platformAdmin } from '../../../governance/authorization/policy.ts';
 import type { Invocation } from '../../../governance/gate-contract.ts';
 import type { App, HttpContext } from '../context.ts';
 import { invoke } from '../invoke.ts';
@@ -100,11 +102,16 @@ export function registerSystem(app: App, context: HttpContext): void {
     url: '/config',
     config: reading,
     schema: {
-      summary: 'Settings in force, secrets redacted',
+      summary: 'Settings in force: the limits that a client meets; with the role platform-admin all of them, secrets redacted',
       tags: ['system'],
       response: { 200: z.looseObject({}), ...problems },
     },
-    handler: (request) => invoke(context, request, 'inspect', undefined, async () => ({ settings: system.config() })),
+    handler: (request) =>
+      invoke(context, request, 'inspect', undefined, async ({ caller }) => {
+        const all = Object.entries(system.config());
+        const looksAfterAll = caller.tenant === null && caller.roles.includes(platformAdmin);
+        return { settings: Object.fromEntries(looksAfterAll ? all : all.filter(([name]) => clientLimits.has(name))) };
+      }),
   });
   app.route({
     method: 'GET',
@@ -140,6 +147,30 @@ function unready(system: SystemDesk, state: string): string {
     ? `${why}: the store goes on by itself once there is room`
     : `the store is ${state} (${why}): restart it`;
 }
+
+/** What a client meets; every other setting is about the machine, its keys or other doors. */
+const clientLimits: ReadonlySet<string> = new Set<SettingName>([
+  'SERVICE_PROFILE',
+  'SERVICE_ERRORS_BASE',
+  'SERVICE_BODY_LIMIT_MB',
+  'SERVICE_PURPOSE_MODE',
+  'SERVICE_TENANCY_MODE',
+  'SERVICE_WAL_SYNC',
+  'SERVICE_DURABILITY',
+  'SERVICE_QUERY_TIMEOUT_SECS',
+  'SERVICE_MAX_RESULT_ROWS',
+  'SERVICE_MAX_SCANNED_ROWS',
+  'SERVICE_QUERY_MEMORY_MB',
+  'SERVICE_MAX_INFLIGHT_QUERIES',
+  'SERVICE_QUERY_QUOTA',
+  'SERVICE_QUERY_QUOTA_PERIOD_SECS',
+  'SERVICE_RATE_LIMIT_RPS',
+  'SERVICE_READ_RATE_LIMIT_RPS',
+  'SERVICE_MEMORY_RATE_LIMIT_RPS',
+  'SERVICE_MAX_WATCH_SUBSCRIPTIONS',
+  'SERVICE_MAX_VECTOR_K',
+  'SERVICE_MV_MAX_ROWS',
+]);
 
 /** Figures of the whole store tell one tenant how much the others ask and write. */
 function refuseTenants({ caller }: Invocation): void {
