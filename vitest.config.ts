@@ -1,10 +1,16 @@
 import { defineConfig } from 'vitest/config';
+import { seedOfCommit } from './test/runner/seed.ts';
+import { HeaviestFirst } from './test/runner/sequencer.ts';
 
 export default defineConfig({
   test: {
     include: ['test/**/*.test.ts'],
     pool: 'forks',
     maxWorkers: 2,
+    setupFiles: ['test/runner/setup.ts'],
+    reporters: ['default', './test/runner/reporter.ts'],
+    sequence: { sequencer: HeaviestFirst },
+    env: { TEST_SEED: process.env['TEST_SEED'] ?? String(seedOfCommit(import.meta.dirname)) },
     // Twice what the longest takes with both cores busy elsewhere.
     testTimeout: 300_000,
     hookTimeout: 60_000,

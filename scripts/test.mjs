@@ -1,25 +1,70 @@
-// Every check, in the order in which failures are cheapest to find. `npm test -- --update` rewrites golden files.
+/**
+ * Every check, in the order in which failures are cheapest to find.
+ *
+ *   npm test
+ *   npm test -- --update                                 rewrites golden files
+ *   npm test -- --update-durations [test/a.test.ts …]    runs the tests, or these, and writes what they take to test/durations.json
+ */
 import { spawnSync } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import './prepare.mjs';
+import { cpuSeconds } from './cpu.mjs';
+import { slowest, tooSlow, updated, withoutRow } from './durations.mjs';
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const bin = (name) => join(root, 'node_modules/.bin', name);
-const update = process.argv.includes('--update');
+const [option, ...files] = process.argv.slice(2);
+if (option !== undefined && option !== '--update' && option !== '--update-durations') {
+  console.error(`npm test takes --update or --update-durations, not ${option}. To run some files: npx vitest run <files>`);
+  process.exit(2);
+}
+const scratch = mkdtempSync(join(tmpdir(), 'annals-test-'));
+process.once('exit', () => rmSync(scratch, { recursive: true, force: true }));
+const cpuFile = join(scratch, 'cpu.json');
+const table = join(root, 'test/durations.json');
+const rows = JSON.parse(readFileSync(table, 'utf8'));
 
-const steps = [
-  ['types', bin('tsc'), ['-p', 'tsconfig.json']],
-  ['lint', bin('oxlint'), ['--type-aware', '--deny-warnings']],
-  ['format', bin('biome'), ['format']],
-  ['tests', bin('vitest'), ['run', ...(update ? ['--update'] : [])]],
-];
+const started = performance.now();
+if (option === '--update-durations') {
+  const measured = runTests('tests', files);
+  writeFileSync(table, `${JSON.stringify(updated(rows, measured, files.length > 0), null, 2)}\n`);
+} else {
+  run('types', bin('tsc'), ['-p', 'tsconfig.json']);
+  run('lint', bin('oxlint'), ['--type-aware', '--deny-warnings']);
+  run('format', bin('biome'), ['format']);
+  const measured = runTests('tests', option === '--update' ? ['--update'] : []);
+  console.log(`slowest, in CPU seconds:\n${slowest(measured, 10).join('\n')}`);
+  const complaints = [...withoutRow(rows, measured), ...stillTooSlow(measured)];
+  if (complaints.length > 0) {
+    console.error(complaints.join('\n'));
+    process.exitCode = 1;
+  }
+}
+console.log(`${seconds(started)} s, ${cpuSeconds().toFixed(0)} CPU seconds`);
 
-for (const [name, command, args] of steps) {
-  const started = performance.now();
-  const env = { ...process.env, ...(update ? { ANNALS_UPDATE: '1' } : {}) };
+function run(name, command, args) {
+  const began = performance.now();
+  const env = { ...process.env, TEST_CPU_FILE: cpuFile, ...(option === '--update' ? { ANNALS_UPDATE: '1' } : {}) };
   const { status, error } = spawnSync(command, args, { cwd: root, env, stdio: ['ignore', 'inherit', 'inherit'] });
   if (error) throw error;
-  console.log(`${status === 0 ? 'passed' : 'FAILED'}: ${name} (${((performance.now() - started) / 1000).toFixed(1)} s)`);
+  console.log(`${status === 0 ? 'passed' : 'FAILED'}: ${name} (${seconds(began)} s)`);
   if (status !== 0) process.exit(status ?? 1);
+}
+
+/** CPU seconds by file. */
+function runTests(name, args) {
+  run(name, bin('vitest'), ['run', ...args]);
+  return JSON.parse(readFileSync(cpuFile, 'utf8'));
+}
+
+/** A busy machine makes a file slow for once; a mistake makes it slow again, alone. */
+function stillTooSlow(measured) {
+  return tooSlow(rows, measured).flatMap(({ file }) => tooSlow(rows, runTests(`${file} again`, [file])).map(({ line }) => line));
+}
+
+function seconds(since) {
+  return ((performance.now() - since) / 1000).toFixed(1);
 }

@@ -4,13 +4,14 @@
  * not synced. Each is a state: it is opened, compared with what clients had been promised, cut from power again, opened
  * again, written to, and verified by code that shares nothing with the writer but the codecs.
  *
+ * Many states have the same image, and some the same saved state: those are opened once a seed (`openings.ts`).
+ *
  * Half of all openings go on from a state of the log that was saved while it lived: one of before the crash, or one that is
  * ahead of what the crash left. They must find what reading everything finds, and replay exactly what follows that state.
  *
  * Beside crashes: a failure at every call of a life, at every call of a recovery, crashes inside recovery, processes
  * killed on a machine that lives on, and machines switched off for good.
  */
-import { createHash } from 'node:crypto';
 import { assert, AssertionError, ServiceError } from '../../src/errors.ts';
 import type { CommittedEntry } from '../../src/log/entry.ts';
 import type { LogStore } from '../../src/log/log-store.ts';
@@ -22,6 +23,7 @@ import { FaultyDisk, type Fault, type Image, type Step } from './faulty-disk.ts'
 import { History, type KeptState, type Promises } from './history.ts';
 import { imageDisk } from './image-disk.ts';
 import { noMarks } from './marks.ts';
+import { digestOf, type From, type OpenedLog, Openings } from './openings.ts';
 import { Seeded } from './seeded.ts';
 import { type CrashPoint, drive, type Life, live, type OpenLog, type Scenario, scenarioOf } from './workload.ts';
 import { SimulatedClock } from './world.ts';
@@ -56,11 +58,14 @@ export class CrashSimulation {
   readonly marks = noMarks();
   readonly failures: Failure[] = [];
   states = 0;
+  /** Openings of different images, states and failing calls: what these states came to. */
+  openings = 0;
   crashPoints = 0;
   syncsAfterFailure = 0;
   readonly #options: CrashOptions;
   /** Recovered images of this seed from which a log has been followed to the end. */
   #followed = new Set<string>();
+  #openings!: Openings;
   #seed = 0;
 
   constructor(options: CrashOptions) {
@@ -72,6 +77,16 @@ export class CrashSimulation {
     this.#seed = seed;
     this.#followed = new Set();
     const scenario = scenarioOf(seed);
+    this.#openings = new Openings((disk, from, read) => this.#opened(disk, scenario, from, read));
+    try {
+      await this.#runAll(scenario, statesMax);
+    } finally {
+      this.openings += this.#openings.count;
+    }
+  }
+
+  async #runAll(scenario: Scenario, statesMax: number): Promise<void> {
+    const { seed } = scenario;
     const enough = (): boolean => this.states >= statesMax || this.failures.length > 0;
     const life = await live(scenario, this.#options.openLog);
     this.#judgeLife(life, 'life');
@@ -121,30 +136,16 @@ export class CrashSimulation {
 
   /** Crashes and failures inside the recovery of one image. */
   async #crashRecovery(image: Image, life: Life, promises: Promises, path: string, among: Among): Promise<void> {
-    const points: { step: Step; images: Image[] }[] = [];
-    const random = new Seeded(life.scenario.seed + points.length);
-    const steps: Step[] = [];
-    let version = -1;
-    const disk: FaultyDisk = new FaultyDisk(
-      {
-        beforeStep: (step) => {
-          steps.push(step);
-          if (disk.version === version) return undefined;
-          version = disk.version;
-          const state = disk.state();
-          if (version > 0) points.push({ step, images: [crashImage(state, 'none'), crashImage(state, random)] });
-          return undefined;
-        },
-      },
-      image,
-    );
-    try {
-      await this.#open(disk, life, path, among);
-    } catch (error) {
+    const from = this.#from(life, path, among);
+    const { error, steps, points } = await this.#openings.recovery(image, from);
+    this.#markFrom(from, null);
+    if (error !== null) {
       if (error instanceof AssertionError) this.#report(path, messageOf(error));
       return;
     }
-    for (const { step, images } of points) {
+    const random = new Seeded(life.scenario.seed);
+    for (const { step, disk } of points) {
+      const images = [crashImage(disk, 'none'), crashImage(disk, random)];
       for (const [i, inner] of images.entries()) {
         if (i > 0 && sameImage(inner, images[0]!)) continue;
         this.marks.crashInsideRecovery++;
@@ -162,18 +163,15 @@ export class CrashSimulation {
     const path = `${recovery}.recoveryFault.${at.index}`;
     if (!this.#wanted(path)) return;
     this.marks.faultInsideRecovery++;
-    const fault: Fault = { kind: 'error', code: 'EIO', bytes: at.bytes >> 1 };
-    const disk = new FaultyDisk({ beforeStep: (step) => (step.index === at.index ? fault : undefined) }, image);
-    try {
-      const log = await this.#open(disk, life, recovery, among);
-      const wrong = life.history.faultOf(await collect(log), promises.synced, promises);
+    const from = this.#from(life, recovery, among);
+    const { opened, error, syncsAfterFailure, left } = await this.#openings.open(image, from, at);
+    this.#markFrom(from, opened);
+    if (opened) {
+      const wrong = life.history.faultOf(opened.entries, promises.synced, promises);
       if (wrong) this.#report(path, `opened in spite of an EIO, and ${wrong}`);
-    } catch (error) {
-      // Refusing to open is the other right answer.
-      if (error instanceof AssertionError) this.#report(path, messageOf(error));
-    }
-    this.syncsAfterFailure += disk.syncsAfterFailure;
-    await this.#check(crashImage(disk.state(), 'none'), life, promises, promises.synced, path, among);
+    } else if (error instanceof AssertionError) this.#report(path, messageOf(error)); // Refusing to open is the other right answer.
+    this.syncsAfterFailure += syncsAfterFailure;
+    await this.#check(left, life, promises, promises.synced, path, among);
   }
 
   /** The same life with one failing call, and the crashes after it. */
@@ -206,8 +204,7 @@ export class CrashSimulation {
     this.states++;
     const disk = FaultyDisk.afterKill(point.disk);
     try {
-      const log = await this.#open(disk, life, path, keptBy(point.promises));
-      const entries = await collect(log);
+      const { log, entries } = await this.#open(disk, life, path, keptBy(point.promises));
       const wrong = life.history.faultOf(entries, point.promises.synced, point.promises);
       if (wrong) return this.#report(path, wrong);
       await this.#appendOnce(log, disk, entries, path);
@@ -263,9 +260,9 @@ export class CrashSimulation {
     if (!last) return;
     this.states++;
     this.marks.misdirected++;
-    let entries: CommittedEntry[];
+    let entries: readonly CommittedEntry[];
     try {
-      entries = await collect(await this.#open(new FaultyDisk({}, crashImage(last.disk, 'all')), life, path));
+      ({ entries } = await this.#openImage(crashImage(last.disk, 'all'), life, path));
     } catch (error) {
       if (!(error instanceof ServiceError)) this.#report(path, messageOf(error));
       return;
@@ -294,9 +291,9 @@ export class CrashSimulation {
     if (!this.#wanted(path)) return;
     this.marks.killed++;
     const disk = FaultyDisk.afterKill(point.disk);
-    let entries: CommittedEntry[];
+    let entries: readonly CommittedEntry[];
     try {
-      entries = await collect(await this.#open(disk, life, path));
+      ({ entries } = await this.#open(disk, life, path));
     } catch (error) {
       return this.#report(path, `does not open after a kill: ${messageOf(error)}`);
     }
@@ -337,7 +334,7 @@ export class CrashSimulation {
   async #readRotten(image: Image, life: Life, path: string): Promise<void> {
     for (let i = 0; i < 2; i++) {
       try {
-        const entries = await collect(await this.#open(new FaultyDisk({}, image), life, `${path}.${i}`));
+        const { entries } = await this.#openImage(image, life, `${path}.${i}`);
         this.#report(path, `${entries.length} entries were read in spite of a turned bit`);
       } catch (error) {
         if (error instanceof AssertionError) this.#report(path, messageOf(error));
@@ -360,9 +357,7 @@ export class CrashSimulation {
     try {
       const alarm = this.states % 4 === 0 ? await this.#alarmOver(image) : null;
       if (alarm) return this.#report(path, `before recovery, verify: ${alarm}`);
-      const disk = new FaultyDisk({}, image);
-      const log = await this.#open(disk, life, path, among);
-      const entries = await collect(log);
+      const { log, entries, left: recovered, settled: synced } = await this.#openImage(image, life, path, among);
       const wrong = history.faultOf(entries, mustHold, promises);
       if (wrong) return this.#report(path, wrong);
       if (log.next().position < promises.visible) return this.#report(path, 'positions that readers had seen are gone');
@@ -371,8 +366,7 @@ export class CrashSimulation {
       const given = history.roots.get(head.size);
       if (given && Buffer.compare(given, head.root) !== 0) return this.#report(path, 'the root is not the one given out before');
 
-      const recovered = crashImage(disk.state(), 'none');
-      if (!sameImage(recovered, disk.visible())) return this.#report(path, 'recovery left changes unsynced');
+      if (!synced) return this.#report(path, 'recovery left changes unsynced');
       // What follows depends on nothing but this image, and many crashes are recovered to the same one.
       const digest = digestOf(recovered);
       if (this.#followed.has(digest)) return;
@@ -380,7 +374,7 @@ export class CrashSimulation {
       // Where the first opening began a log, it wrote an entry of its own: only the next one is a mere recovery.
       const settled = entries.length > 1 ? recovered : await this.#reopened(recovered, scenario);
       const again = new FaultyDisk({}, settled);
-      const second = await this.#open(again, life, `${path}.again`, among);
+      const { log: second } = await this.#open(again, life, `${path}.again`, among);
       if (!sameImage(again.visible(), settled)) return this.#report(path, 'a second recovery changed the disk');
       const final = await this.#appendOnce(second, again, entries, path);
       if (!final) return;
@@ -412,10 +406,12 @@ export class CrashSimulation {
   }
 
   /** What a verification without keys finds, if anything. A crash that came before there was a log is no finding. */
-  async #alarmOver(image: Image): Promise<string | null> {
-    const { findings } = await verifyDirectory({ disk: imageDisk(image), directory: this.#options.directory });
-    const finding = findings.find(({ what }) => what !== 'there is no log here');
-    return finding ? `${finding.place}: ${finding.what}` : null;
+  #alarmOver(image: Image): Promise<string | null> {
+    return this.#openings.alarm(image, async () => {
+      const { findings } = await verifyDirectory({ disk: imageDisk(image), directory: this.#options.directory });
+      const finding = findings.find(({ what }) => what !== 'there is no log here');
+      return finding ? `${finding.place}: ${finding.what}` : null;
+    });
   }
 
   async #reopened(image: Image, scenario: Scenario): Promise<Image> {
@@ -424,32 +420,65 @@ export class CrashSimulation {
     return crashImage(disk.state(), 'none');
   }
 
-  /** From one of the life's saved states as often as not; throws an AssertionError when that is replayed wrongly. */
-  async #open(disk: FaultyDisk, { scenario, history }: Life, path: string, among: Among = everyState): Promise<LogStore> {
+  /** One of the life's saved states as often as not. */
+  #from({ history }: Life, path: string, among: Among): From {
     const random = new Seeded(hashOf(path));
     const kept = history.kept.filter(among);
-    if (kept.length === 0 || random.chance(0.5)) return this.#openFully(disk, scenario);
-    const state = random.pick(kept);
+    return kept.length === 0 || random.chance(0.5) ? null : random.pick(kept);
+  }
+
+  #markFrom(from: From, opened: OpenedLog | null): void {
+    if (!from || !opened) return;
+    if (opened.resumed) this.marks.resumed++;
+    else this.marks.resumeRefused++;
+  }
+
+  async #open(disk: FaultyDisk, life: Life, path: string, among: Among = everyState): Promise<OpenedLog> {
+    const from = this.#from(life, path, among);
+    const opened = await this.#opened(disk, life.scenario, from);
+    this.#markFrom(from, opened);
+    return opened;
+  }
+
+  /** Opened as any other life's same image was: nobody may write to its log. */
+  async #openImage(
+    image: Image,
+    life: Life,
+    path: string,
+    among: Among = everyState,
+  ): Promise<OpenedLog & { left: Image; settled: boolean }> {
+    const from = this.#from(life, path, among);
+    const { opened, error, left, settled } = await this.#openings.open(image, from);
+    this.#markFrom(from, opened);
+    if (!opened) throw error;
+    return { ...opened, left, settled };
+  }
+
+  /** Throws an AssertionError when a log that goes on from a saved state replays something else than what follows it. */
+  async #opened(disk: FaultyDisk, scenario: Scenario, from: From, read = true): Promise<OpenedLog> {
+    if (!from) {
+      const log = await this.#openFully(disk, scenario);
+      return { log, entries: read ? await collect(log) : [], resumed: false };
+    }
     const replayed: CommittedEntry[] = [];
     let refused: string | null = null;
     const log = await this.#openFully(disk, scenario, {
-      resume: state.resume((reason) => {
+      resume: from.resume((reason) => {
         assert(refused === null && replayed.length === 0, 'a state is refused once, and before anything is replayed');
         refused = reason;
       }),
       replay: (entry) => void replayed.push(entry),
     });
-    if (refused === null) this.marks.resumed++;
-    else this.marks.resumeRefused++;
-    const expected = refused === null ? state.leaves : 0;
-    assert(log.head().size >= state.leaves || refused !== null, 'a log is not shorter than a state that it went on from');
+    const expected = refused === null ? from.leaves : 0;
+    assert(log.head().size >= from.leaves || refused !== null, 'a log is not shorter than a state that it went on from');
     const first = replayed[0]?.leaf ?? log.head().size;
     assert(first === expected, `replay begins with entry ${expected}, not with ${first} (${refused ?? 'resumed'})`);
-    const whole = (await collect(log)).slice(expected);
+    const entries = await collect(log);
+    const whole = entries.slice(expected);
     assert(whole.length === replayed.length, `${replayed.length} entries were replayed, and ${whole.length} are there`);
     for (const [i, entry] of whole.entries())
       assert(textOf(entry) === textOf(replayed[i]!), `entry ${entry.leaf} was replayed as another`);
-    return log;
+    return { log, entries, resumed: refused === null };
   }
 
   async #openFully(
@@ -481,12 +510,6 @@ export class CrashSimulation {
   #report(path: string, what: string): void {
     this.failures.push({ seed: this.#seed, path, what });
   }
-}
-
-function digestOf(image: Image): string {
-  const hash = createHash('sha256');
-  for (const [path, bytes] of image.files) hash.update(`${path}\n${bytes.length}\n`).update(bytes);
-  return hash.digest('base64');
 }
 
 async function collect(log: LogStore): Promise<CommittedEntry[]> {

@@ -169,8 +169,15 @@ function batch(length: number, columns: readonly NamedColumn[]): RowBatch {
 }
 
 /** Cells by value: the layout in which a vector rests is no part of what an entry says, nor, once it is read, whose a row is. */
+const texts = new WeakMap<CommittedEntry, string>();
+
 export function textOf(entry: CommittedEntry): string {
-  const { leaf, position, positions, time, context, body } = entry;
+  let text = texts.get(entry);
+  if (text === undefined) texts.set(entry, (text = asText(entry)));
+  return text;
+}
+
+function asText({ leaf, position, positions, time, context, body }: CommittedEntry): string {
   return JSON.stringify({ leaf, position, positions, time, context, body }, (key, value: unknown) => {
     if (key === 'subjects') return undefined;
     if (typeof value === 'bigint') return `${value}n`;

@@ -2,6 +2,7 @@
  * What clients of a log were told, and what a restarted log must therefore hold: an exact prefix of the submissions, in
  * their order, each whole or not at all, with every acknowledged one and nothing that was refused.
  */
+import { createHash } from 'node:crypto';
 import type { CommittedEntry } from '../../src/log/entry.ts';
 import type { Appended, LogStore } from '../../src/log/log-store.ts';
 import type { ResumeOptions, SavedLog } from '../../src/log/saved-log.ts';
@@ -32,6 +33,8 @@ export class KeptState {
   readonly early: boolean;
   /** Version of the history from which on it was there. */
   readonly since: number;
+  /** Of all that it says. */
+  readonly digest: string;
   readonly #bytes: Uint8Array;
   readonly #blobs: ReadonlyMap<string, Uint8Array>;
 
@@ -41,6 +44,9 @@ export class KeptState {
     this.since = since;
     this.#bytes = saved.bytes.slice();
     this.#blobs = new Map(saved.blobs.map(({ name, bytes }) => [name, bytes().slice()]));
+    const hash = createHash('sha256').update(`${this.leaves}\n`).update(this.#bytes);
+    for (const [name, bytes] of this.#blobs) hash.update(`\n${name}\n${bytes.length}\n`).update(bytes);
+    this.digest = hash.digest('base64');
   }
 
   resume(refused: (reason: string) => void): ResumeOptions {

@@ -6,7 +6,10 @@ import { LocalLog } from '../../src/log/log.ts';
 import { SubjectKeyFiles } from '../../src/log/subject-keys.ts';
 import type { FaultyDisk } from './faulty-disk.ts';
 import type { Seeded } from './seeded.ts';
+import { rememberSignatures } from './known-signatures.ts';
 import type { OpenLog } from './workload.ts';
+
+rememberSignatures();
 
 export const directory = '/data';
 export const kek = new Uint8Array(32).fill(7);
