@@ -3,8 +3,9 @@
  * JSON a mode; fails where any answer or digest differs from that of the store which was just loaded.
  *
  *   npm run equal -- [--rows 1000000] [--budget 256] [--only <mode>]
+ *   npm run equal -- --passes      instead: generated questions, each with every set of passes
  */
-import { execFileSync } from 'node:child_process';
+import { execFileSync, spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -19,11 +20,22 @@ const { values: options } = parseArgs({
     /** MiB. */
     budget: { type: 'string', default: '256' },
     only: { type: 'string' },
+    passes: { type: 'boolean', default: false },
     /** Of the parent: run this mode in this directory, and say how it went. */
     mode: { type: 'string' },
     directory: { type: 'string' },
   },
 });
+
+if (options.passes) {
+  const vitest = fileURLToPath(new URL('../../../node_modules/vitest/vitest.mjs', import.meta.url));
+  const env = { ...process.env, PASS_SUBSETS: 'all' };
+  const { status } = spawnSync(process.execPath, [vitest, 'run', 'test/planner/passes/passes.test.ts'], {
+    env,
+    stdio: 'inherit',
+  });
+  process.exit(status ?? 1);
+}
 
 const rows = Number(options.rows);
 const history = { rows, batchRows: Math.min(10_000, Math.ceil(rows / 60)) };
