@@ -25,10 +25,12 @@ const other = await sealedLog(seed + 1, bytes, { directories: log.image.director
 const later = await sealedLog(seed + 2, bytes * 2, log.image);
 
 let said = 0;
-const flips = await flipEveryBit(log, (done, total) => {
-  if (options.json || performance.now() - said < 10_000) return;
-  said = performance.now();
-  console.error(`${done} of ${total} bytes`);
+const flips = await flipEveryBit(log, {
+  onByte: (done, total) => {
+    if (options.json || performance.now() - said < 10_000) return;
+    said = performance.now();
+    console.error(`${done} of ${total} bytes`);
+  },
 });
 
 const missed = [...flips.missed];
