@@ -15,7 +15,7 @@ function played(history: readonly Step[]): readonly CommittedEntry[] {
   return store.entries;
 }
 
-for (const name of [
+const names = [
   'temporal',
   'branches',
   'catalog',
@@ -31,6 +31,6 @@ for (const name of [
   'erasures',
   'tenants',
   'views',
-]) {
-  projectionContract({ name, fresh: (rows) => freshProjections(undefined, rows).projector, histories: committed, erased });
-}
+];
+
+projectionContract({ names, fresh: (rows) => freshProjections(undefined, rows).projector, histories: committed, erased });
