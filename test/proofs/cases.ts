@@ -94,14 +94,14 @@ export class Cases {
   }
 
   /** Every bit of the file, one at a time. */
-  async *flips(of: 'row' | 'branch', every = 1): AsyncGenerator<Case> {
+  async *flips(of: 'row' | 'branch', every = 1, first = 0): AsyncGenerator<Case> {
     const { log } = this.#world;
     const leaf = of === 'row' ? 8 : 4;
     const row = of === 'row' ? { row: this.#world.rows[leaf]![1]! } : {};
     const place = of === 'branch' ? { branch: [...this.#world.forks.keys()][0]! } : { leaf };
     const document = await this.#world.prove({ ...place, ...row, treeSize: 13, from: 6 });
     const proof = Buffer.from(JSON.stringify(document));
-    for (let bit = 0; bit < proof.length * 8; bit += every) {
+    for (let bit = first % every; bit < proof.length * 8; bit += every) {
       const changed = Buffer.from(proof);
       changed[bit >> 3]! ^= 1 << (bit & 7);
       yield { name: `${of} bit ${bit}`, proof: changed, key: log.proofs.key, head: null, good: false };
