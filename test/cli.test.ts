@@ -7,6 +7,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { tableFromIPC } from 'apache-arrow';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { loadSettings } from '../src/config.ts';
+import { checkBoot } from '../src/service.ts';
 import { beginStore } from './harness.ts';
 
 const root = join(import.meta.dirname, '..');
@@ -43,10 +45,11 @@ function annals(args: readonly string[], env: Readonly<Record<string, string>> =
   return { status, stdout, stderr };
 }
 
-/** Resolves with what it said once it serves. */
+/** Resolves with what it said once it serves, and has offered a token where it is to offer one. */
 async function serve(
   directory: string,
   env: Readonly<Record<string, string>> = {},
+  offers: 'a token' | 'nothing' = 'nothing',
 ): Promise<{ server: ChildProcess; said: () => string }> {
   const server = spawn(process.execPath, [join(root, 'bin/annals'), 'serve', '--data-dir', directory], {
     cwd: home,
@@ -58,7 +61,7 @@ async function serve(
   await new Promise<void>((resolve, reject) => {
     server.stderr.setEncoding('utf8').on('data', (text: string) => {
       said += text;
-      if (/wal sync/.test(said)) setTimeout(resolve, 200);
+      if (offers === 'a token' ? /export TOKEN=ann_\S+\n/.test(said) : /wal sync/.test(said)) setTimeout(resolve, 200);
     });
     server.once('exit', (code) => reject(new Error(`ended with ${code}: ${said}`)));
   });
@@ -116,10 +119,15 @@ describe('boot refusals', () => {
     ['a door that is not there', { SERVICE_KV_ENABLE: 'true' }, /SERVICE_KV_ENABLE/],
     ['strict purposes without one', { SERVICE_PURPOSES: ',' }, /SERVICE_PURPOSES/],
   ])('%s', (_, env, message) => {
+    const given = { ...env, SERVICE_DATA_DIR: freshDirectory() };
+    expect(() => checkBoot(loadSettings({ env: given, workingDirectory: home, homeDirectory: home }))).toThrow(message);
+  });
+
+  test('end the process before it makes anything', () => {
     const directory = freshDirectory();
-    const refused = annals(['serve', '--data-dir', directory], env);
+    const refused = annals(['serve', '--data-dir', directory], { SERVICE_HTTP_BIND: '0.0.0.0' });
     expect(refused.status).toBe(2);
-    expect(refused.stderr).toMatch(message);
+    expect(refused.stderr).toMatch(/^annals: [^\n]*SERVICE_TLS_CERT[^\n]*\n$/);
     expect(existsSync(directory), 'nothing was made').toBe(false);
   });
 });
@@ -164,7 +172,7 @@ test('`npm start` hands signals on to the server', async () => {
 
 test('the first start makes one token and says so once; server secrets and later starts make none', async () => {
   const directory = freshDirectory();
-  const first = await serve(directory);
+  const first = await serve(directory, {}, 'a token');
   const token = /export TOKEN=(ann_\S+)/.exec(first.said())![1]!;
   const asked = await fetch(`${urlIn(first.said())}/types`, { headers: { authorization: `Bearer ${token}` } });
   expect(asked.status).toBe(200);
@@ -306,7 +314,7 @@ test('branch forks, lists and deletes, on a directory as on a server; query and 
 
 test('SIGTERM ends with 0 and leaves a sealed, intact log and saved projections', async () => {
   const directory = freshDirectory();
-  const { server, said } = await serve(directory);
+  const { server, said } = await serve(directory, {}, 'a token');
   const token = /export TOKEN=(ann_\S+)/.exec(said())![1]!;
   const auth = { authorization: `Bearer ${token}` };
   const body = Array.from({ length: 50 }, (_, i) => `{"id":"n${i}"}`).join('\n');

@@ -12,8 +12,8 @@ afterEach(async () => {
 });
 afterAll(() => directories.remove());
 
-async function start(directory: string, env: Record<string, string> = {}): Promise<ServerProcess> {
-  const server = await ServerProcess.start(directory, env);
+async function start(...args: Parameters<typeof ServerProcess.start>): Promise<ServerProcess> {
+  const server = await ServerProcess.start(...args);
   servers.push(server);
   return server;
 }
@@ -45,7 +45,7 @@ async function countOf(server: ServerProcess, token: string): Promise<number> {
 describe('SERVICE_DRAIN_TIMEOUT_SECS', () => {
   test('rows that were promised are written before the end, which is 0', async () => {
     const directory = directories.fresh();
-    const first = await start(directory);
+    const first = await start(directory, {}, 'a token');
     const token = first.token!;
     for (let n = 0; n < 5; n++) await promise(first, token, n * 4_000, 4_000);
     const { code, said } = await first.signal('SIGTERM');
@@ -55,7 +55,7 @@ describe('SERVICE_DRAIN_TIMEOUT_SECS', () => {
 
   test('when it is over and promised rows are still queued, the end is not 0, and what was acknowledged stays', async () => {
     const directory = directories.fresh();
-    const first = await start(directory, { SERVICE_DRAIN_TIMEOUT_SECS: '0' });
+    const first = await start(directory, { SERVICE_DRAIN_TIMEOUT_SECS: '0' }, 'a token');
     const token = first.token!;
     const written = await fetch(`${first.url}/ingest/auto?object_type=N`, {
       method: 'POST',
@@ -73,7 +73,7 @@ describe('SERVICE_DRAIN_TIMEOUT_SECS', () => {
   });
 
   test('a client that never finishes its body holds the end up no longer than that, and is told to the operator', async () => {
-    const server = await start(directories.fresh(), { SERVICE_DRAIN_TIMEOUT_SECS: '1' });
+    const server = await start(directories.fresh(), { SERVICE_DRAIN_TIMEOUT_SECS: '1' }, 'a token');
     const gone = new AbortController();
     let sent = 0;
     const endless = fetch(`${server.url}/ingest/auto?object_type=N`, {
@@ -100,7 +100,7 @@ describe('SERVICE_DRAIN_TIMEOUT_SECS', () => {
   });
 
   test('with nothing to do it takes no time, whatever the time-out', async () => {
-    const server = await start(directories.fresh(), { SERVICE_DRAIN_TIMEOUT_SECS: '600' });
+    const server = await start(directories.fresh(), { SERVICE_DRAIN_TIMEOUT_SECS: '600' }, 'a token');
     const started = performance.now();
     expect((await server.signal('SIGINT')).code).toBe(0);
     expect(performance.now() - started).toBeLessThan(10_000);

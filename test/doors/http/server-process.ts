@@ -38,15 +38,19 @@ export class ServerProcess {
     return new ServerProcess(child);
   }
 
-  /** Resolves once it serves and has said all that it says at a start. */
-  static async start(directory: string, env: Readonly<Record<string, string>> = {}): Promise<ServerProcess> {
+  /** Resolves once it serves, and has offered a token where it is to offer one. */
+  static async start(
+    directory: string,
+    env: Readonly<Record<string, string>> = {},
+    offers: 'a token' | 'nothing' = 'nothing',
+  ): Promise<ServerProcess> {
     const server = ServerProcess.spawn(directory, env);
     const ended = server.#ended.then(({ code, said }) => {
       throw new Error(`ended with ${code}: ${said}`);
     });
     const serving = new Promise<void>((resolve) => {
       server.#child.stderr!.on('data', () => {
-        if (/wal sync/.test(server.said)) setTimeout(resolve, 300);
+        if (offers === 'a token' ? server.token !== undefined : /wal sync/.test(server.said)) setTimeout(resolve, 300);
       });
     });
     await Promise.race([serving, ended]);
@@ -69,7 +73,7 @@ export class ServerProcess {
 
   /** The token that a first start on free offers; undefined when it offered none. */
   get token(): string | undefined {
-    return /export TOKEN=(ann_\S+)/.exec(this.#said)?.[1];
+    return /export TOKEN=(ann_\S+)\n/.exec(this.#said)?.[1];
   }
 
   ended(): Promise<Ended> {
