@@ -4,6 +4,8 @@
  */
 import { describe, expect, test } from 'vitest';
 import type { Cell } from '../../src/log/value.ts';
+import { seedBase } from '../runner/seed.ts';
+import { tell } from '../runner/tell.ts';
 import { StoreWorld } from '../doors/http/store-world.ts';
 import type { InputRow } from '../harness.ts';
 import { valueIn } from './generator/evaluate.ts';
@@ -14,10 +16,12 @@ import { everyFeature, oneTable, StatementGenerator } from './generator/statemen
 import { worldOf } from './generator/world.ts';
 
 const checks = Number(process.env['SQL_ORACLE_CHECKS'] ?? 5_000);
+const seed = seedBase + 1;
 
 describe('answers agree with each other', () => {
   test(`${checks} checks`, async () => {
-    const report = await runOracles({ seed: 1, checks, features: everyFeature, stopAfter: 3 });
+    const report = await runOracles({ seed, checks, features: everyFeature, stopAfter: 3 });
+    tell(`${report.checks} checks, seed ${seed} (npm run sqloracle -- --seed ${seed})`);
     expect(report.findings).toEqual([]);
     expect(report.checks).toBe(checks);
     expect([...report.byOracle.keys()].toSorted()).toEqual(

@@ -3,15 +3,19 @@
  * How the two dialects differ, and what is done about it, stands in `generator/render.ts`.
  */
 import { describe, expect, test } from 'vitest';
+import { seedBase } from '../runner/seed.ts';
+import { tell } from '../runner/tell.ts';
 import { differential } from './generator/differential.ts';
 import { expectedFeatures } from './generator/features.ts';
 import { everyFeature } from './generator/statements.ts';
 
 const statements = Number(process.env['SQL_DIFF_STATEMENTS'] ?? 20_000);
+const seed = seedBase + 1;
 
 describe('SQLite answers the same', () => {
   test(`${statements} random statements`, async () => {
-    const report = await differential({ seed: 1, statements, features: everyFeature, stopAfter: 3 });
+    const report = await differential({ seed, statements, features: everyFeature, stopAfter: 3 });
+    tell(`${report.statements} statements, seed ${seed} (npm run sql:diff -- --seed ${seed})`);
     expect(report.mismatches).toEqual([]);
     expect(report.statements).toBe(statements);
     expect(expectedFeatures(everyFeature).filter((feature) => !report.features.has(feature))).toEqual([]);

@@ -35,7 +35,7 @@ export interface DifferentialOptions {
   readonly seed: number;
   readonly statements: number;
   readonly features: Features;
-  /** Statements of one world: making one costs as much as some dozen statements. */
+  /** Statements of one world: making one costs as much as two dozen statements. */
   readonly perWorld?: number;
   readonly stopAfter?: number;
 }
@@ -47,7 +47,7 @@ const shapes: readonly WorldShape[] = [smallWorld, smallWorld, smallWorld, { tab
 
 export async function differential(options: DifferentialOptions): Promise<DifferentialReport> {
   const report: DifferentialReport = { statements: 0, shapes: new Set(), features: new Map(), mismatches: [], rowsCompared: 0 };
-  const perWorld = options.perWorld ?? 250;
+  const perWorld = options.perWorld ?? 500;
   for (let number = 0; report.statements < options.statements; number++) {
     const seed = options.seed * worldsPerSeed + number;
     const bench = await Bench.open(worldOf(seed, shapes[number % shapes.length]!), blockSizes[number % blockSizes.length]!);

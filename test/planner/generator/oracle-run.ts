@@ -31,7 +31,7 @@ export interface OracleOptions {
   readonly stopAfter?: number;
 }
 
-const perWorld = 200;
+const perWorld = 500;
 
 export async function runOracles(options: OracleOptions): Promise<OracleReport> {
   const report: OracleReport = { checks: 0, statements: 0, byOracle: new Map(), shapes: new Set(), findings: [] };
