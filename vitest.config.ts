@@ -1,10 +1,10 @@
 import { defineConfig } from 'vitest/config';
 import { seedOfCommit } from './test/runner/seed.ts';
 import { HeaviestFirst } from './test/runner/sequencer.ts';
+import { sharedFiles } from './test/runner/shared.ts';
 
 export default defineConfig({
   test: {
-    include: ['test/**/*.test.ts'],
     pool: 'forks',
     maxWorkers: 2,
     setupFiles: ['test/runner/setup.ts'],
@@ -14,5 +14,9 @@ export default defineConfig({
     // Twice what the longest takes with both cores busy elsewhere.
     testTimeout: 300_000,
     hookTimeout: 60_000,
+    projects: [
+      { extends: true, test: { name: 'shared', include: sharedFiles, isolate: false } },
+      { extends: true, test: { name: 'alone', include: ['test/**/*.test.ts'], exclude: sharedFiles } },
+    ],
   },
 });
