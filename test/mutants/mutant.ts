@@ -3,7 +3,9 @@ export interface Mutant {
   /** What the mistake is, in a few words; unique over all lists. */
   readonly name: string;
   readonly file: string;
-  /** Must occur in the file exactly once. */
+  /** The function, method or class that it is in, as `name` or `Class.name`: where the pattern is short, or may move. */
+  readonly in?: string;
+  /** Must occur there exactly once; white space may differ. */
   readonly find: string;
   readonly replace: string;
   /** Test files, of which at least one must fail. */

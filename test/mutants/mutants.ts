@@ -4,6 +4,7 @@
  * takes says when tests that go on and on are stopped. Being stopped is no failure: only a mutant that `hangs` is killed so.
  *
  *   npm run mutants -- [--list log] [--only <part of a name>]… [--workers 2] [--json]
+ *   npm run mutants -- --check      only whether each has its place in the source
  */
 import { spawn } from 'node:child_process';
 import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
@@ -12,6 +13,7 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { parseArgs } from 'node:util';
 import type { Mutant } from './mutant.ts';
+import { placeOf } from './place.ts';
 
 const root = dirname(dirname(dirname(fileURLToPath(import.meta.url))));
 const notCopied = new Set(['node_modules', '.git', 'dist', 'coverage']);
@@ -31,12 +33,19 @@ const { values: options } = parseArgs({
     list: { type: 'string', multiple: true },
     only: { type: 'string', multiple: true, default: [''] },
     workers: { type: 'string', default: '2' },
+    check: { type: 'boolean', default: false },
     json: { type: 'boolean', default: false },
   },
 });
 
 const mutants = (await loadLists(options.list)).filter(({ name }) => options.only.some((part) => name.includes(part)));
 if (mutants.length === 0) fail('no mutant of that name or list');
+if (options.check) {
+  const stale = mutants.filter((mutant) => !placeOf(readFileSync(join(root, mutant.file), 'utf8'), mutant));
+  for (const { name, file } of stale) console.error(`stale: ${name} (${file})`);
+  console.log(JSON.stringify({ mutants: mutants.length, stale: stale.length }));
+  process.exit(stale.length === 0 ? 0 : 1);
+}
 const workers = Array.from({ length: Math.min(Number(options.workers), mutants.length) }, copyTree);
 process.once('exit', () => {
   for (const directory of workers) rmSync(directory, { recursive: true, force: true });
@@ -83,11 +92,9 @@ async function run(queue: readonly Mutant[], directories: readonly string[]): Pr
 async function tryMutant(directory: string, mutant: Mutant, limitMs: number): Promise<Outcome> {
   const path = join(directory, mutant.file);
   const original = existsSync(path) ? readFileSync(path, 'utf8') : '';
-  if (original.split(mutant.find).length !== 2) return { name: mutant.name, result: 'stale', seconds: 0 };
-  writeFileSync(
-    path,
-    original.replace(mutant.find, () => mutant.replace),
-  );
+  const place = placeOf(original, mutant);
+  if (!place) return { name: mutant.name, result: 'stale', seconds: 0 };
+  writeFileSync(path, original.slice(0, place.from) + mutant.replace + original.slice(place.to));
   try {
     const { ended, output, seconds } = await runTests(directory, mutant.killedBy, limitMs);
     if (ended === 'broken') fail(`the tests did not run under "${mutant.name}":\n${output}`);

@@ -110,8 +110,9 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'outputs: a body that broke off ends like a whole one',
     file: 'src/doors/http/answer-body.ts',
-    find: 'this.#response.destroy();\n      return false;',
-    replace: 'this.#response.end();\n      return false;',
+    in: '#cutOff',
+    find: 'this.#response.destroy()',
+    replace: 'this.#response.end()',
     killedBy: byBodies,
   },
   {
