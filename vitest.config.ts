@@ -2,6 +2,7 @@ import { defineConfig } from 'vitest/config';
 import { seedOfCommit } from './test/runner/seed.ts';
 import { HeaviestFirst } from './test/runner/sequencer.ts';
 import { sharedFiles } from './test/runner/shared.ts';
+import { temporaryFolder } from './test/runner/temporary.ts';
 
 export default defineConfig({
   test: {
@@ -10,7 +11,10 @@ export default defineConfig({
     setupFiles: ['test/runner/setup.ts'],
     reporters: ['default', './test/runner/reporter.ts'],
     sequence: { sequencer: HeaviestFirst },
-    env: { TEST_SEED: process.env['TEST_SEED'] ?? String(seedOfCommit(import.meta.dirname)) },
+    env: {
+      TEST_SEED: process.env['TEST_SEED'] ?? String(seedOfCommit(import.meta.dirname)),
+      TMPDIR: temporaryFolder(),
+    },
     // Twice what the longest takes with both cores busy elsewhere.
     testTimeout: 300_000,
     hookTimeout: 60_000,

@@ -1,15 +1,18 @@
-import { mkdirSync, mkdtempSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { describe, expect, test } from 'vitest';
+import { afterAll, describe, expect, test } from 'vitest';
 import { ConfigError, isLoopback, loadSettings, parseBind, parseKey, redactedSettings, settingsTable } from '../src/config.ts';
 
-const nowhere = mkdtempSync(join(tmpdir(), 'annals-config-'));
+const home = mkdtempSync(join(tmpdir(), 'annals-config-'));
+afterAll(() => rmSync(home, { recursive: true }));
+
+const nowhere = mkdtempSync(join(home, 'nowhere-'));
 const load = (env: Record<string, string>, more: Partial<Parameters<typeof loadSettings>[0]> = {}) =>
   loadSettings({ env, workingDirectory: nowhere, homeDirectory: nowhere, ...more });
 
 function file(content: string): string {
-  const directory = mkdtempSync(join(tmpdir(), 'annals-config-'));
+  const directory = mkdtempSync(join(home, 'file-'));
   writeFileSync(join(directory, 'service.toml'), content);
   return directory;
 }
@@ -47,7 +50,7 @@ describe('precedence', () => {
     const flag = join(file('port = 1'), 'service.toml');
     const named = join(file('port = 2'), 'service.toml');
     const workingDirectory = file('port = 3');
-    const homeDirectory = mkdtempSync(join(tmpdir(), 'annals-home-'));
+    const homeDirectory = mkdtempSync(join(home, 'home-'));
     mkdirSync(join(homeDirectory, '.config/annals'), { recursive: true });
     writeFileSync(join(homeDirectory, '.config/annals/service.toml'), 'port = 4');
     const port = (env: Record<string, string>, more: object) => load(env, more).SERVICE_PORT;

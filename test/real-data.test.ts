@@ -100,7 +100,8 @@ const dataSets: readonly DataSet[] = [
   { type: 'Commit', file: 'vega/github.csv', by: 'http', rows: 955 },
 ];
 
-const directory = mkdtempSync(join(tmpdir(), 'annals-real-data-'));
+/** Where all is skipped, nothing would remove it. */
+const directory = present ? mkdtempSync(join(tmpdir(), 'annals-real-data-')) : '';
 let server: ChildProcess | undefined;
 let url = '';
 let token = '';

@@ -2,7 +2,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, expect, test } from 'vitest';
+import { afterAll, afterEach, expect, test } from 'vitest';
 import { type Aim, aimNames, aims, isMet } from '../../bench/goals.ts';
 import { accept, fallen, ratiosFile, readAccepted } from '../../bench/regression.ts';
 import { geometricMean, quotient, summary } from '../../bench/report.ts';
@@ -10,6 +10,7 @@ import { geometricMean, quotient, summary } from '../../bench/report.ts';
 const directory = mkdtempSync(join(tmpdir(), 'annals-ratios-'));
 const file = join(directory, 'ratios.json');
 afterEach(() => rmSync(file, { force: true }));
+afterAll(() => rmSync(directory, { recursive: true }));
 
 const accepted = {
   'bulk-ingest.copy': { accepted: 2, tolerance: 0.25 },
