@@ -64,7 +64,8 @@ export async function checkConformance(options: ConformanceOptions): Promise<Con
   const result = await fc.check(property, {
     numRuns: options.commands,
     seed: options.seed,
-    endOnFailure: false,
+    // Nobody looks at the smallest history that tells a mistake apart.
+    endOnFailure: options.mistake !== undefined,
     ...(options.path === undefined ? {} : { path: options.path }),
   });
   return {
