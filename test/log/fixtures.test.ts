@@ -55,7 +55,7 @@ test('the branches of v1-branches hold what they were made of', async () => {
   const projections = new Projections({ newKey: () => 'unused', tokensMax: 1 });
   for (const entry of replayed) projections.apply(entry);
   const believed = (branch: string): string[] => {
-    const { rows } = projections.snapshot(log.basis(), branch, null);
+    const { rows } = projections.snapshot(log.basis(), branch, 'acme');
     const system = log.basis().instant;
     const found: string[] = [];
     const scan = rows.scan({ type: 'Person', columns: ['_pk', 'age'], time: { system, valid: 'all' } });

@@ -1,7 +1,8 @@
 /** Branches: what each of them reads after any history, against lists of versions that are copied at a fork; then rule by rule. */
 import fc from 'fast-check';
 import { beforeEach, describe, expect, test } from 'vitest';
-import type { TimeBounds } from '../../src/projections/access-paths.ts';
+import { tenantOf } from '../../src/log/entry.ts';
+import type { RowReader, TimeBounds } from '../../src/projections/access-paths.ts';
 import { code, everything, World } from './branch-world.ts';
 import { SavedState } from './saved-state.ts';
 import { FOREVER } from '../../src/log/timestamp.ts';
@@ -11,6 +12,9 @@ import { Model, type ModelVersion, systemTo } from './model.ts';
 import { freshProjections, type PlainRow, START, Store } from './store.ts';
 
 const paths = [null, 'acme', 'acme/eu'];
+const tenants = [null, 'acme'];
+const pathsOf = (tenant: string | null, of: readonly (string | null)[] = paths): (string | null)[] =>
+  of.filter((path) => tenantOf(path) === tenant);
 const keys = ['a', 'b'];
 const names = ['main', 'dev', 'trial', 'try'];
 const shown = ['_pk', 'namespace_path', 'value', 'valid_from', 'valid_to', 'system_from', 'system_to'];
@@ -110,10 +114,12 @@ describe('what branches read', () => {
           for (const [name, { model, fork }] of standing) {
             const basis = Math.max(Math.ceil(part * store.position), fork + 1);
             const plain = (versions: readonly ModelVersion[]): PlainRow[] => versions.map((version) => plainOf(version, basis));
-            const scanned = store.read('T', shown, { time, paths: codes, blockRows }, basis, name);
-            expect(scanned, name).toEqual(plain(model.read(time, basis, visible)));
-            const found = store.read('T', shown, { time, keys: asked }, basis, name);
-            expect(found, name).toEqual(plain(model.read(time, basis, paths, asked)));
+            for (const tenant of tenants) {
+              const scanned = store.read('T', shown, { time, paths: codes, blockRows, tenant }, basis, name);
+              expect(scanned, name).toEqual(plain(model.read(time, basis, pathsOf(tenant, visible))));
+              const found = store.read('T', shown, { time, keys: asked, tenant }, basis, name);
+              expect(found, name).toEqual(plain(model.read(time, basis, pathsOf(tenant), asked)));
+            }
           }
         },
       ),
@@ -127,10 +133,14 @@ describe('what branches read', () => {
         const { store, standing } = play(actions);
         const after = timeOf(store, part) as bigint;
         for (const [name, { model }] of standing) {
-          const expected = model.versions.filter((version) => version.systemFrom > after);
-          expect(store.read('T', shown, { after }, store.position, name)).toEqual(
-            expected.map((version) => plainOf(version, store.position)),
-          );
+          for (const tenant of tenants) {
+            const expected = model.versions.filter(
+              (version) => version.systemFrom > after && tenantOf(version.path) === tenant,
+            );
+            expect(store.read('T', shown, { after, tenant }, store.position, name)).toEqual(
+              expected.map((version) => plainOf(version, store.position)),
+            );
+          }
         }
       }),
     );
@@ -141,8 +151,8 @@ describe('what branches read', () => {
       fc.property(history, (actions) => {
         const { store, standing } = play(actions);
         for (const [name, { model }] of standing) {
-          const { rows } = store.snapshot(store.position, name);
           for (const path of paths) {
+            const { rows } = store.snapshot(store.position, name, tenantOf(path));
             const code = store.projections.rows.scopes.codeOf(path);
             const request = { type: 'T', columns: [], paths: code < 0 ? [] : [code] };
             const own = model.versions.filter((version) => version.path === path);
@@ -161,10 +171,12 @@ describe('what branches read', () => {
         const { store, standing } = play(actions);
         const all = new Set([...standing.values()].flatMap(({ model }) => model.versions.map(({ systemFrom }) => systemFrom)));
         for (const [name, { model }] of standing) {
-          const { rows } = store.snapshot(store.position, name);
-          const own = new Map(model.versions.map((version) => [version.systemFrom, version]));
-          for (const systemFrom of all) {
-            expect(rows.provenanceOf('T', systemFrom) !== undefined).toBe(own.has(systemFrom));
+          const rowsOf = (tenant: string | null): RowReader => store.snapshot(store.position, name, tenant).rows;
+          const own = new Map(model.versions.map((version) => [version.systemFrom, tenantOf(version.path)]));
+          for (const tenant of tenants) {
+            for (const systemFrom of all) {
+              expect(rowsOf(tenant).provenanceOf('T', systemFrom) !== undefined).toBe(own.get(systemFrom) === tenant);
+            }
           }
           for (const version of model.versions) {
             if (version.deleted || version.closedAt === null) continue;
@@ -173,6 +185,7 @@ describe('what branches read', () => {
             const closed = model.versions.filter(({ closedAt }) => closedAt?.position === successor.position);
             if (closed.length !== 1) continue;
             const hex = version.systemFrom.toString(16).padStart(16, '0');
+            const rows = rowsOf(tenantOf(version.path));
             expect(rows.provenanceOf('T', successor.systemFrom)!.derivedFrom).toBe(hex);
           }
         }

@@ -19,7 +19,7 @@ const step = fc.record({
   kind: fc.constantFrom('put' as const, 'put' as const, 'put' as const, 'put' as const, 'end' as const, 'remove' as const),
   span,
   branch: fc.constantFrom('main', 'main', 'dev'),
-  path: fc.constantFrom('acme', 'acme', 'acme', 'other'),
+  path: fc.constantFrom('acme', 'acme', 'acme', 'acme/eu'),
 });
 const history = fc.array(step, { minLength: 20, maxLength: 60 });
 
@@ -41,7 +41,7 @@ function play(store: Store, steps: typeof history extends fc.Arbitrary<infer T> 
 }
 
 function storeWith(temporalIndexMax: number): Store {
-  return new Store(freshProjections(undefined, { settings: { temporalIndexMax, segmentRows: ROWS } }));
+  return Store.of('acme', freshProjections(undefined, { settings: { temporalIndexMax, segmentRows: ROWS } }));
 }
 
 /** Everything that a block says, rows and all. */

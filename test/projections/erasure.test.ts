@@ -11,7 +11,7 @@ import { freshProjections, type PlainRow, Store, texts } from './store.ts';
 const columns = { id: 'string', who: 'string', name: 'string', valid_from: 'timestamp', valid_to: 'timestamp' } as const;
 
 function patients(rows?: RowStorageOptions): Store {
-  const store = new Store(freshProjections(undefined, rows));
+  const store = Store.of('acme', freshProjections(undefined, rows));
   store.append({ kind: 'genesis', logId: 'log-1', origin: 'test/log', engineVersion: 'test' });
   store.run(registerPatients);
   return store;
@@ -36,7 +36,7 @@ function erase(store: Store, who: string, tenant: string | null = 'acme'): void 
 }
 
 function replayed(entries: readonly CommittedEntry[]): Store {
-  const store = new Store();
+  const store = Store.of('acme');
   store.replay(entries);
   return store;
 }
@@ -57,7 +57,7 @@ describe('after an erasure', () => {
         const before = patientsFrom(live.entries.slice(0, Math.floor((share * live.entries.length) / 100)), rows);
         await saved.save(before.projections.projector, rows.store);
         const again = saved.resting();
-        const restored = new Store(freshProjections(undefined, again));
+        const restored = Store.of('acme', freshProjections(undefined, again));
         await saved.restore(restored.projections.projector);
         restored.replay(withoutKeys(live.entries));
         const others = [replayed(live.entries), replayed(withoutKeys(live.entries)), restored];
@@ -69,9 +69,12 @@ describe('after an erasure', () => {
           expect(other.entries.length).toBe(live.entries.length);
           for (let i = known; i < live.entries.length; i++) expect(told(other.entries[i]!)).toBe(told(live.entries[i]!));
           expect(other.projections.digests()).toEqual(live.projections.digests());
-          for (const { name, tenant } of [{ name: mainBranch, tenant: null }, ...live.projections.branches.list()]) {
-            expect(other.read('Patient', ['_pk', 'name', 'system_to'], {}, other.position, name, tenant)).toEqual(
-              live.read('Patient', ['_pk', 'name', 'system_to'], {}, live.position, name, tenant),
+          const branches = live.projections.branches.list();
+          const onMain = [null, 'acme'].map((tenant) => ({ name: mainBranch, tenant }));
+          for (const { name, tenant } of [...onMain, ...branches, ...branches.map(({ name: of }) => ({ name: of, tenant: 'acme' }))]) {
+            const columnsRead = ['_pk', 'name', 'system_to'];
+            expect(other.read('Patient', columnsRead, { tenant }, other.position, name)).toEqual(
+              live.read('Patient', columnsRead, { tenant }, live.position, name),
             );
             for (const time of ['all', live.time] as const) {
               expect(keyed(other, name, time, tenant)).toEqual(keyed(live, name, time, tenant));
@@ -93,15 +96,17 @@ describe('after an erasure', () => {
     put(store, [{ id: 'a', who: 'ann', name: 'a3' }], 'acme', 'dev');
     put(store, [{ id: 'b', who: 'ann', name: 'b2' }]);
     put(store, [{ id: 'c', who: 'ann', name: 'c1' }], 'globex');
+    put(store, [{ id: 'd', who: 'ann', name: 'd1' }], 'acme/eu');
     erase(store, 'ann');
-    expect(read(store)).toEqual(['b:b1', 'a:a2', 'c:c1']);
+    expect(store.read('Patient', ['name'], { tenant: 'globex' })).toEqual([{ name: 'c1' }]);
+    expect(read(store)).toEqual(['b:b1', 'a:a2']);
     expect(read(store, mainBranch, first)).toEqual([]);
     expect(read(store, 'dev')).toEqual(['b:b1']);
     expect(store.read('Patient', ['_pk'], { keys: ['a'] }, store.position, 'dev')).toEqual([]);
     // What ann's version closed stays closed, and the key goes on from there.
-    expect(read(store, mainBranch, store.time)).toEqual(['a:a2', 'c:c1']);
+    expect(read(store, mainBranch, store.time)).toEqual(['a:a2']);
     put(store, [{ id: 'b', who: 'cy', name: 'b3' }]);
-    expect(read(store)).toEqual(['b:b1', 'a:a2', 'c:c1', 'b:b3']);
+    expect(read(store)).toEqual(['b:b1', 'a:a2', 'b:b3']);
     expect((store.entries.at(-1)!.body as RowsBody).closes).toHaveLength(0);
   });
 
@@ -145,7 +150,7 @@ describe('after an erasure', () => {
     const left = await saved.plain();
     for (const text of ['annkey', 'annwho', 'annname', boundBytes]) expect(left).not.toContain(text);
     for (const text of ['key1', 'bob', 'shared']) expect(left).toContain(text);
-    const table = store.projections.rows.table(null, 'Patient')!;
+    const table = store.projections.rows.table('acme', 'Patient')!;
     for (const column of ['who', 'name']) {
       const dictionary = table.dictionaryOf(column)!;
       expect(texts(dictionary).filter((text) => text?.startsWith('ann') === true)).toEqual([]);
@@ -164,7 +169,7 @@ describe('after an erasure', () => {
     }
     await saved.save(store.projections.projector, rows.store);
     const again = saved.resting(1e6, 4);
-    const restored = new Store(freshProjections(undefined, again));
+    const restored = Store.of('acme', freshProjections(undefined, again));
     await saved.restore(restored.projections.projector);
     restored.goOn(store);
     for (const each of [store, restored]) erase(each, 'ann');
@@ -195,7 +200,7 @@ describe('after an erasure', () => {
     expect(keyed(store, mainBranch, 'all')).toEqual(left);
     await saved.save(store.projections.projector, rows.store);
     const again = saved.resting(0, 2);
-    const restored = new Store(freshProjections(undefined, again));
+    const restored = Store.of('acme', freshProjections(undefined, again));
     await saved.restore(restored.projections.projector);
     restored.goOn(store);
     for (const each of [store, restored]) {
@@ -208,7 +213,7 @@ describe('after an erasure', () => {
       expect(keyed(each, mainBranch, each.time)).toEqual(['a:new', 'b:new']);
       erase(each, 'cy');
       expect(keyed(each, mainBranch, 'all')).toEqual(['a:of bob']);
-      expect(each.projections.rows.table(null, 'Patient')!.counts.get(1)).toEqual({ versions: 1, live: 0 });
+      expect(each.projections.rows.table('acme', 'Patient')!.counts.get(1)).toEqual({ versions: 1, live: 0 });
     }
     for (const each of [rows.store, again.store]) await each.close();
   });
@@ -234,7 +239,7 @@ describe('versions of a subject', () => {
     await rows.store.settled();
     await saved.save(store.projections.projector, rows.store);
     const again = saved.resting(1e6, 4);
-    const restored = new Store(freshProjections(undefined, again));
+    const restored = Store.of('acme', freshProjections(undefined, again));
     await saved.restore(restored.projections.projector);
     restored.goOn(store);
     const found = versionsOf(restored, 'ann');
@@ -346,10 +351,10 @@ describe('versions of a subject', () => {
 const positionsIn = (versions: readonly { readonly positions: readonly number[] }[]): readonly number[] =>
   versions.flatMap(({ positions }) => positions);
 
-function keyed(store: Store, branch: string, time: bigint | 'all', tenant: string | null = null): string[] {
+function keyed(store: Store, branch: string, time: bigint | 'all', tenant = store.tenant): string[] {
   const keys = ['a', 'b', 'c', 'é', 'k\u{1f600}'];
   const at = { system: time, valid: 'all' } as const;
-  const rows = store.read('Patient', ['_pk', 'name'], { keys, time: at }, store.position, branch, tenant);
+  const rows = store.read('Patient', ['_pk', 'name'], { keys, time: at, tenant }, store.position, branch);
   return rows.map((row) => `${String(row['_pk'])}:${String(row['name'])}`);
 }
 
@@ -360,7 +365,7 @@ function told({ leaf, position, time, context, body }: CommittedEntry): string {
 }
 
 function patientsFrom(entries: readonly CommittedEntry[], rows: RowStorageOptions): Store {
-  const store = new Store(freshProjections(undefined, rows));
+  const store = Store.of('acme', freshProjections(undefined, rows));
   store.replay(entries);
   return store;
 }

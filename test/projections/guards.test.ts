@@ -49,15 +49,22 @@ describe('the guard of a type', () => {
     }
   });
 
-  test('is raised by evolving, and never lowered', () => {
+  test('is raised by evolving, and taken back by administrators alone', () => {
     const store = registered();
     expect(evolve(store, { guard: { protected: true } })).toMatchObject({ changed: false });
     expect(evolve(store, { guard: {} })).toMatchObject({ changed: false });
-    expect(() => evolve(store, { guard: { protected: false } })).toThrow(refused('REL_CONFLICT'));
-    expect(() => evolve(store, { guard: { protected: false, accessScope: true } })).toThrow(refused('REL_CONFLICT'));
+    for (const mayTakeBack of [undefined, false]) {
+      const more = mayTakeBack === undefined ? {} : { mayTakeBack };
+      expect(() => evolve(store, { guard: { protected: false }, ...more })).toThrow(refused('REL_ACL'));
+      expect(() => evolve(store, { guard: { protected: false, accessScope: true }, ...more })).toThrow(refused('REL_ACL'));
+    }
     expect(evolve(store, { guard: { accessScope: true } })).toMatchObject({ changed: true });
     expect(definition(store)).toMatchObject({ guard: { protected: true, accessScope: true }, ontologyVersion: 2 });
-    expect(() => evolve(store, { guard: { accessScope: false } })).toThrow(refused('REL_CONFLICT'));
+    expect(() => evolve(store, { guard: { accessScope: false } })).toThrow('taken back by an administrator');
+    expect(evolve(store, { guard: { protected: false }, mayTakeBack: true })).toMatchObject({ changed: true });
+    expect(definition(store)).toMatchObject({ guard: { protected: false, accessScope: true } });
+    expect(evolve(store, { guard: { accessScope: false }, mayTakeBack: true })).toMatchObject({ changed: true });
+    expect(definition(store)).not.toHaveProperty('guard');
   });
 
   test('stays when columns are added, by hand, by a migration or by writing', () => {
@@ -100,10 +107,17 @@ describe('what a property references', () => {
   });
 });
 
-test('a masked property stays masked', () => {
+test('a masked property stays masked, unless an administrator takes the mask back', () => {
   const store = registered();
-  expect(() => evolve(store, { properties: { name: property('string') } })).toThrow(refused('REL_CONFLICT'));
+  expect(() => evolve(store, { properties: { name: property('string') } })).toThrow(refused('REL_ACL'));
   expect(evolve(store, { properties: { name: property('json', { masked: true }) } })).toMatchObject({ changed: true });
+  expect([...store.projections.catalog.protection(0, null, 'Secret').masked]).toEqual(['name']);
+  expect(evolve(store, { properties: { name: property('json') }, mayTakeBack: true })).toMatchObject({ changed: true });
+  expect([...store.projections.catalog.protection(0, null, 'Secret').masked]).toEqual([]);
+  // What a property references, and its type, are no guards: nobody takes them back.
+  const of = property('string');
+  expect(evolve(store, { properties: { of }, mayTakeBack: true })).toMatchObject({ changed: false });
+  expect(() => evolve(store, { properties: { name: property('string') }, mayTakeBack: true })).toThrow(refused('REL_CONFLICT'));
 });
 
 describe('what guards a type on a branch', () => {

@@ -229,20 +229,40 @@ const rowCommands = fc.oneof(
   },
 );
 
+/** Tenants come to mean different things by one name, and each of them another one than whoever inherits it. */
 const typeCommands = fc.oneof(
-  fc.constantFrom(...types).map(
-    (name): Command => ({
-      kind: 'register-type',
-      name,
-      properties: { age: property('integer'), name: property('string') },
-      primaryKey: null,
-      graphTriggers: [],
-    }),
-  ),
   fc
-    .tuple(fc.constantFrom(...types), fc.constantFrom('age', 'name', 'ok', 'extra'), fc.constantFrom('number', 'json', 'string'))
+    .record({
+      name: fc.constantFrom(...types),
+      properties: fc.constantFrom(
+        { age: property('integer'), name: property('string') },
+        { id: property('integer'), age: property('number'), name: property('string', { masked: true }) },
+      ),
+      open: fc.boolean(),
+    })
     .map(
-      ([name, column, type]): Command => ({ kind: 'evolve-type', name, properties: { [column]: property(type as ColumnType) } }),
+      ({ name, properties, open }): Command => ({
+        kind: 'register-type',
+        name,
+        properties: open ? null : properties,
+        primaryKey: null,
+        graphTriggers: [],
+      }),
+    ),
+  fc
+    .record({
+      name: fc.constantFrom(...types),
+      column: fc.constantFrom('age', 'name', 'ok', 'extra'),
+      type: fc.constantFrom<ColumnType>('number', 'json', 'string'),
+      mayTakeBack: fc.boolean(),
+    })
+    .map(
+      ({ name, column, type, mayTakeBack }): Command => ({
+        kind: 'evolve-type',
+        name,
+        properties: { [column]: property(type) },
+        mayTakeBack,
+      }),
     ),
 );
 

@@ -4,7 +4,7 @@ import { positionsOf } from '../../src/log/entry.ts';
 import type { Dictionary, NamedColumn, RowBatch, Vector } from '../../src/log/columns.ts';
 import type { Cell, ColumnType } from '../../src/log/value.ts';
 import { cellAt, VectorBuilder } from '../../src/log/vector-builder.ts';
-import type { AccessPaths, RowBlock, ScanRequest, TimeBounds } from '../../src/projections/access-paths.ts';
+import type { AccessPaths, CatalogReader, RowBlock, ScanRequest, TimeBounds } from '../../src/projections/access-paths.ts';
 import type { Command } from '../../src/projections/command.ts';
 import { columnTypeOf } from '../../src/projections/catalog/projection.ts';
 import type { Decision } from '../../src/projections/decision.ts';
@@ -41,17 +41,29 @@ export function batchOf(columns: Columns, rows: readonly PlainRow[]): RowBatch {
   return { length: rows.length, columns: named };
 }
 
+/** Reads are those of the store's `tenant`, where no other is named. */
+export interface OfTenant {
+  readonly tenant?: string | null;
+}
+
 export class Store {
   readonly projections: Projections;
   readonly entries: CommittedEntry[] = [];
+  /** Whose rows and types are read; null: those without an organisation path. */
+  readonly tenant: string | null;
   /** Nanoseconds of the next append. */
   time = START;
   #position = 0;
   #leaf = 0;
   #made = 0;
 
-  constructor(projections?: Projections) {
+  constructor(projections?: Projections, { tenant = null }: OfTenant = {}) {
+    this.tenant = tenant;
     this.projections = projections ?? freshProjections(() => `made-${this.#made++}`);
+  }
+
+  static of(tenant: string, projections?: Projections): Store {
+    return new Store(projections, { tenant });
   }
 
   get position(): number {
@@ -125,20 +137,24 @@ export class Store {
   read(
     type: string,
     columns: readonly string[],
-    request: Partial<ScanRequest> = {},
+    { tenant = this.tenant, ...request }: Partial<ScanRequest> & OfTenant = {},
     basis = this.#position,
     branch = 'main',
-    tenant: string | null = null,
   ): PlainRow[] {
-    const blocks = this.blocks({ type, columns, time: everything, ...request }, basis, branch, tenant);
+    const blocks = this.blocks({ type, columns, time: everything, ...request, tenant }, basis, branch);
     return blocks.flatMap((block) => this.rowsOf(type, columns, block, branch, tenant));
   }
 
-  snapshot(basis = this.#position, branch = 'main', tenant: string | null = null): AccessPaths {
+  snapshot(basis = this.#position, branch = 'main', tenant = this.tenant): AccessPaths {
     return this.projections.snapshot({ position: basis, instant: this.time }, branch, tenant);
   }
 
-  blocks(request: ScanRequest, basis = this.#position, branch = 'main', tenant: string | null = null): RowBlock[] {
+  /** Types as the tenant means them. */
+  types(tenant = this.tenant, branch = 'main'): CatalogReader {
+    return this.snapshot(this.#position, branch, tenant).catalog;
+  }
+
+  blocks({ tenant = this.tenant, ...request }: ScanRequest & OfTenant, basis = this.#position, branch = 'main'): RowBlock[] {
     const snapshot = this.snapshot(basis, branch, tenant);
     const blocks: RowBlock[] = [];
     const scan = snapshot.rows.scan(request);
@@ -146,8 +162,8 @@ export class Store {
     return blocks;
   }
 
-  rowsOf(type: string, columns: readonly string[], block: RowBlock, branch = 'main', tenant: string | null = null): PlainRow[] {
-    const definition = this.snapshot(this.#position, branch, tenant).catalog.type(type);
+  rowsOf(type: string, columns: readonly string[], block: RowBlock, branch = 'main', tenant = this.tenant): PlainRow[] {
+    const definition = this.types(tenant, branch).type(type);
     return Array.from({ length: block.count }, (_, k) => {
       const row = block.selection ? block.selection[k]! : block.first + k;
       return Object.fromEntries(

@@ -24,7 +24,7 @@ const idOf = (path: string | null, name: string): number | undefined =>
 const names = (tenant: string | null): string[] =>
   store.projections.branches.listFor(tenant).map((branch) => `${branch.name}@${branch.tenant ?? ''}`);
 const keys = (tenant: string | null, branch: string): unknown[] =>
-  store.read('T', ['_pk'], {}, store.position, branch, tenant).map((row) => row['_pk']);
+  store.read('T', ['_pk'], { tenant }, store.position, branch).map((row) => row['_pk']);
 const message = (work: () => unknown): unknown => {
   try {
     return work();
@@ -132,7 +132,7 @@ describe('a name of a branch', () => {
     for (const other of [restored, replayed]) {
       expect(other.projections.digests()).toEqual(store.projections.digests());
       expect(other.projections.branches.list()).toEqual(store.projections.branches.list());
-      expect(other.read('T', ['_pk'], {}, other.position, 'dev', 'acme').map((row) => row['_pk'])).toEqual(['main', 'a']);
+      expect(other.read('T', ['_pk'], { tenant: 'acme' }, other.position, 'dev').map((row) => row['_pk'])).toEqual(['main', 'a']);
       expect(other.read('T', ['_pk'], {}, other.position, 'dev').map((row) => row['_pk'])).toEqual(['main']);
     }
   });

@@ -1,12 +1,16 @@
 /** Reads on both time axes, by scan and by key, against a filter over a plain list of all versions. */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { tenantOf } from '../../src/log/entry.ts';
 import type { TimeBounds } from '../../src/projections/access-paths.ts';
 import { property } from './histories.ts';
 import { Model, type ModelVersion, systemTo } from './model.ts';
 import { type PlainRow, START, Store } from './store.ts';
 
 const paths = [null, 'acme', 'acme/eu'];
+const tenants = [null, 'acme'];
+const pathsOf = (tenant: string | null, of: readonly (string | null)[] = paths): (string | null)[] =>
+  of.filter((path) => tenantOf(path) === tenant);
 const keys = ['a', 'b', 'c', 'd'];
 const columns = { _pk: 'string', value: 'integer', valid_from: 'timestamp', valid_to: 'timestamp' } as const;
 const shown = ['_pk', 'namespace_path', 'value', 'valid_from', 'valid_to', 'system_from', 'system_to'];
@@ -127,9 +131,14 @@ describe('reads on two time axes', () => {
           const time: TimeBounds = { system: timeOf(store, shares.system), valid: timeOf(store, shares.valid) };
           const { scopes } = store.projections.rows;
           const codes = visible.map((path) => scopes.codeOf(path)).filter((code) => code >= 0);
-          const expected = model.read(time, basis, visible).map((version) => plainOf(version, basis));
-          expect(store.read('T', shown, { time, paths: codes.sort((a, b) => a - b), blockRows }, basis)).toEqual(expected);
-          if (visible.length === paths.length) expect(store.read('T', shown, { time, blockRows }, basis)).toEqual(expected);
+          codes.sort((a, b) => a - b);
+          for (const tenant of tenants) {
+            // Codes of another tenant's paths open nothing.
+            const expected = model.read(time, basis, pathsOf(tenant, visible)).map((version) => plainOf(version, basis));
+            expect(store.read('T', shown, { time, paths: codes, blockRows, tenant }, basis)).toEqual(expected);
+            if (visible.length < paths.length) continue;
+            expect(store.read('T', shown, { time, blockRows, tenant }, basis)).toEqual(expected);
+          }
         },
       ),
       { numRuns: 400 },
@@ -142,8 +151,10 @@ describe('reads on two time axes', () => {
         const { store, model } = play(actions);
         const basis = Math.ceil(part * store.position);
         const time: TimeBounds = { system: timeOf(store, shares.system), valid: timeOf(store, shares.valid) };
-        const expected = model.read(time, basis, paths, asked).map((version) => plainOf(version, basis));
-        expect(store.read('T', shown, { time, keys: asked }, basis)).toEqual(expected);
+        for (const tenant of tenants) {
+          const expected = model.read(time, basis, pathsOf(tenant), asked).map((version) => plainOf(version, basis));
+          expect(store.read('T', shown, { time, keys: asked, tenant }, basis)).toEqual(expected);
+        }
       }),
       { numRuns: 400 },
     );
@@ -154,10 +165,12 @@ describe('reads on two time axes', () => {
       fc.property(history, share, (actions, part) => {
         const { store, model } = play(actions);
         const after = timeOf(store, part) as bigint;
-        const expected = model.versions
-          .filter((version) => version.systemFrom > after)
-          .map((version) => plainOf(version, store.position));
-        expect(store.read('T', shown, { after })).toEqual(expected);
+        for (const tenant of tenants) {
+          const expected = model.versions
+            .filter((version) => version.systemFrom > after && tenantOf(version.path) === tenant)
+            .map((version) => plainOf(version, store.position));
+          expect(store.read('T', shown, { after, tenant })).toEqual(expected);
+        }
       }),
     );
   });
@@ -167,12 +180,13 @@ describe('reads on two time axes', () => {
       fc.property(history, (actions) => {
         const { store } = play(actions);
         const { scopes } = store.projections.rows;
-        for (const block of store.blocks({
+        const request = {
           type: 'T',
           columns: ['#path', 'namespace_path', 'tenant_id'],
           time: { system: 'all', valid: 'all' },
           blockRows: 3,
-        })) {
+        } as const;
+        for (const block of tenants.flatMap((tenant) => store.blocks({ ...request, tenant }))) {
           const [codes] = block.columns;
           if (codes!.kind !== 'i32') throw new Error('path codes are i32');
           const rows = store.rowsOf('T', ['#path', 'namespace_path', 'tenant_id'], {
@@ -195,8 +209,8 @@ describe('reads on two time axes', () => {
       fc.property(history, (actions) => {
         const { store, model } = play(actions);
         const { scopes } = store.projections.rows;
-        const snapshot = store.projections.snapshot({ position: store.position, instant: store.time }, 'main', null);
         for (const path of paths) {
+          const snapshot = store.snapshot(store.position, 'main', tenantOf(path));
           const code = scopes.codeOf(path);
           const request = { type: 'T', columns: [], paths: code < 0 ? [] : [code] };
           const all = snapshot.rows.estimate({ ...request, time: { system: 'all', valid: 'all' } });

@@ -9,7 +9,7 @@ import { everything, Store } from './store.ts';
 
 const columns = { id: 'string', n: 'integer', s: 'string' } as const;
 const names = ['n', 's'];
-const store = new Store();
+const store = Store.of('acme');
 let early: number;
 let late: bigint;
 
@@ -35,7 +35,7 @@ beforeAll(() => {
   store.run({ kind: 'remove-rows', type: 'T', keys: ['k64000', 'k64001'] }, path);
   put(66_000, 140_000, 4);
   // From here on a segment has rows of two paths.
-  put(0, 90_000, 5, 'main', 'other');
+  put(0, 90_000, 5, 'main', 'acme/eu');
 });
 
 /** Rows as text, blocks sifted by what they say of themselves. */

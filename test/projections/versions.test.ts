@@ -181,12 +181,14 @@ describe('a soft delete', () => {
 
   test("of what is not there, or deleted already, or another path's, is told apart by index", () => {
     const store = new Store();
-    store.put('T', columns, [{ id: 'a' }, { id: 'gone' }]);
-    store.put('T', columns, [{ id: 'theirs' }], { path: 'acme' });
-    store.run({ kind: 'delete-rows', type: 'T', keys: ['gone'] });
-    const outcome = store.run({ kind: 'delete-rows', type: 'T', keys: ['nobody', 'a', 'gone', 'theirs', 'a'] });
-    expect(outcome).toMatchObject({ accepted: 1, rejected: 3, ids: ['a'] });
-    expect(outcome.errors.map(({ index, code }) => [index, code])).toEqual([0, 2, 3].map((index) => [index, 'REL_NOT_FOUND']));
+    store.put('T', columns, [{ id: 'a' }, { id: 'gone' }], { path: 'acme' });
+    for (const path of ['acme/eu', 'globex', null]) store.put('T', columns, [{ id: `of ${path}` }], { path });
+    store.run({ kind: 'delete-rows', type: 'T', keys: ['gone'] }, 'acme');
+    const keys = ['nobody', 'a', 'gone', 'of acme/eu', 'of globex', 'of null', 'a'];
+    const outcome = store.run({ kind: 'delete-rows', type: 'T', keys }, 'acme');
+    expect(outcome).toMatchObject({ accepted: 1, rejected: 5, ids: ['a'] });
+    const missing = [0, 2, 3, 4, 5].map((index) => [index, 'REL_NOT_FOUND']);
+    expect(outcome.errors.map(({ index, code }) => [index, code])).toEqual(missing);
   });
 
   test("by half a character is nobody's, not the replacement character's", () => {
@@ -300,7 +302,7 @@ describe('provenance', () => {
   const hex = (instant: bigint): string => instant.toString(16).padStart(16, '0');
 
   function provenance(store: Store, systemFrom: bigint, paths?: readonly number[]): unknown {
-    const snapshot = store.projections.snapshot({ position: store.position, instant: store.time }, 'main', null);
+    const snapshot = store.snapshot();
     return snapshot.rows.provenanceOf('T', systemFrom, paths);
   }
 
@@ -339,13 +341,17 @@ describe('provenance', () => {
   });
 
   test('is that of visible versions in the paths asked for only', () => {
-    const store = new Store();
+    const store = Store.of('acme');
+    const other = store.put('T', columns, [{ id: 'b' }], { path: 'acme/eu' });
+    const theirs = store.put('T', columns, [{ id: 'a' }], { path: 'globex' });
     const { systemFrom } = store.put('T', columns, [{ id: 'a' }], { path: 'acme' });
-    const code = store.projections.rows.scopes.codeOf('acme');
-    expect(provenance(store, systemFrom, [code])).toBeDefined();
-    expect(provenance(store, systemFrom, [0])).toBeUndefined();
+    const [code, eu] = ['acme', 'acme/eu'].map((path) => store.projections.rows.scopes.codeOf(path));
+    expect(provenance(store, systemFrom, [code!])).toBeDefined();
+    expect(provenance(store, systemFrom, [eu!])).toBeUndefined();
+    expect(provenance(store, other.systemFrom, [eu!])).toBeDefined();
+    expect(provenance(store, theirs.systemFrom)).toBeUndefined();
     expect(provenance(store, systemFrom + 1n)).toBeUndefined();
-    const early = store.projections.snapshot({ position: 1, instant: store.time }, 'main', null);
+    const early = store.snapshot(4);
     expect(early.rows.provenanceOf('T', systemFrom)).toBeUndefined();
     store.run({ kind: 'remove-rows', type: 'T', keys: ['a'] }, 'acme');
     expect(provenance(store, systemFrom)).toBeUndefined();

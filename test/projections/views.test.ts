@@ -26,6 +26,8 @@ describe('views', () => {
     const store = started();
     store.put('Person', { id: 'string' }, [{ id: 'a' }]);
     expect(() => store.run(create('Person'))).toThrow('is a type');
+    // A type of the store's, which every tenant inherits.
+    expect(() => store.run(create('Person'), 'acme')).toThrow('is a type');
     expect(store.run(create('v'), 'acme').changed).toBe(true);
     expect(store.run(create('v'), 'acme').changed).toBe(false);
     expect(() => store.run(create('v', 'SELECT 1 FROM Person'), 'acme')).toThrow('another definition');

@@ -248,7 +248,7 @@ test('a value that no row of a sealed segment has is not looked for there, whate
 });
 
 test('columns that are filtered by default: object_type where a type has it; of a tenant no filter is needed', () => {
-  const store = new Store();
+  const store = Store.of('acme');
   const object = (i: number): string => `object ${(i * 7919) % 70_001}`;
   for (let from = 0; from < 140_000; from += 10_000) {
     const cells = Array.from({ length: 10_000 }, (_, i) => ({

@@ -172,7 +172,7 @@ class CatalogThen implements CatalogReader {
   readonly #life: Life;
   readonly #position: number;
   readonly #tenant: string | null;
-  #all: { readonly store: Map<string, TypeDefinition>; readonly own: Map<string, TypeDefinition> } | undefined;
+  #all: TypesThen | undefined;
 
   constructor(life: Life, position: number, tenant: string | null) {
     this.#life = life;
@@ -181,29 +181,36 @@ class CatalogThen implements CatalogReader {
   }
 
   get ontologyVersion(): number {
-    let version = 0;
-    for (const { ontologyVersion } of this.types()) version = Math.max(version, ontologyVersion);
-    return version;
+    const { own, store } = this.#types();
+    const last = own.steps.reduce(
+      (latest: Defined | null, step) => (latest && latest.position > step.position ? latest : step),
+      null,
+    );
+    if (last === null) return store.steps.length;
+    return last.definition.ontologyVersion + store.steps.filter(({ position }) => position > last.position).length;
   }
 
   type(name: string): TypeDefinition | undefined {
     const { own, store } = this.#types();
-    return own.get(name) ?? store.get(name);
+    return own.types.get(name) ?? store.types.get(name);
   }
 
   isOwn(name: string): boolean {
     const { own, store } = this.#types();
-    return (this.#tenant === null ? store : own).has(name);
+    return (this.#tenant === null ? store : own).types.has(name);
   }
 
   types(): readonly TypeDefinition[] {
     const { own, store } = this.#types();
-    return [...new Map([...store, ...own]).values()].sort((a, b) => compareText(a.name, b.name));
+    return [...new Map([...store.types, ...own.types]).values()].sort((a, b) => compareText(a.name, b.name));
   }
 
-  #types(): { readonly store: ReadonlyMap<string, TypeDefinition>; readonly own: ReadonlyMap<string, TypeDefinition> } {
+  #types(): TypesThen {
     if (this.#all === undefined) {
-      this.#all = { store: new Map(builtinTypes.map((type) => [type.name, type])), own: new Map() };
+      this.#all = {
+        store: { types: new Map(builtinTypes.map((type) => [type.name, type])), steps: [] },
+        own: { types: new Map(), steps: [] },
+      };
       collect(this.#life, this.#position, null, this.#all.store);
       if (this.#tenant !== null) collect(this.#life, this.#position, this.#tenant, this.#all.own);
     }
@@ -211,11 +218,23 @@ class CatalogThen implements CatalogReader {
   }
 }
 
-function collect(life: Life, position: number, of: string | null, into: Map<string, TypeDefinition>): void {
+/** What one scope defined by then, and step by step, name after name. */
+interface ScopeThen {
+  readonly types: Map<string, TypeDefinition>;
+  readonly steps: Defined[];
+}
+
+interface TypesThen {
+  readonly store: ScopeThen;
+  readonly own: ScopeThen;
+}
+
+function collect(life: Life, position: number, of: string | null, into: ScopeThen): void {
   if (life.source !== null) collect(life.source, Math.min(position, life.fork), of, into);
   for (const [name, steps] of life.types) {
-    const last = steps.findLast((step) => step.position < position && step.tenant === of);
-    if (last) into.set(name, last.definition);
+    const made = steps.filter((step) => step.position < position && step.tenant === of);
+    into.steps.push(...made);
+    if (made.length > 0) into.types.set(name, made.at(-1)!.definition);
   }
 }
 

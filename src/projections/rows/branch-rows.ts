@@ -47,11 +47,7 @@ export class BranchRows implements StoredColumns {
     );
   }
 
-  /** The tables whose columns the tenant's definition declares: for the store's, those of everybody who inherits it too. */
   #declared(type: string): readonly TableLayer[] {
-    const layer = this.#layer;
-    const types = declaredTypes(this.#catalog, type);
-    const tenants = this.#tenant === null ? layer.tenants().filter((tenant) => !layer.names.isOwn(tenant, type)) : [this.#tenant];
-    return tenants.flatMap((tenant) => layer.layersOf(tenant, type, types));
+    return this.#layer.layersMeant(this.#tenant, type, declaredTypes(this.#catalog, type));
   }
 }

@@ -61,16 +61,22 @@ export class Layer {
     return tables;
   }
 
-  /** Whoever has rows that this branch reads. */
-  tenants(): readonly (string | null)[] {
-    return [...new Set([...this.lower.flatMap(({ layer }) => [...layer.#tables.keys()]), ...this.#tables.keys()])];
+  /** The tables that a definition is about, as this branch reads them: its tenant's, or those of everybody who inherits it. */
+  layersMeant(tenant: string | null, type: string, types: DeclaredTypes): TableLayer[] {
+    if (tenant !== null) return this.layersOf(tenant, type, types);
+    const everybody = new Set([...this.lower.flatMap(({ layer }) => [...layer.#tables.keys()]), ...this.#tables.keys()]);
+    const heirs = [...everybody].filter((each) => !this.names.isOwn(each, type));
+    return heirs.flatMap((each) => this.layersOf(each, type, types));
   }
 
-  /** A definition: what it declares is declared of the tables of its tenant, or of everybody who inherits it. */
+  /** What a definition declares is declared of the tables that it is about; those of other branches stay as they are. */
   define(tenant: string | null, { name, properties }: TypeDefinition, subject: string | null, keepFormer: boolean): void {
-    this.names.define(tenant, name, subject);
-    const tenants = tenant === null ? [...this.#tables.keys()].filter((each) => !this.names.isOwn(each, name)) : [tenant];
-    for (const table of tenants.flatMap((each) => this.table(each, name) ?? [])) {
+    const meant = this.layersMeant(tenant, name, () => undefined);
+    // Whose rows there are already is still said by the property that said it then.
+    const former = meant.some(({ table }) => table.segments.length > 0) ? this.names.subjectOf(tenant, name) : null;
+    this.names.define(tenant, name, subject ?? former);
+    for (const { table, inherited } of meant) {
+      if (inherited) continue;
       for (const [column, { type }] of Object.entries(properties)) table.setColumnType(column, type, keepFormer);
     }
   }
@@ -165,44 +171,38 @@ export class Layer {
 
 /** What a branch's `type` entries said of names, as far as tables need it. */
 export class ScopedNames {
-  /** Names that a tenant defined itself: it inherits no columns of them. */
-  readonly #own: Set<string>;
-  /** By scope and name the property that says whose rows of the type are. */
-  readonly #subjects: Map<string, string>;
+  /** By scope and name the property that says whose rows of the type are; null: none does. */
+  readonly #subjects: Map<string, string | null>;
 
-  constructor(own: Iterable<string> = [], subjects: Iterable<readonly [string, string]> = []) {
-    this.#own = new Set(own);
+  constructor(subjects: Iterable<readonly [string, string | null]> = []) {
     this.#subjects = new Map(subjects);
   }
 
   define(tenant: string | null, type: string, subject: string | null): void {
-    const key = keyOf(tenant, type);
-    if (tenant !== null) this.#own.add(key);
-    if (subject !== null) this.#subjects.set(key, subject);
+    this.#subjects.set(keyOf(tenant, type), subject);
   }
 
+  /** True for a name that the tenant defined itself: it inherits nothing of it. */
   isOwn(tenant: string | null, type: string): boolean {
-    return tenant !== null && this.#own.has(keyOf(tenant, type));
+    return tenant !== null && this.#subjects.has(keyOf(tenant, type));
   }
 
   forget(tenant: string): void {
-    const isOf = (key: string): boolean => key.startsWith(`${tenant}\0`);
-    for (const key of this.#own) if (isOf(key)) this.#own.delete(key);
-    for (const key of this.#subjects.keys()) if (isOf(key)) this.#subjects.delete(key);
+    for (const key of this.#subjects.keys()) if (key.startsWith(`${tenant}\0`)) this.#subjects.delete(key);
   }
 
-  /** Every property that ever said whose rows of a tenant's type are. */
-  subjectsOf(tenant: string | null, type: string): readonly string[] {
-    const found = [this.#subjects.get(keyOf(tenant, type)), this.#subjects.get(keyOf(null, type))];
-    return [...new Set(found.filter((property) => property !== undefined))];
+  /** The property that says whose rows of a tenant's type are. */
+  subjectOf(tenant: string | null, type: string): string | null {
+    const own = this.#subjects.get(keyOf(tenant, type));
+    return own === undefined ? (this.#subjects.get(keyOf(null, type)) ?? null) : own;
   }
 
   copy(): ScopedNames {
-    return new ScopedNames(this.#own, this.#subjects);
+    return new ScopedNames(this.#subjects);
   }
 
-  saved(): { readonly own: readonly string[]; readonly subjects: readonly (readonly [string, string])[] } {
-    return { own: [...this.#own], subjects: [...this.#subjects] };
+  saved(): readonly (readonly [string, string | null])[] {
+    return [...this.#subjects];
   }
 }
 

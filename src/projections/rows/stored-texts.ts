@@ -33,7 +33,7 @@ export function* storedTexts(
   for (const layer of layers) {
     for (const table of layer.tables()) {
       const { type } = table;
-      const subject = layer.names.subjectsOf(table.tenant, type)[0] ?? null;
+      const subject = layer.names.subjectOf(table.tenant, type);
       const names = [...table.columnTypes()].filter(([, each]) => each.type === 'string').map(([name]) => name);
       for (const name of [null, ...names]) yield* textsOfColumn({ table, type, name, subject, paths, timeline });
     }

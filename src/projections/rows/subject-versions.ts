@@ -16,7 +16,7 @@ export interface SubjectVersions {
 }
 
 interface Found {
-  readonly positions: Set<number>;
+  readonly positions: number[];
   /** Codes. */
   readonly paths: Set<number>;
 }
@@ -39,26 +39,26 @@ export function* findVersions(
   for (const layer of layers) {
     for (const table of layer.tables().filter((each) => each.tenant === tenant)) {
       const { type } = table;
-      for (const property of layer.names.subjectsOf(tenant, type)) {
-        const known: Found = found.get(type) ?? { positions: new Set(), paths: new Set() };
-        found.set(type, known);
-        for (const segment of table.segments) {
-          const first = segment.rowAtOrAfter(from);
-          if (first === segment.length) continue;
-          find(segment, property, wanted, first, segment.rowAtOrAfter(end), known, bytes);
-          yield;
-        }
+      const property = layer.names.subjectOf(tenant, type);
+      if (property === null) continue;
+      const known: Found = found.get(type) ?? { positions: [], paths: new Set() };
+      found.set(type, known);
+      for (const segment of table.segments) {
+        const first = segment.rowAtOrAfter(from);
+        if (first === segment.length) continue;
+        find(segment, property, wanted, first, segment.rowAtOrAfter(end), known, bytes);
+        yield;
       }
     }
   }
   const versions = [...found]
-    .filter(([, { positions }]) => positions.size > 0)
+    .filter(([, { positions }]) => positions.length > 0)
     .sort(([a], [b]) => compareText(a, b))
     .map(
       ([type, { positions, paths }]): ErasedVersions => ({
         type,
         paths: [...paths].map((code) => scopes.path(code)).sort((a, b) => compareText(a ?? '', b ?? '')),
-        positions: [...positions].sort((a, b) => a - b),
+        positions: positions.sort((a, b) => a - b),
       }),
     );
   return { versions, end };
@@ -77,7 +77,7 @@ function find(
   if (!vector) return;
   for (const row of wanted.rows(vector, first, end)) {
     if (segment.isRemoved(row)) continue;
-    into.positions.add(segment.positionOf(row));
+    into.positions.push(segment.positionOf(row));
     into.paths.add(segment.paths.at(row));
   }
 }

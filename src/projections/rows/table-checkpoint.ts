@@ -101,8 +101,7 @@ export async function restoreRows(
     paths,
     tree,
     names: (branch) => {
-      const names = saved.find(({ id }) => id === branch)?.names;
-      return new ScopedNames(names?.own, names?.subjects);
+      return new ScopedNames(saved.find(({ id }) => id === branch)?.names);
     },
     fill: (layers) => {
       saved.forEach((layer, i) => {

@@ -27,7 +27,7 @@ test('an erasure stands from its intent to its completion, and its first stateme
   store.put('T', { id: 'string' }, [{ id: 'a' }, { id: 'b' }, { id: 'c' }], { path: 'acme' });
   const { position, time } = store;
   const versions = [
-    { type: 'Z', paths: ['acme/eu', null, 'acme', 'acme'], positions: [3, 2, 3] },
+    { type: 'Z', paths: ['acme/us', 'acme/eu', 'acme', 'acme'], positions: [3, 2, 3] },
     { type: 'A', paths: [], positions: [] },
     { type: 'T', paths: ['acme'], positions: [4] },
   ];
@@ -36,7 +36,7 @@ test('an erasure stands from its intent to its completion, and its first stateme
     change: 'intended',
     versions: [
       { type: 'T', paths: ['acme'], positions: [4] },
-      { type: 'Z', paths: [null, 'acme', 'acme/eu'], positions: [2, 3] },
+      { type: 'Z', paths: ['acme', 'acme/eu', 'acme/us'], positions: [2, 3] },
     ],
     mentions: [2, 9],
   });
@@ -78,12 +78,12 @@ test('whoever follows a type learns that rows went, wherever they lay, and never
   store.run({ kind: 'fork-branch', name: 'dev', source: 'main', shares: 'everything' });
   store.run({ kind: 'fork-branch', name: 'types', source: 'main', shares: 'ontology' });
   const { time } = store;
-  store.run(intend('e1', { versions: [{ type: 'T', paths: [null, 'acme'], positions: [2] }] }), 'acme');
+  store.run(intend('e1', { versions: [{ type: 'T', paths: ['acme', 'acme/eu'], positions: [2] }] }), 'acme');
   for (const branch of ['main', 'dev', 'types']) {
     const told = store.snapshot(store.position, branch).removals.removedAfter('T', time - 1n);
     expect(told).toMatchObject([
-      { path: null, keys: [], inherited: false },
       { path: 'acme', keys: [], inherited: false },
+      { path: 'acme/eu', keys: [], inherited: false },
     ]);
     expect(store.snapshot(store.position, branch).removals.removedAfter('T', time)).toEqual([]);
   }

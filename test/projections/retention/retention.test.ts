@@ -9,7 +9,7 @@ const refused = (code: ErrorCode): unknown => expect.objectContaining({ code });
 const columns = { id: 'string', who: 'string' } as const;
 
 function made(): Store {
-  const store = new Store(freshProjections());
+  const store = Store.of('acme', freshProjections());
   store.append({ kind: 'genesis', logId: 'log-1', origin: 'test/log', engineVersion: 'test' });
   store.run(registerPatients);
   store.put(
