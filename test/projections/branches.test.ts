@@ -134,9 +134,7 @@ describe('what branches read', () => {
         const after = timeOf(store, part) as bigint;
         for (const [name, { model }] of standing) {
           for (const tenant of tenants) {
-            const expected = model.versions.filter(
-              (version) => version.systemFrom > after && tenantOf(version.path) === tenant,
-            );
+            const expected = model.versions.filter((version) => version.systemFrom > after && tenantOf(version.path) === tenant);
             expect(store.read('T', shown, { after, tenant }, store.position, name)).toEqual(
               expected.map((version) => plainOf(version, store.position)),
             );

@@ -152,3 +152,20 @@ test('a question by key gives others a turn between the slices', async () => {
   expect(blocks.filter((count) => count > 0)).toEqual([1]);
   expect(table.isEntering).toBe(false);
 });
+
+test('whoever writes waits for the indexes of his tenant’s tables alone', async () => {
+  const { store, found } = await restored([]);
+  const { rows } = store.projections;
+  let turns = 0;
+  const turn = async (): Promise<void> => void turns++;
+  expect(rows.keysWithin('acme', 'T', turn)).toBeNull();
+  store.put('T', columns, [{ id: 'k1', n: 1n }], { path: 'acme' });
+  expect(rows.keysWithin('acme', 'T', turn)).toBeNull();
+  const filled = rows.keysWithin(null, 'T', turn);
+  expect(rows.keysWithin(null, 'T', turn)).toBe(filled);
+  expect(filled).not.toBeNull();
+  await filled;
+  expect(turns).toBeGreaterThan(0);
+  expect(rows.keysWithin(null, 'T', turn)).toBeNull();
+  expect(found()).toEqual(same);
+});

@@ -110,7 +110,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'branches: a fork and its source share one table of types',
     file: 'src/projections/catalog/branch-types.ts',
-    find: 'fork.#shared = this.#shared = true;',
+    find: 'scope.shared = true;',
     replace: '',
     killedBy: projections,
   },

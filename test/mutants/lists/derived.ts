@@ -25,8 +25,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'derived: a write waits for keys of branches’ own rows alone',
     file: 'src/projections/rows/projection.ts',
-    find: 'const tables = [...this.#layers.values()].flatMap(',
-    replace: 'const tables = [...this.#layers.values()].slice(1).flatMap(',
+    find: 'const tables = [...this.#layers.values()]\n',
+    replace: 'const tables = [...this.#layers.values()]\n      .slice(1)\n',
     killedBy: ['test/governance/first-writes.test.ts'],
   },
   {

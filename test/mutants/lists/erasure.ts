@@ -64,8 +64,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'erasure: only main is erased',
     file: 'src/projections/rows/projection.ts',
-    find: "for (const layer of this.#layers.values()) layer.table(type)?.remove(positions, 'later');",
-    replace: "this.#layer(0).table(type)?.remove(positions, 'later');",
+    find: "for (const layer of this.#layers.values()) layer.table(tenant, type)?.remove(positions, 'later');",
+    replace: "this.#layer(0).table(tenant, type)?.remove(positions, 'later');",
     killedBy: erasure,
   },
   {
@@ -190,8 +190,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'erasure: a subject of another tenant is found',
     file: 'src/projections/rows/subject-versions.ts',
-    find: "(path?.split('/', 1)[0] ?? null) === tenant",
-    replace: "(path?.split('/', 1)[0] ?? null) === tenant || tenant !== null",
+    find: 'layer.tables().filter((each) => each.tenant === tenant)',
+    replace: 'layer.tables().filter((each) => each.tenant === tenant || tenant !== null)',
     killedBy: erasure,
   },
   {
@@ -203,16 +203,16 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'erasure: a branch forgets whose rows the types of its source are',
-    file: 'src/projections/rows/projection.ts',
-    find: 'this.#newLayer(forked, this.#layer(forked.source!.id).subjects)',
-    replace: 'this.#newLayer(forked)',
+    file: 'src/projections/rows/layer.ts',
+    find: 'this.names = names.copy();',
+    replace: 'this.names = id === 0 ? names : new ScopedNames();',
     killedBy: erasure,
   },
   {
     name: 'erasure: after a start nobody knows which rows are subjects’',
     file: 'src/projections/rows/table-checkpoint.ts',
-    find: 'for (const [type, property] of layer.subjects) layers[i].subjects.set(type, property);',
-    replace: '',
+    find: 'return new ScopedNames(saved.find(({ id }) => id === branch)?.names);',
+    replace: 'return new ScopedNames(saved.find(({ id }) => id < branch && id > branch)?.names);',
     killedBy: erasure,
   },
   {
@@ -246,16 +246,15 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'erasure: whose rows are can be said when they are there',
     file: 'src/projections/rows/branch-rows.ts',
-    find: 'return this.#layer.layersOf(type, declaredTypes(this.#catalog, type)).some(({ table }) => table.segments.length > 0);',
-    replace:
-      'return this.#layer.layersOf(type, declaredTypes(this.#catalog, type)).some(({ table }) => [...table.counts.values()].some(({ versions }) => versions > 0));',
+    find: 'return this.#declared(type).some(({ table }) => table.segments.length > 0);',
+    replace: 'return this.#declared(type).some(({ table }) => [...table.counts.values()].some(({ versions }) => versions > 0));',
     killedBy: subjects,
   },
   {
     name: 'erasure: what says whose rows are can be taken away',
     file: 'src/projections/catalog/commands.ts',
-    find: "  if (before.subject && !after.subject) throw conflict('it goes on saying whose rows are');\n",
-    replace: '',
+    find: 'if (before.subject && !after.subject && !mayTakeBack)',
+    replace: 'if (before.subject && !after.subject && what === null)',
     killedBy: subjects,
   },
   {

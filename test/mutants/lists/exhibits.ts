@@ -40,8 +40,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'exhibits: a branch’s types of then are those of now',
     file: 'src/projections/catalog/history.ts',
-    find: 'const last = steps.findLast((step) => step.position < position);',
-    replace: 'const last = steps.at(-1);',
+    find: 'step.position < position && step.tenant === of',
+    replace: 'step.tenant === of',
     killedBy: replay,
   },
   {

@@ -8,7 +8,79 @@ const agreements = ['test/projections/tenants/agreements.test.ts'];
 const purge = ['test/projections/tenants/purge.test.ts'];
 const guards = ['test/projections/guards.test.ts'];
 
+const types = ['test/projections/tenant-types.test.ts'];
+
 export const mutants: readonly Mutant[] = [
+  {
+    name: 'tenancy: what a tenant defines, everybody inherits',
+    file: 'src/projections/catalog/commands.ts',
+    find: 'const own = tenantOf(entry.path) === null ? {} : ({ own: true } as const);',
+    replace: 'const own = {};',
+    killedBy: types,
+  },
+  {
+    name: 'tenancy: a definition of the store takes the place of a tenant’s own',
+    file: 'src/projections/catalog/branch-types.ts',
+    find: '(this.#branch.own(this.#tenant, name) ?? inherited)',
+    replace: '(inherited ?? this.#branch.own(this.#tenant, name))',
+    killedBy: types,
+  },
+  {
+    name: 'tenancy: a version of the ontology tells how much others define',
+    file: 'src/projections/catalog/branch-types.ts',
+    find: 'return this.#branch.changesOf(null) + own;',
+    replace: 'return this.#branch.scopes().reduce((sum, { changes }) => sum + changes, 0) + own - own;',
+    killedBy: types,
+  },
+  {
+    name: 'tenancy: a type that a tenant has rows of is defined anew',
+    file: 'src/projections/catalog/commands.ts',
+    find: ': stored.wasWritten(command.name)',
+    replace: ': stored.wasWritten(`${command.name} `)',
+    killedBy: types,
+  },
+  {
+    name: 'tenancy: the store’s definition is widened past rows of whoever inherits it',
+    file: 'src/projections/rows/layer.ts',
+    find: 'if (tenant !== null) return this.layersOf(tenant, type, types);',
+    replace: 'if (tenant === tenant) return this.layersOf(tenant, type, types);',
+    killedBy: types,
+  },
+  {
+    name: 'tenancy: columns of the store’s definition reach a tenant that defined the name itself',
+    file: 'src/projections/rows/layer.ts',
+    find: '[...everybody].filter((each) => !this.names.isOwn(each, type))',
+    replace: '[...everybody]',
+    killedBy: types,
+  },
+  {
+    name: 'tenancy: whose rows are is said by the store where the tenant says nothing',
+    file: 'src/projections/rows/layer.ts',
+    find: 'return own === undefined ?',
+    replace: 'return own === undefined || own === null ?',
+    killedBy: types,
+  },
+  {
+    name: 'tenancy: rows that were sealed before the subject was taken back are nobody’s',
+    file: 'src/projections/rows/layer.ts',
+    find: 'this.names.define(tenant, name, subject ?? former);',
+    replace: 'this.names.define(tenant, name, former === null ? subject : subject);',
+    killedBy: types,
+  },
+  {
+    name: 'tenancy: a guard of one tenant is heard of by another',
+    file: 'src/projections/catalog/projection.ts',
+    find: 'if (!guardsAlike(before, definition)) this.#raiseEpoch(tenant);',
+    replace: 'if (!guardsAlike(before, definition)) this.#raiseEpoch(null);',
+    killedBy: types,
+  },
+  {
+    name: 'tenancy: a type takes the name of a view',
+    file: 'src/projections/views/commands.ts',
+    find: 'view.name === name && tenantOf(view.owner) === tenant',
+    replace: 'view.name === name && view.owner === tenant && tenant === null',
+    killedBy: types,
+  },
   {
     name: 'tenancy: a type without a guard is written in the new version',
     file: 'src/log/body-codec.ts',
@@ -223,8 +295,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'tenancy: a guard is lowered by evolving',
     file: 'src/projections/catalog/commands.ts',
-    find: '  if (lowered !== undefined) {',
-    replace: '  if (lowered === undefined && given === undefined) {',
+    find: 'if (lowered !== undefined && mayTakeBack !== true) {',
+    replace: 'if (lowered !== undefined && mayTakeBack === null) {',
     killedBy: guards,
   },
   {
@@ -244,8 +316,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'tenancy: a mask is taken off by evolving',
     file: 'src/projections/catalog/commands.ts',
-    find: "  if (before.masked && !after.masked) throw conflict('it stays masked');\n",
-    replace: '',
+    find: 'if (before.masked && !after.masked && !mayTakeBack)',
+    replace: 'if (before.masked && !after.masked && what === null)',
     killedBy: guards,
   },
   {
