@@ -294,6 +294,39 @@ describe('the version of an ontology', () => {
       store.types('acme', 'dev').type('Shelf'),
     );
   });
+
+  test('goes on from where it was for a tenant that takes the id of one that was purged, which left no type', () => {
+    const store = started();
+    const create: Command = {
+      kind: 'create-tenant',
+      id: 'acme',
+      name: 'A',
+      tier: 't',
+      quota: {},
+      search: {},
+      members: [],
+      tenantsMax: 0,
+    };
+    store.run(create);
+    store.run(register('Parcel', { weight: property('integer') }), 'acme');
+    store.put('Parcel', { id: 'string', weight: 'integer' }, [{ id: 'a', weight: 1n }], { path: 'acme' });
+    store.run(fork('dev'));
+    store.run({ kind: 'delete-tenant', id: 'acme', manner: 'purge' });
+    while (store.run({ kind: 'purge-tenant', id: 'acme', cursor: null, keysMax: 10 }).purge !== undefined);
+    store.run(create);
+    for (const branch of ['main', 'dev']) {
+      expect(columnsOf(store, 'acme', 'Parcel', branch)).toBeNull();
+      const before = store.types('acme', branch).ontologyVersion;
+      store.put('Parcel', { id: 'string', weight: 'string' }, [{ id: 'a', weight: 'heavy' }], { path: 'acme', branch });
+      expect(store.read('Parcel', ['weight'], { tenant: 'acme' }, undefined, branch)).toEqual([{ weight: 'heavy' }]);
+      const { ontologyVersion } = store.types('acme', branch);
+      expect(ontologyVersion).toBe(before + 1);
+      expect(store.projections.catalogHistory.at(branch, store.position, 'acme')!.ontologyVersion).toBe(ontologyVersion);
+    }
+    const replayed = new Store();
+    replayed.replay(store.entries);
+    expect(replayed.projections.digests()).toEqual(store.projections.digests());
+  });
 });
 
 describe('whose the rows of a type are', () => {
