@@ -26,7 +26,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'exhibits: a replay reads the columns of now',
     file: 'src/projections/projections.ts',
-    find: 'catalog: then, rows: new RowsOfThen(paths.rows, then, stored)',
+    find: 'catalog: then, rows: new RowsOfThen(rows, then, stored)',
     replace: 'catalog: paths.catalog, rows: paths.rows',
     killedBy: replay,
   },
