@@ -157,6 +157,6 @@ test('a port that is taken fails the start and leaves nothing open', async () =>
     SERVICE_DRAIN_TIMEOUT_SECS: 1,
     SERVICE_PINNED_NAMESPACES: [],
   } as const;
-  await expect(second.open({ settings: taken })).rejects.toThrow(/EADDRINUSE/);
+  await expect(second.open({ settings: taken })).rejects.toThrow(/SERVICE_PORT: \S+ is in use/);
   await first.close();
 });
