@@ -21,22 +21,26 @@ afterAll(() => rmSync(home, { recursive: true, force: true }));
 
 /** In place of any value: other types, numbers beyond every range, texts that are no base64, what is nested deeply. */
 const junk: readonly string[] = [
-  ...[
-    'null',
-    'true',
-    '-1',
-    '0.5',
-    '1e400',
-    '-1e400',
-    '9007199254740993',
-    '1e21',
-    '""',
-    '"%%%"',
-    '"AAAA"',
-    '"\\ud800"',
-    '"\\u0000"',
-  ],
-  ...['[]', '[null]', '[[]]', '{}', '{"__proto__":null}', `"${'A'.repeat(5_000)}"`, `${'['.repeat(2_000)}${']'.repeat(2_000)}`],
+  'null',
+  'true',
+  '-1',
+  '0.5',
+  '1e400',
+  '-1e400',
+  '9007199254740993',
+  '1e21',
+  '""',
+  '"%%%"',
+  '"AAAA"',
+  '"\\ud800"',
+  '"\\u0000"',
+  '[]',
+  '[null]',
+  '[[]]',
+  '{}',
+  '{"__proto__":null}',
+  `"${'A'.repeat(5_000)}"`,
+  `${'['.repeat(2_000)}${']'.repeat(2_000)}`,
 ];
 
 type Json = null | boolean | number | string | Json[] | { [name: string]: Json };
