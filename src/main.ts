@@ -166,7 +166,10 @@ export async function main(args: readonly string[]): Promise<void> {
     .description('make a token: through --url with the admin credential, else in the data directory of a stopped server')
     .option('--url <url>', 'admin listener of a running server, such as http://127.0.0.1:9091')
     .option('--tenant <id>', 'bind the token to a tenant')
-    .option('--organization <path>', 'organisation path in force when a request names none: a default, no limit; --tenant confines')
+    .option(
+      '--organization <path>',
+      'organisation path in force when a request names none: a default, no limit; --tenant confines',
+    )
     .option('--principal <name>', 'who the token stands for')
     .option('--role <role>', 'a role (repeatable)', (role: string, roles: string[]) => [...roles, role], [] as string[])
     .option(

@@ -1,6 +1,6 @@
 /** What explaining a decision is made from: policies, types, grants and guards of now, or as they stood below a position. */
+import { tenantOf } from '../log/value.ts';
 import { ServiceError } from '../errors.ts';
-import { tenantOf } from '../log/entry.ts';
 import type { Basis } from '../log/log-store.ts';
 import type { TenantPaths } from '../projections/access-paths.ts';
 import { isClassified } from './authorization/egress.ts';

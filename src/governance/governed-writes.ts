@@ -2,7 +2,8 @@
  * The writes of one invocation: admitted, authorised, decided, appended and applied in one turn, then waited for until the
  * log has acknowledged them. What must hold: no await stands between admission and append.
  */
-import { type EntryContext, type EntryDraft, tenantOf, type TokenRecord } from '../log/entry.ts';
+import type { EntryContext, EntryDraft, TokenRecord } from '../log/entry.ts';
+import { tenantOf } from '../log/value.ts';
 import type { Appended, Durability, NextPlace } from '../log/log-store.ts';
 import type { BranchRecord } from '../projections/branches/projection.ts';
 import type { Command, Outcome } from '../projections/command.ts';

@@ -4,7 +4,7 @@
  */
 import type { Json } from './canonical-json.ts';
 import type { RowBatch, Vector } from './columns.ts';
-import type { ColumnType } from './value.ts';
+import { type ColumnType, tenantOf } from './value.ts';
 
 /** Everything an entry says. Bodies are sealed at rest; the leaf holds only what `EntryContext` and hashes say. */
 export type EntryBody =
@@ -102,13 +102,6 @@ export interface GraphTrigger {
   readonly linkType: string;
   readonly sourceField: string;
   readonly targetField: string;
-}
-
-/** The tenant that an organisation path belongs to: its first segment. null: no tenant. */
-export function tenantOf(path: string | null): string | null {
-  if (path === null) return null;
-  const slash = path.indexOf('/');
-  return slash === -1 ? path : path.slice(0, slash);
 }
 
 /** The tenant whose name an entry gives to a type or a branch; null: everybody inherits it. */

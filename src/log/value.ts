@@ -70,3 +70,10 @@ export function compareText(a: string, b: string): number {
   }
   return a.length - b.length;
 }
+
+/** The tenant that an organisation path belongs to: its first segment. null: no tenant. */
+export function tenantOf(path: string | null): string | null {
+  if (path === null) return null;
+  const slash = path.indexOf('/');
+  return slash === -1 ? path : path.slice(0, slash);
+}

@@ -1,6 +1,7 @@
 /** From command kind to the decide function of the projection that owns it: a new kind does not compile without one. */
 import type { NextPlace } from '../log/log-store.ts';
-import { mainBranch, tenantOf } from '../log/entry.ts';
+import { mainBranch } from '../log/entry.ts';
+import { tenantOf } from '../log/value.ts';
 import type { CatalogReader, ViewRecord } from './access-paths.ts';
 import { decideDeleteBranch, decideFork, unknownBranch } from './branches/commands.ts';
 import type { Branches } from './branches/projection.ts';

@@ -2,7 +2,6 @@
  * Rows of a real store under grants, and what a caller must see of them by the plainest reading: every version on its own,
  * lane by lane, cell by cell.
  */
-import { tenantOf } from '../../src/log/entry.ts';
 import type { TenantPaths } from '../../src/projections/access-paths.ts';
 import type { Caller } from '../../src/governance/caller.ts';
 import type { Action, GovernedSnapshot } from '../../src/governance/gate-contract.ts';
@@ -17,7 +16,7 @@ import type { Reading } from '../../src/governance/governed-rows.ts';
 import { ScopeCache } from '../../src/governance/path-scopes.ts';
 import type { AgreementTerms, TypeDefinition } from '../../src/log/entry.ts';
 import { FOREVER } from '../../src/log/timestamp.ts';
-import { type Cell, type ColumnType, systemColumns } from '../../src/log/value.ts';
+import { type Cell, type ColumnType, systemColumns, tenantOf } from '../../src/log/value.ts';
 import { cellAt, VectorBuilder } from '../../src/log/vector-builder.ts';
 import { type RowBlock, type RowReader, type ScanRequest, shownColumn, shownOf } from '../../src/projections/access-paths.ts';
 import { analyst } from '../harness.ts';

@@ -1,11 +1,11 @@
 /** What a caller sees: their organisation path and below it, segment by segment; without a path, rows without one. */
+import { tenantOf } from '../../src/log/value.ts';
 import { describe, expect, test } from 'vitest';
 import fc from 'fast-check';
 import { AssertionError } from '../../src/errors.ts';
 import { covers, sees } from '../../src/governance/caller.ts';
 import { ScopeCache } from '../../src/governance/path-scopes.ts';
 import { checkOrganization, parseOrganization, pathInForce } from '../../src/governance/tenancy/organization.ts';
-import { tenantOf } from '../../src/log/entry.ts';
 import { pathColumn, type ScanRequest } from '../../src/projections/access-paths.ts';
 import { caller, keysOf, refusalOf, World } from './world.ts';
 

@@ -1,7 +1,7 @@
 /** Branches: what each of them reads after any history, against lists of versions that are copied at a fork; then rule by rule. */
+import { tenantOf } from '../../src/log/value.ts';
 import fc from 'fast-check';
 import { beforeEach, describe, expect, test } from 'vitest';
-import { tenantOf } from '../../src/log/entry.ts';
 import type { RowReader, TimeBounds } from '../../src/projections/access-paths.ts';
 import { code, everything, World } from './branch-world.ts';
 import { SavedState } from './saved-state.ts';

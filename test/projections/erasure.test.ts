@@ -71,7 +71,11 @@ describe('after an erasure', () => {
           expect(other.projections.digests()).toEqual(live.projections.digests());
           const branches = live.projections.branches.list();
           const onMain = [null, 'acme'].map((tenant) => ({ name: mainBranch, tenant }));
-          for (const { name, tenant } of [...onMain, ...branches, ...branches.map(({ name: of }) => ({ name: of, tenant: 'acme' }))]) {
+          for (const { name, tenant } of [
+            ...onMain,
+            ...branches,
+            ...branches.map(({ name: of }) => ({ name: of, tenant: 'acme' })),
+          ]) {
             const columnsRead = ['_pk', 'name', 'system_to'];
             expect(other.read('Patient', columnsRead, { tenant }, other.position, name)).toEqual(
               live.read('Patient', columnsRead, { tenant }, live.position, name),

@@ -285,14 +285,18 @@ describe('the version of an ontology', () => {
     store.run(fork('dev'));
     store.run(register('Shelf', null), 'globex', 'dev');
     at.forEach((position, i) => {
-      const then = tenants.map((tenant) => store.projections.catalogHistory.at('main', position, tenant)!);
+      const then = tenants.map((tenant) => store.projections.catalogHistory.at(0, position, tenant)!);
       expect(then.map(({ ontologyVersion }) => ontologyVersion)).toEqual(seen[i]);
     });
-    const onBranch = store.projections.catalogHistory.at('dev', store.position, 'globex')!;
+    const onBranch = store.projections.catalogHistory.at(
+      store.projections.branches.idOf('dev', null)!,
+      store.position,
+      'globex',
+    )!;
     expect([onBranch.ontologyVersion, onBranch.isOwn('Parcel'), onBranch.isOwn('Shelf')]).toEqual([3, true, true]);
-    expect(store.projections.catalogHistory.at('dev', store.position, 'acme')!.type('Shelf')).toEqual(
-      store.types('acme', 'dev').type('Shelf'),
-    );
+    expect(
+      store.projections.catalogHistory.at(store.projections.branches.idOf('dev', null)!, store.position, 'acme')!.type('Shelf'),
+    ).toEqual(store.types('acme', 'dev').type('Shelf'));
   });
 
   test('goes on from where it was for a tenant that takes the id of one that was purged, which left no type', () => {
@@ -321,7 +325,10 @@ describe('the version of an ontology', () => {
       expect(store.read('Parcel', ['weight'], { tenant: 'acme' }, undefined, branch)).toEqual([{ weight: 'heavy' }]);
       const { ontologyVersion } = store.types('acme', branch);
       expect(ontologyVersion).toBe(before + 1);
-      expect(store.projections.catalogHistory.at(branch, store.position, 'acme')!.ontologyVersion).toBe(ontologyVersion);
+      expect(
+        store.projections.catalogHistory.at(store.projections.branches.idOf(branch, null)!, store.position, 'acme')!
+          .ontologyVersion,
+      ).toBe(ontologyVersion);
     }
     const replayed = new Store();
     replayed.replay(store.entries);
@@ -441,7 +448,7 @@ describe('a branch', () => {
     const store = started();
     store.run(register('Parcel', { a: plain }));
     store.run(fork('dev'));
-    const idOf = store.projections.branches.idOf('dev')!;
+    const idOf = store.projections.branches.idOf('dev', null)!;
     const isGuarded = (branch: number, tenant: string | null): boolean =>
       store.projections.catalog.protection(branch, tenant, 'Parcel').protected;
     store.run(evolve('Parcel', {}, { guard: { protected: true } }), 'acme');
@@ -472,7 +479,7 @@ test('a definition of a log of before belongs to everybody, whoever made it', ()
   store.run(evolve('Parcel', { weight: property('json') }), 'acme');
   expect(read(store, 'acme', ['weight'])).toEqual([{ weight: '1' }]);
   expect(read(store, 'globex', ['weight'])).toEqual([{ weight: 2 }]);
-  expect(store.projections.catalogHistory.at('main', store.position, 'globex')!.type('Parcel')).toMatchObject(widened);
+  expect(store.projections.catalogHistory.at(0, store.position, 'globex')!.type('Parcel')).toMatchObject(widened);
 });
 
 test('a type and a view of one tenant have two names; those of two tenants may have one', () => {

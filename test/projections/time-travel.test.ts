@@ -1,7 +1,7 @@
 /** Reads on both time axes, by scan and by key, against a filter over a plain list of all versions. */
+import { tenantOf } from '../../src/log/value.ts';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { tenantOf } from '../../src/log/entry.ts';
 import type { TimeBounds } from '../../src/projections/access-paths.ts';
 import { property } from './histories.ts';
 import { Model, type ModelVersion, systemTo } from './model.ts';

@@ -4,7 +4,8 @@
  */
 import type { Clock } from '../../clock.ts';
 import type { Settings } from '../../config.ts';
-import { tenantOf, type TokenRecord } from '../../log/entry.ts';
+import type { TokenRecord } from '../../log/entry.ts';
+import { tenantOf } from '../../log/value.ts';
 import type { Directory } from '../../projections/directory/projection.ts';
 import { isInForce } from '../../projections/tenants/agreements.ts';
 import type { Tenants } from '../../projections/tenants/projection.ts';

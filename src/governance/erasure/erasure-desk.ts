@@ -16,12 +16,12 @@
 import type { Clock } from '../../clock.ts';
 import { assert, ServiceError } from '../../errors.ts';
 import type { NoteSigner } from '../../log/checkpoint-note.ts';
-import { type ErasedVersions, tenantOf } from '../../log/entry.ts';
+import type { ErasedVersions } from '../../log/entry.ts';
 import type { LogStore } from '../../log/log-store.ts';
 import { hexOf } from '../../log/sha256.ts';
 import type { SubjectKeys } from '../../log/subject-keys.ts';
 import { formatInstant } from '../../log/timestamp.ts';
-import { checkText } from '../../log/value.ts';
+import { checkText, tenantOf } from '../../log/value.ts';
 import type { ExhibitView, PathCodes } from '../../projections/access-paths.ts';
 import type { Erasure, Erasures } from '../../projections/erasures/projection.ts';
 import { untenanted } from '../caller.ts';

@@ -2,7 +2,7 @@
  * Entries that repeat a subject in texts of their own: what was asked or noted on exhibits, queries of views, keys of removed
  * rows. Their positions stand in the intent of the erasure; nobody is shown them from there on, and their texts leave the log.
  */
-import { tenantOf } from '../../log/entry.ts';
+import { tenantOf } from '../../log/value.ts';
 import type { LogStore } from '../../log/log-store.ts';
 import type { ExhibitView } from '../../projections/access-paths.ts';
 import type { Names, NameTest } from '../../projections/names.ts';

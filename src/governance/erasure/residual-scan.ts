@@ -2,7 +2,8 @@
  * The look at everything that can be read now, after a subject was erased: what is still readable of it anywhere forbids the
  * certificate. In slices: others have their turn in between.
  */
-import { type ErasedVersions, tenantOf, tenantOfErased } from '../../log/entry.ts';
+import { type ErasedVersions, tenantOfErased } from '../../log/entry.ts';
+import { tenantOf } from '../../log/value.ts';
 import type { LogStore, StoredEntry } from '../../log/log-store.ts';
 import type { SubjectKeys } from '../../log/subject-keys.ts';
 import type { ExhibitView, PathCodes } from '../../projections/access-paths.ts';

@@ -2,7 +2,7 @@
  * A tenant may have an id that was another's before. Whatever goes by its paths and is older (records of access, entries,
  * views, exhibits) was the other's, and is nobody's to see but the administrator's.
  */
-import { tenantOf } from '../../log/entry.ts';
+import { tenantOf } from '../../log/value.ts';
 import type { AuditQuery, AuditReader } from '../../projections/access-paths.ts';
 import { sha256Hex } from '../../log/sha256.ts';
 import type { Command } from '../../projections/command.ts';

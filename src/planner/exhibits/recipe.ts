@@ -2,12 +2,11 @@
  * What a link was made from: enough to make it again and nothing that it came to. Kept as RFC 8785 JSON, in which i64 are
  * decimal strings. The names of the members are part of what seals cover.
  */
-import { tenantOf } from '../../log/entry.ts';
 import { ServiceError } from '../../errors.ts';
 import type { Caller } from '../../governance/caller.ts';
 import type { GovernedSnapshot, PinnedGrant } from '../../governance/gate-contract.ts';
 import { canonicalJson, type Json } from '../../log/canonical-json.ts';
-import { compareText } from '../../log/value.ts';
+import { compareText, tenantOf } from '../../log/value.ts';
 
 /** Raised when the same statement may mean something else. */
 export const dialect = 'annals-sql/1';

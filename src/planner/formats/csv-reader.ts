@@ -51,7 +51,10 @@ export class CsvReader {
     const names = this.#starts.map((start, field) => this.#textOf(start, this.#ends[field]!));
     if (names.length === 1 && !this.#quoted[0] && names[0]!.includes(';')) {
       const name = JSON.stringify(names[0]!.slice(0, 128));
-      throw new ServiceError('REL_INVALID', `the CSV header is one column, ${name}: fields are separated by commas, not semicolons`);
+      throw new ServiceError(
+        'REL_INVALID',
+        `the CSV header is one column, ${name}: fields are separated by commas, not semicolons`,
+      );
     }
     this.useHeader(names);
     return 'row';

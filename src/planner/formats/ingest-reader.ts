@@ -497,6 +497,8 @@ export class BodyReader {
 const arrowBeginnings = [Buffer.from('ARROW1\0'), Buffer.from([0xff, 0xff, 0xff, 0xff])];
 
 function isArrow(bytes: Uint8Array): boolean | 'unclear' {
-  const fitting = arrowBeginnings.find((beginning) => beginning.subarray(0, bytes.length).equals(bytes.subarray(0, beginning.length)));
+  const fitting = arrowBeginnings.find((beginning) =>
+    beginning.subarray(0, bytes.length).equals(bytes.subarray(0, beginning.length)),
+  );
   return fitting === undefined ? false : bytes.length >= fitting.length || 'unclear';
 }

@@ -8,7 +8,6 @@
  *   A refresh that fails leaves the table as it was, and the listing says why.
  * - One key has one row: a file that names a key twice is refused. Fields are text; what is not there is NULL.
  */
-import { tenantOf } from '../../log/entry.ts';
 import { isUtf8 } from 'node:buffer';
 import { Readable } from 'node:stream';
 import { parse } from 'csv-parse';
@@ -17,7 +16,7 @@ import { ServiceError } from '../../errors.ts';
 import { covers } from '../../governance/caller.ts';
 import type { ResidualHit } from '../../governance/erasure/receipt.ts';
 import type { Sought } from '../../governance/erasure/sought.ts';
-import { type Cell, checkIdentifier, checkText } from '../../log/value.ts';
+import { type Cell, checkIdentifier, checkText, tenantOf } from '../../log/value.ts';
 import type { LookupTable } from '../expressions/lookup-table.ts';
 
 export interface LookupFiles {

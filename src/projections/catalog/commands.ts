@@ -1,15 +1,8 @@
 /** Registering and evolving types: a command and the catalog to a `type` entry. Pure. */
 import { ServiceError } from '../../errors.ts';
-import {
-  type EntryDraft,
-  type GraphTrigger,
-  type PropertyDefinition,
-  tenantOf,
-  type TypeDefinition,
-  type TypeGuard,
-} from '../../log/entry.ts';
+import type { EntryDraft, GraphTrigger, PropertyDefinition, TypeDefinition, TypeGuard } from '../../log/entry.ts';
 import type { NextPlace } from '../../log/log-store.ts';
-import { type ColumnType, checkIdentifier, columnTypes, limits, systemColumns } from '../../log/value.ts';
+import { checkIdentifier, type ColumnType, columnTypes, limits, systemColumns, tenantOf } from '../../log/value.ts';
 import type { CatalogReader } from '../access-paths.ts';
 import type { EvolveType, RegisterType } from '../command.ts';
 import { type DecideContext, type Decision, decideOne } from '../decision.ts';

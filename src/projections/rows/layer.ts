@@ -3,8 +3,8 @@
  * on to the layers below it, so that what a deleted branch wrote lives as long as somebody reads it.
  */
 import { assert } from '../../errors.ts';
-import { type CommittedEntry, type RemovalBody, type RowsBody, tenantOf, type TypeDefinition } from '../../log/entry.ts';
-import { compareText } from '../../log/value.ts';
+import type { CommittedEntry, RemovalBody, RowsBody, TypeDefinition } from '../../log/entry.ts';
+import { compareText, tenantOf } from '../../log/value.ts';
 import type { CatalogReader } from '../access-paths.ts';
 import type { TableLayer } from './branch-table.ts';
 import { type DeclaredTypes, Inherited, Overlay } from './overlay.ts';

@@ -5,7 +5,8 @@
  */
 import { assert } from '../../errors.ts';
 import { type Branch, BranchTree, lineageOf } from '../../log/branches.ts';
-import { type CommittedEntry, type ErasedVersions, scopeOfName, tenantOf, tenantOfErased } from '../../log/entry.ts';
+import { type CommittedEntry, type ErasedVersions, scopeOfName, tenantOfErased } from '../../log/entry.ts';
+import { tenantOf } from '../../log/value.ts';
 import type { CatalogReader, PathCodes, RowBlock, RowProvenance, RowReader, ScanEstimate, ScanRequest } from '../access-paths.ts';
 import type { CheckpointReader, CheckpointWriter, Projection } from '../projection.ts';
 import type { Timeline } from '../../log/timeline.ts';

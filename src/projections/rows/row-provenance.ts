@@ -134,3 +134,17 @@ const checks: ReadonlyMap<string, { readonly says: string; readonly holds: (valu
   ['confidence', { says: 'a number from 0 to 1', holds: isShare }],
   ['derived_from', { says: 'null, or 16 or 64 lower-case hex digits', holds: isReference }],
 ]);
+
+/** Where rows of a table came from, each way once. */
+export class Provenances {
+  readonly all: Provenance[] = [];
+  readonly #codes = new Map<string, number>();
+
+  /** Index of the provenance in `all`. */
+  codeOf(provenance: Provenance): number {
+    const key = JSON.stringify([provenance.source, provenance.method, provenance.confidence, provenance.derivedFrom]);
+    let code = this.#codes.get(key);
+    if (code === undefined) this.#codes.set(key, (code = this.all.push(provenance) - 1));
+    return code;
+  }
+}

@@ -15,6 +15,7 @@ import { hashesOf, takeHashes } from './key-hashes.ts';
 import { encodeKey, keyScratch, withGaps } from './key-text.ts';
 import { KeyEntering } from './enter-keys.ts';
 import { PrimaryKeyIndex, type StoredKeys } from './primary-key-index.ts';
+import { Provenances } from './row-provenance.ts';
 import type { RowStorage } from './row-storage.ts';
 import { expectRemovals, type KeyHashes, passOn } from './removing.ts';
 import { NO_ROW, Segment } from './segment.ts';
@@ -64,8 +65,7 @@ export class Table implements StoredKeys, StoredVersions {
   readonly #storage: RowStorage;
   readonly #timeline: Timeline;
   readonly #columns = new TableColumns();
-  readonly #provenances: Provenance[] = [];
-  readonly #provenanceCodes = new Map<string, number>();
+  readonly #provenances = new Provenances();
   readonly #counts = new Map<number, PathCounts>();
   #hashes = new Int32Array(1024);
   readonly dictionaryOf = this.#columns.dictionaryOf;
@@ -132,7 +132,7 @@ export class Table implements StoredKeys, StoredVersions {
   }
 
   provenances(): readonly Provenance[] {
-    return this.#provenances;
+    return this.#provenances.all;
   }
 
   /** Declares a column, or widens one that exists. What it was is kept where branches read it as that. */
@@ -151,7 +151,7 @@ export class Table implements StoredKeys, StoredVersions {
   append(entry: CommittedEntry, body: RowsBody, path: number): void {
     if (this.#entering) this.#enterAll();
     const rows = body.ops.length;
-    const provenance = this.#internProvenance(body.provenance);
+    const provenance = this.#provenances.codeOf(body.provenance);
     const [keyCells, from, to] = body.keys.columns.map((column) => column.vector);
     const keys = body.dropped ? withGaps(keyCells, rows) : keyCells;
     assert(keys && from && to && keys.kind === 'text', 'a rows entry has keys and bounds');
@@ -386,7 +386,7 @@ export class Table implements StoredKeys, StoredVersions {
       type: this.type,
       segments: this.segments.length,
       columns: this.#columns.saved(),
-      provenances: this.#provenances,
+      provenances: this.#provenances.all,
     };
   }
 
@@ -399,7 +399,7 @@ export class Table implements StoredKeys, StoredVersions {
   ): Table {
     const table = new Table(state.tenant, state.type, storage, fork);
     table.#columns.restore(state.columns);
-    for (const provenance of state.provenances) table.#internProvenance(provenance);
+    for (const provenance of state.provenances) table.#provenances.codeOf(provenance);
     const hashes = segments.map((segment, number) => table.#adopt(segment, number < segments.length - 1));
     table.segments.forEach((segment) => table.#count(segment));
     table.#entering = new KeyEntering(
@@ -588,17 +588,6 @@ export class Table implements StoredKeys, StoredVersions {
     let counts = this.#counts.get(path);
     if (!counts) this.#counts.set(path, (counts = { versions: 0, live: 0 }));
     return counts;
-  }
-
-  #internProvenance(provenance: Provenance): number {
-    const key = JSON.stringify([provenance.source, provenance.method, provenance.confidence, provenance.derivedFrom]);
-    let code = this.#provenanceCodes.get(key);
-    if (code === undefined) {
-      code = this.#provenances.length;
-      this.#provenances.push(provenance);
-      this.#provenanceCodes.set(key, code);
-    }
-    return code;
   }
 }
 

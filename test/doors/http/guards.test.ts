@@ -52,7 +52,7 @@ test('a guard is raised later, alone or with columns, and taken back by an admin
   expect((await post('/types/Later/schema', { properties: { name: 'string' } })).status).toBe(403);
   const administrator = await world.tokenFor({ roles: ['platform-admin'] });
   const taken = { properties: { name: 'string' }, protected: false };
-  const reply = await world.call('POST', '/types/Later/schema', taken, { authorization: `Bearer ${administrator}` });
+  const reply = await world.call('POST', '/types/Later/schema', taken, administrator);
   expect([reply.status, reply.json['protected']]).toEqual([200, false]);
   expect(await shown('Later')).toMatchObject({
     protected: false,

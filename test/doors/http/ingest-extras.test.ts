@@ -172,7 +172,12 @@ describe('what a body is', () => {
     'is told by its first byte under %j',
     async (label) => {
       const type = await freshType();
-      const bodies = ['key,n\na,1\n', '{"key":"b","n":2}\n{"key":"c","n":3}', '[{"key":"d","n":4}]', '{"rows":[{"key":"e","n":5}]}'];
+      const bodies = [
+        'key,n\na,1\n',
+        '{"key":"b","n":2}\n{"key":"c","n":3}',
+        '[{"key":"d","n":4}]',
+        '{"rows":[{"key":"e","n":5}]}',
+      ];
       for (const body of bodies) {
         const reply = await post(type, body, { 'content-type': label });
         expect([reply.status, reply.json['rejected']], reply.text).toEqual([200, 0]);

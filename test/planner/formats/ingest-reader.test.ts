@@ -46,7 +46,10 @@ describe('the form of a body is told by its first byte', () => {
 
   it('a header of one column with semicolons says that commas separate', async () => {
     const { error } = await read('id;amt\na;1\n');
-    expect(error).toMatchObject({ code: 'REL_INVALID', message: expect.stringContaining('"id;amt": fields are separated by commas') });
+    expect(error).toMatchObject({
+      code: 'REL_INVALID',
+      message: expect.stringContaining('"id;amt": fields are separated by commas'),
+    });
     expect(cells((await read('"id;amt"\n1\n')).batches)).toEqual([{ 'id;amt': 1n }]);
   });
 });

@@ -98,8 +98,7 @@ const order = Buffer.from('{"id":"a","text":"t","n":1,"x":0.5,"ok":true}\n');
 
 it('takes what a client sends that commits each row as it happens, again and again', () => {
   for (const type of types) {
-    for (let times = 0; times < 3; times++)
-      expect(readSmallBody(order, type)).toEqual(general(order, type));
+    for (let times = 0; times < 3; times++) expect(readSmallBody(order, type)).toEqual(general(order, type));
   }
 });
 

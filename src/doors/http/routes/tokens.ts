@@ -15,7 +15,12 @@ import { auditPage, auditQuery, auditShown, toAuditQuery } from './audit.ts';
 const mintBody = z
   .strictObject({
     tenant_id: z.string().optional().describe('binds the token to a tenant'),
-    organization: z.string().optional().describe('path in force when no organisation header is sent: a default, which the header overrides; tenant_id is what confines a token'),
+    organization: z
+      .string()
+      .optional()
+      .describe(
+        'path in force when no organisation header is sent: a default, which the header overrides; tenant_id is what confines a token',
+      ),
     principal: z.string().optional(),
     roles: z.array(z.string()).max(256).optional(),
     attributes: z.record(z.string(), z.union([z.string(), z.number(), z.boolean()])).optional(),

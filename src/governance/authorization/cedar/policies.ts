@@ -87,7 +87,8 @@ function readPolicy(textId: string, text: string, part: PolicyPart, number: numb
   const long = longPath.exec(part.text);
   if (long !== null) refuseAt(part.at + long.index, `a path behind \`has\` may have ${pathMax} names`);
   const answer = policyToJson(part.text);
-  if (answer === null) return refuseAt(part.at, 'it is nested too deeply, or has too many operators: split it into several policies');
+  if (answer === null)
+    return refuseAt(part.at, 'it is nested too deeply, or has too many operators: split it into several policies');
   if (answer.type === 'failure') {
     const { message, sourceLocations } = answer.errors[0]!;
     const start = sourceLocations?.[0]?.start ?? 0;

@@ -17,7 +17,8 @@ export function warningsOf(policies: readonly Policy[], typesOf: TypeLookup): re
       warnings.push(`policy ${id}: no type ${name} is registered; rows of it are matched once there is one`);
     }
     const definitions = names.size === 1 ? typesOf([...names][0]!) : [];
-    const broken = definitions.length === 0 ? isBroken(condition, undefined) : definitions.every((each) => isBroken(condition, each));
+    const broken =
+      definitions.length === 0 ? isBroken(condition, undefined) : definitions.every((each) => isBroken(condition, each));
     if (!broken) continue;
     const so = effect === 'permit' ? 'the policy permits nothing' : 'it fails, and a forbid that fails denies';
     warnings.push(`policy ${id}: its condition is neither true nor false, so ${so}; compare the value with another`);
