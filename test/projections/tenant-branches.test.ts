@@ -11,7 +11,7 @@ let store: Store;
 beforeEach(() => {
   store = new Store();
   store.append({ kind: 'genesis', logId: 'log-1', origin: 'test/log', engineVersion: 'test' });
-  store.put('T', { id: 'string' }, [{ id: 'main' }], { path: 'acme' });
+  for (const path of ['acme', 'globex', null]) put(path, 'main', 'main');
 });
 
 const fork = (path: string | null, name: string, source = 'main'): unknown =>

@@ -284,19 +284,16 @@ describe('the version of an ontology', () => {
     expect(store.types('globex').type('Parcel')!.ontologyVersion).toBe(1);
     store.run(fork('dev'));
     store.run(register('Shelf', null), 'globex', 'dev');
+    const dev = store.projections.branches.idOf('dev', null)!;
     at.forEach((position, i) => {
       const then = tenants.map((tenant) => store.projections.catalogHistory.at(0, position, tenant)!);
       expect(then.map(({ ontologyVersion }) => ontologyVersion)).toEqual(seen[i]);
     });
-    const onBranch = store.projections.catalogHistory.at(
-      store.projections.branches.idOf('dev', null)!,
-      store.position,
-      'globex',
-    )!;
+    const onBranch = store.projections.catalogHistory.at(dev, store.position, 'globex')!;
     expect([onBranch.ontologyVersion, onBranch.isOwn('Parcel'), onBranch.isOwn('Shelf')]).toEqual([3, true, true]);
-    expect(
-      store.projections.catalogHistory.at(store.projections.branches.idOf('dev', null)!, store.position, 'acme')!.type('Shelf'),
-    ).toEqual(store.types('acme', 'dev').type('Shelf'));
+    expect(store.projections.catalogHistory.at(dev, store.position, 'acme')!.type('Shelf')).toEqual(
+      store.types('acme', 'dev').type('Shelf'),
+    );
   });
 
   test('goes on from where it was for a tenant that takes the id of one that was purged, which left no type', () => {
@@ -326,7 +323,7 @@ describe('the version of an ontology', () => {
       const { ontologyVersion } = store.types('acme', branch);
       expect(ontologyVersion).toBe(before + 1);
       expect(
-        store.projections.catalogHistory.at(store.projections.branches.idOf(branch, null)!, store.position, 'acme')!
+        store.projections.catalogHistory.at(store.projections.branches.idOf(branch, 'acme')!, store.position, 'acme')!
           .ontologyVersion,
       ).toBe(ontologyVersion);
     }

@@ -1,7 +1,7 @@
 /**
- * All row versions of one type of one tenant, every organisation path of it: segments in position order, an index from key to newest
- * version, and two chains through the versions of a key: all of them, and the open ones only, so that reading what is
- * current costs the same after a hundred updates as after one.
+ * All row versions of one type of one tenant, every organisation path of it: segments in position order, an index from key
+ * to newest version, and two chains through the versions of a key: all of them, and the open ones only, so that reading
+ * what is current costs the same after a hundred updates as after one.
  */
 import { assert } from '../../errors.ts';
 import type { CommittedEntry, Provenance, RowsBody } from '../../log/entry.ts';
@@ -208,10 +208,8 @@ export class Table implements StoredKeys, StoredVersions {
       const segment = this.segmentOf(rows[from]!);
       let end = from;
       while (end < rows.length && rows[end]! >>> 16 === rows[from]! >>> 16) end++;
-      this.#removeFrom(
-        segment,
-        Array.from(rows.slice(from, end), (row) => row & 0xffff),
-      );
+      const inSegment = rows.slice(from, end).map((row) => row & 0xffff);
+      this.#removeFrom(segment, inSegment);
       from = end;
     }
     this.#noteGone(rows.length, this.positionOf(rows.at(-1)!));
@@ -381,13 +379,8 @@ export class Table implements StoredKeys, StoredVersions {
   }
 
   saved(): TableState {
-    return {
-      tenant: this.tenant,
-      type: this.type,
-      segments: this.segments.length,
-      columns: this.#columns.saved(),
-      provenances: this.#provenances.all,
-    };
+    const { tenant, type, segments } = this;
+    return { tenant, type, segments: segments.length, columns: this.#columns.saved(), provenances: this.#provenances.all };
   }
 
   /** Index and counts are made again from the segments, all but the last of which are sealed; a large index while it is used. */
