@@ -5,6 +5,7 @@
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { bombs } from './bombs.ts';
+import { endure, heldMaxKb, hostileClients, supplyHeld } from './clients.ts';
 import { besiege, type Siege, suffer, supply } from './siege.ts';
 
 const sizes = { big: 40_000, middle: 10_000, sides: 4_000 };
@@ -19,6 +20,7 @@ let siege: Siege;
 beforeAll(async () => {
   siege = await besiege({ SERVICE_QUERY_TIMEOUT_SECS: String(timeoutMs / 1000), SERVICE_BODY_LIMIT_MB: '64' }, 1_024);
   await supply(siege, sizes);
+  await supplyHeld(siege);
 }, 120_000);
 afterAll(() => siege.stop());
 
@@ -34,6 +36,16 @@ describe('a server under hostile statements', () => {
     expect(health.failed).toBe(0);
     expect([end, holdMs < holdMaxMs, holdMs]).toEqual([end, true, holdMs]);
   });
+
+  test.each(hostileClients.filter(({ long }) => !long))(
+    'connections that bring $name hold little',
+    { timeout: 60_000 },
+    async (client) => {
+      const { heldKb, health } = await endure(siege, client, 2);
+      expect(heldKb).toBeLessThan(heldMaxKb);
+      expect(health).toBeLessThan(10_000);
+    },
+  );
 
   test('a hold that was planted is noticed', async () => {
     await siege.measure();

@@ -1,13 +1,14 @@
 /**
- * Hostile statements against a started server, `/health` asked every 10 ms meanwhile from a process of its own:
+ * Hostile statements, then hostile clients, against a started server, `/health` asked every 10 ms meanwhile from a process of its own:
  *
- *   npm run hostile -- [--scale 1] [--only <part of a name>] [--timeout 10] [--limit 50] [--json]
+ *   npm run hostile -- [--scale 1] [--only <part of a name>] [--timeout 10] [--limit 50] [--connections 50] [--json]
  *
  * A line a statement: how it ended, after how long, the slowest answer of /health, the longest absence of the event loop
  * by the clock (`loop`) and in its own CPU time (`hold`: what another process can't make longer), memory. Exit code 1 where one ended wrongly, took more than its timeout and a tenth, or /health was slower than the limit.
  */
 import { parseArgs } from 'node:util';
 import { bombs } from './bombs.ts';
+import { type Endured, endure, heldMaxKb, hostileClients, supplyHeld } from './clients.ts';
 import { besiege, type Suffered, suffer, supply } from './siege.ts';
 
 const { values: options } = parseArgs({
@@ -17,6 +18,7 @@ const { values: options } = parseArgs({
     timeout: { type: 'string', default: '10' },
     limit: { type: 'string', default: '50' },
     heap: { type: 'string', default: '3072' },
+    connections: { type: 'string', default: '50' },
     json: { type: 'boolean', default: false },
   },
 });
@@ -31,6 +33,7 @@ const siege = await besiege(
   Number(options.heap),
 );
 const suffered: Suffered[] = [];
+const endured: Endured[] = [];
 const complaints: string[] = [];
 try {
   await supply(siege, sizes);
@@ -47,6 +50,16 @@ try {
       `${name.padEnd(38)} ${end.padEnd(16)} ${ms.toFixed(0).padStart(7)} ms  health p100 ${health.worstMs.toFixed(1).padStart(6)} p99 ${health.p99Ms.toFixed(1).padStart(6)} ms of ${String(health.polls).padStart(5)}  loop ${loopDelayMs.toFixed(1).padStart(6)} hold ${holdMs.toFixed(1).padStart(6)} ms  ${rssMb.toFixed(0).padStart(5)} MiB`,
     );
   }
+  await supplyHeld(siege);
+  for (const client of hostileClients.filter(({ name }) => name.includes(options.only))) {
+    const one = await endure(siege, client, Number(options.connections));
+    endured.push(one);
+    const { name, connections, heldKb, rssMb, ended, health } = one;
+    if (heldKb > heldMaxKb) complaints.push(`${name}: ${heldKb.toFixed(0)} KiB held for a connection`);
+    console.error(
+      `${name.padEnd(38)} ${String(connections).padStart(5)} connections, ${String(ended).padStart(4)} ended  ${heldKb.toFixed(0).padStart(6)} KiB held for each  health p100 ${health.toFixed(1).padStart(6)} ms  ${rssMb.toFixed(0).padStart(5)} MiB`,
+    );
+  }
   for (const complaint of complaints) console.error(complaint);
   const worst = Math.max(...suffered.map(({ health }) => health.worstMs));
   console.log(
@@ -59,6 +72,9 @@ try {
       worstLoopDelayMs: Number(Math.max(...suffered.map(({ loopDelayMs }) => loopDelayMs)).toFixed(1)),
       worstHoldMs: Number(Math.max(...suffered.map(({ holdMs }) => holdMs)).toFixed(1)),
       rssMb: Math.round(Math.max(...suffered.map(({ rssMb }) => rssMb))),
+      clients: endured.length,
+      worstHeldKb: Math.round(Math.max(0, ...endured.map(({ heldKb }) => heldKb))),
+      worstHeldOf: endured.toSorted((a, b) => b.heldKb - a.heldKb)[0]?.name,
       complaints: complaints.length,
     }),
   );

@@ -14,6 +14,10 @@ export interface Measured {
   /** Longest turn of the loop in CPU time of its own thread: what no other process can make longer. */
   readonly holdMs: number;
   readonly rssMb: number;
+  /** Heap and buffers after a collection. */
+  readonly heldMb: number;
+  /** Share of its time that the thread computed since the last measure. */
+  readonly busy: number;
 }
 
 /** What is sent: a number keeps the loop busy for so many milliseconds. */
@@ -26,6 +30,8 @@ delay.enable();
 
 let holdMs = 0;
 let turnStartedMs = threadMs();
+let measuredMs = turnStartedMs;
+let measuredAt = performance.now();
 function endTurn(): void {
   const now = threadMs();
   holdMs = Math.max(holdMs, now - turnStartedMs);
@@ -44,7 +50,14 @@ process.on('message', (order: Order) => {
     return;
   }
   endTurn();
-  const measured: Measured = { loopDelayMs: delay.max / 1e6, holdMs, rssMb: process.memoryUsage.rss() / 2 ** 20 };
+  // A collection is none of the holds that are looked for.
+  const loopDelayMs = delay.max / 1e6;
+  const busy = (threadMs() - measuredMs) / (performance.now() - measuredAt);
+  globalThis.gc!();
+  turnStartedMs = measuredMs = threadMs();
+  measuredAt = performance.now();
+  const { rss, heapUsed, external } = process.memoryUsage();
+  const measured: Measured = { loopDelayMs, holdMs, rssMb: rss / 2 ** 20, heldMb: (heapUsed + external) / 2 ** 20, busy };
   process.send!(measured);
   delay.reset();
   holdMs = 0;

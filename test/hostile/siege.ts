@@ -63,7 +63,7 @@ export async function besiege(settings: Readonly<Record<string, string>>, heapMb
 }
 
 function started(file: string, parameters: readonly string[], flags: readonly string[] = []): ChildProcess {
-  const execArgv = ['--import', 'tsx', ...flags];
+  const execArgv = ['--import', 'tsx', '--expose-gc', ...flags];
   return fork(fileURLToPath(new URL(file, import.meta.url)), parameters, {
     execArgv,
     stdio: ['ignore', 'inherit', 'inherit', 'ipc'],

@@ -7,7 +7,9 @@ import type { Answer } from '../planner-contract.ts';
 /** Source: specification, "Operator table": WATCH PURPOSE '<id>' <select>. */
 export async function watch({ standing, statement, invocation, request, clock, startedMs }: ControlRequest): Promise<Answer> {
   if (standing === null) throw at('REL_NOT_IMPLEMENTED', 'WATCH is not served here', statement.place);
-  const { id, basis, statement: watched } = await standing.watch.register(invocation, request.sql, request.purpose ?? null);
+  const subscription = await standing.watch.register(invocation, request.sql, request.purpose ?? null);
+  standing.watch.offer(subscription);
+  const { id, basis, statement: watched } = subscription;
   invocation.describe({ rowCount: 0, costUnits: 1 });
   return smallAnswer(
     [

@@ -21,6 +21,7 @@ import { at } from '../places.ts';
 import type { PlannerContract } from '../planner-contract.ts';
 import { believedRows, type ChangeSet, changesAfter } from './change-set.ts';
 import { Feed } from './feed.ts';
+import { MergedStream, type Told, toldOf } from './merged-stream.ts';
 import { Subscription, type WatchClient } from './subscription.ts';
 import { errorEvent, eventsOf, heartbeat, initialEvents, retryLine, type WatchEvents } from './watch-events.ts';
 import { readWatchStatement } from './watch-statement.ts';
@@ -64,10 +65,19 @@ interface Stream {
   lastWriteMs: number;
 }
 
+/** A stream of all subscriptions of a caller: `join` takes one that was claimed for it. */
+interface WideStream {
+  readonly caller: Caller;
+  readonly merged: MergedStream;
+  readonly join: (subscription: Subscription) => void;
+}
+
 export class StandingQueries {
   readonly #parts: StandingParts;
   readonly #subscriptions = new Map<string, Subscription>();
   readonly #streams = new Set<Stream>();
+  /** Streams of all that their callers have registered. */
+  readonly #wide = new Set<WideStream>();
   readonly #feeds = new Map<string, { readonly feed: Feed; readonly stop: () => void }>();
   /** By the text of the query: rows that match among the changes. */
   readonly #matching = new WeakMap<ChangeSet, Map<string, ReadonlyMap<bigint, string>>>();
@@ -122,13 +132,21 @@ export class StandingQueries {
   /** A registered subscription of this caller. Another's is as if it were not there. */
   registered(id: string, caller: Caller): Subscription {
     const found = this.#subscriptions.get(id);
-    const owns =
-      found !== undefined &&
-      found.caller.principal === caller.principal &&
-      found.caller.tokenId === caller.tokenId &&
-      found.caller.path === caller.path;
-    if (!owns) throw new ServiceError('REL_NOT_FOUND', 'no such subscription; unfollowed ones end after a minute');
+    if (found === undefined || !isOf(found, caller))
+      throw new ServiceError('REL_NOT_FOUND', 'no such subscription; unfollowed ones end after a minute');
     return found;
+  }
+
+  /** Those of this caller that nobody follows, in the order of their registration. */
+  registeredBy(caller: Caller): readonly Subscription[] {
+    return [...this.#subscriptions.values()].filter((each) => each.state === 'waiting' && isOf(each, caller));
+  }
+
+  /** Hands a new subscription to the stream of all of its caller's, where one is open. */
+  offer(subscription: Subscription): void {
+    for (const { caller, merged, join } of this.#wide) {
+      if (subscription.state === 'waiting' && !merged.over.aborted && isOf(subscription, caller)) join(this.claim(subscription));
+    }
   }
 
   /** Nobody else may follow it from here on; `follow` or `release` comes next. */
@@ -203,10 +221,40 @@ export class StandingQueries {
     }
   }
 
+  /** Streams claimed subscriptions of a caller, and what it registers meanwhile, until the first of them ends or the client goes. */
+  async followAll(caller: Caller, client: WatchClient, claimed: readonly Subscription[], told: Told): Promise<void> {
+    const merged = new MergedStream(client);
+    // Those that another connection has not let go of yet are in the ids from the beginning.
+    for (const each of this.#subscriptions.values()) if (isOf(each, caller)) merged.knows(each.id, toldOf(told, each.id));
+    const running = new Set<Promise<void>>();
+    let failure: { readonly error: unknown } | null = null;
+    const join = (subscription: Subscription): void => {
+      const resumeAfter = toldOf(told, subscription.id);
+      const followed = this.follow(subscription, merged.part(subscription.id), { resumeAfter, keep: true })
+        .catch((error: unknown) => (failure ??= { error }))
+        .finally(() => {
+          running.delete(followed);
+          // Its caller may be back already.
+          this.offer(subscription);
+        }) as Promise<void>;
+      running.add(followed);
+    };
+    const wide = { caller, merged, join };
+    this.#wide.add(wide);
+    for (const subscription of claimed) join(subscription);
+    const { over } = merged;
+    if (!over.aborted) await new Promise((resolve) => over.addEventListener('abort', resolve, { once: true }));
+    this.#wide.delete(wide);
+    await Promise.all(running);
+    if (failure !== null) throw (failure as { readonly error: unknown }).error;
+  }
+
   /** Ends every stream; registrations are refused from here on. */
   close(): void {
     this.#closed = true;
-    for (const stream of this.#streams) this.#cut(stream, new ServiceError('REL_UNAVAILABLE', 'the service is draining'));
+    const why = new ServiceError('REL_UNAVAILABLE', 'the service is draining');
+    for (const stream of this.#streams) this.#cut(stream, why);
+    for (const { merged } of this.#wide) merged.end(errorEvent(problemText(why)));
     this.#subscriptions.clear();
   }
 
@@ -467,11 +515,16 @@ export class StandingQueries {
   }
 }
 
+/** Whether one who comes with this credential has registered it. */
+function isOf({ caller: owner }: Subscription, caller: Caller): boolean {
+  return owner.principal === caller.principal && owner.tokenId === caller.tokenId && owner.path === caller.path;
+}
+
 const feedKey = ({ caller, statement }: Subscription): string =>
   `${caller.branch}\u0000${statement.type}\u0000${caller.path ?? '\u0000'}`;
 
 /** As the problem record of an answer would have it. */
-function problemText(error: unknown): string {
+export function problemText(error: unknown): string {
   const known = error instanceof ServiceError ? error : new ServiceError('REL_INTERNAL', 'internal error');
   return JSON.stringify({ code: known.code, status: known.status, detail: known.message });
 }

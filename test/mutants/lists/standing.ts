@@ -83,8 +83,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'standing: another caller may follow a registration',
     file: hub,
-    find: '      found.caller.path === caller.path;',
-    replace: '      true;',
+    find: 'owner.tokenId === caller.tokenId && owner.path === caller.path;',
+    replace: 'owner.tokenId === caller.tokenId;',
     killedBy: byWatch,
   },
   {

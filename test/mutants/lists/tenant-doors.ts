@@ -169,15 +169,15 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'tenant doors: a policy is installed unread',
     file: 'src/doors/http/routes/policies.ts',
-    find: '        desk.checkText(id, text);\n',
-    replace: '',
+    find: 'const given = desk.checkText(id, text);',
+    replace: 'const given: string[] = [];',
     killedBy: policies,
   },
   {
     name: 'tenant doors: policies are read without the types that they are about',
     file: 'src/governance/authorization/policy-desk.ts',
-    find: 'readPolicies(id, text, this.#typesOf);',
-    replace: 'readPolicies(id, text);',
+    find: 'readPolicies(id, text, this.#typesOf), this.#typesOf);',
+    replace: 'readPolicies(id, text), this.#typesOf);',
     killedBy: policies,
   },
   {

@@ -1,6 +1,9 @@
 /**
  * GET /watch/stream: a standing query as server-sent events. Source: specification, "Events".
  *
+ * With `subscription` one that stands, with `sql` one that stands as long as the stream; with neither all that the caller has
+ * registered and nobody follows, and what it registers meanwhile. Ids of events are then of all of them.
+ *
  *   retry: 1000
  *   event: insert | update | delete | leave     id: <system_from>   data: {subscription, system_from, row, before?}
  *   event: heartbeat                            id: <instant up to which all was told>
@@ -11,14 +14,18 @@ import { z } from 'zod';
 import type { Clock } from '../../../clock.ts';
 import { ServiceError } from '../../../errors.ts';
 import { checkText } from '../../../log/value.ts';
+import { readTold, toldOf } from '../../../planner/standing/merged-stream.ts';
 import type { Subscription, WatchClient } from '../../../planner/standing/subscription.ts';
+import { problemText } from '../../../planner/standing/watch.ts';
+import { errorEvent } from '../../../planner/standing/watch-events.ts';
 import type { App, FastifyReply, FastifyRequest, HttpContext } from '../context.ts';
 import { headerText, statedPurpose } from '../headers.ts';
 import { invoke, signalOf } from '../invoke.ts';
+import { watchStream } from '../lease.ts';
 import { problems } from '../schemas.ts';
 
 const streamQuery = z.object({
-  subscription: z.string().optional().describe('as WATCH on /query answered it'),
+  subscription: z.string().optional().describe('as WATCH on /query answered it; with neither this nor sql: all of the caller’s'),
   sql: z.string().optional().describe('instead: the standing query itself, WATCH PURPOSE or its SELECT'),
   purpose: z.string().optional().describe('with sql: why; recorded with every delivery'),
   branch: z.string().optional().describe('branch to follow; main by default'),
@@ -46,11 +53,15 @@ export function registerWatch(app: App, context: HttpContext): void {
     },
     handler: async (request, reply) => {
       const { subscription: id, sql, purpose } = request.query;
-      if ((id === undefined) === (sql === undefined)) {
-        throw new ServiceError('REL_INVALID', 'give either subscription or sql');
+      const { watch } = context;
+      if (id === undefined && sql === undefined) {
+        await followAll(context, request, reply, request.query.last_event_id);
+        return reply;
+      }
+      if (id !== undefined && sql !== undefined) {
+        throw new ServiceError('REL_INVALID', 'give subscription or sql, or neither for all of your subscriptions');
       }
       const resumeAfter = lastEventId(request, request.query.last_event_id);
-      const { watch } = context;
       let claimed: Subscription | null = null;
       try {
         await invoke(context, request, 'watch', purpose, async (invocation) => {
@@ -80,6 +91,53 @@ async function follow(
   subscription: Subscription,
   options: { readonly resumeAfter: bigint | null; readonly keep: boolean },
 ): Promise<void> {
+  await streamed(context, request, reply, (client) => context.watch.follow(subscription, client, options));
+}
+
+/** Of the caller's subscriptions those that nobody follows; without one the stream waits for the first. */
+async function followAll(
+  context: HttpContext,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  parameter: string | undefined,
+): Promise<void> {
+  const { watch } = context;
+  const id = lastIdText(request, parameter);
+  const told = id === null ? new Map<string, bigint>() : readTold(id);
+  const claimed: Subscription[] = [];
+  const caller = await invoke(context, request, 'watch', undefined, async (invocation) => {
+    const waiting = watch.registeredBy(invocation.caller);
+    for (const subscription of waiting) watch.checkResumption(subscription, toldOf(told, subscription.id), false);
+    const [first] = waiting;
+    if (first !== undefined) invocation.describe({ purpose: first.purpose });
+    for (const subscription of waiting) claimed.push(watch.claim(subscription));
+    return invocation.caller;
+  }).catch((error: unknown) => {
+    for (const subscription of claimed) watch.release(subscription);
+    throw error;
+  });
+  await streamed(context, request, reply, async (client) => {
+    const over = new AbortController();
+    const check = (): void => {
+      client.renew();
+      context.gate.checkStanding(caller);
+    };
+    // Without a subscription nobody else looks after it.
+    void watchStream(context, check, over.signal, (refusal) => client.end(errorEvent(problemText(refusal))));
+    try {
+      await watch.followAll(caller, client, claimed, told);
+    } finally {
+      over.abort();
+    }
+  });
+}
+
+async function streamed(
+  context: HttpContext,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  follows: (client: WatchClient) => Promise<void>,
+): Promise<void> {
   reply.hijack();
   reply.raw.writeHead(200, {
     'content-type': 'text/event-stream; charset=utf-8',
@@ -87,9 +145,11 @@ async function follow(
     // Proxies that hold replies back would make batches of it.
     'x-accel-buffering': 'no',
   });
+  // A client may wait for the head before it registers anything.
+  reply.raw.flushHeaders();
   const client = new StreamClient(context, request, reply.raw);
   try {
-    await context.watch.follow(subscription, client, options);
+    await follows(client);
   } catch (error) {
     context.log({ event: 'internal error', correlationId: request.id, route: '/watch/stream', error });
   }
@@ -147,10 +207,14 @@ class StreamClient implements WatchClient {
   }
 }
 
+function lastIdText(request: FastifyRequest, parameter: string | undefined): string | null {
+  return headerText(request, 'last-event-id') || parameter || null;
+}
+
 /** Of the header, which browsers send by themselves when they come back, or of the query. */
 function lastEventId(request: FastifyRequest, parameter: string | undefined): bigint | null {
-  const text = headerText(request, 'last-event-id') ?? parameter ?? null;
-  if (text === null || text === '') return null;
+  const text = lastIdText(request, parameter);
+  if (text === null) return null;
   if (!/^\d{1,19}$/.test(text)) throw new ServiceError('REL_INVALID', 'Last-Event-ID is the id of an event: nanoseconds');
   return BigInt(text);
 }

@@ -1,0 +1,99 @@
+/**
+ * Several subscriptions on one connection. Each is followed as if it were alone; their events are told in the order in which
+ * they come. What must hold: the id of an event says how far each subscription was told when it was written, so a resumption
+ * misses nothing and tells nothing twice, however the events were mixed.
+ */
+import { ServiceError } from '../../errors.ts';
+import type { WatchClient } from './subscription.ts';
+
+/** How far subscriptions were told, by the end of their ids. */
+export type Told = ReadonlyMap<string, bigint>;
+
+/** Digits that tell apart the subscriptions of one caller. */
+const tagLength = 12;
+const tagOf = (subscription: string): string => subscription.slice(-tagLength);
+
+/** `<end of the subscription's id>-<instant, base 36>`, joined by dots. Throws REL_INVALID for another text. */
+export function readTold(id: string): Told {
+  const told = new Map<string, bigint>();
+  for (const part of id.split('.')) {
+    const [, tag, digits] = /^([0-9a-f]{12})-([0-9a-z]{1,13})$/.exec(part) ?? [];
+    if (tag === undefined) throw new ServiceError('REL_INVALID', 'Last-Event-ID is not the id of an event of this stream');
+    let instant = 0n;
+    for (const digit of digits!) instant = instant * 36n + BigInt(Number.parseInt(digit, 36));
+    told.set(tag, instant);
+  }
+  return told;
+}
+
+export function toldOf(told: Told, subscription: string): bigint | null {
+  return told.get(tagOf(subscription)) ?? null;
+}
+
+export class MergedStream {
+  readonly #client: WatchClient;
+  readonly #over = new AbortController();
+  readonly #told = new Map<string, bigint>();
+  /** One for each subscription that is followed. */
+  readonly #parts = new Map<string, AbortController>();
+  #written: Promise<boolean> = Promise.resolve(true);
+
+  constructor(client: WatchClient) {
+    this.#client = client;
+    const leave = (): void => this.#letGo();
+    if (client.gone.aborted) leave();
+    else client.gone.addEventListener('abort', leave, { once: true });
+  }
+
+  /** Aborts when the client has gone, or a subscription has ended the stream. */
+  get over(): AbortSignal {
+    return this.#over.signal;
+  }
+
+  /** How far a subscription was told on an earlier stream. */
+  knows(subscription: string, toldBefore: bigint | null): void {
+    if (toldBefore !== null) this.#told.set(tagOf(subscription), toldBefore);
+  }
+
+  /** The end of the stream as one subscription has it. Its failure ends the stream, and leaves the others to a next one. */
+  part(subscription: string): WatchClient {
+    const gone = new AbortController();
+    if (this.over.aborted) gone.abort();
+    this.#parts.set(subscription, gone);
+    return {
+      renew: () => this.#client.renew(),
+      gone: gone.signal,
+      write: (text) => {
+        this.#written = this.#written.then(() => this.#client.write(this.#identified(subscription, text)));
+        return this.#written;
+      },
+      end: (text) => {
+        this.#parts.delete(subscription);
+        this.end(text);
+      },
+    };
+  }
+
+  end(text: string | null): void {
+    this.#client.end(text);
+    this.#letGo();
+  }
+
+  #letGo(): void {
+    this.#over.abort();
+    for (const part of this.#parts.values()) part.abort();
+  }
+
+  /** Lines of data never begin with `id`. */
+  #identified(subscription: string, text: string): string {
+    const tag = tagOf(subscription);
+    const others = [...this.#told]
+      .filter(([other]) => other !== tag)
+      .map(([other, instant]) => `${other}-${instant.toString(36)}`);
+    return text.replaceAll(/^id: (\d+)$/gm, (_, digits: string) => {
+      const instant = BigInt(digits);
+      this.#told.set(tag, instant);
+      return `id: ${[...others, `${tag}-${instant.toString(36)}`].join('.')}`;
+    });
+  }
+}
