@@ -117,7 +117,10 @@ test('waits for the first where there is none, and ends with the credential', as
   await world.admin('DELETE', `/admin/tokens/${json['id'] as string}`);
   for (const stream of [open, second]) {
     await stream.untilEnded();
-    expect(stream.events.at(-1)).toMatchObject({ event: 'error', data: expect.stringContaining('REL_UNAUTHENTICATED') as string });
+    expect(stream.events.at(-1)).toMatchObject({
+      event: 'error',
+      data: expect.stringContaining('REL_UNAUTHENTICATED') as string,
+    });
   }
 });
 
