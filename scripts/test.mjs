@@ -22,12 +22,16 @@ if (option !== undefined && option !== '--update' && option !== '--update-durati
   process.exit(2);
 }
 const scratch = mkdtempSync(join(tmpdir(), 'annals-test-'));
-process.once('exit', () => rmSync(scratch, { recursive: true, force: true }));
 const cpuFile = join(scratch, 'cpu.json');
 const table = join(root, 'test/durations.json');
 const rows = JSON.parse(readFileSync(table, 'utf8'));
 
 const started = performance.now();
+process.once('exit', () => {
+  rmSync(scratch, { recursive: true, force: true });
+  console.log(`${seconds(started)} s, ${cpuSeconds().toFixed(0)} CPU seconds`);
+});
+
 if (option === '--update-durations') {
   const measured = runTests('tests', files);
   writeFileSync(table, `${JSON.stringify(updated(rows, measured, files.length > 0), null, 2)}\n`);
@@ -43,8 +47,6 @@ if (option === '--update-durations') {
     process.exitCode = 1;
   }
 }
-console.log(`${seconds(started)} s, ${cpuSeconds().toFixed(0)} CPU seconds`);
-
 function run(name, command, args) {
   const began = performance.now();
   const env = { ...process.env, TEST_CPU_FILE: cpuFile, ...(option === '--update' ? { ANNALS_UPDATE: '1' } : {}) };

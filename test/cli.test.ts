@@ -1,4 +1,7 @@
-/** The verbs as a user types them, each in a process of its own: exit codes, the directory's lock, the first start, the end. */
+/**
+ * The verbs as a user types them: exit codes, the directory's lock, the first start, the end. Each verb has been in a process of its
+ * own somewhere here; where one is asked again and again, it is so in this process.
+ */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
@@ -6,8 +9,9 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { tableFromIPC } from 'apache-arrow';
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
 import { loadSettings } from '../src/config.ts';
+import { main } from '../src/main.ts';
 import { checkBoot } from '../src/service.ts';
 import { beginStore } from './harness.ts';
 
@@ -43,6 +47,47 @@ function annals(args: readonly string[], env: Readonly<Record<string, string>> =
     encoding: 'utf8',
   });
   return { status, stdout, stderr };
+}
+
+class Exit extends Error {
+  readonly status: number;
+
+  constructor(status: number) {
+    super(`exit ${status}`);
+    this.status = status;
+  }
+}
+
+/** The same in this process, with the environment, the folder and the streams of that one. */
+async function annalsHere(args: readonly string[], env: Readonly<Record<string, string>> = {}) {
+  const said = { stdout: '', stderr: '' };
+  const before = { env: process.env, folder: process.cwd() };
+  const spies = [
+    vi.spyOn(process, 'exit').mockImplementation((status) => {
+      throw new Exit(Number(status));
+    }),
+    ...(['stdout', 'stderr'] as const).map((name) =>
+      vi.spyOn(process[name], 'write').mockImplementation((chunk) => {
+        said[name] += String(chunk);
+        return true;
+      }),
+    ),
+  ];
+  process.env = { ...cleanEnv, ...env };
+  process.chdir(home);
+  process.exitCode = undefined;
+  try {
+    await main(args);
+    return { status: Number(process.exitCode ?? 0), ...said };
+  } catch (error) {
+    if (error instanceof Exit) return { status: error.status, ...said };
+    throw error;
+  } finally {
+    for (const spy of spies) spy.mockRestore();
+    process.exitCode = undefined;
+    process.env = before.env;
+    process.chdir(before.folder);
+  }
 }
 
 /** Resolves with what it said once it serves, and has offered a token where it is to offer one. */
@@ -237,36 +282,36 @@ test('a token minted on the directory opens the data routes; its secret is nowhe
 test('query writes every format, to a file or standard output, from a server as from the directory itself', async () => {
   const directory = freshDirectory();
   await beginStore(directory);
-  const token = annals(['token', 'mint', '--data-dir', directory]).stdout.trim();
+  const token = (await annalsHere(['token', 'mint', '--data-dir', directory])).stdout.trim();
   const { said, server } = await serve(directory);
   const env = { ANNALS_URL: urlIn(said()), ANNALS_TOKEN: token };
   const file = join(home, 'exported.ndjson');
   writeFileSync(file, '{"id":"a","n":9223372036854775807,"t":""}\n{"id":"b","t":"x,\\"y\\""}\n');
-  expect(annals(['ingest', file, '--type', 'Thing', '--auto'], env)).toMatchObject({ status: 0 });
+  expect(await annalsHere(['ingest', file, '--type', 'Thing', '--auto'], env)).toMatchObject({ status: 0 });
   const sql = 'SELECT id, n, t FROM Thing ORDER BY id';
   const csv = '"id","n","t"\r\n"a",9223372036854775807,""\r\n"b",,"x,""y"""\r\n';
-  const query = (args: readonly string[], more: Readonly<Record<string, string>> = {}) => annals(['query', ...args], more);
+  const query = (args: readonly string[], more: Readonly<Record<string, string>> = {}) => annalsHere(['query', ...args], more);
 
-  expect(query(['--format', 'csv', sql], env)).toEqual({ status: 0, stdout: csv, stderr: '' });
+  expect(await query(['--format', 'csv', sql], env)).toEqual({ status: 0, stdout: csv, stderr: '' });
   const parquet = join(home, 'rows.parquet');
-  expect(query(['--format', 'parquet', '--output', parquet, sql], env)).toEqual({ status: 0, stdout: '', stderr: '' });
+  expect(await query(['--format', 'parquet', '--output', parquet, sql], env)).toEqual({ status: 0, stdout: '', stderr: '' });
   expect(readFileSync(parquet).subarray(-4).toString()).toBe('PAR1');
-  expect(query(['--format', 'csv', '--output', join(home, 'no/such/folder.csv'), sql], env).status).toBe(2);
-  const refused = query(['--format', 'csv', '--output', join(home, 'refused.csv'), 'SELECT * FROM Nope'], env);
+  expect((await query(['--format', 'csv', '--output', join(home, 'no/such/folder.csv'), sql], env)).status).toBe(2);
+  const refused = await query(['--format', 'csv', '--output', join(home, 'refused.csv'), 'SELECT * FROM Nope'], env);
   expect(refused).toMatchObject({ status: 3, stderr: expect.stringContaining('REL_UNKNOWN_TYPE') as string });
   expect([existsSync(join(home, 'refused.csv')), existsSync(join(home, 'refused.csv.part'))]).toEqual([false, false]);
   await stop(server);
 
-  expect(query(['--data-dir', directory, '--format', 'csv', sql])).toMatchObject({ status: 0, stdout: csv });
+  expect(await query(['--data-dir', directory, '--format', 'csv', sql])).toMatchObject({ status: 0, stdout: csv });
   const arrow = join(home, 'rows.arrows');
-  expect(query(['--data-dir', directory, '--format', 'arrow', '--output', arrow, sql]).status).toBe(0);
+  expect((await query(['--data-dir', directory, '--format', 'arrow', '--output', arrow, sql])).status).toBe(0);
   expect([...tableFromIPC(readFileSync(arrow)).getChild('n')!]).toEqual([9_223_372_036_854_775_807n, null]);
 
   for (const args of [
     ['--format', 'xlsx'],
     ['--output', join(home, 'table.txt')],
   ]) {
-    expect(query([...args, '--data-dir', directory, sql]).status).toBe(2);
+    expect((await query([...args, '--data-dir', directory, sql])).status).toBe(2);
   }
 });
 
@@ -274,41 +319,46 @@ test('branch forks, lists and deletes, on a directory as on a server; query and 
   const directory = freshDirectory();
   await beginStore(directory);
   const here = ['--data-dir', directory];
-  const token = annals(['token', 'mint', ...here]).stdout.trim();
+  const token = (await annalsHere(['token', 'mint', ...here])).stdout.trim();
   const file = join(home, 'branch.ndjson');
   writeFileSync(file, '{"id":"a","n":1}\n');
-  expect(annals(['ingest', file, '--type', 'Thing', '--auto', ...here]).status).toBe(0);
-  expect(annals(['branch', 'dev', '--from', 'main', ...here])).toMatchObject({ status: 0, stdout: 'dev forked from main\n' });
+  expect((await annalsHere(['ingest', file, '--type', 'Thing', '--auto', ...here])).status).toBe(0);
+  expect(annals(['branch', 'dev', '--from', 'main', ...here])).toMatchObject({
+    status: 0,
+    stdout: 'dev forked from main\n',
+  });
   writeFileSync(file, '{"id":"b","n":2}\n');
-  expect(annals(['ingest', file, '--type', 'Thing', '--branch', 'dev', ...here]).status).toBe(0);
+  expect((await annalsHere(['ingest', file, '--type', 'Thing', '--branch', 'dev', ...here])).status).toBe(0);
   const count = ['query', '--format', 'ndjson', 'SELECT COUNT(*) AS n FROM Thing'];
-  expect(annals([...count, '--branch', 'dev', ...here]).stdout).toBe('{"n":2}\n');
-  expect(annals([...count, ...here]).stdout).toBe('{"n":1}\n');
+  expect((await annalsHere([...count, '--branch', 'dev', ...here])).stdout).toBe('{"n":2}\n');
+  expect((await annalsHere([...count, ...here])).stdout).toBe('{"n":1}\n');
   for (const args of [['dev'], ['--delete'], ['dev', '--list'], ['dev', '--from', 'main', '--delete']]) {
-    expect(annals(['branch', ...args, ...here]).status).toBe(2);
+    expect((await annalsHere(['branch', ...args, ...here])).status).toBe(2);
   }
 
   const { said, server } = await serve(directory);
   const env = { ANNALS_URL: urlIn(said()), ANNALS_TOKEN: token };
-  expect(annals(['branch', 'über / dev', '--from', 'dev'], env).status).toBe(0);
-  expect(annals(['branch', 'types', '--from', 'dev', '--ontology'], env).status).toBe(0);
+  expect((await annalsHere(['branch', 'über / dev', '--from', 'dev'], env)).status).toBe(0);
+  expect((await annalsHere(['branch', 'types', '--from', 'dev', '--ontology'], env)).status).toBe(0);
   writeFileSync(file, '{"id":"c","n":3}\n');
-  expect(annals(['ingest', file, '--type', 'Thing', '--branch', 'über / dev'], env).status).toBe(0);
-  const counts = ['über / dev', 'dev', 'main', 'types'].map((name) => annals([...count, '--branch', name], env).stdout);
+  expect((await annalsHere(['ingest', file, '--type', 'Thing', '--branch', 'über / dev'], env)).status).toBe(0);
+  const counts: string[] = [];
+  for (const name of ['über / dev', 'dev', 'main', 'types'])
+    counts.push((await annalsHere([...count, '--branch', name], env)).stdout);
   expect(counts).toEqual(['{"n":3}\n', '{"n":2}\n', '{"n":1}\n', '{"n":0}\n']);
-  const listed = annals(['branch', '--list'], env).stdout;
+  const listed = (await annalsHere(['branch', '--list'], env)).stdout;
   expect(
     listed
       .split('\n')
       .slice(2, -1)
       .map((line) => line.split(/ {2,}/)[0]),
   ).toEqual(['main', 'dev', 'types', 'über / dev']);
-  expect(annals(['branch', 'dev', '--delete'], env)).toMatchObject({ status: 0, stdout: 'dev deleted\n' });
-  expect(annals([...count, '--branch', 'dev'], env)).toMatchObject({
+  expect(await annalsHere(['branch', 'dev', '--delete'], env)).toMatchObject({ status: 0, stdout: 'dev deleted\n' });
+  expect(await annalsHere([...count, '--branch', 'dev'], env)).toMatchObject({
     status: 3,
     stderr: expect.stringContaining('REL_NOT_FOUND') as string,
   });
-  expect(annals([...count, '--branch', 'über / dev'], env).stdout).toBe('{"n":3}\n');
+  expect((await annalsHere([...count, '--branch', 'über / dev'], env)).stdout).toBe('{"n":3}\n');
   await stop(server);
 });
 

@@ -1,8 +1,14 @@
 /** Says at the end what tests told, and writes CPU seconds by file to where `npm test` reads them. */
 import { writeFileSync } from 'node:fs';
-import type { Reporter, TestModule } from 'vitest/node';
+import type { Reporter, TestModule, Vitest } from 'vitest/node';
 
 export default class CpuReporter implements Reporter {
+  #seed: unknown = null;
+
+  onInit({ config }: Vitest): void {
+    this.#seed = config.env['TEST_SEED'];
+  }
+
   onTestRunEnd(modules: readonly TestModule[]): void {
     const seconds: Record<string, number | null> = {};
     for (const module of modules) {
@@ -11,6 +17,7 @@ export default class CpuReporter implements Reporter {
       seconds[module.relativeModuleId] = cpuSeconds ?? null;
       for (const line of told ?? []) console.log(`${module.relativeModuleId}: ${line}`);
     }
+    console.log(`seeds of generated tests begin at ${String(this.#seed)} (TEST_SEED)`);
     const target = process.env['TEST_CPU_FILE'];
     if (target) writeFileSync(target, JSON.stringify(seconds));
   }
