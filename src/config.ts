@@ -6,6 +6,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { parse as parseToml, TomlError } from 'smol-toml';
+import { didYouMean } from './errors.ts';
 
 /** One line that says what to set: printed without a stack, exit code 2. */
 export class ConfigError extends Error {
@@ -306,7 +307,7 @@ export function loadSettings(inputs: ConfigInputs): Settings {
     }
     if (!(name in settingsTable)) {
       throw new ConfigError(
-        `${name} is not a setting of this version${suggestion(name)}; remove it (\`annals serve --help\` lists all)`,
+        `${name} is not a setting of this version${didYouMean(name, Object.keys(settingsTable))}; remove it (\`annals serve --help\` lists all)`,
       );
     }
     if (name === 'SERVICE_ADMIN_TOKEN' && source === 'file') {
@@ -402,29 +403,6 @@ function checkRanking(name: string, value: string): string {
     throw new ConfigError(`${name}: ${JSON.stringify(value)} is malformed: expected rule:field:value[,rule:field:value]`);
   }
   return value;
-}
-
-/** The setting whose name differs by the fewest edits, if few enough to be a slip. */
-function suggestion(name: string): string {
-  let best = '';
-  let bestDistance = 4;
-  for (const known of Object.keys(settingsTable)) {
-    const distance = editDistance(name, known);
-    if (distance < bestDistance) [best, bestDistance] = [known, distance];
-  }
-  return best === '' ? '' : ` (did you mean ${best}?)`;
-}
-
-function editDistance(a: string, b: string): number {
-  let previous = Array.from({ length: b.length + 1 }, (_, i) => i);
-  for (let i = 1; i <= a.length; i++) {
-    const current = [i];
-    for (let j = 1; j <= b.length; j++) {
-      current[j] = Math.min(previous[j]! + 1, current[j - 1]! + 1, previous[j - 1]! + (a[i - 1] === b[j - 1] ? 0 : 1));
-    }
-    previous = current;
-  }
-  return previous[b.length]!;
 }
 
 function nonEmpty(given: string): string {

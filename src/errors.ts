@@ -129,3 +129,35 @@ export function assert(condition: unknown, what: string): asserts condition {
 export function unreachable(value: never): never {
   throw new AssertionError(`unreachable: ${JSON.stringify(value)}`);
 }
+
+/** ` (did you mean X?)` for the known name that a slip of the keyboard may have made into this one; empty without one. */
+export function didYouMean(name: string, known: Iterable<string>): string {
+  if (name.length > longestGuessed) return '';
+  const lower = name.toLowerCase();
+  let best = '';
+  let least = Math.min(3, Math.max(1, Math.floor(name.length / 3))) + 1;
+  let looked = 0;
+  for (const each of known) {
+    if (Math.abs(each.length - name.length) >= least) continue;
+    if (++looked > mostGuessed) break;
+    const distance = editDistance(lower, each.toLowerCase());
+    if (distance < least) [best, least] = [each, distance];
+  }
+  return best === '' ? '' : ` (did you mean ${best}?)`;
+}
+
+/** What is looked at for a guess, at most: it is made in the turn that fails. */
+const mostGuessed = 1_000;
+const longestGuessed = 64;
+
+function editDistance(a: string, b: string): number {
+  let previous = Array.from({ length: b.length + 1 }, (_, i) => i);
+  for (let i = 1; i <= a.length; i++) {
+    const current = [i];
+    for (let j = 1; j <= b.length; j++) {
+      current[j] = Math.min(previous[j]! + 1, current[j - 1]! + 1, previous[j - 1]! + (a[i - 1] === b[j - 1] ? 0 : 1));
+    }
+    previous = current;
+  }
+  return previous[b.length]!;
+}

@@ -4,7 +4,7 @@
  * (in an atomic batch) none is; an error on the way says what had been accepted. Under an idempotency key every batch
  * has a receipt, and the reply is made of receipts alone, so that it is the same whenever it is given.
  */
-import { assert, type ErrorCode, ServiceError } from '../errors.ts';
+import { assert, didYouMean, type ErrorCode, ServiceError } from '../errors.ts';
 import type { Invocation } from '../governance/gate-contract.ts';
 import type { Provenance, TypeDefinition } from '../log/entry.ts';
 import type { IngestBatch } from '../planner/formats/ingest-reader.ts';
@@ -78,9 +78,14 @@ export class Ingest {
   /** Of the type as it stands; null when it is to be made. Throws REL_UNKNOWN_TYPE before any byte of the body is read. */
   definition(): TypeDefinition | null {
     const { type, createType } = this.#request;
-    const definition = this.#invocation.snapshot().catalog.type(type);
+    const { catalog } = this.#invocation.snapshot();
+    const definition = catalog.type(type);
     if (definition === undefined && !createType) {
-      throw new ServiceError('REL_UNKNOWN_TYPE', `the type ${JSON.stringify(type.slice(0, 128))} is not registered`);
+      const guess = didYouMean(
+        type,
+        catalog.types().map(({ name }) => name),
+      );
+      throw new ServiceError('REL_UNKNOWN_TYPE', `the type ${JSON.stringify(type.slice(0, 128))} is not registered${guess}`);
     }
     return definition ?? null;
   }

@@ -2,6 +2,7 @@
  * What names mean in one SELECT: the tables of its FROM, each with its columns at their numbers in the input. A name that
  * stands in two tables says nothing; a name of an outer query is told apart from one that nobody knows.
  */
+import { didYouMean } from '../../errors.ts';
 import { shownColumn } from '../../projections/access-paths.ts';
 import { type Bound, columnsIn } from '../expressions/bound-expression.ts';
 import { at } from '../places.ts';
@@ -109,7 +110,8 @@ export class Scope {
       return at('REL_UNKNOWN_COLUMN', text, place);
     }
     if (qualifier !== null && !this.tables.some((table) => table.name === qualifier)) return noTable(qualifier, place);
-    const [only, ...others] = qualifier === null ? this.tables : this.tables.filter((table) => table.name === qualifier);
+    const tables = qualifier === null ? this.tables : this.tables.filter((table) => table.name === qualifier);
+    const [only, ...others] = tables;
     const owner =
       others.length > 0 || !only
         ? 'no table in FROM has a column'
@@ -118,7 +120,9 @@ export class Scope {
           : only.name === null
             ? 'there is no column'
             : `${JSON.stringify(only.name)} has no column`;
-    return at('REL_UNKNOWN_COLUMN', `${owner} ${JSON.stringify(name)}${quoted ? '; texts stand in single quotes' : ''}`, place);
+    const guess = didYouMean(name, new Set(tables.flatMap((table) => table.columns.map((column) => column.name))));
+    const hint = guess !== '' ? guess : quoted ? '; texts stand in single quotes' : '';
+    return at('REL_UNKNOWN_COLUMN', `${owner} ${JSON.stringify(name)}${hint}`, place);
   }
 }
 

@@ -1,4 +1,5 @@
 /** FROM to a plan: scans, subqueries, views and common tables, and the joins between them. */
+import { didYouMean } from '../../errors.ts';
 import type { TypeDefinition } from '../../log/entry.ts';
 import { systemColumns } from '../../log/value.ts';
 import { type ReadableColumn, shownColumn, splitTypeName } from '../../projections/access-paths.ts';
@@ -91,7 +92,11 @@ class SourceBinder {
     const view = environment.request.views?.(source.name);
     // A view stands for itself: it sees no common table of the statement that names it.
     if (view) return derived(this.#request.bindQuery(environment.adopt(view), []), name);
-    throw at('REL_UNKNOWN_TYPE', `type ${JSON.stringify(source.name)} is not registered`, source.place);
+    const guess = didYouMean(
+      source.name,
+      environment.catalog.types().map((type) => type.name),
+    );
+    throw at('REL_UNKNOWN_TYPE', `type ${JSON.stringify(source.name)} is not registered${guess}`, source.place);
   }
 
   #served(view: string, columns: readonly PlanColumn[], name: string): BoundSource {

@@ -4,7 +4,7 @@
  * what is stored.
  */
 import { z } from 'zod';
-import { ServiceError } from '../../../errors.ts';
+import { didYouMean, ServiceError } from '../../../errors.ts';
 import type { Invocation } from '../../../governance/gate-contract.ts';
 import type { PropertyDefinition, TypeDefinition } from '../../../log/entry.ts';
 import { columnTypes, limits } from '../../../log/value.ts';
@@ -285,12 +285,15 @@ function definitions(given: z.infer<typeof properties>): Record<string, Property
 }
 
 function definitionOf(invocation: Invocation, name: string): TypeDefinition {
-  const definition = invocation.snapshot().catalog.type(name);
+  const { catalog } = invocation.snapshot();
+  const definition = catalog.type(name);
   if (definition === undefined) {
-    throw new ServiceError(
-      'REL_UNKNOWN_TYPE',
-      `the type ${JSON.stringify(name.slice(0, limits.identifierLength))} is not registered`,
+    const guess = didYouMean(
+      name,
+      catalog.types().map((type) => type.name),
     );
+    const text = `the type ${JSON.stringify(name.slice(0, limits.identifierLength))} is not registered${guess}`;
+    throw new ServiceError('REL_UNKNOWN_TYPE', text);
   }
   return definition;
 }
