@@ -25,7 +25,7 @@ POST /api/v1/tenants/x/resume|GET /api/v1/tenants/x/usage|GET /api/v1/tenants/us
 GET /audit/count|GET /audit/entries|GET /audit/proof|GET /audit/log|POST /api/v1/audit/export
 GET /status|GET /metrics|GET /metrics.json|GET /config|GET /openapi.json|GET /specs
 GET /cluster/nodes|GET /cluster/topology|POST /cluster/rebalance|POST /cluster/drain/x
-GET /watch/stream|GET /rules|POST /rules|POST /rules/sigma|GET /jobs`;
+GET /watch/stream?subscription=none|GET /rules|POST /rules|POST /rules/sigma|GET /jobs`;
 
 const adminRoutes = `
 POST /admin/tokens|GET /admin/tokens|DELETE /admin/tokens/x|POST /admin/tokens/x/rotate|GET /admin/tokens/audit

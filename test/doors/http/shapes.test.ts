@@ -140,7 +140,7 @@ describe('replies', () => {
     check('get', '/export', await world.call('GET', '/export?sql=x'));
     check('post', '/query/arrow', await world.call('POST', '/query/arrow', { sql: 'x' }));
     check('post', '/query/stream', await world.call('POST', '/query/stream', { sql: 'x' }));
-    check('get', '/watch/stream', await world.call('GET', '/watch/stream'));
+    check('get', '/watch/stream', await world.call('GET', '/watch/stream?subscription=none'));
     check('post', '/api/v1/audit/export', await world.call('POST', '/api/v1/audit/export', { since: 'x' }));
     const namespace = '/v1/namespaces/{name}/branch';
     check('post', namespace, await world.call('POST', '/v1/namespaces/dev/branch', { branch_from: 'main' }));
