@@ -135,7 +135,7 @@ export function didYouMean(name: string, known: Iterable<string>): string {
   if (name.length > longestGuessed) return '';
   const lower = name.toLowerCase();
   let best = '';
-  let least = Math.min(3, Math.max(1, Math.floor(name.length / 3))) + 1;
+  let least = Math.min(3, Math.ceil(name.length / 3)) + 1;
   let looked = 0;
   for (const each of known) {
     if (Math.abs(each.length - name.length) >= least) continue;
