@@ -9,7 +9,7 @@ import { FaultyDisk } from './faulty-disk.ts';
 import { rename, rewritten } from './forgery.ts';
 import { Seeded } from './seeded.ts';
 import { openLocalLog } from './subject.ts';
-import { check, flipEveryBit, type SealedLog, sealedLog, tamperings } from './tampering.ts';
+import { check, flipEveryBit, framesOf, logFilesOf, type SealedLog, sealedLog, tamperings, withFile } from './tampering.ts';
 import { SimulatedClock } from './world.ts';
 
 describe('a closed log', () => {
@@ -42,6 +42,19 @@ describe('a closed log', () => {
     expect(figures.misplaced).toEqual([]);
     expect(figures.bits).toBeGreaterThan(65_536);
     expect(figures.whole).toBeGreaterThan(figures.bits / 16);
+  });
+
+  it('shows a bit of each frame where bodies are opened too, here and beside', async () => {
+    const random = new Seeded(seedBase);
+    for (const [path, bytes] of logFilesOf(log.image).filter(([each]) => each.endsWith('.log'))) {
+      for (const [from, to] of framesOf(path, bytes)) {
+        const turned = bytes.slice();
+        const at = from + random.below(to - from);
+        turned[at]! ^= 1 << random.below(8);
+        const { ok } = await check(withFile(log.image, path, turned), log, { keys: true });
+        expect([path, at, ok]).toEqual([path, at, false]);
+      }
+    }
   });
 
   it('shows cuts, removals, repetitions, swaps, splices and rollbacks', { timeout: 600_000 }, async () => {
