@@ -154,7 +154,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'guards: what was removed of a closed type is told',
     file: 'src/governance/governed-snapshot.ts',
-    find: '      guards.check(type, []);\n',
+    find: 'guards.check(declared.name, []);',
     replace: '',
     killedBy: guards,
   },

@@ -211,8 +211,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'grants: a visit shows one’s own rows too',
     file: grants,
-    find: 'if (visiting === null) {',
-    replace: 'if (visiting !== undefined) {',
+    find: 'if (own && visiting === null) {',
+    replace: 'if (own) {',
     killedBy: lanes,
   },
   {

@@ -197,8 +197,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'masks: everybody is woken by every write',
     file: 'src/governance/governed-snapshot.ts',
-    find: '.some((lane) => (lane.agreement === null ? sees(caller.path, path) : lane.covers(path)))',
-    replace: '.some((lane) => lane.agreement !== null || sees(caller.path, path))',
+    find: 'lane.agreement === null ? sees(caller.path, path) : lane.covers(path);',
+    replace: 'lane.agreement !== null || sees(caller.path, path);',
     killedBy: byShared,
   },
   {
