@@ -46,7 +46,11 @@ export class BranchTypes {
 
   /** What a scope defines itself. */
   own(tenant: string | null, name: string): TypeDefinition | undefined {
-    return this.#scopes.get(tenant)?.types.get(name);
+    return this.ownOf(tenant).get(name);
+  }
+
+  ownOf(tenant: string | null): ReadonlyMap<string, TypeDefinition> {
+    return this.#scopes.get(tenant)?.types ?? none;
   }
 
   /** By tenant, the store's first. */
@@ -117,8 +121,8 @@ class TenantTypes implements CatalogReader {
     const version = this.ontologyVersion;
     if (version !== this.#sortedAt) {
       const seen = new Map<string, TypeDefinition>();
-      for (const { tenant, types } of this.#branch.scopes()) {
-        if (tenant === null || tenant === this.#tenant) for (const [name, type] of types) seen.set(name, type);
+      for (const tenant of new Set([null, this.#tenant])) {
+        for (const [name, type] of this.#branch.ownOf(tenant)) seen.set(name, type);
       }
       this.#sorted = [...seen.values()].sort((a, b) => compareText(a.name, b.name));
       this.#sortedAt = version;
@@ -126,3 +130,5 @@ class TenantTypes implements CatalogReader {
     return this.#sorted;
   }
 }
+
+const none: ReadonlyMap<string, TypeDefinition> = new Map();

@@ -11,6 +11,7 @@ import type { CatalogReader } from '../access-paths.ts';
 import { CanonicalHash } from '../canonical-hash.ts';
 import type { CheckpointReader, CheckpointWriter, Projection } from '../projection.ts';
 import { builtinTypes } from './builtin-types.ts';
+import { ownDefinition } from './own-definition.ts';
 
 interface Defined {
   readonly position: number;
@@ -73,7 +74,7 @@ export class CatalogHistory implements Projection {
       const life = this.#life(context.branch, context.tenant, position);
       assert(life, 'a type is defined on a branch that exists');
       const { definition } = body;
-      const own: TypeDefinition = { ...definition, properties: ownProperties(Object.entries(definition.properties)) };
+      const own = ownDefinition(definition, Object.entries(definition.properties));
       const defined = { position, tenant: scopeOfName(entry, body), definition: own };
       const known = life.types.get(definition.name);
       if (known === undefined) life.types.set(definition.name, [defined]);
@@ -108,7 +109,7 @@ export class CatalogHistory implements Projection {
         steps.map(({ position, tenant = null, definition, properties }) => ({
           position,
           tenant,
-          definition: { ...definition, properties: ownProperties(properties) },
+          definition: ownDefinition(definition, properties),
         })),
       ]);
       this.#lives.push({ name, tenant, source: from < 0 ? null : this.#lives[from]!, fork, end, types: new Map(defined) });
@@ -240,11 +241,4 @@ function collect(life: Life, position: number, of: string | null, into: ScopeThe
 
 function bornMain(): Life {
   return { name: mainName, tenant: null, source: null, fork: 0, end: Infinity, types: new Map() };
-}
-
-/** A record without a prototype: a property called `constructor` is then absent unless it was declared. */
-function ownProperties(properties: readonly (readonly [string, PropertyDefinition])[]): Record<string, PropertyDefinition> {
-  const own: Record<string, PropertyDefinition> = Object.create(null);
-  for (const [name, definition] of properties) own[name] = definition;
-  return own;
 }

@@ -11,6 +11,7 @@ import type { CatalogReader, ReadableColumn } from '../access-paths.ts';
 import { CanonicalHash } from '../canonical-hash.ts';
 import type { CheckpointReader, CheckpointWriter, Projection } from '../projection.ts';
 import { BranchTypes } from './branch-types.ts';
+import { ownDefinition } from './own-definition.ts';
 import { guardsAlike, type Protection, protectionOf } from './protection.ts';
 
 type SavedType = Omit<TypeDefinition, 'properties'> & { readonly properties: [string, PropertyDefinition][] };
@@ -89,7 +90,7 @@ export class Catalog implements Projection {
       const tenant = scopeOfName(entry, body);
       const types = this.#typesOn(this.#tree.of(entry).id);
       const before = types.of(tenant).type(definition.name);
-      types.define(tenant, { ...definition, properties: ownProperties(definition.properties) });
+      types.define(tenant, ownDefinition(definition, Object.entries(definition.properties)));
       if (!guardsAlike(before, definition)) this.#raiseEpoch(tenant);
     } else if (body.kind === 'branch') {
       const { forked, ended } = this.#tree.apply(entry, body);
@@ -129,9 +130,7 @@ export class Catalog implements Projection {
       state.branches.map(({ branch, scopes }) => {
         const restored = scopes.map(({ types, ...scope }) => ({
           ...scope,
-          types: new Map(
-            types.map((type) => [type.name, { ...type, properties: ownProperties(Object.fromEntries(type.properties)) }]),
-          ),
+          types: new Map(types.map((type) => [type.name, ownDefinition(type, type.properties)])),
         }));
         return [branch, new BranchTypes(restored)];
       }),
@@ -184,11 +183,4 @@ export function columnTypeOf(type: TypeDefinition, name: string): ColumnType | u
   const declared = type.properties[name];
   if (declared) return declared.type;
   return Object.hasOwn(systemColumns, name) ? systemColumns[name as keyof typeof systemColumns] : undefined;
-}
-
-/** A record without a prototype: a property called `constructor` is then absent unless it was declared. */
-function ownProperties(properties: Readonly<Record<string, PropertyDefinition>>): Record<string, PropertyDefinition> {
-  const own: Record<string, PropertyDefinition> = Object.create(null);
-  for (const [name, definition] of Object.entries(properties)) own[name] = definition;
-  return own;
 }

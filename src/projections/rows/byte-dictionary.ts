@@ -3,6 +3,7 @@
  * that hold each of them, so that a string is wiped with its last cell, without a look at the other ones.
  */
 import type { Dictionary } from '../../log/columns.ts';
+import { alone, no } from './extents.ts';
 
 const encoder = new TextEncoder();
 const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
@@ -23,12 +24,12 @@ export interface Cells {
 
 export class ByteDictionary implements Dictionary {
   #size = 0;
-  #offsets = new Uint32Array(17);
-  #cells = new Int32Array(16);
-  #heap = new Uint8Array(256);
+  #offsets: Uint32Array = new Uint32Array(17);
+  #cells: Int32Array = new Int32Array(16);
+  #heap: Uint8Array = new Uint8Array(256);
   #view = viewOf(this.#heap);
-  /** Open addressing, interleaved: [code + 1, hash]. */
-  #slots = new Int32Array(64);
+  /** Open addressing, interleaved: [code + 1, hash]. Of a restored one not there until somebody looks for a string. */
+  #slots: Int32Array = new Int32Array(64);
   #mask = 31;
   /** Decoded on first use. */
   #texts: (string | undefined)[] = [];
@@ -44,12 +45,14 @@ export class ByteDictionary implements Dictionary {
   codeOf(text: string): number {
     const bytes = encoder.encode(text);
     const view = viewOf(bytes);
+    this.#enter();
     const slot = this.#find(view, 0, bytes.length, hashOf(view, 0, bytes.length));
     return this.#slots[slot * 2]! - 1;
   }
 
   /** Code of source[start..end), added when new. Cells that come to hold it are to be counted. */
   encode(source: Uint8Array, start: number, end: number): number {
+    this.#enter();
     return this.#codeOf(source, viewOf(source), start, end);
   }
 
@@ -62,6 +65,7 @@ export class ByteDictionary implements Dictionary {
   encodeCells(cells: Cells, from: number, to: number, target: Int32Array, at: number): void {
     const { heap, offsets, nulls } = cells;
     const view = viewOf(heap);
+    this.#enter();
     for (let i = from; i < to; i++) {
       if (nulls !== null && nulls[i] === 1) {
         target[at + i - from] = 0;
@@ -127,20 +131,29 @@ export class ByteDictionary implements Dictionary {
     return { ...this.copied(), cells: this.#cells.slice(0, this.#size) };
   }
 
-  static restored(state: SavedDictionary): ByteDictionary {
+  static restored({ offsets, heap, cells }: SavedDictionary): ByteDictionary {
     const dictionary = new ByteDictionary();
-    const view = viewOf(state.heap);
-    for (let code = 0; code + 1 < state.offsets.length; code++) {
-      // Added even when it looks known: forgotten strings are alike, and each keeps its code.
-      const start = state.offsets[code]!;
-      const end = state.offsets[code + 1]!;
-      const hash = hashOf(view, start, end);
-      let slot = hash & dictionary.#mask;
-      while (dictionary.#slots[slot * 2] !== 0) slot = (slot + 1) & dictionary.#mask;
-      dictionary.#add(state.heap, start, end, hash, slot);
-    }
-    dictionary.#cells.set(state.cells);
+    dictionary.#size = offsets.length - 1;
+    [dictionary.#offsets, dictionary.#heap, dictionary.#cells] = [alone(offsets), alone(heap), alone(cells)];
+    dictionary.#view = viewOf(dictionary.#heap);
+    dictionary.#slots = no.i32;
     return dictionary;
+  }
+
+  /** Strings of a restored one can be found from here on. */
+  #enter(): void {
+    if (this.#slots.length > 0) return;
+    this.#mask = 31;
+    while (this.#size * 2 > this.#mask) this.#mask = this.#mask * 2 + 1;
+    const slots = (this.#slots = new Int32Array((this.#mask + 1) * 2));
+    for (let code = 0; code < this.#size; code++) {
+      // Entered even when it looks known: forgotten strings are alike, and each keeps its code.
+      const hash = hashOf(this.#view, this.#offsets[code]!, this.#offsets[code + 1]!);
+      let slot = hash & this.#mask;
+      while (slots[slot * 2] !== 0) slot = (slot + 1) & this.#mask;
+      slots[slot * 2] = code + 1;
+      slots[slot * 2 + 1] = hash;
+    }
   }
 
   /** Of cells that are spelled out from here on. */

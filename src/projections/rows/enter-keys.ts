@@ -158,6 +158,12 @@ class KeyEntry {
     const count = this.#count;
     const hashes = this.#hashes;
     const rows = this.#rows;
+    this.#count = 0;
+    if (count < PARTITIONS) {
+      // So few lie together anyway, and to count partitions takes longer than to enter them.
+      for (let i = 0; i < count; i++) this.#index.enter(hashes[i]!, rows[i]!);
+      return;
+    }
     const ends = new Int32Array(PARTITIONS + 1);
     for (let from = 0; from < count; from += COUNTED) {
       for (let i = from; i < Math.min(count, from + COUNTED); i++) ends[partitionOf(hashes[i]!) + 1]!++;
@@ -177,7 +183,6 @@ class KeyEntry {
       for (let i = from; i < Math.min(count, from + ENTERED); i++) this.#index.enter(sorted[i * 2]!, sorted[i * 2 + 1]!);
       yield;
     }
-    this.#count = 0;
   }
 }
 

@@ -43,10 +43,14 @@ export class ColumnSpace {
   }
 
   extents(): Extents {
+    return new Extents(this);
+  }
+
+  /** What such extents are going to hold, to be given back when nobody can reach them any more. */
+  heldBy(extents: Extents): Set<ArrayBufferView> {
     const held = new Set<ArrayBufferView>();
-    const extents = new Extents(this, held);
     this.#lost.register(extents, held);
-    return extents;
+    return held;
   }
 
   retire(view: ArrayBufferView): void {
@@ -103,11 +107,11 @@ export class ColumnSpace {
 
 export class Extents {
   readonly #space: ColumnSpace;
-  readonly #held: Set<ArrayBufferView>;
+  /** Null until there is one: small tables have none. */
+  #held: Set<ArrayBufferView> | null = null;
 
-  constructor(space: ColumnSpace, held: Set<ArrayBufferView>) {
+  constructor(space: ColumnSpace) {
     this.#space = space;
-    this.#held = held;
   }
 
   /** An array of its own where an extent can't be as long. */
@@ -115,14 +119,14 @@ export class Extents {
     const extent = this.#space.memory.allocate(length * kind.BYTES_PER_ELEMENT);
     if (!extent) return new kind(length);
     const view = new kind(extent.buffer, extent.byteOffset, length);
-    this.#held.add(view);
+    (this.#held ??= this.#space.heldBy(this)).add(view);
     return view;
   }
 
   /** The first `length` elements in an extent of just that length; what held them before is given back. */
   settle<T extends FixedArray>(from: T, length: number): T {
-    if (from.length === length && (length === 0 || this.#held.has(from))) return from;
-    if (length > 0 && from.length > length && this.#held.has(from)) return this.#shortened(from, length);
+    if (from.length === length && (length === 0 || this.#held?.has(from))) return from;
+    if (length > 0 && from.length > length && this.#held?.has(from)) return this.#shortened(from, length);
     const to = this.allocate(from.constructor as unknown as FixedKind<T>, length);
     // Elements of one kind: the union only hides it.
     (to as Uint8Array).set(from.subarray(0, length) as Uint8Array);
@@ -133,16 +137,31 @@ export class Extents {
   /** In its place: nobody reads what lies behind, and copying a column keeps everybody waiting for milliseconds. */
   #shortened<T extends FixedArray>(from: T, length: number): T {
     const to = new (from.constructor as unknown as FixedKind<T>)(from.buffer, from.byteOffset, length);
-    this.#held.delete(from);
-    this.#held.add(to);
+    this.#held!.delete(from);
+    this.#held!.add(to);
     this.#space.memory.shorten(from, to.byteLength);
     return to;
   }
 
   /** Arrays that never were in column memory are the collector's. */
   giveBack(view: ArrayBufferView): void {
-    if (this.#held.delete(view)) this.#space.retire(view);
+    if (this.#held?.delete(view)) this.#space.retire(view);
   }
+}
+
+/** Empty ones, shared by all columns: each of its own would take 200 bytes, and a column has several that it does not use. */
+export const no = {
+  i32: new Int32Array(0),
+  f64: new Float64Array(0),
+  i64: new BigInt64Array(0),
+  bytes: new Uint8Array(0),
+  floats: new Float32Array(0),
+  offsets: new Uint32Array(0),
+} as const;
+
+/** In a buffer of its own: a part of one that was read would keep all of that in memory. */
+export function alone<T extends FixedArray>(array: T): T {
+  return array.byteLength === array.buffer.byteLength ? array : (array.slice() as T);
 }
 
 const zeros = new Uint8Array(65_536);

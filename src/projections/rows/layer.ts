@@ -46,15 +46,24 @@ export class Layer {
     return this.#overlays.get(table);
   }
 
+  /** By type, in codepoint order. */
+  tablesOf(tenant: string | null): readonly Table[] {
+    return [...(this.#tables.get(tenant)?.values() ?? [])].sort((a, b) => compareText(a.type, b.type));
+  }
+
+  /** In no order: there may be many thousands, and putting them in one takes milliseconds. */
+  *everyTable(): Generator<Table, void> {
+    for (const tables of this.#tables.values()) yield* tables.values();
+  }
+
   /** By tenant, rows without one first, then by type, in codepoint order. */
   tables(): Table[] {
-    const all = [...this.#tables.values()].flatMap((tables) => [...tables.values()]);
-    return all.sort((a, b) => compareText(a.tenant ?? '', b.tenant ?? '') || compareText(a.type, b.type));
+    return [...this.everyTable()].sort((a, b) => compareText(a.tenant ?? '', b.tenant ?? '') || compareText(a.type, b.type));
   }
 
   /** Returns the tables that the tenant had here. */
   forget(tenant: string): readonly Table[] {
-    const tables = [...(this.#tables.get(tenant)?.values() ?? [])];
+    const tables = this.tablesOf(tenant);
     this.#tables.delete(tenant);
     for (const table of this.#overlays.keys()) if (table.tenant === tenant) this.#overlays.delete(table);
     this.names.forget(tenant);
@@ -83,6 +92,7 @@ export class Layer {
 
   /** In the order of the layers that they change, then by tenant and type. */
   overlays(): { readonly layer: Layer; readonly table: Table; readonly overlay: Overlay }[] {
+    if (this.#overlays.size === 0) return [];
     return this.lower.flatMap(({ layer }) =>
       layer.tables().flatMap((table) => {
         const overlay = this.#overlays.get(table);
@@ -93,7 +103,7 @@ export class Layer {
 
   get bytes(): number {
     let total = 0;
-    for (const tables of this.#tables.values()) for (const table of tables.values()) total += table.bytes;
+    for (const table of this.everyTable()) total += table.bytes;
     for (const overlay of this.#overlays.values()) total += overlay.bytes;
     return total;
   }
@@ -172,13 +182,16 @@ export class Layer {
 /** What a branch's `type` entries said of names, as far as tables need it. */
 export class ScopedNames {
   /** By scope and name the property that says whose rows of the type are; null: none does. */
-  readonly #subjects: Map<string, string | null>;
+  #subjects: Map<string, string | null>;
+  /** With a copy, until either of the two changes: there are as many names as tenants have types. */
+  #shared = false;
 
   constructor(subjects: Iterable<readonly [string, string | null]> = []) {
     this.#subjects = new Map(subjects);
   }
 
   define(tenant: string | null, type: string, subject: string | null): void {
+    this.#takeOwn();
     this.#subjects.set(keyOf(tenant, type), subject);
   }
 
@@ -188,6 +201,7 @@ export class ScopedNames {
   }
 
   forget(tenant: string): void {
+    this.#takeOwn();
     for (const key of this.#subjects.keys()) if (key.startsWith(`${tenant}\0`)) this.#subjects.delete(key);
   }
 
@@ -198,7 +212,15 @@ export class ScopedNames {
   }
 
   copy(): ScopedNames {
-    return new ScopedNames(this.#subjects);
+    const copy = new ScopedNames();
+    copy.#subjects = this.#subjects;
+    this.#shared = copy.#shared = true;
+    return copy;
+  }
+
+  #takeOwn(): void {
+    if (this.#shared) this.#subjects = new Map(this.#subjects);
+    this.#shared = false;
   }
 
   saved(): readonly (readonly [string, string | null])[] {

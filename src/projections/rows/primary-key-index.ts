@@ -178,7 +178,11 @@ export class PrimaryKeyIndex {
 
   /** Room for so many keys, before the first of them, a part a step: until the last step nobody uses the index. */
   *expect(count: number): Generator<undefined, void> {
-    if (this.#size === 0 && this.#mask === 0 && count * 4 > WHOLE_SLOTS * 3) yield* this.#cutting(count / PARTS);
+    if (this.#size > 0 || this.#mask > 0) return;
+    if (count * 4 > WHOLE_SLOTS * 3) return yield* this.#cutting(count / PARTS);
+    let size = this.#sizes[0]!;
+    while (count * 4 > size * 3) size *= 2;
+    if (size > this.#sizes[0]!) this.#settle(0, this.#slots(size));
   }
 
   #cut(): void {

@@ -121,7 +121,7 @@ export class Rows implements Projection {
 
   /** The erasure that was expected is given up: nothing of it stays in memory. */
   expectNoErasure(): void {
-    for (const layer of this.#layers.values()) for (const table of layer.tables()) table.expectNoRemoval();
+    for (const layer of this.#layers.values()) for (const table of layer.everyTable()) table.expectNoRemoval();
   }
 
   /** For the digests of an erasure that is about to be intended. */
@@ -131,17 +131,18 @@ export class Rows implements Projection {
 
   /** Texts that are stored under these paths, on every branch that somebody reads; none of them comes into memory for that. */
   texts(paths: ReadonlySet<number>): Generator<StoredTexts, void> {
-    return storedTexts(paths, this.#ordered(), this.timeline);
+    const tenants = new Set(Array.from(paths, (code) => tenantOf(this.#scopes.path(code))));
+    return storedTexts(paths, tenants, this.#ordered(), this.timeline);
   }
 
   /** What erasures left in memory is wiped, a slice a step. */
   *wipe(): Generator<undefined, void> {
-    for (const layer of this.#ordered()) for (const table of layer.tables()) yield* table.wipe();
+    for (const layer of this.#ordered()) for (const table of layer.everyTable()) yield* table.wipe();
   }
 
   /** Indexes that a start left for later are filled, one after the other, a slice a `turn`. */
   async enterKeys(turn: () => Promise<void>): Promise<void> {
-    for (const layer of this.#layers.values()) for (const table of layer.tables()) await table.enterKeys(turn);
+    for (const layer of this.#layers.values()) for (const table of layer.everyTable()) await table.enterKeys(turn);
     this.#entering = false;
   }
 
@@ -301,7 +302,7 @@ export class Rows implements Projection {
 
   /** Readers that are at it read on. */
   #release(id: number): void {
-    this.#letGo(this.#layer(id).tables());
+    this.#letGo(this.#layer(id).everyTable());
     this.#layers.delete(id);
   }
 
@@ -310,7 +311,7 @@ export class Rows implements Projection {
     for (const layer of this.#layers.values()) this.#letGo(layer.forget(tenant));
   }
 
-  #letGo(tables: readonly Table[]): void {
+  #letGo(tables: Iterable<Table>): void {
     const { store } = this.#storage;
     if (store) for (const { segments } of tables) segments.forEach((segment) => store.forget(segment));
   }

@@ -138,13 +138,27 @@ const checks: ReadonlyMap<string, { readonly says: string; readonly holds: (valu
 /** Where rows of a table came from, each way once. */
 export class Provenances {
   readonly all: Provenance[] = [];
-  readonly #codes = new Map<string, number>();
+  #last = -1;
+  /** By text; null while there is one at most: small tables have one, and it mostly is the one of last time. */
+  #codes: Map<string, number> | null = null;
 
   /** Index of the provenance in `all`. */
   codeOf(provenance: Provenance): number {
-    const key = JSON.stringify([provenance.source, provenance.method, provenance.confidence, provenance.derivedFrom]);
-    let code = this.#codes.get(key);
-    if (code === undefined) this.#codes.set(key, (code = this.all.push(provenance) - 1));
-    return code;
+    if (this.#last >= 0 && isSame(this.all[this.#last]!, provenance)) return this.#last;
+    if (this.all.length > 0) this.#codes ??= new Map(this.all.map((each, code) => [textOf(each), code]));
+    let code = this.#codes?.get(textOf(provenance));
+    if (code === undefined) {
+      code = this.all.push(provenance) - 1;
+      this.#codes?.set(textOf(provenance), code);
+    }
+    return (this.#last = code);
   }
+}
+
+function isSame(a: Provenance, b: Provenance): boolean {
+  return a.source === b.source && a.method === b.method && a.confidence === b.confidence && a.derivedFrom === b.derivedFrom;
+}
+
+function textOf({ source, method, confidence, derivedFrom }: Provenance): string {
+  return JSON.stringify([source, method, confidence, derivedFrom]);
 }

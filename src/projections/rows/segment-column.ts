@@ -7,7 +7,7 @@ import type { Vector } from '../../log/columns.ts';
 import { cellAt } from '../../log/vector-builder.ts';
 import type { ColumnType } from '../../log/value.ts';
 import { ByteDictionary } from './byte-dictionary.ts';
-import { type Extents, type FixedArray, type FixedKind, zeroed } from './extents.ts';
+import { type Extents, type FixedArray, type FixedKind, no, zeroed } from './extents.ts';
 import { copyNumbers, integerLayout } from './integer-layout.ts';
 import { jsonText } from './json-text.ts';
 
@@ -29,14 +29,14 @@ export class SegmentColumn {
   #length = 0;
   #capacity = 0;
   #nulls: Uint8Array | null = null;
-  #i32: Int32Array = new Int32Array(0);
-  #f64: Float64Array = new Float64Array(0);
-  #i64: BigInt64Array = new BigInt64Array(0);
-  #bool: Uint8Array = new Uint8Array(0);
-  #floats: Float32Array = new Float32Array(0);
+  #i32: Int32Array = no.i32;
+  #f64: Float64Array = no.f64;
+  #i64: BigInt64Array = no.i64;
+  #bool: Uint8Array = no.bytes;
+  #floats: Float32Array = no.floats;
   #dims = 0;
-  #offsets: Uint32Array = new Uint32Array(0);
-  #heap: Uint8Array = new Uint8Array(0);
+  #offsets: Uint32Array = no.offsets;
+  #heap: Uint8Array = no.bytes;
   #heapUsed = 0;
   #dictionary: ByteDictionary | null;
   #vector: Vector | null = null;
@@ -458,9 +458,9 @@ export class SegmentColumn {
       default:
         unreachable(layout);
     }
-    if (before === 'i32') this.#i32 = new Int32Array(0);
-    if (before === 'f64') this.#f64 = new Float64Array(0);
-    if (before === 'i64') this.#i64 = new BigInt64Array(0);
+    if (before === 'i32') this.#i32 = no.i32;
+    if (before === 'f64') this.#f64 = no.f64;
+    if (before === 'i64') this.#i64 = no.i64;
     for (const [then, now] of [
       [i32, this.#i32],
       [f64, this.#f64],
@@ -479,7 +479,7 @@ export class SegmentColumn {
     const heap = new Uint8Array(Math.max(64, this.#heapExpected, used));
     dictionary.spell(codes, length, offsets, heap);
     [this.#vector, this.#layout] = [null, 'text'];
-    this.#i32 = new Int32Array(0);
+    this.#i32 = no.i32;
     this.#extents?.giveBack(codes);
     this.#offsets = offsets;
     this.#heap = heap;
@@ -518,13 +518,13 @@ export class SegmentColumn {
   }
 
   #clearArrays(): void {
-    this.#i32 = new Int32Array(0);
-    this.#f64 = new Float64Array(0);
-    this.#i64 = new BigInt64Array(0);
-    this.#bool = new Uint8Array(0);
-    this.#floats = new Float32Array(0);
-    this.#offsets = new Uint32Array(0);
-    this.#heap = new Uint8Array(0);
+    this.#i32 = no.i32;
+    this.#f64 = no.f64;
+    this.#i64 = no.i64;
+    this.#bool = no.bytes;
+    this.#floats = no.floats;
+    this.#offsets = no.offsets;
+    this.#heap = no.bytes;
   }
 
   /** A segment that is expected to fill up has its arrays made where they are to rest; contents may be undefined. */

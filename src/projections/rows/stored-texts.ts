@@ -24,14 +24,15 @@ export interface StoredTexts {
   systemFrom(row: number): bigint;
 }
 
-/** All texts of a column one after the other. A step is one column of one segment, and the time of reading it where it rests. */
+/** Under paths of these tenants. All texts of a column one after the other. A step is one column of one segment, and the time of reading it where it rests. */
 export function* storedTexts(
   paths: ReadonlySet<number>,
+  tenants: ReadonlySet<string | null>,
   layers: readonly Layer[],
   timeline: Timeline,
 ): Generator<StoredTexts, void> {
   for (const layer of layers) {
-    for (const table of layer.tables()) {
+    for (const table of [...tenants].flatMap((tenant) => layer.tablesOf(tenant))) {
       const { type } = table;
       const subject = layer.names.subjectOf(table.tenant, type);
       const names = [...table.columnTypes()].filter(([, each]) => each.type === 'string').map(([name]) => name);

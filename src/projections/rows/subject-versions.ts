@@ -37,7 +37,7 @@ export function* findVersions(
   const wanted = new Wanted(subject);
   const bytes = sameBytes();
   for (const layer of layers) {
-    for (const table of layer.tables().filter((each) => each.tenant === tenant)) {
+    for (const table of layer.tablesOf(tenant)) {
       const { type } = table;
       const property = layer.names.subjectOf(tenant, type);
       if (property === null) continue;

@@ -7,6 +7,7 @@ import { deserialize, serialize } from 'node:v8';
 import { assert } from '../../errors.ts';
 import type { SavedBranches } from '../../log/branches.ts';
 import type { CheckpointReader, CheckpointWriter } from '../projection.ts';
+import { alone, type FixedArray } from './extents.ts';
 import { type Layer, ScopedNames } from './layer.ts';
 import { Overlay } from './overlay.ts';
 import type { RowStorage } from './row-storage.ts';
@@ -125,13 +126,25 @@ async function readTable(source: CheckpointReader, place: string, { store }: Row
   const segments = await Promise.all(
     Array.from({ length: state.segments }, async (_, index): Promise<SegmentState | RestingSegment> => {
       const saved = read(source, `segment ${place}.${index}`) as SavedSegment;
-      if ('state' in saved) return saved.state;
+      if ('state' in saved) return index === state.segments - 1 ? detached(saved.state) : saved.state;
       assert(store, 'what rests on files has a store');
       const file: SegmentFile = await store.openFile(saved.file);
       return { file, changes: saved.changes };
     }),
   );
   return { state, segments };
+}
+
+/**
+ * With arrays of its own: those that were read lie in their section, which would stay in memory beside the copies of the others.
+ * A sealed segment needs none, for it copies them anyway.
+ */
+function detached<T>(state: T): T {
+  if (ArrayBuffer.isView(state)) return alone(state as ArrayBufferView as FixedArray) as ArrayBufferView as T;
+  if (state === null || typeof state !== 'object') return state;
+  const object = state as Record<string, unknown>;
+  for (const [name, value] of Object.entries(object)) object[name] = detached(value);
+  return state;
 }
 
 function adoptOverlays(layer: Layer, saved: SavedLayer): void {

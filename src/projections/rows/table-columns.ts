@@ -84,8 +84,9 @@ export class TableColumns {
   }
 
   restore(columns: SavedColumns): void {
-    for (const { name, dictionary, ...column } of columns) {
-      this.#columns.set(name, { ...column, dictionary: dictionary && ByteDictionary.restored(dictionary) });
+    // Of one shape, however many tables there are: what is spread from another object may take a hidden class of its own.
+    for (const { name, type, dictionary, coding, coded } of columns) {
+      this.#columns.set(name, { type, dictionary: dictionary && ByteDictionary.restored(dictionary), coding, coded });
     }
   }
 }

@@ -49,6 +49,9 @@ export interface PathCounts {
   live: number;
 }
 
+/** Hashes of keys that are entered at a time. */
+const scratch = new Int32Array(1024);
+
 /** Segments of a table whose keys are entered before anybody asks. */
 const ENTERED_AT_ONCE = 2;
 
@@ -67,7 +70,6 @@ export class Table implements StoredKeys, StoredVersions {
   readonly #columns = new TableColumns();
   readonly #provenances = new Provenances();
   readonly #counts = new Map<number, PathCounts>();
-  #hashes = new Int32Array(1024);
   readonly dictionaryOf = this.#columns.dictionaryOf;
   /** Versions that went for good, or came without key and cells: they are in chains still, and stand for nothing. */
   #gone = 0;
@@ -497,11 +499,10 @@ export class Table implements StoredKeys, StoredVersions {
     dropped: ReadonlySet<number>,
   ): number {
     const { offsets, heap } = keys;
-    if (known === null && this.#hashes.length < count) this.#hashes = new Int32Array(SEGMENT_ROWS);
-    const hashes = known ?? this.#hashes;
+    const hashes = known ?? scratch;
     let closed = 0;
-    for (let block = 0; block < count; block += 1024) {
-      const end = Math.min(count, block + 1024);
+    for (let block = 0; block < count; block += scratch.length) {
+      const end = Math.min(count, block + scratch.length);
       const shift = known === null ? -block : source;
       if (known === null) {
         for (let i = block; i < end; i++)

@@ -1,0 +1,32 @@
+/** Definitions as catalogs keep them: thousands in a store of many tenants, most of their properties alike. */
+import type { PropertyDefinition, TypeDefinition } from '../../log/entry.ts';
+
+/** By what they say, but for those that name a type: a tenant's names go with the tenant. */
+const known = new Map<string, PropertyDefinition>();
+
+/** Of one shape, whatever it was read from: an object that is spread from another may take a hidden class of its own. */
+export function ownDefinition(
+  { name, open, primaryKey, graphTriggers, ontologyVersion, guard }: Omit<TypeDefinition, 'properties'>,
+  properties: Iterable<readonly [string, PropertyDefinition]>,
+): TypeDefinition {
+  const own = { name, properties: ownProperties(properties), open, primaryKey, graphTriggers, ontologyVersion };
+  return guard === undefined ? own : { ...own, guard };
+}
+
+/** A record without a prototype: a property called `constructor` is then absent unless it was declared. */
+function ownProperties(properties: Iterable<readonly [string, PropertyDefinition]>): Record<string, PropertyDefinition> {
+  const own: Record<string, PropertyDefinition> = Object.create(null);
+  for (const [name, definition] of properties) own[name] = shared(definition);
+  return own;
+}
+
+function shared(definition: PropertyDefinition): PropertyDefinition {
+  if (definition.references !== undefined) return definition;
+  const { type, required, masked, indexed, subject, dims } = definition;
+  const text = JSON.stringify([type, required, masked, indexed, subject, dims]);
+  const found = known.get(text);
+  if (found) return found;
+  const first = Object.freeze({ type, required, masked, indexed, subject, dims });
+  known.set(text, first);
+  return first;
+}

@@ -1,0 +1,137 @@
+/** Stores of thousands of small tables: what one takes beside its rows, and what they share. */
+import { describe, expect, test } from 'vitest';
+import type { PropertyDefinition } from '../../src/log/entry.ts';
+import { Timeline } from '../../src/log/timeline.ts';
+import { ownDefinition } from '../../src/projections/catalog/own-definition.ts';
+import { ByteDictionary } from '../../src/projections/rows/byte-dictionary.ts';
+import { ScopedNames } from '../../src/projections/rows/layer.ts';
+import { Provenances } from '../../src/projections/rows/row-provenance.ts';
+import { rowStorage } from '../../src/projections/rows/row-storage.ts';
+import { Table } from '../../src/projections/rows/table.ts';
+import { SavedState } from './saved-state.ts';
+import { freshProjections, Store, texts } from './store.ts';
+
+const encoder = new TextEncoder();
+const columns = { id: 'string', word: 'string', n: 'integer', x: 'number' } as const;
+const rows = Array.from({ length: 40 }, (_, i) => ({ id: `k${i}`, word: `w${i % 3}`, n: BigInt(i), x: i / 2 }));
+
+async function restoredStore(): Promise<Store> {
+  const store = new Store();
+  store.put('T', columns, rows);
+  const saved = await SavedState.make();
+  await saved.save(store.projections.projector);
+  const again = new Store(freshProjections());
+  await saved.restore(again.projections.projector);
+  again.replay(store.entries);
+  again.goOn(store);
+  return again;
+}
+
+describe('a small table', () => {
+  test('begins with an index and nothing else', () => {
+    const storage = rowStorage(new Timeline());
+    const before = process.memoryUsage().arrayBuffers;
+    const tables = Array.from({ length: 400 }, (_, i) => new Table('acme', `T${i}`, storage));
+    const each = (process.memoryUsage().arrayBuffers - before) / tables.length;
+    expect(tables[0]!.bytes).toBeLessThanOrEqual(1024);
+    expect(each).toBeLessThanOrEqual(1100);
+  });
+
+  test('holds nothing of the checkpoint that it came from but its cells', async () => {
+    const { projections } = await restoredStore();
+    const table = projections.rows.table(null, 'T')!;
+    const [segment] = table.segments;
+    const { heap, offsets } = segment!.keys;
+    const vectors = segment!.columnNames().map((name) => segment!.column(name)!.vector(segment!.length));
+    const arrays = [heap, offsets, ...vectors.flatMap((vector) => ('values' in vector ? [vector.values] : []))];
+    expect(arrays.length).toBeGreaterThanOrEqual(4);
+    for (const array of arrays) expect(array.buffer.byteLength).toBe(array.byteLength);
+    expect(table.bytes).toBeLessThan(4_000);
+  });
+
+  test('takes more rows after a start, and codes old and new words as before', async () => {
+    const store = await restoredStore();
+    store.put('T', columns, [
+      { id: 'k40', word: 'w1', n: 40n, x: 1 },
+      { id: 'k41', word: 'new', n: 41n, x: 1 },
+    ]);
+    const table = store.projections.rows.table(null, 'T')!;
+    const vector = table.segments[0]!.column('word')!.vector(42);
+    expect(texts(vector, 42)).toEqual([...rows.map(({ word }) => word), 'w1', 'new']);
+    expect(table.dictionaryOf('word')!.size).toBe(4);
+  });
+});
+
+test('a dictionary that was saved gives the same codes, also where a string was wiped', () => {
+  const before = new ByteDictionary();
+  const code = (dictionary: ByteDictionary, text: string): number => {
+    const bytes = encoder.encode(text);
+    const found = dictionary.encode(bytes, 0, bytes.length);
+    dictionary.count(found);
+    return found;
+  };
+  const words = Array.from({ length: 100 }, (_, i) => `word ${i}`);
+  for (const word of words) code(before, word);
+  before.release(7);
+  const after = ByteDictionary.restored(before.saved());
+  expect(after.size).toBe(100);
+  expect(after.codeOf('word 7')).toBe(-1);
+  expect(words.map((word) => after.codeOf(word))).toEqual(words.map((_, i) => (i === 7 ? -1 : i)));
+  expect(code(after, 'word 7')).toBe(100);
+  for (let i = 0; i < 300; i++) expect(code(after, `more ${i}`)).toBe(101 + i);
+  expect(after.text(400)).toBe('more 299');
+  const none = ByteDictionary.restored(new ByteDictionary().saved());
+  expect([none.codeOf('a'), code(none, ''), code(none, 'a'), none.codeOf('a')]).toEqual([-1, 0, 1, 1]);
+});
+
+test('provenances have one code each, in the order in which they came', () => {
+  const provenance = (source: string, derivedFrom: string | null = null) => ({
+    source,
+    method: 'm',
+    confidence: 1,
+    derivedFrom,
+  });
+  const codes = new Provenances();
+  const given = [provenance('a'), provenance('a'), provenance('b'), provenance('a'), provenance('a', 'r1'), provenance('b')];
+  expect(given.map((each) => codes.codeOf(each))).toEqual([0, 0, 1, 0, 2, 1]);
+  expect(codes.all).toEqual([provenance('a'), provenance('b'), provenance('a', 'r1')]);
+});
+
+test('names of a branch are shared with its source until either of the two defines one', () => {
+  const names = new ScopedNames();
+  names.define('acme', 'T', 'who');
+  const fork = names.copy();
+  fork.define('acme', 'U', null);
+  names.define('acme', 'T', 'whom');
+  expect([names.isOwn('acme', 'U'), fork.isOwn('acme', 'U')]).toEqual([false, true]);
+  expect([names.subjectOf('acme', 'T'), fork.subjectOf('acme', 'T')]).toEqual(['whom', 'who']);
+  const third = fork.copy();
+  third.forget('acme');
+  expect([fork.isOwn('acme', 'T'), third.isOwn('acme', 'T')]).toEqual([true, false]);
+});
+
+test('definitions share what their properties say, but no name of another type', () => {
+  const plain: PropertyDefinition = {
+    type: 'integer',
+    required: false,
+    masked: false,
+    indexed: false,
+    subject: false,
+    dims: 0,
+  };
+  const rest = { name: 'T', open: false, primaryKey: null, graphTriggers: [], ontologyVersion: 1 };
+  const [a, b] = [1, 2].map(() =>
+    ownDefinition(rest, [
+      ['n', { ...plain }],
+      ['constructor', { ...plain, masked: true }],
+      ['of', { ...plain, references: 'Secret' }],
+    ]),
+  );
+  expect(a).toEqual(b);
+  expect(a!.properties['n']).toBe(b!.properties['n']);
+  expect(a!.properties['constructor']).toEqual({ ...plain, masked: true });
+  expect(a!.properties['of']).toEqual({ ...plain, references: 'Secret' });
+  expect(a!.properties['of']).not.toBe(b!.properties['of']);
+  expect('toString' in a!.properties).toBe(false);
+  expect(Object.hasOwn(a!, 'guard')).toBe(false);
+});
