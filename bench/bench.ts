@@ -30,6 +30,7 @@ import { replayVerify } from './measures/replay-verify.ts';
 import { rotation } from './measures/rotation.ts';
 import { startUp } from './measures/start.ts';
 import { subjects } from './measures/subjects.ts';
+import { tenants } from './measures/tenants.ts';
 import { tpch } from './measures/tpch.ts';
 import { watch } from './measures/watch.ts';
 import { Postgres } from './peers/postgres.ts';
@@ -58,6 +59,7 @@ const measures: Readonly<Record<string, Measure>> = {
   subjects,
   erasure,
   tpch,
+  tenants,
   governance,
   watch,
 };

@@ -1,4 +1,5 @@
 /** What the `gate-*` processes drive: a store on disk in a process of its own, every commit fsynced, without a door. */
+import { totalmem } from 'node:os';
 import { systemClock, systemRandom } from '../src/clock.ts';
 import { loadSettings } from '../src/config.ts';
 import { untenanted } from '../src/governance/caller.ts';
@@ -12,7 +13,8 @@ import { orderJson } from './workload.ts';
 
 export const caller = untenanted('bench', 'operator', 'bench');
 
-export function openDurable(directory: string): Promise<Service> {
+/** `saved`: a close leaves a checkpoint behind, and the next open starts from it. */
+export function openDurable(directory: string, { saved = false } = {}): Promise<Service> {
   return Service.open({
     settings: loadSettings({
       env: { ...raisedLimits, SERVICE_WAL_SYNC: 'always' },
@@ -24,6 +26,7 @@ export function openDurable(directory: string): Promise<Service> {
     random: systemRandom,
     version: 'bench',
     say: () => undefined,
+    ...(saved && { derived: { machineBytes: totalmem() } }),
   });
 }
 

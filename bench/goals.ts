@@ -143,6 +143,11 @@ export const aims = {
   'erasure.started': { text: 'the same of a store that was just started', unit: 's', better: 'smaller', wanted: 1 },
   'erasure.certificate': { text: 'from ERASE to its certificate', unit: 's', better: 'smaller', wanted: null },
   'erasure.health': { text: '/health at most, while a subject is erased', unit: 'ms', better: 'smaller', wanted: null },
+  'tenants.table': { text: 'a table of 1,000 rows, beyond its rows', unit: 'B', better: 'smaller', wanted: 20_000 },
+  'tenants.definition': { text: 'a definition without rows', unit: 'B', better: 'smaller', wanted: 2_000 },
+  'tenants.aggregate': rough(share('aggregate over a tenant’s type among many tenants / alone', 1.1)),
+  'tenants.sweep': rough(share('aggregates over a tenant’s types among many tenants / alone', 1.1)),
+  'tenants.read': rough(share('point read by key of a tenant among many / alone')),
   'watch.p99': rough(share('commit p99 of 8 writers with 100 standing queries / with none')),
 } as const satisfies Readonly<Record<string, Aim>>;
 
