@@ -150,6 +150,8 @@ describe('a type that everybody inherits', () => {
     expect(store.run(own, 'acme')).toMatchObject({ accepted: 1, changed: true });
     expect(store.run(own, 'acme').changed).toBe(false);
     expect([columnsOf(store, 'acme'), columnsOf(store, 'globex')]).toEqual([['ref string'], ['weight integer']]);
+    const listed = store.types('acme').types();
+    expect(listed.filter(({ name }) => name === 'Parcel')).toEqual([store.types('acme').type('Parcel')]);
     // The same as what is inherited is no definition of one's own.
     expect(store.run(register('Parcel', null), 'globex').changed).toBe(false);
     store.run(fork('empty', 'main', 'ontology'));

@@ -131,12 +131,19 @@ describe('what guards a type', () => {
     });
     expect(await world.refusal(acme, 'POST', '/query', { sql: 'SELECT id FROM Dossier' })).toEqual([403, 'REL_HUMINT']);
     const back = { properties: { who: 'string' }, protected: false };
-    for (const who of [acme, globex]) {
-      const expected = who === acme ? [403, 'REL_ACL'] : [404, 'REL_UNKNOWN_TYPE'];
+    const below = await world.store.tokenFor({ principal: 'eve', tenant_id: 'acme/eu', roles: ['tenant-admin'] });
+    for (const who of [acme, below, globex]) {
+      const expected = who === globex ? [404, 'REL_UNKNOWN_TYPE'] : [403, 'REL_ACL'];
       expect(await world.refusal(who, 'POST', '/types/Dossier/schema', back)).toEqual(expected);
     }
     await world.ok(world.acme, 'POST', '/types/Dossier/schema', back);
     expect(await rows(acme, 'SELECT who FROM Dossier')).toEqual([{ who: 'Ann' }]);
+    const everybodys = { name: 'Strongbox', properties: { id: 'string' }, protected: true };
+    await world.ok(world.platform, 'POST', '/types', everybodys, 201);
+    const nobodys = await world.store.tokenFor({ principal: 'eve', roles: ['tenant-admin'] });
+    const open = { properties: {}, protected: false };
+    expect(await world.refusal(nobodys, 'POST', '/types/Strongbox/schema', open)).toEqual([403, 'REL_ACL']);
+    await world.ok(world.platform, 'POST', '/types/Strongbox/schema', open);
   });
 });
 
