@@ -1,6 +1,7 @@
 /** What takes more than one request: pages, exhibits, standing queries, proofs, branches, answers that are renewed with time. */
 import { EventStream } from '../doors/http/event-stream.ts';
 import type { Adversary } from './adversaries.ts';
+import { renaming } from './changes.ts';
 import type { Compared } from './compare.ts';
 import { ways } from './doors.ts';
 import { type Heard, type Sent, settled } from './lab.ts';
@@ -120,7 +121,7 @@ export const conversations: readonly Conversation[] = [
   {
     name: 'a branch',
     hold: talk(async (ask) => {
-      for (const branch of ['trial', 'none']) {
+      for (const branch of ['trial', 'none', 'hidden']) {
         for (const sql of [
           'SELECT * FROM Deal',
           "SELECT id FROM Deal WHERE _pk = 'x1'",
@@ -189,6 +190,36 @@ export const conversations: readonly Conversation[] = [
         await ask('DELETE', `/types/Deal/${id}?hard=true`);
         await ask('DELETE', `/types/Deal/${id}?hard=true`);
       }
+    }),
+  },
+  {
+    name: 'names of one’s own that others have too',
+    hold: talk(async (ask, stage, { shut, stopped }) => {
+      if ((shut ?? stopped) !== undefined) return;
+      const look = async (): Promise<void> => {
+        for (const sql of ['SELECT * FROM Mine', 'EXPLAIN SELECT * FROM Mine', 'SELECT * FROM mine_view'])
+          await ask('POST', '/query', { sql });
+        await ask('POST', '/query', { sql: 'SELECT id, LOOKUP mine_names(id) -> name AS name FROM Mine' });
+        await ask('POST', '/query', { sql: 'SELECT * FROM Mine', branch: 'mine' });
+        for (const path of ['/types', '/types/Mine', '/lookup', '/schema/branches']) await ask('GET', path);
+      };
+      const mine = { name: 'Mine', properties: { id: 'string', note: 'string' }, primary_key: 'id' };
+      const view = 'CREATE MATERIALIZED VIEW mine_view AS SELECT note FROM Mine REFRESH INCREMENTAL EVERY 86400';
+      await ask('POST', '/types', mine);
+      await ask('POST', '/ingest?object_type=Mine', { id: 'p1', note: 'mine' });
+      await ask('POST', '/v1/namespaces/mine/branch', { branch_from: 'main' });
+      await ask('POST', '/query', { sql: view });
+      await ask('POST', '/lookup/register', { name: 'mine_names', path: 'names.csv', key: 'id', fields: ['name'] });
+      await look();
+      await stage.lab.slot(async () => {
+        if (stage.side === 'first') await renaming(stage);
+      });
+      await ask('POST', '/types/Mine/schema', { properties: { more: 'integer' } });
+      await ask('POST', '/ingest/auto?object_type=Auto', { id: 'x1', note: 'mine' });
+      await look();
+      await ask('POST', '/query', { sql: 'DROP MATERIALIZED VIEW mine_view' });
+      await ask('POST', '/query', { sql: 'DROP LOOKUP mine_names' });
+      await ask('DELETE', '/schema/branches/mine');
     }),
   },
 ];

@@ -4,6 +4,7 @@
  */
 import { exactJson } from '../harness.ts';
 import type { Secret } from './canaries.ts';
+import { changes } from './changes.ts';
 import { policies } from './governed.ts';
 import { jsonOf, residents, type Side, type Stage, victimPath } from './stage.ts';
 
@@ -332,6 +333,7 @@ export const differences: readonly Difference[] = [
       await stage.must('POST', `/tenants/${there}/suspend`, platform, '{}');
     },
   },
+  ...changes,
   {
     name: 'a policy about others stands or not',
     hides: victim,

@@ -12,7 +12,20 @@ export const policies = {
     '@mask("bucket:1000") forbid(principal, action == Action::"readCell", resource == Column::"Card.ceiling") unless { principal in Role::"auditor" };',
 };
 
-const tenants = ['acme', 'acme-evil', 'globex', 'wayne', 'umbrella', 'cyber', 'stark', 'hooli', 'tyrell', 'rosen'];
+const tenants = [
+  'acme',
+  'acme-evil',
+  'globex',
+  'wayne',
+  'umbrella',
+  'cyber',
+  'stark',
+  'hooli',
+  'tyrell',
+  'rosen',
+  'oscorp',
+  'osborn',
+];
 
 export async function govern(stage: Stage): Promise<void> {
   for (const id of tenants) await stage.must('POST', '/tenants', stage.headers('platform'), JSON.stringify({ id }));

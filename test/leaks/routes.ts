@@ -72,7 +72,7 @@ function ofTenants(tail: string, body?: object, before = '/tenants'): readonly P
 
 function ofAgreements(body?: object): readonly Probe[] {
   return ['acme', 'globex'].flatMap((tenant) =>
-    ['hidden agreement', 'revoked agreement'].map((agreement) => ({
+    ['hidden agreement', 'hidden agreement of names', 'revoked agreement'].map((agreement) => ({
       path: at(`/tenants/${tenant}/sharing/`, agreement),
       ...(body === undefined ? {} : json(body)),
     })),
@@ -133,7 +133,9 @@ export const dataRows: Readonly<Record<string, RouteRow>> = {
     compared: positions,
   },
   'GET /types': read,
-  'GET /types/:name': { probes: ['Deal', 'Dossier', 'Vault', 'Nothing', 'SigintIntercept'].map((name) => to(`/types/${name}`)) },
+  'GET /types/:name': {
+    probes: ['Deal', 'Dossier', 'Vault', 'Nothing', 'Hidden', 'Auto', 'SigintIntercept'].map((name) => to(`/types/${name}`)),
+  },
   'POST /types': { probes: [json(named('Probe')), json(named('Deal')), json(named('SigintIntercept'))] },
   'POST /types/:name/schema': {
     probes: [{ ...to('/types/Probe/schema'), ...json({ properties: { more: 'integer' } }) }],
@@ -151,7 +153,9 @@ export const dataRows: Readonly<Record<string, RouteRow>> = {
   },
   'POST /schema/branches/:name': { probes: [{ ...to('/schema/branches/probe2'), ...json({ from: 'main' }) }] },
   'GET /schema/branches': read,
-  'DELETE /schema/branches/:name': { probes: ['probe', 'probe2', 'none', 'main'].map((name) => to(`/schema/branches/${name}`)) },
+  'DELETE /schema/branches/:name': {
+    probes: ['probe', 'probe2', 'hidden', 'none', 'main'].map((name) => to(`/schema/branches/${name}`)),
+  },
   'GET /audit/count': {
     probes: [{}, to('/audit/count?principal=loader'), to('/audit/count?object_type=Vault'), to('/audit/count?action=query')],
     compared: positions,

@@ -158,6 +158,13 @@ const masked: readonly Shape[] = [
 const refusals: readonly Shape[] = [
   deal('unknown type', 'SELECT * FROM Nothing', { refused: 'REL_UNKNOWN_TYPE' }),
   deal('unknown column', 'SELECT nothing FROM Deal', { refused: 'REL_UNKNOWN_COLUMN' }),
+  deal('type of another tenant', 'SELECT * FROM Hidden', { refused: 'REL_UNKNOWN_TYPE' }),
+  deal('type of another tenant, by its name there', 'SELECT * FROM "oscorp"."Deal"', { refused: 'REL_UNKNOWN_TYPE' }),
+  deal('plan of a type of another tenant', 'EXPLAIN SELECT * FROM Hidden', {
+    refused: 'REL_UNKNOWN_TYPE',
+    notFor: ['export', 'arrow'],
+  }),
+  deal('column of another tenant', 'SELECT id, extra FROM Deal', { refused: 'REL_UNKNOWN_COLUMN' }),
   deal('no SQL', 'SELEKT 1', { refused: 'REL_PARSE' }),
   deal('column of another kind', "SELECT id FROM Deal WHERE amount = 'many'", { refused: 'REL_TYPE_MISMATCH' }),
   deal('classified type', 'SELECT * FROM SourceTrueIdentity', { refused: 'REL_HUMINT' }),

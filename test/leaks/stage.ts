@@ -37,6 +37,9 @@ const holders = [
   { name: 'acme admin', fields: { tenant_id: 'acme', principal: 'head', roles: ['tenant-admin'] } },
   { name: 'stark', fields: { tenant_id: 'stark', principal: 'loader' } },
   { name: 'hooli', fields: { tenant_id: 'hooli', principal: 'loader' } },
+  { name: 'oscorp', fields: { tenant_id: 'oscorp', principal: 'loader' } },
+  { name: 'oscorp admin', fields: { tenant_id: 'oscorp', principal: 'head', roles: ['tenant-admin'] } },
+  { name: 'osborn admin', fields: { tenant_id: 'osborn', principal: 'head', roles: ['tenant-admin'] } },
   { name: 'platform', fields: { principal: 'platform', roles: ['platform-admin'] } },
   { name: 'breaker', fields: { principal: 'breaker', roles: ['break-glass'], attributes: { access_scopes: 'case-1' } } },
 ] as const;
