@@ -41,6 +41,7 @@ export const mistakes = [
   'erasure-spares-branches',
   'fork-is-no-copy',
   'hold-is-ignored',
+  'names-are-everybodys',
   'prefix-is-parent',
   'remainder-is-lost',
   'schedule-never-ends',

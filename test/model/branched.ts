@@ -3,11 +3,16 @@
  * but what is forgotten. A version is the same one wherever it was copied to, and goes by its nanosecond. Beside them: what
  * is kept, and until when.
  */
-import { Bitemporal, type Mistake } from './bitemporal.ts';
+import { Bitemporal, type Mistake, tenantOf } from './bitemporal.ts';
+import { Things } from './things.ts';
+
+/** The name that tenants give to a branch of their own. */
+export const ownBranch = 'own';
 
 interface Life {
   readonly name: string;
   readonly model: Bitemporal;
+  readonly things: Things;
   /** Whose versions it was made of; null for main, and where only types were forked. */
   readonly source: Life | null;
 }
@@ -33,6 +38,8 @@ export interface Refusal {
 
 export class Branched {
   readonly #standing = new Map<string, Life>();
+  /** By tenant. */
+  readonly #owned = new Map<string | null, Life>();
   readonly #lives: Life[] = [];
   readonly #kept = new Map<string, Kept>();
   readonly #mistake: Mistake | null;
@@ -41,10 +48,10 @@ export class Branched {
   hasDropped = false;
 
   /** Without subjects `who` is a cell like others. */
-  constructor(mistake: Mistake | null = null, hasSubjects = true, main = new Bitemporal(mistake)) {
+  constructor(mistake: Mistake | null = null, hasSubjects = true, main = new Bitemporal(mistake), things = new Things(mistake)) {
     this.#mistake = mistake;
     this.hasSubjects = hasSubjects;
-    this.#add('main', main, null);
+    this.#add('main', main, things, null);
   }
 
   /** Main first, then in the order in which they were forked. */
@@ -52,14 +59,34 @@ export class Branched {
     return [...this.#standing.keys()];
   }
 
-  on(branch: string): Bitemporal {
-    return this.#standing.get(branch)!.model;
+  /** Tenants that have a branch of their own. */
+  owners(): (string | null)[] {
+    return [...this.#owned.keys()];
   }
 
-  fork(name: string, source: string, shares: 'everything' | 'ontology'): void {
+  visibleTo(path: string | null): string[] {
+    return [...this.names(), ...(this.#owned.has(tenantOf(path)) ? [ownBranch] : [])];
+  }
+
+  on(branch: string, path: string | null = null): Bitemporal {
+    return this.#lifeOf(branch, path).model;
+  }
+
+  things(branch: string, path: string | null): Things {
+    return this.#lifeOf(branch, path).things;
+  }
+
+  /** Of a tenant, or of the store. */
+  fork(name: string, source: string, shares: 'everything' | 'ontology', tenant: string | null = null): void {
     const from = this.#standing.get(source)!;
-    if (shares === 'everything') this.#add(name, from.model.copy(), from);
-    else this.#add(name, new Bitemporal(this.#mistake), null);
+    const isCopy = shares === 'everything';
+    const model = isCopy ? from.model.copy() : new Bitemporal(this.#mistake);
+    this.#add(name, model, from.things.copy(shares), isCopy ? from : null, tenant);
+  }
+
+  dropOwn(tenant: string): void {
+    this.#owned.delete(tenant);
+    this.hasDropped = true;
   }
 
   /** Ids of the holds of the branch, which stays for their sake; nothing else of it is kept any longer. */
@@ -136,7 +163,7 @@ export class Branched {
 
   /** Nanoseconds of all versions of a subject that some branch reads. */
   ofSubject(tenant: string | null, subject: string): bigint[] {
-    const lives = this.hasSubjects ? [...this.#standing.values()] : [];
+    const lives = this.hasSubjects ? [...this.#standing.values(), ...this.#owned.values()] : [];
     return [...new Set(lives.flatMap(({ model }) => model.ofSubject(tenant, subject)))];
   }
 
@@ -162,14 +189,16 @@ export class Branched {
 
   copy(): Branched {
     const [main, ...others] = this.#lives;
-    const copy = new Branched(this.#mistake, this.hasSubjects, main!.model.copy());
+    const copy = new Branched(this.#mistake, this.hasSubjects, main!.model.copy(), main!.things.copy());
     const copies = new Map<Life | null, Life | null>([
       [null, null],
       [main!, copy.#lives[0]!],
     ]);
-    for (const life of others) copies.set(life, copy.#add(life.name, life.model.copy(), copies.get(life.source)!));
+    for (const life of others)
+      copies.set(life, copy.#add(life.name, life.model.copy(), life.things.copy(), copies.get(life.source)!));
     copy.#standing.clear();
     for (const [name, life] of this.#standing) copy.#standing.set(name, copies.get(life)!);
+    for (const [tenant, life] of this.#owned) copy.#owned.set(tenant, copies.get(life)!);
     for (const [id, kept] of this.#kept) copy.#kept.set(id, { ...kept, life: copies.get(kept.life)! });
     copy.hasDropped = this.hasDropped;
     return copy;
@@ -189,9 +218,14 @@ export class Branched {
     for (const kept of this.#kept.values()) if (below(kept.life) && gone.has(kept.version)) this.#kept.delete(kept.id);
   }
 
-  #add(name: string, model: Bitemporal, source: Life | null): Life {
-    const life = { name, model, source };
-    this.#standing.set(name, life);
+  #lifeOf(branch: string, path: string | null): Life {
+    return branch === ownBranch ? this.#owned.get(tenantOf(path))! : this.#standing.get(branch)!;
+  }
+
+  #add(name: string, model: Bitemporal, things: Things, source: Life | null, tenant: string | null = null): Life {
+    const life = { name, model, things, source };
+    if (tenant === null) this.#standing.set(name, life);
+    else this.#owned.set(tenant, life);
     this.#lives.push(life);
     return life;
   }

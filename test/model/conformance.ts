@@ -7,6 +7,7 @@ import { someCommands } from './commands.ts';
 import { someCopies } from './copies.ts';
 import { Subjects } from './erasures.ts';
 import { someForgetting } from './forgetting.ts';
+import { compareNames, someNames } from './names.ts';
 import { type DerivedCounts, RealStore } from './store.ts';
 
 export interface ConformanceOptions {
@@ -40,7 +41,7 @@ export async function checkConformance(options: ConformanceOptions): Promise<Con
   const property = fc.asyncProperty(
     // Rows of a type without subjects lie in other parts of entries, and removals name their keys.
     fc.integer({ min: 0, max: 3 }).map((each) => each > 0),
-    fc.commands([...someCommands(), ...someForgetting(), ...someCopies()], {
+    fc.commands([...someCommands(), ...someForgetting(), ...someCopies(), ...someNames()], {
       maxCommands: 40,
       size: 'max',
       ...(options.replayPath === undefined ? {} : { replayPath: options.replayPath }),
@@ -51,6 +52,7 @@ export async function checkConformance(options: ConformanceOptions): Promise<Con
       const real = await RealStore.open(hasSubjects);
       await fc.asyncModelRun(() => ({ model: believed, real }), history);
       await compareEverything(believed, real);
+      await compareNames(believed, real);
       await real.close();
       for (const [name, count] of Object.entries(real.counts)) derived[name as keyof DerivedCounts] += count;
       add(ran, believed.ran);

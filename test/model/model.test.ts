@@ -13,6 +13,7 @@ describe('the store answers as the reference model does', () => {
     for (const [what, count] of Object.entries(ran)) expect(count, what).toBeGreaterThan(10);
     // Each of them at least once: a history in which nothing comes of a command says little about it.
     expect(Object.keys(came).toSorted()).toEqual([
+      'a definition refused',
       'drop refused by a hold',
       'erased',
       'erased a key alone',

@@ -18,6 +18,7 @@ import { crashImage } from '../simulation/crash-image.ts';
 import { type DiskState, FaultyDisk, type Image } from '../simulation/faulty-disk.ts';
 import { Seeded } from '../simulation/seeded.ts';
 import type { ModelCell, Sent } from './bitemporal.ts';
+import type { Columns } from './things.ts';
 
 export type RealRow = Readonly<Record<string, ModelCell>>;
 
@@ -97,28 +98,60 @@ export class RealStore {
     return store;
   }
 
-  write(write: Write, branch: string): Promise<Outcome> {
+  write(write: Write, branch: string, of = type): Promise<Outcome> {
     if (write.kind !== 'put') {
       const kind = write.kind === 'delete' ? 'delete-rows' : 'remove-rows';
-      return this.#invoke(write.path, write.kind, (invocation) => invocation.submit({ kind, type, keys: write.keys }), branch);
+      return this.#invoke(
+        write.path,
+        write.kind,
+        (invocation) => invocation.submit({ kind, type: of, keys: write.keys }),
+        branch,
+      );
     }
     const put = async (invocation: Invocation): Promise<Outcome> => {
-      const definition = invocation.snapshot().catalog.type(type)!;
+      const definition = invocation.snapshot().catalog.type(of)!;
       for await (const { rows } of readIngest(once(ndjson(write.rows)), { definition, batchRows: 1e6, batchBytes: 1e9 })) {
         const provenance = { source: 'model', method: 'put', confidence: 1, derivedFrom: null };
-        return invocation.submit({ kind: 'put-rows', type, rows, atomic: false, createType: false, provenance });
+        return invocation.submit({ kind: 'put-rows', type: of, rows, atomic: false, createType: false, provenance });
       }
       throw new Error('a body with rows is a batch');
     };
     return this.#invoke(write.path, 'ingest', put, branch);
   }
 
-  async fork(name: string, source: string, shares: 'everything' | 'ontology'): Promise<Outcome> {
-    return this.#invoke(null, 'fork', (invocation) => invocation.submit({ kind: 'fork-branch', name, source, shares }));
+  register(path: string | null, name: string, columns: Columns, branch: string): Promise<Outcome> {
+    const command = {
+      kind: 'register-type',
+      name,
+      properties: propertiesOf(columns),
+      primaryKey: null,
+      graphTriggers: [],
+    } as const;
+    return this.#invoke(path, 'schema', (invocation) => invocation.submit(command), branch);
   }
 
-  async drop(name: string): Promise<Outcome> {
-    return this.#invoke(null, 'fork', (invocation) => invocation.submit({ kind: 'delete-branch', name }));
+  evolve(path: string | null, name: string, columns: Columns, branch: string): Promise<Outcome> {
+    const command = { kind: 'evolve-type', name, properties: propertiesOf(columns) } as const;
+    return this.#invoke(path, 'schema', (invocation) => invocation.submit(command), branch);
+  }
+
+  /** What a path means by a name, and how often what it sees was changed. */
+  typeOf(path: string | null, name: string, branch: string): Promise<{ columns: Columns | null; version: number }> {
+    const read = async (invocation: Invocation) => {
+      const { catalog } = invocation.snapshot();
+      const properties = Object.entries(catalog.type(name)?.properties ?? {});
+      const columns = Object.fromEntries(properties.map(([column, { type: of }]) => [column, of])) as Columns;
+      return { columns: properties.length === 0 ? null : columns, version: catalog.ontologyVersion };
+    };
+    return this.#invoke(path, 'inspect', read, branch);
+  }
+
+  async fork(name: string, source: string, shares: 'everything' | 'ontology', tenant: string | null = null): Promise<Outcome> {
+    return this.#invoke(tenant, 'fork', (invocation) => invocation.submit({ kind: 'fork-branch', name, source, shares }));
+  }
+
+  async drop(name: string, tenant: string | null = null): Promise<Outcome> {
+    return this.#invoke(tenant, 'fork', (invocation) => invocation.submit({ kind: 'delete-branch', name }));
   }
 
   /** As the statement answers; a refusal is thrown. */
@@ -331,6 +364,10 @@ export async function refusalOf(work: Promise<unknown>): Promise<ServiceError> {
 
 function property(of: 'string' | 'integer' | 'number') {
   return { type: of, required: false, masked: false, indexed: false, subject: false, dims: 0 };
+}
+
+function propertiesOf(columns: Columns) {
+  return Object.fromEntries(Object.entries(columns).map(([name, of]) => [name, property(of)]));
 }
 
 function ndjson(rows: readonly Sent[]): Uint8Array {
