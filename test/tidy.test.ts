@@ -214,7 +214,7 @@ function wrongImports(tree: Tree): string[] {
     for (const { target, types, specifier } of importsOf(path, text)) {
       if (target === undefined) continue;
       const allowed =
-        (!seam && seams.has(target)) ||
+        seams.has(target) ||
         (room !== undefined &&
           (mayImport[room]!.includes(roomOf(target) ?? '') ||
             (mayImport[room]!.includes('vocabulary') && vocabulary.has(target) && (types || !typesOnly.has(target)))));
