@@ -97,7 +97,7 @@ export const dataRows: Readonly<Record<string, RouteRow>> = {
   'GET /watch/stream': {
     probes: [
       { path: at('/watch/stream?subscription=', 'hidden watch') },
-      to('/watch/stream'),
+      to('/watch/stream?subscription=none'),
       to('/watch/stream?sql=SELECT%20nothing%20FROM%20Deal&purpose=test'),
       to('/watch/stream?sql=SELECT%20*%20FROM%20Vault&purpose=test'),
     ],

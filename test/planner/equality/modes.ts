@@ -213,7 +213,9 @@ async function load(service: Service, clock: HistoryClock, history: History): Pr
     ),
   );
   const declared = { ...properties, id: { ...plain, type: 'string' as const } };
-  await invoke(service, 'acme', 'schema', (invocation) =>
+  // Without a tenant: all organisations of the history mean this type.
+  const everybody: Caller = { ...analyst, path: null, tenant: null };
+  await service.gate.invoke(everybody, { action: 'schema', purpose: null, correlationId: 'equality' }, (invocation) =>
     invocation.submit({ kind: 'register-type', name: 'Fact', properties: declared, primaryKey: 'id', graphTriggers: [] }),
   );
   const provenance = { source: 'equality', method: 'put', confidence: 1, derivedFrom: null };
