@@ -135,7 +135,7 @@ export function didYouMean(name: string, known: Iterable<string>): string {
   if (name.length > longestGuessed) return '';
   const lower = name.toLowerCase();
   let best = '';
-  let least = Math.min(3, Math.ceil(name.length / 3)) + 1;
+  let least = Math.min(3, Math.max(1, Math.floor(name.length / 3))) + 1;
   let looked = 0;
   for (const each of known) {
     if (Math.abs(each.length - name.length) >= least) continue;
@@ -150,14 +150,19 @@ export function didYouMean(name: string, known: Iterable<string>): string {
 const mostGuessed = 1_000;
 const longestGuessed = 64;
 
+/** Letters put in, left out, changed, or swapped with the next one. */
 function editDistance(a: string, b: string): number {
-  let previous = Array.from({ length: b.length + 1 }, (_, i) => i);
+  let before: readonly number[] = [];
+  let previous: readonly number[] = Array.from({ length: b.length + 1 }, (_, i) => i);
   for (let i = 1; i <= a.length; i++) {
     const current = [i];
     for (let j = 1; j <= b.length; j++) {
-      current[j] = Math.min(previous[j]! + 1, current[j - 1]! + 1, previous[j - 1]! + (a[i - 1] === b[j - 1] ? 0 : 1));
+      const changed = previous[j - 1]! + (a[i - 1] === b[j - 1] ? 0 : 1);
+      current[j] = Math.min(previous[j]! + 1, current[j - 1]! + 1, changed);
+      const swapped = i > 1 && j > 1 && a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1];
+      if (swapped) current[j] = Math.min(current[j]!, before[j - 2]! + 1);
     }
-    previous = current;
+    [before, previous] = [previous, current];
   }
   return previous[b.length]!;
 }
