@@ -67,6 +67,8 @@ export async function serveCommand(options: ServeOptions, version: string): Prom
     );
 
   const door = await orClose(service, () => openHttpDoor(service, settings, () => statuses));
+  // Listened for before the first line is printed: whoever reads it may send one at once, and it has to drain.
+  const signalled = untilSignal();
   void service.settle();
   service.tend();
   say(
@@ -79,7 +81,7 @@ export async function serveCommand(options: ServeOptions, version: string): Prom
   if (settings.SERVICE_DEMO_MODE) say('demonstration mode');
   await orClose(service, () => offerDevelopmentToken(service, door), door);
 
-  const signal = await untilSignal();
+  const signal = await signalled;
   say(`${signal}: draining`);
   // All sockets may be closed while the drain still runs: the process must not end before it has.
   const alive = setInterval(() => undefined, 60_000);
