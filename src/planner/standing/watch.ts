@@ -17,6 +17,7 @@ import type { Clock, Ids } from '../../clock.ts';
 import { ServiceError } from '../../errors.ts';
 import type { Caller } from '../../governance/caller.ts';
 import type { GateContract, Invocation } from '../../governance/gate-contract.ts';
+import { splitTypeName } from '../../projections/access-paths.ts';
 import { at } from '../places.ts';
 import type { PlannerContract } from '../planner-contract.ts';
 import { believedRows, type ChangeSet, changesAfter } from './change-set.ts';
@@ -286,7 +287,8 @@ export class StandingQueries {
   #feedOf(subscription: Subscription): Feed {
     const { caller, statement } = subscription;
     const { branch, path } = caller;
-    const { type } = statement;
+    // Writes name a type as its tenant does; which tenants' writes concern it, `shows` says.
+    const type = splitTypeName(statement.type)?.type ?? statement.type;
     const key = feedKey(subscription);
     let known = this.#feeds.get(key);
     if (known === undefined) {

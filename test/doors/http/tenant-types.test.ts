@@ -1,5 +1,6 @@
 /** Names of types belong to tenants: who defines one, who inherits it, what agreements share of it, and what nobody else learns. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { EventStream } from './event-stream.ts';
 import { TenantWorld } from './tenant-world.ts';
 
 type Headers = Record<string, string>;
@@ -220,6 +221,20 @@ describe('rows that an agreement shares', () => {
     ]);
     const { plan } = await query(globex, 'EXPLAIN SELECT id FROM "acme"."Load"');
     expect(String(plan)).toContain('"acme"."Load"');
+  });
+
+  test('are followed as they come, by whichever name', async () => {
+    for (const [name, id] of [
+      ['Load', 'w1'],
+      ['"acme"."Load"', 'w2'],
+    ] as const) {
+      const asked = new URLSearchParams({ sql: `SELECT id FROM ${name} WHERE n > 99`, purpose: 'test' }).toString();
+      const stream = await new EventStream(world.store.door.port, `/watch/stream?${asked}`, globex).opened();
+      await put(acme, 'Load', { id, n: 100 });
+      await stream.until((events) => events.some(({ data }) => data.includes(`"${id}"`)));
+      await stream.close();
+      await world.ok(acme, 'DELETE', `/types/Load/${id}?hard=true`);
+    }
   });
 
   test('come by the assigner’s definition where there is none of one’s own', async () => {
