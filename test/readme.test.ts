@@ -1,6 +1,7 @@
 /**
- * README is run as it is written: its `sh` blocks in one shell, in order, against a server that `npm start` started;
- * a `text` block after one is what it must print, `…` standing for whatever differs from run to run.
+ * README and the pages that it leads to are run as they are written, one after the other: their `sh` blocks in one shell, in
+ * order, against a server that `npm start` started; a `text` block after one is what it must print, `…` standing for whatever
+ * differs from run to run.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
@@ -10,12 +11,15 @@ import { join } from 'node:path';
 import { afterAll, expect, test } from 'vitest';
 
 interface Block {
+  readonly page: string;
   readonly line: number;
   readonly language: string;
   readonly text: string;
 }
 
 const root = join(import.meta.dirname, '..');
+/** In the order of the tour, as docs/http.md says it. */
+const pages = ['README.md', ...['http', 'tenants', 'proofs', 'erasure', 'backups'].map((name) => `docs/${name}.md`)];
 const directory = mkdtempSync(join(tmpdir(), 'annals-readme-'));
 const dataDir = join(directory, 'data/service');
 let server: ChildProcess | undefined;
@@ -27,7 +31,7 @@ afterAll(() => {
   rmSync(directory, { recursive: true, force: true });
 });
 
-test('every example of README does and prints what README says', async () => {
+test('every example of README and docs does and prints what they say', async () => {
   const [port, adminPort] = [await freePort(), await freePort()];
   const env = {
     ...process.env,
@@ -41,8 +45,11 @@ test('every example of README does and prints what README says', async () => {
       .replaceAll('127.0.0.1:9091', `127.0.0.1:${adminPort}`)
       .replaceAll('/tmp/', `${directory}/`)
       .replaceAll('data/service/lock', join(dataDir, 'lock'));
-  const blocks = readBlocks(readFileSync(join(root, 'README.md'), 'utf8'));
-  expect(blocks.length).toBeGreaterThan(5);
+  const blocks = pages.flatMap((page) => {
+    const found = readBlocks(page, readFileSync(join(root, page), 'utf8'));
+    expect(found.length, `examples in ${page}`).toBeGreaterThan(1);
+    return found;
+  });
   const shell = new Shell(env);
   for (const [i, block] of blocks.entries()) {
     if (block.language !== 'sh') continue;
@@ -55,10 +62,10 @@ test('every example of README does and prints what README says', async () => {
       continue;
     }
     const { code, output } = await shell.run(localized(block.text));
-    expect(code, `README:${block.line} ended with ${code}:\n${output}`).toBe(0);
+    expect(code, `${block.page}:${block.line} ended with ${code}:\n${output}`).toBe(0);
     const expected = blocks[i + 1];
     if (expected?.language === 'text')
-      expectPrinted(output, localized(expected.text).replaceAll('./data/service', dataDir), block.line);
+      expectPrinted(output, localized(expected.text).replaceAll('./data/service', dataDir), `${block.page}:${block.line}`);
     if (block.text.includes('kill -9')) await gone();
   }
   shell.end();
@@ -98,18 +105,18 @@ class Shell {
   }
 }
 
-function readBlocks(markdown: string): Block[] {
+function readBlocks(page: string, markdown: string): Block[] {
   const blocks: Block[] = [];
   for (const match of markdown.matchAll(/^```(\S+)([^\n]*)\n(.*?)^```$/gms)) {
     const [, language, flags, text] = match;
     if (flags!.includes('not-run')) continue;
-    blocks.push({ language: language!, text: text!, line: markdown.slice(0, match.index).split('\n').length });
+    blocks.push({ page, language: language!, text: text!, line: markdown.slice(0, match.index).split('\n').length });
   }
   return blocks;
 }
 
 /** Every expected line occurs, in order; `…` matches anything. */
-function expectPrinted(output: string, expected: string, line: number): void {
+function expectPrinted(output: string, expected: string, place: string): void {
   const lines = output.split('\n').map((text) => text.trimEnd());
   let from = 0;
   for (const wanted of expected.trimEnd().split('\n')) {
@@ -121,7 +128,7 @@ function expectPrinted(output: string, expected: string, line: number): void {
         .join('.*')}$`,
     );
     const at = lines.findIndex((text, i) => i >= from && pattern.test(text));
-    expect(at, `README:${line} should print ${JSON.stringify(wanted)}, printed:\n${output}`).toBeGreaterThanOrEqual(from);
+    expect(at, `${place} should print ${JSON.stringify(wanted)}, printed:\n${output}`).toBeGreaterThanOrEqual(from);
     from = at + 1;
   }
 }
