@@ -2,36 +2,49 @@
 import type { Command, CommandKind } from '../projections/command.ts';
 import type { Action } from './gate-contract.ts';
 
-/** Cost units that an invocation takes at its start; the rest of a query is charged when it is known. */
-export const unitsAtStart: Readonly<Record<Action, number>> = {
-  query: 1,
-  audit: 1,
-  inspect: 0,
-  ingest: 0,
-  delete: 0,
-  remove: 0,
-  erase: 0,
-  schema: 0,
-  administer: 0,
-  fork: 0,
-  export: 1,
-  watch: 1,
-  replay: 1,
+interface ActionFacts {
+  /** Cost units that an invocation takes at its start; the rest of a query is charged when it is known. */
+  readonly units: number;
+  /** Reads or writes rows: a credential that is limited to purposes states one. */
+  readonly touchesRows: boolean;
+  /** May be done with what another organisation shares. */
+  readonly readsOnly: boolean;
+  /** Answers from rows: it counts as a query of its tenant, and rows are seen by a right of its own. */
+  readonly answers: boolean;
+  /** Whoever is known may do it inside their own tenant, until policies are installed. */
+  readonly ofTenant: boolean;
+}
+
+const facts: Readonly<Record<Action, ActionFacts>> = {
+  query: { units: 1, touchesRows: true, readsOnly: true, answers: true, ofTenant: true },
+  search: { units: 1, touchesRows: true, readsOnly: true, answers: true, ofTenant: true },
+  export: { units: 1, touchesRows: true, readsOnly: true, answers: true, ofTenant: true },
+  watch: { units: 1, touchesRows: true, readsOnly: true, answers: true, ofTenant: true },
+  replay: { units: 1, touchesRows: true, readsOnly: false, answers: true, ofTenant: true },
+  inspect: { units: 0, touchesRows: false, readsOnly: true, answers: false, ofTenant: true },
+  audit: { units: 1, touchesRows: false, readsOnly: false, answers: false, ofTenant: true },
+  ingest: { units: 0, touchesRows: true, readsOnly: false, answers: false, ofTenant: true },
+  delete: { units: 0, touchesRows: true, readsOnly: false, answers: false, ofTenant: true },
+  remove: { units: 0, touchesRows: true, readsOnly: false, answers: false, ofTenant: true },
+  erase: { units: 0, touchesRows: true, readsOnly: false, answers: false, ofTenant: true },
+  schema: { units: 0, touchesRows: false, readsOnly: false, answers: false, ofTenant: true },
+  administer: { units: 0, touchesRows: false, readsOnly: false, answers: false, ofTenant: false },
+  fork: { units: 0, touchesRows: false, readsOnly: false, answers: false, ofTenant: true },
 };
 
-export const touchesRows: ReadonlySet<Action> = new Set([
-  'query',
-  'ingest',
-  'delete',
-  'remove',
-  'erase',
-  'export',
-  'watch',
-  'replay',
-]);
+export const unitsAtStart = (action: Action): number => facts[action].units;
 
-/** What may be done with what another organisation shares. */
-export const readsOnly: ReadonlySet<Action> = new Set(['query', 'export', 'watch', 'inspect']);
+export const touchesRows = actionsThat(({ touchesRows: touches }) => touches);
+
+export const readsOnly = actionsThat(({ readsOnly: reads }) => reads);
+
+export const answers = actionsThat(({ answers: does }) => does);
+
+export const ofTenant = actionsThat(({ ofTenant: is }) => is);
+
+function actionsThat(holds: (facts: ActionFacts) => boolean): ReadonlySet<Action> {
+  return new Set((Object.keys(facts) as Action[]).filter((action) => holds(facts[action])));
+}
 
 /** What a command is called in policies, whatever the invocation that submits it is called. */
 export const actionOf: Readonly<Record<CommandKind, Action>> = {

@@ -40,6 +40,7 @@ export interface GovernedSnapshot extends Omit<AccessPaths, 'erasures' | 'of'> {
 
 export type Action =
   | 'query'
+  | 'search'
   | 'export'
   | 'watch'
   | 'replay'

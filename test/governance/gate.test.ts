@@ -459,6 +459,7 @@ describe('purpose', () => {
     const limited = caller({ purposes: ['fraud'] });
     for (const [action, act] of [
       ['query', read],
+      ['search', read],
       ['ingest', write],
     ] as const) {
       expect((await refusalOf(world.invoke<unknown>(limited, action, act))).code).toBe('REL_PURPOSE');

@@ -87,14 +87,14 @@ describe('one’s own organisation under conditions', () => {
     expect(world.snapshot(callerOf('acme/eu')).grantKey).not.toBe(grantKey);
   });
 
-  test('reading for export goes by export, for anything else by read', () => {
+  test('an export, a search goes by its own right, anything else by read', () => {
     const world = organisations();
     world.install(
       'permit(principal, action == Action::"read", resource);',
-      'permit(principal, action == Action::"export", resource) when { resource.region == "us" };',
+      'permit(principal, action in [Action::"export", Action::"search"], resource) when { resource.region == "us" };',
     );
     const under = (action: Action): string[] => keysOf(world, callerOf('acme'), { action });
-    expect(under('export')).toEqual(['acme/us']);
+    for (const action of ['export', 'search'] as const) expect(under(action)).toEqual(['acme/us']);
     for (const action of ['query', 'watch', 'ingest', 'delete'] as const) expect(under(action)).toHaveLength(4);
     expect(refusal(() => under('replay'))).toBe('REL_ACL');
   });
@@ -280,9 +280,11 @@ describe('an agreement', () => {
     ]);
     expect(sees({ purpose: 'fraud', action: 'export' })).toBe(false);
     expect(sees({ purpose: 'fraud', action: 'watch' })).toBe(true);
-    const exported = shared({ permission: ['export'] });
-    expect(keysOf(exported, assignee, { action: 'export' })).toContain('acme/eu');
-    expect(keysOf(exported, assignee)).toEqual(['globex']);
+    for (const action of ['export', 'search'] as const) {
+      const other = shared({ permission: [action] });
+      expect(keysOf(other, assignee, { action })).toContain('acme/eu');
+      expect(keysOf(other, assignee)).toEqual(['globex']);
+    }
   });
 
   test('shares rows that its condition holds for and no policy forbids; no policy has to permit them', () => {

@@ -40,7 +40,7 @@ export class Admission {
     const { action, recordOnly } = this.#asked.request;
     if (recordOnly === true) return null;
     this.#checkStanding();
-    if (unitsAtStart[action] === 0) return null;
+    if (unitsAtStart(action) === 0) return null;
     if (!this.#core.places.take()) return this.#waitForPlace();
     this.#placed = true;
     return null;
@@ -63,7 +63,7 @@ export class Admission {
     if (caller.sharedFrom !== null && !readsOnly.has(this.#asked.action)) throw foreign();
     if (this.#admittedFor === purpose) return;
     checkPurpose(this.#core.purposes, purpose, caller.purposes, this.#asked.purposeRequired);
-    if (this.#asked.request.continues !== true) this.#takeUnits(unitsAtStart[this.#asked.action]);
+    if (this.#asked.request.continues !== true) this.#takeUnits(unitsAtStart(this.#asked.action));
     this.#admittedFor = purpose;
   }
 

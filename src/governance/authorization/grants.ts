@@ -13,6 +13,7 @@ import { compareText, tenantOf } from '../../log/value.ts';
 import { isInForce } from '../../projections/tenants/agreements.ts';
 import type { Tenants } from '../../projections/tenants/projection.ts';
 import { tenantOfPath } from '../../projections/tenants/records.ts';
+import { answers } from '../actions.ts';
 import { covers, sees, type Caller } from '../caller.ts';
 import type { Action } from '../gate-contract.ts';
 import { agreementPolicy } from './agreement-policy.ts';
@@ -132,9 +133,9 @@ export class Grants {
 
 const none: readonly AgreementRecord[] = [];
 
-/** Reading is reading, whatever it is read for; only what leaves for good, or is read again as of then, has rights of its own. */
+/** What answers from rows sees those of its own right; whatever else looks at rows reads them. */
 function readAs(action: Action): CedarAction {
-  return action === 'export' || action === 'replay' ? cedarActionOf[action].action : 'read';
+  return answers.has(action) ? cedarActionOf[action].action : 'read';
 }
 
 function isSame(a: Granted, b: Granted): boolean {

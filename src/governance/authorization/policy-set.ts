@@ -47,6 +47,7 @@ export const cedarActionOf: Readonly<
   Record<Action, { readonly action: CedarAction; readonly about: 'rows' | 'type' | 'branch' | 'store' | 'audit' | 'state' }>
 > = {
   query: { action: 'read', about: 'rows' },
+  search: { action: 'search', about: 'rows' },
   watch: { action: 'read', about: 'rows' },
   export: { action: 'export', about: 'rows' },
   replay: { action: 'replay', about: 'rows' },

@@ -4,6 +4,7 @@
  */
 import { ServiceError } from '../../errors.ts';
 import type { TypeDefinition } from '../../log/entry.ts';
+import { ofTenant } from '../actions.ts';
 import { covers, type Caller } from '../caller.ts';
 import type { Action } from '../gate-contract.ts';
 import type { CallerPolicies } from './cedar/decision.ts';
@@ -133,20 +134,6 @@ const forbidClassified: Rule = {
   matches: ({ objectType }) => objectType !== null && isClassified(objectType),
 };
 
-const dataActions: ReadonlySet<Action> = new Set([
-  'query',
-  'export',
-  'watch',
-  'replay',
-  'ingest',
-  'delete',
-  'remove',
-  'erase',
-  'schema',
-  'fork',
-  'audit',
-  'inspect',
-]);
 const administrators: ReadonlySet<Caller['credential']> = new Set(['admin', 'operator', 'none']);
 const adminActions: ReadonlySet<Action> = new Set(['administer', 'audit', 'inspect']);
 
@@ -182,7 +169,7 @@ export const defaultRules: readonly Rule[] = [
     id: 'permit-own-tenant',
     effect: 'permit',
     says: 'whoever is known may work inside their own tenant',
-    matches: ({ caller, action }) => caller.credential !== 'admin' && dataActions.has(action),
+    matches: ({ caller, action }) => caller.credential !== 'admin' && ofTenant.has(action),
   },
   {
     id: 'permit-administrator',

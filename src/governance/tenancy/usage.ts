@@ -7,6 +7,7 @@ import type { Basis } from '../../log/log-store.ts';
 import { type Cell, type ColumnType, systemColumns, tenantOf } from '../../log/value.ts';
 import { cellAt } from '../../log/vector-builder.ts';
 import type { AccessPaths, AuditReader, RowReader } from '../../projections/access-paths.ts';
+import { answers } from '../actions.ts';
 import { covers } from '../caller.ts';
 import type { TenantUsage } from '../desks.ts';
 
@@ -62,8 +63,7 @@ export async function usageOf(parts: UsageParts, subjects: readonly UsageSubject
 
 type Counts = Pick<TenantUsage, 'invocations' | 'queries' | 'costUnits' | 'rowsWritten'>;
 
-/** Actions that answer from rows. */
-const asking: ReadonlySet<string> = new Set(['query', 'export', 'watch', 'replay']);
+const asking: ReadonlySet<string> = answers;
 const writing: ReadonlySet<string> = new Set(['ingest', 'delete', 'remove']);
 
 async function countRecords(
