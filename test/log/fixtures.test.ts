@@ -130,3 +130,29 @@ test('of v3-subjects one subject is erased in one tenant, and everything else is
   ]);
   await log.close();
 });
+
+test('names of v4-names belong to their tenants, and a view has ended', async () => {
+  const { log, replayed } = await openLog(worldOn(await diskOf('v4-names')));
+  const projections = new Projections({ newKey: () => 'unused', tokensMax: 1 });
+  for (const entry of replayed) projections.apply(entry);
+  const people = (tenant: string | null) => projections.catalog.on(0, tenant).type('Person')!;
+  expect([people(null), people('globex'), people('acme')].map(({ properties }) => Object.keys(properties).slice(4))).toEqual([
+    [],
+    ['more'],
+    ['of'],
+  ]);
+  expect(people('acme')).toMatchObject({
+    guard: { protected: true, accessScope: false },
+    properties: { of: { references: 'Ünit' } },
+    graphTriggers: [{ linkType: 'knows' }],
+  });
+  const branches = (tenant: string) => projections.branches.listFor(tenant).map(({ name, fork }) => [name, fork]);
+  expect(branches('acme')).toEqual([
+    ['dev', 7],
+    ['shared', 9],
+  ]);
+  expect(branches('globex')).toEqual([['shared', 9]]);
+  const { views } = projections.snapshot(log.basis(), 'main', null);
+  expect(views.map(({ name, owner, sql }) => [name, owner, sql])).toEqual([['Adults', 'globex/eu', 'SELECT name FROM Person']]);
+  await log.close();
+});
