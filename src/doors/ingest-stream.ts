@@ -40,6 +40,8 @@ export interface IngestReply {
   /** `ids` or `errors` are not complete. */
   readonly truncated: boolean;
   readonly durability: 'synced' | 'buffered';
+  /** What was stored otherwise than it was sent. */
+  readonly notices?: readonly string[];
 }
 
 export interface IngestRequest {
@@ -59,6 +61,7 @@ export class Ingest {
   readonly #invocation: Invocation;
   readonly #request: IngestRequest;
   readonly #ids: string[] = [];
+  readonly #mixed = new Set<string>();
   readonly #errors: { index: number; code: string; detail: string }[] = [];
   #accepted = 0;
   #rejected = 0;
@@ -204,6 +207,7 @@ export class Ingest {
 
   #take(batch: IngestBatch, outcome: Outcome): void {
     if (outcome.replayed) this.#replayed++;
+    for (const column of batch.mixed) this.#mixed.add(column);
     this.#accepted += outcome.accepted;
     const { indexes, firstIndex } = batch;
     // Receipts speak of the whole stream already.
@@ -243,6 +247,9 @@ export class Ingest {
       ids: this.#ids,
       truncated: this.#truncated,
       durability: this.#durability,
+      ...(this.#mixed.size === 0
+        ? {}
+        : { notices: [...this.#mixed].map((name) => `${name}: text, numbers or booleans in one column, stored as text`) }),
     };
   }
 
@@ -261,6 +268,7 @@ const emptyBatch: IngestBatch = {
   indexes: null,
   rejections: [],
   endOffset: 0,
+  mixed: [],
 };
 
 async function* from<T>(items: readonly T[]): AsyncGenerator<T, void> {

@@ -7,6 +7,11 @@ import { ServiceError } from '../errors.ts';
 /** `integer` is an exact i64, `timestamp` i64 nanoseconds UTC, `json` text as given. */
 export type ColumnType = 'string' | 'integer' | 'number' | 'boolean' | 'timestamp' | 'json' | 'vector';
 
+/** Types whose columns may become text: each of their values has one text. */
+export function becomesText(type: ColumnType): boolean {
+  return type === 'integer' || type === 'number' || type === 'boolean';
+}
+
 export const columnTypes: readonly ColumnType[] = ['string', 'integer', 'number', 'boolean', 'timestamp', 'json', 'vector'];
 
 /** A single cell where one is handled alone (a literal, a key, a reply in a test). Integers and timestamps are bigint. */

@@ -156,7 +156,7 @@ describe('evolving a type', () => {
   });
 
   test.each([
-    ['narrowing', { age: property('string') }],
+    ['narrowing', { age: property('boolean') }],
     ['making a property required', { age: property('integer', { required: true }) }],
     ['another type of the primary key', { ref: property('json', { required: true }) }],
   ])('refuses %s as a conflict', (_, properties) => {

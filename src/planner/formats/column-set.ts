@@ -3,15 +3,15 @@
  * what was gathered as one `RowBatch` and starts the next.
  *
  * Declared columns hold what their type allows and nothing else. Columns of an open type start with the first value
- * that they see and widen without loss: integers to numbers while every one is exact in a double, anything else to
- * JSON text. A widened column stays so for the rest of the stream, so that later batches agree with earlier ones.
+ * that they see and widen without loss: integers to numbers while every one is exact in a double, scalars of different
+ * kinds to text, and anything else to JSON text. A widened column stays so for the rest of the stream, so that later batches agree with earlier ones.
  */
 import { AssertionError, ServiceError } from '../../errors.ts';
 import type { NamedColumn, RowBatch } from '../../log/columns.ts';
 import type { TypeDefinition } from '../../log/entry.ts';
 import { type ColumnType, checkIdentifier, limits, systemColumns } from '../../log/value.ts';
 import { VectorBuilder } from '../../log/vector-builder.ts';
-import { exactInDouble, jsonFrom, numbersFrom, scalarToken, typedFromText, typeOfKind } from './inferred-column.ts';
+import { exactInDouble, jsonFrom, numbersFrom, scalarToken, textFrom, typedFromText, typeOfKind } from './inferred-column.ts';
 import { instantAt } from './instant-text.ts';
 import type { ColumnNames } from './json-reader.ts';
 import { integerAt, latin1, unescapeInto } from './json-tokens.ts';
@@ -37,6 +37,8 @@ export interface Column {
   /** Of a column that waits for its whole batch to be typed: which cell kinds it has, one bit each. */
   kindsSeen: number;
   builder: VectorBuilder | null;
+  /** Scalars of different kinds came in: they are kept as text. */
+  mixed: boolean;
 }
 
 /** Rows that a batch is expected to hold, before there was one: a body may be one small row. */
@@ -165,6 +167,11 @@ export class ColumnSet implements ColumnNames {
     }
   }
 
+  /** Names of columns that hold scalars of different kinds, as text. */
+  mixed(): string[] {
+    return this.columns.filter((column) => column.mixed).map(({ name }) => name);
+  }
+
   take(): RowBatch {
     const length = this.#rows;
     const columns: NamedColumn[] = [];
@@ -172,8 +179,10 @@ export class ColumnSet implements ColumnNames {
       if (column.builder === null) continue;
       padTo(column.builder, length);
       if (this.#plainText && !column.fixed) {
-        column.builder = typedFromText(column.builder, column.type, column.kindsSeen);
+        const before = column.type;
+        column.builder = typedFromText(column.builder, before, column.kindsSeen);
         column.type = column.builder.type;
+        column.mixed ||= column.type === 'string' && before !== null && before !== 'string';
       }
       const vector = column.builder.build();
       columns.push({ name: column.name, type: column.builder.type, vector });
@@ -206,6 +215,7 @@ export class ColumnSet implements ColumnNames {
       heapBytes: 0,
       kindsSeen: 0,
       builder: null,
+      mixed: false,
     });
     const definition = this.#definition;
     const property = definition && Object.hasOwn(definition.properties, name) ? definition.properties[name] : undefined;
@@ -421,6 +431,12 @@ export class ColumnSet implements ColumnNames {
         column.builder = widened;
         return;
       }
+    }
+    if (found !== 'json') {
+      column.type = 'string';
+      column.mixed = true;
+      if (type !== 'string' && column.builder !== null) column.builder = textFrom(column.builder);
+      return;
     }
     column.type = 'json';
     if (column.builder !== null) column.builder = jsonFrom(column.builder);

@@ -1,6 +1,7 @@
 /**
  * Types of columns that nobody declared, and the lossless steps between them. Every step keeps what was sent: integers
- * become numbers only while each one is exact in a double, and what has no common type becomes JSON text.
+ * become numbers only while each one is exact in a double, scalars of different kinds become text, and what holds an
+ * object or array becomes JSON text.
  */
 import { AssertionError } from '../../errors.ts';
 import type { Vector } from '../../log/columns.ts';
@@ -38,6 +39,18 @@ export function numbersFrom(integers: VectorBuilder): VectorBuilder | undefined 
       if (!exactInDouble(vector.values[row]!)) return undefined;
       target.appendNumber(Number(vector.values[row]!));
     } else if (vector.kind === 'i32' || vector.kind === 'f64') target.appendNumber(vector.values[row]!);
+  }
+  return target;
+}
+
+/** Every cell of an inferred column of integers, numbers or booleans as text. */
+export function textFrom(source: VectorBuilder): VectorBuilder {
+  const { length } = source;
+  const vector = source.build();
+  const target = new VectorBuilder('string', Math.max(64, length));
+  for (let row = 0; row < length; row++) {
+    if (isNull(vector, row)) target.appendNull();
+    else target.appendString(jsonOfCell(vector, row));
   }
   return target;
 }
@@ -86,7 +99,7 @@ export function typedFromText(texts: VectorBuilder, known: ColumnType | null, ki
   if (known === null || known === found) return retyped(texts, found);
   if (known === 'number' && found === 'integer' && allExact(texts)) return retyped(texts, 'number');
   if (known === 'integer' && found === 'number') return retyped(texts, 'number');
-  return retyped(texts, 'json');
+  return known === 'json' ? retyped(texts, 'json') : texts;
 }
 
 function typeOfTexts(texts: VectorBuilder, kindsSeen: number): ColumnType {

@@ -46,6 +46,8 @@ export interface IngestBatch {
   readonly rejections: readonly RowRejection[];
   /** Offset in the stream behind what this batch read: the same for the same bytes, however they arrived. */
   readonly endOffset: number;
+  /** Columns whose scalars are of different kinds, and are kept as text. */
+  readonly mixed: readonly string[];
 }
 
 export async function* readIngest(source: AsyncIterable<Uint8Array>, options: IngestOptions): AsyncGenerator<IngestBatch, void> {
@@ -182,6 +184,7 @@ export class BodyReader {
       indexes: this.#indexes === null ? null : Float64Array.from(this.#indexes),
       rejections: this.#rejections,
       endOffset: this.#offset + this.#at,
+      mixed: this.#columns.mixed(),
     };
     this.#batchIndex = this.#index;
     this.#batchBytes = 0;

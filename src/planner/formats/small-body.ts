@@ -77,7 +77,14 @@ class SmallBody {
       }
       at = json.skipSpace(at);
     }
-    return { rows: this.#columns.take(), firstIndex: 0, indexes: null, rejections: [], endOffset: body.length };
+    return {
+      rows: this.#columns.take(),
+      firstIndex: 0,
+      indexes: null,
+      rejections: [],
+      endOffset: body.length,
+      mixed: this.#columns.mixed(),
+    };
   }
 
   /** The row on the tape, where its columns stand in the order in which this body named them first. */

@@ -2,7 +2,7 @@
 import { ServiceError } from '../../errors.ts';
 import type { EntryDraft, GraphTrigger, PropertyDefinition, TypeDefinition, TypeGuard } from '../../log/entry.ts';
 import type { NextPlace } from '../../log/log-store.ts';
-import { checkIdentifier, type ColumnType, columnTypes, limits, systemColumns, tenantOf } from '../../log/value.ts';
+import { becomesText, checkIdentifier, type ColumnType, columnTypes, limits, systemColumns, tenantOf } from '../../log/value.ts';
 import type { CatalogReader } from '../access-paths.ts';
 import type { EvolveType, RegisterType } from '../command.ts';
 import { type DecideContext, type Decision, decideOne } from '../decision.ts';
@@ -205,7 +205,10 @@ function checkWidening(
   const conflict = (why: string): ServiceError =>
     new ServiceError('REL_CONFLICT', `property ${JSON.stringify(name)} of ${JSON.stringify(type.name)}: ${why}`);
   if (before.type !== after.type) {
-    const widens = (before.type === 'integer' && after.type === 'number') || after.type === 'json';
+    const widens =
+      after.type === 'json' ||
+      (before.type === 'integer' && after.type === 'number') ||
+      (after.type === 'string' && becomesText(before.type));
     if (!widens) throw conflict(`${before.type} can't become ${after.type}`);
     if (type.primaryKey === name) throw conflict('the primary key keeps its type');
     if (before.subject) throw conflict('what says whose rows are keeps its type');

@@ -5,7 +5,7 @@
 import { ServiceError } from '../../errors.ts';
 import type { NamedColumn, RowBatch, Vector } from '../../log/columns.ts';
 import type { PropertyDefinition, TypeDefinition } from '../../log/entry.ts';
-import { checkIdentifier, limits } from '../../log/value.ts';
+import { becomesText, checkIdentifier, limits } from '../../log/value.ts';
 import { cellAt, VectorBuilder } from '../../log/vector-builder.ts';
 import type { CatalogReader } from '../access-paths.ts';
 import { canBeKey, embeddingPrefix, evolved, isReservedName, type StoredColumns } from '../catalog/commands.ts';
@@ -62,7 +62,11 @@ export function checkBatch(
       (properties as Map<string, PropertyDefinition>).set(column.name, property);
       changed = true;
     }
-    cells.push({ name: column.name, type: property.type, vector: fitColumn(column, property, batch.length, rejections) });
+    cells.push({
+      name: column.name,
+      type: property.type,
+      vector: fitColumn(column, property, batch.length, rejections, before.open),
+    });
   }
   if (properties.size > limits.columnsPerType) {
     throw new ServiceError('REL_INVALID', `a type has at most ${limits.columnsPerType} properties`);
@@ -131,7 +135,10 @@ function inferred(column: NamedColumn, type: TypeDefinition, length: number): Pr
   return { ...plain, type: column.type, dims: column.vector.kind === 'vec' ? column.vector.dims : 0 };
 }
 
-/** An open type's integers become numbers when a fraction arrives and every stored one stays exact. */
+/**
+ * An open type's integers become numbers when a fraction arrives and every stored one stays exact; its integers, numbers
+ * and booleans become text when text arrives.
+ */
 function widened(
   property: PropertyDefinition,
   column: NamedColumn,
@@ -139,8 +146,9 @@ function widened(
   length: number,
   stored: StoredColumns,
 ): PropertyDefinition {
-  if (!type.open || property.type !== 'integer' || column.type !== 'number' || type.primaryKey === column.name) return property;
-  if (property.subject) return property;
+  if (!type.open || type.primaryKey === column.name || property.subject) return property;
+  if (column.type === 'string' && becomesText(property.type)) return { ...property, type: 'string' };
+  if (property.type !== 'integer' || column.type !== 'number') return property;
   if (column.vector.kind !== 'f64') return property;
   const { values, nulls } = column.vector;
   for (let row = 0; row < length; row++) {

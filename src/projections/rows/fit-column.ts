@@ -3,13 +3,22 @@ import { ServiceError, unreachable } from '../../errors.ts';
 import type { NamedColumn, Vector } from '../../log/columns.ts';
 import type { PropertyDefinition } from '../../log/entry.ts';
 import { parseInstant } from '../../log/timestamp.ts';
-import { type Cell, type ColumnType, I64_MAX, I64_MIN } from '../../log/value.ts';
+import { becomesText, type Cell, type ColumnType, I64_MAX, I64_MIN } from '../../log/value.ts';
 import { cellAt, VectorBuilder } from '../../log/vector-builder.ts';
 import { jsonText } from './json-text.ts';
 import type { Rejections } from './rejections.ts';
 
-/** Cells as the property's type; rows whose cell doesn't fit are rejected and read NULL in the result. */
-export function fitColumn(column: NamedColumn, property: PropertyDefinition, length: number, rejections: Rejections): Vector {
+/**
+ * Cells as the property's type; rows whose cell doesn't fit are rejected and read NULL in the result. A text column of an
+ * `open` type takes every scalar, by its text.
+ */
+export function fitColumn(
+  column: NamedColumn,
+  property: PropertyDefinition,
+  length: number,
+  rejections: Rejections,
+  open = false,
+): Vector {
   const { vector, type } = column;
   if (vector.kind === 'null') return vector;
   if (type === property.type) return checkSame(column, property, length, rejections);
@@ -18,7 +27,8 @@ export function fitColumn(column: NamedColumn, property: PropertyDefinition, len
   const builder = new VectorBuilder(property.type, length);
   for (let row = 0; row < length; row++) {
     const cell = cellAt(vector, type, row);
-    const fitted = cell === null ? null : fitCell(cell, type, property);
+    const asText = open && property.type === 'string' && becomesText(type);
+    const fitted = cell === null ? null : asText ? jsonText(cell, type) : fitCell(cell, type, property);
     if (fitted === undefined) {
       rejections.add(
         row,

@@ -1,4 +1,4 @@
-/** A cell as JSON text: how a value reads once its column has become `json`. */
+/** A cell as JSON text: how a value reads once its column has become `json`, and how a scalar reads as text. */
 import type { Cell, ColumnType } from '../../log/value.ts';
 
 export function jsonText(cell: Exclude<Cell, null>, type: ColumnType): string {

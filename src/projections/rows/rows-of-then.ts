@@ -4,7 +4,7 @@
  */
 import { assert } from '../../errors.ts';
 import type { Vector } from '../../log/columns.ts';
-import type { Cell, ColumnType } from '../../log/value.ts';
+import { becomesText, type Cell, type ColumnType } from '../../log/value.ts';
 import { cellAt, VectorBuilder } from '../../log/vector-builder.ts';
 import type {
   CatalogReader,
@@ -113,7 +113,7 @@ function changed(vector: Vector, { was, is }: Exclude<Change, null>, { selection
 }
 
 function cellOfThen(cell: Exclude<Cell, null>, was: ColumnType, is: ColumnType): Cell {
-  assert(is === 'json', `${was} does not become ${is}`);
+  assert(is === 'json' || (is === 'string' && becomesText(was)), `${was} does not become ${is}`);
   const text = String(cell);
   switch (was) {
     case 'integer':

@@ -5,7 +5,7 @@
 import { assert, unreachable } from '../../errors.ts';
 import type { Vector } from '../../log/columns.ts';
 import { cellAt } from '../../log/vector-builder.ts';
-import type { ColumnType } from '../../log/value.ts';
+import { becomesText, type ColumnType } from '../../log/value.ts';
 import { ByteDictionary } from './byte-dictionary.ts';
 import { type Extents, type FixedArray, type FixedKind, no, zeroed } from './extents.ts';
 import { copyNumbers, integerLayout } from './integer-layout.ts';
@@ -257,11 +257,11 @@ export class SegmentColumn {
     this.#dictionary = null;
   }
 
-  /** Cells under a wider type: integers become numbers, anything becomes JSON text. */
+  /** Cells under a wider type: integers become numbers, scalars become text, anything becomes JSON text. */
   widen(type: ColumnType): void {
     if (type === this.#type) return;
     const before = this.#type;
-    if (type === 'json') {
+    if (type === 'json' || (type === 'string' && becomesText(before))) {
       if (this.#layout === 'none') this.#type = type;
       else this.#rebuild(type, (cell) => jsonText(cell, before));
       this.#dictionary = null;

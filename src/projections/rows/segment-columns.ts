@@ -10,7 +10,7 @@
  */
 import { assert } from '../../errors.ts';
 import type { Vector } from '../../log/columns.ts';
-import type { ColumnType } from '../../log/value.ts';
+import { becomesText, type ColumnType } from '../../log/value.ts';
 import type { ByteDictionary } from './byte-dictionary.ts';
 import type { Extents } from './extents.ts';
 import { type SavedVector, SegmentColumn } from './segment-column.ts';
@@ -148,7 +148,7 @@ export class SegmentColumns {
 
   /**
    * Cells of a column under a wider type. What they were is kept when branches read them as that, and for good: a reader of
-   * a branch that is deleted meanwhile reads on, and a column widens twice at most.
+   * a branch that is deleted meanwhile reads on, and a column widens three times at most.
    */
   widen(name: string, type: ColumnType, keepFormer: boolean): void {
     const known = this.#columns.get(name);
@@ -185,7 +185,9 @@ export class SegmentColumns {
     // The oldest that holds all of the rows is what the branch was forked with.
     const former = formers.find((copy) => copy.rows >= rows);
     const origin = former ?? { column, rows: this.#segment.length };
-    if (type !== 'json' && !(type === 'number' && origin.column.type === 'integer')) return undefined;
+    const { type: was } = origin.column;
+    const widens = type === 'json' || (type === 'number' && was === 'integer') || (type === 'string' && becomesText(was));
+    if (!widens) return undefined;
     const copy = { column: origin.column.copy(origin.rows), rows: origin.rows };
     copy.column.widen(type);
     pushTo(this.#derived, name, copy);

@@ -110,7 +110,7 @@ describe('types', () => {
     for (const last of [
       { name: 'Person', properties: { height: 'boolean' } },
       { name: 'SourceTrueIdentity', properties: { a: 'string' } },
-      { name: 'Van', properties: { doors: 'string' } },
+      { name: 'Van', properties: { doors: 'boolean' } },
       { name: 'Person', primary_key: 'another' },
     ]) {
       const types = [

@@ -158,3 +158,36 @@ describe('names and nesting', () => {
     expect(await written(type)).toBe(json);
   });
 });
+
+describe('a column of an open type whose scalars are of different kinds', () => {
+  test('is text, and the reply says so', async () => {
+    const type = freshType();
+    const reply = await ingest(
+      type,
+      '{"id":"a","x":1776}\n{"id":"b","x":"The Land Girls"}\n{"id":"c","x":2.5}\n{"id":"d","x":true}',
+    );
+    expect(reply.json).toMatchObject({ accepted: 4, notices: ['x: text, numbers or booleans in one column, stored as text'] });
+    const titles = async (where: string): Promise<unknown> =>
+      ((await world.query(`SELECT id FROM ${type} WHERE ${where}`)).json['rows'] as { id: string }[]).map(({ id }) => id);
+    expect(await titles("x = 'The Land Girls'")).toEqual(['b']);
+    expect(await titles("x LIKE 'The %'")).toEqual(['b']);
+    expect(await titles("x = '1776' OR x = 'true'")).toEqual(['a', 'd']);
+  });
+
+  test('is text from its later batches on, in all rows; a branch from before reads what it had', async () => {
+    const type = freshType();
+    const numbers = Array.from({ length: 5_000 }, (_, i) => `{"id":"${i}","x":${i}}`).join('\n');
+    await ingest(type, '{"id":"0","y":1}');
+    const before = `before_${type}`;
+    expect((await world.query(`BRANCH ${before} FROM main`)).status).toBe(200);
+    const reply = await ingest(type, `${numbers}\n{"id":"a","x":"text"}`);
+    expect(reply.json).toMatchObject({ accepted: 5_001, rejected: 0 });
+    const count = async (where: string): Promise<unknown> =>
+      (await world.query(`SELECT COUNT(*) AS n FROM ${type} AS OF CURRENT WHERE ${where}`)).json['rows'];
+    expect(await count("x = '4711'")).toEqual([{ n: 1 }]);
+    expect(await count("x = 'text'")).toEqual([{ n: 1 }]);
+    expect(await count("x LIKE '1%'")).toEqual([{ n: 1_111 }]);
+    const { json } = await world.call('POST', '/query', { sql: `SELECT id, y FROM ${type}`, branch: before });
+    expect(json['rows']).toEqual([{ id: '0', y: 1 }]);
+  });
+});

@@ -322,27 +322,35 @@ describe('an open type infers its columns', () => {
     }
   });
 
-  it('other mixtures become JSON text, exactly as said', async () => {
+  it('scalars of other kinds become text, and the batch names the column', async () => {
+    const { batches } = await read('{"v":9007199254740993,"n":1}\n{"v":2.5,"n":2}\n{"v":"a\\"\\u00e9"}\n{"v":true}\n{"v":null}');
+    expect(typesOf(batches[0]!)).toEqual({ v: 'string', n: 'integer' });
+    expect(cells(batches)).toEqual([{ v: '9007199254740993', n: 1n }, { v: '2.5', n: 2n }, { v: 'a"é' }, { v: 'true' }, {}]);
+    expect(batches[0]!.mixed).toEqual(['v']);
+    expect((await read('{"v":1}\n{"v":2.5}')).batches[0]!.mixed).toEqual([]);
+  });
+
+  it('a column with an object or array becomes JSON text', async () => {
     const { batches } = await read(
-      '{"v":9007199254740993}\n{"v":2.5}\n{"v":"a\\"\\u00e9"}\n{"v":true}\n{"v":null}\n{"v":[ 1 ]}\n{"v":9007199254740993}',
+      '{"v":9007199254740993}\n{"v":9007199254740994}\n{"v":null}\n{"v":[ 1 ]}\n{"v":9007199254740993}\n{"v":"a\\"\\u00e9"}\n{"v":true}',
     );
     expect(typesOf(batches[0]!)).toEqual({ v: 'json' });
     expect(cells(batches)).toEqual([
       { v: '9007199254740993' },
-      { v: '2.5' },
-      { v: '"a\\"\\u00e9"' },
-      { v: 'true' },
+      { v: '9007199254740994' },
       {},
       { v: '[ 1 ]' },
       { v: '9007199254740993' },
+      { v: '"a\\"\\u00e9"' },
+      { v: 'true' },
     ]);
-    const texts = await read('{"v":"a\\"é\\n"}\n{"v":false}\n{"v":1.5}');
-    expect(cells(texts.batches)).toEqual([{ v: '"a\\"é\\n"' }, { v: 'false' }, { v: '1.5' }]);
+    const texts = await read('{"v":"a\\"é\\n"}\n{"v":{}}\n{"v":1.5}');
+    expect(cells(texts.batches)).toEqual([{ v: '"a\\"é\\n"' }, { v: '{}' }, { v: '1.5' }]);
   });
 
   it('a column stays widened in later batches', async () => {
     const { batches } = await read('{"v":1}\n{"v":1.5}\n{"v":2}\n{"v":"x"}\n{"v":3}', { batchRows: 1 });
-    expect(batches.map(typesOf).map(({ v }) => v)).toEqual(['integer', 'number', 'number', 'json', 'json']);
+    expect(batches.map(typesOf).map(({ v }) => v)).toEqual(['integer', 'number', 'number', 'string', 'string']);
   });
 
   it('starts from the types that the store has', async () => {

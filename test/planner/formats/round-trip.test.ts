@@ -50,12 +50,13 @@ function withoutNulls(rows: Exact): Exact {
   return (rows as Map<string, Exact>[]).map((row) => new Map([...row].filter(([, value]) => value !== null)));
 }
 
-/** An integer that met decimals reads back as the same number. */
-function asNumbers(value: Exact): Exact {
-  if (typeof value === 'bigint') return Number(value);
-  if (Array.isArray(value)) return value.map(asNumbers);
-  if (value instanceof Map) return new Map([...value].map(([key, item]) => [key, asNumbers(item)]));
-  return value;
+/** An integer that met decimals reads back as the same number, and a scalar that met text as its text. */
+function asTexts(value: Exact): Exact {
+  if (Array.isArray(value)) return value.map(asTexts);
+  if (value instanceof Map) return new Map([...value].map(([key, item]) => [key, asTexts(item)]));
+  if (value === null) return value;
+  const text = String(value);
+  return text.trim() === '' || Number.isNaN(Number(text)) ? text : String(Number(text));
 }
 
 it('any rows come back as they were sent, in every body form', async () => {
@@ -70,11 +71,13 @@ it('any rows come back as they were sent, in every body form', async () => {
           expect(batches.flatMap(({ rejections }) => rejections)).toEqual([]);
           const back = batches.flatMap((batch) => withoutNulls(written(batch.rows)) as Exact[]);
           const sent = rows.flatMap((row) => withoutNulls(exactParse(`[${row}]`)) as Exact[]);
-          expect(back.map((row) => asNumbers(row))).toEqual(sent.map((row) => asNumbers(row)));
+          expect(back.map((row) => asTexts(row))).toEqual(sent.map((row) => asTexts(row)));
           // Where no column mixed kinds, integers are compared exactly: one of numbers that met texts has 100000 for 1e5.
           const decimals = /\d[.eE]/.test(rows.join(''));
-          const pure = batches.every((batch) =>
-            Object.values(typesOf(batch)).every((type) => type !== 'number' && !(type === 'json' && decimals)),
+          const pure = batches.every(
+            (batch) =>
+              batch.mixed.length === 0 &&
+              Object.values(typesOf(batch)).every((type) => type !== 'number' && !(type === 'json' && decimals)),
           );
           if (pure) expect(back).toEqual(sent);
         }

@@ -54,6 +54,7 @@ const ingestReply = z
     ids: z.array(z.string()).describe(`_pk of the first ${listedMax.ids} accepted rows`),
     truncated: z.boolean().describe('ids or errors are not complete'),
     durability: z.enum(['synced', 'buffered']),
+    notices: z.array(z.string()).optional().describe('columns that were stored otherwise than they were sent'),
   })
   .meta({ id: 'IngestReply' });
 
@@ -184,7 +185,7 @@ async function writeSmall(context: HttpContext, invocation: Invocation, asked: A
 
 /** What `exactJson` writes of it. */
 export function replyText(reply: IngestReply): string {
-  if (reply.ids.length !== 1 || reply.errors.length > 0) return exactJson(reply);
+  if (reply.ids.length !== 1 || reply.errors.length > 0 || reply.notices !== undefined) return exactJson(reply);
   const { type, accepted, rejected, system_from: first, system_from_last: last, ids, truncated, durability } = reply;
   return (
     `{"type":${JSON.stringify(type)},"accepted":${accepted},"rejected":${rejected},"errors":[],"system_from":${first},` +
