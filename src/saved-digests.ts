@@ -4,7 +4,7 @@
  */
 import type { KeyObject } from 'node:crypto';
 import { ServiceError } from './errors.ts';
-import type { DerivedReader } from './log/derived-file.ts';
+import { DerivedFileError, type DerivedReader } from './log/derived-file.ts';
 import type { Disk } from './log/disk.ts';
 import { AuditProjection } from './projections/audit/projection.ts';
 import { Checkpoint, type CheckpointPlace } from './projections/checkpoint.ts';
@@ -62,6 +62,8 @@ async function restoreSaved(reader: DerivedReader, wanted: CheckpointPlace, save
     if (found?.leaves !== wanted.leaves || found.leafHash !== wanted.leafHash)
       throw new ServiceError('REL_UNAVAILABLE', 'the saved state was replaced before it was read');
     await checkpoint!.restore(saved.projector);
+    const { behind } = saved.projector;
+    if (behind.length > 0) throw new DerivedFileError('checkpoint', `it does not hold ${behind.join(', ')} as this version does`);
   } finally {
     await checkpoint?.closeState();
     await checkpoint?.closeBlobs();

@@ -37,6 +37,7 @@ import { AuditProjection } from './projections/audit/projection.ts';
 import type { ColumnMemory } from './log/column-memory.ts';
 import { Checkpoint, dropCheckpoint, removeStrays } from './projections/checkpoint.ts';
 import { CheckpointKeeper } from './projections/checkpoint-keeper.ts';
+import type { Projection } from './projections/projection.ts';
 import { Projections } from './projections/projections.ts';
 import type { RowSettings } from './projections/rows/row-storage.ts';
 import { ColumnStore } from './projections/rows/store/column-store.ts';
@@ -83,6 +84,8 @@ export interface ServiceParts {
   readonly startOpener?: StartWorker;
   /** Yields to other work; one queue for all unless a simulation schedules. */
   readonly yieldTurn?: () => Promise<void>;
+  /** Further projections, after the store's own. */
+  readonly moreProjections?: readonly Projection[];
 }
 
 /** Throws a ConfigError that lists every reason why these settings must not be served. */
@@ -343,12 +346,16 @@ interface Opened extends Rooms, Ground {
   readonly checkpoint: Checkpoint | null;
 }
 
-function newRooms({ settings }: ServiceParts, ids: Ids, more: Partial<ConstructorParameters<typeof Projections>[0]> = {}): Rooms {
+function newRooms(
+  { settings, moreProjections = [] }: ServiceParts,
+  ids: Ids,
+  more: Partial<ConstructorParameters<typeof Projections>[0]> = {},
+): Rooms {
   const audit = new AuditProjection();
   const projections = new Projections({
     newKey: () => ids.next(),
     tokensMax: settings.SERVICE_TOKEN_REGISTRY_MAX,
-    more: [audit],
+    more: [audit, ...moreProjections],
     ...more,
     rows: { ...more.rows, settings: { ...rowSettings(settings), ...more.rows?.settings } },
   });
@@ -446,7 +453,7 @@ async function openDerived(
     let from = checkpoint;
     try {
       // Before anything new is written beside them.
-      await removeStrays(reader, checkpoint?.files ?? new Set());
+      await removeStrays(reader, (name) => checkpoint?.files.has(name) ?? false, say);
       if (from) {
         columns.begin(homeOf(from.place.logId));
         await from.restore(projector);
@@ -468,6 +475,14 @@ async function openDerived(
         breathe: () => columns.room(),
       });
       const { logId, bytes } = opened.log.status();
+      const { behind } = projector;
+      if (behind.length > 0) {
+        say(`the saved state does not hold ${behind.join(', ')} as this version does: rebuilding that from the log`);
+        await projector.catchUp(opened.log, () => columns.room());
+        // What it rested on before is no more than a stray now.
+        const kept = from?.files ?? new Set();
+        await removeStrays(reader, (name) => kept.has(name) && (!name.startsWith(columns.prefix) || columns.holds(name)), say);
+      }
       keeper = new CheckpointKeeper({
         home: homeOf(logId),
         projector,

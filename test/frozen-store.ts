@@ -5,7 +5,7 @@ import { doorStatuses } from '../src/doors/doors.ts';
 import type { HttpDoor } from '../src/doors/http/server.ts';
 import type { Disk } from '../src/log/disk.ts';
 import { parseInstant } from '../src/log/timestamp.ts';
-import { Service } from '../src/service.ts';
+import { Service, type ServiceParts } from '../src/service.ts';
 import { type Reply, send } from './doors/http/door-world.ts';
 import { TestClock, TestRandom } from './harness.ts';
 
@@ -26,7 +26,13 @@ export class FrozenStore {
     this.said = said;
   }
 
-  static async open(disk: Disk, directory: string, instant: string, seed: number): Promise<FrozenStore> {
+  static async open(
+    disk: Disk,
+    directory: string,
+    instant: string,
+    seed: number,
+    parts: Partial<ServiceParts> = {},
+  ): Promise<FrozenStore> {
     const clock = new TestClock(instant);
     const env = {
       SERVICE_DATA_DIR: directory,
@@ -45,6 +51,7 @@ export class FrozenStore {
       version: 'test',
       say: (line) => said.push(line),
       derived: { machineBytes: 1 << 30, segmentRows: 64 },
+      ...parts,
     });
     const door = await openHttpDoor(service, settings, () => doorStatuses(settings));
     const authorization = `Bearer ${adminSecret}`;

@@ -55,6 +55,7 @@ export async function compareDerived(
     rows: { store: columns },
   });
   const basis = await restoreSaved(service, saved, columns, hashes);
+  await saved.projector.catchUp(log, onLeaf);
   for await (const entry of log.read(saved.projector.watermark)) {
     saved.apply(entry);
     onLeaf(entry.leaf);

@@ -7,6 +7,7 @@ import type { DerivedHome } from '../log/derived-file.ts';
 import type { LogStatus } from '../log/log-store.ts';
 import type { SavedLog } from '../log/saved-log.ts';
 import { captureCheckpoint, type CheckpointPlace, writeCheckpoint } from './checkpoint.ts';
+import { type DerivedKind, DerivedKinds } from './derived-kinds.ts';
 import type { Projector } from './projector.ts';
 import { type ColumnStore, SegmentChangedError } from './rows/store/column-store.ts';
 
@@ -14,6 +15,8 @@ export interface CheckpointKeeperOptions {
   readonly home: DerivedHome;
   readonly projector: Projector;
   readonly store: ColumnStore;
+  /** Who owns what other derived files. */
+  readonly kinds?: readonly DerivedKind[];
   readonly log: { status(): LogStatus; saved(): SavedLog; durable(leaves: number): Promise<void> };
   readonly clock: Clock;
   /** Bytes of log from one to the next. */
@@ -38,6 +41,7 @@ const AFTER_REMOVAL_MS = 1000;
 
 export class CheckpointKeeper {
   readonly #options: CheckpointKeeperOptions;
+  readonly #kinds: DerivedKinds;
   #lastBytes: number;
   #lastLeaves: number;
   #running: Promise<CheckpointPlace | null> | null = null;
@@ -51,6 +55,18 @@ export class CheckpointKeeper {
     this.#options = options;
     this.#lastBytes = options.last?.bytes ?? 0;
     this.#lastLeaves = options.last?.leaves ?? 0;
+    const own = (name: RegExp, prefix: string): DerivedKind => ({
+      prefix,
+      holds: (file) => name.test(this.#running ? file.replace(/\.new$/, '') : file),
+      written: async () => void (await this.#running),
+    });
+    this.#kinds = new DerivedKinds([
+      own(/^checkpoint$/, 'checkpoint'),
+      // Hashes of the log's tree: they tell nothing of any row, and those of another tree are never read.
+      own(/^tree-\d+-[0-9a-f]{16}$/, 'tree-'),
+      options.store,
+      ...(options.kinds ?? []),
+    ]);
   }
 
   get captureMs(): number {
@@ -122,21 +138,19 @@ export class CheckpointKeeper {
     return (await this.take()) && !this.#options.store.isBehind;
   }
 
-  /** Names of segment files that nothing rests on: they could not be removed. */
+  /** Names of derived files that nothing rests on, or that are of no known kind: what is in them is not known to be gone. */
   async strays(): Promise<readonly string[]> {
     const seen = await this.#unknown();
     if (seen.length === 0) return seen;
     // One that was being written, or removed, when it was looked at is by then what it was to become.
-    await this.#running;
-    await this.#options.store.written();
+    await this.#kinds.written();
     const still = new Set(await this.#unknown());
     return seen.filter((name) => still.has(name));
   }
 
   async #unknown(): Promise<readonly string[]> {
-    const { home, store } = this.#options;
-    const names = await home.disk.list(home.directory);
-    return names.filter((name) => name.startsWith('segment-') && !store.hasFile(name));
+    const { disk, directory } = this.#options.home;
+    return this.#kinds.unknown(await disk.list(directory));
   }
 
   /** After the log was closed: the last one, unless nothing happened since. */

@@ -161,17 +161,22 @@ export class Checkpoint {
     };
   }
 
-  /** Brings all projections to its leaf. Throws with all of them reset where that can't be done. */
+  /**
+   * Brings projections to its leaf. Those that it does not hold, or holds in another format, are left behind
+   * (`Projector.behind`), and so are those that rest on them. Throws with all of them reset where it can't be read.
+   */
   async restore(projector: Projector): Promise<void> {
     const { projections, leaves } = this.#contents;
     try {
       const formats = new Map(projections.map(({ name, format }) => [name, format]));
+      const behind = new Set<string>();
       for (const name of projector.names) {
-        if (formats.get(name) !== projector.projection(name).formatVersion) {
-          throw new DerivedFileError(NAME, `it has ${name} in another format`);
+        const { formatVersion, restsOn = [] } = projector.projection(name);
+        if (formats.get(name) !== formatVersion || restsOn.some((other) => behind.has(other))) {
+          behind.add(name);
+          projector.leaveBehind(name);
+          continue;
         }
-      }
-      for (const name of projector.names) {
         await projector.projection(name).restore(this.#sections(name));
         projector.restored(name, leaves);
       }
@@ -200,9 +205,23 @@ export class Checkpoint {
   }
 }
 
-/** Removes derived files that no checkpoint names. */
-export async function removeStrays({ disk, directory }: DerivedReader, files: ReadonlySet<string>): Promise<void> {
-  for (const name of await disk.list(directory)) if (!files.has(name)) await disk.unlink(`${directory}/${name}`);
+/** Removes derived files that nothing rests on. What can't be removed, a directory say, is left: it is told, and no certificate is issued over it. */
+export async function removeStrays(
+  { disk, directory }: DerivedReader,
+  isKept: (name: string) => boolean,
+  say: (line: string) => void,
+): Promise<void> {
+  for (const name of await disk.list(directory)) {
+    if (isKept(name)) continue;
+    try {
+      await disk.unlink(`${directory}/${name}`);
+    } catch (error) {
+      if (!(error instanceof Error && 'code' in error)) throw error;
+      say(
+        `${directory}/${name} is no file of the store and can't be removed; erasures get no certificate until it is moved elsewhere`,
+      );
+    }
+  }
 }
 
 const none = new Uint8Array(0);

@@ -12,8 +12,10 @@ import type { StartWorker } from '../log/workers.ts';
 
 export interface Projection {
   readonly name: string;
-  /** Raise to discard old checkpoints and rebuild. */
+  /** Raise to discard what checkpoints hold of this projection: the next start rebuilds it, and it alone, from the log. */
   readonly formatVersion: number;
+  /** Names of projections that its saved state is of no use without. */
+  readonly restsOn?: readonly string[];
   apply(entry: CommittedEntry): void;
   checkpoint(target: CheckpointWriter): Promise<void>;
   restore(source: CheckpointReader): Promise<void>;

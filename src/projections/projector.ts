@@ -4,12 +4,15 @@
  */
 import { assert } from '../errors.ts';
 import type { CommittedEntry } from '../log/entry.ts';
+import type { LogStore } from '../log/log-store.ts';
 import type { StartWorker } from '../log/workers.ts';
 import type { Projection } from './projection.ts';
 
 interface Watched {
   readonly projection: Projection;
   watermark: number;
+  /** It stands at the first leaf while others were restored: entries pass it by until it is rebuilt. */
+  behind: boolean;
 }
 
 export class Projector {
@@ -18,7 +21,7 @@ export class Projector {
 
   /** In the order in which each entry reaches them: one that reads another stands after it. */
   constructor(projections: readonly Projection[]) {
-    this.#watched = projections.map((projection) => ({ projection, watermark: 0 }));
+    this.#watched = projections.map((projection) => ({ projection, watermark: 0, behind: false }));
     assert(new Set(projections.map(({ name }) => name)).size === projections.length, 'projections have different names');
   }
 
@@ -35,17 +38,14 @@ export class Projector {
     return this.#find(name).watermark;
   }
 
-  /** Projections that have applied this leaf already, after a restore, are passed over. */
+  /** Names of projections that no saved state holds as they are now, and that must be rebuilt before anything is read. */
+  get behind(): readonly string[] {
+    return this.#watched.filter(({ behind }) => behind).map(({ projection }) => projection.name);
+  }
+
+  /** Projections that have applied this leaf already, after a restore, are passed over, and so are those that are behind. */
   apply(entry: CommittedEntry): void {
-    for (const watched of this.#watched) {
-      if (entry.leaf < watched.watermark) continue;
-      assert(
-        entry.leaf === watched.watermark,
-        `${watched.projection.name} applies leaf ${watched.watermark} next, not ${entry.leaf}`,
-      );
-      watched.projection.apply(entry);
-      watched.watermark = entry.leaf + 1;
-    }
+    for (const watched of this.#watched) if (!watched.behind) this.#applyTo(watched, entry);
     this.#wake();
   }
 
@@ -60,12 +60,17 @@ export class Projector {
     this.#find(name).watermark = watermark;
   }
 
+  /** After a restore of others: until `rebuild` names it, the projection is as if nothing had been applied. */
+  leaveBehind(name: string): void {
+    const watched = this.#find(name);
+    watched.projection.reset();
+    watched.watermark = 0;
+    watched.behind = true;
+  }
+
   /** All of them are as if nothing had been applied. */
   reset(): void {
-    for (const watched of this.#watched) {
-      watched.projection.reset();
-      watched.watermark = 0;
-    }
+    for (const watched of this.#watched) this.#forget(watched);
   }
 
   projection(name: string): Projection {
@@ -81,15 +86,31 @@ export class Projector {
     entries: AsyncIterable<CommittedEntry>,
     onEntry?: (leaf: number) => void,
   ): Promise<void> {
-    for (const name of names) {
-      const watched = this.#find(name);
-      watched.projection.reset();
-      watched.watermark = 0;
-    }
+    for (const name of names) this.#forget(this.#find(name));
     for await (const entry of entries) {
       this.apply(entry);
       onEntry?.(entry.leaf);
     }
+  }
+
+  /** Rebuilds those that are behind from the log, which may grow meanwhile; the others stand still only where it does. */
+  async catchUp(
+    log: Pick<LogStore, 'read' | 'status'> & { durable(leaves: number): Promise<void> },
+    onEntry: (leaf: number) => void | Promise<void> = () => undefined,
+  ): Promise<void> {
+    const late = this.#watched.filter(({ behind }) => behind);
+    if (late.length === 0) return;
+    for (let next = 0; next < log.status().leaves; ) {
+      // What was placed and is not written yet is read by nobody.
+      await log.durable(log.status().leaves);
+      for await (const entry of log.read(next)) {
+        for (const watched of late) this.#applyTo(watched, entry);
+        next = entry.leaf + 1;
+        await onEntry(entry.leaf);
+      }
+    }
+    for (const watched of late) watched.behind = false;
+    this.#wake();
   }
 
   digests(): Readonly<Record<string, string>> {
@@ -103,6 +124,20 @@ export class Projector {
       digests[projection.name] = (await projection.digestBeside?.(startWorker)) ?? projection.digest();
     }
     return digests;
+  }
+
+  #applyTo(watched: Watched, entry: CommittedEntry): void {
+    if (entry.leaf < watched.watermark) return;
+    const { projection } = watched;
+    assert(entry.leaf === watched.watermark, `${projection.name} applies leaf ${watched.watermark} next, not ${entry.leaf}`);
+    projection.apply(entry);
+    watched.watermark = entry.leaf + 1;
+  }
+
+  #forget(watched: Watched): void {
+    watched.projection.reset();
+    watched.watermark = 0;
+    watched.behind = false;
   }
 
   #find(name: string): Watched {

@@ -48,6 +48,7 @@ export function rowsOf(
 export class Rows implements Projection {
   readonly name = 'rows';
   readonly formatVersion = 5;
+  readonly restsOn = ['temporal'];
   readonly timeline: Timeline;
   readonly #storage: RowStorage;
   #scopes = new Scopes();

@@ -102,9 +102,23 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'derived: a checkpoint of other formats is taken',
     file: 'src/projections/checkpoint.ts',
-    find: 'if (formats.get(name) !== projector.projection(name).formatVersion) {',
-    replace: 'if (!formats.has(name)) {',
+    find: 'if (formats.get(name) !== formatVersion || restsOn',
+    replace: 'if (!formats.has(name) || restsOn',
     killedBy: contract,
+  },
+  {
+    name: 'derived: what rests on a projection that is rebuilt is taken as it was saved',
+    file: 'src/projections/checkpoint.ts',
+    find: ' || restsOn.some((other) => behind.has(other))',
+    replace: ' || restsOn.length > 9',
+    killedBy: contract,
+  },
+  {
+    name: 'derived: files of no known kind are not looked at',
+    file: 'src/projections/derived-kinds.ts',
+    find: '!this.#kinds.some((kind) => name.startsWith(kind.prefix) && kind.holds(name))',
+    replace: 'this.#kinds.some((kind) => name.startsWith(kind.prefix) && !kind.holds(name))',
+    killedBy: ['test/projections/apart.test.ts'],
   },
   {
     name: 'derived: a refused checkpoint leaves half of its state',

@@ -18,7 +18,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'projections: an entry is applied again after a restore',
     file: 'src/projections/projector.ts',
-    find: 'if (entry.leaf < watched.watermark) continue;',
+    find: 'if (entry.leaf < watched.watermark) return;',
     replace: 'if (entry.leaf < watched.watermark) watched.watermark = entry.leaf;',
     killedBy: projector,
   },

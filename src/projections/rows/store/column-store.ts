@@ -14,6 +14,7 @@
 import { assert, ServiceError } from '../../../errors.ts';
 import { type DerivedFile, DerivedFileError, type DerivedHome, type DerivedReader } from '../../../log/derived-file.ts';
 import { hexOf } from '../../../log/sha256.ts';
+import type { DerivedKind } from '../../derived-kinds.ts';
 import type { Segment } from '../segment.ts';
 import type { SegmentColumn } from '../segment-column.ts';
 import type { Beside, SegmentColumns, SegmentKeeper } from '../segment-columns.ts';
@@ -90,7 +91,7 @@ function isAsSealed({ segment, file }: Kept): boolean {
   return file === null && segment.cells.version === 0;
 }
 
-export class ColumnStore implements SegmentKeeper {
+export class ColumnStore implements SegmentKeeper, DerivedKind {
   readonly #options: ColumnStoreOptions;
   #home: DerivedHome | null = null;
   #reader: DerivedReader | null = null;
@@ -157,7 +158,10 @@ export class ColumnStore implements SegmentKeeper {
     return this.#files.size;
   }
 
-  hasFile(name: string): boolean {
+  /** What the names of its files begin with. */
+  readonly prefix = 'segment-';
+
+  holds(name: string): boolean {
     return this.#files.has(name);
   }
 
@@ -560,7 +564,7 @@ export class ColumnStore implements SegmentKeeper {
   }
 
   #newName({ random }: DerivedHome): string {
-    return `segment-${hexOf(random.fill(new Uint8Array(8)))}`;
+    return `${this.prefix}${hexOf(random.fill(new Uint8Array(8)))}`;
   }
 }
 
