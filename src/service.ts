@@ -25,6 +25,7 @@ import { BULK_ROWS_MIN } from './log/bulk-sealer.ts';
 import { OPEN_BESIDE_BYTES_MIN } from './log/frame-opener.ts';
 import { type KeyStore, openKeyring, refuseLostKeys } from './log/keys.ts';
 import { LocalLog, type LocalLogOptions } from './log/log.ts';
+import { type WorkerKeeper, workerKeeper } from './log/worker-keeper.ts';
 import { spareCores, type StartWorker, threadWorker } from './log/workers.ts';
 import { unfinishedRestore } from './log/restore.ts';
 import { erasureSeed, type MasterKeys, masterKeys } from './master-keys.ts';
@@ -84,6 +85,8 @@ export interface ServiceParts {
   readonly startOpener?: StartWorker;
   /** Yields to other work; one queue for all unless a simulation schedules. */
   readonly yieldTurn?: () => Promise<void>;
+  /** Does long work beside the event loop; in threads of its own unless said otherwise. */
+  readonly startKept?: StartWorker;
   /** Further projections, after the store's own. */
   readonly moreProjections?: readonly Projection[];
 }
@@ -125,6 +128,8 @@ export class Service {
   readonly columns: ColumnStore | null;
   readonly keyring: KeyStore;
   readonly backups: Backups;
+  /** Long work of the store's own and of doors. */
+  readonly workers: WorkerKeeper;
   readonly #checkpoint: Checkpoint | null;
 
   private constructor(parts: ServiceParts, opened: Opened) {
@@ -166,6 +171,7 @@ export class Service {
     this.yieldTurn = opened.turnsOf('bodies');
     this.crowded = opened.crowded;
     this.#chore = opened.turnsOf('chores');
+    this.workers = opened.workers;
     // What stands asks the planner, and the planner's statements ask what stands.
     const planner = { query: (...asked: Parameters<Planner['query']>) => this.planner.query(...asked) };
     this.lookups = new LookupTables({ files: parts.lookupFiles ?? null, clock });
@@ -243,7 +249,8 @@ export class Service {
       const ids = new Ids(clock, random);
       const turns = new TurnQueue();
       const turnsOf: TurnsOf = (kind) => parts.yieldTurn ?? (() => turns.next(kind));
-      const ground = { keyring, master, ids, turnsOf, crowded: () => turns.waits('queries') };
+      const workers = workerKeeper(turnsOf('chores'), parts.startKept);
+      const ground = { keyring, master, ids, turnsOf, workers, crowded: () => turns.waits('queries') };
       const opened = parts.derived
         ? await openDerived(parts, parts.derived, ground)
         : { ...(await openLog(parts, ground, newRooms(parts, ids), {})), checkpoints: null, columns: null, checkpoint: null };
@@ -302,6 +309,7 @@ export class Service {
       this.clock.sleep(drainMs, late.signal).then(() => false),
     ]);
     late.abort();
+    await this.workers.end();
     await this.log.close();
     const healthy = this.log.status().state !== 'failed';
     if (drained && healthy) await this.checkpoints?.close();
@@ -330,6 +338,7 @@ interface Ground {
   readonly master: MasterKeys;
   readonly ids: Ids;
   readonly turnsOf: TurnsOf;
+  readonly workers: WorkerKeeper;
   readonly crowded: () => boolean;
 }
 

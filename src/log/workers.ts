@@ -20,8 +20,8 @@ export interface Job<Data, Request, Reply> {
   /** `import.meta.url` of the file that exports the job, and the name that it is exported under. */
   readonly module: string;
   readonly name: string;
-  /** Called once, before the first request. */
-  begin(data: Data): (request: Request) => Reply;
+  /** Called once, before the first request. What it gives may take its time: requests wait for each other. */
+  begin(data: Data): (request: Request) => Reply | Promise<Reply>;
 }
 
 export interface Worker<Request, Reply> {
@@ -153,16 +153,19 @@ async function serve({ module, name, data }: Start): Promise<void> {
   const port = parentPort!;
   const found = (await import(module)) as Record<string, Job<unknown, unknown, unknown>>;
   const answer = found[name]!.begin(data);
+  let before = Promise.resolve();
   port.on('message', (request: unknown) => {
-    let answered: Answer;
+    before = before.then(async () => port.postMessage(await answered(request)));
+  });
+
+  async function answered(request: unknown): Promise<Answer> {
     try {
-      answered = { reply: answer(request) };
+      return { reply: await answer(request) };
     } catch (cause) {
       // A message keeps no classes: what a caller tells errors by travels as itself.
-      answered = cause instanceof ServiceError ? { code: cause.code, message: cause.message } : { failed: cause };
+      return cause instanceof ServiceError ? { code: cause.code, message: cause.message } : { failed: cause };
     }
-    port.postMessage(answered);
-  });
+  }
 }
 
 if (!isMainThread && (workerData as Start | null)?.starts === startMark) await serve(workerData as Start);
