@@ -8,6 +8,7 @@ import { ScopedNames } from '../../src/projections/rows/layer.ts';
 import { Provenances } from '../../src/projections/rows/row-provenance.ts';
 import { rowStorage } from '../../src/projections/rows/row-storage.ts';
 import { Table } from '../../src/projections/rows/table.ts';
+import { property } from './histories.ts';
 import { SavedState } from './saved-state.ts';
 import { freshProjections, Store, texts } from './store.ts';
 
@@ -134,4 +135,53 @@ test('definitions share what their properties say, but no name of another type',
   expect(a!.properties['of']).not.toBe(b!.properties['of']);
   expect('toString' in a!.properties).toBe(false);
   expect(Object.hasOwn(a!, 'guard')).toBe(false);
+});
+
+describe('a checkpoint of small tables', () => {
+  const changes: Record<string, (store: Store) => void> = {
+    'rows that are added': (store) => store.put('T', columns, [{ id: 'new', word: 'new', n: 1n, x: 1 }]),
+    'a row that is superseded': (store) => store.put('T', columns, [{ id: 'k1', word: 'other', n: 1n, x: 1 }]),
+    'a row that is deleted': (store) => store.run({ kind: 'delete-rows', type: 'T', keys: ['k2'] }),
+    'rows that are removed for good': (store) => store.run({ kind: 'remove-rows', type: 'T', keys: ['k3', 'k0'] }),
+    'a column that becomes text': (store) => store.run({ kind: 'evolve-type', name: 'T', properties: { n: property('string') } }),
+  };
+
+  test.each([
+    ...Object.entries(changes),
+    ['all of it', (store: Store) => Object.values(changes).forEach((each) => each(store))] as const,
+  ])('holds them as they stood before %s, though it is written afterwards', async (_, change) => {
+    const store = new Store();
+    store.put('T', columns, rows);
+    const { rows: projection } = store.projections;
+    const [before, entries] = [projection.digest(), store.entries.length];
+    const saved = await SavedState.make();
+    await saved.save(store.projections.projector, null, () => change(store));
+    expect(projection.digest()).not.toBe(before);
+    const again = new Store(freshProjections());
+    await saved.restore(again.projections.projector);
+    expect(again.projections.rows.digest()).toBe(before);
+    again.replay(store.entries.slice(entries));
+    expect(again.projections.rows.digest()).toBe(projection.digest());
+  });
+
+  test('copies nothing in the turn that it is of, and each table once', async () => {
+    const store = new Store();
+    store.put('T', columns, rows);
+    store.put('U', columns, rows);
+    const table = store.projections.rows.table(null, 'T')!;
+    let copies = 0;
+    const { saved: save } = table.segments[0]!;
+    table.segments[0]!.saved = function (this: (typeof table.segments)[0]) {
+      copies++;
+      return save.call(this);
+    };
+    const saved = await SavedState.make();
+    await saved.save(store.projections.projector, null, () => {
+      expect(copies).toBe(0);
+      store.put('T', columns, [{ id: 'new', word: 'new', n: 1n, x: 1 }]);
+      store.put('T', columns, [{ id: 'newer', word: 'new', n: 1n, x: 1 }]);
+      expect(copies).toBe(1);
+    });
+    expect(copies).toBe(1);
+  });
 });

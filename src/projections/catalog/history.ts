@@ -54,6 +54,11 @@ interface SavedLife {
   ])[];
 }
 
+interface StandingLife extends Omit<Life, 'source' | 'types'> {
+  readonly source: number;
+  readonly types: readonly (readonly [string, readonly Defined[]])[];
+}
+
 export class CatalogHistory implements Projection {
   readonly name = 'catalog-history';
   readonly formatVersion = 2;
@@ -96,7 +101,8 @@ export class CatalogHistory implements Projection {
   }
 
   async checkpoint(target: CheckpointWriter): Promise<void> {
-    target.section('lives', serialize(this.#saved()));
+    const lives = this.#lives.map((life) => this.#standing(life));
+    target.section('lives', () => serialize(lives.map(savedLife)));
   }
 
   async restore(source: CheckpointReader): Promise<void> {
@@ -122,27 +128,17 @@ export class CatalogHistory implements Projection {
 
   digest(): string {
     const hash = new CanonicalHash();
-    hash.value(this.#saved());
+    hash.value(this.#lives.map((life) => savedLife(this.#standing(life))));
     return hash.hex();
   }
 
-  #saved(): SavedLife[] {
-    return this.#lives.map(({ name, tenant, source, fork, end, types }) => ({
-      name,
-      ...(tenant !== null && { tenant }),
+  /** A life as it is now, with lists of its own: definitions never change. */
+  #standing({ source, types, ...life }: Life): StandingLife {
+    return {
+      ...life,
       source: source === null ? -1 : this.#lives.indexOf(source),
-      fork,
-      end,
-      types: [...types].map(([type, steps]) => [
-        type,
-        steps.map(({ position, tenant, definition: { properties, ...definition } }) => ({
-          position,
-          ...(tenant !== null && { tenant }),
-          definition,
-          properties: Object.entries(properties),
-        })),
-      ]),
-    }));
+      types: [...types].map(([type, steps]) => [type, [...steps]]),
+    };
   }
 
   /** Nobody replays what a purged tenant asked: nothing of it is left. */
@@ -241,4 +237,23 @@ function collect(life: Life, position: number, of: string | null, into: ScopeThe
 
 function bornMain(): Life {
   return { name: mainName, tenant: null, source: null, fork: 0, end: Infinity, types: new Map() };
+}
+
+function savedLife({ name, tenant, source, fork, end, types }: StandingLife): SavedLife {
+  return {
+    name,
+    ...(tenant !== null && { tenant }),
+    source,
+    fork,
+    end,
+    types: types.map(([type, steps]) => [
+      type,
+      steps.map(({ position, tenant, definition: { properties, ...definition } }) => ({
+        position,
+        ...(tenant !== null && { tenant }),
+        definition,
+        properties: Object.entries(properties),
+      })),
+    ]),
+  };
 }

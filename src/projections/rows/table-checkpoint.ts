@@ -15,7 +15,8 @@ import type { Segment } from './segment.ts';
 import type { SegmentChanges, SegmentState } from './segment-state.ts';
 import type { ColumnStore } from './store/column-store.ts';
 import type { SegmentFile } from './store/segment-file.ts';
-import { type RestingSegment, Table, type TableState } from './table.ts';
+import { Table } from './table.ts';
+import type { RestingSegment, TableState } from './table-state.ts';
 
 interface Contents {
   readonly paths: readonly (string | null)[];
@@ -48,10 +49,17 @@ export function saveRows(
   const layers = state.layers.map((layer): SavedLayer => {
     const tables = layer.tables();
     tables.forEach((table, number) => {
-      table.segments.forEach((segment, index) => saveSegment(target, `segment ${layer.id}.${number}.${index}`, segment, store));
+      const place = `${layer.id}.${number}`;
+      if (table.segments.length === 1 && !table.segments[0]!.sealed) {
+        const whole = table.savedLater();
+        target.section(`segment ${place}.0`, () => serialize({ state: whole().segments[0]! } satisfies SavedSegment));
+        target.section(`table ${place}`, () => serialize(whole().table));
+        return;
+      }
+      table.segments.forEach((segment, index) => saveSegment(target, `segment ${place}.${index}`, segment, store));
       // Reading a segment back may wipe the last cell of a string.
       const saved = table.saved();
-      target.section(`table ${layer.id}.${number}`, () => serialize(saved));
+      target.section(`table ${place}`, () => serialize(saved));
     });
     const overlays = layer
       .overlays()

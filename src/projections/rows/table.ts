@@ -11,6 +11,7 @@ import type { Cell, ColumnType } from '../../log/value.ts';
 import { FOREVER } from '../../log/timestamp.ts';
 import type { Timeline } from '../../log/timeline.ts';
 import { hashBytes } from './byte-hash.ts';
+import { DeferredCopies } from './deferred-copies.ts';
 import { hashesOf, takeHashes } from './key-hashes.ts';
 import { encodeKey, keyScratch, withGaps } from './key-text.ts';
 import { KeyEntering } from './enter-keys.ts';
@@ -20,29 +21,14 @@ import type { RowStorage } from './row-storage.ts';
 import { expectRemovals, type KeyHashes, passOn } from './removing.ts';
 import { NO_ROW, Segment } from './segment.ts';
 import { SEGMENT_ROWS } from './segment-column.ts';
-import type { SegmentChanges, SegmentState } from './segment-state.ts';
-import type { SegmentFile } from './store/segment-file.ts';
+import type { SegmentState } from './segment-state.ts';
 import type { StoredVersions } from './stored-versions.ts';
-import { type SavedColumns, TableColumns } from './table-columns.ts';
+import { TableColumns } from './table-columns.ts';
+import type { RestingSegment, TableState, WholeTable } from './table-state.ts';
 import type { ClosingOrders } from './closing-order.ts';
 import { forgetZones, type PruningCounts } from './zones.ts';
 
 const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
-
-/** A table at rest, without its segments. */
-export interface TableState {
-  readonly tenant: string | null;
-  readonly type: string;
-  readonly segments: number;
-  readonly columns: SavedColumns;
-  readonly provenances: readonly Provenance[];
-}
-
-/** A sealed segment of a checkpoint, on a file of its own. */
-export interface RestingSegment {
-  readonly file: SegmentFile;
-  readonly changes: SegmentChanges;
-}
 
 export interface PathCounts {
   versions: number;
@@ -78,6 +64,11 @@ export class Table implements StoredKeys, StoredVersions {
   readonly #unwiped = new Set<Segment>();
   /** Of versions that are expected to be removed. */
   readonly #leaving: KeyHashes = new Map();
+  readonly #copies = new DeferredCopies<WholeTable>(() => {
+    // Reading a segment may wipe the last cell of a text.
+    const segments = this.segments.map((segment) => segment.saved());
+    return { table: this.saved(), segments };
+  });
 
   constructor(tenant: string | null, type: string, storage: RowStorage, fork = 0) {
     this.tenant = tenant;
@@ -139,6 +130,7 @@ export class Table implements StoredKeys, StoredVersions {
 
   /** Declares a column, or widens one that exists. What it was is kept where branches read it as that. */
   setColumnType(name: string, type: ColumnType, keepFormer = false): void {
+    this.#copies.settle();
     this.#columns.declare(name, type, this.segments, keepFormer);
   }
 
@@ -151,6 +143,7 @@ export class Table implements StoredKeys, StoredVersions {
   }
 
   append(entry: CommittedEntry, body: RowsBody, path: number): void {
+    this.#copies.settle();
     if (this.#entering) this.#enterAll();
     const rows = body.ops.length;
     const provenance = this.#provenances.codeOf(body.provenance);
@@ -202,6 +195,7 @@ export class Table implements StoredKeys, StoredVersions {
   remove(positions: ArrayLike<number>, wipes: 'now' | 'later' = 'now'): void {
     const rows = Array.from(positions, (position) => this.at(position)).filter((row) => row !== NO_ROW);
     if (rows.length === 0) return;
+    this.#copies.settle();
     rows.sort((a, b) => a - b);
     if (this.#entering) this.#entering.leave(rows);
     else passOn(rows, this, this.#index, this.#leaving);
@@ -378,6 +372,11 @@ export class Table implements StoredKeys, StoredVersions {
     let total = this.#index.bytes + this.#columns.bytes;
     for (const segment of this.segments) total += segment.bytes;
     return total;
+  }
+
+  /** As it stands now, copied before it changes: for a table whose segments rest on no file. */
+  savedLater(): () => WholeTable {
+    return this.#copies.defer();
   }
 
   saved(): TableState {
