@@ -1,4 +1,5 @@
 /** Which verbs a path answers: what tells a wrong verb (405) from an unknown route (404). */
+import { didYouMean } from '../../errors.ts';
 import type { App } from './context.ts';
 
 export class RouteTable {
@@ -22,6 +23,21 @@ export class RouteTable {
     }
     return [...verbs].sort();
   }
+
+  /** ` (did you mean /query?)` for a path that is one slip away from a route; empty otherwise. */
+  guess(path: string): string {
+    const segments = path.split('/');
+    const routes = [...this.#routes.keys()].filter((url) => url.split('/').length === segments.length);
+    return didYouMean(path, new Set(routes.map((url) => filled(url, segments))));
+  }
+}
+
+/** The route with the values of a path where the route takes any. */
+function filled(url: string, segments: readonly string[]): string {
+  return url
+    .split('/')
+    .map((part, i) => (part.startsWith(':') && segments[i] ? segments[i] : part))
+    .join('/');
 }
 
 function fits(pattern: readonly string[], segments: readonly string[]): boolean {

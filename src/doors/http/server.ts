@@ -221,8 +221,11 @@ function createListener(context: HttpContext, tls: { readonly cert: string; read
   });
   app.setErrorHandler((error, request, reply) => sendProblem(context, request, reply, error));
   app.setNotFoundHandler((request, reply) => {
-    const allowed = table.verbsOf(pathOf(request));
-    if (allowed.length === 0) return sendProblem(context, request, reply, new ServiceError('REL_NOT_FOUND', 'no such route'));
+    const path = pathOf(request);
+    const allowed = table.verbsOf(path);
+    if (allowed.length === 0) {
+      return sendProblem(context, request, reply, new ServiceError('REL_NOT_FOUND', `no such route${table.guess(path)}`));
+    }
     reply.header('allow', allowed.join(', '));
     const error = new ServiceError('REL_METHOD', `this route answers ${allowed.join(', ')}`);
     return sendProblem(context, request, reply, error);

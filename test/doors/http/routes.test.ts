@@ -81,6 +81,14 @@ describe('the data listener', () => {
     expect(world.records).toEqual([]);
   });
 
+  test.each([
+    ['/querry', 'no such route (did you mean /query?)'],
+    ['/exhibits/x/linkz', 'no such route (did you mean /exhibits/x/links?)'],
+    ['/nothing/like/it', 'no such route'],
+  ])('%s is 404 and names the route that is one slip away', async (path, detail) => {
+    expect((await world.call('POST', path, '{}')).json['detail']).toBe(detail);
+  });
+
   test.each(['/health', '/health/live', '/health/ready', '/version'])(
     '%s answers without a token and without a record',
     async (path) => {
