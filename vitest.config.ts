@@ -7,6 +7,8 @@ import { temporaryFolder } from './test/runner/temporary.ts';
 export default defineConfig({
   test: {
     pool: 'forks',
+    // Compiled sources of the last run are used again where a file is unchanged.
+    experimental: { fsModuleCache: true },
     maxWorkers: 2,
     setupFiles: ['test/runner/setup.ts'],
     reporters: ['default', './test/runner/reporter.ts'],
