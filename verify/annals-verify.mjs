@@ -299,7 +299,7 @@ export function openCheckpoint(note, key) {
 }
 
 // ---- Leaves and rows: bytes to facts ----------------------------------------------------------------------------------
-const kinds = [null, 'genesis', 'seal', 'rows', 'removal', 'type', 'token', 'access', 'branch', 'exhibit', 'view', 'receipt', 'policy', 'tenant', 'agreement', 'erasure', 'retention'];
+const kinds = [null, 'genesis', 'seal', 'rows', 'removal', 'type', 'token', 'access', 'branch', 'exhibit', 'view', 'receipt', 'policy', 'tenant', 'agreement', 'erasure', 'retention', 'redaction', 'batch', 'edge', 'embedding', 'judgement', 'identity', 'model', 'rule', 'job', 'run', 'quarantine', 'search'];
 const ops = ['', ', left over from an overlapped version', ', ended'];
 /** Little-endian: format, kind, leaf, position, positions, time, three hashes, then texts of u32 length. */
 function decodeLeaf(bytes) {

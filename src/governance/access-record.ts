@@ -3,7 +3,7 @@
  * take its neighbours down with it: texts that callers chose are cut to length and made well-formed here.
  */
 import { ServiceError, type ErrorKind } from '../errors.ts';
-import type { AccessRecord } from '../log/entry.ts';
+import type { AccessRecord, Recalled, StatementRecord } from '../log/entry.ts';
 import { limits, tenantOf } from '../log/value.ts';
 import type { Caller } from './caller.ts';
 import type { Action } from './gate-contract.ts';
@@ -26,6 +26,8 @@ export interface Happened {
   readonly rowCount: number;
   readonly costUnits: number;
   readonly durationMs: number;
+  readonly statements: readonly StatementRecord[];
+  readonly recalled: Recalled | null;
   readonly ending: Ending<unknown>;
 }
 
@@ -57,12 +59,24 @@ export function accessRecord(happened: Happened): AccessRecord {
     costUnits: happened.costUnits,
     durationMs: Math.max(0, happened.durationMs),
     ...statedIn(happened),
+    ...askedIn(happened),
   };
 }
 
 function statedIn({ breakGlass, accessScopeRef }: Happened): Pick<AccessRecord, 'stated'> {
   if (breakGlass === null && accessScopeRef === null) return {};
   return { stated: { breakGlass: shown(breakGlass, statedLengthMax), accessScopeRef: shown(accessScopeRef, statedLengthMax) } };
+}
+
+function askedIn({ statements, recalled }: Happened): Pick<AccessRecord, 'statements' | 'recalled'> {
+  return {
+    ...(statements.length === 0 ? {} : { statements: statements.map(statementRecord) }),
+    ...(recalled === null || recalled.ids.length === 0 ? {} : { recalled }),
+  };
+}
+
+function statementRecord({ template, objectType, ...others }: StatementRecord): StatementRecord {
+  return { ...others, template: shown(template, templateLengthMax), objectType: shown(objectType, objectTypesLengthMax) };
 }
 
 function verdictOn(ending: Ending<unknown>): Pick<AccessRecord, 'decision' | 'code'> {

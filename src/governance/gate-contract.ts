@@ -2,7 +2,7 @@
  * What doors and planner hold of the gate. Two verbs inside one invocation: `snapshot` to read, `submit` to write;
  * the invocation itself guarantees that exactly one access record is written on every way out.
  */
-import type { BranchBody, ExhibitBody, MaskKind, TokenRecord } from '../log/entry.ts';
+import type { BranchBody, ExhibitBody, MaskKind, Recalled, TokenRecord } from '../log/entry.ts';
 import type { SignedHead } from '../log/log-store.ts';
 import type { RowProof } from '../log/row-proof.ts';
 import type { AccessPaths, AuditReader, ExhibitLink, ExhibitView, RowReader } from '../projections/access-paths.ts';
@@ -83,15 +83,22 @@ export interface InvocationFacts {
   /** What it turned out to be: a control statement comes in as a query. From here on it is decided as this. */
   readonly action?: Action;
   readonly objectType?: string;
-  readonly template?: string;
+  readonly template?: string | undefined;
   /** Literals of the statement, in order: only their keyed digest is kept. */
-  readonly literals?: readonly string[];
+  readonly literals?: readonly string[] | undefined;
+  /** The questions of an invocation that asks several, or does something of another name by asking; in the order in which they were asked. */
+  readonly statements?: readonly StatementFacts[];
+  /** What an answer recalled: ids under a salt, never what they are of. */
+  readonly recalled?: Recalled;
   readonly purpose?: string;
   readonly breakGlass?: string | null;
   readonly accessScopeRef?: string | null;
   readonly rowCount?: number;
   readonly costUnits?: number;
 }
+
+/** One question of an invocation that asks several. */
+export type StatementFacts = Pick<InvocationFacts, 'template' | 'literals' | 'objectType' | 'rowCount' | 'costUnits'>;
 
 export interface SubmitOptions {
   /** Fsynced before it is acknowledged, whatever the settings say. */

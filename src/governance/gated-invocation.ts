@@ -157,9 +157,11 @@ export class GatedInvocation implements Invocation {
   record(ending: Ending<unknown>): AccessRecord {
     const { parts, digest } = this.#core;
     const asked = this.#asked;
-    const { template, literals, objectType, rowCount } = asked.facts;
+    const { template, literals, objectType, rowCount, statements = [], recalled = null } = asked.facts;
     const { breakGlass, accessScopeRef } = asked.judged;
     const nowMs = parts.clock.monotonicMs();
+    const digestOf = (of: readonly string[] | undefined): string | null =>
+      of === undefined || of.length === 0 ? null : digest.of(of);
     return accessRecord({
       caller: this.caller,
       action: asked.action,
@@ -170,7 +172,14 @@ export class GatedInvocation implements Invocation {
       accessScopeRef,
       objectType: objectType ?? null,
       template: template ?? null,
-      literalDigest: literals === undefined || literals.length === 0 ? null : digest.of(literals),
+      literalDigest: digestOf(literals),
+      statements: statements.map((each) => ({
+        template: each.template ?? null,
+        literalDigest: digestOf(each.literals),
+        objectType: each.objectType ?? null,
+        rowCount: each.rowCount ?? 0,
+      })),
+      recalled,
       basis: asked.basis,
       rowCount: rowCount ?? this.#writesMade?.rows ?? 0,
       costUnits: this.#admission.settle(nowMs),

@@ -5,8 +5,11 @@
  *   exhibit   recipe ''          its seal still commits to the recipe
  *   view      sql ''             nothing is read through it
  *   removal   keys []            the positions stay
+ *   open      no bytes           its kind and position stay
  */
-import type { EntryBody } from './entry.ts';
+import { type EntryBody, isOpen } from './entry.ts';
+
+const noBytes = new Uint8Array(0);
 
 /** Null for kinds that repeat nothing. */
 export function blankOf(body: EntryBody): EntryBody | null {
@@ -18,7 +21,7 @@ export function blankOf(body: EntryBody): EntryBody | null {
     case 'removal':
       return { ...body, keys: [] };
     default:
-      return null;
+      return isOpen(body) ? { ...body, content: noBytes } : null;
   }
 }
 
@@ -32,6 +35,6 @@ export function isBlank(body: EntryBody): boolean {
     case 'removal':
       return body.keys.length === 0;
     default:
-      return false;
+      return isOpen(body) && body.content.length === 0;
   }
 }

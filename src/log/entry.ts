@@ -24,7 +24,8 @@ export type EntryBody =
   | AgreementBody
   | ErasureBody
   | RetentionBody
-  | RedactionBody;
+  | RedactionBody
+  | OpenBody;
 
 export type EntryKind = EntryBody['kind'];
 
@@ -130,6 +131,19 @@ export interface TypeDefinition {
   readonly ontologyVersion: number;
   /** Absent: readers state nothing beyond their purpose. */
   readonly guard?: TypeGuard;
+  /** Rows are edges: the columns that name the two ends. */
+  readonly edge?: EdgeColumns;
+  /** What rows of the type are to functions that look for things by what they are, such as `payment` or `sighting`. */
+  readonly role?: string;
+  /** Properties whose cells name the thing that a row is about, beside its key. Never empty. */
+  readonly identifier?: readonly string[];
+  /** Of its texts: a BCP 47 tag. */
+  readonly language?: string;
+}
+
+export interface EdgeColumns {
+  readonly from: string;
+  readonly to: string;
 }
 
 /** What a reader states before rows of a type are shown. At least one of them holds. */
@@ -194,6 +208,25 @@ export interface AccessRecord {
   readonly durationMs: number;
   /** What the caller stated to open what a guard closes; absent: nothing. */
   readonly stated?: StatedOpening;
+  /** Questions that the invocation asked, in their order, where they are not the record itself; absent: none. Never empty. */
+  readonly statements?: readonly StatementRecord[];
+  /** What an answer recalled; absent: nothing that is counted. */
+  readonly recalled?: Recalled;
+}
+
+/** One question of an invocation that asked several, or that did something of another name by asking. As in `AccessRecord`. */
+export interface StatementRecord {
+  readonly template: string | null;
+  readonly literalDigest: string | null;
+  readonly objectType: string | null;
+  readonly rowCount: number;
+}
+
+/** Ids of what was recalled, in the order of the answer: they tell that two are of one thing, and not of which. */
+export interface Recalled {
+  /** Which salt they were made with: its name. Without that salt an id leads to nothing. */
+  readonly salt: string;
+  readonly ids: readonly string[];
 }
 
 /** At least one of them. */
@@ -429,6 +462,46 @@ export interface RedactionBody {
   readonly rows: number;
 }
 
+/**
+ * Kinds that have a number and no design yet: `batch` (what one append did together), `edge`, `embedding` (of a version, by a
+ * model), `judgement` (whether two rows are of one thing), `identity` (what was fused or split), `model` (as trained), `rule`,
+ * `job` (as scheduled), `run` (of a job), `quarantine` (what is hidden, and shown again), `search` (a configuration).
+ */
+export const openKinds = [
+  'batch',
+  'edge',
+  'embedding',
+  'judgement',
+  'identity',
+  'model',
+  'rule',
+  'job',
+  'run',
+  'quarantine',
+  'search',
+] as const;
+export type OpenKind = (typeof openKinds)[number];
+
+/**
+ * An entry of such a kind. What it says is between those who write and read it: no projection of this release takes it in, and
+ * an erasure looks into it as into any text. Takes one position.
+ */
+export interface OpenBody {
+  readonly kind: OpenKind;
+  /** RFC 8785 JSON as text, or bytes; of no bytes, it was dropped. */
+  readonly content: string | Uint8Array;
+}
+
+const openKindNames: ReadonlySet<string> = new Set(openKinds);
+
+export function isOpenKind(kind: EntryKind): kind is OpenKind {
+  return openKindNames.has(kind);
+}
+
+export function isOpen(body: EntryBody): body is OpenBody {
+  return isOpenKind(body.kind);
+}
+
 /** The branch that always exists: nobody forked it, and nobody can delete it. */
 export const mainBranch = 'main';
 
@@ -485,6 +558,17 @@ export function positionsOf(body: EntryBody): number {
     case 'agreement':
     case 'erasure':
     case 'retention':
+    case 'batch':
+    case 'edge':
+    case 'embedding':
+    case 'judgement':
+    case 'identity':
+    case 'model':
+    case 'rule':
+    case 'job':
+    case 'run':
+    case 'quarantine':
+    case 'search':
       return 1;
   }
 }

@@ -41,6 +41,17 @@ export function statementOf(body: EntryBody): string | null {
     case 'agreement':
     case 'retention':
     case 'redaction':
+    case 'batch':
+    case 'edge':
+    case 'embedding':
+    case 'judgement':
+    case 'identity':
+    case 'model':
+    case 'rule':
+    case 'job':
+    case 'run':
+    case 'quarantine':
+    case 'search':
       return null;
   }
 }

@@ -2,7 +2,7 @@
 import type { Clock } from '../clock.ts';
 import type { ErasureDesk } from '../governance/erasure/erasure-desk.ts';
 import type { Invocation } from '../governance/gate-contract.ts';
-import type { Answer, QuestionRequest } from './planner-contract.ts';
+import type { Answer, QuestionOptions, QuestionRequest } from './planner-contract.ts';
 import type { LookupTables } from './standing/lookup-tables.ts';
 import type { MaterializedViews } from './standing/materialized-views.ts';
 import type { StandingQueries } from './standing/watch.ts';
@@ -22,7 +22,9 @@ export interface ControlRequest {
   readonly statement: ControlStatement;
   readonly literals: readonly Literal[];
   readonly invocation: Invocation;
-  readonly request: QuestionRequest;
+  readonly request: QuestionOptions;
+  /** The text as it was given, for what is kept as it was written. REL_INVALID where the statement came otherwise. */
+  readonly text: () => string;
   readonly clock: Clock;
   /** Monotonic milliseconds at which the statement began. */
   readonly startedMs: number;

@@ -2,9 +2,28 @@
 import type { Vector } from '../log/columns.ts';
 import type { ColumnType } from '../log/value.ts';
 import type { Invocation } from '../governance/gate-contract.ts';
+import type { DefaultTime, Dialect, Literal, ParsedQuestion } from './statement.ts';
 
-export interface QuestionRequest {
+export type QuestionRequest = QuestionOptions & (QuestionText | QuestionStatement);
+
+export interface QuestionText {
   readonly sql: string;
+  /** Values of `$1`, `$2` … in the text: they are never part of it. */
+  readonly parameters?: readonly Literal[];
+  readonly parsed?: never;
+}
+
+export interface QuestionStatement {
+  readonly parsed: ParsedQuestion;
+  readonly sql?: never;
+  readonly parameters?: never;
+}
+
+export interface QuestionOptions {
+  /** `all` where this is absent. */
+  readonly time?: DefaultTime;
+  /** `spec` where this is absent. */
+  readonly dialect?: Dialect;
   /** Purpose from the door (body field, header); a PURPOSE clause must agree with it or stand alone. */
   readonly purpose?: string | null;
   readonly signal?: AbortSignal;
@@ -92,4 +111,46 @@ export interface Answer {
 export interface PlannerContract {
   /** Parses, binds, plans and runs. Statement template, literals, type and row count go to the invocation's record. */
   query(invocation: Invocation, request: QuestionRequest): Promise<Answer>;
+}
+
+/** What doors hold of it that do more than ask once. */
+export interface PlannerDoor extends PlannerContract {
+  /** What a question would answer, and take, without being run. REL_INVALID for what is no question. */
+  describe(invocation: Invocation, request: DescribeRequest): Promise<Description>;
+  /**
+   * Several questions on one snapshot, in one invocation, with one access record. Without a `verb` one question is recorded
+   * as itself; what has one is recorded by its words, and lists its questions below.
+   */
+  session(invocation: Invocation, verb?: SessionVerb): PlannerSession;
+}
+
+export type DescribeRequest = Pick<QuestionOptions, 'time' | 'dialect' | 'purpose'> &
+  (
+    | (Omit<QuestionText, 'parameters'> & {
+        /** Types of `$1`, `$2` …, as far as they are stated: null, and what comes behind the last, is found out. */
+        readonly parameterTypes?: readonly (ColumnType | null)[];
+      })
+    | QuestionStatement
+  );
+
+export interface Description {
+  readonly columns: readonly OutputColumn[];
+  /** Of `$1`, `$2` …, or of the slots of a parsed statement. What nothing tells is text. */
+  readonly parameters: readonly ColumnType[];
+}
+
+/** What a session is for, in its access record: a name of what was done, and what it was done with. */
+export interface SessionVerb {
+  readonly template: string;
+  readonly literals: readonly string[];
+}
+
+export interface PlannerSession {
+  /**
+   * Answers one more question on the snapshot that the first one took. A later one may state no other purpose than that
+   * was taken for, and is a question: REL_INVALID otherwise.
+   */
+  ask(request: QuestionRequest): Promise<Answer>;
+  /** Rows that any of the answers may hold were erased since it was made: what has not left of them must not. */
+  overtaken(): boolean;
 }

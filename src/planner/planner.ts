@@ -2,10 +2,11 @@
 import { LRUCache } from 'lru-cache';
 import type { Clock } from '../clock.ts';
 import { ServiceError } from '../errors.ts';
-import type { GovernedSnapshot, Invocation, InvocationFacts } from '../governance/gate-contract.ts';
+import type { GovernedSnapshot, Invocation } from '../governance/gate-contract.ts';
 import { smallAnswer } from './answers.ts';
 import { bindQuery, timeOf } from './binder.ts';
 import { runControl } from './control.ts';
+import { exampleValues, inferredTypes, lexUnasked, markerTypes, openSlots, slotTypes } from './describe.ts';
 import type { ControlStatement, Standing } from './control-request.ts';
 import { viewNamed, viewsKey } from './binding/views.ts';
 import { type Cursor, opaqueCursor, readCursor } from './cursor.ts';
@@ -13,8 +14,7 @@ import { type PlanKernels, type Result, run, type RunRequest, type Scheduler } f
 import { explain, policyLines } from './explain.ts';
 import { asInstant } from './expressions/evaluate.ts';
 import { KernelContext } from './expressions/kernel-context.ts';
-import { parseLexed } from './languages/sql-parser.ts';
-import { type LexedStatement, lexing, lexStatement } from './languages/sql-lexer.ts';
+import { type LexedStatement, lexing, lexStatement, type MarkerValues } from './languages/sql-lexer.ts';
 import { KnownShapes } from './languages/sql-shapes.ts';
 import { type AxisBound, hasJoin, type LogicalPlan, nodesOf, type ScanNode } from './logical-plan.ts';
 import { type Execution, MemoryMeter } from './operators/operator.ts';
@@ -33,8 +33,21 @@ import type { ServedView } from './standing/materialized-views.ts';
 import { tablesOf } from './standing/view-definition.ts';
 import { byText, PlanCache } from './plan-cache.ts';
 import { TurnQueue } from './turn-queue.ts';
-import type { Answer, OutputBatch, PlannerContract, ProvenanceEntry, QuestionRequest } from './planner-contract.ts';
-import type { Literal, Place, Query, QueryBody, Slot, Source, Statement } from './statement.ts';
+import type {
+  Answer,
+  DescribeRequest,
+  Description,
+  OutputBatch,
+  PlannerDoor,
+  PlannerSession,
+  ProvenanceEntry,
+  QuestionOptions,
+  QuestionRequest,
+  SessionVerb,
+} from './planner-contract.ts';
+import { type Asked, AskedStatement, AskedText, type Question, questionOf, statedPurpose, typesNamed } from './question.ts';
+import { type Reading, Session } from './session.ts';
+import type { DefaultTime, Dialect, Literal, Place, Query, Slot } from './statement.ts';
 
 export const passes: readonly Pass[] = [
   simplifyExpressions, // first: the others look for conjuncts and constants
@@ -93,19 +106,9 @@ interface CachedPlan {
   readonly notices: readonly string[];
 }
 
-/** The part of a statement that runs, and how. */
-interface Question {
-  readonly query: Query;
-  readonly withProvenance: boolean;
-  readonly purposeSlot: number | null;
-  readonly mode: 'run' | 'plan' | 'analyze' | 'policy';
-  /** For the record. */
-  readonly facts: InvocationFacts;
-}
-
 const shortText = 4_096;
 
-export class Planner implements PlannerContract {
+export class Planner implements PlannerDoor {
   readonly #clock: Clock;
   readonly #version: string;
   readonly #standing: Standing | null;
@@ -139,32 +142,64 @@ export class Planner implements PlannerContract {
     this.#sketches.clear();
   }
 
-  async query(invocation: Invocation, request: QuestionRequest): Promise<Answer> {
-    const startedMs = this.#clock.monotonicMs();
-    const isLong = request.sql.length > shortText;
-    const lexed = isLong ? await this.#lexLong(request.sql) : this.#lex(request.sql);
-    const literals = lexed.parameters;
-    invocation.describe({ template: lexed.guardedTemplate, literals: literals.map(String) });
-    const known = this.#questions.get(lexed.template);
-    const question = known ?? this.#parse(lexed);
-    if ('control' in question) return this.#control(invocation, request, lexed, question.control, startedMs);
-    invocation.describe(question.facts);
-    invocation.describe(statedPurpose(question.purposeSlot, literals, request, lexed));
+  query(invocation: Invocation, request: QuestionRequest): Promise<Answer> {
+    return this.session(invocation).ask(request);
+  }
 
-    if (question.mode === 'policy') return this.#policy(invocation, question.query, lexed, startedMs);
+  session(invocation: Invocation, verb?: SessionVerb): PlannerSession {
+    return new Session(invocation, verb ?? null, (reading, request) => this.#ask(reading, request));
+  }
+
+  async describe(invocation: Invocation, request: DescribeRequest): Promise<Description> {
+    const dialect = request.dialect ?? 'spec';
+    const stated = request.parsed === undefined ? (request.parameterTypes ?? []) : [];
+    const lexed = request.parsed === undefined ? lexUnasked(request.sql, stated) : null;
+    const asked = request.parsed === undefined ? new AskedText(lexed!, dialect) : new AskedStatement(request.parsed, dialect);
+    invocation.describe({ template: asked.guardedTemplate });
+    const statement = asked.parse();
+    if (statement.kind === 'control')
+      throw at('REL_INVALID', 'only a question can be described: this runs at once', statement.place);
+    const question = questionOf(statement);
+    invocation.describe({ ...question.facts, ...statedPurpose(question.purposeSlot, asked, request) });
+    const snapshot = invocation.snapshot();
+    const plan = this.#bound(question, asked, snapshot, null, lexed ? exampleValues(lexed) : asked.parameters);
+    invocation.describe({ template: asked.template, objectType: plan.objectTypes.join(','), rowCount: 0, costUnits });
+    const open = lexed
+      ? openSlots(lexed, stated)
+      : new Set(asked.parameters.flatMap((value, slot) => (value === null ? [slot] : [])));
+    const inferred = inferredTypes(plan, open);
+    return {
+      columns: question.mode === 'run' ? plan.root.columns.slice(0, plan.visible) : planColumns,
+      parameters: lexed ? markerTypes(lexed, stated, inferred) : slotTypes(asked.parameters, inferred),
+    };
+  }
+
+  async #ask(reading: Reading, request: QuestionRequest): Promise<Answer> {
+    const startedMs = this.#clock.monotonicMs();
+    const isLong = request.sql !== undefined && request.sql.length > shortText;
+    const asked = isLong ? await this.#askedLong(request) : this.#asked(request);
+    reading.describe({ template: asked.guardedTemplate, literals: asked.parameters.map(String) });
+    const known = this.#questions.get(asked.key);
+    const question = known ?? this.#parse(asked);
+    if ('control' in question) return this.#control(reading, request, asked, question.control, startedMs);
+    reading.describe(question.facts);
+    reading.describe(statedPurpose(question.purposeSlot, asked, request));
+
+    if (question.mode === 'policy') return this.#policy(reading, question.query, asked, request, startedMs);
 
     if (isLong) await this.#scheduler.yield();
-    const now = invocation.snapshot();
+    const now = reading.snapshot();
+    const { time = 'all' } = request;
     for (;;) {
-      const served = this.#standing?.views.serve(question.query, now) ?? null;
+      const served = time === 'all' ? (this.#standing?.views.serve(question.query, now) ?? null) : null;
       const snapshot = served?.snapshot ?? now;
       const cached =
-        this.#cached(lexed, snapshot, served) ?? (await this.#plan(lexed, snapshot, served, known ? null : question, isLong));
+        this.#cached(asked, snapshot, served) ?? (await this.#plan(asked, snapshot, served, known ? null : question, isLong));
       const { plan } = cached;
-      if (lexed.guardedTemplate !== lexed.template) invocation.describe({ template: lexed.template });
+      if (asked.guardedTemplate !== asked.template) reading.describe({ template: asked.template });
       // Subqueries and views read types that FROM does not name.
-      if (cached.readsMore) invocation.describe({ objectType: plan.objectTypes.join(',') });
-      const execution = this.#execution(plan, question.query, lexed, snapshot);
+      if (cached.readsMore) reading.describe({ objectType: plan.objectTypes.join(',') });
+      const execution = this.#execution(plan, question.query, asked, time, snapshot);
       if (isLong) await this.#scheduler.yield();
       if (question.mode === 'plan') return this.#explained(plan, execution, null, startedMs);
 
@@ -191,7 +226,7 @@ export class Planner implements PlannerContract {
         request.rows?.restart();
         continue;
       }
-      invocation.describe({ rowCount: result.rowCount, costUnits });
+      reading.describe({ rowCount: result.rowCount, costUnits });
       if (question.mode === 'analyze') return this.#explained(plan, execution, result.rowCount, startedMs);
       return {
         columns: cached.columns,
@@ -213,100 +248,95 @@ export class Planner implements PlannerContract {
   }
 
   /** The same text again, or one of other literals, is the common case. */
-  #lex(sql: string): LexedStatement {
+  #lex(sql: string, dialect: Dialect): Asked {
     const known = this.#shapes.recognise(sql) ?? this.#lexed.get(sql);
-    if (known) return known;
+    if (known) return new AskedText(known, dialect);
     const lexed = lexStatement(sql);
     this.#lexed.set(sql, lexed);
-    if (this.#questions.has(lexed.template)) this.#shapes.learn(lexed);
-    return lexed;
+    const asked = new AskedText(lexed, dialect);
+    if (this.#questions.has(asked.key)) this.#shapes.learn(lexed);
+    return asked;
   }
 
-  async #lexLong(sql: string): Promise<LexedStatement> {
-    const work = lexing(sql);
+  #asked({ sql, parameters, parsed, dialect = 'spec' }: QuestionRequest): Asked {
+    if (parsed !== undefined) return new AskedStatement(parsed, dialect);
+    if (parameters === undefined) return this.#lex(sql, dialect);
+    return new AskedText(allUsed(lexStatement(sql, valuesOf(parameters)), parameters), dialect);
+  }
+
+  async #askedLong({ sql, parameters, dialect = 'spec' }: QuestionRequest): Promise<Asked> {
+    const work = lexing(sql!, parameters === undefined ? null : valuesOf(parameters));
     for (;;) {
       const step = work.next();
       await this.#scheduler.yield();
-      if (step.done) return step.value;
+      if (step.done) return new AskedText(allUsed(step.value, parameters ?? []), dialect);
     }
   }
 
-  #parse(lexed: LexedStatement): Question | { readonly control: ControlStatement } {
-    const { statement } = parseLexed(lexed);
+  #parse(asked: Asked): Question | { readonly control: ControlStatement } {
+    const statement = asked.parse();
     // Names of a control statement may have been written as literals: it is never cached by template.
     if (statement.kind === 'control') return { control: statement };
     const question = questionOf(statement);
-    this.#questions.set(lexed.template, question);
+    this.#questions.set(asked.key, question);
     return question;
   }
 
   #control(
-    invocation: Invocation,
+    reading: Reading,
     request: QuestionRequest,
-    lexed: LexedStatement,
+    asked: Asked,
     statement: ControlStatement,
     startedMs: number,
   ): Promise<Answer> {
-    const literals = lexed.parameters;
-    invocation.describe({
-      ...statedPurpose(statement.purpose?.slot ?? null, literals, request, lexed),
-      template: lexed.template,
-    });
+    reading.describe({ ...statedPurpose(statement.purpose?.slot ?? null, asked, request), template: asked.template });
     if (request.questionsOnly === true) {
       throw new ServiceError('REL_INVALID', 'this way of asking takes questions only; POST /query takes the statement');
     }
     return runControl({
       statement,
-      literals,
-      invocation,
+      literals: asked.parameters,
+      invocation: reading.control(),
       request,
+      text: () => asked.text(),
       clock: this.#clock,
       startedMs,
       standing: this.#standing,
-      placeOf: (slot) => lexed.placeOf(slot),
+      placeOf: (slot) => asked.placeOf(slot),
       query: (inner, question) => this.query(inner, question),
       engine: this.#version,
       yieldTurn: () => this.#scheduler.yield(),
     });
   }
 
-  #cached(lexed: LexedStatement, snapshot: GovernedSnapshot, served: ServedView | null): CachedPlan | undefined {
-    const literals = lexed.parameters;
-    const cached = this.#plans.get(snapshot.branch, this.#planKey(lexed, snapshot, served));
+  #cached(asked: Asked, snapshot: GovernedSnapshot, served: ServedView | null): CachedPlan | undefined {
+    const literals = asked.parameters;
+    const cached = this.#plans.get(snapshot.branch, this.#planKey(asked, snapshot, served));
     const holds = cached && !isOutgrown(cached, snapshot) && cached.plan.guards.every(([a, b]) => literals[a] === literals[b]);
     return holds ? cached : undefined;
   }
 
   /** Everything that a plan depends on; literals are not, but for those that its guards compare. */
-  #planKey(
-    { template }: LexedStatement,
-    { branch, catalog, grantKey, views }: GovernedSnapshot,
-    served: ServedView | null,
-  ): string {
+  #planKey({ key }: Asked, { branch, catalog, grantKey, views }: GovernedSnapshot, served: ServedView | null): string {
     const names = `${catalog.ontologyVersion}\0${this.#standing?.lookups.epoch ?? 0}\0${viewsKey(views)}\0${served === null ? '' : 'served'}`;
-    return `${template}\0${branch}\0${names}\0${grantKey}`;
+    return `${key}\0${branch}\0${names}\0${grantKey}`;
   }
 
   /** A long statement gives others a turn between any two steps. `parsed` is the tree of this very text, where there is one. */
   async #plan(
-    lexed: LexedStatement,
+    asked: Asked,
     snapshot: GovernedSnapshot,
     served: ServedView | null,
     parsed: Question | null,
     isLong: boolean,
   ): Promise<CachedPlan> {
-    const literals = lexed.parameters;
     const turn = async (): Promise<void> => {
       if (isLong) await this.#scheduler.yield();
     };
     // Parsed again where a tree was cached: errors must point into this text, not into the one that the tree came from.
-    const { query, withProvenance } = parsed ?? questionOf(parseLexed(lexed).statement);
+    const question = parsed ?? questionOf(asked.parse());
     await turn();
-    const views = (name: string) => viewNamed(snapshot.views, name);
-    const lookups = (name: string) => this.#standing?.lookups.table(snapshot.caller.path, name);
-    const servedView = (name: string) => (name === served?.name ? served.columns : undefined);
-    const masked = (type: string) => snapshot.masked(type);
-    let plan = bindQuery({ query, withProvenance, literals, catalog: snapshot.catalog, views, masked, lookups, servedView });
+    let plan = this.#bound(question, asked, snapshot, served, asked.parameters);
     const estimates = new Map<string, number>();
     const estimate = (scan: ScanNode): number => {
       if (scan.keys) return scan.keys.length;
@@ -320,7 +350,7 @@ export class Planner implements PlannerContract {
       plan = pass(plan, { estimate, sketch });
     }
     await turn();
-    const named = new Set(typesNamed(query));
+    const named = new Set(typesNamed(question.query));
     const made: CachedPlan = {
       plan,
       columns: plan.root.columns.slice(0, plan.visible),
@@ -329,14 +359,34 @@ export class Planner implements PlannerContract {
       notices: noticesOf(plan, snapshot),
       estimates,
     };
-    this.#plans.set(snapshot.branch, this.#planKey(lexed, snapshot, served), made);
+    this.#plans.set(snapshot.branch, this.#planKey(asked, snapshot, served), made);
     return made;
   }
 
-  #execution(plan: LogicalPlan, query: Query, lexed: LexedStatement, snapshot: GovernedSnapshot): Execution {
-    const stated = lexed.parameters.length;
-    const literals = plan.viewLiterals.length > 0 ? [...lexed.parameters, ...plan.viewLiterals] : lexed.parameters;
-    const placeOf = (slot: number): Place => (slot < stated ? lexed.placeOf(slot) : query.place);
+  #bound(
+    { query, withProvenance }: Question,
+    { dialect }: Asked,
+    snapshot: GovernedSnapshot,
+    served: ServedView | null,
+    literals: readonly Literal[],
+  ): LogicalPlan {
+    return bindQuery({
+      query,
+      withProvenance,
+      dialect,
+      literals,
+      catalog: snapshot.catalog,
+      views: (name) => viewNamed(snapshot.views, name),
+      masked: (type) => snapshot.masked(type),
+      lookups: (name) => this.#standing?.lookups.table(snapshot.caller.path, name),
+      servedView: (name) => (name === served?.name ? served.columns : undefined),
+    });
+  }
+
+  #execution(plan: LogicalPlan, query: Query, asked: Asked, time: DefaultTime, snapshot: GovernedSnapshot): Execution {
+    const stated = asked.parameters.length;
+    const literals = plan.viewLiterals.length > 0 ? [...asked.parameters, ...plan.viewLiterals] : asked.parameters;
+    const placeOf = (slot: number): Place => (slot < stated ? asked.placeOf(slot) : query.place);
     const cursor: Cursor | null = query.after && readCursor(literals[query.after.slot]!, placeOf(query.after.slot));
     const pinned = cursor?.pinned ?? null;
     if (pinned !== null && pinned > snapshot.instant)
@@ -345,7 +395,9 @@ export class Planner implements PlannerContract {
     const kernels = new KernelContext({ literals, placeOf, instant, parameters: plan.parameters });
     const axis = (bound: AxisBound): 'all' | bigint =>
       bound === 'all' ? 'all' : bound === 'now' ? instant : asInstant(kernels.constant(bound.instant));
-    const system = axis(plan.time.system);
+    const bounds =
+      query.asOf === null ? defaultBounds(time, instant) : { system: axis(plan.time.system), valid: axis(plan.time.valid) };
+    const { system } = bounds;
     const rowLimit = ({ slot }: Slot): number => {
       const limit = literals[slot];
       if (typeof limit !== 'bigint' || limit < 0n) {
@@ -358,7 +410,7 @@ export class Planner implements PlannerContract {
       snapshot,
       kernels,
       // Beyond the pinned basis nothing was known yet: a later instant means the basis itself.
-      time: { system: system !== 'all' && pinned !== null && system > pinned ? pinned : system, valid: axis(plan.time.valid) },
+      time: { system: system !== 'all' && pinned !== null && system > pinned ? pinned : system, valid: bounds.valid },
       after: cursor?.after ?? null,
       pinned,
       literals,
@@ -399,15 +451,16 @@ export class Planner implements PlannerContract {
    * The decision that reading would meet, now or, with AS OF SYSTEM TIME, would have met then: reading itself meets that of
    * now, whatever instant it is about. Source: specification, "SQL dialect" rule 12; the live one is given here too.
    */
-  #policy(invocation: Invocation, query: Query, lexed: LexedStatement, startedMs: number): Answer {
+  #policy(reading: Reading, query: Query, asked: Asked, { time }: QuestionOptions, startedMs: number): Answer {
     const now = this.#clock.now();
-    const literals = lexed.parameters;
-    const kernels = new KernelContext({ literals, placeOf: (slot) => lexed.placeOf(slot), instant: now, parameters: [] });
+    const literals = asked.parameters;
+    const kernels = new KernelContext({ literals, placeOf: (slot) => asked.placeOf(slot), instant: now, parameters: [] });
     const { system } = timeOf(query, literals);
-    const at = typeof system === 'string' ? undefined : asInstant(kernels.constant(system.instant));
+    const stated = typeof system === 'string' ? undefined : asInstant(kernels.constant(system.instant));
+    const at = query.asOf === null && typeof time === 'object' ? time.system : stated;
     const types = [...new Set([...typesNamed(query), ...(tablesOf(query) ?? [])])];
     const lines = (types.length === 0 ? [null] : types).flatMap((type) => {
-      const told = policyLines(invocation.explainPolicy(type, at));
+      const told = policyLines(reading.explainPolicy(type, at));
       return types.length > 1 ? [`type ${type}`, ...told] : told;
     });
     return this.#lines(lines, now, null, startedMs);
@@ -415,7 +468,7 @@ export class Planner implements PlannerContract {
 
   #lines(lines: readonly string[], asOfSystem: bigint, actualRows: number | null, startedMs: number): Answer {
     return smallAnswer(
-      [{ name: 'plan', type: 'string' }],
+      planColumns,
       lines.map((line) => [line]),
       {
         asOfSystem,
@@ -428,86 +481,35 @@ export class Planner implements PlannerContract {
   }
 }
 
+/** Of EXPLAIN. */
+const planColumns: Answer['columns'] = [{ name: 'plan', type: 'string' }];
+
 /** Outside of a recursion. */
 const noWorking: Execution['working'] = new Map();
 
 /** Source: specification, "Tool protocol": a query costs 1. */
 const costUnits = 1;
 
-function questionOf(statement: Statement): Question {
-  switch (statement.kind) {
-    case 'query':
-      return {
-        query: statement.query,
-        withProvenance: statement.withProvenance,
-        purposeSlot: statement.purpose?.slot ?? null,
-        mode: 'run',
-        facts: objectType(statement.query),
-      };
-    case 'explain': {
-      const inner = statement.statement;
-      const question = questionOf(inner);
-      return { ...question, mode: statement.mode };
-    }
-    case 'control':
-      throw at('REL_PARSE', 'EXPLAIN takes a query', statement.place);
-    case 'write':
-      throw at('REL_READ_ONLY', `${statement.verb}: /query is read-only, use ingest`, statement.place);
-    case 'unimplemented':
-      throw at(
-        'REL_NOT_IMPLEMENTED',
-        `${statement.verb} is not implemented: use POST /ontology/migrate or POST /types/:name/schema`,
-        statement.place,
-      );
+/** Values of `$1`, `$2` … */
+function valuesOf(parameters: readonly Literal[]): MarkerValues {
+  return (number) => parameters[number - 1];
+}
+
+/** Refuses values that the text has no place for: one of the two is not what was meant. */
+function allUsed(lexed: LexedStatement, parameters: readonly Literal[]): LexedStatement {
+  let named = 0;
+  for (const number of lexed.markers.values()) named = Math.max(named, number);
+  if (parameters.length > named) {
+    throw new ServiceError('REL_INVALID', `${parameters.length} values were given, the statement takes ${named}`);
   }
+  return lexed;
 }
 
-function statedPurpose(
-  purposeSlot: number | null,
-  literals: readonly Literal[],
-  request: QuestionRequest,
-  lexed: LexedStatement,
-): { purpose?: string } {
-  if (purposeSlot === null) return {};
-  const purpose = String(literals[purposeSlot]);
-  if (request.purpose !== undefined && request.purpose !== null && request.purpose !== purpose) {
-    throw at('REL_INVALID', 'PURPOSE disagrees with the purpose of the request', lexed.placeOf(purposeSlot));
-  }
-  return { purpose };
-}
-
-/** The record names the types whether or not they can be read. */
-function objectType(query: Query): { objectType?: string } {
-  const types = typesNamed(query);
-  return types.length > 0 ? { objectType: types.join(',') } : {};
-}
-
-/** The types named in FROM, as they are written, subqueries behind IN aside. */
-function typesNamed(query: Query): readonly string[] {
-  const names = new Set<string>();
-  const common = new Set<string>();
-  const source = (from: Source): void => {
-    if (from.kind === 'table') names.add(from.name);
-    else if (from.kind === 'subquery') whole(from.query);
-    else if (from.kind === 'join') {
-      source(from.left);
-      source(from.right);
-    }
-  };
-  const body = (each: QueryBody): void => {
-    if (each.kind === 'select') return source(each.from);
-    body(each.left);
-    body(each.right);
-  };
-  const whole = (each: Query): void => {
-    for (const table of each.with) {
-      common.add(table.name);
-      whole(table.query);
-    }
-    body(each.body);
-  };
-  whole(query);
-  return [...names].filter((name) => !common.has(name));
+/** What a question without AS OF is about, as of an instant. */
+function defaultBounds(time: DefaultTime, now: bigint): Execution['time'] {
+  if (time === 'all') return { system: 'all', valid: 'all' };
+  if (time === 'current') return { system: now, valid: now };
+  return { system: time.system ?? 'all', valid: time.valid ?? 'all' };
 }
 
 /**

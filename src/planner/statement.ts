@@ -23,6 +23,23 @@ export interface ParsedStatement {
   readonly parameters: readonly Literal[];
 }
 
+/** A statement that a language other than SQL has parsed. Its template names the language's own words, and no value. */
+export interface ParsedQuestion extends ParsedStatement {
+  /** Statements of two languages never share a tree or a plan, whatever their templates are. */
+  readonly language: string;
+  /** Where a parameter stands in the text as it was given: errors about its value point there. */
+  placeOf(slot: number): Place;
+}
+
+/** Which statements are understood: those of the specification alone, or all that this store knows. */
+export type Dialect = 'spec' | 'wide';
+
+/**
+ * What a question without AS OF is about: every version, what is believed and true now, or an instant of either axis in
+ * nanoseconds; an axis that is not named is about every version. An AS OF in the statement stands for itself.
+ */
+export type DefaultTime = 'all' | 'current' | { readonly valid?: bigint; readonly system?: bigint };
+
 export type Statement =
   | { readonly kind: 'query'; readonly purpose: Slot | null; readonly query: Query; readonly withProvenance: boolean }
   | { readonly kind: 'explain'; readonly mode: 'plan' | 'analyze' | 'policy'; readonly statement: Statement }

@@ -8,6 +8,8 @@ import {
   agreementStates,
   type EntryBody,
   maskKinds,
+  type OpenBody,
+  openKinds,
   type PolicyBody,
   quotaNames,
   type RowsBody,
@@ -15,7 +17,10 @@ import {
   type TenantBody,
   type TenantQuota,
   type TenantRecord,
+  type TypeBody,
+  type TypeDefinition,
 } from '../../src/log/entry.ts';
+import { canonicalJson, type Json } from '../../src/log/canonical-json.ts';
 import { type ColumnType, columnTypes, compareText } from '../../src/log/value.ts';
 import { VectorBuilder } from '../../src/log/vector-builder.ts';
 
@@ -125,6 +130,34 @@ const accessRecord: fc.Arbitrary<AccessRecord> = fc
   )
   .map(([record, opening]) => (opening === undefined ? record : { ...record, stated: opening }));
 
+const someTexts = fc.array(text, { minLength: 1, maxLength: 3 });
+
+/** Those that only body version 5 tells. */
+const tellingRecord: fc.Arbitrary<AccessRecord> = fc
+  .tuple(
+    accessRecord,
+    fc.record(
+      {
+        statements: fc.array(
+          fc.record({ template: optionalText, literalDigest: optionalText, objectType: optionalText, rowCount: u53 }),
+          { minLength: 1, maxLength: 3 },
+        ),
+        recalled: fc.record({ salt: text, ids: someTexts }),
+      },
+      { requiredKeys: [] },
+    ),
+  )
+  .map(([record, more]) => ({ ...record, ...more }));
+
+/** Of kinds of no design yet. */
+export const openBody: fc.Arbitrary<OpenBody> = fc.record({
+  kind: fc.constantFrom(...openKinds),
+  content: fc.oneof(
+    fc.uint8Array({ maxLength: 40 }),
+    fc.jsonValue({ maxDepth: 3 }).map((value) => canonicalJson(value as Json)),
+  ),
+});
+
 const property = fc.record(
   {
     type: fc.constantFrom(...columnTypes),
@@ -206,6 +239,38 @@ export const recordBody: fc.Arbitrary<PolicyBody | TenantBody | AgreementBody> =
   }),
 );
 
+const definition: fc.Arbitrary<TypeDefinition> = fc.record(
+  {
+    name: text,
+    properties: record(property),
+    open: fc.boolean(),
+    primaryKey: optionalText,
+    graphTriggers: fc.array(fc.record({ linkType: text, sourceField: text, targetField: text }), { maxLength: 3 }),
+    ontologyVersion: u53,
+    guard: fc.constantFrom(
+      { protected: true, accessScope: false },
+      { protected: false, accessScope: true },
+      { protected: true, accessScope: true },
+    ),
+  },
+  { requiredKeys: ['name', 'properties', 'open', 'primaryKey', 'graphTriggers', 'ontologyVersion'] },
+);
+
+/** What only body version 5 says of a type. */
+const saysMore = fc.record(
+  { edge: fc.record({ from: text, to: text }), role: text, identifier: someTexts, language: text },
+  { requiredKeys: [] },
+);
+
+const typeBody: fc.Arbitrary<TypeBody> = fc.record(
+  {
+    kind: fc.constant('type' as const),
+    own: fc.constant(true as const),
+    definition: fc.tuple(definition, fc.option(saysMore)).map(([plain, more]) => ({ ...plain, ...more })),
+  },
+  { requiredKeys: ['kind', 'definition'] },
+);
+
 export const controlBody: fc.Arbitrary<EntryBody> = fc.oneof(
   fc.record({ kind: fc.constant('genesis' as const), logId: text, origin: text, engineVersion: text }),
   fc.record({ kind: fc.constant('seal' as const), treeSize: u53, checkpoint: text }),
@@ -215,24 +280,14 @@ export const controlBody: fc.Arbitrary<EntryBody> = fc.oneof(
     keys: fc.array(text, { maxLength: 4 }),
     positions: fc.array(u53, { maxLength: 5 }).map((positions) => new Float64Array(positions)),
   }),
+  typeBody,
+  openBody,
   fc.record({
-    kind: fc.constant('type' as const),
-    definition: fc.record(
-      {
-        name: text,
-        properties: record(property),
-        open: fc.boolean(),
-        primaryKey: optionalText,
-        graphTriggers: fc.array(fc.record({ linkType: text, sourceField: text, targetField: text }), { maxLength: 3 }),
-        ontologyVersion: u53,
-        guard: fc.constantFrom(
-          { protected: true, accessScope: false },
-          { protected: false, accessScope: true },
-          { protected: true, accessScope: true },
-        ),
-      },
-      { requiredKeys: ['name', 'properties', 'open', 'primaryKey', 'graphTriggers', 'ontologyVersion'] },
-    ),
+    kind: fc.constant('branch' as const),
+    change: fc.constantFrom('forked' as const, 'deleted' as const),
+    name: text,
+    source: text,
+    shares: fc.constantFrom('everything' as const, 'ontology' as const),
   }),
   fc.record({
     kind: fc.constant('token' as const),
@@ -252,6 +307,7 @@ export const controlBody: fc.Arbitrary<EntryBody> = fc.oneof(
   }),
   recordBody,
   fc.record({ kind: fc.constant('access' as const), records: fc.array(accessRecord, { maxLength: 4 }) }),
+  fc.record({ kind: fc.constant('access' as const), records: fc.array(tellingRecord, { maxLength: 3 }) }),
 );
 
 /** Cells as plain values, layout aside: what two vectors of equal content have in common. */

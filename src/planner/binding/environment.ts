@@ -5,7 +5,7 @@ import type { Guard } from '../expressions/bound-expression.ts';
 import type { LookupTable } from '../expressions/lookup-table.ts';
 import type { PlanColumn, PlanNode, Subquery } from '../logical-plan.ts';
 import { at } from '../places.ts';
-import type { AsOf, Literal, Place, Query } from '../statement.ts';
+import type { AsOf, Dialect, Literal, Place, Query } from '../statement.ts';
 import type { OutputType } from './outputs.ts';
 
 /** A view: its query and the literals that its slots number. */
@@ -17,6 +17,8 @@ export interface ViewDefinition {
 export interface BindRequest {
   readonly query: Query;
   readonly withProvenance: boolean;
+  /** `spec` where this is absent. */
+  readonly dialect?: Dialect;
   readonly literals: readonly Literal[];
   readonly catalog: CatalogReader;
   /** Views by name, where the caller sees any. A type of the same name comes first. */

@@ -43,19 +43,38 @@ export class LexedStatement {
   readonly text: string;
   readonly template: string;
   readonly parameters: readonly Literal[];
+  /** For each slot that a `$n` of the text filled: n. The template says `?u` of one whose type is not known. */
+  readonly markers: ReadonlyMap<number, number>;
   #tokens: readonly Token[] | null;
+  #settled: Map<number, 's' | 'i'> | null = null;
   #lineStarts: number[] | null = null;
 
-  /** Without tokens: they are looked for when they are asked for. */
-  constructor(text: string, template: string, parameters: readonly Literal[], tokens: readonly Token[] | null) {
+  /** Without tokens: they are looked for when they are asked for, which takes a text without markers. */
+  constructor(
+    text: string,
+    template: string,
+    parameters: readonly Literal[],
+    tokens: readonly Token[] | null,
+    markers: ReadonlyMap<number, number> = noMarkers,
+  ) {
     this.text = text;
     this.template = template;
     this.parameters = parameters;
+    this.markers = markers;
     this.#tokens = tokens;
   }
 
   get tokens(): readonly Token[] {
     return (this.#tokens ??= lexStatement(this.text).tokens);
+  }
+
+  /** The grammar takes no other type here: of a value that had none. */
+  settle(slot: number, type: 's' | 'i'): void {
+    (this.#settled ??= new Map()).set(slot, type);
+  }
+
+  settledAs(slot: number): 's' | 'i' | undefined {
+    return this.#settled?.get(slot);
   }
 
   /**
@@ -89,9 +108,20 @@ export function parseError(place: Place, message: string): ServiceError {
   return new ServiceError('REL_PARSE', `${place.line}:${place.column}: ${message}`, place);
 }
 
-/** Throws REL_PARSE at the first character that no token can start with, or the first literal out of range. */
-export function lexStatement(text: string): LexedStatement {
-  const work = lexing(text);
+const noMarkers: ReadonlyMap<number, number> = new Map();
+
+/** A value that is not there yet, of a type that whoever asks does not know. */
+export const untyped = Symbol('untyped');
+
+/** What `$n` stands for; undefined: nothing. */
+export type MarkerValues = (number: number) => Literal | typeof untyped | undefined;
+
+/**
+ * Throws REL_PARSE at the first character that no token can start with, or the first literal out of range. With `values`,
+ * `$1` stands for the first of them, as if it had been written there: the template, and so the plan, is that of the literal.
+ */
+export function lexStatement(text: string, values: MarkerValues | null = null): LexedStatement {
+  const work = lexing(text, values);
   for (;;) {
     const step = work.next();
     if (step.done) return step.value;
@@ -99,12 +129,13 @@ export function lexStatement(text: string): LexedStatement {
 }
 
 /** The same in bounded steps, so that a text of a megabyte holds nobody up. */
-export function* lexing(text: string): Generator<undefined, LexedStatement, void> {
+export function* lexing(text: string, values: MarkerValues | null = null): Generator<undefined, LexedStatement, void> {
   if (text.length > statementCharactersMax) {
     throw parseError({ line: 1, column: 1 }, `the statement is longer than ${statementCharactersMax} characters`);
   }
   const tokens: Token[] = [];
   const parameters: Literal[] = [];
+  const markers = new Map<number, number>();
   let template = '';
   // Whether the next token needs a space before it: none after an opening bracket or a dot.
   let apart = false;
@@ -209,12 +240,16 @@ export function* lexing(text: string): Generator<undefined, LexedStatement, void
       pushNumber(start, start);
       continue;
     }
+    if (code === dollar && values !== null && isDigit(next)) {
+      pushMarker(start, values);
+      continue;
+    }
     pushSymbol(start, code, next);
   }
   tokens.push({ kind: 'end', key: '', text: 'the end of the statement', reserved: true, slot: -1, start: length });
   // A closing semicolon says nothing.
   if (template.endsWith(';')) template = template.slice(0, -1);
-  return new LexedStatement(text, template, parameters, tokens);
+  return new LexedStatement(text, template, parameters, tokens, markers);
 
   function countWord(start: number): void {
     if (++words > namesMax) fail(start, `the statement has more than ${namesMax} names and operators; values fit into IN (...)`);
@@ -235,6 +270,22 @@ export function* lexing(text: string): Generator<undefined, LexedStatement, void
     template += apart ? ' ' + shown : shown;
     apart = true;
     afterOperand = true;
+  }
+
+  function pushMarker(start: number, valueOf: MarkerValues): void {
+    at = start + 1;
+    while (isDigit(text.charCodeAt(at))) at++;
+    const number = Number(text.slice(start + 1, at));
+    const value = valueOf(number);
+    if (value === undefined) fail(start, `no value was given for ${text.slice(start, at)}`);
+    markers.set(parameters.length, number);
+    if (value === untyped) pushLiteral('u', null, start);
+    else
+      pushLiteral(
+        letterOf(value, (message) => fail(start, message)),
+        value,
+        start,
+      );
   }
 
   function pushNumber(start: number, digits: number): void {
@@ -358,6 +409,22 @@ export function* lexing(text: string): Generator<undefined, LexedStatement, void
   }
 }
 
+/** Refuses values that no literal could have. */
+function letterOf(value: Literal, refuse: (message: string) => never): string {
+  if (value === null) return 'null';
+  switch (typeof value) {
+    case 'string':
+      return loneSurrogate.test(value) ? refuse('a string holds half of a surrogate pair') : 's';
+    case 'bigint':
+      return value > FOREVER || value < -FOREVER - 1n ? refuse('the integer does not fit 64 bits') : 'i';
+    case 'number':
+      return Number.isFinite(value) ? 'n' : refuse('the number is too large');
+    default:
+      return 'b';
+  }
+}
+
+const dollar = 0x24;
 const quote = 0x27;
 const doubleQuote = 0x22;
 const backtick = 0x60;

@@ -8,7 +8,7 @@
  * Errors are REL_PARSE, their detail starts with `line:column: ` and never shows a literal. Whatever the text, parsing
  * ends in time linear in its length and never exhausts the stack.
  */
-import type { ParsedStatement, Query, Slot, Source, Statement } from '../statement.ts';
+import type { Dialect, ParsedStatement, Query, Slot, Source, Statement } from '../statement.ts';
 import { controlFunction, readControl, readFunctionControl } from './sql-control.ts';
 import { readArguments } from './sql-expressions.ts';
 import { lexStatement, type LexedStatement } from './sql-lexer.ts';
@@ -20,8 +20,8 @@ export function parseStatement(text: string): ParsedStatement {
 }
 
 /** For who has lexed already, to look the template up among the plans. */
-export function parseLexed(lexed: LexedStatement): ParsedStatement {
-  const cursor = new TokenCursor(lexed, readQuery);
+export function parseLexed(lexed: LexedStatement, dialect: Dialect = 'spec'): ParsedStatement {
+  const cursor = new TokenCursor(lexed, readQuery, dialect);
   const statement = readStatement(cursor);
   return { template: lexed.template, statement, parameters: lexed.parameters };
 }

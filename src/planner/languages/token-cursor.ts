@@ -3,7 +3,7 @@
  * `nested` and left-deep chains through `linked`, so that a tree never gets deeper than whoever walks it can follow.
  */
 import type { ServiceError } from '../../errors.ts';
-import type { AsOf, Place, Query, Slot } from '../statement.ts';
+import type { AsOf, Dialect, Place, Query, Slot } from '../statement.ts';
 import { type LexedStatement, parseError, type Token } from './sql-lexer.ts';
 
 const nestingMax = 200;
@@ -12,6 +12,7 @@ const subqueriesMax = 40;
 
 export class TokenCursor {
   readonly lexed: LexedStatement;
+  readonly dialect: Dialect;
   readonly #tokens: readonly Token[];
   /** Reads a whole query, for expressions that hold one. */
   readonly #readQuery: (cursor: TokenCursor) => Query;
@@ -24,8 +25,9 @@ export class TokenCursor {
   /** What SUM and MAX mean here: in RANK BY and COMPUTE they are functions of several values. */
   aggregates: 'allowed' | 'refused' | 'within' | 'functions' = 'refused';
 
-  constructor(lexed: LexedStatement, readQuery: (cursor: TokenCursor) => Query) {
+  constructor(lexed: LexedStatement, readQuery: (cursor: TokenCursor) => Query, dialect: Dialect) {
     this.lexed = lexed;
+    this.dialect = dialect;
     this.#tokens = lexed.tokens;
     this.#readQuery = readQuery;
   }
@@ -79,12 +81,14 @@ export class TokenCursor {
     return this.next().text;
   }
 
+  /** A value of which no type is known is of any. */
   isLiteral(type: 's' | 'i' | 'b'): boolean {
-    return this.token.kind === 'literal' && this.token.text === type;
+    return this.token.kind === 'literal' && (this.token.text === type || this.token.text === 'u');
   }
 
   literal(type: 's' | 'i', what: string): Slot {
     if (!this.isLiteral(type)) throw this.expected(what);
+    if (this.token.text === 'u') this.lexed.settle(this.token.slot, type);
     return this.anyLiteral(what);
   }
 

@@ -30,7 +30,7 @@ export async function createMaterializedView(request: ControlRequest): Promise<A
     masked: (type) => snapshot.masked(type),
     lookups: (name) => standing.lookups.table(snapshot.caller.path, name),
   });
-  const sql = querySource(lexStatement(request.request.sql), seconds !== undefined);
+  const sql = querySource(lexStatement(request.text()), seconds !== undefined);
   const outcome = await invocation.submit({ kind: 'create-view', name: names[0]!, sql, refreshSecs });
   return smallAnswer(
     [

@@ -5,9 +5,17 @@ import { at } from '../places.ts';
 import type { Answer } from '../planner-contract.ts';
 
 /** Source: specification, "Operator table": WATCH PURPOSE '<id>' <select>. */
-export async function watch({ standing, statement, invocation, request, clock, startedMs }: ControlRequest): Promise<Answer> {
+export async function watch({
+  standing,
+  statement,
+  invocation,
+  request,
+  text,
+  clock,
+  startedMs,
+}: ControlRequest): Promise<Answer> {
   if (standing === null) throw at('REL_NOT_IMPLEMENTED', 'WATCH is not served here', statement.place);
-  const subscription = await standing.watch.register(invocation, request.sql, request.purpose ?? null);
+  const subscription = await standing.watch.register(invocation, text(), request.purpose ?? null);
   standing.watch.offer(subscription);
   const { id, basis, statement: watched } = subscription;
   invocation.describe({ rowCount: 0, costUnits: 1 });

@@ -6,11 +6,11 @@ const known = new Map<string, PropertyDefinition>();
 
 /** Of one shape, whatever it was read from: an object that is spread from another may take a hidden class of its own. */
 export function ownDefinition(
-  { name, open, primaryKey, graphTriggers, ontologyVersion, guard }: Omit<TypeDefinition, 'properties'>,
+  { name, open, primaryKey, graphTriggers, ontologyVersion, ...more }: Omit<TypeDefinition, 'properties'>,
   properties: Iterable<readonly [string, PropertyDefinition]>,
 ): TypeDefinition {
   const own = { name, properties: ownProperties(properties), open, primaryKey, graphTriggers, ontologyVersion };
-  return guard === undefined ? own : { ...own, guard };
+  return Object.keys(more).length === 0 ? own : { ...own, ...more };
 }
 
 /** A record without a prototype: a property called `constructor` is then absent unless it was declared. */

@@ -196,7 +196,7 @@ describe('a plain request', () => {
       expect(++running).toBe(1);
       await new Promise((resolve) => setTimeout(resolve, 5));
       running--;
-      return { ...emptyAnswer, plan: sql };
+      return { ...emptyAnswer, plan: sql ?? null };
     };
     const plain = (n: number): Buffer => bytesOf({ body: `{"sql":"S${n}${' '.repeat(n)}"}` });
     const health = Buffer.from('GET /health HTTP/1.1\r\nhost: a\r\n\r\n');
@@ -238,7 +238,7 @@ describe('a plain request', () => {
     world.answer = async ({ sql }) => {
       if (sql === 'FAIL') throw new ServiceError('REL_SCAN_CAP', 'too much');
       if (sql === 'BREAK') throw new TypeError('secret');
-      return { ...emptyAnswer, plan: sql };
+      return { ...emptyAnswer, plan: sql ?? null };
     };
     const [plain] = await raw(bytesOf(asked));
     const [records, commands] = [world.records.splice(0), world.commands.splice(0)];

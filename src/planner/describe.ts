@@ -1,0 +1,153 @@
+/**
+ * Which types the values of a question have that come later: what a comparison, a function or the grammar takes beside them.
+ * A question is bound with NULL where such a value will stand, and read off the bound tree; what nothing tells is text.
+ */
+import { ServiceError } from '../errors.ts';
+import type { ColumnType } from '../log/value.ts';
+import { type Bound, childrenOf, type ValueType } from './expressions/bound-expression.ts';
+import { type LexedStatement, lexStatement, untyped } from './languages/sql-lexer.ts';
+import { type LogicalPlan, nodesOf, type PlanNode } from './logical-plan.ts';
+import type { Literal } from './statement.ts';
+
+/** A text whose `$n` have the stated types, or none yet. */
+export function lexUnasked(text: string, types: readonly (ColumnType | null)[]): LexedStatement {
+  return lexStatement(text, (number) => {
+    const type = types[number - 1] ?? null;
+    return type === null ? untyped : exampleOf(type);
+  });
+}
+
+/** Slots of a text that have no type before it is bound. */
+export function openSlots({ markers }: LexedStatement, types: readonly (ColumnType | null)[]): ReadonlySet<number> {
+  return new Set([...markers].flatMap(([slot, number]) => ((types[number - 1] ?? null) === null ? [slot] : [])));
+}
+
+/** Values to bind with: where the grammar takes one type, one of that type. */
+export function exampleValues(lexed: LexedStatement): readonly Literal[] {
+  return lexed.parameters.map((value, slot) => {
+    const settled = lexed.settledAs(slot);
+    return settled === undefined ? value : exampleOf(settled === 'i' ? 'integer' : 'string');
+  });
+}
+
+/** Types of `$1`, `$2` … */
+export function markerTypes(
+  lexed: LexedStatement,
+  stated: readonly (ColumnType | null)[],
+  inferred: ReadonlyMap<number, ColumnType>,
+): readonly ColumnType[] {
+  const types: (ColumnType | undefined)[] = stated.map((type) => type ?? undefined);
+  for (const [slot, number] of lexed.markers) {
+    const settled = lexed.settledAs(slot);
+    types[number - 1] ??= settled === undefined ? inferred.get(slot) : settled === 'i' ? 'integer' : 'string';
+  }
+  return Array.from(types, (type) => type ?? 'string');
+}
+
+/** Types of the slots of a statement, by slot: of what has a value its own. */
+export function slotTypes(parameters: readonly Literal[], inferred: ReadonlyMap<number, ColumnType>): readonly ColumnType[] {
+  return parameters.map((value, slot) => {
+    if (value === null) return inferred.get(slot) ?? 'string';
+    if (typeof value === 'bigint') return 'integer';
+    return typeof value as 'string' | 'number' | 'boolean';
+  });
+}
+
+/** What the bound tree says of slots that were bound as NULL. The first that says something counts. */
+export function inferredTypes(plan: LogicalPlan, open: ReadonlySet<number>): ReadonlyMap<number, ColumnType> {
+  const found = new Map<number, ColumnType>();
+  const note = (bound: Bound | null, type: ValueType): void => {
+    if (bound?.kind !== 'literal' || !open.has(bound.slot) || found.has(bound.slot)) return;
+    if (type !== 'null' && type !== 'interval') found.set(bound.slot, type);
+  };
+  const visit = (bound: Bound): void => {
+    switch (bound.kind) {
+      case 'compare':
+        note(bound.left, bound.right.type);
+        note(bound.right, bound.left.type);
+        break;
+      case 'between':
+        for (const bounded of [bound.low, bound.high]) {
+          note(bounded, bound.operand.type);
+          note(bound.operand, bounded.type);
+        }
+        break;
+      case 'in':
+        for (const item of bound.items) {
+          note(item, bound.operand.type);
+          note(bound.operand, item.type);
+        }
+        break;
+      case 'in-set':
+        note(bound.operand, plan.subqueries[bound.set]!.type);
+        break;
+      case 'like':
+        note(bound.operand, 'string');
+        note(bound.pattern, 'string');
+        break;
+      case 'same-folded':
+        note(bound.operand, 'string');
+        note(bound.text, 'string');
+        break;
+      case 'lookup':
+      case 'phonetic':
+        note(bound.operand, 'string');
+        break;
+      case 'function':
+        for (const operand of bound.operands) note(operand, 'number');
+        break;
+      case 'and':
+      case 'or':
+        for (const operand of bound.operands) note(operand, 'boolean');
+        break;
+      case 'not':
+        note(bound.operand, 'boolean');
+        break;
+      case 'case':
+        for (const { when, result } of bound.branches) {
+          note(when, bound.operand?.type ?? 'boolean');
+          note(bound.operand, when.type);
+          note(result, bound.type);
+        }
+        note(bound.otherwise, bound.type);
+        break;
+    }
+    for (const child of childrenOf(bound)) visit(child);
+  };
+  for (const node of nodesOf(plan)) for (const bound of expressionsOf(node)) visit(bound);
+  return found;
+}
+
+function expressionsOf(node: PlanNode): readonly Bound[] {
+  switch (node.kind) {
+    case 'filter':
+      return [node.predicate];
+    case 'project':
+      return node.expressions;
+    case 'join':
+      return node.residual === null ? [] : [node.residual];
+    default:
+      return [];
+  }
+}
+
+/** A value of the type, for a binder that has to know no more. */
+function exampleOf(type: ColumnType): Literal {
+  switch (type) {
+    case 'string':
+    case 'json':
+      return '';
+    case 'integer':
+    case 'timestamp':
+      return 0n;
+    case 'number':
+      return 0.5;
+    case 'boolean':
+      return true;
+    case 'vector':
+      throw new ServiceError(
+        'REL_NOT_IMPLEMENTED',
+        'a parameter of type vector is not implemented: it needs the vector projection',
+      );
+  }
+}
