@@ -133,7 +133,12 @@ function passes(filter: Filter, record: AccessRecord): boolean {
 }
 
 /** A question over several types names them all, separated by commas. */
-function isAbout({ objectType }: AccessRecord, type: string): boolean {
+function isAbout({ objectType, statements = [] }: AccessRecord, type: string): boolean {
+  // Of an invocation that asked many questions, the list of all their types may be cut.
+  return names(objectType, type) || statements.some((statement) => names(statement.objectType, type));
+}
+
+function names(objectType: string | null, type: string): boolean {
   return objectType !== null && (objectType === type || objectType.split(',').includes(type));
 }
 

@@ -137,6 +137,7 @@ const columns = Object.keys({
   query_digest: true,
   break_glass: true,
   access_scope_ref: true,
+  statements: true,
   as_of_system: true,
   row_count: true,
   cost_units: true,
@@ -155,7 +156,8 @@ function csvLine(shown: Shown): string {
 
 function field(value: Shown[keyof Shown]): string {
   if (value === null) return '';
-  return typeof value === 'string' ? quoted(value) : String(value);
+  if (typeof value === 'string') return quoted(value);
+  return typeof value === 'object' ? quoted(JSON.stringify(value)) : String(value);
 }
 
 function quoted(text: string): string {

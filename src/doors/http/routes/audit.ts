@@ -56,6 +56,17 @@ const entry = z
     query_digest: z.string().nullable().describe('keyed digest of the literals'),
     break_glass: z.string().nullable().describe('the reason stated for opening a protected type'),
     access_scope_ref: z.string().nullable().describe('the access scope stated'),
+    statements: z
+      .array(
+        z.object({
+          template: z.string().nullable(),
+          query_digest: z.string().nullable(),
+          object_type: z.string().nullable(),
+          row_count: z.int(),
+        }),
+      )
+      .nullable()
+      .describe('questions that the invocation asked, where it asked several or was more than a question'),
     as_of_system: nanoseconds.nullable(),
     row_count: z.int(),
     cost_units: z.number(),
@@ -145,6 +156,13 @@ export function shownAuditEntry(record: AuditEntry, proofs: Pick<ProofReader, 'l
     query_digest: record.literalDigest,
     break_glass: record.stated?.breakGlass ?? null,
     access_scope_ref: record.stated?.accessScopeRef ?? null,
+    statements:
+      record.statements?.map(({ template, literalDigest, objectType, rowCount }) => ({
+        template,
+        query_digest: literalDigest,
+        object_type: objectType,
+        row_count: rowCount,
+      })) ?? null,
     as_of_system: record.basis === 0n ? null : record.basis,
     row_count: record.rowCount,
     cost_units: record.costUnits,
