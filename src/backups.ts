@@ -78,7 +78,7 @@ const COPY_BESIDE_BYTES_MIN = 128 << 20;
 /** A file is written anew at most now and then. */
 const ATTEMPTS = 3;
 
-/** Of a store that runs. */
+/** Backups of a running store. */
 export class Backups implements BackupDesk {
   readonly #parts: BackupParts;
   readonly #directory: string;
@@ -121,7 +121,7 @@ export class Backups implements BackupDesk {
     await this.#digesting;
   }
 
-  /** Of a store that is too large to be digested within a turn: captured by now, and not written. */
+  /** Captures the state of a store that is too large to be digested within a turn; writes nothing. */
   async #saveState({ digests }: CreateOptions): Promise<SavedState | null> {
     const { log, checkpoints } = this.#parts;
     if (digests || this.#isSmall() || !checkpoints) return null;
@@ -140,7 +140,7 @@ export class Backups implements BackupDesk {
 
   async #capture(capture: LogCapture, erasedKeys: number, { target, digests, onProgress }: CreateOptions): Promise<Artefact> {
     const { projections, disk, keyring, version, ids, settings, clock } = this.#parts;
-    // Of the very leaves that are copied, or not at all.
+    // Digests of exactly the leaves that are copied, or none.
     const still = projections.projector.watermark === capture.head.size;
     const wanted = digests ?? (this.#isSmall() ? () => projections.digests() : null);
     return await captureBackup({

@@ -90,7 +90,7 @@ async function keyEncryptionKey(
   return made;
 }
 
-/** Of the key that signs receipts of erasures. On `free` it follows from what is kept in the key file. */
+/** Seed of the key that signs erasure receipts. On `free` it follows from what is kept in the key file. */
 export function erasureSeed(settings: Settings, { hmacKey }: Pick<Keyring, 'hmacKey'>): Uint8Array {
   const { SERVICE_ERASURE_SIGNING_KEY: given } = settings;
   if (given !== null) return parseKey('SERVICE_ERASURE_SIGNING_KEY', given);

@@ -36,7 +36,7 @@ interface Start {
 
 const startMark = 'annals upkeep';
 
-/** Of a copy, between two words of how far it has come. */
+/** Bytes copied between two progress messages. */
 const PROGRESS_BYTES = 8 << 20;
 
 /** On the disk of the machine. Once the signal aborts, the copy ends as it is. */

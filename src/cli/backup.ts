@@ -130,7 +130,7 @@ async function sourceOf(artefact: string, settings: Settings): Promise<string> {
   return join(backupDirectory(settings), artefact);
 }
 
-/** Of the escrow that was named, else of the data directory, which may hold nothing but its keys. */
+/** Keys from the escrow that was named, else from the data directory, which may hold nothing but its keys. */
 async function keysOf(options: KeyOptions, settings: Settings): Promise<KeyContents> {
   if (options.escrow !== undefined) {
     const key = escrowKey(settings, options.escrowKeyFile);

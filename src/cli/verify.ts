@@ -57,7 +57,7 @@ interface Run {
   readonly seconds: number;
   readonly checked: readonly string[];
   readonly bytesPerSecond: number;
-  /** Of rows that were opened and recomputed. */
+  /** Rows opened and recomputed, per second. */
   readonly rowsPerSecond: number;
 }
 

@@ -106,7 +106,7 @@ export class IngestTasks {
     return task;
   }
 
-  /** Of rows that were written it is not told any more which they were, nor of others what was wrong with them. */
+  /** A task no longer tells which rows were written, nor what was wrong with the others. */
   forget(): void {
     for (const task of this.#tasks.values()) {
       if (task.reply !== null) task.reply = { ...task.reply, ids: [], errors: [], truncated: true };

@@ -26,7 +26,7 @@ export class Described {
     this.#judgedAs = null;
   }
 
-  /** Of a command that names one. */
+  /** Notes the type of a command that names one. */
   ofType(objectType: string): void {
     this.#facts.objectType = objectType;
   }

@@ -52,7 +52,7 @@ export interface TenantDesk {
   /** Deleted ones included. */
   recorded(id: string): TenantView;
   tenant(id: string): TenantView;
-  /** Of the tenant that the caller speaks for, registered or not. */
+  /** Id of the tenant that the caller speaks for, registered or not. */
   ownId(): string;
   /** Throws unless the caller runs the store, and so looks after every tenant. */
   checkRunsStore(): void;
@@ -66,9 +66,9 @@ export interface TenantDesk {
   /** null when it is in that state. */
   move(tenant: string, id: string, to: AgreementState): MoveAgreement | null;
   usage(tenant: string, period: UsagePeriod): Promise<TenantUsage>;
-  /** Of every tenant that stands. */
+  /** Usage of every active tenant. */
   usages(period: UsagePeriod): Promise<readonly TenantUsage[]>;
-  /** Of the last period of the quota where it is not said. */
+  /** The last quota period where none is given. */
   periodOf(period: UsagePeriod): Required<UsagePeriod>;
   licence(): LicenceView;
 }
@@ -86,7 +86,7 @@ export interface PolicyView {
 export interface PolicyDesk {
   /** Rises with every change. */
   readonly epoch: number;
-  /** Of the whole set; empty while no policy is installed. */
+  /** Digest of the whole set; empty while no policy is installed. */
   readonly digest: string;
   /** By id. */
   policies(): readonly PolicyView[];

@@ -17,12 +17,12 @@ export interface ExhibitDeskParts {
   readonly beginning: Beginning;
   readonly exhibits: Pick<Exhibits, 'exhibit' | 'removals'>;
   readonly log: Pick<LogStore, 'read' | 'proofs'>;
-  /** Of a type; null: at all. */
+  /** Whether rows of a type may be replayed; null: any rows at all. */
   readonly mayReplay: (type: string | null) => boolean;
   /** Projections at an instant that a snapshot had. */
   readonly snapshotOf: (instant: bigint, branch: string, path: string | null) => AccessPaths;
   readonly govern: (paths: AccessPaths, grant: PinnedGrant) => GovernedSnapshot;
-  /** Of the policy set that entries below a position left. */
+  /** Digest of the policy set that entries below a position left. */
   readonly policyDigestAt: (position: number) => string;
   /** A recipe as the log has it; null: erased. */
   readonly openRecipe: (stored: string) => string | null;

@@ -12,7 +12,10 @@ import type { PolicyExplanation } from './gate-contract.ts';
 import type { Core } from './gate-core.ts';
 import { VisibleTypes } from './visible-types.ts';
 
-/** Of reading a type. `asOf`: a position, or an instant; absent: now. Throws REL_INVALID for a position that lies ahead. */
+/**
+ * Explains the decision about reading a type. `asOf`: a position, or an instant; absent: now. Throws REL_INVALID for a
+ * position that lies ahead.
+ */
 export function explainPolicy(
   { judge, grants, parts }: Pick<Core, 'judge' | 'grants' | 'parts'>,
   asked: Judged,

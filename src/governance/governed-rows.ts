@@ -35,16 +35,16 @@ export interface Reading {
 
 export interface GovernedRowsParts {
   readonly rows: RowReader;
-  /** Of the caller's own path. */
+  /** Scope of the caller's own path. */
   readonly scope: Scope;
   /** What guards a type, what may be seen of its rows, and how its tenant declares it. */
   readonly granted: (type: string) => Pick<RowSource, 'guards' | 'grant' | 'type'>;
   readonly reading: Reading;
-  /** Of the snapshot. */
+  /** Instant of the snapshot. */
   readonly instant: bigint;
 }
 
-/** Of rows that a condition decides about, EXPLAIN and plans know that there may be some: a count would tell of hidden ones. */
+/** Rows that EXPLAIN and plans assume where a condition decides about rows: a count would reveal hidden ones. */
 const uncounted = 10_000;
 const segmentRows = 65_536;
 

@@ -59,7 +59,7 @@ export type LaneHistory =
 
 const wholes = new WeakMap<TypeGrant, readonly LaneHistory[] | null>();
 
-/** Of the lanes of a grant. `instant` is that of the snapshot. */
+/** Histories that the lanes of a grant may read. `instant` is that of the snapshot. */
 export function historiesOf(grant: TypeGrant, time: TimeBounds, instant: bigint): readonly LaneHistory[] {
   let whole = wholes.get(grant);
   if (whole === undefined) {

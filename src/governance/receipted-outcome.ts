@@ -20,7 +20,7 @@ export async function receiptedOutcome(
   throw new ServiceError('REL_STORAGE', 'the receipt of the request is not where it was put');
 }
 
-/** Of the rows themselves, as far as they are not erased. */
+/** Keys of the rows themselves, as far as they are not erased. */
 async function keysOf(
   log: Pick<LogStore, 'proofs'>,
   timeline: Pick<Timeline, 'positionAt'>,

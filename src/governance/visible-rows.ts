@@ -19,7 +19,7 @@ import { isAlike, openSources, type RowSource, type VisibleType, type VisibleTyp
 
 export interface VisibleRowsParts {
   readonly types: VisibleTypes;
-  /** Of the caller's own path. */
+  /** Scope of the caller's own path. */
   readonly scope: Scope;
   readonly reading: Reading;
   readonly instant: bigint;

@@ -41,7 +41,7 @@ export class VisibleWrites {
     };
   }
 
-  /** Of every append, in the turn in which it was placed. */
+  /** Called for every append, in the turn in which it was placed. */
   placed(drafts: readonly EntryDraft[], appended: Appended): void {
     if (this.#listeners.size === 0) return;
     const concerned = drafts.flatMap((draft) => this.#concernedBy(draft));

@@ -42,7 +42,7 @@ export interface Artefact {
   readonly key_ids: readonly number[];
   /** How many keys of subjects had been destroyed by then. */
   readonly erased_keys: number;
-  /** Of the projections at `digest_tree_size`; null where they could not be had without holding others up, or not yet. */
+  /** Digests of the projections at `digest_tree_size`; null until they are made, or where making them would hold others up. */
   readonly projections: Readonly<Record<string, string>> | null;
   /** Entries that the projections had applied: of `tree_size`, all of them where it is absent. */
   readonly digest_tree_size?: number;

@@ -26,7 +26,7 @@ export interface BackupOptions {
   readonly origin: string;
   readonly keyring: Keyring;
   readonly capture: LogCapture;
-  /** Of the projections at the head of the capture, where they are known by now. */
+  /** Digests of the projections at the head of the capture, where they are known by now. */
   readonly projections: Readonly<Record<string, string>> | null;
   /** How many keys of subjects were destroyed before the projections were as they are digested. */
   readonly erasedKeys: number;
@@ -36,7 +36,7 @@ export interface BackupOptions {
 
 const prefixOf = (logId: string): string => `${logId.slice(0, 8)}-`;
 
-/** Of what a name in a directory of backups may be. */
+/** Names that a backup may have in its directory. */
 export const backupIdPattern = /^[0-9a-f]{8}-[0-9a-f-]{1,64}$/;
 
 /** Throws REL_UNAVAILABLE when it can't be done; nothing is left then, as far as the disk lets it be removed. */

@@ -90,7 +90,7 @@ function encodeColumn(column: NamedColumn, length: number, target: ByteWriter): 
   target.u8(hasNulls ? 1 : 0);
   if (hasNulls) target.part(nulls, 0, length);
   target.align(8);
-  // Of a few values each is written by itself: a view over them would cost more.
+  // Few values are written one by one: a view over them would cost more.
   const few = length <= FEW;
   switch (vector.kind) {
     case 'i32':

@@ -14,7 +14,7 @@ const PAGE_BYTES = 65_536;
 const ALIGNMENT = 64;
 /** Columns of one segment should share a memory, so one memory holds many segments; kernels take 32-bit offsets. */
 const MEMORY_BYTES = 1024 * 1024 * 1024;
-/** Of a memory's columns, as much again for workspaces. */
+/** Extra share of a memory for workspaces, beside its columns. */
 const SPARE_SHARE = 1 / 32;
 
 interface Free {
@@ -56,7 +56,7 @@ export function workspaceIn(memory: WebAssembly.Memory, bytes: number): Workspac
 }
 
 export interface ColumnMemoryOptions {
-  /** Of each memory; a multiple of 64 KiB. */
+  /** Size of each memory; a multiple of 64 KiB. */
   readonly memoryBytes?: number;
   /** Overwrites what is released: a reader that holds on to it then reads nonsense, which tests notice. */
   readonly poison?: boolean;

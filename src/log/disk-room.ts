@@ -33,7 +33,7 @@ export class DiskRoom {
   readonly #options: DiskRoomOptions;
   readonly #short = new Set<Short>();
   #why: string | null = null;
-  /** Of those who wait for something else while there is room. */
+  /** Callers that wait for something else while there is room. */
   readonly #impatient = new Set<(error: ServiceError) => void>();
 
   constructor(options: DiskRoomOptions) {

@@ -17,7 +17,7 @@ export interface Disk {
   list(directory: string): Promise<string[]>;
   /** Makes a directory and its parents, and makes their names durable. */
   makeDirectory(path: string): Promise<void>;
-  /** Of an empty directory. Durable with a sync of its parent. */
+  /** Removes an empty directory. Durable with a sync of its parent. */
   removeDirectory(path: string): Promise<void>;
   /** Makes created, renamed and removed names in a directory durable. */
   syncDirectory(path: string): Promise<void>;

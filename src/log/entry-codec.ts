@@ -96,7 +96,7 @@ export const noPreviousHash: Uint8Array = new Uint8Array(HASH_BYTES);
 /** An entry whose place is given. It is hashed into the chain once its body is sealed and the entry before it is hashed. */
 export class PlacedEntry implements EncodedEntry {
   readonly entry: CommittedEntry;
-  /** Of a body that is sealed beside the event loop; null for others. */
+  /** Null unless the body is sealed beside the event loop. */
   readonly sealing: Sealing | null;
   readonly #body: SealedBody | null;
   /** The leaf behind the 0x00 of its hash, so that hashing it copies nothing. */

@@ -34,7 +34,7 @@ export interface EscrowLabel {
   readonly format: number;
   /** RFC 3339. */
   readonly made_at: string;
-  /** Of the secret that opens it. */
+  /** Commitment to the secret that opens it. */
   readonly sealed_for: string;
   /** Hex of the Ed25519 key that the log signs with. */
   readonly log_key: string;

@@ -53,7 +53,7 @@ export class FrameIndex {
     this.#count++;
   }
 
-  /** Of a file that was written anew: other offsets, in order; what lies in other files stays. */
+  /** For a file that was written anew: other offsets, in order; places in other files stay. */
   replace(file: number, places: readonly FramePlace[]): void {
     const before = this.#fields().filter((place) => place.file < file);
     const after = this.#fields().filter((place) => place.file > file);

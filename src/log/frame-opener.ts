@@ -70,7 +70,7 @@ interface HandedSubjectKeys {
 }
 
 export interface OpenReply {
-  /** Of entry after entry: where its body begins, how long it is, and how many rows are erased; -1 where nothing is vouched for. */
+  /** Per entry: where its body begins, how long it is, and how many rows are erased; -1 where its content is not vouched for. */
   readonly places: Int32Array;
   /** Ids of keys of subjects that were not handed over, 16 bytes each: what asks for one is not vouched for. */
   readonly missing: Uint8Array;
@@ -133,7 +133,7 @@ export function vouches(reply: OpenReply | null, i: number): boolean {
   return reply !== null && reply.places[i * PLACE_FIELDS]! !== NOTHING;
 }
 
-/** Of an entry that is in order: how many of its rows are erased. */
+/** Erased rows of entry i, which must be in order. */
 export function erasedRows(reply: OpenReply, i: number): number {
   return reply.places[i * PLACE_FIELDS + 2]!;
 }

@@ -151,7 +151,7 @@ export class GroupCommit {
   #queue: Waiting[] = [];
   /** A group that found no room: nothing else is written before it is. */
   #kept: readonly Waiting[] = [];
-  /** Of the newest append that holds more than access records. */
+  /** Outcome of the newest append that holds more than access records. */
   #newest: Outcome<Durability>;
   /** Written before the fsync that is under way began. */
   #syncing: readonly Outcome<Durability>[] = [];
@@ -164,7 +164,7 @@ export class GroupCommit {
   /** Who waits for an fsync that has not begun, queued and written. */
   #syncsQueued = 0;
   #syncsWritten = 0;
-  /** Of late, how many waited for an fsync or came while it was made. */
+  /** How many waited for a recent fsync, or arrived while it was made. */
   #expected = 1;
   /** Since when an fsync waits for those who are expected, since when nobody has come, and for how many turns. */
   #gatheringSinceMs = 0;
@@ -453,7 +453,7 @@ export function failureText(cause: unknown): string {
   return `the log has failed (${why}) and accepts no writes until the server is restarted; what was sent may have been written: ${sendAgain}`;
 }
 
-/** Of access records alone, which no commit comes after. */
+/** Whether it is access records alone, which no commit waits for. */
 function isRecord({ needs }: Waiting): boolean {
   return needs === 'nothing';
 }

@@ -40,7 +40,7 @@ export interface Keyring {
 /** All that it takes to open a data directory: what an escrow holds. */
 export interface KeyContents {
   readonly secrets: KeySecrets;
-  /** Of keys of subjects that stand (`subject-shard.ts`). */
+  /** Records of the subject keys that are in force (`subject-shard.ts`). */
   readonly records: Iterable<Uint8Array>;
   readonly tombstones: readonly Tombstone[];
 }

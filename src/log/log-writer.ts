@@ -120,7 +120,7 @@ export class LogWriter {
     return this.#frames;
   }
 
-  /** Of the frames written; null before the first. */
+  /** The last frame that was written; null before the first. */
   get lastFrame(): FrameSpan | null {
     return this.#lastFrame;
   }

@@ -104,7 +104,7 @@ export class LocalLog implements LogStore {
   readonly #commits: GroupCommit;
   readonly #sealer: EntrySealer;
   readonly #bulk: BulkSealer | null;
-  /** Of what is linked. */
+  /** The tree over the linked entries. */
   readonly #tree: Frontier;
   readonly #nodes: TreeStore;
   readonly #logId: string;
@@ -348,7 +348,7 @@ export class LocalLog implements LogStore {
     this.#state = { at: 'closed' };
   }
 
-  /** Of the newest entry that was placed: after `close`, what all of the log comes down to. */
+  /** Hash of the newest entry that was placed: after `close` it stands for the whole log. */
   get lastLeafHash(): Uint8Array {
     return this.#previousHash;
   }

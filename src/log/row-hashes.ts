@@ -29,7 +29,7 @@ export interface HashColumn {
   /** What every cell starts with. */
   readonly head: Uint8Array;
   readonly data: ArrayBufferView;
-  /** Of `text`. */
+  /** Offsets into `text`. */
   readonly offsets: Uint32Array | null;
   readonly nulls: Uint8Array | null;
   readonly dims: number;
@@ -82,7 +82,7 @@ export class RowHashes {
   #hashes = 0;
   #rows = 0;
   #long = false;
-  /** Of the stage, by length: making one costs as much as laying out a row. */
+  /** Views of the stage, by length: making one costs as much as laying out a row. */
   #views: Uint8Array[] = [];
 
   /** False, and nothing has happened, for a body that is too large. */
@@ -174,7 +174,7 @@ export class RowHashes {
     for (let i = (first * HASH_BYTES) / 4; i < (end * HASH_BYTES) / 4; i++) view.setUint32(i * 4, this.#words[from + i]!);
   }
 
-  /** Of all rows, once each was hashed. */
+  /** Root over all rows, once each was hashed. */
   root(): Uint8Array {
     assert(this.#rows > 0, 'a tree of rows has a row');
     this.#module!.reduce(this.#rows);

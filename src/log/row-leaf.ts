@@ -83,7 +83,7 @@ function writeHash(hash: string, target: Uint8Array, row: number): void {
 /** Below this laying out the module's memory costs more than it saves. */
 const MODULE_ROWS_MIN = 32;
 const sharedHashes = new RowHashes();
-/** Of slices that nobody is at. */
+/** Slices that nobody uses now. */
 const idleHashes: RowHashes[] = [];
 
 /** Rows that are hashed between two yields: about a millisecond. */
@@ -142,7 +142,7 @@ export class RowLeaves {
     this.#salts = salts;
   }
 
-  /** Of rows first .. end-1, 32 bytes each. */
+  /** Hashes of rows first .. end-1, 32 bytes each. */
   hashes(first: number, end: number): Uint8Array {
     this.#hasher.restart(this.#path);
     const hashes = Buffer.alloc((end - first) * HASH_BYTES);

@@ -20,7 +20,7 @@ export type RowSecrets =
   /** 16 bytes for each row that is still here, in order. */
   | { readonly salts: 'explicit'; readonly bytes: Uint8Array; readonly dropped: ReadonlyMap<number, Uint8Array> };
 
-/** Of rows that are sealed by subject those without a key are dropped. */
+/** Rows that are sealed by subject and have no key any more are dropped. */
 export interface DecodedRows {
   readonly body: RowsBody;
   readonly secrets: RowSecrets;
@@ -36,7 +36,7 @@ export interface SealedRows {
 
 export type SubjectOpener = Pick<SubjectKeys, 'copyKey'>;
 
-/** Of bodies that are none of anybody's. */
+/** For bodies without sealed sections. */
 export const noSubjects: SubjectOpener = {
   copyKey(id) {
     throw new ServiceError('REL_STORAGE', `the key ${hexOf(id)} of a subject was not handed over`);

@@ -66,7 +66,7 @@ export interface SavedState {
   /** Leaves up to the end of the last frame. */
   readonly written: number;
   readonly lastFrame: FrameSpan;
-  /** Of those that were written: leaves up to and including the last seal, and how many seals. */
+  /** Leaves that were written, up to and including the last seal, and the number of seals. */
   readonly sealed: number;
   readonly seals: number;
 }

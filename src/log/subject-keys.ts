@@ -70,11 +70,11 @@ export interface SubjectKeys {
 export interface SubjectKeyFilesOptions {
   readonly disk: Disk;
   readonly random: Random;
-  /** Of the keys: `<data>/keys`. */
+  /** Directory of the keys: `<data>/keys`. */
   readonly directory: string;
   readonly dataKeys: DataKeys;
   readonly hmacKey: Uint8Array;
-  /** Of one file, at most: fewer show in a test what else takes thousands. */
+  /** Maximum keys per file; tests lower it to force several files. */
   readonly shardKeysMax?: number;
 }
 

@@ -168,7 +168,7 @@ const noBytes = new Uint8Array(0);
 class CellSource {
   readonly cellsBytes: number;
   readonly #nulls: Uint8Array | null;
-  /** Of a cell; 0 where cells are bits or texts. */
+  /** Words of a cell; 0 where cells are bits or texts. */
   readonly #wordsEach: number;
   readonly #words: Int32Array = noWords;
   /** Bits, or what texts are made of. */

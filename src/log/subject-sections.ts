@@ -151,7 +151,7 @@ function textsOf({ offsets, heap }: TextVector): (row: number) => string {
   return (row) => bytes.toString('utf8', offsets[row]!, offsets[row + 1]!);
 }
 
-/** Of random bytes, `size` each: found by the first four. */
+/** Whether random values of `size` bytes each all differ; they are compared by their first four bytes. */
 function allDiffer(bytes: Uint8Array, size: number): boolean {
   const count = bytes.length / size;
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);

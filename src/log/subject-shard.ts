@@ -191,7 +191,7 @@ interface Block {
   readonly kind: BlockKind;
   readonly count: number;
   readonly body: Buffer;
-  /** Of the whole block. */
+  /** Length of the whole block. */
   readonly length: number;
 }
 

@@ -24,7 +24,7 @@ export class TenantNames<T> {
     return this.#named.delete(keyOf(name, tenant));
   }
 
-  /** Of every tenant and of the store. */
+  /** Values of every tenant and of the store. */
   values(): IterableIterator<T> {
     return this.#named.values();
   }

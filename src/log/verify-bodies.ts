@@ -76,7 +76,7 @@ export interface WalkedFrame {
   readonly frame: FoundFrame;
   /** Entry `i` has been opened and is what its leaf says, rows root included. */
   vouched(i: number): boolean;
-  /** Of an entry that is vouched for: how many of its rows are erased. */
+  /** Erased rows of entry i, whose content is vouched for. */
   erased(i: number): number;
   /** Its body, where bodies are handed back. Valid until the next frame is asked for. */
   body(i: number): Uint8Array;

@@ -28,7 +28,7 @@ import { equalBytes, hexOf, sha256 } from './sha256.ts';
 import { BodyChecker, FrameRun, type WalkedFrame } from './verify-bodies.ts';
 import { FileWindow, nextFrame, onlyZeros, readAll } from './verify-frames.ts';
 
-/** Of a keyring, what opens and what was signed with. */
+/** What of a keyring opens bodies and checks signatures. */
 export type VerifyKeys = BodyKeys & Pick<Keyring, 'activeDataKey' | 'publicKeys'>;
 
 export interface VerifyOptions {
@@ -80,9 +80,9 @@ export interface VerifyReport {
   /** How many bodies were opened and checked row by row. */
   readonly bodiesOpened: number;
   readonly rows: number;
-  /** Of them, how many are erased: the keys that they were sealed under are destroyed, and their hashes hold. */
+  /** How many of them are erased: their keys are destroyed, and their hashes hold. */
   readonly rowsErased: number;
-  /** Of them, how many were dropped from the files after an entry had removed them for good. */
+  /** How many of them were dropped from the files after an entry had removed them for good. */
   readonly rowsPruned: number;
   readonly seals: number;
   /** Large bodies whose content is what their name says. */

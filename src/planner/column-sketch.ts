@@ -10,7 +10,7 @@ import type { Vector } from '../log/columns.ts';
 import type { Cell, ColumnType } from '../log/value.ts';
 import type { RowRange } from './expressions/text-interner.ts';
 
-/** Of a type's column; null where it has none. */
+/** Sketch of a type's column; null where it has none. */
 export type SketchOf = (type: string, column: string) => ColumnSketch | null;
 
 export type RangeOp = '<' | '<=' | '>' | '>=';
@@ -41,7 +41,7 @@ export class ColumnSketch {
   /** A cell is sampled when its number, mixed, has none of these bits. */
   #mask = 0;
   #sampled = 0;
-  /** Of each sampled cell its mixed number, hash, and place in the order of values. */
+  /** Per sampled cell its mixed number, hash, and place in the order of values. */
   readonly #mixed: Int32Array;
   readonly #hashes: Int32Array;
   readonly #orders: Float64Array;
@@ -108,7 +108,7 @@ export class ColumnSketch {
     return this.#rows === 0 ? 0 : (this.#rows - this.#values) / this.#rows;
   }
 
-  /** Of rows that have this value; without one, a value as frequent as any. */
+  /** Share of rows that have this value; without one, the share of a value as frequent as any. */
   equalShare(cell?: Cell): number {
     const some = 1 - this.absentShare;
     if (cell === null || this.#values === 0) return 0;
@@ -121,7 +121,7 @@ export class ColumnSketch {
     return some / this.distinct;
   }
 
-  /** Of rows whose value stands so to another one. */
+  /** Share of rows whose value compares so with another one. */
   rangeShare(op: RangeOp, cell: Cell): number {
     if (cell === null || this.#sampled === 0) return 0;
     const order = orderOfCell(cell);
@@ -131,7 +131,7 @@ export class ColumnSketch {
       if (this.#orders[at]! < order) below++;
       else if (this.#orders[at] === order) alike++;
     }
-    // Of long texts that begin alike nobody knows which comes first.
+    // The order of long texts that begin alike is unknown.
     const isCut = typeof cell === 'string' && encoder.encode(cell).length > PREFIX_BYTES;
     const equal = isCut ? alike / 2 : op === '<=' || op === '>' ? alike : 0;
     const less = (below + equal) / this.#sampled;
@@ -222,7 +222,7 @@ function hashText(bytes: Uint8Array, start: number, end: number): number {
   return finished(hash ^ (end - start));
 }
 
-/** Of an integer as of the double that equals it, or is next to it. */
+/** Hashes an integer like the double that equals it, or is next to it. */
 function hashNumber(value: number): number {
   // Zero has two forms.
   double[0] = value + 0;

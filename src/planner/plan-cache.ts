@@ -14,7 +14,7 @@ export const byText = {
   sizeCalculation: (_: unknown, text: string): number => text.length + 1,
 };
 
-/** Of the whole, for all pinned branches together. */
+/** Share of the cache for all pinned branches together. */
 const pinnedShare = 1 / 4;
 
 export class PlanCache<Plan extends object> {

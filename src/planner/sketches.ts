@@ -45,7 +45,7 @@ export class Sketches {
     this.#kept.clear();
   }
 
-  /** Of all columns that the scans of a plan read. */
+  /** Sketches of all columns that the scans of a plan read. */
   async of(plan: LogicalPlan, snapshot: GovernedSnapshot): Promise<SketchOf> {
     if (this.#columns.size === 0) return withoutSketches;
     const found = new Map<string, ColumnSketch>();

@@ -51,9 +51,9 @@ export class AnswerBody {
   #ahead = 0;
   /** Monotonic milliseconds; Infinity while nobody waits for the client. */
   #waitingSince = Infinity;
-  /** Of the pieces that a watch runs for already. */
+  /** Set once the pieces are watched. */
   #watched: AbortSignal | null = null;
-  /** Of the pieces whose lease is looked at already. */
+  /** Set once the lease of the pieces is looked at. */
   #leased: AbortSignal | null = null;
   #wake = (): void => undefined;
 

@@ -16,7 +16,7 @@ const paceBytesPerSecond = 2_048;
 const sweepMs = 1_000;
 /** Longest stretch of work on chunks that are here already. */
 const sliceMs = 2;
-/** Of a body that is here already: what a socket would have brought at once. */
+/** Pieces of a body that is here already: what a socket would have brought at once. */
 const pieceBytes = 65_536;
 const discardBytesMax = 16 * 1024 * 1024;
 

@@ -33,7 +33,7 @@ export interface PlainRoute {
   readonly answer: (request: RequestFacts) => Promise<PlainAnswer>;
 }
 
-/** Of status 200: a text of which each character is a byte, bytes, or pieces that leave at the client's pace. */
+/** A reply of status 200: a text of which each character is a byte, bytes, or pieces that leave at the client's pace. */
 export type PlainAnswer = { readonly contentType: string } & ({ readonly latin1: string } | Whole | Pieces);
 
 interface Whole extends Overtaken {
@@ -115,7 +115,7 @@ export class PlainLane {
     process.nextTick(() => socket.resume());
   }
 
-  /** Of this second, or the one before. */
+  /** The date of this second, or the one before. */
   date(): string {
     const { clock } = this.context;
     const nowMs = clock.monotonicMs();

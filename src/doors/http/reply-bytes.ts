@@ -8,7 +8,7 @@ import { ByteWriter } from '../../planner/formats/byte-writer.ts';
 
 /** Room for a head before the body. */
 const headBytes = 512;
-/** Of a large answer the memory is not kept. */
+/** Memory of a larger answer is not kept. */
 const keptBytesMax = 1 << 17;
 const keptMax = 64;
 const startBytes = 1 << 14;

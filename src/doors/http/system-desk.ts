@@ -48,7 +48,7 @@ export interface RestoreReport {
   readonly copy_ms: number;
   /** Opening, checking and replaying all of it behind the copying, as often as it took. */
   readonly replay_ms: number;
-  /** Of the log, replayed; held against what `compared_with` says. */
+  /** Digests of the replayed log, held against what `compared_with` says. */
   readonly projections: { readonly name: string; readonly digest: string; readonly match: boolean }[];
   readonly compared_with: string;
   /** Rows that are left as hashes: whose they were was erased. */

@@ -76,7 +76,7 @@ export class Admission {
     this.#branch = id;
   }
 
-  /** Of the branch that was admitted. */
+  /** Fork of the branch that was admitted. */
   get fork(): number | undefined {
     return this.#branch;
   }

@@ -23,7 +23,7 @@ const measureEveryMs = 1_000;
 
 export class TenantStorage {
   readonly #parts: TenantStorageParts;
-  /** Of tenants with a limit that wrote since the start. */
+  /** Tenants with a limit that wrote since the start. */
   readonly #known = new Map<string, Known>();
 
   constructor(parts: TenantStorageParts) {

@@ -13,7 +13,7 @@ import type { Decision } from './policy.ts';
 
 export interface ExplainedRead {
   readonly caller: Caller;
-  /** Of reading the type; of reading at all where no type is asked about. */
+  /** Decision about reading the type, or about reading at all where no type is asked about. */
   readonly decision: Decision;
   readonly guards: Guards;
   /** null: no type is asked about, or none of this name is registered. */

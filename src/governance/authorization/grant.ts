@@ -19,7 +19,7 @@ export interface RowCondition {
 
 export interface CellMask {
   readonly kind: MaskKind;
-  /** Of a bucket. */
+  /** Size of a bucket. */
   readonly size?: number;
   /** null: in every row. */
   readonly when: RowCondition | null;

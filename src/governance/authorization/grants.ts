@@ -47,7 +47,7 @@ export class Grants {
   readonly #shared = new Map<string, readonly AgreementRecord[]>();
   #sharedEpoch = -1;
   readonly #views = new LRUCache<string, CallerView>({ max: rememberedGrants });
-  /** Of each caller, the way in which it asked last: the same nearly always. */
+  /** Each caller's latest grant: the next question asks for the same one nearly always. */
   readonly #last = new WeakMap<Caller, { readonly granted: Granted; readonly epoch: number; readonly view: CallerView }>();
   readonly #plain = { masked: plainGrant('', []), unmasked: plainGrant('unmask', ['unmask']) };
 
@@ -242,7 +242,7 @@ let views = 0;
 /** What one caller, asking one way, may see while policies and agreements stay as they are: only the clock is left. */
 class CallerView {
   readonly #parts: ViewParts;
-  /** Of policies that ask for the time, decisions come and go: their grants are told apart by what was decided, in order. */
+  /** Where policies ask for the time, decisions come and go: grants are then identified by what was decided, in order. */
   readonly #id = ++views;
   #decided = 0;
   /** By whose rows they are about. */

@@ -23,7 +23,7 @@ export class PoliciesInForce {
   /** By identity of what the log holds; sets of earlier positions are asked for rarely, and go with it. */
   readonly #sets = new WeakMap<PolicyTexts, PolicySet>();
   readonly #byDigest = new Map<string, PolicySet>();
-  /** Of each caller, the way in which it asked last: the same nearly always. */
+  /** Each caller's latest policy set: the next question asks for the same one nearly always. */
   readonly #last = new WeakMap<Caller, { readonly set: PolicySet; readonly stated: Stated; readonly policies: CallerPolicies }>();
 
   constructor(policies: Pick<Policies, 'current' | 'at'>) {

@@ -31,7 +31,7 @@ export function readLicence(settings: LicenceSettings): Licence {
   return licence;
 }
 
-/** Of two ceilings of which 0 is none. */
+/** The lower of two ceilings, 0 being none. */
 function lowerOf(licensed: number, lowered: number): number {
   if (licensed === 0 || lowered === 0) return Math.max(licensed, lowered);
   return Math.min(licensed, lowered);

@@ -5,7 +5,7 @@ import type { Invocation } from '../gate-contract.ts';
 /** Rows of so many keys leave in one append. */
 const keysPerStep = 2_000;
 
-/** Of a tenant that was deleted with its rows. Resolves with the number of keys removed, once none is left. */
+/** Removes the rows of a tenant that was deleted with them. Resolves with the number of keys removed, once none is left. */
 export async function purgeTenant(
   invocation: Pick<Invocation, 'submit'>,
   id: string,

@@ -23,7 +23,7 @@ export interface TenantDeskParts {
   readonly may: (part: RegistryPart) => boolean;
   readonly usage: UsageParts;
   readonly licence: Licence;
-  /** Of main, which agreements are about. */
+  /** The catalog of main, which agreements are about. */
   /** A type as the organisation of a path means it. */
   readonly typeOf: (path: string, name: string) => TypeDefinition | undefined;
   /** Nanoseconds: of the invocation. */

@@ -20,7 +20,7 @@ export function viewsKey(views: readonly ViewRecord[]): string {
   return `${views.length}.${views.at(-1)?.position ?? ''}`;
 }
 
-/** Of two views by one name the one of the nearer path counts. */
+/** When two views share a name, the one of the nearer path counts. */
 export function nearestView(views: readonly ViewRecord[], name: string): ViewRecord | undefined {
   let nearest: ViewRecord | undefined;
   for (const view of views) {

@@ -165,7 +165,7 @@ class CsvColumn {
   nulls: Uint8Array | null = null;
   integers: Int32Array = new Int32Array(0);
   numbers: Float64Array = new Float64Array(0);
-  /** Of 64-bit integers, low before high: reading a bigint would make an object. */
+  /** 64-bit integers, low half before high: reading a bigint would make an object. */
   halves: Int32Array = new Int32Array(0);
   flags: Uint8Array = new Uint8Array(0);
   offsets: Uint32Array = new Uint32Array(0);

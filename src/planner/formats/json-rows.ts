@@ -152,7 +152,7 @@ function columnsOf(columns: readonly OutputColumn[]): JsonColumns {
 interface Frame {
   readonly cells: readonly JsonColumn[];
   readonly texts: FixedTexts;
-  /** Of a row without its texts, JSON and vectors. */
+  /** Bytes of a row without its texts, JSON and vectors. */
   readonly rowBytes: number;
 }
 
@@ -177,10 +177,10 @@ class JsonColumn {
   nulls: Uint8Array | null = null;
   integers: Int32Array = noIntegers;
   numbers: Float64Array = noNumbers;
-  /** Of 64-bit integers, low before high: reading a bigint would make an object. */
+  /** 64-bit integers, low half before high: reading a bigint would make an object. */
   halves: Int32Array = noIntegers;
   bytes: Uint8Array = noBytes;
-  /** Of the same bytes. */
+  /** A view of the same bytes. */
   view: DataView = noView;
   offsets: Uint32Array = noOffsets;
   dictionary: Dictionary | null = null;

@@ -99,7 +99,7 @@ class SmallBody {
       if (row > 0 ? slots[i] !== slot : i > 0 && slot <= slots[i - 1]!) return false;
       slots[i] = slot;
     }
-    // Of a wrapper of rows this is the first name as well.
+    // In a wrapper of rows this is the first name too.
     if (row === 0 && tape.count > 0 && isRows(this.#columns.names[slots[0]!]!)) return false;
     return this.#columns.commit();
   }

@@ -10,7 +10,7 @@ import { LexedStatement } from './sql-lexer.ts';
 interface Shape {
   readonly template: string;
   readonly pieces: readonly string[];
-  /** Of the literal behind each piece but the last: its type, and its parameter. */
+  /** Type and parameter of the literal behind each piece but the last. */
   readonly cuts: readonly { readonly type: 's' | 'i'; readonly slot: number }[];
   /** TRUE, FALSE and NULL are words of the text; in the place of the others stands anything. */
   readonly parameters: readonly Literal[];

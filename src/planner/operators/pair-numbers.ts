@@ -38,7 +38,7 @@ export class PairNumbers {
   readonly #placesMax: number;
   readonly #fill: number;
 
-  /** Of `tables` that are held side by side and share the room for places, the one at `at`. */
+  /** One of `tables` that are held side by side and share the room for places: the one at `at`. */
   constructor(tables = 1, at = 0) {
     this.#placesMax = Math.floor(placesInAll / tables);
     this.#fill = fillOf(tables, at);

@@ -16,7 +16,7 @@ import { type Batch, emptyBatch, type Execution, type Operator } from './operato
 export interface ProjectKernels {
   /** Null for a plain column. */
   readonly kernels: readonly (KernelCache<CompiledProject> | null)[];
-  /** Of how many columns there are any. */
+  /** Number of columns. */
   readonly computed: number;
   /** Where all are plain: which columns of the input. */
   readonly plain: readonly number[] | null;

@@ -24,7 +24,7 @@ export interface ValueNumbers {
   meet(vector: Vector, batch: Batch, scratch: Int32Array): void;
   /** Numbers as `assign` gives them without taking in new values: 0 for NULL and for what never came. */
   find(vector: Vector, batch: Batch, out: Int32Array): void;
-  /** Of a column of small numbers without NULL, from its values to their numbers: 0, or beyond its end, where there is none yet. */
+  /** For a column of small numbers without NULL, numbers by value: 0, or beyond the end, where a value has none yet. */
   tableOf(vector: Vector): Int32Array | null;
   vector(numbers: Int32Array): Vector;
 }
@@ -353,7 +353,7 @@ class ScalarNumbers implements ValueNumbers {
     return this.#doubles ? this.#ofDouble(value, add) : this.#ofWords(Math.floor(value / word), value | 0, add);
   }
 
-  /** Of a value that was just met. */
+  /** Called for a value that was just met. */
   #remember(value: number): void {
     const place = Math.floor(value * 100 + 0.5);
     if (!(place >= 0 && place < smallMax && place / 100 === value)) return;

@@ -24,7 +24,7 @@ export function associateJoins(plan: LogicalPlan, context: PassContext): Logical
   return mapRoots(plan, associated);
 }
 
-/** Of two inner joins: keys about b go below, keys about a stay above. */
+/** Turns two inner joins: keys about b go below, keys about a stay above. */
 function turned(above: JoinNode, below: JoinNode, turn: (node: PlanNode) => PlanNode): JoinNode {
   const { left: a, right: b } = below;
   const width = a.columns.length;

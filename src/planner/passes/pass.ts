@@ -5,7 +5,7 @@ import type { LogicalPlan, ScanNode } from '../logical-plan.ts';
 export interface PassContext {
   /** Rows that a scan would yield before its filter, of those that the caller may see. */
   readonly estimate: (scan: ScanNode) => number;
-  /** Of the same rows. */
+  /** Sketches of the same rows. */
   readonly sketch: SketchOf;
 }
 

@@ -26,11 +26,11 @@ import {
 import { RowSink } from '../operators/column-sink.ts';
 import type { Batch } from '../operators/operator.ts';
 
-/** Of one change set: what one look at storage may take, and what one client may be sent at once. */
+/** Per change set: how much one look at storage may take, and one client may be sent at once. */
 const changedVersionsMax = 2_048;
 const changedBytesMax = 4 * 1024 * 1024;
 const blockRows = 256;
-/** Of one change set, where ends are looked for: what is closed by what the caller does not see counts too. */
+/** Per change set, where ends are looked for: closings that the caller does not see count too. */
 const endedVersionsMax = 100_000;
 
 /** `rowOp.delete` of `log/entry.ts`, which is vocabulary for its types only. */

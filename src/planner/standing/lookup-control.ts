@@ -33,7 +33,7 @@ export async function registerLookup(request: ControlRequest): Promise<Answer> {
   );
 }
 
-/** Of the caller's own path: one of a path above it stays, and counts again under the name. */
+/** Drops a lookup table of the caller's own path: one of a path above it stays, and is found under the name again. */
 export async function dropLookup({ standing, statement, invocation, clock, startedMs }: ControlRequest): Promise<Answer> {
   if (standing === null) throw at('REL_NOT_IMPLEMENTED', 'DROP LOOKUP is not served here', statement.place);
   const name = statement.names[0]!;

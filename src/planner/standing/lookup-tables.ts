@@ -26,7 +26,7 @@ export interface LookupFiles {
 
 export interface LookupDefinition {
   readonly name: string;
-  /** Of the CSV file, below the root. */
+  /** Path of the CSV file, below the root. */
   readonly path: string;
   /** Column whose text is looked up. */
   readonly key: string;

@@ -163,7 +163,7 @@ export class StandingQueries {
     subscription.expiresAtMs = this.#parts.clock.monotonicMs() + waitingMs;
   }
 
-  /** Of an instant that the client says it has had everything up to. Throws where that lies ahead. */
+  /** Checks the instant up to which the client says it has everything. Throws where that lies ahead. */
   checkResumption(subscription: Subscription, after: bigint | null, isNew: boolean): void {
     const latest = isNew ? subscription.basis : this.#parts.clock.now() + clockSlackNs;
     if (after !== null && after > subscription.basis && after > latest)

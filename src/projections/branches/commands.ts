@@ -48,7 +48,7 @@ export function unknownBranch(name: string): ServiceError {
   return new ServiceError('REL_NOT_FOUND', `there is no branch ${JSON.stringify(name.slice(0, limits.identifierLength))}`);
 }
 
-/** Of a branch that its tenant deletes, or of one of the store's. */
+/** Deletes a branch of the tenant's, or one of the store's. */
 export function deletionOf({ name, tenant, source, shares }: BranchRecord, context: DecideContext): EntryDraft {
   return draft({ kind: 'branch', change: 'deleted', name, source, shares }, tenant, context);
 }

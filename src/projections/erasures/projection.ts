@@ -10,7 +10,7 @@ import { CanonicalHash } from '../canonical-hash.ts';
 import type { CheckpointReader, CheckpointWriter, Projection } from '../projection.ts';
 
 export interface Erasure extends Pick<ErasureBody, 'id' | 'commitment' | 'reason' | 'keys' | 'mentions'> {
-  /** Of both entries. */
+  /** Tenant of both entries. */
   readonly tenant: string | null;
   readonly principal: string;
   readonly intended: EntryPlace;
@@ -31,7 +31,7 @@ export interface EntryPlace {
   readonly time: bigint;
 }
 
-/** Of erasures since the start alone: no reader is older. */
+/** Erasures since the start alone: no reader is older. */
 class ErasedPaths implements ErasureReader {
   count = 0;
   readonly #types = new Map<string, Map<string | null, number>>();
@@ -62,7 +62,7 @@ export class Erasures implements Projection {
     return this.#erasures.get(id);
   }
 
-  /** Of one subject, in order. */
+  /** Erasures of one subject, in order. */
   ofCommitment(commitment: string): readonly Erasure[] {
     return (this.#byCommitment.get(commitment) ?? []).map((id) => this.#erasures.get(id)!);
   }

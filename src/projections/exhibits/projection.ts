@@ -25,7 +25,7 @@ export class Exhibits implements Projection {
   readonly #exhibits: Exhibit[] = [];
   readonly #named = new TenantNames<Exhibit>();
 
-  /** Of a tenant, or of whoever has none; the newest one where an earlier tenant had the id too. */
+  /** The exhibit of a tenant, or of callers without one; the newest where an earlier tenant had the id too. */
   exhibit(id: string, tenant: string | null): ExhibitView | undefined {
     return this.#named.own(id, tenant);
   }

@@ -5,7 +5,7 @@
 import { compareText } from '../../log/value.ts';
 
 export interface Removal {
-  /** Of the removal's own entry. */
+  /** Position of the removal's own entry. */
   readonly position: number;
   /** Least position of a version that it removed. */
   readonly least: number;

@@ -43,7 +43,7 @@ export function sealOf(sealed: Sealed): string {
     .digest('hex');
 }
 
-/** Of a recipe or result in its canonical text. */
+/** Hash of a recipe or result in its canonical text. */
 export function textHash(text: string): string {
   return createHash('sha256').update(text, 'utf8').digest('hex');
 }

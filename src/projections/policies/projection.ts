@@ -15,7 +15,7 @@ export interface InstalledPolicy {
   readonly id: string;
   /** Cedar. */
   readonly text: string;
-  /** Of the entry that made it what it is, and the nanosecond of that position. */
+  /** Position of the entry that made it what it is, and the nanosecond of that position. */
   readonly position: number;
   readonly time: bigint;
 }
@@ -92,7 +92,7 @@ export class Policies implements Projection {
   }
 }
 
-/** Of a set with these policies, in any order. */
+/** Digest of a set with these policies, in any order. */
 export function policyDigest(policies: Iterable<{ readonly id: string; readonly text: string }>): string {
   // fromEntries defines own properties: `__proto__` is an id like any other.
   const texts = Object.fromEntries(Array.from(policies, ({ id, text }): [string, string] => [id, text]));

@@ -32,7 +32,7 @@ export interface Receipted {
 interface Known extends Receipted {
   readonly batches: ReceiptedBatch[];
   complete: boolean;
-  /** Of the newest batch. */
+  /** Time of the newest batch. */
   time: bigint;
 }
 

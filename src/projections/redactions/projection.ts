@@ -9,7 +9,7 @@ import { CanonicalHash } from '../canonical-hash.ts';
 import type { CheckpointReader, CheckpointWriter, Projection } from '../projection.ts';
 
 interface Pending {
-  /** Of the entry that removed them. */
+  /** Leaf of the entry that removed them. */
   readonly leaf: number;
   readonly positions: Float64Array;
 }

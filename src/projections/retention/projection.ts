@@ -13,7 +13,7 @@ import type { CheckpointReader, CheckpointWriter, Projection } from '../projecti
 
 export interface Kept {
   readonly id: string;
-  /** Of a hold false. */
+  /** False for a hold. */
   readonly scheduled: boolean;
   readonly type: string;
   /** A version of the row. */
@@ -47,7 +47,7 @@ export class Retention implements Projection {
     return this.#kept.get(id);
   }
 
-  /** Of the rows of a type. */
+  /** Holds on rows of a type. */
   holds(type: string): readonly Kept[] {
     return [...(this.#holds.get(type) ?? [])].map((id) => this.#kept.get(id)!);
   }

@@ -44,7 +44,7 @@ export class BlockColumns {
   readonly #scopes: Scopes;
   readonly #basis: number;
   readonly #idIsKey: boolean;
-  /** Of a table that a branch inherited; null where the segments' own columns say all. */
+  /** The inherited part of a table on a branch; null where the segments' own columns say all. */
   readonly #inherited: Inherited | null;
   /** Arrays of system columns in a segment's own row numbers: blocks of one segment fill different stretches of them. */
   #segment: Segment | null = null;

@@ -27,7 +27,7 @@ export function hashNumber(value: number): number {
 export class Bloom {
   readonly #bits = new Int32Array(2 ** (BITS - 5));
 
-  /** Of the first `rows` cells; null where a column has cells of another kind. */
+  /** Over the first `rows` cells; null where a column has cells of another kind. */
   static over(vector: Vector, rows: number): Bloom | null {
     if (vector.kind === 'null' || vector.kind === 'bool' || vector.kind === 'vec') return null;
     const bloom = new Bloom();

@@ -156,7 +156,7 @@ export class ByteDictionary implements Dictionary {
     }
   }
 
-  /** Of cells that are spelled out from here on. */
+  /** For cells that are stored as texts from here on. */
   releaseCells(codes: Int32Array, nulls: Uint8Array | null): void {
     for (let row = 0; row < codes.length; row++) if (nulls?.[row] !== 1) this.release(codes[row]!);
   }

@@ -18,7 +18,7 @@ interface Order {
   readonly rows: Uint16Array;
   /** So many of them were closed when it was made. */
   readonly closed: number;
-  /** Of the segment, when it was made. */
+  /** Removals of the segment, when it was made. */
   readonly removals: number;
   stale: boolean;
 }
@@ -27,7 +27,7 @@ interface Order {
 const marks = new Int32Array(SEGMENT_ROWS >>> 5);
 const digits = new Int32Array(65_537);
 
-/** Of the tables of one type. */
+/** Closing orders of the tables of one type. */
 export class ClosingOrders {
   readonly #max: number;
   readonly #known = new WeakMap<Segment, Order>();

@@ -26,7 +26,7 @@ const LEFT = 1_024;
 export class KeyEntering {
   readonly #steps: Iterator<undefined, void>;
   readonly #hashes: readonly Int32Array[];
-  /** Of rows that were removed since the first step. */
+  /** Keys of rows that were removed since the first step. */
   readonly #left: KeyHashes = new Map();
 
   /** `hashes` are those of the rows of each segment; `passOn` hands the places of removed rows to older versions of their keys. */

@@ -91,7 +91,7 @@ export class ColumnSpace {
     }
   }
 
-  /** Of an earlier turn, and given back before every open reader took the block that it has. */
+  /** Releases arrays given back in an earlier turn, and before every open reader took the block that it has. */
   #releaseUnseen(): void {
     let least = this.#epoch;
     for (const known of this.#readers) {

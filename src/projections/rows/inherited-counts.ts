@@ -26,7 +26,7 @@ export function inheritedCounts(table: Table, inherited: Inherited): ReadonlyMap
   return total;
 }
 
-/** Of the rows below a position, as of that position: it changes with removals only. */
+/** Counts of the rows below a position, as of that position: removals alone change them. */
 function countsBelow(segment: Segment, end: number): ReadonlyMap<number, PathCounts> {
   let known = counted.get(segment);
   if (!known) counted.set(segment, (known = new Map()));

@@ -32,7 +32,7 @@ export function takeHashes(keys: TextVector, length: number, path: number): Int3
   return known !== null && known.keys === keys && known.path === path && known.hashes.length === length ? known.hashes : null;
 }
 
-/** Of the keys of a segment. */
+/** Hashes of the keys of a segment. */
 export function hashesOf({ keys: { heap, offsets }, paths, length }: Segment): Int32Array {
   const hashes = new Int32Array(length);
   for (let row = 0; row < length; row++) hashes[row] = hashBytes(heap, offsets[row]!, offsets[row + 1]!, paths.at(row));

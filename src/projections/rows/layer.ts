@@ -116,7 +116,7 @@ export class Layer {
     return table;
   }
 
-  /** Of a checkpoint. */
+  /** Takes a table from a checkpoint. */
   adoptTable(table: Table): void {
     const tables = this.#tables.get(table.tenant) ?? new Map<string, Table>();
     this.#tables.set(table.tenant, tables.set(table.type, table));

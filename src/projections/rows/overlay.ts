@@ -116,7 +116,10 @@ export class Inherited {
     return rows;
   }
 
-  /** Of first .. end-1, or of `rows`, those that are not hidden and, given a bound, not closed below it; null: all of first .. end-1. */
+  /**
+   * The rows among first .. end-1, or among `rows`, that are not hidden and, given a bound, not closed below it; null: all
+   * of first .. end-1.
+   */
   keep(segment: Segment, rows: Int32Array | null, first: number, end: number, openAt: number | null): Int32Array | null {
     const bits = this.#touched(segment);
     if (!bits) return rows;

@@ -17,7 +17,7 @@ const EMPTY = 0;
 /** A removed key: probes go on past it. */
 const GONE = -1;
 const FIRST_SLOTS = 128;
-/** Of an index in one part; beyond, it is cut into PARTS. */
+/** Slots of an index in one part; a larger one is cut into PARTS. */
 const WHOLE_SLOTS = 16_384;
 const PARTS = 256;
 const empty = new Int32Array(8192).fill(EMPTY);
@@ -40,7 +40,7 @@ export class PrimaryKeyIndex {
   #used = new Int32Array(1);
   /** Slots of each part that are GONE. */
   #gone = new Int32Array(1);
-  /** Of the top eight bits of a hash, those that choose its part. */
+  /** Selects the top eight bits of a hash, which choose its part. */
   #mask = 0;
   #size = 0;
 

@@ -3,7 +3,7 @@ import type { RemovalBody, TypeDefinition } from '../../log/entry.ts';
 import { subjectProperty } from '../catalog/subject.ts';
 import type { BranchRows } from './branch-rows.ts';
 
-/** Of keys that stand. A key that some version had for a subject is in its rows only, where its seal covers it. */
+/** Names the keys to remove. A key that was some version's subject is in its rows only, where its seal covers it. */
 export function removalOf(type: TypeDefinition, keys: readonly string[], path: string | null, rows: BranchRows): RemovalBody {
   const versions = rows.versions(type.name)!;
   const code = rows.scopes.codeOf(path);

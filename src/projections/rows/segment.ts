@@ -38,7 +38,7 @@ export interface ValidZone {
   readonly toMost: bigint;
 }
 
-/** Of the first `length` rows. */
+/** Extremes of the first `length` rows. */
 interface Extremes {
   readonly length: number;
   readonly least: bigint;

@@ -29,7 +29,7 @@ interface Block {
   readonly segments: readonly Segment[];
 }
 
-/** Of a block; null where nothing stands. */
+/** Digest of a block; null where no version is open. */
 interface Hashed {
   /** Rises with any change of the segments. */
   readonly stamp: number;

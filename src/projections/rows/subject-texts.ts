@@ -12,7 +12,7 @@ import type { LettersInARow } from './text-beginnings.ts';
 
 export interface ToldTexts {
   key(text: string): void;
-  /** Of a string, or JSON. */
+  /** A cell of a string or JSON column. */
   cell(text: string): void;
   /** What keys, and what cells, have to be in to be told: a column whose texts begin otherwise is not read. Null: all keys are told. */
   readonly keysIn: LettersInARow | null;

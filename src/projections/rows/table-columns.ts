@@ -84,7 +84,7 @@ export class TableColumns {
   }
 
   restore(columns: SavedColumns): void {
-    // Of one shape, however many tables there are: what is spread from another object may take a hidden class of its own.
+    // All have one shape, however many tables there are: an object made by spreading may get a hidden class of its own.
     for (const { name, type, dictionary, coding, coded } of columns) {
       this.#columns.set(name, { type, dictionary: dictionary && ByteDictionary.restored(dictionary), coding, coded });
     }

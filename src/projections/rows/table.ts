@@ -62,7 +62,7 @@ export class Table implements StoredKeys, StoredVersions {
   #lastGone = -1;
   /** Segments of which versions were removed and cells not wiped yet. */
   readonly #unwiped = new Set<Segment>();
-  /** Of versions that are expected to be removed. */
+  /** Keys of versions that are expected to be removed. */
   readonly #leaving: KeyHashes = new Map();
   readonly #copies = new DeferredCopies<WholeTable>(() => {
     // Reading a segment may wipe the last cell of a text.

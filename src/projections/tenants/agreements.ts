@@ -172,7 +172,7 @@ function checkTerms(terms: AgreementTerms, tenants: Tenants, next: NextPlace): v
   checkPath(assigner, 'the assigner');
   checkPath(assignee, 'the assignee');
   if (covers(assignee, assigner)) throw new ServiceError('REL_INVALID', 'the assignee sees the rows of the assigner anyway');
-  // Of the assignee nothing is looked at: an answer would tell whether there is such a tenant, and how it stands.
+  // The assignee is not looked at: an answer would tell whether there is such a tenant, and in what state it is.
   const state = tenants.tenant(tenantOfPath(assigner))?.record.state ?? 'active';
   if (state !== 'active') throw new ServiceError('REL_CONFLICT', `the tenant of ${JSON.stringify(assigner)} is ${state}`);
   checkNames(terms.types, 'type', 1);

@@ -40,7 +40,7 @@ export class Views implements Projection {
   /** What was dropped on a branch that stands, in that order. */
   #ended: Ended[] = [];
 
-  /** Of the branch with this fork, in the order in which they were made; without a basis those of now. */
+  /** Views of the branch with this fork, in the order in which they were made; without a basis the present ones. */
   on(branch: number, basis = Infinity): readonly ViewRecord[] {
     const standing = [...(this.#branches.get(branch)?.values() ?? [])];
     const ended: ViewRecord[] = [];

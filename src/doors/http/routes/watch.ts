@@ -94,7 +94,7 @@ async function follow(
   await streamed(context, request, reply, (client) => context.watch.follow(subscription, client, options));
 }
 
-/** Of the caller's subscriptions those that nobody follows; without one the stream waits for the first. */
+/** Follows the caller's subscriptions that nobody follows; without one the stream waits for the first. */
 async function followAll(
   context: HttpContext,
   request: FastifyRequest,
@@ -211,7 +211,7 @@ function lastIdText(request: FastifyRequest, parameter: string | undefined): str
   return headerText(request, 'last-event-id') || parameter || null;
 }
 
-/** Of the header, which browsers send by themselves when they come back, or of the query. */
+/** From the header, which browsers send by themselves when they come back, or from the query. */
 function lastEventId(request: FastifyRequest, parameter: string | undefined): bigint | null {
   const text = lastIdText(request, parameter);
   if (text === null) return null;

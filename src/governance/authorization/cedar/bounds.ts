@@ -54,7 +54,7 @@ export class Bounds {
     return this.#labels[countUpTo(cuts, value)]!;
   }
 
-  /** Of integers that doubles hold. */
+  /** For integers that doubles hold exactly. */
   classify(
     values: Int32Array | Float64Array,
     nulls: Uint8Array | null,
@@ -104,7 +104,7 @@ export class Bounds {
     }
   }
 
-  /** Of an i64 cell. Its nearest double tells it from any cut but one with the same nearest double. */
+  /** For an i64 cell. Its nearest double separates it from every cut but one with the same nearest double. */
   #labelOfWide(low: number, high: number, values: BigInt64Array, row: number): number {
     const near = high * 4_294_967_296 + (low >>> 0);
     const count = countUpTo(this.#near, near);

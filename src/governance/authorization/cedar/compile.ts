@@ -120,7 +120,7 @@ function isError(left: Expr): boolean {
   return left.op === 'error' || (left.op === 'value' && typeof left.value !== 'boolean');
 }
 
-/** Of two masks the one with more holds. */
+/** When two masks apply, the one with the higher number holds. */
 export const strictness: Readonly<Record<MaskKind, number>> = { redact: 5, null: 4, hash: 3, bucket: 2, last4: 1, year: 1 };
 
 /**

@@ -286,7 +286,7 @@ class VerdictTable {
     return true;
   }
 
-  /** Of each code, and last of NULL. */
+  /** Whether each code passes, and last whether NULL does. */
   #passesOf(feature: ColumnClasses, labels: Int32Array, start: number): Uint8Array {
     const verdicts = Uint8Array.from({ length: feature.size }, (_, label) => {
       const { atoms } = this.#features[0]!;

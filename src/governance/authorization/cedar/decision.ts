@@ -76,7 +76,7 @@ export class CallerPolicies {
     );
   }
 
-  /** Of installed policies, and of the type's own declaration. */
+  /** Masks by installed policies and by the type's own declaration. */
   masks(type: TypeDefinition, now: bigint): MaskDecision {
     let known = this.#masks.get(type);
     if (known === undefined) {
@@ -93,7 +93,7 @@ export class CallerPolicies {
     return known.at(now, ({ masks }) => [...masks].map(([column, mask]) => `${column} ${maskKey(mask)}`).join('\n'));
   }
 
-  /** Of reading rows of a type. */
+  /** Explains reading rows of a type. */
   explain(type: TypeDefinition, now: bigint): Explanation {
     return explain(this.rows('read', type, now), this.masks(type, now));
   }
