@@ -1,7 +1,7 @@
 import { defineConfig } from 'vitest/config';
 import { seedOfCommit } from './test/runner/seed.ts';
 import { HeaviestFirst } from './test/runner/sequencer.ts';
-import { sharedFiles } from './test/runner/shared.ts';
+import { aloneFiles } from './test/runner/shared.ts';
 import { temporaryFolder } from './test/runner/temporary.ts';
 
 export default defineConfig({
@@ -21,8 +21,8 @@ export default defineConfig({
     testTimeout: 300_000,
     hookTimeout: 60_000,
     projects: [
-      { extends: true, test: { name: 'shared', include: sharedFiles, isolate: false } },
-      { extends: true, test: { name: 'alone', include: ['test/**/*.test.ts'], exclude: sharedFiles } },
+      { extends: true, test: { name: 'shared', include: ['test/**/*.test.ts'], exclude: aloneFiles, isolate: false } },
+      { extends: true, test: { name: 'alone', include: aloneFiles } },
     ],
   },
 });

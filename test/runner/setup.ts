@@ -1,4 +1,4 @@
-/** Runs before every test file: measures what it takes, and passes on what it tells. */
+/** Runs before every test file: measures what it takes, passes on what it tells, and sees what it leaves to the next one. */
 import { afterAll } from 'vitest';
 import { cpuSeconds } from '../../scripts/cpu.mjs';
 import { told } from './tell.ts';
@@ -12,6 +12,7 @@ declare module 'vitest' {
 
 /** Files that share a process share what came before them too. */
 const measured = globalThis as { cpuSecondsBefore?: number };
+const before = processState();
 
 // Vitest wants a pattern, and there is nothing in it.
 // oxlint-disable-next-line no-empty-pattern
@@ -20,4 +21,18 @@ afterAll(({}, { file }) => {
   file.meta.cpuSeconds = total - (measured.cpuSecondsBefore ?? 0);
   measured.cpuSecondsBefore = total;
   if (told.length > 0) file.meta.told = told.splice(0);
+  const after = processState();
+  for (const [what, was] of Object.entries(before)) {
+    if (after[what] !== was) throw new Error(`this file leaves ${what} changed to the next: ${was} became ${after[what]}`);
+  }
 });
+
+/** What a test file may change, and the next one in its process would find. */
+function processState(): Record<string, string> {
+  return {
+    'the environment': JSON.stringify(Object.entries(process.env).toSorted()),
+    'the working directory': process.cwd(),
+    'signal listeners': String(process.listenerCount('SIGTERM') + process.listenerCount('SIGINT')),
+    'standard output': String([process.stdout, process.stderr].map((stream) => Object.hasOwn(stream, 'write'))),
+  };
+}

@@ -1,45 +1,36 @@
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 
-/** Test files that share a process, and with it what they import: starting one and importing the sources costs half a second. */
-const folders = [
-  'governance/cedar',
-  'log',
-  'planner/executor',
-  'planner/expressions',
-  'planner/formats',
-  'planner/kernels',
-  'planner/languages',
-  'projections',
-];
-
-/** Of these folders, what opens a service, starts processes or threads, reads the environment or changes what others see. */
+/**
+ * Test files that have a process of their own. All others share two, and with them what they import: starting a process and
+ * importing the sources costs more than most files do.
+ */
 export const aloneFiles = [
-  'log/backup-copy',
-  'log/bulk-sealer',
-  'log/disks',
+  // Replace functions of the sources, arguments of V8, or a property of the process, and don't put them back.
+  'planner/equal-answers',
+  'planner/equal-at-size',
+  'simulation/crash',
+  'simulation/crash-even',
+  'simulation/stored-crash',
+  'simulation/stored-rounds',
+  'doors/http/query',
   'log/group-commit',
-  'log/open-trace',
-  'log/proofs',
-  'log/subject-log',
-  'log/tree-store',
-  'log/workers',
-  'planner/executor/answers',
-  'planner/executor/kernels',
-  'planner/executor/long-texts',
-  'planner/formats/csv-rows',
-  'planner/formats/parquet-rows',
-  'projections/contract',
-  'projections/erasure',
-  'projections/replayed-bodies',
-  'projections/restart',
-  'projections/table-digest',
+  'cli',
+  // Compare two servers to the byte, or measure memory or turns of the event loop.
+  'leaks/governed',
+  'leaks/open',
+  'hostile/hostile',
+  'upkeep-thread',
+  // So long that an import is nothing, and their functions run faster compiled for them alone.
+  'model/model',
+  'planner/passes/passes',
+  'planner/sql-metamorphic',
+  'planner/sqlite-differential',
+  'simulation/tampering',
 ].map((name) => `test/${name}.test.ts`);
 
 const root = join(import.meta.dirname, '../..');
 
-export const sharedFiles = folders
-  .flatMap((folder) =>
-    readdirSync(join(root, 'test', folder), { recursive: true, encoding: 'utf8' }).map((name) => `test/${folder}/${name}`),
-  )
+export const sharedFiles = readdirSync(join(root, 'test'), { recursive: true, encoding: 'utf8' })
+  .map((name) => `test/${name}`)
   .filter((path) => path.endsWith('.test.ts') && !aloneFiles.includes(path));
