@@ -15,6 +15,11 @@ const modules = {
     // Works in the memories that columns rest in.
     flags: '--importMemory --sharedMemory --initialMemory 1 --maximumMemory 65536 --enable simd --enable threads',
   },
+  'vector-kernels': {
+    target: 'src/planner/kernels/vector-kernels-code.ts',
+    constant: 'vectorKernelsCode',
+    flags: '--importMemory --sharedMemory --initialMemory 1 --maximumMemory 65536 --enable simd --enable threads',
+  },
   'row-scanner': {
     target: 'src/planner/formats/row-scanner-code.ts',
     constant: 'rowScannerCode',

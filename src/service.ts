@@ -219,6 +219,7 @@ export class Service {
         resultRowsMax: settings.SERVICE_MAX_RESULT_ROWS,
         scannedRowsMax: settings.SERVICE_MAX_SCANNED_ROWS,
         memoryBytesMax: settings.SERVICE_QUERY_MEMORY_MB * 1024 * 1024,
+        vectorRowsMax: settings.SERVICE_MAX_VECTOR_K,
       },
       yieldTurn,
       standing: { watch: this.watch, lookups: this.lookups, views: this.views, erasures: this.erasures },

@@ -42,6 +42,9 @@ export const systemColumns = {
   system_to: 'timestamp',
 } as const satisfies Record<string, ColumnType>;
 
+/** Embeddings are columns of every type: `_emb_<slot>`. */
+export const embeddingPrefix = '_emb_';
+
 const loneSurrogate = /\p{Surrogate}/u;
 
 /** Throws REL_INVALID for text that UTF-8 cannot carry: two different keys would become one. */

@@ -29,13 +29,23 @@ export function bindQuery(request: BindRequest): LogicalPlan {
 }
 
 /** What the AS OF of a statement says, on both axes. */
-export function timeOf({ asOf }: Query, literals: readonly Literal[]): LogicalPlan['time'] {
-  return { system: axis(asOf, 'system', literals), valid: axis(asOf, 'valid', literals) };
+export function timeOf({ asOf, body }: Query, literals: readonly Literal[]): LogicalPlan['time'] {
+  if (body.kind === 'select' && body.from.kind === 'function') return functionTime(asOf, literals);
+  return { system: axis(asOf, 'system', 'all', literals), valid: axis(asOf, 'valid', 'all', literals) };
 }
 
-function axis(asOf: AsOf | null, which: 'system' | 'valid', literals: readonly Literal[]): AxisBound {
+/**
+ * A table function is about what is believed and true at an instant: now, unless AS OF says another. What was believed then
+ * is asked for as it was true then; what was true then, as it is believed now.
+ */
+function functionTime(asOf: AsOf | null, literals: readonly Literal[]): LogicalPlan['time'] {
+  const system = axis(asOf, 'system', 'now', literals);
+  return { system, valid: asOf?.axis === 'system' ? system : axis(asOf, 'valid', 'now', literals) };
+}
+
+function axis(asOf: AsOf | null, which: 'system' | 'valid', otherwise: 'all' | 'now', literals: readonly Literal[]): AxisBound {
   if (asOf?.axis === 'current') return 'now';
-  if (asOf?.axis !== which) return 'all';
+  if (asOf?.axis !== which) return otherwise;
   const { slot, place } = asOf.instant;
   const literal = literals[slot];
   if (typeof literal !== 'string' && typeof literal !== 'bigint') {

@@ -3,12 +3,15 @@
  * never holds the event loop for long, ends when its time is over and stops when its caller has gone.
  */
 import type { Clock } from '../clock.ts';
-import { ServiceError } from '../errors.ts';
+import { assert, ServiceError } from '../errors.ts';
 import type { Vector } from '../log/columns.ts';
 import type { FilterKernel, KernelCache } from './expressions/kernel-compiler.ts';
+import { tableFunction } from './functions/all.ts';
+import { Values } from './functions/arguments.ts';
+import type { TableFunction } from './functions/table-function.ts';
 import { aggregatesByKernel, filtersByKernel } from './kernels/kernel-chain.ts';
 import { SubquerySet } from './operators/subquery-set.ts';
-import { inputsOf, type LogicalPlan, type PlanNode } from './logical-plan.ts';
+import { type FunctionNode, inputsOf, type LogicalPlan, type PlanNode } from './logical-plan.ts';
 import { AggregateOperator } from './operators/aggregate.ts';
 import { RowSink } from './operators/column-sink.ts';
 import { DistinctOperator } from './operators/distinct.ts';
@@ -86,10 +89,32 @@ export async function run(options: ExecutorOptions, request: RunRequest): Promis
     execution.kernels.addSubquerySet(set);
   }
   const output = new Output(options.resultRowsMax, request);
-  const turns = driver.drain(buildOperator(plan.root, kernels, execution), (batch) => output.append(batch));
+  const ready = await prepared(plan.root, request);
+  const turns = driver.drain(buildOperator(plan.root, kernels, ready), (batch) => output.append(batch));
   if (turns) await turns;
   const facets = plan.facets && (await countFacets(driver, plan.facets.root, { kernels, execution: whole }));
   return { ...output.finish(), facets };
+}
+
+/** What a table function has to wait for is there before its operator is built. */
+async function prepared(root: PlanNode, { execution, signal }: RunRequest): Promise<Execution> {
+  const node = functionIn(root);
+  const made = node && functionOf(node);
+  if (!made?.prepare) return execution;
+  return { ...execution, prepared: await made.prepare({ node: node!, values: new Values(node!.values), execution }, signal) };
+}
+
+/** A table function stands alone: it is all that a statement reads. */
+function functionIn(node: PlanNode): FunctionNode | null {
+  if (node.kind === 'function') return node;
+  const [only, ...others] = inputsOf(node);
+  return only && others.length === 0 ? functionIn(only) : null;
+}
+
+function functionOf({ name }: FunctionNode): TableFunction {
+  const found = tableFunction(name);
+  assert(found, 'a plan calls functions that there are');
+  return found;
 }
 
 /** Pulls operators, gives others a turn in between, and looks whether anybody still waits. */
@@ -246,6 +271,10 @@ function buildOperator(
     }
     case 'set-operation':
       return new SetOperationOperator(build(node.left), build(node.right), node, execution);
+    case 'function': {
+      const input = node.input && build(node.input);
+      return functionOf(node).open({ node, values: new Values(node.values), input, execution, prepared: execution.prepared });
+    }
     case 'recursive': {
       const own: Rounds = { table: node.table, kept: new Map() };
       return new RecursiveOperator({

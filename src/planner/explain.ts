@@ -5,6 +5,7 @@ import type { Cell } from '../log/value.ts';
 import { shownColumn, shownOf } from '../projections/access-paths.ts';
 import type { SketchOf } from './column-sketch.ts';
 import type { Bound } from './expressions/bound-expression.ts';
+import { Values } from './functions/arguments.ts';
 import { aggregatesByKernel, filtersByKernel } from './kernels/kernel-chain.ts';
 import {
   type AggregateCall,
@@ -16,6 +17,7 @@ import {
   type ScanNode,
 } from './logical-plan.ts';
 import type { Execution } from './operators/operator.ts';
+import { checkFetched } from './operators/ranked-rows.ts';
 import { scanRequest } from './operators/scan.ts';
 import { rowsOf, shareOf, type Statistics } from './passes/estimate-rows.ts';
 
@@ -110,6 +112,13 @@ function describe(node: PlanNode, execution: Execution, plan: LogicalPlan): stri
       return `recursive ${node.table} ${node.op}`;
     case 'working':
       return `working ${node.table}`;
+    case 'function': {
+      checkFetched(node, execution);
+      const { words, limit } = node;
+      const values = new Values(node.values);
+      const given = [...words, ...values.names.map((name) => `${name} => ${values.shown(name, execution.kernels)}`)];
+      return `function ${node.name}(${given.join(', ')})${limit ? ` first ${execution.rowLimit(limit)}` : ''}`;
+    }
     case 'window': {
       const over = columnText(node.column, node.input, execution);
       const sizes = node.intervals.map(({ slot }) => cellText(execution.literals[slot] ?? null)).join(', ');

@@ -5,7 +5,7 @@
 import type { MaskKind } from '../log/entry.ts';
 import type { ColumnType } from '../log/value.ts';
 import type { Bound, Guard, ValueType } from './expressions/bound-expression.ts';
-import type { Literal, Slot } from './statement.ts';
+import type { Literal, Place, Slot } from './statement.ts';
 
 export interface PlanColumn {
   readonly name: string;
@@ -24,10 +24,11 @@ export type PlanNode =
   | WindowNode
   | JoinNode
   | SetOperationNode
-  | RecursiveNode;
+  | RecursiveNode
+  | FunctionNode;
 
 /** Nodes that read one other node. */
-export type UnaryNode = Extract<PlanNode, { readonly input: PlanNode }>;
+export type UnaryNode = Exclude<Extract<PlanNode, { readonly input: PlanNode | null }>, FunctionNode>;
 
 /** Instants are column-free expressions, so that AS OF, `now()` and zones are resolved the same way. */
 export type AxisBound = 'all' | 'now' | { readonly instant: Bound };
@@ -192,6 +193,32 @@ export interface WindowNode {
   readonly columns: readonly PlanColumn[];
 }
 
+/** A table function. One that ranks the rows of a type reads them as its input, and yields the columns of the type beside its own. */
+export interface FunctionNode {
+  readonly kind: 'function';
+  /** As `functions/all.ts` has it. */
+  readonly name: string;
+  /** The arguments that the plan rests on, and those that an execution reads, by name. */
+  readonly words: readonly string[];
+  readonly values: ReadonlyMap<string, FunctionValue>;
+  /** The type that it ranks the rows of, and those rows; null where its rows are its own. */
+  readonly type: string | null;
+  readonly input: PlanNode | null;
+  /** Columns of the input that it ranks by: system_from, `_pk`, and those that it asked for. */
+  readonly reads: readonly number[];
+  /** LIMIT of the statement, where nothing stands between the two. */
+  readonly limit: Slot | null;
+  readonly columns: readonly PlanColumn[];
+  /** For each column its number among the function's own; -1 for one of the type. */
+  readonly own: readonly number[];
+}
+
+/** An expression without columns, or those of an ARRAY. */
+export type FunctionValue = { readonly place: Place; readonly isVector: boolean } & (
+  | { readonly bound: Bound }
+  | { readonly items: readonly Bound[] }
+);
+
 /** The one column of a query behind IN: run before the plan that tests against it, under the same snapshot and caps. */
 export interface Subquery {
   readonly root: PlanNode;
@@ -233,6 +260,8 @@ export function inputsOf(node: PlanNode): readonly PlanNode[] {
     case 'scan':
     case 'working':
       return [];
+    case 'function':
+      return node.input ? [node.input] : [];
     case 'join':
     case 'set-operation':
       return [node.left, node.right];
@@ -270,6 +299,10 @@ export function mapInputs(node: PlanNode, map: (input: PlanNode) => PlanNode): P
       const base = map(node.base);
       const step = map(node.step);
       return base === node.base && step === node.step ? node : { ...node, base, step };
+    }
+    case 'function': {
+      const input = node.input && map(node.input);
+      return input === node.input ? node : { ...node, input };
     }
     default:
       return withInput(node, map(node.input));

@@ -12,6 +12,7 @@ import { viewNamed, viewsKey } from './binding/views.ts';
 import { type Cursor, opaqueCursor, readCursor } from './cursor.ts';
 import { type PlanKernels, type Result, run, type RunRequest, type Scheduler } from './executor.ts';
 import { explain, policyLines } from './explain.ts';
+import { typesCalled, unitsOf, wordLiterals } from './functions/calls.ts';
 import { asInstant } from './expressions/evaluate.ts';
 import { KernelContext } from './expressions/kernel-context.ts';
 import { type LexedStatement, lexing, lexStatement, type MarkerValues } from './languages/sql-lexer.ts';
@@ -64,6 +65,8 @@ export interface PlannerLimits {
   readonly resultRowsMax: number;
   readonly scannedRowsMax: number;
   readonly memoryBytesMax: number;
+  /** Rows that a function that ranks may yield; 0: any number. */
+  readonly vectorRowsMax?: number;
   /** Rows that operators exchange at once. */
   readonly blockRows?: number;
 }
@@ -91,6 +94,7 @@ const defaultLimits: Required<PlannerLimits> = {
   resultRowsMax: 1_000_000,
   scannedRowsMax: 10_000_000,
   memoryBytesMax: 512 * 1024 * 1024,
+  vectorRowsMax: 1_000,
   blockRows: 8_192,
 };
 
@@ -183,6 +187,8 @@ export class Planner implements PlannerDoor {
     const question = known ?? this.#parse(asked);
     if ('control' in question) return this.#control(reading, request, asked, question.control, startedMs);
     reading.describe(question.facts);
+    const called = typesCalled(question.query, asked.parameters);
+    if (called.length > 0) reading.describe({ objectType: called.join(',') });
     reading.describe(statedPurpose(question.purposeSlot, asked, request));
 
     if (question.mode === 'policy') return this.#policy(reading, question.query, asked, request, startedMs);
@@ -194,7 +200,8 @@ export class Planner implements PlannerDoor {
       const served = time === 'all' ? (this.#standing?.views.serve(question.query, now) ?? null) : null;
       const snapshot = served?.snapshot ?? now;
       const cached =
-        this.#cached(asked, snapshot, served) ?? (await this.#plan(asked, snapshot, served, known ? null : question, isLong));
+        this.#cached(asked, question.query, snapshot, served) ??
+        (await this.#plan(asked, snapshot, served, known ? null : question, isLong));
       const { plan } = cached;
       if (asked.guardedTemplate !== asked.template) reading.describe({ template: asked.template });
       // Subqueries and views read types that FROM does not name.
@@ -226,6 +233,7 @@ export class Planner implements PlannerDoor {
         request.rows?.restart();
         continue;
       }
+      const costUnits = unitsOf(question.query);
       reading.describe({ rowCount: result.rowCount, costUnits });
       if (question.mode === 'analyze') return this.#explained(plan, execution, result.rowCount, startedMs);
       return {
@@ -309,17 +317,23 @@ export class Planner implements PlannerDoor {
     });
   }
 
-  #cached(asked: Asked, snapshot: GovernedSnapshot, served: ServedView | null): CachedPlan | undefined {
+  #cached(asked: Asked, query: Query, snapshot: GovernedSnapshot, served: ServedView | null): CachedPlan | undefined {
     const literals = asked.parameters;
-    const cached = this.#plans.get(snapshot.branch, this.#planKey(asked, snapshot, served));
+    const cached = this.#plans.get(snapshot.branch, this.#planKey(asked, query, snapshot, served));
     const holds = cached && !isOutgrown(cached, snapshot) && cached.plan.guards.every(([a, b]) => literals[a] === literals[b]);
     return holds ? cached : undefined;
   }
 
-  /** Everything that a plan depends on; literals are not, but for those that its guards compare. */
-  #planKey({ key }: Asked, { branch, catalog, grantKey, views }: GovernedSnapshot, served: ServedView | null): string {
+  /** Everything that a plan depends on; literals are not, but for names of a call and those that its guards compare. */
+  #planKey(
+    { key, parameters }: Asked,
+    query: Query,
+    { branch, catalog, grantKey, views }: GovernedSnapshot,
+    served: ServedView | null,
+  ): string {
     const names = `${catalog.ontologyVersion}\0${this.#standing?.lookups.epoch ?? 0}\0${viewsKey(views)}\0${served === null ? '' : 'served'}`;
-    return `${key}\0${branch}\0${names}\0${grantKey}`;
+    const words = wordLiterals(query, parameters).join('\0');
+    return `${key}\0${words}\0${branch}\0${names}\0${grantKey}`;
   }
 
   /** A long statement gives others a turn between any two steps. `parsed` is the tree of this very text, where there is one. */
@@ -359,7 +373,7 @@ export class Planner implements PlannerDoor {
       notices: noticesOf(plan, snapshot),
       estimates,
     };
-    this.#plans.set(snapshot.branch, this.#planKey(asked, snapshot, served), made);
+    this.#plans.set(snapshot.branch, this.#planKey(asked, question.query, snapshot, served), made);
     return made;
   }
 
@@ -395,8 +409,8 @@ export class Planner implements PlannerDoor {
     const kernels = new KernelContext({ literals, placeOf, instant, parameters: plan.parameters });
     const axis = (bound: AxisBound): 'all' | bigint =>
       bound === 'all' ? 'all' : bound === 'now' ? instant : asInstant(kernels.constant(bound.instant));
-    const bounds =
-      query.asOf === null ? defaultBounds(time, instant) : { system: axis(plan.time.system), valid: axis(plan.time.valid) };
+    const isDefault = query.asOf === null && time !== 'all';
+    const bounds = isDefault ? defaultBounds(time, instant) : { system: axis(plan.time.system), valid: axis(plan.time.valid) };
     const { system } = bounds;
     const rowLimit = ({ slot }: Slot): number => {
       const limit = literals[slot];
@@ -418,6 +432,7 @@ export class Planner implements PlannerDoor {
       working: noWorking,
       blockRows: pageRows === null ? this.#limits.blockRows : Math.min(this.#limits.blockRows, Math.max(1_024, 2 * pageRows)),
       scannedRowsMax: this.#limits.scannedRowsMax,
+      vectorRowsMax: this.#limits.vectorRowsMax === 0 ? Number.POSITIVE_INFINITY : this.#limits.vectorRowsMax,
       memory: new MemoryMeter(this.#limits.memoryBytesMax),
       counters: { scanned: 0, hits: 0 },
     };
@@ -458,7 +473,7 @@ export class Planner implements PlannerDoor {
     const { system } = timeOf(query, literals);
     const stated = typeof system === 'string' ? undefined : asInstant(kernels.constant(system.instant));
     const at = query.asOf === null && typeof time === 'object' ? time.system : stated;
-    const types = [...new Set([...typesNamed(query), ...(tablesOf(query) ?? [])])];
+    const types = [...new Set([...typesNamed(query), ...typesCalled(query, literals), ...(tablesOf(query) ?? [])])];
     const lines = (types.length === 0 ? [null] : types).flatMap((type) => {
       const told = policyLines(reading.explainPolicy(type, at));
       return types.length > 1 ? [`type ${type}`, ...told] : told;
@@ -472,7 +487,7 @@ export class Planner implements PlannerDoor {
       lines.map((line) => [line]),
       {
         asOfSystem,
-        costUnits,
+        costUnits: 1,
         plan: lines.join('\n'),
         actualRows,
         processingTimeMs: this.#clock.monotonicMs() - startedMs,
@@ -527,9 +542,10 @@ function rowsOf(snapshot: GovernedSnapshot, type: string): number {
 
 function noticesOf(plan: LogicalPlan, snapshot: GovernedSnapshot): readonly string[] {
   const notices = nodesOf(plan).flatMap((node) => {
-    if (node.kind !== 'scan') return [];
+    const isStored = node.kind === 'scan' || (node.kind === 'function' && node.type !== null);
+    if (!isStored) return [];
     const columns = new Set(node.columns.map(({ name }) => shownOf(name) ?? name));
-    return snapshot.notices(node.type, [...columns]);
+    return snapshot.notices(node.type!, [...columns]);
   });
   return [...new Set(notices)];
 }

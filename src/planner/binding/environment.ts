@@ -7,6 +7,7 @@ import type { PlanColumn, PlanNode, Subquery } from '../logical-plan.ts';
 import { at } from '../places.ts';
 import type { AsOf, Dialect, Literal, Place, Query } from '../statement.ts';
 import type { OutputType } from './outputs.ts';
+import type { ScopeTable } from './scope.ts';
 
 /** A view: its query and the literals that its slots number. */
 export interface ViewDefinition {
@@ -34,6 +35,12 @@ export interface BindRequest {
 export interface BoundQuery {
   readonly node: PlanNode;
   readonly columns: readonly OutputType[];
+}
+
+/** What stands behind FROM: its rows, and the tables that names of columns mean. */
+export interface BoundSource {
+  readonly node: PlanNode;
+  readonly tables: readonly ScopeTable[];
 }
 
 /** A common table within reach: bound anew wherever it is named, so that each place reads only what it needs. */

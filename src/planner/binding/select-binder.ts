@@ -9,11 +9,12 @@ import { at } from '../places.ts';
 import { shownColumn } from '../../projections/access-paths.ts';
 import type { Expression, OrderItem, ProjectionItem, Query, Select, Slot } from '../statement.ts';
 import { aggregateType, containsAggregate } from './aggregates.ts';
-import type { BoundQuery, CommonName, Environment } from './environment.ts';
+import type { BoundQuery, BoundSource, CommonName, Environment } from './environment.ts';
 import { columnType, nameOf, type Output, type OutputType, project, throughColumns, uniqueNames } from './outputs.ts';
 import { bindCompute, bindScore } from './ranking.ts';
 import { Scope } from './scope.ts';
-import { bindSource, type BoundSource } from './source-binder.ts';
+import { bindSource } from './source-binder.ts';
+import { filtered, withoutSeed } from './table-functions.ts';
 import { windowed } from './windows.ts';
 
 export interface SelectRequest {
@@ -52,7 +53,8 @@ class SelectBinder {
   readonly #rows: ExpressionContext;
 
   constructor(request: SelectRequest) {
-    const { environment, select } = request;
+    const { environment } = request;
+    const select = withoutSeed(request.select);
     this.#request = request;
     this.#environment = environment;
     this.#select = select;
@@ -73,8 +75,7 @@ class SelectBinder {
     const select = this.#select;
     const { orderBy, limit, statement } = this.#request;
     let source: PlanNode = this.#source.node;
-    if (select.where)
-      source = { kind: 'filter', input: source, predicate: bindPredicate(select.where, this.#rows), columns: source.columns };
+    if (select.where) source = filtered(source, bindPredicate(select.where, this.#rows));
     const grouped = select.groupBy.length > 0 || select.window !== null || this.#aggregates();
     const rowByRow = !grouped && !select.distinct;
     const ranked = select.rankBy.length > 0;
@@ -325,9 +326,9 @@ class SelectBinder {
 
   #limited(node: PlanNode): PlanNode {
     const { limit, statement } = this.#request;
-    return limit
-      ? { kind: 'limit', input: node, limit, counting: null, counted: statement !== null, columns: node.columns }
-      : node;
+    if (!limit) return node;
+    const input = node.kind === 'function' ? { ...node, limit } : node;
+    return { kind: 'limit', input, limit, counting: null, counted: statement !== null, columns: node.columns };
   }
 
   #facets(source: PlanNode, query: Query): FacetPlan {

@@ -6,16 +6,11 @@ import { type ReadableColumn, shownColumn, splitTypeName } from '../../projectio
 import { bindPredicate, type ExpressionContext } from '../expressions/bind-expression.ts';
 import type { PlanColumn, PlanNode } from '../logical-plan.ts';
 import { at } from '../places.ts';
-import type { Query, Slot, Source } from '../statement.ts';
-import { type BoundQuery, type CommonName, type Environment, noMasks } from './environment.ts';
+import type { Place, Query, Slot, Source } from '../statement.ts';
+import { type BoundQuery, type BoundSource, type CommonName, type Environment, noMasks } from './environment.ts';
 import type { OutputType } from './outputs.ts';
-import { Scope, type ScopeTable } from './scope.ts';
-import { refuseTableFunction } from './table-functions.ts';
-
-export interface BoundSource {
-  readonly node: PlanNode;
-  readonly tables: readonly ScopeTable[];
-}
+import { Scope } from './scope.ts';
+import { bindFunction } from './table-functions.ts';
 
 export interface SourceRequest {
   readonly environment: Environment;
@@ -76,7 +71,7 @@ class SourceBinder {
       case 'join':
         return this.#join(source);
       case 'function':
-        throw refuseTableFunction(source.name, source.place);
+        return bindFunction(source, this.#request.environment, (type) => this.#ranked(type, source.place));
     }
   }
 
@@ -92,17 +87,28 @@ class SourceBinder {
     const view = environment.request.views?.(source.name);
     // A view stands for itself: it sees no common table of the statement that names it.
     if (view) return derived(this.#request.bindQuery(environment.adopt(view), []), name);
+    throw this.#unknownType(source.name, source.place);
+  }
+
+  #unknownType(name: string, place: Place): Error {
+    const types = this.#request.environment.catalog.types();
     const guess = didYouMean(
-      source.name,
-      environment.catalog.types().map((type) => type.name),
+      name,
+      types.map((type) => type.name),
     );
-    throw at('REL_UNKNOWN_TYPE', `type ${JSON.stringify(source.name)} is not registered${guess}`, source.place);
+    return at('REL_UNKNOWN_TYPE', `type ${JSON.stringify(name)} is not registered${guess}`, place);
   }
 
   #served(view: string, columns: readonly PlanColumn[], name: string): BoundSource {
     const about = { type: view, primaryKey: null, masked: noMasks };
     const node: PlanNode = { kind: 'scan', ...about, columns, keys: null, zones: [], after: null };
     return derived({ node, columns }, name);
+  }
+
+  #ranked(name: string, place: Place): BoundSource {
+    const definition = this.#request.environment.catalog.type(name);
+    if (!definition) throw this.#unknownType(name, place);
+    return this.#scan(name, definition, name);
   }
 
   /** `type` is the name that the statement gives it: another tenant's stands for that tenant's rows alone. */

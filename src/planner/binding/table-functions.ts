@@ -1,32 +1,92 @@
-/**
- * Operators of the specification's table that stand in FROM or by themselves. Both forms arrive as one node, so both
- * give the same answer; what an operator needs and is not there yet is said by name. Source: "SQL dialect" rule 13.
- */
-import type { ServiceError } from '../../errors.ts';
+/** A call behind FROM to its node. Both forms of a call arrive as one source, so both give the same answer. */
+import { arranged, type FunctionSource } from '../functions/calls.ts';
+import { refuseTableFunction } from '../functions/all.ts';
+import { valuesOf, wordsOf } from '../functions/arguments.ts';
+import type { BoundScope } from '../functions/table-function.ts';
+import { type Bound, columnsIn } from '../expressions/bound-expression.ts';
+import type { FunctionNode, PlanColumn, PlanNode } from '../logical-plan.ts';
+import { conjunction } from '../passes/simplify-expressions.ts';
 import { at } from '../places.ts';
-import type { Place } from '../statement.ts';
+import type { Select } from '../statement.ts';
+import type { BoundSource, Environment } from './environment.ts';
+import type { OutputType } from './outputs.ts';
 
-export function refuseTableFunction(name: string, place: Place): ServiceError {
-  const need = needs.get(name);
-  if (need === undefined) return at('REL_NOT_FOUND', `there is no table function ${JSON.stringify(name)}`, place);
-  return at('REL_NOT_IMPLEMENTED', `${name} is not implemented: it needs ${need}`, place);
+/** A version is told apart from all others by these, and rows that are alike come in their order. */
+const rankedBy: readonly string[] = ['system_from', '_pk'];
+
+export function bindFunction(source: FunctionSource, environment: Environment, scan: (type: string) => BoundSource): BoundSource {
+  const call = arranged(source, null);
+  if (call === undefined) throw refuseTableFunction(source.name, source.place);
+  const { function: made, given } = call;
+  const words = wordsOf(made, given, environment.literals, source.place);
+  const scope: BoundScope = { words, catalog: environment.catalog };
+  const common = {
+    kind: 'function',
+    name: made.name,
+    words: made.arguments.flatMap(({ name }) => words.word(name) ?? []),
+    values: valuesOf(made, given, environment),
+    limit: null,
+  } as const;
+  for (const type of made.types(scope)) environment.objectTypes.add(type);
+  const columns = made.columns(scope);
+  const name = source.alias ?? source.name;
+  const ranked = made.ranks?.(scope);
+  if (ranked === undefined) {
+    const node: FunctionNode = { ...common, type: null, input: null, reads: [], columns, own: [...columns.keys()] };
+    return { node, tables: [{ name, type: null, columns, first: 0 }] };
+  }
+  const { node: input, tables } = scan(ranked.type);
+  const { columns: typed } = tables[0]!;
+  const masked = environment.masked(ranked.type);
+  for (const column of ranked.named) {
+    if (masked.has(column)) {
+      throw at('REL_MASKED_COLUMN', `column ${JSON.stringify(column)} is masked: ${made.name} can't rank by it`, source.place);
+    }
+  }
+  if (masked.has('system_from')) {
+    throw at('REL_MASKED_COLUMN', `column "system_from" is masked: ${made.name} tells rows apart by it`, source.place);
+  }
+  // Columns of the type, then the function's own, then those that show masked ones, which no name reaches.
+  const shown = input.columns.slice(typed.length);
+  const named: OutputType[] = [
+    ...typed.map(
+      (column): OutputType => (column.shown === undefined ? column : { ...column, shown: column.shown + columns.length }),
+    ),
+    ...columns,
+  ];
+  const all: PlanColumn[] = [...input.columns.slice(0, typed.length), ...columns, ...shown];
+  const node: FunctionNode = {
+    ...common,
+    type: ranked.type,
+    input,
+    reads: [...rankedBy, ...ranked.reads].map((column) => typed.findIndex((each) => each.name === column)),
+    columns: all,
+    own: all.map((_, i) => (i >= typed.length && i < typed.length + columns.length ? i - typed.length : -1)),
+  };
+  return { node, tables: [{ name, type: null, columns: named, first: 0 }] };
 }
 
-const needs: ReadonlyMap<string, string> = new Map(
-  Object.entries({
-    'the graph projection':
-      'PATHS_BETWEEN NETWORK_EXPAND GRAPH_PAGERANK DEGREE_CENTRALITY TRIANGLE_COUNT CONNECTED_COMPONENTS LABEL_PROPAGATION ' +
-      'GRAPH_DIJKSTRA GRAPH_SCC GRAPH_CYCLES GRAPH_SSSP GRAPH_SPANNING_TREE GRAPH_APSP GRAPH_DIAMETER GRAPH_SIMILARITY ' +
-      'GRAPH_NODE_METRIC GRAPH_NODE_SIMILARITY GRAPH_LINK_PREDICT LINK_PREDICT GRAPH_COMMUNITY EXPLAIN_PATH ' +
-      'BENEFICIAL_OWNERSHIP_CHAIN CRYPTO_TRACE WIRE_RECONSTRUCTION HAWALA_TRACE',
-    'the identity projection':
-      'LOOKUP_IDENTITY RESOLVE_IDENTITY FUSE_IDENTITIES SPLIT_IDENTITIES DETECT_IDENTITIES CROSS_PLATFORM_ACCOUNT',
-    'the text projection': 'SANCTIONS_SCREEN',
-    'the text and vector projections': 'HYBRID_SEARCH SIMILAR',
-    'the vector projection': 'SIMILAR_IMAGE FACE_SEARCH VOICE_MATCH',
-    'the domain functions': 'GEOFENCE ANPR_TRACE DISPATCH_PRIORITY CRIME_PATTERN_CLUSTER',
-    'the scorers':
-      'SENTIMENT_SCORE STANCE_SCORE BIAS_SCORE AUTHENTICITY_SCORE POSTING_PATTERN STYLE_FINGERPRINT BOT_AMPLIFICATION_SCORE ' +
-      'NARRATIVE_TRACE PERSONA_CLUSTER_DETECT INAUTHENTIC_BEHAVIOUR_SCAN COORDINATED_AMPLIFICATION INFLUENCE_TIER',
-  }).flatMap(([need, names]) => names.split(' ').map((name): [string, string] => [name, need])),
-);
+/** A call takes from the condition what says how to rank: what is left of it says which rows are ranked. */
+export function withoutSeed(select: Select): Select {
+  if (select.from.kind !== 'function') return select;
+  const call = arranged(select.from, select.where);
+  if (call === undefined) return select;
+  const given = [...call.given].map(([name, value]) => ({ name, value }));
+  return { ...select, from: { ...select.from, arguments: given }, where: call.where };
+}
+
+/** What is asked of the columns of a type decides which of its rows are ranked at all; the rest is asked of what comes out. */
+export function filtered(source: PlanNode, predicate: Bound): PlanNode {
+  const filter = (input: PlanNode, conditions: readonly Bound[]): PlanNode =>
+    conditions.length === 0 ? input : { kind: 'filter', input, predicate: conjunction(conditions), columns: input.columns };
+  if (source.kind !== 'function' || source.input === null) return filter(source, [predicate]);
+  const { own, input } = source;
+  const below: Bound[] = [];
+  const above: Bound[] = [];
+  for (const each of flat(predicate)) ([...columnsIn(each)].every((index) => own[index]! < 0) ? below : above).push(each);
+  return filter({ ...source, input: filter(input, below) }, above);
+}
+
+function flat(predicate: Bound): readonly Bound[] {
+  return predicate.kind === 'and' ? predicate.operands.flatMap(flat) : [predicate];
+}

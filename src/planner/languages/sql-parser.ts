@@ -8,6 +8,7 @@
  * Errors are REL_PARSE, their detail starts with `line:column: ` and never shows a literal. Whatever the text, parsing
  * ends in time linear in its length and never exhausts the stack.
  */
+import { isTableFunction } from '../functions/all.ts';
 import type { Dialect, ParsedStatement, Query, Slot, Source, Statement } from '../statement.ts';
 import { controlFunction, readControl, readFunctionControl } from './sql-control.ts';
 import { readArguments } from './sql-expressions.ts';
@@ -104,22 +105,7 @@ function readKeywordForm(cursor: TokenCursor): Source | null {
     return { kind: 'function', name: 'SIMILAR', arguments: [of], alias: null, place };
   }
   const key = cursor.key();
-  if (!tableFunctions.has(key) || cursor.key(1) !== '(') return null;
+  if (!isTableFunction(key) || cursor.key(1) !== '(') return null;
   cursor.next();
   return { kind: 'function', name: key, arguments: readArguments(cursor), alias: null, place };
 }
-
-/** The operators of the specification's table that return rows. Behind FROM any name may stand: the binder knows. */
-const tableFunctions: ReadonlySet<string> = new Set(
-  (
-    'PATHS_BETWEEN NETWORK_EXPAND LOOKUP_IDENTITY RESOLVE_IDENTITY FUSE_IDENTITIES SPLIT_IDENTITIES DETECT_IDENTITIES ' +
-    'GRAPH_PAGERANK DEGREE_CENTRALITY TRIANGLE_COUNT CONNECTED_COMPONENTS LABEL_PROPAGATION GRAPH_DIJKSTRA GRAPH_SCC ' +
-    'GRAPH_CYCLES GRAPH_SSSP GRAPH_SPANNING_TREE GRAPH_APSP GRAPH_DIAMETER GRAPH_SIMILARITY GRAPH_NODE_METRIC ' +
-    'GRAPH_NODE_SIMILARITY GRAPH_LINK_PREDICT LINK_PREDICT GRAPH_COMMUNITY BENEFICIAL_OWNERSHIP_CHAIN ' +
-    'SANCTIONS_SCREEN CRYPTO_TRACE WIRE_RECONSTRUCTION HAWALA_TRACE GEOFENCE ANPR_TRACE DISPATCH_PRIORITY ' +
-    'CRIME_PATTERN_CLUSTER SENTIMENT_SCORE STANCE_SCORE BIAS_SCORE AUTHENTICITY_SCORE POSTING_PATTERN ' +
-    'STYLE_FINGERPRINT BOT_AMPLIFICATION_SCORE NARRATIVE_TRACE PERSONA_CLUSTER_DETECT INAUTHENTIC_BEHAVIOUR_SCAN ' +
-    'COORDINATED_AMPLIFICATION CROSS_PLATFORM_ACCOUNT INFLUENCE_TIER HYBRID_SEARCH SIMILAR SIMILAR_IMAGE FACE_SEARCH ' +
-    'VOICE_MATCH EXPLAIN_PATH EXPLAIN_REPLAY'
-  ).split(' '),
-);

@@ -6,7 +6,7 @@
  * those among them that the caller may not see.
  */
 import { assert } from '../../errors.ts';
-import type { LimitNode } from '../logical-plan.ts';
+import type { LimitNode, PlanNode } from '../logical-plan.ts';
 import { type Batch, emptyBatch, type Execution, type Operator } from './operator.ts';
 
 /** Source: specification, "Result envelopes": accurate up to 100,000. */
@@ -45,7 +45,7 @@ export class LimitOperator implements Operator {
     this.#input = parts.input;
     this.#limit = parts.execution.rowLimit(parts.node.limit);
     this.#hitsMax = Math.max(hitsMax, this.#limit + 1);
-    this.#counting = parts.node.counted && parts.node.input.kind !== 'sort';
+    this.#counting = parts.node.counted && !countsItself(parts.node.input);
     this.#systemFrom = parts.node.counting ? parts.node.columns.findIndex(({ name }) => name === 'system_from') : -1;
   }
 
@@ -104,4 +104,9 @@ export class LimitOperator implements Operator {
     assert(vector.kind === 'i64', 'rows of a type carry their system_from');
     return vector.values[batch.selection ? batch.selection[place]! : batch.first + place]!;
   }
+}
+
+/** A sort, and a function that ranks rows, drops some of its matches. */
+function countsItself(input: PlanNode): boolean {
+  return input.kind === 'sort' || (input.kind === 'function' && input.input !== null);
 }

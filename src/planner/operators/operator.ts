@@ -44,6 +44,10 @@ export interface Execution {
   readonly scannedRowsMax: number;
   /** Rows that a scan delivers, and no more; absent: all. */
   readonly rowsMax?: number;
+  /** Rows that a function that ranks may yield. */
+  readonly vectorRowsMax: number;
+  /** What the statement's table function waited for. */
+  readonly prepared?: unknown;
   readonly memory: MemoryMeter;
   readonly counters: Counters;
 }

@@ -25,6 +25,8 @@ export function rowsOf(node: PlanNode, statistics: Statistics): number {
       return statistics.estimate(node);
     case 'working':
       return 1_000;
+    case 'function':
+      return node.input ? rowsOf(node.input, statistics) : 1_000;
     case 'filter':
       return rowsOf(node.input, statistics) * shareOf(node, statistics).share;
     case 'aggregate':

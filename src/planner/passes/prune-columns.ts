@@ -62,6 +62,15 @@ function pruned(node: PlanNode, needed: ReadonlySet<number>): Pruned {
       return { node: { ...node, base: whole(node.base), step: whole(node.step) }, moved: unmoved(node) };
     case 'working':
       return { node, moved: unmoved(node) };
+    case 'function': {
+      if (node.input === null) return { node, moved: unmoved(node) };
+      const { node: input, moved: ranked } = pruned(node.input, new Set(node.reads));
+      const kept = ascending(needed);
+      const columns = kept.map((index) => node.columns[index]!);
+      const own = kept.map((index) => node.own[index]!);
+      const reads = node.reads.map((index) => ranked.get(index)!);
+      return { node: { ...node, input, reads, columns, own }, moved: numbered(kept) };
+    }
     case 'join':
       return prunedJoin(node, needed);
     case 'window': {

@@ -41,6 +41,9 @@ export function checkViewQuery(query: Query): void {
     throw at('REL_INVALID', 'a view has no AS OF of its own: the question that names it has one', query.asOf.place);
   }
   if (query.after !== null) throw at('REL_INVALID', 'AFTER continues an answer; a view has none', query.after.place);
+  if (query.body.kind === 'select' && query.body.from.kind === 'function') {
+    throw at('REL_INVALID', 'a view is over types: a table function stands in the question itself', query.body.from.place);
+  }
   if (query.facets.length > 0)
     throw at('REL_INVALID', 'FACETS belong to the question that names the view', query.facets[0]!.place);
 }

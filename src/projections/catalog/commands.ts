@@ -2,7 +2,16 @@
 import { ServiceError } from '../../errors.ts';
 import type { EntryDraft, GraphTrigger, PropertyDefinition, TypeDefinition, TypeGuard } from '../../log/entry.ts';
 import type { NextPlace } from '../../log/log-store.ts';
-import { becomesText, checkIdentifier, type ColumnType, columnTypes, limits, systemColumns, tenantOf } from '../../log/value.ts';
+import {
+  becomesText,
+  checkIdentifier,
+  type ColumnType,
+  columnTypes,
+  embeddingPrefix,
+  limits,
+  systemColumns,
+  tenantOf,
+} from '../../log/value.ts';
 import type { CatalogReader } from '../access-paths.ts';
 import type { EvolveType, RegisterType } from '../command.ts';
 import { type DecideContext, type Decision, decideOne } from '../decision.ts';
@@ -16,9 +25,6 @@ export interface StoredColumns {
   /** True when the branch has versions of the type, ended ones and those that were removed for good included. */
   wasWritten(type: string): boolean;
 }
-
-/** Embeddings are columns of every type: `_emb_<slot>`. */
-export const embeddingPrefix = '_emb_';
 
 export function decideRegister(
   command: RegisterType,

@@ -5,10 +5,10 @@
 import { ServiceError } from '../../errors.ts';
 import type { NamedColumn, RowBatch, Vector } from '../../log/columns.ts';
 import type { PropertyDefinition, TypeDefinition } from '../../log/entry.ts';
-import { becomesText, checkIdentifier, limits } from '../../log/value.ts';
+import { becomesText, checkIdentifier, embeddingPrefix, limits } from '../../log/value.ts';
 import { cellAt, VectorBuilder } from '../../log/vector-builder.ts';
 import type { CatalogReader } from '../access-paths.ts';
-import { canBeKey, embeddingPrefix, evolved, isReservedName, type StoredColumns } from '../catalog/commands.ts';
+import { canBeKey, evolved, isReservedName, type StoredColumns } from '../catalog/commands.ts';
 import { subjectProperty } from '../catalog/subject.ts';
 import { fitColumn, keyText } from './fit-column.ts';
 import type { Rejections } from './rejections.ts';

@@ -1,0 +1,45 @@
+/** The table functions there are, and the names of those that are not built yet with what they need. */
+import type { ServiceError } from '../../errors.ts';
+import { at } from '../places.ts';
+import type { Place } from '../statement.ts';
+import { similar } from './similar.ts';
+import type { TableFunction } from './table-function.ts';
+
+export const tableFunctions: readonly TableFunction[] = [similar];
+
+const byName: ReadonlyMap<string, TableFunction> = new Map(tableFunctions.map((each) => [each.name, each]));
+
+export function tableFunction(name: string): TableFunction | undefined {
+  return byName.get(name);
+}
+
+/** Names behind which a call may stand without SELECT * FROM. */
+export function isTableFunction(name: string): boolean {
+  return byName.has(name) || needs.has(name);
+}
+
+export function refuseTableFunction(name: string, place: Place): ServiceError {
+  const need = needs.get(name);
+  if (need === undefined) return at('REL_NOT_FOUND', `there is no table function ${JSON.stringify(name)}`, place);
+  return at('REL_NOT_IMPLEMENTED', `${name} is not implemented: it needs ${need}`, place);
+}
+
+/** Source: specification, "SQL dialect", the table of operators. */
+const needs: ReadonlyMap<string, string> = new Map(
+  Object.entries({
+    'the graph projection':
+      'PATHS_BETWEEN NETWORK_EXPAND GRAPH_PAGERANK DEGREE_CENTRALITY TRIANGLE_COUNT CONNECTED_COMPONENTS LABEL_PROPAGATION ' +
+      'GRAPH_DIJKSTRA GRAPH_SCC GRAPH_CYCLES GRAPH_SSSP GRAPH_SPANNING_TREE GRAPH_APSP GRAPH_DIAMETER GRAPH_SIMILARITY ' +
+      'GRAPH_NODE_METRIC GRAPH_NODE_SIMILARITY GRAPH_LINK_PREDICT LINK_PREDICT GRAPH_COMMUNITY EXPLAIN_PATH EXPLAIN_REPLAY ' +
+      'BENEFICIAL_OWNERSHIP_CHAIN CRYPTO_TRACE WIRE_RECONSTRUCTION HAWALA_TRACE',
+    'the identity projection':
+      'LOOKUP_IDENTITY RESOLVE_IDENTITY FUSE_IDENTITIES SPLIT_IDENTITIES DETECT_IDENTITIES CROSS_PLATFORM_ACCOUNT',
+    'the text projection': 'SANCTIONS_SCREEN',
+    'the text and vector projections': 'HYBRID_SEARCH',
+    'the vector projection': 'SIMILAR_IMAGE FACE_SEARCH VOICE_MATCH',
+    'the domain functions': 'GEOFENCE ANPR_TRACE DISPATCH_PRIORITY CRIME_PATTERN_CLUSTER',
+    'the scorers':
+      'SENTIMENT_SCORE STANCE_SCORE BIAS_SCORE AUTHENTICITY_SCORE POSTING_PATTERN STYLE_FINGERPRINT BOT_AMPLIFICATION_SCORE ' +
+      'NARRATIVE_TRACE PERSONA_CLUSTER_DETECT INAUTHENTIC_BEHAVIOUR_SCAN COORDINATED_AMPLIFICATION INFLUENCE_TIER',
+  }).flatMap(([need, names]) => names.split(' ').map((name): [string, string] => [name, need])),
+);

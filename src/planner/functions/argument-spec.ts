@@ -1,0 +1,35 @@
+/** What a table function may be given. */
+import type { Place } from '../statement.ts';
+
+/**
+ * `type`, `column` and `word` say which plan is made: they are known when it is bound, and a plan serves one value of each. The
+ * others are values of the execution: a `key` is a text or an integer, a `vector` is `ARRAY[…]` of numbers, or the same as
+ * text: `'[0.1, 2]'`.
+ */
+export type ArgumentKind = 'type' | 'column' | 'word' | 'text' | 'key' | 'number' | 'integer' | 'boolean' | 'vector';
+
+export interface ArgumentSpec {
+  /** In upper case. Arguments without a name stand in the order of the list. */
+  readonly name: string;
+  readonly kind: ArgumentKind;
+  readonly required?: true;
+  /** What a `word` may be. */
+  readonly choices?: readonly string[];
+  /** For the documentation and EXPLAIN's readers: what it is, its unit, its default. */
+  readonly summary: string;
+}
+
+export interface Signature {
+  /** In upper case. */
+  readonly name: string;
+  readonly arguments: readonly ArgumentSpec[];
+}
+
+/** The arguments that say which plan is made, by name. */
+export interface Words {
+  word(name: string): string | undefined;
+  /** Where it was written; of one that was not, where the call begins. */
+  placeOf(name: string): Place;
+  /** The arguments that were given. */
+  readonly given: ReadonlySet<string>;
+}

@@ -1,0 +1,72 @@
+/**
+ * What a table function is: something that stands alone behind FROM and yields rows. Each is one file here and one line in
+ * `all.ts`; the parser, binder, executor, EXPLAIN, the access record, exhibits, the documentation and the leak matrix read
+ * that list, so a function that is in it is known to all of them.
+ *
+ * A function reads rows through the governed snapshot alone: as its `input`, or by a `ScanOperator` of its own. Its time is
+ * the statement's: without AS OF, what is believed and true now.
+ */
+import type { CatalogReader } from '../../projections/access-paths.ts';
+import type { FunctionNode, PlanColumn } from '../logical-plan.ts';
+import type { Execution, Operator } from '../operators/operator.ts';
+import type { Expression, FunctionArgument, Place } from '../statement.ts';
+import type { Signature, Words } from './argument-spec.ts';
+import type { Values } from './arguments.ts';
+
+/** A call as it was written, with the condition of the statement that it stands in. */
+export interface Call {
+  readonly arguments: readonly FunctionArgument[];
+  readonly where: Expression | null;
+  readonly place: Place;
+}
+
+export interface FunctionScope {
+  readonly words: Words;
+  /** null where only what the call itself says is asked for. */
+  readonly catalog: CatalogReader | null;
+}
+
+/** With the types there are. */
+export type BoundScope = FunctionScope & { readonly catalog: CatalogReader };
+
+/** A function that ranks the rows of a type yields the columns of the type, and behind them its own. */
+export interface RankedType {
+  readonly type: string;
+  /** Columns that it ranks by. */
+  readonly reads: readonly string[];
+  /** Those of them that the caller named: one that is masked is refused, where another is left out. */
+  readonly named: readonly string[];
+}
+
+export interface Opening {
+  readonly node: FunctionNode;
+  readonly values: Values;
+  /** Rows of the type that it ranks, with the columns of `node.reads`; null for a function that ranks none. */
+  readonly input: Operator | null;
+  readonly execution: Execution;
+  /** What `prepare` gave. */
+  readonly prepared: unknown;
+}
+
+export interface TableFunction extends Signature {
+  /** One sentence. */
+  readonly summary: string;
+  /** What a policy calls the act. */
+  readonly action: 'query' | 'search';
+  /** Quota units of a call. */
+  readonly units: number;
+  /** The same rows follow from the log alone: its answer can be put on an exhibit. */
+  readonly deterministic: boolean;
+  /** Brings the ways in which a call may be written into that of `arguments`. Pure: literals have no value yet. */
+  readonly arrange?: (call: Call) => Call;
+  /** Types whose rows it reads: for the access record, guards and erasures. */
+  types(scope: FunctionScope): readonly string[];
+  /** Its own columns. */
+  columns(scope: BoundScope): readonly PlanColumn[];
+  /** The type whose rows it ranks; absent where its rows are its own. */
+  ranks?(scope: BoundScope): RankedType;
+  /** What has to be waited for before rows are read. */
+  prepare?(opening: Omit<Opening, 'input' | 'prepared'>, signal: AbortSignal | undefined): Promise<unknown>;
+  /** The operator: each `next()` is a bounded piece of work. */
+  open(opening: Opening): Operator;
+}

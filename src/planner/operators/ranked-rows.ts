@@ -1,0 +1,112 @@
+/**
+ * What functions that rank the rows of a type have in common: how many rows they may yield, and the rows themselves, fetched
+ * one by one once it is known which they are. A version is found by its system_from, which no other has.
+ */
+import { assert, ServiceError } from '../../errors.ts';
+import type { Vector } from '../../log/columns.ts';
+import type { RowBlock } from '../../projections/access-paths.ts';
+import type { FunctionNode } from '../logical-plan.ts';
+import type { RankedRow } from './best-rows.ts';
+import { RowSink } from './column-sink.ts';
+import { type Batch, emptyBatch, type Execution } from './operator.ts';
+
+/** Rows fetched between two looks at the clock. */
+const fetchedAtOnce = 8;
+const outputRows = 1_024;
+
+/** Refuses what the caller may not read of the rows that will be fetched, whether or not there are any. */
+export function checkFetched(node: FunctionNode, { snapshot, time }: Execution): void {
+  if (node.type === null) return;
+  snapshot.rows.estimate({ type: node.type, columns: storedColumns(node), time, keys: [] });
+}
+
+function storedColumns({ columns, own }: FunctionNode): readonly string[] {
+  return [...columns.flatMap(({ name }, i) => (own[i]! < 0 ? [name] : [])), 'system_from'];
+}
+
+/** How many rows a call may yield: its LIMIT, else as many as may be asked for, and one more to tell that there are too many. */
+export function mostRanked({ limit, name }: FunctionNode, execution: Execution): number {
+  const most = execution.vectorRowsMax;
+  const asked = limit ? execution.rowLimit(limit) : most + 1;
+  if (limit && asked > most) {
+    throw new ServiceError('REL_VECTOR_BUDGET', `${name} yields at most ${most} rows: LIMIT asks for ${asked}`);
+  }
+  return asked;
+}
+
+/** Without a LIMIT all rows were asked for. */
+export function checkRanked({ limit, name }: FunctionNode, found: number, { vectorRowsMax }: Execution): void {
+  if (limit || found <= vectorRowsMax) return;
+  throw new ServiceError(
+    'REL_VECTOR_BUDGET',
+    `${name} yields at most ${vectorRowsMax} rows, and more are alike: give it a LIMIT`,
+  );
+}
+
+/** The rows as the node has them, in this order. `own` gives the function's own columns of some of them. */
+export function* rankedRows<R extends RankedRow>(
+  node: FunctionNode,
+  execution: Execution,
+  rows: readonly R[],
+  own: (rows: readonly R[], column: number) => Vector,
+): Generator<Batch, void> {
+  const { columns, own: numbers } = node;
+  const stored = storedColumns(node);
+  for (let first = 0; first < rows.length; first += outputRows) {
+    const piece = rows.slice(first, first + outputRows);
+    const sink = new RowSink(columns.flatMap(({ type }, i) => (numbers[i]! < 0 ? [type] : [])));
+    const fetched: R[] = [];
+    let held = 0;
+    for (const [i, row] of piece.entries()) {
+      if (fetch(node, execution, stored, row.systemFrom, sink)) fetched.push(row);
+      if (i % fetchedAtOnce === fetchedAtOnce - 1) {
+        held = execution.memory.change(held, sink.bytes);
+        yield emptyBatch;
+      }
+    }
+    const vectors = sink.vectors();
+    let next = 0;
+    const output = numbers.map((number) => (number < 0 ? vectors[next++]! : own(fetched, number)));
+    yield { columns: output, selection: null, first: 0, count: fetched.length };
+    execution.memory.change(held, 0);
+  }
+}
+
+/** The last column is system_from. False for a version that was removed for good since it was ranked. */
+function fetch(
+  { type }: FunctionNode,
+  { snapshot, time }: Execution,
+  columns: readonly string[],
+  systemFrom: bigint,
+  sink: RowSink,
+): boolean {
+  assert(type !== null, 'rows of a type are fetched');
+  const blocks = snapshot.rows.scan({
+    type,
+    columns,
+    time,
+    after: systemFrom - 1n,
+    zones: [{ column: 'system_from', op: '<=', value: systemFrom }],
+    blockRows: 1,
+  });
+  try {
+    for (let step = blocks.next(); step.done !== true; step = blocks.next()) {
+      const block: RowBlock = step.value;
+      if (block.count === 0) continue;
+      const vector = block.columns.at(-1)!;
+      assert(vector.kind === 'i64', 'system times are i64');
+      const row = block.selection === null ? block.first : block.selection[0]!;
+      if (vector.values[row] !== systemFrom) return false;
+      sink.append({ columns: block.columns, selection: block.selection, first: block.first, count: 1 });
+      return true;
+    }
+    return false;
+  } finally {
+    blocks.return?.();
+  }
+}
+
+/** Scores as a column. */
+export function scoreColumn(rows: readonly RankedRow[]): Vector {
+  return { kind: 'f64', values: Float64Array.from(rows, ({ score }) => score), nulls: null };
+}
