@@ -38,6 +38,8 @@ function secretDeal(stage: Stage, id: string, where: string, secret: Secret = vi
     note: canaries.text(secret, `${where}.note`),
     ok: false,
     secret: canaries.text('masked cells', `${where}.secret`),
+    emb: [1, 0.001],
+    shape: [1, 0.001],
   };
 }
 
@@ -195,7 +197,8 @@ export const differences: readonly Difference[] = [
         ['globex', 'globex'],
         ['acme/us', 'acme'],
       ] as const) {
-        await stage.put('Deal', holder, path, [{ id: 'm1', ...own, secret: side === 'first' ? one : other }]);
+        const masked = side === 'first' ? { secret: one, shape: [1, 0] } : { secret: other, shape: [0, 1] };
+        await stage.put('Deal', holder, path, [{ id: 'm1', ...own, ...masked }]);
       }
     },
   },

@@ -183,4 +183,30 @@ const refusals: readonly Shape[] = [
   deal('a write', "INSERT INTO Deal (id) VALUES ('x1')", { refused: 'REL_READ_ONLY' }),
 ];
 
-export const shapes: readonly Shape[] = [...reads, ...plans, ...masked, ...refusals];
+/** Every table function there is, in each of its ways: a test compares with the list. */
+const functions: readonly Shape[] = [
+  deal('like a vector', "SELECT * FROM SIMILAR('Deal', emb, ARRAY[1, 0]) LIMIT 3"),
+  deal('like a vector, all', "SELECT * FROM SIMILAR('Deal', emb, ARRAY[1, 0], THRESHOLD => -1)"),
+  deal('like a vector, of some', "SELECT * FROM SIMILAR('Deal', emb, ARRAY[1, 0]) WHERE amount < 1000000 LIMIT 2"),
+  deal('like a vector, by column alone', 'SELECT * FROM SIMILAR(emb, ARRAY[1, 0]) LIMIT 3'),
+  deal(
+    'like a vector, as of',
+    "SELECT * FROM SIMILAR('Deal', emb, ARRAY[1, 0]) AS OF SYSTEM TIME '2024-01-01T00:00:02.500Z' LIMIT 3",
+  ),
+  deal('like a vector that is masked', "SELECT * FROM SIMILAR('Deal', shape, ARRAY[1, 0]) LIMIT 3", {
+    refused: 'REL_MASKED_COLUMN',
+  }),
+  deal('like a row', "SIMILAR TO Deal WHERE id = 'd1' LIMIT 3"),
+  deal('like a hidden row', "SIMILAR TO Deal WHERE id = 'x1' LIMIT 3"),
+  deal('like a row by its words', "SIMILAR TO Party WHERE _pk = 'p1' LIMIT 3"),
+  deal('like a row of hidden rows', "SIMILAR TO Dossier WHERE id = 'o1' LIMIT 3"),
+  deal('like a protected row', "SIMILAR TO Vault WHERE id = 'v0' LIMIT 3", { refused: 'REL_HUMINT' }),
+  deal('like a row with a protected column', "SIMILAR TO Clue WHERE id = 'none' LIMIT 3", { refused: 'REL_PROTECTED_COLUMN' }),
+  deal('like a row of another tenant', "SIMILAR TO Hidden WHERE id = 'h1' LIMIT 3", { refused: 'REL_UNKNOWN_TYPE' }),
+  deal('plan of likeness', "EXPLAIN SELECT * FROM SIMILAR('Deal', emb, ARRAY[1, 0]) LIMIT 3", {
+    notFor: ['export', 'arrow'],
+    moves: true,
+  }),
+];
+
+export const shapes: readonly Shape[] = [...reads, ...plans, ...masked, ...functions, ...refusals];
