@@ -1,8 +1,10 @@
 /** Which statements can be put on an exhibit: those whose answer follows from the log alone. */
 import { ServiceError } from '../../errors.ts';
 import type { AccessPaths, ViewRecord } from '../../projections/access-paths.ts';
+import { functionCalled, typesCalled } from '../functions/calls.ts';
 import { lexStatement } from '../languages/sql-lexer.ts';
 import { parseLexed } from '../languages/sql-parser.ts';
+import type { Literal, Query } from '../statement.ts';
 
 const statementBytesMax = 256 * 1024;
 
@@ -14,11 +16,24 @@ export function checkDerivable(sql: string): void {
   if (Buffer.byteLength(sql) > statementBytesMax) {
     throw new ServiceError('REL_TOO_LARGE', `a statement on an exhibit has at most ${statementBytesMax} bytes`);
   }
-  const { kind } = parseLexed(lexStatement(sql)).statement;
-  if (kind === 'control' || kind === 'explain') {
+  const { statement, parameters } = parseLexed(lexStatement(sql));
+  if (statement.kind === 'control' || statement.kind === 'explain') {
     throw new ServiceError('REL_UNPROCESSABLE', 'only the answer of a query can be derived again from the log');
   }
+  if (statement.kind === 'query') checkCall(statement.query, parameters);
   checkLookups(read(sql));
+}
+
+/** Who may replay an answer is asked by type: a call has to name the one that it reads. */
+function checkCall(query: Query, literals: readonly Literal[]): void {
+  const called = functionCalled(query);
+  if (called === undefined) return;
+  if (!called.deterministic) {
+    throw new ServiceError('REL_UNPROCESSABLE', `${called.name} rests on more than the log: its answer can not be derived again`);
+  }
+  if (typesCalled(query, literals).length === 0) {
+    throw new ServiceError('REL_UNPROCESSABLE', `on an exhibit, ${called.name} names the type that it reads`);
+  }
 }
 
 /** The same for the views that it reads, which a snapshot tells. */
@@ -61,8 +76,8 @@ function expanded(sql: string, views: readonly ViewRecord[]): Reading[] {
 }
 
 function read(sql: string): Reading {
-  const { statement } = parseLexed(lexStatement(sql));
-  const sources = new Set<string>();
+  const { statement, parameters } = parseLexed(lexStatement(sql));
+  const sources = new Set(statement.kind === 'query' ? typesCalled(statement.query, parameters) : []);
   let lookups = false;
   for (const { kind, name } of nodesOf(statement.kind === 'query' ? statement.query : null)) {
     if ((kind === 'table' || kind === 'function') && typeof name === 'string') sources.add(name);
