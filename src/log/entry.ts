@@ -420,7 +420,7 @@ export interface ErasureBody {
   /** What an intent removes, by type in codepoint order; of a completion nothing. */
   readonly versions: readonly ErasedVersions[];
   /**
-   * Positions, ascending, of views and removals that repeat the subject in texts of their own: projections wipe what they hold
+   * Positions, ascending, of views, removals and open entries that repeat the subject in texts of their own: projections wipe what they hold
    * of them, and nobody is shown it again. Whoever intends an erasure finds them. Of a completion none.
    */
   readonly mentions: readonly number[];

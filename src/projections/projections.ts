@@ -12,6 +12,7 @@ import type { Decision, RowCheck } from './decision.ts';
 import { Directory } from './directory/projection.ts';
 import { Erasures } from './erasures/projection.ts';
 import { Exhibits } from './exhibits/projection.ts';
+import { OpenEntries } from './open-entries/projection.ts';
 import { Policies } from './policies/projection.ts';
 import type { Projection } from './projection.ts';
 import { Projector } from './projector.ts';
@@ -50,6 +51,7 @@ export class Projections {
   readonly directory = new Directory();
   readonly erasures = new Erasures();
   readonly exhibits = new Exhibits();
+  readonly openEntries = new OpenEntries();
   readonly policies = new Policies();
   readonly receipts = new Receipts();
   readonly retention = new Retention();
@@ -81,6 +83,7 @@ export class Projections {
       this.erasures,
       this.tenants,
       this.views,
+      this.openEntries,
       ...(options.more ?? []),
     ]);
   }

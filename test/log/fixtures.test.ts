@@ -1,6 +1,8 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
+import { kindNumber } from '../../src/log/body-codec.ts';
+import { openKinds } from '../../src/log/entry.ts';
 import { MemoryDisk } from '../../src/log/memory-disk.ts';
 import { Projections } from '../../src/projections/projections.ts';
 import { cellAt } from '../../src/log/vector-builder.ts';
@@ -155,4 +157,38 @@ test('names of v4-names belong to their tenants, and a view has ended', async ()
   const { views } = projections.snapshot(log.basis(), 'main', null);
   expect(views.map(({ name, owner, sql }) => [name, owner, sql])).toEqual([['Adults', 'globex/eu', 'SELECT name FROM Person']]);
   await log.close();
+});
+
+test('types of v5-fields say what they are to functions, records what they asked, and open kinds are all there', async () => {
+  const { log, replayed } = await openLog(worldOn(await diskOf('v5-fields')));
+  const projections = new Projections({ newKey: () => 'unused', tokensMax: 1 });
+  for (const entry of replayed) projections.apply(entry);
+  const { catalog, openEntries } = projections;
+  expect(catalog.on(0, null).type('Payment')).toMatchObject({ edge: { from: 'sender', to: 'receiver' } });
+  expect(catalog.on(0, 'globex').type('Person')).toMatchObject({ role: 'person', language: 'de' });
+  expect(catalog.on(0, 'acme').type('Payment')).toMatchObject({
+    edge: { from: 'receiver', to: 'sender' },
+    role: 'payment',
+    identifier: ['iban', 'ünï \u{1F600}'],
+    language: 'fr',
+    properties: { receiver: { references: 'Person' } },
+  });
+  expect(catalog.on(0, 'acme').type('Person')).toMatchObject({ identifier: ['iban'], guard: { protected: true } });
+  const records = replayed.flatMap(({ body }) => (body.kind === 'access' ? body.records : []));
+  expect(records.map(({ statements = [], recalled }) => [statements.length, recalled?.ids.length ?? 0])).toEqual([
+    [2, 0],
+    [0, 0],
+    [0, 3],
+    [2, 3],
+    [0, 0],
+  ]);
+  expect([...openEntries.all()].map(({ kind }) => kind)).toEqual(openKinds.flatMap((kind) => [kind, kind, kind]));
+  await log.close();
+});
+
+test('the offline verifier knows every kind of entry by its number', () => {
+  const verifier = readFileSync(fileURLToPath(new URL('../../verify/annals-verify.mjs', import.meta.url)), 'utf8');
+  const [, list = ''] = /^const kinds = \[null, (.*)\];$/m.exec(verifier) ?? [];
+  const kinds = list.split(', ').map((quoted) => quoted.slice(1, -1));
+  expect(Object.fromEntries(kinds.map((kind, i) => [kind, i + 1]))).toEqual(kindNumber);
 });

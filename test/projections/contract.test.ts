@@ -31,6 +31,7 @@ const names = [
   'erasures',
   'tenants',
   'views',
+  'open-entries',
 ];
 
 projectionContract({ names, fresh: (rows) => freshProjections(undefined, rows).projector, histories: committed, erased });

@@ -75,6 +75,7 @@ export interface ErasedState extends BranchesRead {
   };
   readonly erasures: Pick<Erasures, 'of' | 'ofCommitment' | 'standing'>;
   readonly exhibits: { all(): Iterable<ExhibitView> };
+  readonly openEntries: MentionParts['openEntries'];
   readonly views: MentionParts['views'];
   readonly removedKeys: MentionParts['removedKeys'];
   readonly tenants: Pick<Tenants, 'tenant'>;
@@ -317,10 +318,10 @@ export class ErasureDesk {
 
   /** `names`: the subject itself, and the keys of its rows. */
   #mentions(tenant: string | null, names: Names): Promise<Mentions> {
-    const { exhibits, views, removedKeys } = this.#parts.state;
+    const { exhibits, openEntries, views, removedKeys } = this.#parts.state;
     const { log, seals } = this.#parts;
     const yieldTurn = (): Promise<void> => this.#breathe(this.#parts.yieldTurn.soon);
-    return mentionsOf(tenant, names, { log, exhibits, views, removedKeys, seals, yieldTurn });
+    return mentionsOf(tenant, names, { log, exhibits, openEntries, views, removedKeys, seals, yieldTurn });
   }
 
   async #inSlices<T>(steps: Generator<undefined, T>, yieldTurn = this.#parts.yieldTurn.soon): Promise<T> {

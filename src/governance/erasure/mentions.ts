@@ -1,25 +1,29 @@
 /**
  * Entries that repeat a subject in texts of their own: what was asked or noted on exhibits, queries of views, keys of removed
- * rows. Their positions stand in the intent of the erasure; nobody is shown them from there on, and their texts leave the log.
+ * rows, and whatever an entry of a kind that has no design yet holds. Their positions stand in the intent of the erasure; nobody is shown them from there on, and their texts leave the log.
  */
+import { isOpen } from '../../log/entry.ts';
 import { tenantOf } from '../../log/value.ts';
 import type { LogStore } from '../../log/log-store.ts';
 import type { ExhibitView } from '../../projections/access-paths.ts';
 import type { Names, NameTest } from '../../projections/names.ts';
+import type { OpenEntry } from '../../projections/open-entries/projection.ts';
 import { LettersInARow } from '../../projections/rows/text-beginnings.ts';
+import { textsOf } from './open-texts.ts';
 import { type RecipeSeals, sealedKeyOf } from './recipe-seals.ts';
 
 export interface Mentions {
   readonly positions: readonly number[];
   /** Ids of keys that recipes alone are sealed under. */
   readonly keys: readonly string[];
-  /** Leaves of all links of exhibits that were looked at. */
+  /** Leaves of all links of exhibits, and of all open entries, that were looked at. */
   readonly links: ReadonlySet<number>;
 }
 
 export interface MentionParts {
   readonly log: Pick<LogStore, 'read'>;
   readonly exhibits: { all(): Iterable<ExhibitView> };
+  readonly openEntries: { all(): Iterable<OpenEntry> };
   readonly views: { mentioning(names: NameTest, owns: Owns): readonly number[] };
   readonly removedKeys: { mentioning(names: NameTest, owns: Owns): readonly number[] };
   readonly seals: Pick<RecipeSeals, 'open'>;
@@ -28,10 +32,12 @@ export interface MentionParts {
 
 /**
  * What keys have to be in to be found by `mentionsOf`, besides `reason`; null: any key may be, since texts of exhibits are
- * read only once.
+ * read only once; so are those of open entries.
  */
-export function keysIn(tenant: string | null, reason: string, { exhibits, views, removedKeys }: TextsHeld): LettersInARow | null {
+export function keysIn(tenant: string | null, reason: string, held: TextsHeld): LettersInARow | null {
+  const { exhibits, openEntries, views, removedKeys } = held;
   const owns: Owns = (path) => tenantOf(path) === tenant;
+  for (const { path } of openEntries.all()) if (owns(path)) return null;
   for (const { links } of exhibits.all()) if (links.some(({ path }) => owns(path))) return null;
   const letters = new LettersInARow(reason);
   const collect: NameTest = {
@@ -45,13 +51,13 @@ export function keysIn(tenant: string | null, reason: string, { exhibits, views,
   return letters;
 }
 
-type TextsHeld = Pick<MentionParts, 'exhibits' | 'views' | 'removedKeys'>;
+type TextsHeld = Pick<MentionParts, 'exhibits' | 'openEntries' | 'views' | 'removedKeys'>;
 
 /** Whether an organisation path is of the tenant: what others wrote is theirs. */
 type Owns = (path: string | null) => boolean;
 
 export async function mentionsOf(tenant: string | null, names: Names, parts: MentionParts): Promise<Mentions> {
-  const { exhibits, views, removedKeys, log, seals, yieldTurn } = parts;
+  const { exhibits, openEntries, views, removedKeys, log, seals, yieldTurn } = parts;
   const owns: Owns = (path) => tenantOf(path) === tenant;
   const positions = new Set([...views.mentioning(names, owns), ...removedKeys.mentioning(names, owns)]);
   const keys: string[] = [];
@@ -70,6 +76,15 @@ export async function mentionsOf(tenant: string | null, names: Names, parts: Men
       }
       seen.add(leaf);
     }
+  }
+  for (const { leaf, position, path } of openEntries.all()) {
+    if (!owns(path)) continue;
+    await yieldTurn();
+    for await (const { body } of log.read(leaf)) {
+      if (isOpen(body) && names.areIn(textsOf(body))) positions.add(position);
+      break;
+    }
+    seen.add(leaf);
   }
   return { positions: [...positions].sort((a, b) => a - b), keys, links: seen };
 }

@@ -2,14 +2,17 @@
  * The look at everything that can be read now, after a subject was erased: what is still readable of it anywhere forbids the
  * certificate. In slices: others have their turn in between.
  */
-import { type ErasedVersions, tenantOfErased } from '../../log/entry.ts';
+import { isBlank } from '../../log/blank-body.ts';
+import { type ErasedVersions, isOpen, tenantOfErased } from '../../log/entry.ts';
 import { tenantOf } from '../../log/value.ts';
 import type { LogStore, StoredEntry } from '../../log/log-store.ts';
 import type { SubjectKeys } from '../../log/subject-keys.ts';
 import type { ExhibitView, PathCodes } from '../../projections/access-paths.ts';
 import type { Erasure } from '../../projections/erasures/projection.ts';
+import type { OpenEntry } from '../../projections/open-entries/projection.ts';
 import type { StoredTexts } from '../../projections/rows/stored-texts.ts';
 import { covers } from '../caller.ts';
+import { textsOf } from './open-texts.ts';
 import type { ResidualHit } from './receipt.ts';
 import type { RecipeSeals } from './recipe-seals.ts';
 import type { Sought } from './sought.ts';
@@ -20,6 +23,7 @@ export interface ScanParts {
   readonly state: BranchesRead & {
     readonly rows: { readonly scopes: PathCodes; texts(paths: ReadonlySet<number>): Iterable<StoredTexts> };
     readonly exhibits: { all(): Iterable<ExhibitView> };
+    readonly openEntries: { all(): Iterable<OpenEntry> };
   };
   readonly log: Pick<LogStore, 'proofs'>;
   readonly keys: Pick<SubjectKeys, 'opening'>;
@@ -46,6 +50,7 @@ export async function residualScan(erasure: Erasure, sought: Sought, parts: Scan
   for (const each of versions) await scan.versions(each);
   for (const position of mentions) await scan.mention(position);
   await scan.exhibits(tenant, sought);
+  await scan.openEntries(tenant, sought);
   await scan.cells(tenant, sought, intended.time);
   scan.texts(tenant, sought);
   await scan.files();
@@ -55,7 +60,16 @@ export async function residualScan(erasure: Erasure, sought: Sought, parts: Scan
 class Scan {
   readonly #parts: ScanParts;
   readonly #hits = new Map<string, ResidualHit>();
-  readonly #looked: Record<string, number> = { keys: 0, entries: 0, versions: 0, mentions: 0, links: 0, cells: 0, stores: 0 };
+  readonly #looked: Record<string, number> = {
+    keys: 0,
+    entries: 0,
+    versions: 0,
+    mentions: 0,
+    links: 0,
+    open_entries: 0,
+    cells: 0,
+    stores: 0,
+  };
 
   constructor(parts: ScanParts) {
     this.#parts = parts;
@@ -132,6 +146,7 @@ class Scan {
     const body = (await this.#parts.log.proofs.entry({ position }))?.open().entry.body;
     if (body?.kind === 'exhibit' && this.#parts.seals.open(body.recipe) !== null) this.#hit('exhibit', body.exhibit, 1);
     if (body?.kind === 'view' && body.sql !== '') this.#hit('view', body.name, 1);
+    if (body !== undefined && isOpen(body) && !isBlank(body)) this.#hit('entry', body.kind, 1);
     if (body?.kind === 'removal' && body.keys.length > 0) this.#hit('removal', body.type, 1);
   }
 
@@ -148,6 +163,19 @@ class Scan {
         const recipe = body?.kind === 'exhibit' ? seals.open(body.recipe) : null;
         if (recipe !== null && sought.isIn(recipe)) this.#hit('exhibit', id, 1);
       }
+    }
+  }
+
+  /** Entries of kinds that no reader of this release knows, since the mentions were found too. */
+  async openEntries(tenant: string | null, sought: Sought): Promise<void> {
+    const { state, log, yieldTurn, links: known } = this.#parts;
+    for (const { leaf, path } of state.openEntries.all()) {
+      if (tenantOf(path) !== tenant) continue;
+      this.#looked['open_entries']!++;
+      if (known.has(leaf)) continue;
+      await yieldTurn();
+      const body = (await log.proofs.entry({ leaf }))?.open().entry.body;
+      if (body !== undefined && isOpen(body) && sought.isIn(textsOf(body))) this.#hit('entry', body.kind, 1);
     }
   }
 

@@ -1,0 +1,18 @@
+/** What an entry of a kind that has no design yet says, as texts that a subject may be looked for in. */
+import type { Json } from '../../log/canonical-json.ts';
+import type { OpenBody } from '../../log/entry.ts';
+
+/** JSON as it stands, and its texts without their escapes; bytes as if they were text. */
+export function textsOf({ content }: OpenBody): string {
+  if (typeof content !== 'string') return Buffer.from(content).toString();
+  const texts = [content];
+  const open: Json[] = [JSON.parse(content) as Json];
+  for (let value = open.pop(); value !== undefined; value = open.pop()) {
+    if (typeof value === 'string') texts.push(value);
+    else if (typeof value === 'object' && value !== null) {
+      texts.push(...Object.keys(value));
+      open.push(...Object.values(value));
+    }
+  }
+  return texts.join('\n');
+}

@@ -1,0 +1,74 @@
+/** Entries of kinds that have no design yet: an erasure finds them, a backup carries them, and every check passes with them. */
+import { expect, test } from 'vitest';
+import { type CommittedEntry, isOpen, mainBranch, type OpenBody } from '../../../src/log/entry.ts';
+import { verifyDirectory } from '../../../src/log/verify.ts';
+import { ErasureWorld, verifyReceipt } from './erasure-world.ts';
+
+let world: ErasureWorld;
+
+async function append(tenant: string, ...bodies: readonly OpenBody[]): Promise<void> {
+  const { log, projections } = world.store.service;
+  const context = {
+    branch: mainBranch,
+    tenant,
+    path: `${tenant}/eu`,
+    principal: 'ada',
+    door: 'http',
+    purpose: null,
+    correlationId: 'c',
+    policyDigest: '',
+  };
+  const { entries, acknowledged } = log.append(
+    bodies.map((body) => ({ context, body })),
+    { sync: true },
+  );
+  for (const entry of entries) projections.apply(entry);
+  await acknowledged;
+}
+
+async function contents(): Promise<readonly unknown[]> {
+  const found: CommittedEntry[] = [];
+  for await (const entry of world.store.service.log.read(0)) found.push(entry);
+  return found.flatMap(({ body }) => (isOpen(body) ? [[body.kind, body.content]] : []));
+}
+
+test('what repeats the subject leaves the log, what does not stays, and a backup has both as they are', async () => {
+  world = await (await new ErasureWorld().open()).fill();
+  const bytes = new Uint8Array([1, 2, 3]);
+  const none = new Uint8Array(0);
+  await append(
+    'acme',
+    { kind: 'judgement', content: '{"of":["alice","bob"],"same":false}' },
+    { kind: 'rule', content: '{"if":"\\"alice\\" says"}' },
+    { kind: 'embedding', content: Buffer.from('model x of alice') },
+    { kind: 'run', content: bytes },
+    { kind: 'search', content: '{"language":"de"}' },
+  );
+  await append('globex', { kind: 'judgement', content: '{"of":["alice","bob"],"same":true}' });
+  const erased = await world.erase();
+  expect(erased.certified).toBe(true);
+  expect(verifyReceipt(JSON.stringify(erased.receipt), world.logKey, erased.key)).not.toEqual([]);
+  const left = [
+    ['judgement', none],
+    ['rule', none],
+    ['embedding', none],
+    ['run', bytes],
+    ['search', '{"language":"de"}'],
+    ['judgement', '{"of":["alice","bob"],"same":true}'],
+  ];
+  expect(await contents()).toEqual(left);
+
+  const { service } = world.store;
+  const { backup } = await service.backups.create();
+  const digests = service.projections.digests();
+  await world.restart();
+  expect(await contents()).toEqual(left);
+  expect(world.store.service.projections.digests()['open-entries']).toBe(digests['open-entries']);
+  const { disk } = world;
+  const { keyring } = world.store.service;
+  expect(await verifyDirectory({ disk, directory: '/data', keyring })).toMatchObject({ ok: true, findings: [] });
+  const report = await world.store.service.backups.restore(backup, '/restored');
+  expect(report.projections.find(({ name }) => name === 'open-entries')).toMatchObject({ match: true });
+  expect(await verifyDirectory({ disk, directory: '/restored', keyring })).toMatchObject({ ok: true, findings: [] });
+  await world.store.close();
+});
