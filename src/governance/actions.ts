@@ -50,6 +50,8 @@ function actionsThat(holds: (facts: ActionFacts) => boolean): ReadonlySet<Action
 export const actionOf: Readonly<Record<CommandKind, Action>> = {
   'put-rows': 'ingest',
   'delete-rows': 'delete',
+  // Each step by itself is called what it is.
+  batch: 'ingest',
   'remove-rows': 'remove',
   'register-type': 'schema',
   'evolve-type': 'schema',
@@ -81,7 +83,12 @@ export const actionOf: Readonly<Record<CommandKind, Action>> = {
   'complete-erasure': 'administer',
 };
 
-/** The type that a command writes to or defines. */
+/** What of a command is admitted and authorised by itself: steps of a batch, or the command. */
+export function partsOf(command: Command): readonly Command[] {
+  return command.kind === 'batch' ? command.steps : [command];
+}
+
+/** The type that a command writes to or defines; of a batch, the only one. */
 export function typeNamed(command: Command): string | null {
   switch (command.kind) {
     case 'put-rows':
@@ -90,6 +97,8 @@ export function typeNamed(command: Command): string | null {
     case 'schedule-retention':
     case 'hold-row':
       return command.type;
+    case 'batch':
+      return command.steps.every(({ type }) => type === command.steps[0]!.type) ? (command.steps[0]?.type ?? null) : null;
     case 'register-type':
     case 'evolve-type':
     case 'create-view':

@@ -9,7 +9,7 @@ import type { AuditProjection } from '../projections/audit/projection.ts';
 import type { Branches } from '../projections/branches/projection.ts';
 import type { Catalog } from '../projections/catalog/projection.ts';
 import type { Command } from '../projections/command.ts';
-import type { Decision, RowCheck } from '../projections/decision.ts';
+import type { Decision, WriteChecks } from '../projections/decision.ts';
 import type { Directory } from '../projections/directory/projection.ts';
 import type { Exhibits } from '../projections/exhibits/projection.ts';
 import type { Policies } from '../projections/policies/projection.ts';
@@ -42,7 +42,7 @@ export interface GovernedState {
   /** Null where keys of a tenant's type are found within a turn; else what brings them within reach, a slice a `turn`. */
   keysWithin(tenant: string | null, type: string, turn: () => Promise<void>): Promise<void> | null;
   /** Pure: nothing changes until the drafts are appended and applied. Throws what refuses the command. */
-  decide(command: Command, context: EntryContext, next: NextPlace, rowCheck?: RowCheck): Decision;
+  decide(command: Command, context: EntryContext, next: NextPlace, checks?: WriteChecks): Decision;
   /** Feeds every projection, the audit projection included. */
   apply(entry: CommittedEntry): void;
   /** Schedules and holds on the row of a key; undefined where there is no such row. */

@@ -2,13 +2,14 @@
  * The writes of one invocation: admitted, authorised, decided, appended and applied in one turn, then waited for until the
  * log has acknowledged them. What must hold: no await stands between admission and append.
  */
+import { ServiceError } from '../errors.ts';
 import type { EntryContext, EntryDraft, TokenRecord } from '../log/entry.ts';
 import { tenantOf } from '../log/value.ts';
 import type { Appended, Durability, NextPlace } from '../log/log-store.ts';
 import type { BranchRecord } from '../projections/branches/projection.ts';
 import type { Command, Outcome } from '../projections/command.ts';
 import type { Decision } from '../projections/decision.ts';
-import { actionOf, typeNamed, typesMigrated } from './actions.ts';
+import { actionOf, partsOf, typeNamed, typesMigrated } from './actions.ts';
 import { type Admission, foreign } from './admission/admission.ts';
 import { backlogFull, bytesOfRows } from './admission/ingest-backlog.ts';
 import type { About } from './authorization/judge.ts';
@@ -18,12 +19,13 @@ import type { Described } from './described.ts';
 import type { ExhibitDesk, SubmitOptions } from './gate-contract.ts';
 import type { Core, GateSettings } from './gate-core.ts';
 import type { PolicyDesk } from './desks.ts';
+import { grantedSnapshot } from './granted-snapshot.ts';
 import { keptNamed } from './kept-named.ts';
 import { receiptedOutcome } from './receipted-outcome.ts';
 import { beginningOf, onceFrom } from './tenancy/earlier-tenant.ts';
 import { checkMinted } from './tenancy/multi-tenancy.ts';
 import { registryPart } from './tenancy/registry.ts';
-import { writeCheck, writesRows } from './write-checks.ts';
+import { writeChecks, writesRows } from './write-checks.ts';
 
 /** What commands on exhibits and policies are held against. */
 interface Desks {
@@ -82,7 +84,7 @@ export class GovernedWrites {
 
   async #submit(command: Command, options: SubmitOptions): Promise<Outcome> {
     const { backlog } = this.#core;
-    const bytes = command.kind === 'put-rows' ? bytesOfRows(command.rows) : 0;
+    const bytes = bytesOf(command);
     let held = 0;
     this.#underWay++;
     try {
@@ -91,10 +93,10 @@ export class GovernedWrites {
         await backlog.wait(bytes);
       }
       held = bytes;
-      const type = typeNamed(command);
-      const within =
-        type === null ? null : this.#core.parts.projections.keysWithin(tenantOf(this.#asked.caller.path), type, this.#core.turn);
-      if (within !== null) await within;
+      for (const type of this.#typesWritten(command)) {
+        const within = this.#core.parts.projections.keysWithin(tenantOf(this.#asked.caller.path), type, this.#core.turn);
+        if (within !== null) await within;
+      }
       const { outcome, receiptLeaf, acknowledged } = this.#place(command, options);
       const durability = await acknowledged;
       this.#rows += outcome.accepted;
@@ -111,14 +113,19 @@ export class GovernedWrites {
   #place(command: Command, options: SubmitOptions): Placed {
     this.#admission.admit();
     if (this.#asked.caller.sharedFrom !== null) throw foreign();
-    this.#core.term.admit(command.kind, this.#asked.time);
-    this.#admitStorage(command);
     const objectType = typeNamed(command);
+    for (const part of partsOf(command)) {
+      this.#core.term.admit(part.kind, this.#asked.time);
+      this.#admitStorage(part);
+    }
     if (objectType !== null) this.#asked.ofType(objectType);
     for (const type of typesMigrated(command)) this.#authorise({ action: 'schema', objectType: type });
-    this.#authorise({ action: actionOf[command.kind], objectType, ...this.#named(command) });
-    this.#checkKept(command);
-    this.#checkGuards(command);
+    for (const part of partsOf(command)) {
+      this.#authorise({ action: actionOf[part.kind], objectType: typeNamed(part), ...this.#named(part) });
+      this.#checkKept(part);
+      this.#checkGuards(part);
+      this.#checkSources(part);
+    }
 
     const { log, projections, settings } = this.#core.parts;
     if (command.kind === 'mint-token' && settings.SERVICE_TENANCY_MODE === 'multi') {
@@ -128,8 +135,8 @@ export class GovernedWrites {
     // Whoever submits it: a text that can't be decided by would leave nobody's rows readable.
     if (command.kind === 'put-policy') this.#desks.policies().checkText(command.id, command.text);
     const next = log.next();
-    const check = writeCheck(this.#core.judge, this.#asked.judged, command, this.#core.parts.clock.now());
-    const { drafts, outcome, receiptLeaf } = projections.decide(this.#asMeant(command), this.#context(), next, check);
+    const checks = writeChecks(this.#core.judge, this.#asked.judged, command, this.#core.parts.clock.now());
+    const { drafts, outcome, receiptLeaf } = projections.decide(this.#asMeant(command), this.#context(), next, checks);
     // A command that changed nothing still rests on what was written before it.
     const acknowledged = drafts.length === 0 ? log.acknowledged : this.#append(drafts, next, options, settings);
     return { outcome, receiptLeaf, acknowledged };
@@ -160,6 +167,33 @@ export class GovernedWrites {
       command.type,
       columns.map(({ name }) => name),
     );
+  }
+
+  /** What a caller sees masked, nothing is worked out from: a copy of it would show it, and what is chosen by it would tell it. */
+  #checkSources(command: Command): void {
+    if (command.kind !== 'put-rows' && command.kind !== 'delete-rows') return;
+    const { computedFrom, type } = command;
+    if (computedFrom === undefined || computedFrom.length === 0) return;
+    const { log, projections } = this.#core.parts;
+    const { caller, judged, time } = this.#asked;
+    const paths = projections.snapshot(log.basis(), caller.branch, tenantOf(caller.path));
+    const masks = grantedSnapshot(this.#core, paths, { ...judged, action: 'query' }, time).masked(type);
+    const masked = computedFrom.find((name) => masks.has(name));
+    if (masked === undefined) return;
+    const column = JSON.stringify(masked);
+    throw new ServiceError('REL_MASKED_COLUMN', `${column} is masked: nothing can be written from it, nor by a condition on it`);
+  }
+
+  /** Those that a command writes to, and those of the edges that its rows may have. */
+  #typesWritten(command: Command): readonly string[] {
+    const types = partsOf(command).flatMap((part) => typeNamed(part) ?? []);
+    if (!partsOf(command).some(writesRows)) return types;
+    const { projections } = this.#core.parts;
+    const { branch, path } = this.#asked.caller;
+    const fork = projections.branches.idOf(branch, tenantOf(path));
+    if (fork === undefined) return types;
+    const catalog = projections.catalog.on(fork, tenantOf(path));
+    return [...types, ...types.flatMap((type) => catalog.type(type)?.graphTriggers.map(({ linkType }) => linkType) ?? [])];
   }
 
   /** Policies are asked about the type of the row that it is about, which the command does not name. */
@@ -217,6 +251,12 @@ export class GovernedWrites {
       policyDigest: this.#core.judge.policies.digest,
     };
   }
+}
+
+function bytesOf(command: Command): number {
+  let bytes = 0;
+  for (const part of partsOf(command)) if (part.kind === 'put-rows') bytes += bytesOfRows(part.rows);
+  return bytes;
 }
 
 function ignore(): void {}

@@ -5,16 +5,36 @@
 import { ServiceError } from '../errors.ts';
 import type { TypeDefinition } from '../log/entry.ts';
 import type { Command } from '../projections/command.ts';
-import type { RowCheck } from '../projections/decision.ts';
+import type { RowCheck, WriteChecks } from '../projections/decision.ts';
+import { edgeColumns } from '../projections/rows/link-type.ts';
 import { actionOf } from './actions.ts';
 import type { RowDecision } from './authorization/cedar/compile.ts';
 import type { Judge, Judged } from './authorization/judge.ts';
 import { cedarActionOf } from './authorization/policy-set.ts';
 import type { Action } from './gate-contract.ts';
 
-/** Undefined where the command writes no rows of a caller's, or where all that it writes may be written. */
-export function writeCheck(judge: Judge, judged: Judged, command: Command, now: bigint): RowCheck | undefined {
-  return writesRows(command) || keepsRows.has(command.kind) ? rowCheck(judge, judged, actionOf[command.kind], now) : undefined;
+/** Empty where the command writes no rows of a caller's. */
+export function writeChecks(judge: Judge, judged: Judged, command: Command, now: bigint): WriteChecks {
+  if (command.kind === 'batch') return { ofStep: (step) => writeChecks(judge, judged, step, now) };
+  const isOfRows = writesRows(command);
+  const check = isOfRows || keepsRows.has(command.kind) ? rowCheck(judge, judged, actionOf[command.kind], now) : undefined;
+  const action = actionOf[command.kind];
+  return {
+    ...(check && { rowCheck: check }),
+    ...(isOfRows && { refusalOf: (type: string) => refusalOf(judge, judged, action, type) }),
+  };
+}
+
+/** What refuses writing edges of a type that the command does not name. */
+function refusalOf(judge: Judge, judged: Judged, action: Action, objectType: string): ServiceError | null {
+  try {
+    judge.authorise(judged, { action, objectType });
+    judge.writeGuards({ ...judged, action }).check(objectType, Object.values(edgeColumns));
+    return null;
+  } catch (error) {
+    if (error instanceof ServiceError) return error;
+    throw error;
+  }
 }
 
 const keepsRows: ReadonlySet<Command['kind']> = new Set(['schedule-retention', 'hold-row', 'release-retention']);

@@ -21,6 +21,7 @@ import type {
 export type Command =
   | PutRows
   | DeleteRows
+  | Batch
   | RemoveRows
   | RegisterType
   | EvolveType
@@ -69,7 +70,32 @@ export interface PutRows {
   readonly idsMax?: number;
   /** Under an idempotency key: a receipt is written with the rows, and a batch that has one already is not written again. */
   readonly receipt?: BatchReceipt;
+  /**
+   * Cells that a row did not send keep their stored value, wherever the row holds within its bounds; a row that holds nowhere
+   * within them is put as it was sent. Not together with `replace`.
+   */
+  readonly patch?: SentCells;
+  /** Rows of keys that stand otherwise are rejected with REL_CONFLICT. */
+  readonly when?: WriteCondition;
+  /** Nothing of the key is to come after the row: what its bounds leave uncovered later on is closed and not asserted again. */
+  readonly replace?: true;
+  /** The outcome tells what became of each row. */
+  readonly listsRows?: true;
+  /** Columns of the type that the rows were worked out from or chosen by: REL_MASKED_COLUMN where the caller sees one masked. */
+  readonly computedFrom?: readonly string[];
 }
+
+/**
+ * By column: 1 for each row that sent it, NULL or not. A column of the batch that is not listed was sent by all of its rows; one
+ * that is listed may be missing in the batch, as every row that sent it sent NULL.
+ */
+export type SentCells = ReadonlyMap<string, Uint8Array>;
+
+/**
+ * How a key has to stand for its row to be written. A row is present where it holds at some instant within the bounds of the write,
+ * from now on where it has none; unchanged, where it is present and no version of it was written after the instant (nanoseconds).
+ */
+export type WriteCondition = 'absent' | 'present' | { readonly unchangedSince: bigint };
 
 /** One batch of a request under an idempotency key. Batches of a request are put in order, each once. */
 export interface BatchReceipt {
@@ -93,7 +119,24 @@ export interface DeleteRows {
   readonly kind: 'delete-rows';
   readonly type: string;
   readonly keys: readonly string[];
+  /** As in `PutRows`; a row that is not there is REL_NOT_FOUND without a condition, and REL_CONFLICT under one. */
+  readonly when?: Exclude<WriteCondition, 'absent'>;
+  readonly listsRows?: true;
+  readonly computedFrom?: readonly string[];
 }
+
+/**
+ * Rows of several types in one append: all of them or none, so the first row that is refused refuses the batch. Every step is decided
+ * on what stood before the batch, and definitions that steps before it made; a key is written by one step only.
+ */
+export interface Batch {
+  readonly kind: 'batch';
+  /** Without receipts. `atomic` and `idsMax` of a step count for nothing. */
+  readonly steps: readonly (PutRows | DeleteRows)[];
+}
+
+/** Rows and keys of all steps of a batch: what one turn of the event loop may hold. */
+export const batchRowsMax = 4_096;
 
 /** Hard delete: every version is gone. Keys of rows that are held are rejected with REL_CONFLICT and the ids of the holds. */
 export interface RemoveRows {
@@ -355,6 +398,17 @@ export interface RowRejection {
   readonly detail: string;
 }
 
+/** What became of one row, where that was asked for. */
+export interface RowOutcome {
+  /** In the batch, or in the keys. */
+  readonly index: number;
+  /** Null of a row that was refused before it had one. */
+  readonly key: string | null;
+  readonly became: 'created' | 'updated' | 'deleted' | 'refused';
+  /** system_from of the first version that was written for it; 0 of a refused one, whose reason is among the errors. */
+  readonly systemFrom: bigint;
+}
+
 /** What a submitted command did. */
 export interface Outcome {
   readonly kind: CommandKind;
@@ -374,4 +428,8 @@ export interface Outcome {
   readonly purge?: PurgeCursor;
   /** What an earlier command under the same receipt came to: this one wrote nothing. */
   readonly replayed?: true;
+  /** In the order of the rows; where it was asked for. */
+  readonly rows?: readonly RowOutcome[];
+  /** Of a batch: what each step came to. */
+  readonly steps?: readonly Omit<Outcome, 'durability' | 'steps'>[];
 }

@@ -9,7 +9,7 @@ import { decideEvolve, decideRegister } from './catalog/commands.ts';
 import { decideMigrate } from './catalog/migration.ts';
 import { subjectProperty } from './catalog/subject.ts';
 import type { Catalog } from './catalog/projection.ts';
-import type { Command, CommandKind } from './command.ts';
+import type { Command, CommandKind, PutRows } from './command.ts';
 import type { DecideContext, Decision } from './decision.ts';
 import { decideMint, decideRevoke, decideRotate } from './directory/commands.ts';
 import type { Directory } from './directory/projection.ts';
@@ -24,6 +24,7 @@ import type { Receipts } from './receipts/projection.ts';
 import { decideExpire, decideKeep, decideRelease } from './retention/commands.ts';
 import { holds } from './retention/holds.ts';
 import type { Retention } from './retention/projection.ts';
+import { decideBatch } from './rows/batch.ts';
 import { decideDelete, decidePut, decideRemove } from './rows/commands.ts';
 import type { BranchRows } from './rows/branch-rows.ts';
 import { type Rows, rowsOf } from './rows/projection.ts';
@@ -66,7 +67,7 @@ const deciders: { readonly [K in CommandKind]: Decide<K> } = {
   'put-rows': (command, state, context, next) => {
     const [catalog, rows] = onBranch(state, context);
     const type = catalog.type(command.type);
-    if (type === undefined && command.createType) refuseNameOfView(command.type, ...viewsOf(state, context));
+    refuseViewsMade(command, catalog, state, context);
     const decideRows = (): Decision => decidePut(command, catalog, rows, context, next);
     const { receipt } = command;
     if (receipt === undefined) return decideRows();
@@ -74,6 +75,11 @@ const deciders: { readonly [K in CommandKind]: Decide<K> } = {
     return decideOnce(receipt, state.receipts, hidesKeys, decideRows, context, next);
   },
   'delete-rows': (command, state, context, next) => decideDelete(command, ...onBranch(state, context), context, next),
+  batch: (command, state, context, next) => {
+    const [catalog, rows] = onBranch(state, context);
+    for (const step of command.steps) if (step.kind === 'put-rows') refuseViewsMade(step, catalog, state, context);
+    return decideBatch(command, catalog, rows, context, next);
+  },
   'remove-rows': (command, state, context, next) =>
     decideRemove(command, ...onBranch(state, context), holds(state), context, next),
   'register-type': (command, state, context, next) => {
@@ -114,6 +120,14 @@ const deciders: { readonly [K in CommandKind]: Decide<K> } = {
   'intend-erasure': (command, state, context, next) => decideIntend(command, state.erasures, holds(state), onMain(context), next),
   'complete-erasure': (command, { erasures }, context, next) => decideComplete(command, erasures, onMain(context), next),
 };
+
+/** A type that comes with its first row, and one that comes with its first edge, take no name of a view. */
+function refuseViewsMade(command: PutRows, catalog: CatalogReader, state: CurrentState, context: DecideContext): void {
+  const type = catalog.type(command.type);
+  const made = (type?.graphTriggers ?? []).map(({ linkType }) => linkType).filter((name) => catalog.type(name) === undefined);
+  if (type === undefined && command.createType) made.push(command.type);
+  for (const name of made) refuseNameOfView(name, ...viewsOf(state, context));
+}
 
 /** Types and rows of the branch and the tenant that the command is on. */
 function onBranch(state: CurrentState, context: DecideContext): [CatalogReader, BranchRows] {

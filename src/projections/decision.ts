@@ -2,7 +2,8 @@
 import type { Vector } from '../log/columns.ts';
 import type { EntryContext, EntryDraft, TypeDefinition } from '../log/entry.ts';
 import type { NextPlace } from '../log/log-store.ts';
-import type { Outcome, RowRejection } from './command.ts';
+import type { ServiceError } from '../errors.ts';
+import type { DeleteRows, Outcome, PutRows, RowRejection } from './command.ts';
 
 /** A predicate over columns of a type: 1 for the rows that pass, rows as `RowBlock` has them. */
 export interface RowTest {
@@ -18,15 +19,22 @@ export interface RowCheck {
   refuse(type: TypeDefinition): never;
 }
 
-export interface DecideContext {
+/** What governance asks before rows are written. Absent: nothing. */
+export interface WriteChecks {
+  readonly rowCheck?: RowCheck;
+  /** Whether rows may be written to a type that the command does not name itself: what refuses it, null where nothing does. */
+  readonly refusalOf?: (type: string) => ServiceError | null;
+  /** The same of one step of a batch, in place of its own. */
+  readonly ofStep?: (step: PutRows | DeleteRows) => WriteChecks;
+}
+
+export interface DecideContext extends WriteChecks {
   /** Who, where and why: becomes the context of every draft. Rows land in `entry.path`. */
   readonly entry: EntryContext;
   /** UUIDv7 text for a row that brings no key. */
   newKey(): string;
   /** Most tokens that may be registered and neither revoked nor expired. */
   readonly tokensMax: number;
-  /** Absent: nothing is asked of rows. */
-  readonly rowCheck?: RowCheck;
 }
 
 /** `drafts` belong at `next`, in this order, in one append of the same turn. */

@@ -8,7 +8,7 @@ import { CatalogHistory } from './catalog/history.ts';
 import { Catalog } from './catalog/projection.ts';
 import type { Command } from './command.ts';
 import { decide } from './decide.ts';
-import type { Decision, RowCheck } from './decision.ts';
+import type { Decision, WriteChecks } from './decision.ts';
 import { Directory } from './directory/projection.ts';
 import { Erasures } from './erasures/projection.ts';
 import { Exhibits } from './exhibits/projection.ts';
@@ -137,9 +137,9 @@ export class Projections {
   }
 
   /** Pure: nothing changes until the drafts are appended at `next` and applied. Throws what refuses the command. */
-  decide(command: Command, context: EntryContext, next: NextPlace, rowCheck?: RowCheck): Decision {
+  decide(command: Command, context: EntryContext, next: NextPlace, checks: WriteChecks = {}): Decision {
     const { newKey, tokensMax } = this.#options;
-    return decide(command, this, { entry: context, newKey, tokensMax, ...(rowCheck && { rowCheck }) }, next);
+    return decide(command, this, { entry: context, newKey, tokensMax, ...checks }, next);
   }
 
   digests(): Readonly<Record<string, string>> {

@@ -88,6 +88,8 @@ export function decideEvolve(
     if (!before && name === 'id' && property.type !== 'string')
       throw new ServiceError('REL_CONFLICT', 'id is text in a type that was registered without it');
     if (before) checkWidening(existing, name, before, property, stored, command.mayTakeBack === true);
+    const isEnd = existing.graphTriggers.some(({ sourceField, targetField }) => sourceField === name || targetField === name);
+    if (property.masked && before?.masked !== true && isEnd) throw maskedEnd(name);
     if (property.subject && before?.subject !== true && stored.wasWritten(existing.name)) {
       const what = `property ${JSON.stringify(name)} of ${JSON.stringify(existing.name)}`;
       throw new ServiceError(
@@ -190,14 +192,27 @@ function checkPrimaryKey(command: RegisterType): void {
 function checkTriggers(command: RegisterType): void {
   for (const trigger of command.graphTriggers) {
     checkIdentifier(trigger.linkType, 'a link type');
+    refuseClassified(trigger.linkType);
+    if (trigger.linkType === command.name) throw new ServiceError('REL_INVALID', 'the edges of a type are of another type');
     for (const field of [trigger.sourceField, trigger.targetField]) {
       checkIdentifier(field, 'a field of a graph trigger');
-      const known =
-        command.properties === null || Object.hasOwn(command.properties, field) || Object.hasOwn(systemColumns, field);
-      if (!known)
+      const property =
+        command.properties !== null && Object.hasOwn(command.properties, field) ? command.properties[field] : undefined;
+      if (command.properties !== null && property === undefined && !Object.hasOwn(systemColumns, field))
         throw new ServiceError('REL_UNKNOWN_COLUMN', `graph trigger names ${JSON.stringify(field)}, which is not a property`);
+      if (property?.masked === true) throw maskedEnd(field);
+      if (property?.type === 'vector')
+        throw new ServiceError('REL_INVALID', `graph trigger names ${JSON.stringify(field)}, and a vector names no row`);
     }
   }
+}
+
+/** The edges of a row are read without it: what is masked in the row would stand in them. */
+function maskedEnd(field: string): ServiceError {
+  return new ServiceError(
+    'REL_MASKED_COLUMN',
+    `a graph trigger would show the masked property ${JSON.stringify(field)} in its edges`,
+  );
 }
 
 function checkWidening(

@@ -8,6 +8,7 @@ import type { CatalogReader, HoldReader } from '../access-paths.ts';
 import type { ExpireRetention, HoldRow, ReleaseRetention, ScheduleRetention } from '../command.ts';
 import { type DecideContext, type Decision, decideOne } from '../decision.ts';
 import type { BranchRows } from '../rows/branch-rows.ts';
+import { EdgeRemovals } from '../rows/edge-removals.ts';
 import { removalOf } from '../rows/removal.ts';
 import { refusedKeys, type WritePlace } from '../rows/row-check.ts';
 import { type HeldState, heldBy, rowOf, rowsOfKept } from './holds.ts';
@@ -66,14 +67,16 @@ export function decideExpire(
   const ids = holds.on(kept.type, row.positions);
   if (ids.length > 0) throw new ServiceError('REL_CONFLICT', `the row is under legal hold: ${heldBy(ids)}`);
   const of = rowsOfKept(kept, state);
-  const body = removalOf(of.catalog.type(kept.type)!, [row.key], row.path, state.rows.on(of));
-  const { tenant } = of;
-  return decideOne(
-    'expire-retention',
-    kept.id,
-    [{ context: { ...context.entry, branch: kept.branch, tenant, path: row.path }, body }],
-    next,
-  );
+  const { tenant, catalog } = of;
+  const definition = catalog.type(kept.type)!;
+  const rows = state.rows.on(of);
+  const edges = new EdgeRemovals(definition, { path: row.path, catalog, rows, holds, checks: {}, at: next });
+  const why = edges.take(row.key);
+  if (why !== null) throw new ServiceError(why.code, why.detail);
+  const entry = { ...context.entry, branch: kept.branch, tenant, path: row.path };
+  const bodies = [removalOf(definition, [row.key], row.path, rows), ...edges.bodies()];
+  const drafts = bodies.map((body) => ({ context: entry, body }));
+  return decideOne('expire-retention', kept.id, drafts, next);
 }
 
 function inForce(id: string, retention: Retention): Kept {

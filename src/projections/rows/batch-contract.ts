@@ -22,6 +22,8 @@ export interface CheckedBatch {
   readonly length: number;
   /** The property that says whose rows are; null: nobody's. */
   readonly subject: string | null;
+  /** Properties that no row is without. */
+  readonly required: readonly string[];
   readonly cells: readonly NamedColumn[];
   /** Key of each row; of a rejected one maybe NULL. */
   readonly keys: Extract<Vector, { kind: 'text' }>;
@@ -32,6 +34,7 @@ export interface CheckedBatch {
 
 const plain = { required: false, masked: false, indexed: false, subject: false, dims: 0 } as const;
 
+/** `isPatch`: rows are not whole yet. What they lack may be stored, and a `_pk` alone may name the row. */
 export function checkBatch(
   batch: RowBatch,
   known: TypeDefinition | undefined,
@@ -40,6 +43,7 @@ export function checkBatch(
   stored: StoredColumns,
   rejections: Rejections,
   newKey: () => string,
+  isPatch = false,
 ): CheckedBatch {
   const before = known ?? { name, properties: {}, open: true, primaryKey: null, graphTriggers: [], ontologyVersion: 0 };
   const contract = contractOf(before);
@@ -71,14 +75,15 @@ export function checkBatch(
   if (properties.size > limits.columnsPerType) {
     throw new ServiceError('REL_INVALID', `a type has at most ${limits.columnsPerType} properties`);
   }
-  checkRequired(contract.required, cells, batch.length, rejections);
-  const keys = keysOf(before.primaryKey, columns, cells, batch.length, rejections, newKey);
+  if (!isPatch) checkRequired(contract.required, cells, batch.length, rejections);
+  const keys = keysOf(before.primaryKey, columns, cells, batch.length, rejections, newKey, isPatch);
   if (!properties.has('id')) keepSentId(before.primaryKey, columns, cells, batch.length, rejections);
   return {
     definition: changed ? evolved(before, properties, catalog) : before,
     definitionChanged: changed,
     length: batch.length,
     subject: contract.subject,
+    required: contract.required,
     cells,
     keys,
     validFrom: boundOf(named(columns, 'valid_from'), batch.length, rejections),
@@ -184,6 +189,7 @@ function keysOf(
   length: number,
   rejections: Rejections,
   newKey: () => string,
+  isPatch: boolean,
 ): Extract<Vector, { kind: 'text' }> {
   const declared = primaryKey === null ? undefined : named(cells, primaryKey);
   const sent = named(columns, '_pk');
@@ -193,7 +199,9 @@ function keysOf(
     checkKeySizes(only.vector, length, rejections);
     return only.vector;
   }
-  const sources = (primaryKey === null ? [sent, id] : [declared]).filter((column) => column !== undefined);
+  const sources = (primaryKey === null ? [sent, id] : isPatch ? [declared, sent] : [declared]).filter(
+    (column) => column !== undefined,
+  );
   const builder = new VectorBuilder('string', Math.max(1, length));
   for (let row = 0; row < length; row++) {
     if (rejections.has(row)) {

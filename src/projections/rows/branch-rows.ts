@@ -1,4 +1,5 @@
 /** The rows of one tenant on one branch, as deciding asks for them. */
+import type { Timeline } from '../../log/timeline.ts';
 import type { CatalogReader, RowReader } from '../access-paths.ts';
 import type { StoredColumns } from '../catalog/commands.ts';
 import { BranchTable, type TableLayer } from './branch-table.ts';
@@ -13,13 +14,23 @@ export class BranchRows implements StoredColumns {
   readonly #catalog: CatalogReader;
   /** What rows below a position read as. */
   readonly reader: (basis: number) => RowReader;
+  /** First position after an instant. */
+  readonly positionAfter: (instant: bigint) => number;
 
   /** `catalog` is that of the tenant on the branch. */
-  constructor(layer: Layer, tenant: string | null, scopes: Scopes, catalog: CatalogReader, reader: (basis: number) => RowReader) {
+  constructor(
+    layer: Layer,
+    tenant: string | null,
+    scopes: Scopes,
+    catalog: CatalogReader,
+    timeline: Timeline,
+    reader: (basis: number) => RowReader,
+  ) {
     this.#layer = layer;
     this.#tenant = tenant;
     this.scopes = scopes;
     this.#catalog = catalog;
+    this.positionAfter = (instant) => timeline.positionAfter(instant);
     this.reader = reader;
   }
 

@@ -93,7 +93,8 @@ export class Rows implements Projection {
 
   /** What deciding goes by. */
   on(of: RowsOf): BranchRows {
-    return new BranchRows(this.#layer(of.branch), of.tenant, this.#scopes, of.catalog, (basis) => this.reader(of, basis));
+    const layer = this.#layer(of.branch);
+    return new BranchRows(layer, of.tenant, this.#scopes, of.catalog, this.timeline, (basis) => this.reader(of, basis));
   }
 
   /**

@@ -23,21 +23,26 @@ export interface WritePlace {
   readonly at: NextPlace;
 }
 
-/** Rejects what must not be put. `known` is the type as it stood before the batch: what is stored reads under it. */
+/** Rows as they would be stored. */
+export type StoredRows = Pick<CheckedBatch, 'definition' | 'length' | 'cells' | 'keys' | 'validFrom' | 'validTo'>;
+
+/**
+ * Rejects what must not be put. `known` is the type as it stood before the batch: what is stored reads under it. Rows of a patch are
+ * asked about once they are whole (`permitted`).
+ */
 export function rejectUnwritable(
   check: RowCheck,
   batch: CheckedBatch,
   known: TypeDefinition | undefined,
   place: WritePlace,
   rejections: Rejections,
+  isPatch: boolean,
 ): void {
   const { length } = batch;
   const test = check.of(batch.definition);
   if (test === 'none') check.refuse(batch.definition);
-  if (test !== null) {
-    const passes = new Uint8Array(length);
-    const columns = test.columns.map((name) => columnOf(name, batch, place));
-    test.test(columns, null, 0, length, passes);
+  if (test !== null && !isPatch) {
+    const passes = permitted(test, batch, place);
     for (let row = 0; row < length; row++) if (passes[row] === 0) refuse(rejections, row);
   }
   const ofStored = known === undefined ? null : check.of(known);
@@ -49,6 +54,14 @@ export function rejectUnwritable(
   keys.forEach((key, row) => {
     if (key !== null && held.has(key)) refuse(rejections, row);
   });
+}
+
+/** Of rows as they would be stored: 1 for each that passes. */
+export function permitted(test: RowTest, batch: StoredRows, place: WritePlace): Uint8Array {
+  const passes = new Uint8Array(batch.length);
+  const columns = test.columns.map((name) => columnOf(name, batch, place));
+  test.test(columns, null, 0, batch.length, passes);
+  return passes;
 }
 
 /** Of these keys those with a version that does not pass: one that is open, or any at all. */
@@ -79,11 +92,13 @@ export function refusedKeys(
 }
 
 function refuse(rejections: Rejections, row: number): void {
-  rejections.add(row, 'REL_ACL', 'no policy permits writing this row');
+  rejections.add(row, 'REL_ACL', notPermitted);
 }
 
+export const notPermitted = 'no policy permits writing this row';
+
 /** As a reader will find it, once the row is stored. */
-function columnOf(name: string, batch: CheckedBatch, { path, at }: WritePlace): Vector {
+function columnOf(name: string, batch: StoredRows, { path, at }: WritePlace): Vector {
   const { length, keys, validFrom, validTo } = batch;
   const own = batch.cells.find((column) => column.name === name);
   const instants = (bounds: Vector, unbounded: (row: number) => bigint): Vector => {
@@ -115,7 +130,7 @@ function columnOf(name: string, batch: CheckedBatch, { path, at }: WritePlace): 
 }
 
 /** Where nobody declared an id: the one that was sent, else the key. */
-function idsOf(own: NamedColumn | undefined, { keys, length }: CheckedBatch): Vector {
+function idsOf(own: NamedColumn | undefined, { keys, length }: StoredRows): Vector {
   if (own === undefined) return keys;
   if (own.vector.kind !== 'null' && !own.vector.nulls) return own.vector;
   const builder = new VectorBuilder('string', Math.max(1, length));

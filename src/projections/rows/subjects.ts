@@ -5,6 +5,7 @@
 import { assert } from '../../errors.ts';
 import type { RowBatch, Vector } from '../../log/columns.ts';
 import type { RowsBody } from '../../log/entry.ts';
+import type { Cell } from '../../log/value.ts';
 import { cellAt, VectorBuilder } from '../../log/vector-builder.ts';
 import { keyText } from './fit-column.ts';
 
@@ -16,10 +17,14 @@ export function subjectsOf(cells: RowBatch, property: string | null): Pick<RowsB
   if (vector.kind === 'text') return { subjects: vector };
   const builder = new VectorBuilder('string', cells.length);
   for (let row = 0; row < cells.length; row++) {
-    const cell = cellAt(vector, type, row);
-    builder.append(cell === null ? null : keyText(cell));
+    builder.append(subjectText(cellAt(vector, type, row)));
   }
   const subjects: Vector = builder.build();
   assert(subjects.kind === 'text' || subjects.kind === 'null', 'subjects are texts');
   return subjects.kind === 'null' ? {} : { subjects };
+}
+
+/** What a cell says of whose its row is. */
+export function subjectText(cell: Cell): string | null {
+  return cell === null ? null : keyText(cell);
 }

@@ -5,16 +5,26 @@
  * - Without bounds a put closes every open version of its key.
  * - With bounds it closes the open versions that it overlaps, and what they leave uncovered is asserted again by
  *   remainders that follow it.
+ * - A put that replaces what is to come asserts again only what lies before it.
+ * - A patch writes one version for each open version that it overlaps, over the stretch that both cover, so that each keeps
+ *   cells of its own. Without bounds it is about all that holds from now on, and what came before now is not asserted again.
  */
 import { rowOp } from '../../log/entry.ts';
 import { FOREVER } from '../../log/timestamp.ts';
 
-/** An open version of a key. `cells` says where its cells are: a row number of the table, or -1 - row of the batch. */
+/** An open version of a key. `cells` says where its cells are: a row number of the table, or -1 - row of what is written. */
 export interface OpenVersion {
   readonly position: number;
   readonly from: bigint;
   readonly to: bigint;
   readonly cells: number;
+}
+
+/** How far a plan has come. */
+export interface PlanMark {
+  readonly versions: number;
+  readonly closes: number;
+  readonly remainders: number;
 }
 
 export class VersionPlan {
@@ -50,21 +60,47 @@ export class VersionPlan {
     return this.#time + BigInt(this.length);
   }
 
-  /** A put without bounds over these open versions. */
-  put(batchRow: number, open: readonly OpenVersion[]): OpenVersion[] {
-    const version = { position: this.#position + this.length, from: this.nextTime, to: FOREVER, cells: -1 - batchRow };
-    for (const { position } of open) this.closes.push(position);
-    this.#add(rowOp.put, version.cells, null, null);
-    return [version];
+  get mark(): PlanMark {
+    return { versions: this.length, closes: this.closes.length, remainders: this.#remainders };
   }
 
-  /** A put that holds from..to; null is the default of that end. Returns what is open afterwards, newest first. */
-  putWithin(batchRow: number, from: bigint | null, to: bigint | null, open: readonly OpenVersion[]): OpenVersion[] {
+  /** As if nothing had been planned since. */
+  goBack({ versions, closes, remainders }: PlanMark): void {
+    for (const list of [this.cells, this.ops, this.from, this.to, this.closeEnds]) list.length = versions;
+    this.closes.length = closes;
+    this.#remainders = remainders;
+  }
+
+  /** A put without bounds over these open versions. `row`: where its cells are, as in `OpenVersion`. */
+  put(row: number, open: readonly OpenVersion[]): OpenVersion[] {
+    return this.replace(row, null, null, open);
+  }
+
+  /** A put that holds from..to, with nothing of the key to come after it; what lies before `from` is asserted again, if that is given. */
+  replace(row: number, from: bigint | null, to: bigint | null, open: readonly OpenVersion[]): OpenVersion[] {
     const version = {
       position: this.#position + this.length,
       from: from ?? this.nextTime,
       to: to ?? FOREVER,
-      cells: -1 - batchRow,
+      cells: -1 - row,
+    };
+    const ended = from === null ? open : open.filter((other) => from < other.to);
+    for (const { position } of ended) this.closes.push(position);
+    this.#add(rowOp.put, version.cells, from, to);
+    const left: OpenVersion[] = [];
+    for (const other of ended) {
+      if (from !== null && other.from < from) left.unshift(this.#remainder(other, other.from, from));
+    }
+    return [...left, version, ...open.filter((other) => !ended.includes(other))];
+  }
+
+  /** A put that holds from..to; null is the default of that end. Returns what is open afterwards, newest first. */
+  putWithin(row: number, from: bigint | null, to: bigint | null, open: readonly OpenVersion[]): OpenVersion[] {
+    const version = {
+      position: this.#position + this.length,
+      from: from ?? this.nextTime,
+      to: to ?? FOREVER,
+      cells: -1 - row,
     };
     const overlapped = open.filter((other) => other.from < version.to && version.from < other.to);
     for (const { position } of overlapped) this.closes.push(position);
@@ -75,6 +111,34 @@ export class VersionPlan {
       if (version.to < other.to) left.unshift(this.#remainder(other, version.to, other.to));
     }
     return [...left, version, ...open.filter((other) => !overlapped.includes(other))];
+  }
+
+  /**
+   * Writes each of these open versions anew over the stretch that it shares with from..to, with the cells of its row in `rows`. They
+   * ascend in valid time and each holds somewhere within the bounds. Returns what is open afterwards, newest first.
+   */
+  patch(
+    rows: readonly number[],
+    over: readonly OpenVersion[],
+    from: bigint | null,
+    to: bigint | null,
+    open: readonly OpenVersion[],
+  ): OpenVersion[] {
+    const isBounded = from !== null || to !== null;
+    const start = from ?? this.nextTime;
+    const end = to ?? FOREVER;
+    const written: OpenVersion[] = [];
+    over.forEach((other, i) => {
+      const begins = other.from > start ? other.from : isBounded ? start : null;
+      const stops = other.to < end ? other.to : end;
+      const cells = -1 - rows[i]!;
+      written.push({ position: this.#position + this.length, from: begins ?? this.nextTime, to: stops, cells });
+      this.closes.push(other.position);
+      this.#add(rowOp.put, cells, begins, stops === FOREVER ? null : stops);
+      if (isBounded && other.from < start) written.push(this.#remainder(other, other.from, start));
+      if (end < other.to) written.push(this.#remainder(other, end, other.to));
+    });
+    return [...written.reverse(), ...open.filter((other) => !over.includes(other))];
   }
 
   /** The end of an open version: the same cells, true until now at the latest. */
