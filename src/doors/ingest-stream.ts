@@ -8,7 +8,7 @@ import { assert, didYouMean, type ErrorCode, ServiceError } from '../errors.ts';
 import type { Invocation } from '../governance/gate-contract.ts';
 import type { Provenance, TypeDefinition } from '../log/entry.ts';
 import type { IngestBatch } from '../planner/formats/ingest-reader.ts';
-import type { BatchReceipt, Outcome } from '../projections/command.ts';
+import type { BatchReceipt, Outcome, PutRows, WriteCondition } from '../projections/command.ts';
 import type { BodyDigest } from './body-digest.ts';
 
 /** Batches that may wait for their acknowledgement while the next is being read: as many as the log keeps room for to seal. */
@@ -49,6 +49,10 @@ export interface IngestRequest {
   readonly atomic: boolean;
   readonly sync: boolean;
   readonly createType: boolean;
+  /** How rows are put, where not as they were sent and whatever stands. */
+  readonly patch?: boolean;
+  readonly replace?: boolean;
+  readonly when?: WriteCondition | null;
   /** It has been promised: it waits for room, where a body that is here as a whole is refused otherwise. */
   readonly waits?: boolean;
   /** Of rows that bring none of their own. */
@@ -187,8 +191,23 @@ export class Ingest {
     const receipt = this.#receipt(batch, last);
     // Those under way may bring more than are missing, never fewer.
     const idsMax = receipt === undefined ? listedMax.ids - this.#ids.length : listedMax.ids;
-    const command = { kind: 'put-rows' as const, type, rows: batch.rows, atomic, createType, provenance, idsMax };
+    const command = {
+      kind: 'put-rows' as const,
+      type,
+      rows: batch.rows,
+      atomic,
+      createType,
+      provenance,
+      idsMax,
+      ...this.#how(batch),
+    };
     return this.#invocation.submit(receipt === undefined ? command : { ...command, receipt }, { sync, waits });
+  }
+
+  #how({ sent }: IngestBatch): Pick<PutRows, 'patch' | 'replace' | 'when'> {
+    const { patch, replace, when } = this.#request;
+    if (patch) assert(sent, 'a body of patches is read for what it sends');
+    return { ...(patch && { patch: sent! }), ...(replace && { replace }), ...(when && { when }) };
   }
 
   #receipt(batch: IngestBatch, last: boolean): BatchReceipt | undefined {
@@ -269,6 +288,7 @@ const emptyBatch: IngestBatch = {
   rejections: [],
   endOffset: 0,
   mixed: [],
+  sent: new Map(),
 };
 
 async function* from<T>(items: readonly T[]): AsyncGenerator<T, void> {

@@ -59,7 +59,14 @@ const rowsSent: readonly Probe[] = [
 ];
 
 const ingest = (url: string): RouteRow => ({
-  probes: rowsSent.flatMap((probe) => [{ ...probe, path: () => `${url}?object_type=Deal` }]),
+  probes: [
+    ...rowsSent.map((probe) => ({ ...probe, path: () => `${url}?object_type=Deal` })),
+    // Of each of these keys somebody has a row, and what is not sent is somebody's too.
+    ...['patch=true', 'when=absent', 'when=present', 'when=2024-06-01', 'replace=true'].map((how) => ({
+      body: () => '{"id":"x4","note":"mine"}\n{"id":"d1","amount":3}\n{"id":"d2","note":null}',
+      path: () => `${url}?object_type=Deal&${how}`,
+    })),
+  ],
 });
 
 /** Of the victim's tenant, of an adversary's, of one that is registered in one world only, of none. */
@@ -141,6 +148,13 @@ export const dataRows: Readonly<Record<string, RouteRow>> = {
     probes: [{ ...to('/types/Probe/schema'), ...json({ properties: { more: 'integer' } }) }],
   },
   'POST /ontology/migrate': { probes: [json({ types: [named('Probe'), named('Probe2')] })] },
+  'PATCH /types/:name/:id': {
+    probes: ['x2', 'x3', 'x4', 'd1', 'none'].flatMap((key) => [
+      { ...to(`/types/Deal/${key}`), ...json({ note: 'patched' }) },
+      { ...to(`/types/Deal/${key}`), ...json({ amount: null }), headers: { 'if-match': '"1"' } },
+      { ...to(`/types/Deal/${key}?when=2024-06-01`), ...json({ amount: 8 }) },
+    ]),
+  },
   'DELETE /types/:name/:id': {
     probes: ['x2', 'x3', 'x4', 'd1', 'none'].flatMap((key) => [to(`/types/Deal/${key}`), to(`/types/Deal/${key}?hard=true`)]),
   },

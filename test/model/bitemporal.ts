@@ -28,6 +28,15 @@ export interface Sent {
   readonly cells: Cells;
 }
 
+/** How rows are put, where not as they are. */
+export interface How {
+  /** Cells that are not sent stay. */
+  readonly patch?: boolean;
+  /** Nothing of the key comes after the row. */
+  readonly replace?: boolean;
+  readonly when?: 'absent' | 'present' | { readonly unchangedSince: bigint };
+}
+
 export interface Times {
   readonly system: 'all' | bigint;
   readonly valid: 'all' | bigint;
@@ -36,14 +45,17 @@ export interface Times {
 /** Rules that a canary gets wrong on purpose: a suite that does not notice one checks nothing. */
 export const mistakes = [
   'closed-interval',
+  'condition-is-ignored',
   'delete-is-forgotten',
   'erased-is-restored',
   'erasure-spares-branches',
   'fork-is-no-copy',
   'hold-is-ignored',
   'names-are-everybodys',
+  'patch-forgets',
   'prefix-is-parent',
   'remainder-is-lost',
+  'replace-is-bounded',
   'schedule-never-ends',
   'tenant-is-a-path',
   'update-leaves-open',
@@ -58,39 +70,55 @@ export class Bitemporal {
     this.#mistake = mistake;
   }
 
-  /** Upserts in order, from nanosecond `time` on. Indexes of rows that were refused because they are never true. */
-  put(path: string | null, rows: readonly Sent[], time: bigint): number[] {
+  /** Upserts in order, from nanosecond `time` on. Indexes of rows that were refused because they are never true, or not as asked. */
+  put(path: string | null, rows: readonly Sent[], time: bigint, { patch = false, replace = false, when }: How = {}): number[] {
     const refused: number[] = [];
     let now = time;
     rows.forEach((row, index) => {
+      const { key } = row;
       const validFrom = row.validFrom ?? now;
       const validTo = row.validTo ?? FOREVER;
-      if (validFrom >= validTo) {
+      const live = this.#live(path, key);
+      const holding = live.filter((version) => this.#holdsWithin(version, validFrom, validTo));
+      if (validFrom >= validTo || !this.#isAsAsked(when, holding.length > 0, path, key)) {
         refused.push(index);
         return;
       }
       const bounded = row.validFrom !== null || row.validTo !== null;
-      const live = this.#live(path, row.key);
-      const superseded = live.filter((version) => !bounded || (version.validFrom < validTo && validFrom < version.validTo));
-      if (this.#mistake !== 'update-leaves-open') for (const version of superseded) version.systemTo = now;
-      const believe = (from: bigint, to: bigint, cells: Cells, deletion = false): void => {
-        this.#versions.push({
-          path,
-          key: row.key,
-          validFrom: from,
-          validTo: to,
-          systemFrom: now++,
-          systemTo: FOREVER,
-          cells,
-          deletion,
-        });
+      const believe = (from: bigint, to: bigint, cells: Cells): void => {
+        const systemFrom = now++;
+        this.#versions.push({ path, key, validFrom: from, validTo: to, systemFrom, systemTo: FOREVER, cells, deletion: false });
       };
+      if (patch && holding.length > 0) {
+        // Each stretch of what holds keeps its own cells; the earliest one first.
+        const start = validFrom;
+        for (const version of holding.toSorted((a, b) => (a.validFrom < b.validFrom ? -1 : 1))) {
+          const { validFrom: from, validTo: to, cells } = version;
+          version.systemTo = now;
+          const begins = from > start ? from : bounded ? start : now;
+          believe(
+            begins,
+            to < validTo ? to : validTo,
+            this.#mistake === 'patch-forgets' ? row.cells : { ...cells, ...row.cells },
+          );
+          if (bounded && from < start) believe(from, start, cells);
+          if (validTo < to) believe(validTo, to, cells);
+        }
+        return;
+      }
+      const ending = replace && this.#mistake !== 'replace-is-bounded';
+      const whole = ending ? row.validFrom === null : !bounded;
+      const end = ending ? FOREVER : validTo;
+      const superseded = live.filter(
+        (version) => whole || (version.validFrom < end && validFrom < version.validTo) || (ending && validFrom < version.validTo),
+      );
+      if (this.#mistake !== 'update-leaves-open') for (const version of superseded) version.systemTo = now;
       believe(validFrom, validTo, row.cells);
-      if (!bounded || this.#mistake === 'remainder-is-lost') return;
+      if (whole || this.#mistake === 'remainder-is-lost') return;
       // What the newer statement does not cover is still believed, newest belief first.
       for (const { validFrom: from, validTo: to, cells } of superseded.toReversed()) {
         if (from < validFrom) believe(from, validFrom, cells);
-        if (validTo < to) believe(validTo, to, cells);
+        if (!ending && validTo < to) believe(validTo, to, cells);
       }
     });
     return refused;
@@ -164,6 +192,18 @@ export class Bitemporal {
     for (let i = this.#versions.length - 1; i >= 0; i--) {
       if (instants.has(this.#versions[i]!.systemFrom)) this.#versions.splice(i, 1);
     }
+  }
+
+  /** At some instant of from..to. */
+  #holdsWithin({ validFrom, validTo }: Version, from: bigint, to: bigint): boolean {
+    return validFrom < validTo && validFrom < to && from < validTo;
+  }
+
+  #isAsAsked(when: How['when'], holds: boolean, path: string | null, key: string): boolean {
+    if (when === undefined || this.#mistake === 'condition-is-ignored') return true;
+    if (when === 'absent') return !holds;
+    if (when === 'present') return holds;
+    return holds && this.row(path, key).every((written) => written <= when.unchangedSince);
   }
 
   #live(path: string | null, key: string): Version[] {

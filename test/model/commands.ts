@@ -22,7 +22,7 @@ import {
   subjects,
 } from './believed.ts';
 import { type Cells, type ModelCell, type Sent, type Version } from './bitemporal.ts';
-import { type RealRow, type RealStore, refusalOf, type as factType, type Write } from './store.ts';
+import { type RealRow, type RealStore, refusalOf, type Step, type as factType, type Write } from './store.ts';
 
 const days = ['2023-12-30', '2023-12-31', '2024-01-01', '2024-01-02', '2024-01-03', '2030-01-01'].map(parseInstant);
 const names = ['', 'x', '%', 'a\u0000b', 'é€😀', '"quo\\ted"'];
@@ -54,19 +54,56 @@ const bounded: fc.Arbitrary<Sent> = fc.record({
 /** One of the branches that stand by then; 0 is main. */
 export const someBranch = fc.oneof(fc.constant(0), fc.nat(5));
 
-const somePut: fc.Arbitrary<Write> = fc.record({
-  kind: fc.constant('put' as const),
-  branch: someBranch,
-  path: somePath,
-  rows: fc.array(fc.oneof(unbounded, bounded), { minLength: 1, maxLength: 4 }),
-});
+const someRows = fc.array(fc.oneof(unbounded, bounded), { minLength: 1, maxLength: 4 });
+/** Rows that send some of their cells. */
+const somePatches = fc.array(
+  fc.tuple(fc.oneof(unbounded, bounded), fc.subarray(['name', 'n', 'x', 'who'])).map(([row, sent]) => ({
+    ...row,
+    cells: Object.fromEntries(sent.map((name) => [name, row.cells[name] ?? null])),
+  })),
+  { minLength: 1, maxLength: 3 },
+);
+const someWhen = fc.oneof(
+  fc.constantFrom('absent' as const, 'present' as const),
+  someDay.map((unchangedSince) => ({ unchangedSince })),
+);
+const someHow: fc.Arbitrary<Pick<Extract<Write, { kind: 'put' }>, 'rows' | 'how'>> = fc.oneof(
+  { weight: 4, arbitrary: fc.record({ rows: someRows }) },
+  { weight: 3, arbitrary: fc.record({ rows: somePatches, how: fc.constant({ patch: true }) }) },
+  { weight: 1, arbitrary: fc.record({ rows: somePatches, how: someWhen.map((when) => ({ patch: true, when })) }) },
+  { weight: 1, arbitrary: fc.record({ rows: someRows, how: someWhen.map((when) => ({ when })) }) },
+  { weight: 1, arbitrary: fc.record({ rows: someRows, how: fc.constant({ replace: true }) }) },
+);
+const somePut: fc.Arbitrary<Extract<Write, { kind: 'put' }>> = fc
+  .tuple(fc.record({ kind: fc.constant('put' as const), branch: someBranch, path: somePath }), someHow)
+  .map(([write, how]) => ({ ...write, ...how }));
+/** Mostly of different keys, as most batches with a key in two of their steps are refused. */
+const someBatch: fc.Arbitrary<Write> = fc
+  .tuple(
+    fc.record({ kind: fc.constant('batch' as const), branch: someBranch, path: somePath }),
+    fc.array(fc.tuple(someHow, fc.boolean()), { minLength: 1, maxLength: 3 }),
+    fc.shuffledSubarray(keys, { minLength: 3 }),
+    fc.integer({ min: 0, max: 4 }),
+  )
+  .map(([write, steps, own, kind]) => ({
+    ...write,
+    steps: steps.map(([{ rows, how }, isShort], i): Step => {
+      if (kind === 0) return { kind: 'delete', keys: [own[i]!] };
+      const some = kind === 1 ? rows : (isShort ? rows.slice(0, 1) : rows).map((row) => ({ ...row, key: own[i]! }));
+      return { kind: 'put', rows: some, ...(how !== undefined && { how }) };
+    }),
+  }));
 const someEnd: fc.Arbitrary<Write> = fc.record({
   kind: fc.constantFrom('delete' as const, 'delete' as const, 'remove' as const),
   branch: someBranch,
   path: somePath,
   keys: fc.uniqueArray(someKey, { minLength: 1, maxLength: 2 }),
 });
-const someWrite = fc.oneof({ weight: 4, arbitrary: somePut }, { weight: 1, arbitrary: someEnd });
+const someWrite = fc.oneof(
+  { weight: 4, arbitrary: somePut },
+  { weight: 1, arbitrary: someBatch },
+  { weight: 1, arbitrary: someEnd },
+);
 
 /** An instant of either axis: one of the days, or at, before or after something was believed. */
 const someMoment = fc.oneof(
@@ -85,6 +122,10 @@ export const someCommands = (): fc.Arbitrary<Command>[] => [
   ...repeat(
     3,
     someEnd.map((write) => new DoWrite(write)),
+  ),
+  ...repeat(
+    2,
+    someBatch.map((write) => new DoWrite(write)),
   ),
   ...repeat(
     2,
@@ -269,11 +310,22 @@ class CrashInWrite implements Command {
       return;
     }
     // A key of its subject may be there without the row.
-    if (write.kind === 'put') for (const belief of beliefsOf(believed, write.path, write.rows)) belief.unsure = true;
-    const fresh = rows.map((row) => row['system_from'] as bigint).filter((instant) => instant > believed.last);
+    const puts = write.kind === 'put' ? [write] : write.kind === 'batch' ? write.steps.filter(({ kind }) => kind === 'put') : [];
+    for (const put of puts) {
+      if (put.kind === 'put') for (const belief of beliefsOf(believed, write.path, put.rows)) belief.unsure = true;
+    }
+    const fresh = rows.filter((row) => (row['system_from'] as bigint) > believed.last);
     if (fresh.length === 0) return;
-    place(believed, write, fresh[0]!);
-    believed.last = fresh.at(-1)!;
+    const instantOf = (row: RealRow | undefined): bigint => (row?.['system_from'] ?? believed.last + 1n) as bigint;
+    const times =
+      write.kind !== 'batch'
+        ? []
+        : write.steps.map((step) => {
+            const own = step.kind === 'put' ? step.rows.map(({ key }) => key) : step.keys;
+            return instantOf(fresh.find((row) => own.includes(row['_pk'] as string)));
+          });
+    place(believed, write, instantOf(fresh[0]), times);
+    believed.last = instantOf(fresh.at(-1));
   }
 }
 

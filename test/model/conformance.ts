@@ -41,15 +41,16 @@ export async function checkConformance(options: ConformanceOptions): Promise<Con
   const property = fc.asyncProperty(
     // Rows of a type without subjects lie in other parts of entries, and removals name their keys.
     fc.integer({ min: 0, max: 3 }).map((each) => each > 0),
+    fc.boolean(),
     fc.commands([...someCommands(), ...someForgetting(), ...someCopies(), ...someNames()], {
       maxCommands: 40,
       size: 'max',
       ...(options.replayPath === undefined ? {} : { replayPath: options.replayPath }),
     }),
-    async (hasSubjects, history) => {
+    async (hasSubjects, hasEdges, history) => {
       if (done >= options.commands) return;
-      const believed = believing(new Branched(options.mistake, hasSubjects), new Subjects());
-      const real = await RealStore.open(hasSubjects);
+      const believed = believing(new Branched(options.mistake, hasSubjects), new Subjects(), hasEdges);
+      const real = await RealStore.open(hasSubjects, hasEdges);
       await fc.asyncModelRun(() => ({ model: believed, real }), history);
       await compareEverything(believed, real);
       await compareNames(believed, real);

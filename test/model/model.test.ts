@@ -14,6 +14,8 @@ describe('the store answers as the reference model does', () => {
     // Each of them at least once: a history in which nothing comes of a command says little about it.
     expect(Object.keys(came).toSorted()).toEqual([
       'a definition refused',
+      'batch refused',
+      'batch written',
       'drop refused by a hold',
       'erased',
       'erased a key alone',

@@ -11,27 +11,47 @@ import type { Caller } from '../../src/governance/caller.ts';
 import type { Action, Invocation } from '../../src/governance/gate-contract.ts';
 import { readIngest } from '../../src/planner/formats/ingest-reader.ts';
 import type { Answer } from '../../src/planner/planner-contract.ts';
-import type { Outcome } from '../../src/projections/command.ts';
+import type { Outcome, PutRows } from '../../src/projections/command.ts';
 import { Service } from '../../src/service.ts';
 import { rowsOf, TestClock, TestRandom } from '../harness.ts';
 import { crashImage } from '../simulation/crash-image.ts';
 import { type DiskState, FaultyDisk, type Image } from '../simulation/faulty-disk.ts';
 import { Seeded } from '../simulation/seeded.ts';
-import type { ModelCell, Sent } from './bitemporal.ts';
+import type { How, ModelCell, Sent } from './bitemporal.ts';
 import type { Columns } from './things.ts';
 
 export type RealRow = Readonly<Record<string, ModelCell>>;
 
+export type Step =
+  | { readonly kind: 'put'; readonly rows: readonly Sent[]; readonly how?: How }
+  | { readonly kind: 'delete'; readonly keys: readonly string[] };
+
 export type Write =
-  | { readonly kind: 'put'; readonly branch: number; readonly path: string | null; readonly rows: readonly Sent[] }
   | {
-      readonly kind: 'delete' | 'remove';
+      readonly kind: 'put';
       readonly branch: number;
       readonly path: string | null;
-      readonly keys: readonly string[];
-    };
+      readonly rows: readonly Sent[];
+      readonly how?: How;
+    }
+  /** All of it or none: of what was refused the first row is told, as number -1. */
+  | { readonly kind: 'batch'; readonly branch: number; readonly path: string | null; readonly steps: readonly Step[] }
+  | End;
+
+export interface End {
+  readonly kind: 'delete' | 'remove';
+  readonly branch: number;
+  readonly path: string | null;
+  readonly keys: readonly string[];
+}
 
 export const type = 'Fact';
+/** Edges of facts, in the histories that have some. */
+export const edgeType = 'Named';
+const edgeTriggers = [
+  { linkType: edgeType, sourceField: 'name', targetField: 'who' },
+  { linkType: edgeType, sourceField: 'n', targetField: '_pk' },
+];
 
 /** What ERASE SUBJECT answers. */
 export interface ErasedRow {
@@ -78,9 +98,26 @@ export class RealStore {
   }
 
   /** With subjects `who` says whose a row is; without, it is a cell like others. */
-  static async open(hasSubjects: boolean): Promise<RealStore> {
+  static async open(hasSubjects: boolean, hasEdges = false): Promise<RealStore> {
     const store = new RealStore();
     await store.#open();
+    // Made before it has edges, so that no tenant's types change with a first one.
+    if (hasEdges) {
+      await store.#invoke(null, 'schema', (invocation) =>
+        invocation.submit({
+          kind: 'register-type',
+          name: edgeType,
+          properties: {
+            from_id: property('string'),
+            to_id: property('string'),
+            derived_from: property('string'),
+            subject: { ...property('string'), subject: true },
+          },
+          primaryKey: null,
+          graphTriggers: [],
+        }),
+      );
+    }
     await store.#invoke(null, 'schema', (invocation) =>
       invocation.submit({
         kind: 'register-type',
@@ -92,31 +129,35 @@ export class RealStore {
           who: { ...property('string'), subject: hasSubjects },
         },
         primaryKey: null,
-        graphTriggers: [],
+        graphTriggers: hasEdges ? edgeTriggers : [],
       }),
     );
     return store;
   }
 
   write(write: Write, branch: string, of = type): Promise<Outcome> {
-    if (write.kind !== 'put') {
-      const kind = write.kind === 'delete' ? 'delete-rows' : 'remove-rows';
-      return this.#invoke(
-        write.path,
-        write.kind,
-        (invocation) => invocation.submit({ kind, type: of, keys: write.keys }),
-        branch,
-      );
+    const { path } = write;
+    if (write.kind === 'put') {
+      const put = async (invocation: Invocation): Promise<Outcome> => invocation.submit(await putOf(invocation, write, of));
+      return this.#invoke(path, 'ingest', put, branch);
     }
-    const put = async (invocation: Invocation): Promise<Outcome> => {
-      const definition = invocation.snapshot().catalog.type(of)!;
-      for await (const { rows } of readIngest(once(ndjson(write.rows)), { definition, batchRows: 1e6, batchBytes: 1e9 })) {
-        const provenance = { source: 'model', method: 'put', confidence: 1, derivedFrom: null };
-        return invocation.submit({ kind: 'put-rows', type: of, rows, atomic: false, createType: false, provenance });
-      }
-      throw new Error('a body with rows is a batch');
+    if (write.kind !== 'batch') {
+      const command = { kind: `${write.kind}-rows`, type: of, keys: write.keys } as const;
+      return this.#invoke(path, write.kind, (invocation) => invocation.submit(command), branch);
+    }
+    const asked = write.steps;
+    const batch = async (invocation: Invocation): Promise<Outcome> => {
+      const steps = await Promise.all(
+        asked.map(async (step) =>
+          step.kind === 'put' ? putOf(invocation, step, of) : ({ kind: 'delete-rows', type: of, keys: step.keys } as const),
+        ),
+      );
+      return invocation.submit({ kind: 'batch', steps });
     };
-    return this.#invoke(write.path, 'ingest', put, branch);
+    return this.#invoke(path, 'ingest', batch, branch).catch((error: unknown) => {
+      if (!(error instanceof ServiceError) || error.kind === 'storage' || error.kind === 'unavailable') throw error;
+      return { ...nothing, errors: [{ index: -1, code: error.code, detail: error.message }] };
+    });
   }
 
   register(path: string | null, name: string, columns: Columns, branch: string): Promise<Outcome> {
@@ -349,6 +390,44 @@ export class RealStore {
     };
     return this.#service.gate.invoke(caller, { action, purpose: 'test', correlationId: 'model' }, run);
   }
+}
+
+const nothing: Outcome = {
+  kind: 'batch',
+  accepted: 0,
+  rejected: 1,
+  errors: [],
+  ids: [],
+  idsTruncated: false,
+  systemFrom: 0n,
+  systemFromLast: 0n,
+  changed: false,
+  durability: 'synced',
+};
+
+async function putOf(
+  invocation: Invocation,
+  { rows: sent, how = {} }: Extract<Step, { kind: 'put' }>,
+  of: string,
+): Promise<PutRows> {
+  const definition = invocation.snapshot().catalog.type(of)!;
+  const { patch = false, replace = false, when } = how;
+  const options = { definition, batchRows: 1e6, batchBytes: 1e9, tracksSent: patch };
+  for await (const { rows, sent: cells } of readIngest(once(ndjson(sent)), options)) {
+    const provenance = { source: 'model', method: 'put', confidence: 1, derivedFrom: null };
+    return {
+      kind: 'put-rows',
+      type: of,
+      rows,
+      atomic: false,
+      createType: false,
+      provenance,
+      ...(patch && { patch: cells! }),
+      ...(replace && { replace }),
+      ...(when !== undefined && { when }),
+    };
+  }
+  throw new Error('a body with rows is a batch');
 }
 
 /** Fails where nothing was refused, or the store itself failed. */

@@ -15,6 +15,8 @@ const single: ReadonlySet<string> = new Set([
   'content-type',
   'content-encoding',
   'idempotency-key',
+  'if-match',
+  'if-none-match',
 ]);
 
 const singleLengths: ReadonlySet<number> = new Set([...single].map((name) => name.length));

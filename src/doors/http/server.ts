@@ -43,6 +43,7 @@ import { registerProof } from './routes/proof.ts';
 import { plainQuery, registerQuery } from './routes/query.ts';
 import { registerQueryStream } from './routes/query-stream.ts';
 import { registerRotateKey } from './routes/rotate-key.ts';
+import { registerPatchRow } from './routes/patch-row.ts';
 import { registerSchema } from './routes/schema.ts';
 import { registerSharing } from './routes/sharing.ts';
 import { registerSystem } from './routes/system.ts';
@@ -85,6 +86,7 @@ export async function createHttpDoor(options: HttpDoorOptions): Promise<HttpDoor
   await registerIngest(data, context);
   registerExhibits(data, context);
   registerSchema(data, context);
+  await registerPatchRow(data, context);
   registerBranches(data, context);
   registerAudit(data, context, 'token');
   registerAuditExport(data, context, 'token');

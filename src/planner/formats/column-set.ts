@@ -9,6 +9,7 @@
 import { AssertionError, ServiceError } from '../../errors.ts';
 import type { NamedColumn, RowBatch } from '../../log/columns.ts';
 import type { TypeDefinition } from '../../log/entry.ts';
+import type { SentCells } from '../../projections/command.ts';
 import { type ColumnType, checkIdentifier, limits, systemColumns } from '../../log/value.ts';
 import { VectorBuilder } from '../../log/vector-builder.ts';
 import { exactInDouble, jsonFrom, numbersFrom, scalarToken, textFrom, typedFromText, typeOfKind } from './inferred-column.ts';
@@ -65,8 +66,17 @@ export class ColumnSet implements ColumnNames {
 
   /** Cells are plain text (CSV): an open type's columns are typed by all their cells, when the batch is taken. */
   readonly #plainText: boolean;
+  /** By slot: rows that sent the column, NULL or not. Null where nobody asks. */
+  readonly #sent: number[][] | null;
 
-  constructor(definition: TypeDefinition | null, tape: RowTape, plainText: boolean, capacityMin = firstCapacity) {
+  constructor(
+    definition: TypeDefinition | null,
+    tape: RowTape,
+    plainText: boolean,
+    capacityMin = firstCapacity,
+    tracksSent = false,
+  ) {
+    this.#sent = tracksSent ? [] : null;
     this.#capacity = this.#capacityMin = capacityMin;
     this.#definition = definition;
     this.#properties = definition === null ? 0 : Object.keys(definition.properties).length;
@@ -101,6 +111,7 @@ export class ColumnSet implements ColumnNames {
       return false;
     }
     for (let i = 0; i < count; i++) this.#append(i);
+    if (this.#sent !== null) for (let i = 0; i < count; i++) (this.#sent[tape.slots[i]!] ??= []).push(this.#rows);
     this.#rows++;
     this.settle();
     return true;
@@ -170,6 +181,18 @@ export class ColumnSet implements ColumnNames {
   /** Names of columns that hold scalars of different kinds, as text. */
   mixed(): string[] {
     return this.columns.filter((column) => column.mixed).map(({ name }) => name);
+  }
+
+  /** Which cells the rows sent that are taken next, where this is kept track of. */
+  takeSent(): SentCells {
+    const sent = new Map<string, Uint8Array>();
+    this.columns.forEach(({ name }, slot) => {
+      const flags = new Uint8Array(this.#rows);
+      for (const row of this.#sent?.[slot] ?? []) flags[row] = 1;
+      sent.set(name, flags);
+    });
+    if (this.#sent !== null) this.#sent.length = 0;
+    return sent;
   }
 
   take(): RowBatch {

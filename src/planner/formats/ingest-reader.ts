@@ -9,7 +9,7 @@
 import { type ErrorCode, ServiceError } from '../../errors.ts';
 import type { RowBatch } from '../../log/columns.ts';
 import type { TypeDefinition } from '../../log/entry.ts';
-import type { RowRejection } from '../../projections/command.ts';
+import type { RowRejection, SentCells } from '../../projections/command.ts';
 import { ColumnSet } from './column-set.ts';
 import { CsvReader } from './csv-reader.ts';
 import { JsonReader, type RowStatus } from './json-reader.ts';
@@ -31,6 +31,8 @@ export interface IngestOptions {
   readonly columns?: readonly string[];
   /** CSV: an unquoted field with this text is NULL, as an empty one always is. */
   readonly nullText?: string;
+  /** Batches tell which cells their rows sent. */
+  readonly tracksSent?: boolean;
   /** JSON rows of one shape are read many at a time where this many bytes of them are there; Infinity: never. */
   readonly predictBytesMin?: number;
 }
@@ -44,6 +46,8 @@ export interface IngestBatch {
   readonly indexes: Float64Array | null;
   /** By index in the stream. */
   readonly rejections: readonly RowRejection[];
+  /** Where it was asked for. */
+  readonly sent?: SentCells;
   /** Offset in the stream behind what this batch read: the same for the same bytes, however they arrived. */
   readonly endOffset: number;
   /** Columns whose scalars are of different kinds, and are kept as text. */
@@ -115,9 +119,14 @@ export class BodyReader {
   constructor(options: IngestOptions) {
     this.#options = options;
     this.#rowBytesMax = options.rowBytesMax ?? defaultRowBytesMax;
-    this.#columns = new ColumnSet(options.definition, this.#tape, false);
+    const tracksSent = options.tracksSent === true;
+    this.#columns = new ColumnSet(options.definition, this.#tape, false, undefined, tracksSent);
     this.#json = new JsonReader(this.#columns, this.#tape);
-    this.#predicted = new PredictedRows(this.#columns, options.predictBytesMin ?? defaultPredictBytesMin);
+    this.#predicted = new PredictedRows(
+      this.#columns,
+      // A run of rows knows no cell that was not sent.
+      tracksSent ? Infinity : (options.predictBytesMin ?? defaultPredictBytesMin),
+    );
   }
 
   push(chunk: Uint8Array): void {
@@ -179,6 +188,7 @@ export class BodyReader {
 
   #take(): IngestBatch {
     const batch: IngestBatch = {
+      ...(this.#options.tracksSent && { sent: this.#columns.takeSent() }),
       rows: this.#columns.take(),
       firstIndex: this.#batchIndex,
       indexes: this.#indexes === null ? null : Float64Array.from(this.#indexes),
@@ -269,7 +279,7 @@ export class BodyReader {
   }
 
   #startCsv(): void {
-    this.#columns = new ColumnSet(this.#options.definition, this.#tape, true);
+    this.#columns = new ColumnSet(this.#options.definition, this.#tape, true, undefined, this.#options.tracksSent === true);
     this.#csv = new CsvReader(this.#columns, this.#tape, this.#options.nullText ?? null);
     this.#form = 'csv-header';
     if (this.#options.columns) {

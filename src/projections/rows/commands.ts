@@ -138,7 +138,7 @@ export function decideDelete(
     if (conflict !== null) return refuse('REL_CONFLICT', conflict);
     const mark = plan.mark;
     for (const version of standing) plan.end(version);
-    const unfollowed = edges?.follow(key, standing, versionsSince(plan, mark.versions, next), now) ?? null;
+    const unfollowed = edges?.follow(key, standing, versionsSince(plan, mark.versions, next)) ?? null;
     if (unfollowed !== null) {
       plan.goBack(mark);
       return refuse(unfollowed.code, unfollowed.detail);

@@ -6,9 +6,9 @@
  *   derived_from   system_from of the row's version, 16 hex digits
  *   subject        whose the row is
  *
- * Every version of a row has edges of its own bounds and its own kind (put, remainder, end), so whoever reads at any instant finds the
- * edges of the rows that he finds. An edge whose row names other ends is ended as a row is. What is decided here is only which edge
- * versions there are; edges fire nothing. Pure.
+ * Every version of a row has edges of its own bounds and its own kind (put, remainder, end), so whoever reads at any instants of both
+ * axes finds the edges of the rows that he finds there. Where a row names other ends from now on, the version that ends its old edge
+ * holds nowhere: what was true before is no longer said of the row either. Edges fire nothing. Pure.
  */
 import type { EntryDraft, Provenance, RowsBody, TypeDefinition } from '../../log/entry.ts';
 import { rowOp } from '../../log/entry.ts';
@@ -67,8 +67,8 @@ export class RowEdges {
     this.#place = place;
   }
 
-  /** One row: the versions that it closes and those that it becomes, at `now`. Says why its edges can't be; then nothing has happened. */
-  follow(key: string, closed: readonly OpenVersion[], written: readonly RowVersion[], now: bigint): Refusal | null {
+  /** One row: the versions that it closes and those that it becomes. Says why its edges can't be; then nothing has happened. */
+  follow(key: string, closed: readonly OpenVersion[], written: readonly RowVersion[]): Refusal | null {
     const wanted = new Map<string, Wanted>();
     for (const version of written) {
       const ends = this.#ends.of(key, version.cells);
@@ -83,7 +83,7 @@ export class RowEdges {
     const planned: { readonly link: LinkRows; readonly rows: EdgeRow[] }[] = [];
     let versions = this.#versions;
     for (const each of wanted.values()) {
-      const rows = this.#rowsOf(each, now);
+      const rows = this.#rowsOf(each);
       if (rows === null) continue;
       if ('code' in rows) return rows;
       versions += rows.rows.length;
@@ -123,7 +123,7 @@ export class RowEdges {
   }
 
   /** Null where nothing is to be written. */
-  #rowsOf(wanted: Wanted, now: bigint): { readonly link: LinkRows; readonly rows: EdgeRow[] } | Refusal | null {
+  #rowsOf(wanted: Wanted): { readonly link: LinkRows; readonly rows: EdgeRow[] } | Refusal | null {
     const { closed, written, key, source, target } = wanted;
     const link = this.#linkOf(wanted.link);
     // What can't have edges has none to end.
@@ -137,14 +137,13 @@ export class RowEdges {
       ...of,
     });
     if (written.length === 0) {
-      const ended = touched.filter(({ op }) => op !== rowOp.delete);
+      const ended = touched.filter(({ from, to }) => from < to);
       if (ended.length === 0) return null;
       return {
         link,
         rows: ended.map((edge) => {
-          const until = edge.to < now ? edge.to : now;
           const { from, derivedFrom, subject, base } = edge;
-          return row({ from, to: until < from ? from : until, op: rowOp.delete, derivedFrom, subject, base, closes: [edge] });
+          return row({ from, to: from, op: rowOp.delete, derivedFrom, subject, base, closes: [edge] });
         }),
       };
     }

@@ -84,7 +84,7 @@ export function putByRow(asked: RowByRow): PutByRow {
     const mark = plan.mark;
     const merged = cells.mergedRows;
     const open = write(row, from, to, standing, key.open);
-    const why = whole.refusalOf(plan, mark, row) ?? edgesRefused(keyOf(row), key.open, plan, mark, now);
+    const why = whole.refusalOf(plan, mark, row) ?? edgesRefused(keyOf(row), key.open, plan, mark);
     if (why !== null) {
       plan.goBack(mark);
       cells.forgetMerged(merged);
@@ -121,11 +121,11 @@ export function putByRow(asked: RowByRow): PutByRow {
     return from === null && to === null ? plan.put(own, open) : plan.putWithin(own, from, to, open);
   }
 
-  function edgesRefused(key: string, open: readonly OpenVersion[], of: VersionPlan, mark: PlanMark, now: bigint): Refusal | null {
+  function edgesRefused(key: string, open: readonly OpenVersion[], of: VersionPlan, mark: PlanMark): Refusal | null {
     if (asked.edges === null) return null;
     const closes = new Set(of.closes.slice(mark.closes));
     const closed = open.filter(({ position }) => closes.has(position));
-    return asked.edges.follow(key, closed, versionsSince(of, mark.versions, at), now);
+    return asked.edges.follow(key, closed, versionsSince(of, mark.versions, at));
   }
 }
 

@@ -73,6 +73,7 @@ export const requests: Readonly<Record<string, Asked>> = {
   'GET /types/{name}': { path: () => '/types/Vault', shows: true },
   'POST /types/{name}/schema': { path: () => '/types/Vault/schema', body: { properties: { more: 'string' } } },
   'POST /ontology/migrate': { body: { types: [{ name: 'Fresh2', properties: { a: { type: 'string' } } }] } },
+  'PATCH /types/{name}/{id}': { path: () => '/types/Vault/v1', body: { secret: canary } },
   'DELETE /types/{name}/{id}': { path: () => '/types/Vault/v2' },
   'POST /v1/namespaces/{name}/branch': { path: () => '/v1/namespaces/b1/branch', body: { branch_from: 'main' } },
   'POST /schema/branches/{name}': { path: () => '/schema/branches/b2', body: { from: 'main' } },

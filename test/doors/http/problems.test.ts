@@ -96,7 +96,7 @@ describe('errors before a route runs', () => {
     const cases = [
       ['GET', '/query', 'POST'],
       ['PUT', '/types/T', 'GET, HEAD'],
-      ['PATCH', '/types/T/1', 'DELETE'],
+      ['PUT', '/types/T/1', 'DELETE, PATCH'],
       ['DELETE', '/health', 'GET, HEAD'],
       ['OPTIONS', '/memory/recall', 'GET, HEAD, POST'],
       ['DELETE', '/ingest', 'POST'],

@@ -219,6 +219,7 @@ describe('system routes', () => {
       'POST /query',
       'POST /ingest',
       'POST /types',
+      'PATCH /types/{name}/{id}',
       'DELETE /types/{name}/{id}',
       'GET /audit/entries',
       'GET /health',

@@ -129,6 +129,8 @@ describe('replies', () => {
       check('post', '/query', await world.query(sql));
     }
     check('post', '/query', await world.query('SELECT a FROM T WITH PROVENANCE'));
+    check('patch', '/types/{name}/{id}', await world.call('PATCH', '/types/T/1', { a: 'patched' }));
+    check('patch', '/types/{name}/{id}', await world.call('PATCH', '/types/T/1', { a: 'late' }, { 'if-match': '"1"' }));
     check('delete', '/types/{name}/{id}', await world.call('DELETE', '/types/T/1'));
     check('delete', '/types/{name}/{id}', await world.call('DELETE', '/types/T/1?hard=true'));
     for (const key of ['k', 'none']) {

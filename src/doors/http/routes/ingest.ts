@@ -11,9 +11,11 @@ import { canonicalJson } from '../../../log/canonical-json.ts';
 import type { Provenance } from '../../../log/entry.ts';
 import { type IngestOptions, readIngest } from '../../../planner/formats/ingest-reader.ts';
 import { readSmallBody } from '../../../planner/formats/small-body.ts';
+import type { WriteCondition } from '../../../projections/command.ts';
 import { BodyDigest } from '../../body-digest.ts';
 import { batchSizes, Ingest, type IngestReply, listedMax } from '../../ingest-stream.ts';
 import { IngestTasks } from '../../ingest-tasks.ts';
+import { statedCondition } from '../conditions.ts';
 import { checkEncoded, decoded, type Encoding, encodingOf } from '../content-encoding.ts';
 import type { App, HttpContext, RequestFacts } from '../context.ts';
 import { exactJson } from '../exact-json.ts';
@@ -28,6 +30,12 @@ const ingestQuery = z.object({
   object_type: z.string().describe('type of the rows'),
   purpose: z.string().optional(),
   atomic: flag.describe('all rows or none; the body limit holds'),
+  patch: flag.describe('cells that a row does not send keep their value; of CSV every column is sent'),
+  replace: flag.describe('nothing of the key comes after the row: what its bounds leave uncovered later on ends'),
+  when: z
+    .string()
+    .optional()
+    .describe('absent, present, or an instant: rows that stand otherwise, or were written since, are rejected with REL_CONFLICT'),
   async: flag.describe('answer 202 once the body is received; the body limit holds'),
   columns: z.string().optional().describe('CSV without a header: its column names, separated by commas'),
   null_text: z.string().optional().describe('CSV: unquoted text that means NULL'),
@@ -161,7 +169,8 @@ export function plainIngest(context: HttpContext): PlainRoute {
     takes: (target) => plainTarget.test(target),
     bodyOf: (bytes) => bytes,
     answer: async (request) => {
-      const query = { object_type: plainTarget.exec(request.raw.url!)![1]!, atomic: false, async: false };
+      const object_type = plainTarget.exec(request.raw.url!)![1]!;
+      const query = { object_type, atomic: false, patch: false, replace: false, async: false };
       const asked = whatIsAsked(request, query, plan);
       const body = request.body as Buffer;
       const ingested = await invoke(context, request, 'ingest', undefined, (invocation) =>
@@ -205,6 +214,9 @@ interface Asked {
   readonly type: string;
   readonly atomic: boolean;
   readonly sync: boolean;
+  readonly patch: boolean;
+  readonly replace: boolean;
+  readonly when: WriteCondition | null;
   readonly provenance: Provenance;
   readonly encoding: Encoding;
   readonly contentType: string;
@@ -213,12 +225,16 @@ interface Asked {
 }
 
 function whatIsAsked(request: RequestFacts, query: IngestQuery, plan: Plan): Asked {
-  const { columns, null_text: nullText } = query;
+  const { columns, null_text: nullText, patch, replace } = query;
+  if (patch && replace) throw new ServiceError('REL_INVALID', 'a write patches rows or replaces them, not both');
   return {
     plan,
     type: query.object_type,
     atomic: query.atomic,
     sync: wantsSync(request),
+    patch,
+    replace,
+    when: statedCondition(request, query.when),
     provenance: {
       source: query.source ?? 'http',
       method: query.method ?? 'ingest',
@@ -257,15 +273,19 @@ async function write(
   const digest = asked.idempotencyKey === null ? null : new BodyDigest(preface(invocation, asked));
   const ingest = ingestOf(invocation, asked, digest, progress !== undefined);
   progress?.(ingest);
+  const definition = ingest.definition();
   const body = decoded(source, encoding, context.bodyLimitBytes);
+  // Rows that are decided one by one, with edges maybe, take a turn longer than such that pass through.
+  const isSlow = asked.patch || (definition?.graphTriggers.length ?? 0) > 0;
   const ingested = await ingest.run(
     readIngest(digest === null ? body : digest.pass(body), {
       ...reader,
-      definition: ingest.definition(),
+      definition,
+      tracksSent: asked.patch,
       ...(atomic
         ? { batchRows: Infinity, batchBytes: Infinity, limitBytes: context.bodyLimitBytes }
         : digest === null
-          ? { ...batchSizes.stream, batchRows: () => batchSizes[context.crowded() ? 'crowded' : 'stream'].batchRows }
+          ? { ...batchSizes.stream, batchRows: () => batchSizes[isSlow || context.crowded() ? 'crowded' : 'stream'].batchRows }
           : batchSizes[plan.size]),
     }),
   );
@@ -273,8 +293,8 @@ async function write(
 }
 
 function ingestOf(invocation: Invocation, asked: Asked, body: BodyDigest | null, waits = false): Ingest {
-  const { type, atomic, sync, plan, provenance, idempotencyKey: key } = asked;
-  const request = { type, atomic, sync, createType: plan.createType, provenance, waits };
+  const { type, atomic, sync, patch, replace, when, plan, provenance, idempotencyKey: key } = asked;
+  const request = { type, atomic, sync, patch, replace, when, createType: plan.createType, provenance, waits };
   if (key === null || body === null) return new Ingest(invocation, request);
   // One key of one principal in one organisation: nobody meets another's.
   const { principal, path } = invocation.caller;
@@ -285,8 +305,13 @@ function ingestOf(invocation: Invocation, asked: Asked, body: BodyDigest | null,
 }
 
 /** What beside its body makes a request another one. */
-function preface(invocation: Invocation, { plan, type, atomic, provenance, encoding, contentType, reader }: Asked): string {
+function preface(invocation: Invocation, asked: Asked): string {
+  const { plan, type, atomic, patch, replace, when, provenance, encoding, contentType, reader } = asked;
   return canonicalJson({
+    // What a request of an earlier release could not ask for is not in its digest.
+    ...(patch && { patch }),
+    ...(replace && { replace }),
+    ...(when !== null && { when: typeof when === 'string' ? when : String(when.unchangedSince) }),
     url: plan.url,
     branch: invocation.caller.branch,
     // A name that was deleted and taken again is another branch, without the rows of the first.

@@ -284,7 +284,7 @@ function definitions(given: z.infer<typeof properties>): Record<string, Property
   return made;
 }
 
-function definitionOf(invocation: Invocation, name: string): TypeDefinition {
+export function definitionOf(invocation: Invocation, name: string): TypeDefinition {
   const { catalog } = invocation.snapshot();
   const definition = catalog.type(name);
   if (definition === undefined) {

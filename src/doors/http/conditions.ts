@@ -1,0 +1,48 @@
+/** Under which condition a request writes rows: by `?when=`, or by the headers that HTTP has for it. */
+import { ServiceError } from '../../errors.ts';
+import { parseInstant } from '../../log/timestamp.ts';
+import { I64_MAX } from '../../log/value.ts';
+import type { WriteCondition } from '../../projections/command.ts';
+import type { RequestFacts } from './context.ts';
+import { headerText } from './headers.ts';
+
+/** Null where it states none. Ways that differ are refused, not ranked. */
+export function statedCondition(request: RequestFacts, when: string | undefined): WriteCondition | null {
+  const stated: WriteCondition[] = [];
+  if (when !== undefined) stated.push(when === 'absent' || when === 'present' ? when : { unchangedSince: instantOf(when) });
+  const match = headerText(request, 'if-match');
+  if (match !== null) stated.push(match === '*' ? 'present' : { unchangedSince: tagged(match) });
+  const noneMatch = headerText(request, 'if-none-match');
+  if (noneMatch !== null && noneMatch !== '*') {
+    throw new ServiceError('REL_INVALID', 'a write takes one If-None-Match: *, which writes rows that are not there');
+  }
+  if (noneMatch !== null) stated.push('absent');
+  const texts = new Set(stated.map((each) => (typeof each === 'string' ? each : each.unchangedSince)));
+  if (texts.size > 1) throw new ServiceError('REL_INVALID', 'the request states different conditions');
+  return stated[0] ?? null;
+}
+
+/** What a later If-Match takes. */
+export function entityTag(systemFrom: bigint): string {
+  return `"${systemFrom}"`;
+}
+
+const tag = /^"(\d{1,19})"$/;
+
+function tagged(text: string): bigint {
+  const digits = tag.exec(text)?.[1];
+  if (digits === undefined) {
+    throw new ServiceError('REL_INVALID', 'If-Match takes * or the system_from of the row as it was read, in double quotes');
+  }
+  return nanosecondsOf(digits);
+}
+
+function instantOf(text: string): bigint {
+  return /^\d{1,19}$/.test(text) ? nanosecondsOf(text) : parseInstant(text);
+}
+
+function nanosecondsOf(digits: string): bigint {
+  const value = BigInt(digits);
+  if (value > I64_MAX) throw new ServiceError('REL_INVALID', `an instant is at most ${I64_MAX} nanoseconds`);
+  return value;
+}

@@ -1,0 +1,128 @@
+/** PATCH /types/:name/:id: some cells of one row; those that are not sent keep their value. */
+import type { Readable } from 'node:stream';
+import { z } from 'zod';
+import { assert, type ErrorCode, ServiceError } from '../../../errors.ts';
+import type { Invocation } from '../../../governance/gate-contract.ts';
+import type { NamedColumn } from '../../../log/columns.ts';
+import { cellAt, VectorBuilder } from '../../../log/vector-builder.ts';
+import { readIngest } from '../../../planner/formats/ingest-reader.ts';
+import type { PutRows } from '../../../projections/command.ts';
+import { entityTag, statedCondition } from '../conditions.ts';
+import { decoded, encodingOf } from '../content-encoding.ts';
+import type { App, HttpContext } from '../context.ts';
+import { wantsSync } from '../headers.ts';
+import { invoke } from '../invoke.ts';
+import { checkCaller } from '../lease.ts';
+import { nanoseconds, problems } from '../schemas.ts';
+import { definitionOf } from './schema.ts';
+
+const reply = z.object({
+  type: z.string(),
+  id: z.string(),
+  system_from: nanoseconds,
+  durability: z.enum(['synced', 'buffered']),
+});
+
+const query = z.object({
+  when: z
+    .string()
+    .optional()
+    .describe('present, the default, or an instant: the row was not written since. If-Match says the same; else 409'),
+  purpose: z.string().optional(),
+});
+
+export async function registerPatchRow(app: App, context: HttpContext): Promise<void> {
+  await app.register((scope, _options, done) => {
+    scope.removeAllContentTypeParsers();
+    scope.addContentTypeParser('*', (_request, payload, parsed) => parsed(null, payload));
+    registerRoute(scope as App, context);
+    done();
+  });
+}
+
+function registerRoute(app: App, context: HttpContext): void {
+  app.route({
+    method: 'PATCH',
+    url: '/types/:name/:id',
+    config: { access: 'token', action: 'ingest', bucket: 'write' },
+    schema: {
+      summary: 'Change some cells of a row',
+      description:
+        'The body is one JSON object: cells that it has are written, null included, all others keep their value, also where the caller ' +
+        'may not see it. valid_from and valid_to bound what is changed. The ETag of the reply is what If-Match takes.',
+      tags: ['schema'],
+      consumes: ['application/json', 'application/merge-patch+json'],
+      params: z.object({ name: z.string(), id: z.string() }),
+      querystring: query,
+      response: { 200: reply, ...problems },
+    },
+    handler: async (request, response) => {
+      const { name, id } = request.params;
+      const stated = statedCondition(request, request.query.when);
+      if (stated === 'absent') throw new ServiceError('REL_INVALID', 'a row that is not there is written with POST /ingest');
+      const source = (request.body as Readable | undefined) ?? request.raw;
+      const patched = await invoke(context, request, 'ingest', request.query.purpose, async (invocation) => {
+        invocation.describe({ objectType: name, rowCount: 0 });
+        const body = decoded(context.bodies.stream(source), encodingOf(request), context.bodyLimitBytes);
+        const command = await patchOf(invocation, { name, id, body, limitBytes: context.bodyLimitBytes });
+        checkCaller(context, invocation.caller);
+        const outcome = await invocation.submit({ ...command, when: stated ?? 'present' }, { sync: wantsSync(request) });
+        const [refused] = outcome.errors;
+        if (refused !== undefined) {
+          // Whoever stated nothing is told what a read would tell.
+          if (refused.code === 'REL_CONFLICT' && stated === null) throw new ServiceError('REL_NOT_FOUND', 'no such row');
+          throw new ServiceError(refused.code as ErrorCode, refused.detail);
+        }
+        invocation.describe({ rowCount: 1 });
+        return { type: name, id, system_from: outcome.systemFrom, durability: outcome.durability };
+      });
+      context.metrics.ingested(1);
+      response.header('etag', entityTag(patched.system_from));
+      return patched;
+    },
+  });
+}
+
+interface Patched {
+  readonly name: string;
+  readonly id: string;
+  readonly body: AsyncIterable<Uint8Array>;
+  readonly limitBytes: number;
+}
+
+async function patchOf(invocation: Invocation, { name, id, body, limitBytes }: Patched): Promise<PutRows> {
+  const definition = definitionOf(invocation, name);
+  const options = { definition, batchRows: 2, batchBytes: Infinity, limitBytes, tracksSent: true };
+  for await (const { rows, rejections, sent } of readIngest(asArray(body), options)) {
+    const [refused] = rejections;
+    if (refused !== undefined) throw new ServiceError(refused.code as ErrorCode, refused.detail);
+    if (rows.length !== 1) break;
+    assert(sent, 'the reader was asked which cells were sent');
+    return {
+      kind: 'put-rows',
+      type: name,
+      rows: { length: 1, columns: [...rows.columns.filter((column) => column.name !== '_pk'), keyColumn(id, rows.columns)] },
+      atomic: false,
+      createType: false,
+      provenance: { source: 'http', method: 'patch', confidence: 1, derivedFrom: null },
+      patch: sent,
+    };
+  }
+  throw new ServiceError('REL_INVALID', 'the body is one JSON object with the cells to change');
+}
+
+/** Without the brackets a member called rows would make a list of rows of it. */
+async function* asArray(body: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array, void> {
+  yield Buffer.from('[');
+  yield* body;
+  yield Buffer.from(']');
+}
+
+function keyColumn(id: string, columns: readonly NamedColumn[]): NamedColumn {
+  const own = columns.find((column) => column.name === '_pk');
+  const key = own === undefined ? null : cellAt(own.vector, own.type, 0);
+  if (key !== null && key !== id) throw new ServiceError('REL_INVALID', '_pk differs from the row that the path names');
+  const builder = new VectorBuilder('string', 1);
+  builder.appendString(id);
+  return { name: '_pk', type: 'string', vector: builder.build() };
+}
