@@ -5,7 +5,8 @@
  *
  * Each round: start, look for every acknowledged row through /query, write from several connections, kill at a random
  * moment while data keys are rotated, `annals verify` on what is left, `annals replay --check` on a copy of it. The next start finds the crash
- * itself, untouched, and goes on from the checkpoint that it left. One line of JSON; exit code 1 when a row is lost, a request
+ * itself, untouched, and goes on from the checkpoint that it left. Some writes patch rows of before, some hold only where there is no
+ * row, and in some rounds a process of its own writes batches (`batch-writer.ts`). One line of JSON; exit code 1 when a row is lost, a request
  * came back in part, a data key that was in use is not, a check failed, or a checkpoint that a kill left was of no use. Every row
  * is somebody's, so that keys of subjects are made all the while. `--during`: backups are taken, or one is restored, all the while
  * too, and what the kill left of them is whole or nothing (`copies.ts`).
@@ -58,11 +59,15 @@ interface Sent {
 }
 
 const ledger: Sent[] = [];
+/** Notes that rows of this writer's were given by patches, in order: none is older than the last that was acknowledged. */
+const patched = new Map<string, { sent: number; acknowledged: number }>();
 const problems: string[] = [];
 const started = performance.now();
 let rounds = 0;
 /** Starts that found a checkpoint and went on from it. */
 let restored = 0;
+/** Batches that were acknowledged. */
+let batches = 0;
 /** The data key that was last said to be in use, and how often that was. */
 let keyInUse = 1;
 let rotations = 0;
@@ -86,6 +91,8 @@ console.log(
     rounds,
     acknowledgedRows: count('acknowledged'),
     unknownRows: count('unknown'),
+    patchedRows: patched.size,
+    batches,
     refusedRows: count('refused'),
     restored,
     rotations,
@@ -116,6 +123,7 @@ async function round(): Promise<void> {
   await stop(server, 'SIGKILL');
   await Promise.all([...writers, rotating, copies]);
   copying?.check();
+  if (rounds % 3 === 1) await batchRound();
 
   const verify = run(['verify', '--data-dir', data]);
   if (verify.status !== 0) problems.push(`round ${rounds}: verify: ${verify.stdout}${verify.stderr}`);
@@ -125,6 +133,40 @@ async function round(): Promise<void> {
   if (replay.status !== 0) problems.push(`round ${rounds}: replay: ${replay.stdout}${replay.stderr}`);
   rmSync(copy, { recursive: true, force: true });
   console.error(`round ${rounds + 1}: ${ledger.length} requests, ${count('acknowledged')} rows acknowledged`);
+}
+
+/** A process that writes batches, killed at a random moment after its first. */
+async function batchRound(): Promise<void> {
+  const script = join(root, 'test/kill9/batch-writer.ts');
+  const args = [...process.execArgv, script, data, `${rounds}-b`, String(random.below(1_000_000))];
+  const writer = spawn(process.execPath, args, { env, stdio: ['ignore', 'pipe', 'inherit'] });
+  const sent = new Map<number, Sent>();
+  let said = '';
+  const read = (line: string): void => {
+    const told = JSON.parse(line) as { ready?: true; request?: number; ids?: string[]; acknowledged?: number };
+    if (told.ids !== undefined) {
+      const asked: Sent = { ids: told.ids, outcome: 'unknown' };
+      ledger.push(asked);
+      sent.set(told.request!, asked);
+    }
+    if (told.acknowledged === undefined) return;
+    sent.get(told.acknowledged)!.outcome = 'acknowledged';
+    batches++;
+  };
+  const begun = new Promise<void>((resolve) => {
+    writer.stdout.on('data', (chunk) => {
+      said += chunk;
+      const lines = said.split('\n');
+      said = lines.pop()!;
+      for (const line of lines) read(line);
+      if (lines.length > 0) resolve();
+    });
+    writer.once('close', () => resolve());
+  });
+  await begun;
+  await sleep(100 + random.below(700));
+  if (writer.exitCode !== null) return void problems.push(`round ${rounds}: the writer of batches ended by itself`);
+  await stop(writer, 'SIGKILL');
 }
 
 function copyingDuring(what: string | undefined): Copying | null {
@@ -144,9 +186,15 @@ function copyingDuring(what: string | undefined): Copying | null {
 
 /** Writes until the connection breaks. */
 async function write(writer: number): Promise<void> {
+  const own: string[] = [];
   for (let request = 0; ; request++) {
     // Now and then so many that segments fill up and are sealed.
     const rows = random.chance(0.02) ? 3_000 : 1 + random.below(5);
+    if (own.length > 0 && random.chance(0.3)) {
+      if (!(await patch(random.pick(own)))) return;
+      continue;
+    }
+    const how = random.pick(['', '', '&when=absent', '&replace=true']);
     const ids = Array.from({ length: rows }, (_, i) => `${rounds}-${writer}-${request}-${i}`);
     const sent: Sent = { ids, outcome: 'unknown' };
     ledger.push(sent);
@@ -156,13 +204,35 @@ async function write(writer: number): Promise<void> {
       )
       .join('\n');
     try {
-      const reply = await ask('/ingest/auto?object_type=Kill&purpose=test', body);
-      if (reply.status < 300) sent.outcome = 'acknowledged';
-      else if (reply.status < 500) sent.outcome = 'refused';
+      const reply = await ask(`/ingest/auto?object_type=Kill&purpose=test${how}`, body);
+      if (reply.status < 300) {
+        sent.outcome = 'acknowledged';
+        own.push(ids[0]!);
+        const { accepted } = JSON.parse(reply.text) as { accepted: number };
+        if (accepted !== rows) problems.push(`round ${rounds}: ${accepted} of ${rows} new rows were accepted${how}`);
+      } else if (reply.status < 500) sent.outcome = 'refused';
       else return;
     } catch {
       return;
     }
+  }
+}
+
+/** False once the connection is broken. */
+async function patch(id: string): Promise<boolean> {
+  const known = patched.get(id) ?? { sent: -1, acknowledged: -1 };
+  patched.set(id, known);
+  const number = ++known.sent;
+  try {
+    const body = JSON.stringify({ id, note: `patch ${number}` });
+    const reply = await ask('/ingest?object_type=Kill&purpose=test&patch=true&when=present', body);
+    if (reply.status >= 500) return false;
+    const { accepted } = JSON.parse(reply.text) as { accepted?: number };
+    if (accepted === 1) known.acknowledged = number;
+    else problems.push(`round ${rounds}: a patch of ${id} was refused: ${reply.text}`);
+    return true;
+  } catch {
+    return false;
   }
 }
 
@@ -211,11 +281,35 @@ async function checkLedger(): Promise<void> {
     if (reply.status !== 200) return void problems.push(`round ${rounds}: query: ${reply.status} ${reply.text}`);
     for (const { id } of (JSON.parse(reply.text) as { rows: { id: string }[] }).rows) found.add(id);
   }
+  for (const type of batches === 0 ? [] : ['Kill', 'Kill2']) {
+    const sql = `SELECT id FROM ${type} WHERE id LIKE '%-b-%-%' LIMIT 1000000`;
+    const reply = await ask('/query?purpose=test', JSON.stringify({ sql }), 'application/json');
+    if (reply.status !== 200) return void problems.push(`round ${rounds}: query: ${reply.status} ${reply.text}`);
+    for (const { id } of (JSON.parse(reply.text) as { rows: { id: string }[] }).rows) found.add(id);
+  }
+  await checkPatches();
   for (const { ids, outcome } of ledger) {
     const there = ids.filter((id) => found.has(id)).length;
     if (there === ids.length && outcome !== 'refused') continue;
     if (outcome === 'acknowledged') problems.push(`round ${rounds}: ${ids.length - there} of ${shown(ids)} are lost`);
     else if (there > 0) problems.push(`round ${rounds}: ${shown(ids)} ${outcome}, and ${there} of them are there`);
+  }
+}
+
+/** The last patch that was acknowledged, or a later one, stands, and what it did not send. */
+async function checkPatches(): Promise<void> {
+  const sql = `SELECT id, note, owner FROM Kill AS OF CURRENT WHERE note LIKE 'patch %' LIMIT 1000000`;
+  const reply = await ask('/query?purpose=test', JSON.stringify({ sql }), 'application/json');
+  if (reply.status === 404 && count('acknowledged') === 0) return;
+  if (reply.status !== 200) return void problems.push(`round ${rounds}: query: ${reply.status} ${reply.text}`);
+  const { rows } = JSON.parse(reply.text) as { rows: { id: string; note: string; owner: string | null }[] };
+  const standing = new Map(rows.map((row) => [row.id, row]));
+  for (const [id, { sent, acknowledged }] of patched) {
+    const row = standing.get(id);
+    const number = row === undefined ? -1 : Number(row.note.slice(6));
+    if (number < acknowledged || number > sent) {
+      problems.push(`round ${rounds}: ${id} has patch ${number}, and ${acknowledged} of ${sent} was acknowledged`);
+    } else if (row !== undefined && row.owner === null) problems.push(`round ${rounds}: a patch took the owner of ${id}`);
   }
 }
 

@@ -10,7 +10,7 @@ import type { Disk } from '../../src/log/disk.ts';
 import { Service } from '../../src/service.ts';
 import { loadSettings } from '../../src/config.ts';
 import { analyst, exactJson, TestClock, TestRandom } from '../harness.ts';
-import type { Command } from '../../src/projections/command.ts';
+import type { Command, PutRows } from '../../src/projections/command.ts';
 import { readIngest } from '../../src/planner/formats/ingest-reader.ts';
 import { termsOf } from '../projections/histories.ts';
 import { START } from '../projections/store.ts';
@@ -112,6 +112,7 @@ export async function liveStored(seed: number, { fault, points: share = 0.15 }: 
   const random = new Seeded(seed);
   const taking = new Seeded(seed + 1);
   const governing = new Seeded(seed + 2);
+  const forming = new Seeded(seed + 3);
   const clock = new TestClock('2024-01-01');
   const points: StoredPoint[] = [];
   const steps: Step[] = [];
@@ -145,8 +146,10 @@ export async function liveStored(seed: number, { fault, points: share = 0.15 }: 
     const type = random.pick(storedTypes);
     const branch = branches > 0 && random.chance(0.2) ? `b${random.below(branches)}` : 'main';
     const action = random.below(20);
-    if (action < 9) await written(put(service, type, rowsOf(random, type, i), branch));
-    else if (action < 11) await written(end(service, 'delete', type, [key(random)], branch));
+    if (action < 9) {
+      const how = forming.pick(hows);
+      await written(put(service, type, sentBy(forming, how, rowsOf(random, type, i)), branch, how));
+    } else if (action < 11) await written(end(service, 'delete', type, [key(random)], branch));
     else if (action === 11) {
       counts.removals++;
       await written(end(service, 'remove', type, [key(random)], 'main'));
@@ -215,23 +218,51 @@ export function register(service: Service, name: string, types: Readonly<Record<
   );
 }
 
-export function put(service: Service, type: string, rows: readonly object[], branch = 'main') {
+/** How rows are written, where not as they are; a batch of them is one append with a second half. */
+export type How = 'plain' | 'patch' | 'replace' | 'absent' | 'present' | 'batch';
+
+/** Rows that stand otherwise than asked are refused, one by one, and those of a batch together. */
+export function put(service: Service, type: string, rows: readonly object[], branch = 'main', how: How = 'plain') {
   return invoke(
     service,
     'ingest',
     async (invocation) => {
       const definition = invocation.snapshot().catalog.type(type)!;
-      const body = Buffer.from(rows.map((row) => `${exactJson(row)}\n`).join(''));
-      const source = (async function* () {
-        yield body;
-      })();
-      for await (const batch of readIngest(source, { definition, batchRows: 1e6, batchBytes: 1e9 })) {
-        const provenance = { source: 'simulation', method: 'put', confidence: 1, derivedFrom: null };
-        await invocation.submit({ kind: 'put-rows', type, rows: batch.rows, atomic: true, createType: false, provenance });
+      const commandOf = async (some: readonly object[]): Promise<PutRows> => {
+        const body = Buffer.from(some.map((row) => `${exactJson(row)}\n`).join(''));
+        const source = (async function* () {
+          yield body;
+        })();
+        const options = { definition, batchRows: 1e6, batchBytes: 1e9, tracksSent: how === 'patch' };
+        for await (const batch of readIngest(source, options)) {
+          const provenance = { source: 'simulation', method: 'put', confidence: 1, derivedFrom: null };
+          const command = { kind: 'put-rows', type, rows: batch.rows, createType: false, provenance } as const;
+          if (how === 'patch') return { ...command, atomic: true, patch: batch.sent! };
+          if (how === 'replace') return { ...command, atomic: true, replace: true };
+          if (how === 'absent' || how === 'present') return { ...command, atomic: false, when: how };
+          return { ...command, atomic: true };
+        }
+        throw new Error('a body with rows is a batch');
+      };
+      if (how !== 'batch' || rows.length < 2) {
+        await invocation.submit(await commandOf(rows));
+        return;
       }
+      const steps = await Promise.all([rows.slice(0, 1), rows.slice(1)].map(commandOf));
+      await invocation.submit({ kind: 'batch', steps });
     },
     branch,
   );
+}
+
+export const hows: readonly How[] = ['plain', 'plain', 'patch', 'patch', 'replace', 'absent', 'present', 'batch', 'batch'];
+
+const kept: ReadonlySet<string> = new Set(['k', 'valid_from', 'valid_to']);
+
+/** Cells that a patch leaves out of some rows. */
+export function sentBy(random: Seeded, how: How, rows: readonly object[]): readonly object[] {
+  if (how !== 'patch') return rows;
+  return rows.map((row) => Object.fromEntries(Object.entries(row).filter(([name]) => kept.has(name) || random.chance(0.6))));
 }
 
 /** To what a column has already it changes nothing. */

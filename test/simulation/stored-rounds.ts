@@ -15,7 +15,7 @@ import { crashImage, type Survivors } from './crash-image.ts';
 import { FaultyDisk, type Image, type Step } from './faulty-disk.ts';
 import { Seeded } from './seeded.ts';
 import { differenceOf, pictured } from './stored-crash.ts';
-import { ask, derivedDirectory, end, fork, openStored, put, register, storedTypes, widen } from './stored-life.ts';
+import { ask, derivedDirectory, end, fork, hows, openStored, put, register, sentBy, storedTypes, widen } from './stored-life.ts';
 
 /** What lives must have gone through, or they have shown nothing. */
 export interface RoundMarks {
@@ -84,6 +84,8 @@ export class StoredRounds {
 class Life {
   readonly #seed: number;
   readonly #random: Seeded;
+  /** How rows are written. */
+  readonly #forming: Seeded;
   readonly #marks: RoundMarks;
   readonly #clock = new TestClock('2024-01-01');
   readonly #said: string[] = [];
@@ -103,6 +105,7 @@ class Life {
   constructor(seed: number, marks: RoundMarks) {
     this.#seed = seed;
     this.#random = new Seeded(seed);
+    this.#forming = new Seeded(seed + 3);
     this.#marks = marks;
   }
 
@@ -194,8 +197,10 @@ class Life {
     const type = random.pick(storedTypes);
     const branch = this.#branches.length > 0 && random.chance(0.3) ? random.pick(this.#branches) : 'main';
     const action = random.below(16);
-    if (action < 9) await this.#written(put(service, type, this.#rows(), branch));
-    else if (action < 11) await this.#written(end(service, 'delete', type, [this.#key()], branch));
+    if (action < 9) {
+      const how = this.#forming.pick(hows);
+      await this.#written(put(service, type, sentBy(this.#forming, how, this.#rows()), branch, how));
+    } else if (action < 11) await this.#written(end(service, 'delete', type, [this.#key()], branch));
     else if (action < 13) {
       this.#marks.removals++;
       await this.#written(end(service, 'remove', type, [this.#key()], 'main'));

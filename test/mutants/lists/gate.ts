@@ -147,7 +147,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'guards: closed types are written into',
     file: 'src/governance/governed-writes.ts',
-    find: 'this.#checkGuards(command);',
+    find: 'this.#checkGuards(part);',
     replace: '',
     killedBy: guards,
   },
@@ -196,8 +196,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'writes: a key that stands is told from one that does not',
     file: 'src/projections/rows/commands.ts',
-    find: "if (test === null) rejections.add(index, 'REL_NOT_FOUND', 'no such row');",
-    replace: "if (test === null || !stands) rejections.add(index, 'REL_NOT_FOUND', 'no such row');",
+    find: "if (test === null) return refusal('REL_NOT_FOUND', 'no such row');",
+    replace: "if (test === null || !stands) return refusal('REL_NOT_FOUND', 'no such row');",
     killedBy: writes,
   },
   {

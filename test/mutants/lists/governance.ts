@@ -223,7 +223,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'governance: writes skip the policy',
     file: 'src/governance/governed-writes.ts',
-    find: 'this.#authorise({ action: actionOf[command.kind], objectType, ...this.#named(command) });',
+    find: 'this.#authorise({ action: actionOf[part.kind], objectType: typeNamed(part), ...this.#named(part) });',
     replace: '',
     killedBy: authorization,
   },

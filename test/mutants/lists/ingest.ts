@@ -204,14 +204,14 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'a row by itself ends nothing',
-    file: 'src/projections/rows/commands.ts',
+    file: 'src/projections/rows/put-whole.ts',
     find: 'closeOffsets: closes.length === 0 ? oneWithoutCloses : Uint32Array.of(0, closes.length),',
     replace: 'closeOffsets: oneWithoutCloses,',
     killedBy: put,
   },
   {
     name: 'a row by itself with bounds that hold nothing',
-    file: 'src/projections/rows/commands.ts',
+    file: 'src/projections/rows/put-whole.ts',
     find: 'if (closes.length > 0 || (from ?? at.time) >= (to ?? FOREVER)) return null;',
     replace: 'if (closes.length > 0) return null;',
     killedBy: put,

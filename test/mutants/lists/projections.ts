@@ -374,7 +374,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'projections: two rows of one batch with one key both stay open',
-    file: 'src/projections/rows/commands.ts',
+    file: 'src/projections/rows/put-whole.ts',
     find: 'if (group < known) closes.push(at.position + latest[group]!);',
     replace: 'if (group < known) closes.push();',
     killedBy: versions,
