@@ -9,7 +9,7 @@ import { checkOrganization } from '../governance/tenancy/organization.ts';
 import { mainBranch } from '../log/entry.ts';
 import { nodeDisk } from '../log/node-disk.ts';
 import type { StartWorker } from '../log/workers.ts';
-import { checkBoot, Service } from '../service.ts';
+import type { Service } from '../service.ts';
 import { Progress } from './progress.ts';
 
 export interface DirectoryOptions {
@@ -39,6 +39,8 @@ export async function withService<T>(
   rebuild?: Rebuild,
 ): Promise<T> {
   const settings = directorySettings(options);
+  // Commands that ask a running server come by here too, and never need it.
+  const { checkBoot, Service } = await import('../service.ts');
   checkBoot(settings);
   await requireLog(settings.SERVICE_DATA_DIR);
   const progress = new Progress('replay', systemClock);

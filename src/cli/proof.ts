@@ -6,7 +6,6 @@ import { spawnSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { ConfigError } from '../config.ts';
-import { proofRequestOf } from '../doors/http/routes/proof.ts';
 import { headJson, proofJson } from '../doors/proof-document.ts';
 import { ServiceError } from '../errors.ts';
 import type { Invocation } from '../governance/gate-contract.ts';
@@ -53,6 +52,7 @@ export async function makeProofCommand(options: MakeOptions, version: string): P
     },
     here: async (service) => {
       if (needsLookup(options)) fields['system_from'] = newest(await ask(service, newestOf(options), options));
+      const { proofRequestOf } = await import('../doors/http/routes/proof.ts');
       return auditing(service, options, async (open) => proofJson(await open.proofs().entry(proofRequestOf(fields))));
     },
   });
