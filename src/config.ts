@@ -7,6 +7,7 @@ import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { parse as parseToml, TomlError } from 'smol-toml';
 import { didYouMean } from './errors.ts';
+import { textLanguages } from './text-languages.ts';
 
 /** One line that says what to set: printed without a stack, exit code 2. */
 export class ConfigError extends Error {
@@ -179,6 +180,7 @@ export const settingsTable = {
     'columns of any type whose segments keep a bloom filter; a tenant is known without one',
   ),
   SERVICE_SKETCH_COLUMNS: list([], 'columns to estimate rows by, of any type: for sides of joins and EXPLAIN, never for answers'),
+  SERVICE_TEXT_LANGUAGE: oneOf(textLanguages, 'english', 'language whose stems MATCH(column, text, STEMMED) goes by'),
   SERVICE_PINNED_NAMESPACES: list([], 'namespaces with a reserved cache slice'),
 
   SERVICE_QUERY_TIMEOUT_SECS: integer(30, 1, 86_400, 'longest query'),

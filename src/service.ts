@@ -254,7 +254,7 @@ export class Service {
       const ground = { keyring, master, ids, turnsOf, workers, crowded: () => turns.waits('queries') };
       const opened = parts.derived
         ? await openDerived(parts, parts.derived, ground)
-        : { ...(await openLog(parts, ground, newRooms(parts, ids), {})), checkpoints: null, columns: null, checkpoint: null };
+        : { ...(await openLog(parts, ground, newRooms(parts, ground), {})), checkpoints: null, columns: null, checkpoint: null };
       return new Service(parts, { ...opened, ...ground, unlock: () => lock.release() });
     } catch (error) {
       await lock.release();
@@ -357,19 +357,34 @@ interface Opened extends Rooms, Ground {
 }
 
 function newRooms(
-  { settings, moreProjections = [] }: ServiceParts,
-  ids: Ids,
+  { settings, derived, moreProjections = [], say }: ServiceParts,
+  { ids, workers }: Pick<Ground, 'ids' | 'workers'>,
   more: Partial<ConstructorParameters<typeof Projections>[0]> = {},
 ): Rooms {
+  const indexes = {
+    workers,
+    language: settings.SERVICE_TEXT_LANGUAGE,
+    budgetBytes: derived ? Math.floor(rowBudget(settings, derived) / INDEX_SHARE) : UNBOUND_INDEX_BYTES,
+    say,
+  };
   const audit = new AuditProjection();
   const projections = new Projections({
     newKey: () => ids.next(),
     tokensMax: settings.SERVICE_TOKEN_REGISTRY_MAX,
     more: [audit, ...moreProjections],
     ...more,
-    rows: { ...more.rows, settings: { ...rowSettings(settings), ...more.rows?.settings } },
+    rows: { indexes, ...more.rows, settings: { ...rowSettings(settings), ...more.rows?.settings } },
   });
   return { projections, audit };
+}
+
+/** Of the memory for rows: what indexes of their texts take at most. */
+const INDEX_SHARE = 4;
+/** The same where nothing bounds what rows take. */
+const UNBOUND_INDEX_BYTES = 256 * 2 ** 20;
+
+function rowBudget(settings: Settings, derived: DerivedParts): number {
+  return derived.budgetBytes ?? (settings.SERVICE_MEMORY_BUDGET_MB * 2 ** 20 || Math.floor(derived.machineBytes / 2));
 }
 
 function rowSettings(settings: Settings): Pick<RowSettings, 'bloomColumns' | 'temporalIndexMax'> {
@@ -424,7 +439,7 @@ async function openDerived(
   ground: Ground,
 ): Promise<Omit<Opened, keyof Ground | 'unlock'>> {
   const { settings, disk, clock, random, say } = parts;
-  const { keyring, ids } = ground;
+  const { keyring } = ground;
   const directory = derivedDirectory(settings);
   const yieldTurn = ground.turnsOf('files');
   // Giving memory back is short work that others wait for.
@@ -435,7 +450,7 @@ async function openDerived(
   const homeOf = (logId: string): DerivedHome => ({ disk, random, keyring, directory, logId, yieldTurn });
   const open = async (checkpoint: Checkpoint | null): Promise<Omit<Opened, keyof Ground | 'unlock'>> => {
     const columns = new ColumnStore({
-      budgetBytes: derived.budgetBytes ?? (settings.SERVICE_MEMORY_BUDGET_MB * 2 ** 20 || Math.floor(derived.machineBytes / 2)),
+      budgetBytes: rowBudget(settings, derived),
       hydrateMax: settings.SERVICE_HYDRATE_MAX_PARALLEL,
       compactMax: settings.SERVICE_COMPACT_MAX_PARALLEL,
       say,
@@ -447,7 +462,7 @@ async function openDerived(
     let keeper: CheckpointKeeper | null = null;
     /** A hard delete came after the checkpoint that the start goes on from. */
     let removedBefore = false;
-    const rooms = newRooms(parts, ids, {
+    const rooms = newRooms(parts, ground, {
       onRemoval: () => {
         if (keeper) keeper.removed();
         else removedBefore = true;

@@ -33,6 +33,11 @@ const vocabulary = new Set([
   'src/projections/exhibits/seal.ts',
   'src/projections/command.ts',
   'src/projections/catalog/builtin-types.ts',
+  'src/projections/rows/indexes/text/chosen-cells.ts',
+  'src/projections/rows/indexes/text/stems.ts',
+  'src/projections/rows/indexes/text/text-builder.ts',
+  'src/projections/rows/indexes/text/text-index.ts',
+  'src/projections/rows/indexes/text/tokens.ts',
 ]);
 
 /** Of these only types may be named above the gate. */

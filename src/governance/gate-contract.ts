@@ -24,6 +24,8 @@ export interface GovernedSnapshot extends Omit<AccessPaths, 'erasures' | 'of'> {
   readonly grantKey: string;
   /** Columns of a type whose cells are hidden in some rows at least: they read as NULL, and as `shownColumn` has them. */
   masked(type: string): ReadonlyMap<string, MaskKind>;
+  /** Whether a column is masked in every row of the type that may be seen. */
+  hides(type: string, column: string): boolean;
   /** What an answer that reads these columns of a type has to say of rows that others share: what of them is not there. */
   notices(type: string, columns: readonly string[]): readonly string[];
   /** What decides whether a row of a type is seen: whose it is and nothing else; or what it holds, its past or terms too. */

@@ -63,6 +63,7 @@ export function governSnapshot(paths: AccessPaths, governing: Governing, reading
     protection: paths.protection,
     protectionEpoch: paths.protectionEpoch,
     masked: (type) => types.of(type).grant.masked,
+    hides: (type, column) => types.of(type).grant.lanes.every(({ masks }) => masks.get(column)?.when === null),
     notices: (type, columns) => types.notices(type, columns),
     seenBy: (type) => (types.of(type).grant.lanes.every(isWhole) ? 'path' : 'row'),
     mayShow,
@@ -75,6 +76,7 @@ export function governSnapshot(paths: AccessPaths, governing: Governing, reading
         [...names].map((name) => types.of(name).definition.name),
         mayShow,
       ),
+    textLanguage: paths.textLanguage,
     views,
   };
 }

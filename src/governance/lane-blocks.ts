@@ -51,7 +51,9 @@ export class LaneBlocks implements Iterator<RowBlock, void> {
       const block = step.value;
       assert(block.columns.length === this.#scan.plan.columns.length, 'a block carries the path column');
       const visible = block.count === 0 ? this.#nothing() : new JudgedBlock(block, this.#scan).visible();
-      if (visible !== null) return { done: false, value: visible };
+      if (visible === null) continue;
+      const { placed, indexed } = block;
+      return { done: false, value: placed ? { ...visible, placed, ...(indexed && { indexed }) } : visible };
     }
     return { done: false, value: this.#nothing() };
   }

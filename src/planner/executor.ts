@@ -25,6 +25,7 @@ import type { Batch, Execution, Operator } from './operators/operator.ts';
 import { type ProjectKernels, ProjectOperator, projectKernels } from './operators/project.ts';
 import { RecursiveOperator } from './operators/recursive.ts';
 import { ScanOperator } from './operators/scan.ts';
+import { SearchOperator } from './operators/search.ts';
 import { SetOperationOperator } from './operators/set-operation.ts';
 import { SortOperator } from './operators/sort.ts';
 import { windowOperator } from './operators/window.ts';
@@ -230,6 +231,8 @@ function buildOperator(
     case 'scan':
       if (rowsAtOnce === 0) return new ScanOperator(node, execution);
       return new KernelFilterOperator(new ScanOperator(node, execution, rowsAtOnce), noConditions, execution);
+    case 'search':
+      return new SearchOperator(node, execution);
     case 'working':
       return new WorkingOperator(node, execution);
     case 'filter':

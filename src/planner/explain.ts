@@ -15,6 +15,7 @@ import {
   type PlanColumn,
   type PlanNode,
   type ScanNode,
+  type SearchNode,
 } from './logical-plan.ts';
 import type { Execution } from './operators/operator.ts';
 import { checkFetched } from './operators/ranked-rows.ts';
@@ -84,6 +85,8 @@ function describe(node: PlanNode, execution: Execution, plan: LogicalPlan): stri
   switch (node.kind) {
     case 'scan':
       return scan(node, execution);
+    case 'search':
+      return search(node, execution);
     case 'filter':
       return `filter ${text(node.predicate, node.input.columns, execution)}${filtersByKernel(node) ? kernel : ''}`;
     case 'project': {
@@ -161,6 +164,17 @@ function columnText(column: number, node: PlanNode, execution: Execution): strin
   return node.kind === 'project' && name.startsWith('#') ? text(node.expressions[column]!, node.input.columns, execution) : name;
 }
 
+function search({ input, matches, required, scored, best }: SearchNode, execution: Execution): string {
+  const each = matches.map(({ columns, slot, mode }, i) => {
+    const names = columns.map((column) => input.columns[column]!.name).join(', ');
+    const by = required.includes(i) ? 'reads what it finds' : 'reads all rows';
+    return `match(${names}, ${cellText(execution.literals[slot] ?? null)}${mode === 'ANY' ? '' : `, ${mode.toLowerCase()}`}) by text index, ${by}`;
+  });
+  if (scored) each.push('scored by BM25');
+  if (best) each.push(`best ${execution.rowLimit(best)}`);
+  return `search ${input.type} (${each.join('; ')})`;
+}
+
 function scan(node: ScanNode, execution: Execution): string {
   const request = scanRequest(node, execution);
   if (!request) return `scan ${node.type} (nothing: every key is NULL)`;
@@ -234,6 +248,8 @@ function text(bound: Bound, columns: readonly PlanColumn[], execution: Execution
       return of(bound.operand);
     case 'phonetic':
       return `${bound.function}(${of(bound.operand)})`;
+    case 'match':
+      return `match(${of(bound.operand)}, ${of(bound.query)}${bound.mode === 'ANY' ? '' : `, ${bound.mode.toLowerCase()}`})`;
     case 'like':
       return `(${of(bound.operand)} like ${of(bound.pattern)})`;
     case 'case': {

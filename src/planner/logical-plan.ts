@@ -5,6 +5,7 @@
 import type { MaskKind } from '../log/entry.ts';
 import type { ColumnType } from '../log/value.ts';
 import type { Bound, Guard, ValueType } from './expressions/bound-expression.ts';
+import type { MatchMode } from './search/query.ts';
 import type { Literal, Place, Slot } from './statement.ts';
 
 export interface PlanColumn {
@@ -14,6 +15,7 @@ export interface PlanColumn {
 
 export type PlanNode =
   | ScanNode
+  | SearchNode
   | WorkingNode
   | FilterNode
   | ProjectNode
@@ -56,6 +58,31 @@ export interface Zone {
   readonly type: ColumnType;
   readonly op: '=' | '<' | '<=' | '>' | '>=';
   readonly value: Bound;
+}
+
+/** One MATCH. */
+export interface Match {
+  /** Columns of the scan that are searched. */
+  readonly columns: readonly number[];
+  /** Literal that says what for. */
+  readonly slot: number;
+  readonly mode: MatchMode;
+}
+
+/**
+ * Rows of a type and what MATCH says of each: the columns of the scan, then a boolean for each match (NULL where no text is
+ * shown), then, where rows are `scored`, how well they match, over all matches.
+ */
+export interface SearchNode {
+  readonly kind: 'search';
+  readonly input: ScanNode;
+  readonly matches: readonly Match[];
+  readonly scored: boolean;
+  /** Rows that these matches don't hold of are not asked for by anybody above. Only with them indexes can do the looking up. */
+  readonly required: readonly number[];
+  /** Only rows that score best are asked for, of those that hold all of `required`: at least so many. */
+  readonly best: Slot | null;
+  readonly columns: readonly PlanColumn[];
 }
 
 export interface FilterNode {
@@ -309,7 +336,7 @@ export function mapInputs(node: PlanNode, map: (input: PlanNode) => PlanNode): P
   }
 }
 
-/** Replaces the input of a node that has one. */
+/** Replaces the input of a node that has one. A search is over a scan and nothing else. */
 export function withInput<N extends UnaryNode>(node: N, input: PlanNode): N {
   return input === node.input ? node : { ...node, input };
 }

@@ -22,6 +22,7 @@ import { type Execution, MemoryMeter } from './operators/operator.ts';
 import { associateJoins } from './passes/associate-joins.ts';
 import { shownOf } from '../projections/access-paths.ts';
 import { chooseAccessPaths } from './passes/choose-access-paths.ts';
+import { useTextIndexes } from './passes/use-text-indexes.ts';
 import { findJoinKeys } from './passes/find-join-keys.ts';
 import { orderJoins } from './passes/order-joins.ts';
 import type { Pass } from './passes/pass.ts';
@@ -54,6 +55,7 @@ export const passes: readonly Pass[] = [
   simplifyExpressions, // first: the others look for conjuncts and constants
   pushDownFilters, // before access paths: what reaches the scan decides how it reads
   findJoinKeys, // after push-down, which leaves to a join what is about both of its sides
+  useTextIndexes, // needs the final predicates, and projections where they stay
   chooseAccessPaths, // needs the final predicates
   associateJoins, // before sides are chosen, which it changes
   orderJoins, // needs to know which scans are lookups
@@ -406,7 +408,8 @@ export class Planner implements PlannerDoor {
     if (pinned !== null && pinned > snapshot.instant)
       throw at('REL_INVALID', 'the cursor is of a later instant', placeOf(query.after!.slot));
     const instant = pinned ?? snapshot.instant;
-    const kernels = new KernelContext({ literals, placeOf, instant, parameters: plan.parameters });
+    const { textLanguage } = snapshot;
+    const kernels = new KernelContext({ literals, placeOf, instant, textLanguage, parameters: plan.parameters });
     const axis = (bound: AxisBound): 'all' | bigint =>
       bound === 'all' ? 'all' : bound === 'now' ? instant : asInstant(kernels.constant(bound.instant));
     const isDefault = query.asOf === null && time !== 'all';

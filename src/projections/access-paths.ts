@@ -6,6 +6,7 @@ import type { Vector } from '../log/columns.ts';
 import type { AccessRecord, TypeDefinition } from '../log/entry.ts';
 import type { Cell, ColumnType } from '../log/value.ts';
 import type { Protection } from './catalog/protection.ts';
+import type { TextIndex } from './rows/indexes/text/text-index.ts';
 
 /** The name of another tenant's type: `"acme"."Parcel"`. */
 export function tenantTypeName(tenant: string, type: string): string {
@@ -51,6 +52,28 @@ export interface ScanRequest {
   readonly unsiftedRows?: number;
   /** The reader may come to want other columns of some blocks: `RowBlock.further` has them, made when it is asked. */
   readonly further?: true;
+  /** The reader goes by places of rows: `RowBlock.placed` says them. */
+  readonly placed?: true;
+  /** Only these rows of each place, ascending; of places that are not among them, none. */
+  readonly candidates?: ReadonlyMap<object, Int32Array>;
+  /** The reader searches the texts of these columns: blocks are what one index of each says all of, in `RowBlock.indexed`. */
+  readonly indexed?: readonly string[];
+}
+
+/** Where rows of a block lie. */
+export interface PlacedRows {
+  /** Stands for a stretch of storage for as long as that lives. */
+  readonly place: object;
+  /** Their numbers there; null: those that the block has. */
+  readonly rows: Pick<RowBlock, 'selection' | 'first'> | null;
+}
+
+/** Indexes of the texts of a block: of rows `base` .. `base + rows - 1` of its place, those included that are not visible. */
+export interface IndexedRows {
+  readonly base: number;
+  readonly rows: number;
+  /** Made within the turn where there is none; null where the reader has the column in another form than storage. */
+  index(column: string): TextIndex | null;
 }
 
 /** What tells the visible versions of a block: bits of those that are open, or the least closing that a visible one has. */
@@ -114,6 +137,9 @@ export interface RowBlock {
   readonly sift?: Sift;
   /** Where the scan asked for it. */
   readonly further?: Further;
+  /** Where the scan asked for it, and the rows are of storage. */
+  readonly placed?: PlacedRows;
+  readonly indexed?: IndexedRows;
 }
 
 /**
@@ -311,6 +337,8 @@ export interface AccessPaths extends TenantPaths {
   readonly removals: RemovalReader;
   /** Of now, whatever instant is read: what is erased is in no answer that is made later. */
   readonly erasures: ErasureReader;
+  /** Whose stems texts are indexed by. */
+  readonly textLanguage: string;
   /** Views that can be named: of the caller's own path and of those above it. */
   readonly views: readonly ViewRecord[];
 }

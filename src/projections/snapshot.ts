@@ -50,6 +50,7 @@ export function takeSnapshot(
     instant: basis.instant,
     removals: removedKeys.reader(branchId, basis.position),
     erasures: erasures.reader,
+    textLanguage: rows.indexes.language,
     views: views.on(branchId, basis.position),
   };
 }

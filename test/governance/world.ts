@@ -212,6 +212,7 @@ export class FakeState implements GovernedState {
       removals: { removedAfter: () => [] },
       erasures: { count: 0, of: () => [] },
       views: [],
+      textLanguage: 'english',
       rows: {
         scan: (request) => this.#blocks(request),
         estimate: (request) => ({ access: 'live', rows: this.#visible(request).length, segments: 1 }),

@@ -81,6 +81,8 @@ export class FakeStore {
       },
       masked: (type) => new Map(Object.entries(this.#types.get(type)?.type.masked ?? {})),
       seenBy: () => 'path',
+      hides: () => false,
+      textLanguage: 'english',
       mayShow: () => true,
       protection: () => protectionOf([]),
       protectionEpoch: 0,

@@ -11,6 +11,7 @@ import type { Expression, OrderItem, ProjectionItem, Query, Select, Slot } from 
 import { aggregateType, containsAggregate } from './aggregates.ts';
 import type { BoundQuery, BoundSource, CommonName, Environment } from './environment.ts';
 import { columnType, nameOf, type Output, type OutputType, project, throughColumns, uniqueNames } from './outputs.ts';
+import { type BoundSearch, bindSearch } from './matches.ts';
 import { bindCompute, bindScore } from './ranking.ts';
 import { Scope } from './scope.ts';
 import { bindSource } from './source-binder.ts';
@@ -51,6 +52,7 @@ class SelectBinder {
   readonly #source: BoundSource;
   readonly #scope: Scope;
   readonly #rows: ExpressionContext;
+  readonly #search: BoundSearch | undefined;
 
   constructor(request: SelectRequest) {
     const { environment } = request;
@@ -68,13 +70,14 @@ class SelectBinder {
       contextOf: (scope) => this.#contextOf(scope),
     });
     this.#scope = new Scope(this.#source.tables, request.outer);
+    this.#search = bindSearch({ select, orderBy: request.orderBy, scope: this.#scope, source: this.#source.node });
     this.#rows = this.#contextOf(this.#scope);
   }
 
   bind(): BoundSelect {
     const select = this.#select;
     const { orderBy, limit, statement } = this.#request;
-    let source: PlanNode = this.#source.node;
+    let source: PlanNode = this.#search?.node ?? this.#source.node;
     if (select.where) source = filtered(source, bindPredicate(select.where, this.#rows));
     const grouped = select.groupBy.length > 0 || select.window !== null || this.#aggregates();
     const rowByRow = !grouped && !select.distinct;
@@ -122,7 +125,8 @@ class SelectBinder {
   #contextOf(scope: Scope): ExpressionContext {
     return {
       environment: this.#environment,
-      leaf: (expression) => (expression.kind === 'column' ? scope.column(expression) : undefined),
+      leaf: (expression) =>
+        this.#search?.column(expression) ?? (expression.kind === 'column' ? scope.column(expression) : undefined),
       subquery: (query) => this.#request.subquery(query, scope),
     };
   }

@@ -6,6 +6,7 @@ import type { ServiceError } from '../../errors.ts';
 import type { ColumnType } from '../../log/value.ts';
 import { at } from '../places.ts';
 import type { Expression, Literal, Place, Query } from '../statement.ts';
+import { bindMatch } from './bind-match.ts';
 import { type ArithmeticOp, type Bound, type CompareOp, columnsIn, type ValueType } from './bound-expression.ts';
 import type { LookupTable } from './lookup-table.ts';
 import type { PhoneticFunction } from './phonetic.ts';
@@ -39,7 +40,6 @@ function notImplemented(what: string, place: Place, need?: string): ServiceError
 }
 
 const functionNeeds: ReadonlyMap<string, string> = new Map([
-  ['MATCH', 'the text projection'],
   ['HIGHLIGHT', 'the text projection'],
   ['BM25', 'the text projection'],
   ['DEGREE', 'the graph projection'],
@@ -104,6 +104,7 @@ class ExpressionBinder {
         return negatedIf(expression.negated, this.#inQuery(expression));
       case 'call':
         if (expression.name === 'LOOKUP') return this.#lookup(expression);
+        if (expression.name === 'MATCH') return bindMatch(expression, (operand) => this.bind(operand));
         if (phoneticFunctions.has(expression.name))
           throw at('REL_INVALID', `${expression.name}(column) stands beside a text, with = or != between them`, place);
         throw notImplemented(`${expression.name}()`, place, functionNeeds.get(expression.name));

@@ -4,6 +4,7 @@
  */
 import type { ColumnType } from '../../log/value.ts';
 import type { Literal, Place } from '../statement.ts';
+import type { MatchMode } from '../search/query.ts';
 import type { ScalarFunction } from './scalar-functions.ts';
 import type { LookupTable } from './lookup-table.ts';
 import type { PhoneticFunction } from './phonetic.ts';
@@ -41,6 +42,14 @@ export type Bound =
   /** The same text, whatever the case of its letters. */
   | { readonly kind: 'same-folded'; readonly operand: Bound; readonly text: Bound; readonly type: 'boolean' }
   | { readonly kind: 'function'; readonly name: ScalarFunction; readonly operands: readonly Bound[]; readonly type: 'number' }
+  /** MATCH of a text by itself. */
+  | {
+      readonly kind: 'match';
+      readonly operand: Bound;
+      readonly query: Bound;
+      readonly mode: MatchMode;
+      readonly type: 'boolean';
+    }
   | { readonly kind: 'like'; readonly operand: Bound; readonly pattern: Bound; readonly type: 'boolean' }
   | {
       readonly kind: 'arithmetic';
@@ -105,6 +114,8 @@ export function childrenOf(bound: Bound): readonly Bound[] {
       return [bound.operand, ...bound.items];
     case 'like':
       return [bound.operand, bound.pattern];
+    case 'match':
+      return [bound.operand, bound.query];
     case 'case': {
       const branches = bound.branches.flatMap((branch) => [branch.when, branch.result]);
       return [...(bound.operand ? [bound.operand] : []), ...branches, ...(bound.otherwise ? [bound.otherwise] : [])];
@@ -142,6 +153,8 @@ export function mapChildren(bound: Bound, map: (child: Bound) => Bound): Bound {
       return { ...bound, operand: map(bound.operand), low: map(bound.low), high: map(bound.high) };
     case 'in':
       return { ...bound, operand: map(bound.operand), items: bound.items.map(map) };
+    case 'match':
+      return { ...bound, operand: map(bound.operand), query: map(bound.query) };
     case 'like':
       return { ...bound, operand: map(bound.operand), pattern: map(bound.pattern) };
     case 'case':
@@ -189,6 +202,7 @@ export function sameExpression(a: Bound, b: Bound, literals: readonly Literal[],
   if (a.kind === 'function' && b.kind === 'function' && a.name !== b.name) return false;
   if ('op' in a && 'op' in b && a.op !== b.op) return false;
   if (a.kind === 'lookup' && b.kind === 'lookup' && (a.table !== b.table || a.field !== b.field)) return false;
+  if (a.kind === 'match' && b.kind === 'match' && a.mode !== b.mode) return false;
   if (a.kind === 'phonetic' && b.kind === 'phonetic' && a.function !== b.function) return false;
   if (a.kind === 'case' && b.kind === 'case') {
     if ((a.otherwise === null) !== (b.otherwise === null) || (a.operand === null) !== (b.operand === null)) return false;

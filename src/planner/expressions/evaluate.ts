@@ -10,6 +10,7 @@ import { at } from '../places.ts';
 import type { Literal, Place } from '../statement.ts';
 import type { ArithmeticOp, Bound, CompareOp } from './bound-expression.ts';
 import { likeMatches } from './like.ts';
+import { matcherOf } from './match.ts';
 import { distance, elapsed, folded, nanoseconds, type ScalarFunction } from './scalar-functions.ts';
 import { phoneticCode } from './phonetic.ts';
 
@@ -20,6 +21,8 @@ export interface Environment {
   /** What `now()` means. */
   readonly instant: bigint;
   readonly parameters: readonly Cell[];
+  /** Whose stems MATCH goes by. */
+  readonly textLanguage: string;
   /** Rows of the subqueries behind IN, as far as they have run. */
   readonly sets: readonly CellSet[];
   /** The one cell that column references read, when there are any. */
@@ -99,6 +102,13 @@ export function evaluate(bound: Bound, env: Environment): Cell {
       if (text === null || pattern === null) return null;
       assert(typeof text === 'string' && typeof pattern === 'string', 'LIKE is bound to text');
       return likeMatches(pattern, text);
+    }
+    case 'match': {
+      const text = evaluate(bound.operand, env);
+      const query = evaluate(bound.query, env);
+      if (text === null || query === null) return null;
+      assert(typeof text === 'string' && typeof query === 'string', 'MATCH is bound to text');
+      return matcherOf(query, bound.mode, env.textLanguage).matches(text);
     }
     case 'arithmetic': {
       const left = evaluate(bound.left, env);

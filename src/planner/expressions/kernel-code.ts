@@ -94,6 +94,8 @@ export class KernelCode extends KernelWriter {
       }
       case 'like':
         return this.#like(bound);
+      case 'match':
+        return this.#match(bound);
       case 'literal':
       case 'constant':
       case 'now':
@@ -489,6 +491,16 @@ export class KernelCode extends KernelWriter {
     const matcher = this.once(`p${pattern.index}l`, `help.like(${text})`);
     const test = bytes ? `${matcher}.matches(${bytes})` : `help.likeText(${matcher}, ${string})`;
     const found = this.temporary(ok === null ? test : `${ok} ? ${test} : false`);
+    return { isTrue: both(ok, found), isFalse: both(ok, `!${found}`) };
+  }
+
+  #match({ operand, query, mode }: Extract<Bound, { kind: 'match' }>): Rails {
+    if (query.kind !== 'parameter') throw new AssertionError('what MATCH seeks is a constant');
+    const { ok, string } = this.#operand(operand);
+    if (ok === '0' || this.shape.context.parameters[query.index]!.letter === 'z') return never;
+    const sought = `context.parameters[${query.index}].narrow`;
+    const matcher = this.once(`p${query.index}m${mode}`, `help.matcher(${sought}, '${mode}', context.textLanguage)`);
+    const found = this.temporary(`${ok === null ? '' : `${ok} && `}${matcher}.matches(${string})`);
     return { isTrue: both(ok, found), isFalse: both(ok, `!${found}`) };
   }
 

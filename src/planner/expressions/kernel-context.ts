@@ -82,6 +82,7 @@ export interface ContextRequest {
   readonly literals: readonly Literal[];
   readonly placeOf: (slot: number) => Place;
   readonly instant: bigint;
+  readonly textLanguage?: string;
   /** Column-free expressions of the plan. */
   readonly parameters: readonly Bound[];
 }
@@ -89,6 +90,8 @@ export interface ContextRequest {
 export class KernelContext {
   readonly parameters: readonly Parameter[];
   readonly instant: bigint;
+  /** Whose stems MATCH goes by. */
+  readonly textLanguage: string;
   readonly #request: ContextRequest;
   readonly #cells: readonly Cell[];
   // Made when they are asked for: most executions have no use for any.
@@ -101,6 +104,7 @@ export class KernelContext {
   constructor(request: ContextRequest) {
     this.#request = request;
     this.instant = request.instant;
+    this.textLanguage = request.textLanguage ?? 'none';
     this.#cells = request.parameters.map((bound) => this.#evaluate(bound, null, []));
     this.parameters = this.#cells.map(parameterOf);
   }
@@ -174,7 +178,8 @@ export class KernelContext {
 
   #evaluate(bound: Bound, cell: Cell, parameters: readonly Cell[]): Cell {
     const { literals, placeOf, instant } = this.#request;
-    return evaluate(bound, { literals, placeOf, instant, parameters, sets: this.#subquerySets, cell });
+    const { textLanguage } = this;
+    return evaluate(bound, { literals, placeOf, instant, textLanguage, parameters, sets: this.#subquerySets, cell });
   }
 }
 

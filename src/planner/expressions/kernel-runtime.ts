@@ -2,6 +2,7 @@
 import { compareText } from '../../log/value.ts';
 import { inexactNumber, integerOverflow, numberOverflow } from './evaluate.ts';
 import { LikePattern } from './like.ts';
+import { matcherOf } from './match.ts';
 import { distance, elapsed, folded, nanoseconds } from './scalar-functions.ts';
 import { phoneticCode } from './phonetic.ts';
 
@@ -25,6 +26,7 @@ export const runtime = {
   distance,
   folded,
   phoneticCode,
+  matcher: matcherOf,
   like: (pattern: string): LikePattern => new LikePattern(pattern),
   likeText: (pattern: LikePattern, text: string): boolean => {
     const bytes = encoder.encode(text);

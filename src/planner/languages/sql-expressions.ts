@@ -367,11 +367,15 @@ function readFunction(cursor: TokenCursor, name: string, place: Place): Expressi
 
 const matchModes: ReadonlySet<string> = new Set(['PHRASE', 'FUZZY', 'STEMMED', 'BOOLEAN', 'SUFFIX', 'INFIX']);
 
-/** MATCH(column, 'text'[, MODE]). */
+/** MATCH(column[, column …], 'text'[, MODE]). */
 function readMatch(cursor: TokenCursor, place: Place): Expression {
   cursor.expect('(');
   const list = [argument(readColumn(cursor))];
   cursor.expect(',');
+  while (!cursor.isLiteral('s')) {
+    list.push(argument(readColumn(cursor)));
+    cursor.expect(',');
+  }
   const text = cursor.literal('s', 'the text to match, in quotes');
   list.push(argument({ kind: 'literal', slot: text.slot, place: text.place }));
   if (cursor.accept(',')) {

@@ -8,6 +8,7 @@ import type { Vector } from '../../log/columns.ts';
 import type { TimeBounds } from '../../projections/access-paths.ts';
 import type { GovernedSnapshot } from '../../governance/gate-contract.ts';
 import type { KernelContext } from '../expressions/kernel-context.ts';
+import type { TypoTolerance } from '../search/query.ts';
 import type { Literal, Slot } from '../statement.ts';
 
 /** Row numbers in `selection[0..count)` index every vector; null means first .. first+count-1. */
@@ -42,6 +43,8 @@ export interface Execution {
   readonly working: ReadonlyMap<string, WorkingRows>;
   readonly blockRows: number;
   readonly scannedRowsMax: number;
+  /** How far words of MATCH may differ from what is written; absent: not at all. */
+  readonly typo?: TypoTolerance;
   /** Rows that a scan delivers, and no more; absent: all. */
   readonly rowsMax?: number;
   /** Rows that a function that ranks may yield. */

@@ -3,7 +3,7 @@ import { assert, ServiceError } from '../../errors.ts';
 import type { Vector } from '../../log/columns.ts';
 import { FOREVER } from '../../log/timestamp.ts';
 import type { Cell } from '../../log/value.ts';
-import type { RowBlock, ScanRequest, Sift, ZonePredicate } from '../../projections/access-paths.ts';
+import type { PlacedRows, RowBlock, ScanRequest, Sift, ZonePredicate } from '../../projections/access-paths.ts';
 import type { ScanNode, Zone } from '../logical-plan.ts';
 import type { Batch, Execution, Operator } from './operator.ts';
 
@@ -15,6 +15,8 @@ const rowsSampled = 8;
 /** Rows of a block; not all of them are visible where `sift` says which are. */
 export interface ScanBatch extends Batch {
   readonly sift?: Sift;
+  /** Where it was asked for. */
+  readonly placed?: PlacedRows;
 }
 
 export class ScanOperator implements Operator {
@@ -28,18 +30,19 @@ export class ScanOperator implements Operator {
   /** Rows that may still be delivered. */
   #left: number;
   /** What is left of a block of long texts, and how many of its rows go at once. */
-  #rest: Batch | null = null;
+  #rest: ScanBatch | null = null;
   #step = 0;
 
   /** `unsiftedRows` is for a reader that tells visible versions itself: the most rows of a block that he can take. */
-  constructor(node: ScanNode, execution: Execution, unsiftedRows = 0) {
+  constructor(node: ScanNode, execution: Execution, unsiftedRows = 0, more: Pick<ScanRequest, 'placed' | 'candidates'> = {}) {
     this.#execution = execution;
     this.#left = execution.rowsMax ?? Number.POSITIVE_INFINITY;
     this.#systemTo = execution.pinned === null ? -1 : node.columns.findIndex(({ name }) => name === 'system_to');
     const systemFrom = node.columns.findIndex(({ name }) => name === 'system_from');
     this.#width = node.columns.length;
     this.#systemFrom = systemFrom >= 0 ? systemFrom : this.#width;
-    const request = scanRequest(node, execution);
+    const found = scanRequest(node, execution);
+    const request = found && { ...found, ...more };
     // A page of an earlier basis looks at each row again.
     const sifted = unsiftedRows === 0 || execution.pinned !== null;
     this.#blocks = request ? execution.snapshot.rows.scan(sifted ? request : { ...request, unsiftedRows }) : [].values();
@@ -54,17 +57,17 @@ export class ScanOperator implements Operator {
   }
 
   /** Takes the next rows off a block. */
-  #slice(block: Batch): Batch {
-    const { columns, selection, first, count } = block;
+  #slice(block: ScanBatch): ScanBatch {
+    const { columns, selection, first, count, placed } = block;
     const step = Math.min(this.#step, count);
     const after = count - step;
     this.#rest =
       after === 0
         ? null
         : selection
-          ? { columns, selection: selection.subarray(step), first, count: after }
-          : { columns, selection, first: first + step, count: after };
-    return { columns, selection, first, count: step };
+          ? { columns, selection: selection.subarray(step), first, count: after, ...(placed && { placed }) }
+          : { columns, selection, first: first + step, count: after, ...(placed && { placed }) };
+    return { columns, selection, first, count: step, ...(placed && { placed }) };
   }
 
   #block(): ScanBatch | null {

@@ -21,6 +21,9 @@ export function chooseAccessPaths(plan: LogicalPlan): LogicalPlan {
 
 function chosen(node: PlanNode): PlanNode {
   if (node.kind === 'filter' && node.input.kind === 'scan') return withInput(node, narrowed(node.input, node));
+  if (node.kind === 'filter' && node.input.kind === 'search') {
+    return withInput(node, { ...node.input, input: narrowed(node.input.input, node) });
+  }
   return mapInputs(node, chosen);
 }
 
@@ -28,6 +31,7 @@ function narrowed(scan: ScanNode, filter: FilterNode): ScanNode {
   let keys: readonly Bound[] | null = null;
   const zones: Zone[] = [];
   for (const conjunct of conjunctsOf(filter.predicate)) {
+    if ([...columnsIn(conjunct)].some((index) => index >= scan.columns.length)) continue;
     // A masked column is NULL here, whatever storage holds: what is asked of it must not show in what is read.
     if ([...columnsIn(conjunct)].some((index) => scan.masked.has(scan.columns[index]!.name))) continue;
     // The shortest list of keys wins; the others are still tested by the filter.

@@ -42,6 +42,7 @@ export function rowsOf(node: PlanNode, statistics: Statistics): number {
     case 'recursive':
       return 4 * rowsOf(node.base, statistics);
     case 'project':
+    case 'search':
     case 'sort':
     case 'limit':
     case 'window':
@@ -137,6 +138,8 @@ function sketchAt(node: PlanNode, column: number, statistics: Statistics): Colum
   switch (node.kind) {
     case 'scan':
       return statistics.sketch(node.type, node.columns[column]!.name);
+    case 'search':
+      return column < node.input.columns.length ? sketchAt(node.input, column, statistics) : null;
     case 'filter':
     case 'sort':
     case 'limit':

@@ -1,7 +1,7 @@
 /** Reads only what is used: columns that nothing above asks for leave the plan, down to the scan. */
 import { assert } from '../../errors.ts';
 import { type Bound, columnsIn, replaceColumns } from '../expressions/bound-expression.ts';
-import { type JoinNode, type LimitNode, type LogicalPlan, mapRoots, type PlanNode } from '../logical-plan.ts';
+import { type JoinNode, type LimitNode, type LogicalPlan, mapRoots, type PlanNode, type ScanNode } from '../logical-plan.ts';
 
 export function pruneColumns(plan: LogicalPlan): LogicalPlan {
   return mapRoots(plan, whole);
@@ -32,6 +32,20 @@ function pruned(node: PlanNode, needed: ReadonlySet<number>): Pruned {
     case 'scan': {
       const kept = ascending(needed);
       return { node: { ...node, columns: kept.map((index) => node.columns[index]!) }, moved: numbered(kept) };
+    }
+    case 'search': {
+      const width = node.input.columns.length;
+      const used = [...needed].filter((index) => index < width);
+      const { node: scan, moved } = pruned(node.input, new Set([...used, ...node.matches.flatMap(({ columns }) => columns)]));
+      const scored = node.scored && needed.has(node.columns.length - 1);
+      const own = node.columns.slice(width, width + node.matches.length + (scored ? 1 : 0));
+      const matches = node.matches.map((match) => ({ ...match, columns: match.columns.map((column) => moved.get(column)!) }));
+      const input = scan as ScanNode;
+      const found = own.map((_, i): [number, number] => [width + i, input.columns.length + i]);
+      return {
+        node: { ...node, input, matches, scored, columns: [...input.columns, ...own] },
+        moved: new Map([...moved, ...found]),
+      };
     }
     case 'filter': {
       const { node: input, moved } = pruned(node.input, new Set([...needed, ...columnsIn(node.predicate)]));

@@ -13,6 +13,7 @@ import type { Timeline } from '../../log/timeline.ts';
 import type { StartWorker } from '../../log/workers.ts';
 import { BranchRows } from './branch-rows.ts';
 import type { ColumnSpace } from './extents.ts';
+import type { SegmentIndexes } from './indexes/segment-indexes.ts';
 import { declaredTypes, Layer, type ScopedNames } from './layer.ts';
 import { provenanceOf } from './lineage.ts';
 import { subjectProperty } from '../catalog/subject.ts';
@@ -76,6 +77,11 @@ export class Rows implements Projection {
   /** The memory of its columns, for who reads blocks of them. */
   get space(): ColumnSpace {
     return this.#storage.space;
+  }
+
+  /** Of the texts of its columns. */
+  get indexes(): SegmentIndexes {
+    return this.#storage.indexes;
   }
 
   /** A tenant's table on main. */
@@ -177,9 +183,9 @@ export class Rows implements Projection {
     return this.#storage.pruned;
   }
 
-  /** Heap that segments, indexes, dictionaries and overlays take. */
+  /** Heap that segments, indexes of keys and texts, dictionaries and overlays take. */
   get bytes(): number {
-    let total = 0;
+    let total = this.#storage.indexes.bytes;
     for (const layer of this.#layers.values()) total += layer.bytes;
     return total;
   }
@@ -369,16 +375,16 @@ class RowsAt implements RowReader {
   }
 
   #source(type: string): ScanSource {
-    const { timeline, scopes } = this.#rows;
+    const { timeline, scopes, indexes } = this.#rows;
     const basis = this.#basis;
     const { branch, tenant, catalog } = this.#of;
     const idIsKey = !Object.hasOwn(this.#then.type(type)?.properties ?? noProperties, 'id');
     // Main's tables know their own types.
     if (branch === 0) {
       const table = this.#layer.table(tenant, type);
-      return { timeline, scopes, layers: table ? [{ table, inherited: null }] : [], basis, types: null, idIsKey };
+      return { timeline, scopes, indexes, layers: table ? [{ table, inherited: null }] : [], basis, types: null, idIsKey };
     }
     const types = declaredTypes(catalog, type);
-    return { timeline, scopes, layers: this.#layer.layersOf(tenant, type, types), basis, types, idIsKey };
+    return { timeline, scopes, indexes, layers: this.#layer.layersOf(tenant, type, types), basis, types, idIsKey };
   }
 }

@@ -3,6 +3,7 @@ import { ColumnMemory } from '../../log/column-memory.ts';
 import type { Timeline } from '../../log/timeline.ts';
 import { ClosingOrders } from './closing-order.ts';
 import { ColumnSpace } from './extents.ts';
+import { SegmentIndexes, type SegmentIndexesOptions } from './indexes/segment-indexes.ts';
 import { SEGMENT_ROWS } from './segment-column.ts';
 import type { ColumnStore } from './store/column-store.ts';
 import type { PruningCounts } from './zones.ts';
@@ -30,9 +31,11 @@ export interface RowStorage {
   readonly store: ColumnStore | null;
   /** Runs a task in a later turn of the event loop. */
   readonly defer: (task: () => void) => void;
+  readonly indexes: SegmentIndexes;
 }
 
 export interface RowStorageOptions {
+  readonly indexes?: SegmentIndexesOptions;
   readonly memory?: ColumnMemory;
   readonly settings?: Partial<RowSettings>;
   readonly store?: ColumnStore;
@@ -58,6 +61,7 @@ export function rowStorage(timeline: Timeline, options: RowStorageOptions = {}):
     if (!known) orders.set(key, (known = new ClosingOrders(settings.temporalIndexMax)));
     return known;
   };
+  const indexes = new SegmentIndexes(space, options.indexes);
   const pruned = { segments: 0, byBloom: 0 };
-  return { timeline, memory, space, settings, closingOrders, pruned, store: options.store ?? null, defer };
+  return { timeline, memory, space, settings, closingOrders, pruned, store: options.store ?? null, defer, indexes };
 }

@@ -13,6 +13,8 @@ import type { Vector } from '../../log/columns.ts';
 import type { Timeline } from '../../log/timeline.ts';
 import { BlockColumns, type ChosenRows } from './block-columns.ts';
 import type { TableLayer } from './branch-table.ts';
+import { CHUNK_ROWS, type SegmentIndexes } from './indexes/segment-indexes.ts';
+import type { TextIndex } from './indexes/text/text-index.ts';
 import { inheritedCounts } from './inherited-counts.ts';
 import type { Scopes } from './scopes.ts';
 import type { ClosingOrders } from './closing-order.ts';
@@ -47,6 +49,7 @@ const madeColumns: ReadonlySet<string> = new Set([
 export interface ScanSource {
   readonly timeline: Timeline;
   readonly scopes: Scopes;
+  readonly indexes: SegmentIndexes;
   /** Oldest first: on a branch, what it inherited comes before its own. Empty when no row of the type was ever written. */
   readonly layers: readonly TableLayer[];
   /** Positions below this one are visible. */
@@ -93,7 +96,17 @@ function* scanLayer(source: ScanSource, layer: TableLayer, request: ScanRequest)
       orders = reader.orders.made;
       yield nothing(request);
     }
-    if (!filterOf(segment, visibility)) continue;
+    const filter = filterOf(segment, visibility);
+    if (!filter) continue;
+    if (request.indexed) {
+      yield* searchedBlocks(source, segment, filter, reader, allowed, request, columns);
+      continue;
+    }
+    if (request.candidates) {
+      const rows = request.candidates.get(segment.place);
+      if (rows) yield* candidateBlocks(segment, rows, reader, allowed, request, columns);
+      continue;
+    }
     const sealed = number < table.segments.length - 1;
     const stretches = pruner ? pruner.stretches(segment, sealed) : -1;
     if (pruner && pruner.made - summaries >= SUMMARIES_A_TURN) {
@@ -108,6 +121,67 @@ function* scanLayer(source: ScanSource, layer: TableLayer, request: ScanRequest)
       const left = request.unsiftedRows ? yield* unsiftedBlocks(segment, part, reader, request, columns) : part;
       if (left) yield* segmentBlocks(segment, left, reader, allowed, request, columns, blockRows);
     }
+  }
+}
+
+/** Blocks of which an index each says all: whole segments, or chunks of those that have none. */
+function* searchedBlocks(
+  { indexes }: ScanSource,
+  segment: Segment,
+  { first: from, end: to }: SegmentFilter,
+  { visibility, inherited, openAt }: LayerReader,
+  allowed: Uint8Array | null,
+  request: ScanRequest,
+  columns: BlockColumns,
+): Generator<RowBlock, void> {
+  const isStored = (name: string): boolean => {
+    const type = segment.column(name)?.type;
+    return type === undefined ? true : type === 'string' && (inherited?.readsAsStored(name, type) ?? true);
+  };
+  const stored = request.indexed!.filter(isStored);
+  const whole = stored.every((name) => indexes.whole(segment, name) !== null);
+  const step = whole ? SEGMENT_ROWS : CHUNK_ROWS;
+  for (let base = from - (from % step); base < to; base += step) {
+    const filter = filterOf(segment, visibility);
+    if (!filter) return;
+    const [first, end] = [Math.max(base, filter.first), Math.min(base + step, filter.end)];
+    if (first >= end) continue;
+    const selected = selectRows(segment, filter, visibility, allowed, first, end, null);
+    const rows = inherited ? inherited.keep(segment, selected, first, end, openAt) : selected;
+    const count = rows ? rows.length : end - first;
+    if (count === 0) continue;
+    const chosen = { segment, rows, first: rows ? rows[0]! : first, count };
+    const index = (name: string): TextIndex | null => {
+      if (!stored.includes(name)) return null;
+      return whole ? indexes.whole(segment, name) : indexes.chunk(segment, name, base / CHUNK_ROWS);
+    };
+    const made = block(chosen, request, columns, count, count, inherited);
+    yield { ...made, indexed: { base, rows: Math.min(base + step, segment.length) - base, index } };
+  }
+}
+
+/** Rows of a segment that the reader asks for, as far as they are visible. */
+function* candidateBlocks(
+  segment: Segment,
+  candidates: Int32Array,
+  { visibility, inherited, openAt }: LayerReader,
+  allowed: Uint8Array | null,
+  request: ScanRequest,
+  columns: BlockColumns,
+): Generator<RowBlock, void> {
+  const blockRows = Math.max(1, Math.min(request.blockRows ?? BLOCK_ROWS, BLOCK_ROWS_MAX));
+  for (let at = 0; at < candidates.length; at += blockRows) {
+    const rows = new Int32Array(Math.min(blockRows, candidates.length - at));
+    let count = 0;
+    for (const row of candidates.subarray(at, at + rows.length)) {
+      if (row >= segment.length || !isVisible(segment, row, visibility)) continue;
+      if (allowed && allowed[segment.paths.at(row)] !== 1) continue;
+      const closing = inherited ? inherited.closingOf(segment.firstRow + row) : Infinity;
+      if (closing !== HIDDEN && (openAt === null || closing >= openAt)) rows[count++] = row;
+    }
+    if (count === 0) continue;
+    const chosen = { segment, rows: rows.subarray(0, count), first: rows[0]!, count };
+    yield block(chosen, request, columns, count, SEGMENT_ROWS, inherited);
   }
 }
 
@@ -377,7 +451,14 @@ function block(
   const made: RowBlock = compact
     ? { columns: vectors, selection: null, first: 0, count, scanned, path }
     : { columns: vectors, selection: rows, first, count, scanned, path };
-  return withFurther(made, chosen, request, columns, inherited);
+  return withFurther(placed(made, chosen, request), chosen, request, columns, inherited);
+}
+
+function placed(made: RowBlock, { segment, rows, first }: ChosenRows, { placed: asked, indexed }: ScanRequest): RowBlock {
+  if (!asked && !indexed) return made;
+  // A block that was gathered has numbers of its own.
+  const gathered = made.first !== first || made.selection !== rows;
+  return { ...made, placed: { place: segment.place, rows: gathered ? { selection: rows, first } : null } };
 }
 
 /** What a reader that may want further columns gets besides. */

@@ -56,6 +56,8 @@ export class Segment {
   /** Position that `deltas` and `closings` count from. */
   readonly base: number;
   readonly #extents: Extents;
+  /** Stands for it where it must not be named. */
+  readonly place: object = Object.freeze({});
   /** Keys and columns, and whether they are in memory. */
   readonly cells: SegmentColumns;
   #length = 0;

@@ -11,6 +11,7 @@ import type { Timeline } from '../../log/timeline.ts';
 import type { PathCodes, ZonePredicate } from '../access-paths.ts';
 import { Bloom, hashNumber, hashText } from './bloom.ts';
 import type { ByteDictionary } from './byte-dictionary.ts';
+import { forgetIndexes } from './indexes/segment-indexes.ts';
 import type { Segment } from './segment.ts';
 import { SEGMENT_ROWS } from './segment-column.ts';
 
@@ -63,6 +64,7 @@ const loneSurrogate = /\p{Surrogate}/u;
 
 /** Without a column: of all of them, keys included. */
 export function forgetZones(segment: Segment, column?: string): void {
+  forgetIndexes(segment, column);
   for (const summaries of [known, blooms]) {
     if (column === undefined) summaries.delete(segment);
     else summaries.get(segment)?.columns.delete(column);

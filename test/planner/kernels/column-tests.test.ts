@@ -58,7 +58,7 @@ describe('a comparison in a layout', () => {
           parameters: [other],
           cell,
           literals: [],
-          sets: [],
+          sets: [], textLanguage: 'none',
           instant: 0n,
           placeOf: () => ({ line: 1, column: 1 }),
         });

@@ -1,0 +1,115 @@
+/**
+ * MATCH and `_score` of one SELECT. Over rows of one type they are columns of a search that takes the place of the scan, so that
+ * conditions, order and projection use them like any other; elsewhere a MATCH is a condition on the text that it is given.
+ */
+import { notText, readMatch } from '../expressions/bind-match.ts';
+import type { Bound } from '../expressions/bound-expression.ts';
+import type { Match, PlanColumn, PlanNode, SearchNode } from '../logical-plan.ts';
+import { at } from '../places.ts';
+import type { Expression, OrderItem, Select } from '../statement.ts';
+import type { Scope } from './scope.ts';
+
+type Call = Extract<Expression, { kind: 'call' }>;
+
+export const scoreName = '_score';
+
+/** What the search of a SELECT adds to its rows. */
+export interface BoundSearch {
+  readonly node: SearchNode;
+  /** The column that an expression is; undefined for what is none of it. */
+  column(expression: Expression): Bound | undefined;
+  readonly score: Bound | null;
+}
+
+export interface SearchRequest {
+  readonly select: Select;
+  readonly orderBy: readonly OrderItem[];
+  readonly scope: Scope;
+  readonly source: PlanNode;
+}
+
+/** Undefined where nothing of it is searched, or its rows are not those of one type. */
+export function bindSearch({ select, orderBy, scope, source }: SearchRequest): BoundSearch | undefined {
+  const [table, ...others] = scope.tables;
+  if (source.kind !== 'scan' || others.length > 0 || !table || table.type === null) return undefined;
+  const calls: Call[] = [];
+  let scored = false;
+  const ranks = select.rankBy.length > 0 || scope.has(scoreName);
+  const read = (expression: Expression): void => {
+    if (expression.kind === 'call' && expression.name === 'MATCH') calls.push(expression);
+    if (expression.kind === 'column' && expression.table === null && expression.name === scoreName && !ranks) scored = true;
+    for (const part of partsOf(expression)) read(part);
+  };
+  if (select.where) read(select.where);
+  if (calls.length === 0) return undefined;
+  for (const item of select.projection) if (item.kind === 'expression') read(item.expression);
+  for (const { expression } of select.compute) read(expression);
+  for (const { expression } of orderBy) read(expression);
+  const width = source.columns.length;
+  const matches = calls.map((call) => matchOf(call, scope));
+  const columns: PlanColumn[] = [
+    ...source.columns,
+    ...matches.map((_, i): PlanColumn => ({ name: `#match ${i + 1}`, type: 'boolean' })),
+    ...(scored ? [{ name: scoreName, type: 'number' } as const] : []),
+  ];
+  const node: SearchNode = { kind: 'search', input: source, matches, scored, required: [], best: null, columns };
+  const columnAt = (index: number): Bound => {
+    const { name, type } = columns[index]!;
+    return { kind: 'column', index, name, type };
+  };
+  const score = scored ? columnAt(width + matches.length) : null;
+  const isScore = (expression: Expression): boolean =>
+    score !== null && expression.kind === 'column' && expression.table === null && expression.name === scoreName;
+  return {
+    node,
+    score,
+    column: (expression) => {
+      if (isScore(expression)) return score!;
+      const number = expression.kind === 'call' ? calls.indexOf(expression) : -1;
+      return number < 0 ? undefined : columnAt(width + number);
+    },
+  };
+}
+
+function matchOf(call: Call, scope: Scope): Match {
+  const { texts, slot, mode } = readMatch(call);
+  const columns = texts.map((text) => {
+    if (text.kind !== 'column') throw at('REL_INVALID', 'MATCH is of a column', text.place);
+    const bound = scope.column(text);
+    if (bound.kind !== 'column' || bound.type !== 'string') throw notText(bound.type, text);
+    return bound.index;
+  });
+  return { columns, slot, mode };
+}
+
+/** Expressions that one is made of; queries inside it are their own. */
+function partsOf(expression: Expression): readonly Expression[] {
+  switch (expression.kind) {
+    case 'column':
+    case 'literal':
+    case 'now':
+    case 'interval':
+      return [];
+    case 'binary':
+      return [expression.left, expression.right];
+    case 'not':
+    case 'negate':
+    case 'is-null':
+    case 'in-query':
+      return [expression.operand];
+    case 'in-list':
+      return [expression.operand, ...expression.items];
+    case 'between':
+      return [expression.operand, expression.low, expression.high];
+    case 'case':
+      return [
+        ...(expression.operand ? [expression.operand] : []),
+        ...expression.branches.flatMap(({ when, then }) => [when, then]),
+        ...(expression.otherwise ? [expression.otherwise] : []),
+      ];
+    case 'aggregate':
+      return expression.operand ? [expression.operand] : [];
+    case 'call':
+      return expression.arguments.map(({ value }) => value);
+  }
+}

@@ -1,0 +1,377 @@
+/**
+ * Rows of a type and what MATCH says of each. First everything that may be seen of the searched columns is gone through, by
+ * index: that gives the figures that scores go by, and which rows match. Then those rows are read, or all of them where a row
+ * that does not match may be asked for too. What the gate lets out is all that is looked at, both times; where rows come
+ * without an index, one is made of each block as it comes.
+ */
+import { ServiceError } from '../../errors.ts';
+import type { Vector } from '../../log/columns.ts';
+import type { IndexedRows, PlacedRows, RowBlock, ScanRequest } from '../../projections/access-paths.ts';
+import { stemmer } from '../../projections/rows/indexes/text/stems.ts';
+import { textIndexOf } from '../../projections/rows/indexes/text/text-builder.ts';
+import { chosenCells } from '../../projections/rows/indexes/text/chosen-cells.ts';
+import type { Match, SearchNode } from '../logical-plan.ts';
+import { parseTextQuery, type TextQuery } from '../search/query.ts';
+import { BestScores } from '../search/best-scores.ts';
+import { bitCount, eachBit, type Field, type Scoring, StretchSearch } from '../search/stretch.ts';
+import { type Batch, emptyBatch, type Execution, type Operator } from './operator.ts';
+import { type ScanBatch, ScanOperator } from './scan.ts';
+
+/** Rows that are indexed in one go where they come without an index. */
+const blockRows = 512;
+/** Best rows beyond which all that match are read. */
+const bestMax = 10_000;
+/** Words beyond which what was found of them is found again when it is needed again. */
+const leavesKept = 16;
+const rowsInSegment = 65_536;
+
+/** A stretch of rows as one search sees it. */
+interface Stretch {
+  /** Number of the first row of its indexes at its place. */
+  readonly base: number;
+  readonly rows: number;
+  /** By match. */
+  readonly searches: readonly StretchSearch[];
+  found: Found | null;
+}
+
+/** What was found out about the rows of a stretch. */
+interface Found {
+  /** By match: a bit a row. */
+  readonly matches: readonly Int32Array[];
+  /** By row; or of those rows only that are read. */
+  scores: Float64Array | { readonly rows: Int32Array; readonly scores: Float64Array } | null;
+}
+
+export class SearchOperator implements Operator {
+  readonly #node: SearchNode;
+  readonly #execution: Execution;
+  /** By match and column. */
+  readonly #queries: readonly (readonly TextQuery[])[];
+  /** Columns that are searched, by number in the scan. */
+  readonly #searched: readonly number[];
+  readonly #work: Generator<Batch, void>;
+  readonly #places = new Map<object, Stretch[]>();
+  /** By match: what scores go by. */
+  readonly #scorings: Writable<Scoring>[];
+  readonly #matched: readonly Uint8Array[];
+  readonly #absent: readonly Uint8Array[];
+  readonly #scores = new Float64Array(rowsInSegment);
+  #scan: ScanOperator | null = null;
+  #first: Iterator<RowBlock, void> | null = null;
+  #held = 0;
+
+  constructor(node: SearchNode, execution: Execution) {
+    this.#node = node;
+    this.#execution = execution;
+    const { snapshot } = execution;
+    for (const { columns } of node.matches) {
+      for (const { name } of columns.map((column) => node.input.columns[column]!)) {
+        if (!node.input.masked.has(name) || !snapshot.hides(node.input.type, name)) continue;
+        throw new ServiceError('REL_MASKED_COLUMN', `column ${JSON.stringify(name)} is masked: MATCH can't search it`);
+      }
+    }
+    const stem = stemmer(snapshot.textLanguage);
+    this.#queries = node.matches.map((match) => match.columns.map((column) => this.#query(match, column, stem)));
+    this.#searched = [...new Set(node.matches.flatMap(({ columns }) => columns))];
+    this.#scorings = node.matches.map(({ columns }, i) => ({
+      rows: 0,
+      frequencies: this.#queries[i]![0]!.leaves.map(() => 0),
+      averages: columns.map(() => 0),
+      weights: columns.map(() => 1),
+    }));
+    this.#matched = node.matches.map(() => new Uint8Array(rowsInSegment));
+    this.#absent = node.matches.map(() => new Uint8Array(rowsInSegment));
+    this.#work = this.#run();
+  }
+
+  next(): Batch | null {
+    const step = this.#work.next();
+    return step.done === true ? null : step.value;
+  }
+
+  close(): void {
+    this.#work.return();
+    this.#first?.return?.();
+    this.#scan?.close();
+    this.#held = this.#execution.memory.change(this.#held, 0);
+  }
+
+  #query({ slot, mode }: Match, column: number, stem: (term: string) => string): TextQuery {
+    const { literals, typo = null } = this.#execution;
+    const isOff = typo?.disableOnAttributes.includes(this.#node.input.columns[column]!.name);
+    return parseTextQuery(String(literals[slot] ?? ''), { mode, stem, typo: isOff ? null : typo });
+  }
+
+  *#run(): Generator<Batch, void> {
+    const isWhole = yield* this.#look();
+    const candidates = isWhole && this.#node.required.length > 0 ? yield* this.#candidates() : null;
+    const { input } = this.#node;
+    this.#scan = new ScanOperator(input, this.#execution, 0, { placed: true, ...(candidates && { candidates }) });
+    for (let batch = this.#scan.next(); batch !== null; batch = this.#scan.next()) {
+      yield batch.count === 0 ? emptyBatch : this.#judged(batch);
+    }
+  }
+
+  /** Goes through all that may be seen. False where some of it has no place to come back to. */
+  *#look(): Generator<Batch, boolean> {
+    const { input, scored, matches } = this.#node;
+    const { snapshot, time, pinned } = this.#execution;
+    const names = this.#searched.map((column) => input.columns[column]!.name);
+    const request: ScanRequest = {
+      type: input.type,
+      columns: pinned === null ? names : [...names, 'system_from'],
+      time,
+      blockRows,
+      indexed: names,
+    };
+    /** By match and column: terms of all rows that are shown. */
+    const totals = matches.map(({ columns }) => columns.map(() => ({ held: 0, total: 0 })));
+    let isWhole = true;
+    this.#first = snapshot.rows.scan(request);
+    for (let step = this.#first.next(); step.done !== true; step = this.#first.next()) {
+      const block = pinned === null ? step.value : writtenBefore(step.value, pinned);
+      if (block.count > 0) {
+        const { placed, indexed } = block;
+        const fields = placed && indexed ? this.#indexed(block, placed, indexed) : null;
+        const stretch = this.#stretch(
+          fields ??
+            this.#made(
+              block,
+              names.map((_, i) => block.columns[i]!),
+            ),
+          indexed?.base ?? 0,
+        );
+        if (scored) this.#count(stretch, totals);
+        if (fields === null || !placed) isWhole = false;
+        else this.#keep(placed.place, stretch);
+      }
+      yield emptyBatch;
+    }
+    this.#first = null;
+    for (const [i, scoring] of this.#scorings.entries()) {
+      scoring.averages = totals[i]!.map(({ held, total }) => (held === 0 ? 1 : total / held));
+    }
+    return isWhole;
+  }
+
+  #stretch(fields: ReadonlyMap<number, Field>, base: number): Stretch {
+    const searches = this.#node.matches.map(
+      ({ columns }, i) =>
+        new StretchSearch(
+          columns.map((column) => fields.get(column)!),
+          this.#queries[i]!,
+        ),
+    );
+    return { base, rows: searches[0]!.rows, searches, found: null };
+  }
+
+  #keep(place: object, stretch: Stretch): void {
+    const known = this.#places.get(place);
+    if (known) known.push(stretch);
+    else this.#places.set(place, [stretch]);
+  }
+
+  /** Adds up, of one stretch, what scores go by. */
+  #count({ searches }: Stretch, totals: readonly (readonly { held: number; total: number }[])[]): void {
+    for (const [i, search] of searches.entries()) {
+      const scoring = this.#scorings[i]!;
+      const { rows, fields } = search.figures();
+      scoring.rows += rows;
+      fields.forEach(({ held, total }, field) => {
+        totals[i]![field]!.held += held;
+        totals[i]![field]!.total += total;
+      });
+      scoring.frequencies = scoring.frequencies.map((sum, leaf) => sum + search.frequency(leaf));
+      if (search.query.leaves.length > leavesKept) search.release();
+    }
+  }
+
+  /** Indexes of storage, and which of their rows are the reader's; null where one is missing. */
+  #indexed(block: RowBlock, { rows: lies }: PlacedRows, { base, rows, index }: IndexedRows): Map<number, Field> | null {
+    if (lies !== null) return null;
+    const { masked } = this.#node.input;
+    const fields = new Map<number, Field>();
+    const isAll = block.selection === null && block.first === base && block.count === rows;
+    let visible: Int32Array | null | undefined;
+    for (const [i, column] of this.#searched.entries()) {
+      const { name } = this.#node.input.columns[column]!;
+      const found = index(name);
+      if (found === null || found.rows !== rows) return null;
+      if (visible === undefined) visible = isAll ? null : bitsOf(block, base, rows, null);
+      const shown = masked.has(name) ? bitsOf(block, base, rows, block.columns[i]!) : visible;
+      fields.set(column, { index: found, shown });
+    }
+    return fields;
+  }
+
+  /** Indexes of a block that has none: row k is its place k. */
+  #made({ selection, first, count }: Batch, columns: readonly Vector[]): Map<number, Field> {
+    const at = (place: number): number => (selection === null ? first + place : selection[place]!);
+    const { textLanguage } = this.#execution.snapshot;
+    return new Map(
+      this.#searched.map((column, i) => [
+        column,
+        { index: textIndexOf(chosenCells(columns[i]!, count, at), textLanguage), shown: null },
+      ]),
+    );
+  }
+
+  /** Rows that all of the required matches hold of; where only the best are asked for, no others. */
+  *#candidates(): Generator<Batch, Map<object, Int32Array>> {
+    const { required, best, scored } = this.#node;
+    const { counters } = this.#execution;
+    // Of what is told by what is not there, rows without a text are no part, which no index knows.
+    const isTold = required.every((match) => !this.#queries[match]!.some(({ scores }) => scores.includes(false)));
+    const wanted = best === null || !scored || !isTold ? Infinity : this.#execution.rowLimit(best);
+    const scores = wanted <= bestMax ? new BestScores(wanted) : null;
+    const kept: {
+      readonly place: object;
+      readonly stretch: Stretch;
+      readonly rows: Int32Array;
+      readonly scores: Float64Array;
+    }[] = [];
+    let total = 0;
+    for (const [place, stretches] of this.#places) {
+      for (const stretch of stretches) {
+        const found = this.#find(stretch);
+        const bits = found.matches[required[0]!]!.slice();
+        for (const match of required.slice(1)) for (let i = 0; i < bits.length; i++) bits[i]! &= found.matches[match]![i]!;
+        const rows = new Int32Array(bitCount(bits));
+        const own = found.scores as Float64Array | null;
+        let count = 0;
+        eachBit(bits, (row) => {
+          if (scores && !scores.take(own![row]!)) return;
+          rows[count++] = row;
+        });
+        total += rows.length;
+        const among = rows.slice(0, count);
+        const ownScores = Float64Array.from(among, (row) => own?.[row] ?? 0);
+        if (scored) found.scores = { rows: among, scores: ownScores };
+        kept.push({ place, stretch, rows: among, scores: ownScores });
+        this.#held = this.#execution.memory.change(this.#held, this.#held + count * 12);
+        yield emptyBatch;
+      }
+    }
+    const candidates = new Map<object, Int32Array>();
+    let left = 0;
+    for (const { place, stretch, rows, scores: own } of kept) {
+      const least = scores?.least ?? -Infinity;
+      const among = (least > -Infinity ? rows.filter((_, i) => own[i]! >= least) : rows).map((row) => row + stretch.base);
+      left += among.length;
+      if (among.length === 0) continue;
+      const before = candidates.get(place);
+      candidates.set(place, before ? concatenated(before, among) : among);
+    }
+    if (scores) counters.hits += total - left;
+    return candidates;
+  }
+
+  #find(stretch: Stretch): Found {
+    if (stretch.found) return stretch.found;
+    const { scored } = this.#node;
+    const matches = stretch.searches.map((search) => search.matching());
+    const scores = scored ? new Float64Array(stretch.rows) : null;
+    if (scores) stretch.searches.forEach((search, i) => search.score(this.#scorings[i]!, scores));
+    return (stretch.found = { matches, scores });
+  }
+
+  /** The batch with what was found of its rows. */
+  #judged(batch: ScanBatch): Batch {
+    const { columns, selection, first, count, placed } = batch;
+    const { matches, scored } = this.#node;
+    const stretches = placed && this.#places.get(placed.place);
+    const made = stretches
+      ? null
+      : this.#stretch(
+          this.#made(
+            batch,
+            this.#searched.map((column) => columns[column]!),
+          ),
+          0,
+        );
+    const found = made && this.#find(made);
+    const numberAt = (row: number): number => {
+      const lies = placed!.rows;
+      return lies === null ? row : lies.selection === null ? lies.first + row : lies.selection[row]!;
+    };
+    let hasAbsent = false;
+    for (let k = 0; k < count; k++) {
+      const row = selection === null ? first + k : selection[k]!;
+      const [of, at] = found ? [found, k] : this.#at(stretches!, numberAt(row));
+      for (let i = 0; i < matches.length; i++) {
+        const absent = matches[i]!.columns.every((column) => isAbsent(columns[column]!, row)) ? 1 : 0;
+        this.#absent[i]![row] = absent;
+        hasAbsent ||= absent === 1;
+        this.#matched[i]![row] = of ? (of.matches[i]![at >>> 5]! >>> (at & 31)) & 1 : 0;
+      }
+      if (scored) this.#scores[row] = of ? scoreOf(of, at) : 0;
+    }
+    const own = matches.map(
+      (_, i): Vector => ({ kind: 'bool', values: this.#matched[i]!, nulls: hasAbsent ? this.#absent[i]! : null }),
+    );
+    const score: Vector[] = scored ? [{ kind: 'f64', values: this.#scores, nulls: null }] : [];
+    return { columns: [...columns, ...own, ...score], selection, first, count };
+  }
+
+  /** What was found of a row of a place, and its number there. */
+  #at(stretches: readonly Stretch[], number: number): readonly [Found | null, number] {
+    let low = 0;
+    let high = stretches.length;
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      if (stretches[middle]!.base <= number) low = middle + 1;
+      else high = middle;
+    }
+    const stretch = stretches[low - 1];
+    if (!stretch || number >= stretch.base + stretch.rows) return [null, 0];
+    return [this.#find(stretch), number - stretch.base];
+  }
+}
+
+function scoreOf({ scores }: Found, row: number): number {
+  if (scores === null || scores instanceof Float64Array) return scores?.[row] ?? 0;
+  let low = 0;
+  let high = scores.rows.length;
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if (scores.rows[middle]! < row) low = middle + 1;
+    else high = middle;
+  }
+  return scores.rows[low] === row ? scores.scores[low]! : 0;
+}
+
+type Writable<T> = { -readonly [K in keyof T]: T[K] };
+
+function isAbsent(vector: Vector, row: number): boolean {
+  return vector.kind === 'null' || vector.nulls?.[row] === 1;
+}
+
+/** Rows of a block in numbers of its indexes; with a column, those whose cell is there. */
+function bitsOf({ selection, first, count }: RowBlock, base: number, rows: number, column: Vector | null): Int32Array {
+  const bits = new Int32Array((rows + 31) >>> 5);
+  for (let k = 0; k < count; k++) {
+    const row = selection === null ? first + k : selection[k]!;
+    if (column !== null && isAbsent(column, row)) continue;
+    const at = row - base;
+    bits[at >>> 5]! |= 1 << (at & 31);
+  }
+  return bits;
+}
+
+/** Rows come in the order of system_from, which is the last column. */
+function writtenBefore(block: RowBlock, pinned: bigint): RowBlock {
+  const times = block.columns.at(-1);
+  if (block.count === 0 || times?.kind !== 'i64') return block;
+  let { count } = block;
+  const at = (k: number): number => (block.selection === null ? block.first + k : block.selection[k]!);
+  while (count > 0 && times.values[at(count - 1)]! > pinned) count--;
+  return { ...block, count };
+}
+
+function concatenated(a: Int32Array, b: Int32Array): Int32Array {
+  const both = new Int32Array(a.length + b.length);
+  both.set(a);
+  both.set(b, a.length);
+  return both;
+}

@@ -1,0 +1,25 @@
+/** Cells of a column as an index of texts takes them. */
+import type { Vector } from '../../../log/columns.ts';
+import type { Segment } from '../segment.ts';
+import { distinct, noTexts } from './text/chosen-cells.ts';
+import type { TextCells } from './text/text-builder.ts';
+
+/** Of rows first .. first+rows-1 of a segment. What it reads lies where it is: good as long as the column does. */
+export function cellsOf(segment: Segment, vector: Vector, first: number, rows: number): TextCells {
+  const absent = absentOf(segment, vector, first, rows);
+  if (vector.kind === 'text') {
+    return { rows, offsets: vector.offsets.subarray(first, first + rows + 1), heap: vector.heap, codes: null, absent };
+  }
+  if (vector.kind !== 'dict') {
+    return noTexts(rows);
+  }
+  return { rows, absent, ...distinct(vector, rows, (row) => first + row, absent) };
+}
+
+function absentOf(segment: Segment, vector: Vector, first: number, rows: number): Uint8Array | null {
+  const nulls = vector.kind === 'null' ? null : vector.nulls;
+  if (segment.removedCount === 0) return nulls && nulls.subarray(first, first + rows);
+  const absent = new Uint8Array(rows);
+  for (let row = 0; row < rows; row++) absent[row] = segment.isRemoved(first + row) ? 1 : (nulls?.[first + row] ?? 0);
+  return absent;
+}

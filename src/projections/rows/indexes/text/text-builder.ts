@@ -1,0 +1,306 @@
+/** Makes a text index of the cells of a column, some thousands of rows a step. */
+import type { Progress } from '../../../../log/stepping-job.ts';
+import { asciiClasses, charClass, parts, TERM_MAX, tokensOf } from './tokens.ts';
+import { packed, TextIndex } from './text-index.ts';
+import { stemmer } from './stems.ts';
+
+/** Texts of consecutive rows. With `codes`, row r has text codes[r]; without, text r. */
+export interface TextCells {
+  readonly rows: number;
+  readonly offsets: Uint32Array;
+  readonly heap: Uint8Array;
+  readonly codes: Int32Array | null;
+  /** 1 where a row has no text. */
+  readonly absent: Uint8Array | null;
+}
+
+/** Bytes of text between two steps. */
+const STEP_BYTES = 1 << 18;
+
+export function* buildTextIndex(cells: TextCells, language: string): Generator<Progress, Uint8Array> {
+  const { rows, offsets, heap, codes, absent } = cells;
+  const terms = new Terms();
+  const lengths = new Uint32Array(rows);
+  let bytes = 0;
+  let held = 0;
+  for (let row = 0; row < rows; row++) {
+    if (absent?.[row] === 1) continue;
+    const text = codes === null ? row : codes[row]!;
+    const [start, end] = [offsets[text]!, offsets[text + 1]!];
+    terms.begin();
+    terms.read(heap, start, end);
+    lengths[row] = terms.place;
+    if (terms.place > 0) held++;
+    bytes += end - start + 16;
+    if (bytes > STEP_BYTES) {
+      bytes = 0;
+      yield { done: row, of: rows };
+    }
+  }
+  yield { done: rows, of: rows };
+  return yield* terms.index(rows, lengths, held, stemmer(language));
+}
+
+/** All in one go. */
+export function textIndexOf(cells: TextCells, language: string): TextIndex {
+  const steps = buildTextIndex(cells, language);
+  for (;;) {
+    const step = steps.next();
+    if (step.done === true) return TextIndex.open(step.value);
+  }
+}
+
+const encoder = new TextEncoder();
+const decoder = new TextDecoder();
+
+class Terms {
+  /** Where the next term stands in its text. */
+  place = 0;
+  #heap = new Uint8Array(1 << 16);
+  #used = 0;
+  #starts = new Uint32Array(1 << 12);
+  #hashes = new Int32Array(1 << 12);
+  #count = 0;
+  /** Number of a term plus one, by hash; 0 is free. */
+  #slots = new Int32Array(1 << 13);
+  /** Terms of all rows one after the other. */
+  #tokens = new Uint32Array(1 << 14);
+  #tokenCount = 0;
+  readonly #word = new Uint8Array(TERM_MAX * 4);
+
+  begin(): void {
+    this.place = 0;
+  }
+
+  read(heap: Uint8Array, start: number, end: number): void {
+    for (let i = start; i < end; i++) if (heap[i]! >= 0x80) return this.#readText(decoder.decode(heap.slice(start, end)));
+    let from = -1;
+    let before = 0;
+    for (let i = start; i < end; i++) {
+      const own = asciiClasses[heap[i]!]!;
+      if (own === charClass.separator) {
+        if (from >= 0) this.#word_(heap, from, i);
+        from = -1;
+        continue;
+      }
+      if (from < 0) from = i;
+      else if (parts(before, own)) {
+        this.#word_(heap, from, i);
+        from = i;
+      } else if (before === charClass.upper && own === charClass.lower && i - 1 > from) {
+        this.#word_(heap, from, i - 1);
+        from = i - 1;
+      }
+      before = own;
+    }
+    if (from >= 0) this.#word_(heap, from, end);
+  }
+
+  #readText(text: string): void {
+    for (const token of tokensOf(text)) {
+      const bytes = encoder.encode(token);
+      let hash = 0x811c_9dc5;
+      for (let i = 0; i < bytes.length; i++) hash = Math.imul(hash ^ bytes[i]!, 0x0100_0193);
+      this.#add(bytes, bytes.length, hash);
+    }
+  }
+
+  #word_(heap: Uint8Array, from: number, to: number): void {
+    const word = this.#word;
+    const size = Math.min(to - from, TERM_MAX);
+    let hash = 0x811c_9dc5;
+    for (let i = 0; i < size; i++) {
+      let byte = heap[from + i]!;
+      if (byte >= 0x41 && byte <= 0x5a) byte |= 0x20;
+      word[i] = byte;
+      hash = Math.imul(hash ^ byte, 0x0100_0193);
+    }
+    this.#add(word, size, hash);
+  }
+
+  #add(word: Uint8Array, size: number, hash: number): void {
+    if (this.#tokenCount === this.#tokens.length) this.#tokens = grown(this.#tokens);
+    this.#tokens[this.#tokenCount++] = this.#numberOf(word, size, hash);
+    this.place++;
+  }
+
+  #numberOf(word: Uint8Array, size: number, hash: number): number {
+    const mask = this.#slots.length - 1;
+    for (let slot = (hash ^ (hash >>> 15)) & mask; ; slot = (slot + 1) & mask) {
+      const number = this.#slots[slot]! - 1;
+      if (number < 0) return this.#new(word, size, hash, slot);
+      if (this.#hashes[number] === hash && this.#is(number, word, size)) return number;
+    }
+  }
+
+  #is(number: number, word: Uint8Array, size: number): boolean {
+    const start = this.#starts[number]!;
+    if (this.#starts[number + 1]! - start !== size) return false;
+    for (let i = 0; i < size; i++) if (this.#heap[start + i] !== word[i]) return false;
+    return true;
+  }
+
+  #new(word: Uint8Array, size: number, hash: number, slot: number): number {
+    const number = this.#count++;
+    if (number + 1 >= this.#starts.length) {
+      this.#starts = grown(this.#starts);
+      this.#hashes = grown(this.#hashes);
+    }
+    while (this.#used + size > this.#heap.length) this.#heap = grown(this.#heap);
+    this.#heap.set(word.subarray(0, size), this.#used);
+    this.#used += size;
+    this.#starts[number + 1] = this.#used;
+    this.#hashes[number] = hash;
+    this.#slots[slot] = number + 1;
+    if (this.#count * 2 > this.#slots.length) this.#rehash();
+    return number;
+  }
+
+  #rehash(): void {
+    const slots = new Int32Array(this.#slots.length * 2);
+    const mask = slots.length - 1;
+    for (let number = 0; number < this.#count; number++) {
+      const hash = this.#hashes[number]!;
+      let slot = (hash ^ (hash >>> 15)) & mask;
+      while (slots[slot] !== 0) slot = (slot + 1) & mask;
+      slots[slot] = number + 1;
+    }
+    this.#slots = slots;
+  }
+
+  *index(rows: number, lengths: Uint32Array, held: number, stem: (term: string) => string): Generator<Progress, Uint8Array> {
+    const [count, tokens] = [this.#count, this.#tokens.subarray(0, this.#tokenCount)];
+    const order = this.#inOrder();
+    // Tokens by term, in the order of rows and places.
+    const starts = new Uint32Array(count + 1);
+    for (const token of tokens) starts[token + 1]!++;
+    for (let term = 0; term < count; term++) starts[term + 1]! += starts[term]!;
+    const next = starts.slice(0, count);
+    const tokenRows = new Uint32Array(tokens.length);
+    const tokenPlaces = new Uint32Array(tokens.length);
+    for (let row = 0, token = 0; row < rows; row++) {
+      for (let place = 0; place < lengths[row]!; place++, token++) {
+        const at = next[tokens[token]!]!++;
+        tokenRows[at] = row;
+        tokenPlaces[at] = place;
+      }
+    }
+    yield { done: rows, of: rows };
+    const frequencies = new Uint32Array(count);
+    const [termOffsets, postingOffsets, placeOffsets] = [
+      new Uint32Array(count + 1),
+      new Uint32Array(count + 1),
+      new Uint32Array(count + 1),
+    ];
+    const termHeap = new Uint8Array(this.#used);
+    const [postings, places] = [new Varints(tokens.length * 2), new Varints(tokens.length * 2)];
+    const stems: string[] = [];
+    for (let i = 0; i < count; i++) {
+      const term = order[i]!;
+      const bytes = this.#heap.subarray(this.#starts[term]!, this.#starts[term + 1]!);
+      termHeap.set(bytes, termOffsets[i]!);
+      termOffsets[i + 1] = termOffsets[i]! + bytes.length;
+      stems.push(stem(decoder.decode(bytes)));
+      let before = -1;
+      for (let at = starts[term]!; at < starts[term + 1]!; ) {
+        const row = tokenRows[at]!;
+        let end = at + 1;
+        while (end < starts[term + 1]! && tokenRows[end] === row) end++;
+        const often = end - at;
+        postings.add(((row - before) << 1) | (often > 1 ? 1 : 0));
+        if (often > 1) postings.add(often);
+        before = row;
+        frequencies[i]!++;
+        for (let place = 0; at < end; at++) {
+          places.add(tokenPlaces[at]! - place);
+          place = tokenPlaces[at]!;
+        }
+      }
+      postingOffsets[i + 1] = postings.length;
+      placeOffsets[i + 1] = places.length;
+      if (i % 4096 === 4095) yield { done: rows, of: rows };
+    }
+    const stemmed = stemsOf(stems);
+    const index = {
+      rows,
+      lengths,
+      frequencies,
+      termOffsets,
+      postingOffsets,
+      placeOffsets,
+      ...stemmed,
+      termHeap,
+      postings: postings.bytes(),
+      places: places.bytes(),
+    };
+    return packed(index, held, tokens.length);
+  }
+
+  /** Numbers of the terms, bytewise. */
+  #inOrder(): Uint32Array {
+    const [heap, starts] = [this.#heap, this.#starts];
+    /** Its first four bytes: most terms differ in these. */
+    const heads = new Uint32Array(this.#count);
+    for (let term = 0; term < this.#count; term++) {
+      const start = starts[term]!;
+      const size = starts[term + 1]! - start;
+      let head = 0;
+      for (let i = 0; i < 4; i++) head = (head << 8) | (i < size ? heap[start + i]! : 0);
+      heads[term] = head;
+    }
+    return new Uint32Array(this.#count)
+      .map((_, term) => term)
+      .sort((a, b) => {
+        const difference = heads[a]! - heads[b]!;
+        if (difference !== 0) return difference;
+        const [from, other] = [starts[a]!, starts[b]!];
+        const [size, otherSize] = [starts[a + 1]! - from, starts[b + 1]! - other];
+        for (let i = 0; i < size && i < otherSize; i++) {
+          const bytes = heap[from + i]! - heap[other + i]!;
+          if (bytes !== 0) return bytes;
+        }
+        return size - otherSize;
+      });
+  }
+}
+
+/** Each stem once, in bytewise order, and which is whose. */
+function stemsOf(stems: readonly string[]): { stemOf: Uint32Array; stemOffsets: Uint32Array; stemHeap: Uint8Array } {
+  const distinct = [...new Set(stems)].map((text) => ({ text, bytes: Buffer.from(text) }));
+  distinct.sort((a, b) => Buffer.compare(a.bytes, b.bytes));
+  const numbers = new Map(distinct.map(({ text }, number) => [text, number]));
+  const stemOffsets = new Uint32Array(distinct.length + 1);
+  for (const [number, { bytes }] of distinct.entries()) stemOffsets[number + 1] = stemOffsets[number]! + bytes.length;
+  const stemHeap = new Uint8Array(stemOffsets.at(-1)!);
+  for (const [number, { bytes }] of distinct.entries()) stemHeap.set(bytes, stemOffsets[number]);
+  return { stemOf: Uint32Array.from(stems, (stem) => numbers.get(stem)!), stemOffsets, stemHeap };
+}
+
+class Varints {
+  #bytes: Uint8Array;
+  length = 0;
+
+  constructor(capacity: number) {
+    this.#bytes = new Uint8Array(Math.max(16, capacity));
+  }
+
+  add(value: number): void {
+    if (this.length + 5 > this.#bytes.length) this.#bytes = grown(this.#bytes);
+    let rest = value;
+    while (rest >= 0x80) {
+      this.#bytes[this.length++] = (rest & 0x7f) | 0x80;
+      rest >>>= 7;
+    }
+    this.#bytes[this.length++] = rest;
+  }
+
+  bytes(): Uint8Array {
+    return this.#bytes.subarray(0, this.length);
+  }
+}
+
+function grown<T extends Uint8Array | Uint32Array | Int32Array>(array: T): T {
+  const larger = new (array.constructor as new (length: number) => T)(array.length * 2);
+  larger.set(array);
+  return larger;
+}

@@ -1,0 +1,309 @@
+/**
+ * Which rows of one segment hold which terms in one column, how often, and at which places: a pure function of the column's
+ * cells. One run of bytes, so that it travels between threads and rests on a file as it is:
+ *
+ *   head [12 x u32] · lengths u32 a row · document frequencies u32 a term · offsets u32 a term and one, of terms, postings, places
+ *   and stems · number of the stem of each term u32 · terms in bytewise order · stems · postings · places
+ *
+ *   posting  varint (rows since the one before) * 2 + (more than once ? 1 : 0), then varint of how often where it is more than once
+ *   places   of each posting in turn: varint of the first, then of the distance to each next
+ *
+ * Rows without the text, NULL, removed or of no term, have length 0.
+ */
+import { assert } from '../../../../errors.ts';
+
+export const TEXT_FORMAT = 1;
+const HEAD_WORDS = 12;
+
+export interface TextIndexParts {
+  readonly rows: number;
+  readonly lengths: Uint32Array;
+  readonly frequencies: Uint32Array;
+  readonly termOffsets: Uint32Array;
+  readonly postingOffsets: Uint32Array;
+  readonly placeOffsets: Uint32Array;
+  readonly stemOf: Uint32Array;
+  readonly stemOffsets: Uint32Array;
+  readonly termHeap: Uint8Array;
+  readonly stemHeap: Uint8Array;
+  readonly postings: Uint8Array;
+  readonly places: Uint8Array;
+}
+
+const decoder = new TextDecoder();
+const encoder = new TextEncoder();
+
+export class TextIndex {
+  readonly rows: number;
+  readonly terms: number;
+  /** Terms by row. */
+  readonly lengths: Uint32Array;
+  readonly bytes: Uint8Array;
+  /** Of all rows: how many have any term, and how many terms they have. */
+  readonly held: number;
+  readonly total: number;
+  readonly #parts: TextIndexParts;
+
+  private constructor(bytes: Uint8Array, parts: TextIndexParts, held: number, total: number) {
+    this.bytes = bytes;
+    this.#parts = parts;
+    this.rows = parts.rows;
+    this.terms = parts.frequencies.length;
+    this.lengths = parts.lengths;
+    this.held = held;
+    this.total = total;
+  }
+
+  static open(bytes: Uint8Array): TextIndex {
+    const head = new Uint32Array(bytes.buffer, bytes.byteOffset, HEAD_WORDS);
+    const [format, rows, terms, stems, termBytes, stemBytes, postingBytes, placeBytes, held, total] = head;
+    assert(format === TEXT_FORMAT, 'a text index is of this format');
+    let at = HEAD_WORDS * 4;
+    const words = (count: number): Uint32Array => {
+      const view = new Uint32Array(bytes.buffer, bytes.byteOffset + at, count);
+      at += count * 4;
+      return view;
+    };
+    const run = (count: number): Uint8Array => {
+      const view = bytes.subarray(at, at + count);
+      at += count;
+      return view;
+    };
+    const parts: TextIndexParts = {
+      rows: rows!,
+      lengths: words(rows!),
+      frequencies: words(terms!),
+      termOffsets: words(terms! + 1),
+      postingOffsets: words(terms! + 1),
+      placeOffsets: words(terms! + 1),
+      stemOf: words(terms!),
+      stemOffsets: words(stems! + 1),
+      termHeap: run(termBytes!),
+      stemHeap: run(stemBytes!),
+      postings: run(postingBytes!),
+      places: run(placeBytes!),
+    };
+    assert(at === bytes.length, 'a text index is as long as its head says');
+    return new TextIndex(bytes, parts, held!, total!);
+  }
+
+  /** How many rows hold a term. */
+  frequency(term: number): number {
+    return this.#parts.frequencies[term]!;
+  }
+
+  /** Number of a term; -1 where no row holds it. */
+  find(term: string): number {
+    const at = this.#atOrAfter(encoder.encode(term));
+    return at < this.terms && this.term(at) === term ? at : -1;
+  }
+
+  /** Numbers of terms that begin so: from the first up to, and without, the second. */
+  beginning(prefix: string): readonly [number, number] {
+    const first = this.#atOrAfter(encoder.encode(prefix));
+    let end = first;
+    while (end < this.terms && this.term(end).startsWith(prefix)) end++;
+    return [first, end];
+  }
+
+  /** Number of the first term after this one that does not begin so. */
+  after(prefix: string, number: number): number {
+    const bytes = encoder.encode(prefix);
+    const { termHeap, termOffsets } = this.#parts;
+    const begins = (term: number): boolean => {
+      const start = termOffsets[term]!;
+      if (termOffsets[term + 1]! - start < bytes.length) return false;
+      for (let i = 0; i < bytes.length; i++) if (termHeap[start + i] !== bytes[i]) return false;
+      return true;
+    };
+    // Terms that begin alike lie together: strides double until one is beyond them.
+    let low = number + 1;
+    let stride = 1;
+    while (low + stride - 1 < this.terms && begins(low + stride - 1)) {
+      low += stride;
+      stride *= 2;
+    }
+    let high = Math.min(this.terms, low + stride - 1);
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      if (begins(middle)) low = middle + 1;
+      else high = middle;
+    }
+    return low;
+  }
+
+  /** Numbers of terms that hold a text, or end with it. */
+  holding(text: string, atEnd: boolean): number[] {
+    const bytes = encoder.encode(text);
+    const { termHeap, termOffsets } = this.#parts;
+    const found: number[] = [];
+    const isAt = (at: number): boolean => {
+      for (let i = 0; i < bytes.length; i++) if (termHeap[at + i] !== bytes[i]) return false;
+      return true;
+    };
+    for (let term = 0; term < this.terms; term++) {
+      const last = termOffsets[term + 1]! - bytes.length;
+      for (let at = atEnd ? last : termOffsets[term]!; at <= last && at >= termOffsets[term]!; at++) {
+        if (!isAt(at)) continue;
+        found.push(term);
+        break;
+      }
+    }
+    return found;
+  }
+
+  term(number: number): string {
+    const { termHeap, termOffsets } = this.#parts;
+    return textOf(termHeap, termOffsets[number]!, termOffsets[number + 1]!);
+  }
+
+  stem(number: number): string {
+    const { stemHeap, stemOffsets, stemOf } = this.#parts;
+    const stem = stemOf[number]!;
+    return textOf(stemHeap, stemOffsets[stem]!, stemOffsets[stem + 1]!);
+  }
+
+  /** Numbers of terms of one stem. */
+  ofStem(stem: string): number[] {
+    const { stemHeap, stemOffsets, stemOf } = this.#parts;
+    const found = lowerBound(stemHeap, stemOffsets, encoder.encode(stem));
+    if (found + 1 >= stemOffsets.length || textOf(stemHeap, stemOffsets[found]!, stemOffsets[found + 1]!) !== stem) return [];
+    const terms: number[] = [];
+    for (let term = 0; term < stemOf.length; term++) if (stemOf[term] === found) terms.push(term);
+    return terms;
+  }
+
+  /** Rows of a term, ascending, and how often each holds it; returns how many. The targets have room for all rows. */
+  postings(term: number, rows: Int32Array, counts: Int32Array): number {
+    const { postings, postingOffsets } = this.#parts;
+    const end = postingOffsets[term + 1]!;
+    let at = postingOffsets[term]!;
+    let row = -1;
+    let found = 0;
+    while (at < end) {
+      let word = postings[at++]!;
+      if (word >= 0x80) {
+        word &= 0x7f;
+        for (let shift = 7; ; shift += 7) {
+          const byte = postings[at++]!;
+          word |= (byte & 0x7f) << shift;
+          if (byte < 0x80) break;
+        }
+      }
+      row += word >>> 1;
+      rows[found] = row;
+      let count = 1;
+      if ((word & 1) === 1) {
+        count = 0;
+        for (let shift = 0; ; shift += 7) {
+          const byte = postings[at++]!;
+          count |= (byte & 0x7f) << shift;
+          if (byte < 0x80) break;
+        }
+      }
+      counts[found++] = count;
+    }
+    return found;
+  }
+
+  /** The same with every place, as `row * 2^21 + place`, ascending. */
+  occurrences(term: number, into: number[]): void {
+    const { places, placeOffsets, postings, postingOffsets } = this.#parts;
+    const end = postingOffsets[term + 1]!;
+    let at = postingOffsets[term]!;
+    let from = placeOffsets[term]!;
+    let row = -1;
+    const next = (bytes: Uint8Array, start: number): number => {
+      let value = 0;
+      let i = start;
+      for (let shift = 0; ; shift += 7) {
+        const byte = bytes[i++]!;
+        value |= (byte & 0x7f) << shift;
+        if (byte < 0x80) break;
+      }
+      read = i;
+      return value;
+    };
+    let read = 0;
+    while (at < end) {
+      const word = next(postings, at);
+      at = read;
+      row += word >>> 1;
+      let count = 1;
+      if ((word & 1) === 1) {
+        count = next(postings, at);
+        at = read;
+      }
+      let place = 0;
+      for (let i = 0; i < count; i++) {
+        place += next(places, from);
+        from = read;
+        into.push(row * PLACES + place);
+      }
+    }
+  }
+
+  #atOrAfter(term: Uint8Array): number {
+    return lowerBound(this.#parts.termHeap, this.#parts.termOffsets, term);
+  }
+}
+
+/** Places of a row, at most. */
+export const PLACES = 2 ** 21;
+
+/** Puts an index into one run of bytes, in shared memory: threads hand it over without a copy. */
+export function packed(parts: TextIndexParts, held: number, total: number): Uint8Array {
+  const { rows, frequencies, stemOffsets, termHeap, stemHeap, postings, places } = parts;
+  const words = [
+    parts.lengths,
+    frequencies,
+    parts.termOffsets,
+    parts.postingOffsets,
+    parts.placeOffsets,
+    parts.stemOf,
+    stemOffsets,
+  ];
+  const runs = [termHeap, stemHeap, postings, places];
+  const size = HEAD_WORDS * 4 + [...words, ...runs].reduce((sum, each) => sum + each.byteLength, 0);
+  const bytes = new Uint8Array(new SharedArrayBuffer(size));
+  const head = [TEXT_FORMAT, rows, frequencies.length, stemOffsets.length - 1, ...runs.map((run) => run.length), held, total];
+  new Uint32Array(bytes.buffer, 0, HEAD_WORDS).set(head);
+  let at = HEAD_WORDS * 4;
+  for (const part of [...words, ...runs]) {
+    bytes.set(new Uint8Array(part.buffer, part.byteOffset, part.byteLength), at);
+    at += part.byteLength;
+  }
+  return bytes;
+}
+
+function textOf(heap: Uint8Array, start: number, end: number): string {
+  let text = '';
+  for (let i = start; i < end; i++) {
+    const byte = heap[i]!;
+    // A copy: decoders take no view of shared memory.
+    if (byte >= 0x80) return decoder.decode(heap.slice(start, end));
+    text += String.fromCharCode(byte);
+  }
+  return text;
+}
+
+/** Number of the first of these, in bytewise order, that is not below. */
+function lowerBound(heap: Uint8Array, offsets: Uint32Array, sought: Uint8Array): number {
+  let low = 0;
+  let high = offsets.length - 1;
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if (compareAt(heap, offsets[middle]!, offsets[middle + 1]!, sought) < 0) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
+function compareAt(heap: Uint8Array, start: number, end: number, sought: Uint8Array): number {
+  const shared = Math.min(end - start, sought.length);
+  for (let i = 0; i < shared; i++) {
+    const difference = heap[start + i]! - sought[i]!;
+    if (difference !== 0) return difference;
+  }
+  return end - start - sought.length;
+}

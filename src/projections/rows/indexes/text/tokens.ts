@@ -1,0 +1,103 @@
+/**
+ * Texts to terms, the same for what is stored and for what is asked. A text is brought into NFKC; letters, with their marks, and
+ * digits make words; words end where letters meet digits, where a small letter meets a capital (camelCase), and before the last of
+ * several capitals that a small one follows (HTTPServer); terms are words in small letters. Chinese, Japanese and Korean, which
+ * write no spaces, become pairs of neighbouring characters. A term's place is its number in the text.
+ */
+export const charClass = { separator: 0, lower: 1, upper: 2, digit: 3, ideograph: 4, mark: 5 } as const;
+
+/** UTF-16 units of a term: what follows of a longer word is not looked at. */
+export const TERM_MAX = 64;
+
+/** Of bytes below 0x80. */
+export const asciiClasses = Uint8Array.from({ length: 128 }, (_, code) =>
+  code >= 0x61 && code <= 0x7a
+    ? charClass.lower
+    : code >= 0x41 && code <= 0x5a
+      ? charClass.upper
+      : code >= 0x30 && code <= 0x39
+        ? charClass.digit
+        : charClass.separator,
+);
+
+const ideographs = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}々〆ー]/u;
+const capitals = /[\p{Lu}\p{Lt}]/u;
+const letters = /\p{L}/u;
+const marks = /\p{M}/u;
+const digits = /\p{N}/u;
+
+/** By code point plus one of the Basic Multilingual Plane, as far as they were met; 0 = not yet. */
+const known = new Uint8Array(0x10000);
+
+function classOf(code: number): number {
+  if (code < 128) return asciiClasses[code]!;
+  const found = code < 0x10000 ? known[code]! : 0;
+  if (found > 0) return found - 1;
+  const char = String.fromCodePoint(code);
+  const own = ideographs.test(char)
+    ? charClass.ideograph
+    : letters.test(char)
+      ? capitals.test(char)
+        ? charClass.upper
+        : charClass.lower
+      : digits.test(char)
+        ? charClass.digit
+        : marks.test(char)
+          ? charClass.mark
+          : charClass.separator;
+  if (code < 0x10000) known[code] = own + 1;
+  return own;
+}
+
+/** Whether a word ends between two characters, by their classes. */
+export function parts(before: number, now: number): boolean {
+  if (before === now) return false;
+  return !(before === charClass.upper && now === charClass.lower);
+}
+
+const plain = /^[\0-\x7f]*$/;
+
+/** Terms of a text in order. */
+export function tokensOf(raw: string): string[] {
+  const text = plain.test(raw) ? raw : raw.normalize('NFKC');
+  const terms: string[] = [];
+  let start = -1;
+  let last = 0;
+  let before = 0;
+  let ideographic = false;
+  const end = (at: number): void => {
+    if (start >= 0 && at > start) {
+      if (ideographic) pairs(text.slice(start, at), terms);
+      else terms.push(text.slice(start, Math.min(at, start + TERM_MAX)).toLowerCase());
+    }
+    start = -1;
+  };
+  for (let i = 0; i < text.length; ) {
+    const code = text.codePointAt(i)!;
+    const own = classOf(code);
+    if (own === charClass.separator || (own === charClass.mark && start < 0)) end(i);
+    else if (own !== charClass.mark) {
+      if (start >= 0 && parts(before, own)) end(i);
+      // Of several capitals the last begins the word that goes on in small letters.
+      else if (start >= 0 && before === charClass.upper && own === charClass.lower && last > start) {
+        end(last);
+        start = last;
+      }
+      if (start < 0) {
+        start = i;
+        ideographic = own === charClass.ideograph;
+      }
+      before = own;
+      last = i;
+    }
+    i += code > 0xffff ? 2 : 1;
+  }
+  end(text.length);
+  return terms;
+}
+
+function pairs(run: string, into: string[]): void {
+  const chars = [...run];
+  if (chars.length === 1) into.push(run);
+  for (let i = 1; i < chars.length; i++) into.push(chars[i - 1]! + chars[i]!);
+}

@@ -1,0 +1,129 @@
+/** MATCH and its scores worked out from the rows themselves, without any index and by the definition. */
+import { tokensOf } from '../../../src/projections/rows/indexes/text/tokens.ts';
+import { stemmer } from '../../../src/projections/rows/indexes/text/stems.ts';
+
+export type Mode = 'ANY' | 'PHRASE' | 'FUZZY' | 'STEMMED' | 'BOOLEAN' | 'SUFFIX' | 'INFIX';
+
+export function distanceOf(a: string, b: string): number {
+  const [x, y] = [[...a], [...b]];
+  let row = y.map((_, j) => j + 1);
+  x.forEach((char, i) => {
+    let diagonal = i;
+    let left = i + 1;
+    row = row.map((above, j) => {
+      const found = Math.min(left + 1, above + 1, diagonal + (char === y[j] ? 0 : 1));
+      diagonal = above;
+      left = found;
+      return found;
+    });
+  });
+  return row.at(-1) ?? x.length;
+}
+
+/** What each word of a query asks of a term. */
+type Test = (term: string) => boolean;
+
+interface Sought {
+  readonly tests: readonly Test[];
+  readonly scoring: readonly boolean[];
+  matches(terms: readonly string[]): boolean;
+}
+
+function soughtOf(text: string, mode: Mode): Sought {
+  const stem = stemmer('english');
+  const some = (tests: readonly Test[]): Sought => ({
+    tests,
+    scoring: tests.map(() => true),
+    matches: (terms) => tests.some((test) => terms.some(test)),
+  });
+  const word = (each: string): Test => {
+    const [leading, trailing] = [each.startsWith('*'), each.endsWith('*')];
+    const [plain = ''] = tokensOf(each);
+    if (leading && trailing) return (term) => term.includes(plain);
+    if (leading) return (term) => term.endsWith(plain);
+    return trailing ? (term) => term.startsWith(plain) : (term) => term === plain;
+  };
+  const words = text.split(' ').filter((each) => each !== '');
+  switch (mode) {
+    case 'ANY':
+      return some(words.map(word));
+    case 'FUZZY':
+      return some(tokensOf(text).map((each) => (term) => distanceOf(each, term) <= ([...each].length >= 9 ? 2 : 1)));
+    case 'STEMMED':
+      return some(tokensOf(text).map((each) => (term) => stem(each) === stem(term)));
+    case 'SUFFIX':
+      return some(tokensOf(text).map((each) => (term) => term.endsWith(each)));
+    case 'INFIX':
+      return some(tokensOf(text).map((each) => (term) => term.includes(each)));
+    case 'PHRASE': {
+      const all = tokensOf(text);
+      const tests = all.map(
+        (each): Test =>
+          (term) =>
+            term === each,
+      );
+      return {
+        ...some(tests),
+        matches: (terms) => all.length > 0 && terms.some((_, i) => all.every((each, k) => terms[i + k] === each)),
+      };
+    }
+    case 'BOOLEAN': {
+      const tests: Test[] = [];
+      const scoring: boolean[] = [];
+      const steps: { readonly and: boolean; readonly not: boolean; readonly test: Test }[] = [];
+      words.forEach((each, i) => {
+        if (['AND', 'OR', 'NOT'].includes(each)) return;
+        const before = words[i - 1];
+        const not = before === 'NOT';
+        const joined = not ? words[i - 2] : before;
+        const test = word(each);
+        tests.push(test);
+        scoring.push(!not);
+        steps.push({ and: joined === 'AND' || (not && joined !== 'OR' && steps.length > 0), not, test });
+      });
+      const matches = (terms: readonly string[]): boolean =>
+        steps.reduce((found, { and, not, test }) => {
+          const own = terms.some(test) !== not;
+          return and ? found && own : found || own;
+        }, false);
+      return { tests, scoring, matches };
+    }
+  }
+}
+
+export interface Scored {
+  readonly match: boolean | null;
+  readonly score: number;
+}
+
+/** By row. Statistics are of these rows, whatever else a statement asks of them. */
+export function matched(texts: readonly (readonly (string | null)[])[], query: string, mode: Mode): Scored[] {
+  const sought = soughtOf(query, mode);
+  const rows = texts.map((columns) => columns.map((text) => (text === null ? [] : tokensOf(text))));
+  const columns = rows[0]?.map((_, i) => i) ?? [];
+  const averages = columns.map((column) => {
+    const held = rows.filter((row) => row[column]!.length > 0);
+    return held.reduce((sum, row) => sum + row[column]!.length, 0) / Math.max(1, held.length);
+  });
+  const held = rows.filter((row) => row.some((terms) => terms.length > 0)).length;
+  const frequencies = sought.tests.map((test) => rows.filter((row) => row.some((terms) => terms.some(test))).length);
+  return rows.map((row, i): Scored => {
+    if (texts[i]!.every((text) => text === null)) return { match: null, score: 0 };
+    let score = 0;
+    sought.tests.forEach((test, leaf) => {
+      if (!sought.scoring[leaf]) return;
+      let weight = 0;
+      for (const column of columns) {
+        const often = row[column]!.filter(test).length;
+        if (often > 0) weight += often / (0.25 + (0.75 * row[column]!.length) / averages[column]!);
+      }
+      if (weight > 0)
+        score += Math.log(1 + (held - frequencies[leaf]! + 0.5) / (frequencies[leaf]! + 0.5)) * ((weight * 2.2) / (weight + 1.2));
+    });
+    const match =
+      mode === 'PHRASE' || mode === 'BOOLEAN'
+        ? row.some((terms) => sought.matches(terms))
+        : row.some((terms) => sought.matches(terms));
+    return { match, score };
+  });
+}
