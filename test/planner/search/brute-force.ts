@@ -120,10 +120,8 @@ export function matched(texts: readonly (readonly (string | null)[])[], query: s
       if (weight > 0)
         score += Math.log(1 + (held - frequencies[leaf]! + 0.5) / (frequencies[leaf]! + 0.5)) * ((weight * 2.2) / (weight + 1.2));
     });
-    const match =
-      mode === 'PHRASE' || mode === 'BOOLEAN'
-        ? row.some((terms) => sought.matches(terms))
-        : row.some((terms) => sought.matches(terms));
+    // Words of a phrase stand in one column, all others anywhere in the row.
+    const match = mode === 'PHRASE' ? row.some((terms) => sought.matches(terms)) : sought.matches(row.flat());
     return { match, score };
   });
 }
