@@ -7,7 +7,6 @@ import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { parse as parseToml, TomlError } from 'smol-toml';
 import { didYouMean } from './errors.ts';
-import { textLanguages } from './text-languages.ts';
 
 /** One line that says what to set: printed without a stack, exit code 2. */
 export class ConfigError extends Error {
@@ -100,6 +99,12 @@ const list = (
       .map((item) => item.trim())
       .filter((item) => item !== ''),
 });
+
+/** Languages whose words have stems by Snowball's rules; `none`: each word is its own stem. */
+const textLanguages =
+  'none arabic armenian basque catalan czech danish dutch english finnish french german hungarian irish italian norwegian porter portuguese romanian russian slovene spanish swedish tamil turkish'.split(
+    ' ',
+  );
 
 /** Source: specification ("Deployment profiles", "Authentication", "Limits", "Other configuration") and its design. */
 export const settingsTable = {
