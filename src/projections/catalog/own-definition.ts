@@ -6,11 +6,32 @@ const known = new Map<string, PropertyDefinition>();
 
 /** Of one shape, whatever it was read from: an object that is spread from another may take a hidden class of its own. */
 export function ownDefinition(
-  { name, open, primaryKey, graphTriggers, ontologyVersion, ...more }: Omit<TypeDefinition, 'properties'>,
+  {
+    name,
+    open,
+    primaryKey,
+    graphTriggers,
+    ontologyVersion,
+    guard,
+    edge,
+    role,
+    identifier,
+    language,
+  }: Omit<TypeDefinition, 'properties'>,
   properties: Iterable<readonly [string, PropertyDefinition]>,
 ): TypeDefinition {
   const own = { name, properties: ownProperties(properties), open, primaryKey, graphTriggers, ontologyVersion };
-  return Object.keys(more).length === 0 ? own : { ...own, ...more };
+  if (guard === undefined && edge === undefined && role === undefined && identifier === undefined && language === undefined) {
+    return own;
+  }
+  return {
+    ...own,
+    ...(guard && { guard }),
+    ...(edge && { edge }),
+    ...(role !== undefined && { role }),
+    ...(identifier && { identifier }),
+    ...(language !== undefined && { language }),
+  };
 }
 
 /** A record without a prototype: a property called `constructor` is then absent unless it was declared. */
