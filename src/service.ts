@@ -226,7 +226,9 @@ export class Service {
       pinnedBranches: settings.SERVICE_PINNED_NAMESPACES ?? [],
       sketchColumns: settings.SERVICE_SKETCH_COLUMNS ?? [],
     });
-    for (const store of [this.planner, this.views, this.watch, this.lookups]) this.erasures.reach(store);
+    const { indexes } = projections.rows;
+    const texts = { search: () => (indexes.stale > 0 ? [{ where: 'text index', what: null, count: indexes.stale }] : []) };
+    for (const store of [this.planner, this.views, this.watch, this.lookups, texts]) this.erasures.reach(store);
     this.authenticator = new Authenticator({
       directory: projections.directory,
       tenants: projections.tenants,

@@ -7,6 +7,7 @@ import type { TypeDefinition } from '../log/entry.ts';
 import {
   pathColumn,
   type PathCodes,
+  type Preparation,
   type RowBlock,
   type RowProvenance,
   type RowReader,
@@ -53,6 +54,11 @@ export class GovernedRows implements RowReader {
 
   constructor(parts: GovernedRowsParts) {
     this.#parts = parts;
+  }
+
+  prepare(type: string, columns: readonly string[]): Preparation | null {
+    this.#checked({ type, columns, time: everything });
+    return this.#parts.rows.prepare?.(type, columns) ?? null;
   }
 
   scan(request: ScanRequest): Iterator<RowBlock, void> {

@@ -6,6 +6,7 @@ import { assert } from '../errors.ts';
 import type { Vector } from '../log/columns.ts';
 import {
   type PathCodes,
+  type Preparation,
   type RowBlock,
   type RowProvenance,
   type RowReader,
@@ -30,6 +31,22 @@ export class VisibleRows implements RowReader {
 
   constructor(parts: VisibleRowsParts) {
     this.#parts = parts;
+  }
+
+  prepare(type: string, columns: readonly string[]): Preparation | null {
+    const found = this.#parts.types.of(type);
+    const begun = openSources(found, columns).flatMap((source) => {
+      const alike = columns.filter((column) => isAlike(found.definition, source.declared, column));
+      return this.#rowsOf(source).prepare(source.declared.name, alike) ?? [];
+    });
+    if (begun.length === 0) return null;
+    return {
+      ready: Promise.all(begun.map(({ ready }) => ready)).then(() => undefined),
+      progress: () => {
+        const each = begun.map((preparation) => preparation.progress());
+        return { done: each.reduce((sum, { done }) => sum + done, 0), of: each.reduce((sum, { of }) => sum + of, 0) };
+      },
+    };
   }
 
   scan(request: ScanRequest): Iterator<RowBlock, void> {

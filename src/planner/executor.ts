@@ -11,7 +11,7 @@ import { Values } from './functions/arguments.ts';
 import type { TableFunction } from './functions/table-function.ts';
 import { aggregatesByKernel, filtersByKernel } from './kernels/kernel-chain.ts';
 import { SubquerySet } from './operators/subquery-set.ts';
-import { type FunctionNode, inputsOf, type LogicalPlan, type PlanNode } from './logical-plan.ts';
+import { type FunctionNode, inputsOf, type LogicalPlan, nodesOf, type PlanNode, type SearchNode } from './logical-plan.ts';
 import { AggregateOperator } from './operators/aggregate.ts';
 import { RowSink } from './operators/column-sink.ts';
 import { DistinctOperator } from './operators/distinct.ts';
@@ -55,6 +55,8 @@ const sliceMs = 1.5;
 /** The same before it first waits for its turn: several may begin in one round of the event loop. */
 const firstSliceMs = 0.5;
 const outputRows = 8_192;
+/** How often a query that waits for an index looks whether anybody still waits for it. */
+const lookMs = 100;
 const countingBlockRows = 8_192;
 const segmentRows = 65_536;
 
@@ -78,6 +80,7 @@ export interface RunRequest {
 export async function run(options: ExecutorOptions, request: RunRequest): Promise<Result> {
   const { plan, kernels, execution } = request;
   const driver = new Driver(options, request);
+  for (const node of nodesOf(plan)) if (node.kind === 'search') await driver.prepare(node);
   // A page begins behind its cursor; sets and facets are of everything.
   const whole = plan.subqueries.length > 0 || plan.facets ? { ...execution, after: null } : execution;
   for (const { root } of plan.subqueries) {
@@ -160,6 +163,30 @@ class Driver {
       if (turn) return turn;
     }
     return null;
+  }
+
+  /** Waits for indexes that are being made beside the event loop; they are made on whatever becomes of the query. */
+  async prepare({ input, matches }: SearchNode): Promise<void> {
+    const { execution } = this.#request;
+    const columns = [...new Set(matches.flatMap((match) => match.columns))].map((column) => input.columns[column]!.name);
+    const begun = execution.snapshot.rows.prepare?.(input.type, columns);
+    if (!begun) return;
+    const { clock } = this.#options;
+    let isReady = false;
+    const over = new AbortController();
+    const ready = begun.ready.then(() => {
+      isReady = true;
+      over.abort();
+    });
+    while (!isReady) {
+      await Promise.race([ready, clock.sleep(lookMs, over.signal)]);
+      checkSignal(this.#request.signal);
+      if (isReady || clock.monotonicMs() - this.#request.startedMs <= this.#options.timeoutMs) continue;
+      const { done, of } = begun.progress();
+      const texts = `${done} of ${of} stretches of ${input.type} are indexed`;
+      throw new ServiceError('REL_TIMEOUT', `the texts are being indexed for the first time: ${texts} so far; ask again later`);
+    }
+    this.#sliceStart = clock.monotonicMs();
   }
 
   /** Work in bounded steps, to its result. */

@@ -2,6 +2,7 @@
 import type { Vector } from '../log/columns.ts';
 import type { ColumnType } from '../log/value.ts';
 import type { Invocation } from '../governance/gate-contract.ts';
+import type { TypoTolerance } from './search/query.ts';
 import type { DefaultTime, Dialect, Literal, ParsedQuestion } from './statement.ts';
 
 export type QuestionRequest = QuestionOptions & (QuestionText | QuestionStatement);
@@ -27,6 +28,8 @@ export interface QuestionOptions {
   /** Purpose from the door (body field, header); a PURPOSE clause must agree with it or stand alone. */
   readonly purpose?: string | null;
   readonly signal?: AbortSignal;
+  /** How far words of MATCH may differ from what is written; absent: not at all. */
+  readonly typo?: TypoTolerance;
   /** Refuses what is not a question (control statements) with REL_INVALID. */
   readonly questionsOnly?: boolean;
   /** Takes rows while they are read, where nothing but the rows is wanted of them. */

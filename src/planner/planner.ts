@@ -208,7 +208,8 @@ export class Planner implements PlannerDoor {
       if (asked.guardedTemplate !== asked.template) reading.describe({ template: asked.template });
       // Subqueries and views read types that FROM does not name.
       if (cached.readsMore) reading.describe({ objectType: plan.objectTypes.join(',') });
-      const execution = this.#execution(plan, question.query, asked, time, snapshot);
+      const { typo } = request;
+      const execution = { ...this.#execution(plan, question.query, asked, time, snapshot), ...(typo && { typo }) };
       if (isLong) await this.#scheduler.yield();
       if (question.mode === 'plan') return this.#explained(plan, execution, null, startedMs);
 

@@ -190,7 +190,16 @@ export interface ScanEstimate {
   readonly segments: number;
 }
 
+/** Indexes on their way. */
+export interface Preparation {
+  /** Resolves when nothing more comes of waiting. */
+  readonly ready: Promise<void>;
+  progress(): { readonly done: number; readonly of: number };
+}
+
 export interface RowReader {
+  /** Begins to index the texts of these columns as far as that can be done beside the event loop; null where it is done. */
+  prepare?(type: string, columns: readonly string[]): Preparation | null;
   /** Blocks one by one, so that the caller can yield and stop between any two. */
   scan(request: ScanRequest): Iterator<RowBlock, void>;
   estimate(request: ScanRequest): ScanEstimate;

@@ -178,9 +178,26 @@ const refusals: readonly Shape[] = [
   deal('protected type in a subquery', 'SELECT id FROM Deal WHERE id IN (SELECT id FROM Vault)', { refused: 'REL_HUMINT' }),
   deal('type under an access scope', 'SELECT * FROM Cleared', { refused: 'REL_ACCESS_SCOPE' }),
   deal('column of a protected type', 'SELECT vault FROM Clue', { refused: 'REL_PROTECTED_COLUMN' }),
-  deal('text search', "SELECT id FROM Deal WHERE MATCH(note, 'open')", { refused: 'REL_NOT_IMPLEMENTED' }),
   deal('unregistered purpose', "PURPOSE 'curiosity' SELECT id FROM Deal", { refused: 'REL_PURPOSE_UNKNOWN' }),
   deal('a write', "INSERT INTO Deal (id) VALUES ('x1')", { refused: 'REL_READ_ONLY' }),
+];
+
+/** Words of hidden rows and cells change no score, no figure and no word that a search comes upon by itself. */
+const searches: readonly Shape[] = [
+  deal('text', "SELECT id, _score FROM Deal WHERE MATCH(note, 'open closed secret note') ORDER BY _score DESC, id"),
+  deal('text, best', "SELECT id, _score FROM Deal WHERE MATCH(note, 'note open') ORDER BY _score DESC LIMIT 2"),
+  deal('text, current', "SELECT id, _score FROM Deal AS OF CURRENT WHERE MATCH(note, 'open note') ORDER BY _score DESC"),
+  deal('text, then', "SELECT id, _score FROM Deal AS OF SYSTEM TIME '2024-01-01T00:00:02.500Z' WHERE MATCH(note, 'open note')"),
+  deal('text that differs', "SELECT id, _score FROM Deal WHERE MATCH(note, 'opn nota secrt', FUZZY) ORDER BY _score DESC"),
+  deal('text that begins, ends, holds', "SELECT id, _score FROM Deal WHERE MATCH(note, '*e o* *e*') ORDER BY _score DESC"),
+  deal('text by stems', "SELECT id FROM Deal WHERE MATCH(note, 'opening notes', STEMMED)"),
+  deal('text, phrase', "SELECT id FROM Deal WHERE MATCH(note, 'note of', PHRASE) OR MATCH(who, 'p1')"),
+  deal('text that is not there', "SELECT id FROM Deal WHERE NOT MATCH(note, 'secret')"),
+  deal('text, boolean', "SELECT id, _score FROM Deal WHERE MATCH(note, 'NOT open OR note', BOOLEAN) ORDER BY _score DESC"),
+  deal('text of columns', "SELECT id, _score FROM Deal WHERE MATCH(note, who, 'note p1 p2') ORDER BY _score DESC"),
+  deal('text, hits', "SELECT id FROM Deal WHERE MATCH(note, '*e*') ORDER BY _score DESC LIMIT 1"),
+  deal('text in a subquery', "SELECT COUNT(*) AS n FROM (SELECT note FROM Deal) t WHERE MATCH(t.note, '*e*')"),
+  deal('text of a join', "SELECT d.id, p.id FROM Deal d JOIN Party p ON d.who = p.id AS OF CURRENT WHERE MATCH(d.note, '*e*')"),
 ];
 
 /** Every table function there is, in each of its ways: a test compares with the list. */
@@ -209,4 +226,4 @@ const functions: readonly Shape[] = [
   }),
 ];
 
-export const shapes: readonly Shape[] = [...reads, ...plans, ...masked, ...functions, ...refusals];
+export const shapes: readonly Shape[] = [...reads, ...searches, ...plans, ...masked, ...functions, ...refusals];

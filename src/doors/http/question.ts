@@ -4,6 +4,7 @@ import { z } from 'zod';
 import type { Action } from '../../governance/gate-contract.ts';
 import { checkText } from '../../log/value.ts';
 import type { Answer, RowTaker } from '../../planner/planner-contract.ts';
+import type { TypoTolerance } from '../../planner/search/query.ts';
 import type { HttpContext, RequestFacts } from './context.ts';
 import { statedPurpose } from './headers.ts';
 import { invoke, signalOf } from './invoke.ts';
@@ -39,6 +40,8 @@ export interface Question {
   readonly branch?: string | undefined;
   readonly break_glass?: string | undefined;
   readonly access_scope_ref?: string | undefined;
+  readonly typo_tolerance?: z.infer<typeof typoTolerance> | undefined;
+  readonly typoTolerance?: z.infer<typeof typoTolerance> | undefined;
 }
 
 const plainNames: ReadonlySet<string> = new Set<keyof Question>(['sql', 'purpose', 'branch', 'break_glass', 'access_scope_ref']);
@@ -80,6 +83,7 @@ export async function ask<T>(
   use: (answer: Answer) => T,
 ): Promise<T> {
   const { sql, purpose } = question;
+  const typo = typoOf(question);
   checkText(sql, 'the statement');
   const signal = signalOf(request.raw.socket);
   return invoke(context, request, options.action, purpose, async (invocation) => {
@@ -89,9 +93,23 @@ export async function ask<T>(
       signal,
       questionsOnly: options.questionsOnly === true,
       ...(options.rows ? { rows: options.rows } : {}),
+      ...(typo && { typo }),
     });
     return use(answer);
   });
+}
+
+/** Undefined where the body says nothing of it. */
+function typoOf({ typo_tolerance, typoTolerance: other }: Question): TypoTolerance | undefined {
+  const said = typo_tolerance ?? other;
+  return (
+    said && {
+      enabled: said.enabled ?? true,
+      minWordSize: said.min_word_size ?? said.minWordSize ?? 0,
+      disableOnWords: said.disable_on_words ?? said.disableOnWords ?? [],
+      disableOnAttributes: said.disable_on_attributes ?? said.disableOnAttributes ?? [],
+    }
+  );
 }
 
 function inBothCases<Name extends string, T extends z.ZodType>(name: Name, type: T): Record<Name | CamelCase<Name>, T> {

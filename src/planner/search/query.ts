@@ -159,7 +159,7 @@ class Parser {
     const length = [...term].length;
     const long = length >= LONG_WORD ? 2 : 1;
     if (mode === 'FUZZY') return long;
-    if (!typo?.enabled || length < typo.minWordSize || this.#exact.has(term)) return 0;
+    if (mode === 'BOOLEAN' || !typo?.enabled || length < typo.minWordSize || this.#exact.has(term)) return 0;
     return long;
   }
 }

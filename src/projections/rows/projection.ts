@@ -7,7 +7,16 @@ import { assert } from '../../errors.ts';
 import { type Branch, BranchTree, lineageOf } from '../../log/branches.ts';
 import { type CommittedEntry, type ErasedVersions, scopeOfName, tenantOfErased } from '../../log/entry.ts';
 import { tenantOf } from '../../log/value.ts';
-import type { CatalogReader, PathCodes, RowBlock, RowProvenance, RowReader, ScanEstimate, ScanRequest } from '../access-paths.ts';
+import type {
+  CatalogReader,
+  PathCodes,
+  Preparation,
+  RowBlock,
+  RowProvenance,
+  RowReader,
+  ScanEstimate,
+  ScanRequest,
+} from '../access-paths.ts';
 import type { CheckpointReader, CheckpointWriter, Projection } from '../projection.ts';
 import type { Timeline } from '../../log/timeline.ts';
 import type { StartWorker } from '../../log/workers.ts';
@@ -360,6 +369,11 @@ class RowsAt implements RowReader {
 
   scan(request: ScanRequest): Iterator<RowBlock, void> {
     return this.#rows.space.read(scanRows(this.#source(request.type), request));
+  }
+
+  prepare(type: string, columns: readonly string[]): Preparation | null {
+    const segments = this.#source(type).layers.flatMap(({ table }) => table.segments.filter(({ sealed }) => sealed));
+    return this.#rows.indexes.prepare(segments, columns);
   }
 
   estimate(request: ScanRequest): ScanEstimate {

@@ -9,6 +9,7 @@ import { cellAt, VectorBuilder } from '../../log/vector-builder.ts';
 import type {
   CatalogReader,
   PathCodes,
+  Preparation,
   RowBlock,
   RowProvenance,
   RowReader,
@@ -30,6 +31,10 @@ export class RowsOfThen implements RowReader {
     this.#rows = rows;
     this.#then = then;
     this.#now = now;
+  }
+
+  prepare(type: string, columns: readonly string[]): Preparation | null {
+    return this.#rows.prepare?.(type, columns) ?? null;
   }
 
   scan(request: ScanRequest): Iterator<RowBlock, void> {

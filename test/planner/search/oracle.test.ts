@@ -209,7 +209,12 @@ test.each([1, 2])('index = rows, world %s', async (seed) => {
   await checks(6);
   for (const [id, text] of Object.entries(policies)) await world.submit(admin, 'administer', { kind: 'put-policy', id, text });
   await checks(10);
+  await world.store.put('Doc', [{ id: 'canary', who: 's1', title: 'xylophone', body: 'a xylophone', n: 1 }], acme);
+  const indexes = (): number => world.store.service.projections.rows.indexes.holding('xylophone');
+  expect((await world.ask("SELECT id FROM Doc WHERE MATCH(title, body, 'xylophone')", acme, 'main')).rows).toHaveLength(1);
+  expect(indexes()).toBeGreaterThan(0);
   await world.store.rows("ERASE SUBJECT 's1' REASON 'asked' CERTIFY", acme);
+  expect(indexes()).toBe(0);
   await checks(6);
   await world.store.close();
   await world.open();

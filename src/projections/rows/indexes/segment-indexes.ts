@@ -13,6 +13,7 @@ import type { Vector } from '../../../log/columns.ts';
 import type { SteppedJob } from '../../../log/stepping-job.ts';
 import type { WorkerKeeper } from '../../../log/worker-keeper.ts';
 import type { ColumnSpace } from '../extents.ts';
+import type { Preparation } from '../../access-paths.ts';
 import type { Segment } from '../segment.ts';
 import { buildTextIndex, type TextCells, textIndexOf } from './text/text-builder.ts';
 import { TextIndex } from './text/text-index.ts';
@@ -41,8 +42,11 @@ export const defaultIndexes: SegmentIndexesOptions = {
 /** Of one column of one segment. */
 interface Kept {
   readonly segment: Segment;
+  readonly column: string;
   whole: TextIndex | null;
-  building: AbortController | null;
+  building: { readonly abort: AbortController; readonly over: Promise<void>; readonly end: () => void } | null;
+  /** Removals from the segment by the time that the oldest of what is kept was made. */
+  removals: number;
   /** By number. */
   readonly chunks: Map<number, TextIndex>;
   bytes: number;
@@ -70,7 +74,8 @@ export function forgetIndexes(segment: Segment, column?: string): void {
   if (!columns) return;
   for (const [name, kept] of columns) {
     if (column !== undefined && name !== column) continue;
-    kept.building?.abort();
+    kept.building?.abort.abort();
+    kept.building?.end();
     kept.whole = null;
     kept.chunks.clear();
     kept.release();
@@ -83,6 +88,9 @@ export class SegmentIndexes {
   readonly #space: ColumnSpace;
   /** By their age; those over the budget are let go. */
   readonly #ages: LRUCache<Kept, Kept>;
+  /** Those that are to be made by a worker, in the order in which they were asked for. */
+  #queue: Kept[] = [];
+  #running = 0;
 
   constructor(space: ColumnSpace, options: SegmentIndexesOptions = defaultIndexes) {
     this.#options = options;
@@ -112,8 +120,37 @@ export class SegmentIndexes {
     if (!segment.sealed) return null;
     const kept = this.#kept(segment, column);
     if (kept.whole) this.#ages.get(kept);
-    else this.#build(kept, column);
+    else this.#build(kept);
     return kept.whole;
+  }
+
+  /** Begins to index whole segments; null where all of them are, or none can be. */
+  prepare(segments: readonly Segment[], columns: readonly string[]): Preparation | null {
+    if (!this.#options.workers) return null;
+    const building = segments.flatMap((segment) =>
+      columns.flatMap((column) => (this.whole(segment, column) ? [] : (this.#kept(segment, column).building ?? []))),
+    );
+    if (building.length === 0) return null;
+    let done = 0;
+    const each = building.map(({ over }) => over.then(() => void done++));
+    return { ready: Promise.all(each).then(() => undefined), progress: () => ({ done, of: building.length }) };
+  }
+
+  /** How many indexes hold a term, or were made of rows that have been removed since: none should. */
+  holding(term: string): number {
+    let count = 0;
+    for (const { segment, whole, chunks, removals } of this.#ages.values()) {
+      const holds = [whole, ...chunks.values()].some((index) => index !== null && index.find(term) >= 0);
+      if (holds || removals !== segment.removals) count++;
+    }
+    return count;
+  }
+
+  /** How many indexes were made of rows that have been removed since. */
+  get stale(): number {
+    let count = 0;
+    for (const { segment, removals } of this.#ages.values()) if (removals !== segment.removals) count++;
+    return count;
   }
 
   /** Of the rows of a chunk that are there by now. */
@@ -136,6 +173,8 @@ export class SegmentIndexes {
     if (kept) return kept;
     const made: Kept = {
       segment,
+      column,
+      removals: segment.removals,
       whole: null,
       building: null,
       chunks: new Map(),
@@ -152,32 +191,53 @@ export class SegmentIndexes {
     this.#ages.set(kept, kept);
   }
 
-  #build(kept: Kept, column: string): void {
+  #build(kept: Kept): void {
+    if (!this.#options.workers || kept.building) return;
+    let end = (): void => undefined;
+    const over = new Promise<void>((resolve) => (end = resolve));
+    kept.building = { abort: new AbortController(), over, end };
+    this.#queue.push(kept);
+    this.#pump();
+  }
+
+  /** One at a time is read for the worker, and one waits for it: all at once would bring all columns into memory. */
+  #pump(): void {
+    while (this.#running < 2) {
+      const kept = this.#queue.shift();
+      if (!kept) return;
+      if (kept.building?.abort.signal.aborted !== false) continue;
+      this.#running++;
+      void this.#built(kept, kept.building).finally(() => {
+        this.#running--;
+        this.#pump();
+      });
+    }
+  }
+
+  async #built(kept: Kept, { abort, end }: NonNullable<Kept['building']>): Promise<void> {
     const { workers, language, say } = this.#options;
-    if (!workers || kept.building) return;
-    const { segment } = kept;
-    const abort = new AbortController();
-    kept.building = abort;
+    const { segment, column } = kept;
     // What the worker reads stays where it is until it is done, whatever leaves memory meanwhile.
     const hold = this.#space.read([null]);
     hold.next();
-    const cells = cellsOf(segment, vectorOf(segment, column), 0, segment.length);
-    const built = workers.run(textIndexJob, { cells, language }, 'index', abort.signal);
-    built
-      .then((bytes) => {
-        if (abort.signal.aborted) return;
-        kept.whole = TextIndex.open(bytes);
-        const chunks = [...kept.chunks.values()].reduce((sum, chunk) => sum + chunk.bytes.length, 0);
-        kept.chunks.clear();
-        this.#resize(kept, bytes.length - chunks);
-      })
-      .catch((error: unknown) => {
-        if (!abort.signal.aborted && !isCancelled(error)) say(`a text index can't be made (${messageOf(error)})`);
-      })
-      .finally(() => {
-        kept.building = null;
-        hold.return();
-      });
+    try {
+      const { removals } = segment;
+      const cells = cellsOf(segment, vectorOf(segment, column), 0, segment.length);
+      const bytes = await workers!.run(textIndexJob, { cells, language }, 'index', abort.signal);
+      if (abort.signal.aborted) return;
+      kept.whole = TextIndex.open(bytes);
+      kept.removals = removals;
+      const chunks = [...kept.chunks.values()].reduce((sum, chunk) => sum + chunk.bytes.length, 0);
+      kept.chunks.clear();
+      this.#resize(kept, bytes.length - chunks);
+    } catch (error) {
+      // Chunks answer in its place.
+      if (!abort.signal.aborted && !isCancelled(error)) say(`a text index can't be made (${messageOf(error)})`);
+    } finally {
+      kept.building = null;
+      end();
+      hold.return();
+    }
   }
 }
 

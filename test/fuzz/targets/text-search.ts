@@ -1,0 +1,65 @@
+/**
+ * The query language of MATCH and the tokeniser on any bytes, in one of the modes. What must hold: nothing but REL_INVALID is thrown, what is
+ * found by an index of some texts is what each text says by itself, and terms are made of terms.
+ */
+import { assert, ServiceError } from '../../../src/errors.ts';
+import { TextMatcher } from '../../../src/planner/expressions/match.ts';
+import { matchModes, parseTextQuery } from '../../../src/planner/search/query.ts';
+import { StretchSearch } from '../../../src/planner/search/stretch.ts';
+import { textIndexOf } from '../../../src/projections/rows/indexes/text/text-builder.ts';
+import { tokensOf } from '../../../src/projections/rows/indexes/text/tokens.ts';
+
+export const name = 'text-search';
+
+const texts = ['The quick brownFox, HTTPServer2', 'knowledge of the 日本語 text', 'ＦＵＬＬ ﬁne é e\u0301 İstanbul', '', 'x'];
+const queries = [
+  'brown fox',
+  '*ledge kno* *er*',
+  'a AND b OR NOT c',
+  'NOT NOT AND',
+  '***',
+  '語',
+  '日本',
+  'éé',
+  'İ',
+  '\ud800 x',
+  'A'.repeat(90),
+];
+
+export function seeds(): Uint8Array[] {
+  const encoder = new TextEncoder();
+  return [...texts, ...queries].map((text) => encoder.encode(text));
+}
+
+export function run(bytes: Uint8Array): void {
+  const text = new TextDecoder().decode(bytes);
+  for (const token of tokensOf(text)) assert(token !== '' && !/[\s*]/u.test(token), 'a term is a word');
+  const all = [...texts, text.slice(0, 200)];
+  const cells = encoded(all);
+  const index = textIndexOf(cells, 'english');
+  for (const [row, each] of all.entries()) assert(index.lengths[row] === tokensOf(each).length, 'both ways to terms are one');
+  const mode = matchModes[bytes.length % matchModes.length]!;
+  let matcher: TextMatcher;
+  try {
+    matcher = new TextMatcher(text, mode, 'none');
+  } catch (error) {
+    if (!(error instanceof ServiceError) || error.code !== 'REL_INVALID') throw error;
+    return;
+  }
+  if (mode === 'STEMMED') return;
+  const query = parseTextQuery(text, { mode, typo: null, stem: (term) => term });
+  const found = new StretchSearch([{ index, shown: null }], [query]).matching();
+  for (const [row, each] of all.entries()) {
+    assert(
+      matcher.matches(each) === (((found[row >>> 5]! >>> (row & 31)) & 1) === 1),
+      `${mode}: index and text agree on row ${row}`,
+    );
+  }
+}
+
+function encoded(all: readonly string[]): Parameters<typeof textIndexOf>[0] {
+  const parts = all.map((each) => new TextEncoder().encode(each));
+  const offsets = new Uint32Array(all.length + 1);
+  for (const [row, part] of parts.entries()) offsets[row + 1] = offsets[row]! + part.length;
+  return { rows: all.length, offsets, heap: new Uint8Array(Buffer.concat(parts)), codes: null, absent: null };
+}
