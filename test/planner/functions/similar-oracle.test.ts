@@ -143,7 +143,7 @@ class World {
     const all = await this.seen(asTable, where, who, branch);
     const told = `${who.principal} ${who.path} ${branch} ${time}`;
     const limit = 1 + draw.upTo(12);
-    const direction = draw.vector() ?? [1, 0, 0, 0, 0];
+    const direction: number[] = draw.vector() ?? [1, 0, 0, 0, 0];
     if (direction.every((x) => x === 0)) direction[0] = 1;
     const least = draw.of([-1, 0, 0.5]);
     const asked = async (sql: string): Promise<{ rows: (readonly [unknown, unknown])[]; hits: number }> => {
@@ -216,7 +216,7 @@ test.each([1, 2])('alike = every cosine, world %s', async (seed) => {
   await checks(20);
   for (const [id, text] of Object.entries(policies)) await world.submit(admin, 'administer', { kind: 'put-policy', id, text });
   await checks(30);
- 
+
   await world.store.rows("ERASE SUBJECT 's1' REASON 'asked' CERTIFY", acme);
   await checks(15);
   await world.store.close();
