@@ -143,8 +143,8 @@ class World {
     const all = await this.seen(asTable, where, who, branch);
     const told = `${who.principal} ${who.path} ${branch} ${time}`;
     const limit = 1 + draw.upTo(12);
-    const direction: number[] = draw.vector() ?? [1, 0, 0, 0, 0];
-    if (direction.every((x) => x === 0)) direction[0] = 1;
+    const direction = draw.vector() ?? [1, 0, 0, 0, 0];
+    if (!direction.some((x) => x !== 0)) direction[0] = 1;
     const least = draw.of([-1, 0, 0.5]);
     const asked = async (sql: string): Promise<{ rows: (readonly [unknown, unknown])[]; hits: number }> => {
       const { rows, hits } = await this.ask(sql, who, branch);
