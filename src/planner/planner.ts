@@ -4,23 +4,21 @@ import type { Clock } from '../clock.ts';
 import { ServiceError } from '../errors.ts';
 import type { GovernedSnapshot, Invocation } from '../governance/gate-contract.ts';
 import { smallAnswer } from './answers.ts';
-import { bindQuery, timeOf } from './binder.ts';
+import { timeOf } from './binder.ts';
 import { runControl } from './control.ts';
 import { exampleValues, inferredTypes, lexUnasked, markerTypes, openSlots, slotTypes } from './describe.ts';
 import type { ControlStatement, Standing } from './control-request.ts';
-import { viewNamed, viewsKey } from './binding/views.ts';
 import { type Cursor, opaqueCursor, readCursor } from './cursor.ts';
-import { type PlanKernels, type Result, run, type RunRequest, type Scheduler } from './executor.ts';
+import { type Result, run, type RunRequest, type Scheduler } from './executor.ts';
 import { explain, policyLines } from './explain.ts';
-import { typesCalled, unitsOf, wordLiterals } from './functions/calls.ts';
+import { typesCalled, unitsOf } from './functions/calls.ts';
 import { asInstant } from './expressions/evaluate.ts';
 import { KernelContext } from './expressions/kernel-context.ts';
 import { type LexedStatement, lexing, lexStatement, type MarkerValues } from './languages/sql-lexer.ts';
 import { KnownShapes } from './languages/sql-shapes.ts';
-import { type AxisBound, hasJoin, type LogicalPlan, nodesOf, type ScanNode } from './logical-plan.ts';
+import type { AxisBound, LogicalPlan } from './logical-plan.ts';
 import { type Execution, MemoryMeter } from './operators/operator.ts';
 import { associateJoins } from './passes/associate-joins.ts';
-import { shownOf } from '../projections/access-paths.ts';
 import { chooseAccessPaths } from './passes/choose-access-paths.ts';
 import { useTextIndexes } from './passes/use-text-indexes.ts';
 import { findJoinKeys } from './passes/find-join-keys.ts';
@@ -30,10 +28,10 @@ import { pruneColumns } from './passes/prune-columns.ts';
 import { pushDownFilters } from './passes/push-down-filters.ts';
 import { simplifyExpressions } from './passes/simplify-expressions.ts';
 import { at } from './places.ts';
-import { Sketches, withoutSketches } from './sketches.ts';
-import type { ServedView } from './standing/materialized-views.ts';
+import { Sketches } from './sketches.ts';
 import { tablesOf } from './standing/view-definition.ts';
-import { byText, PlanCache } from './plan-cache.ts';
+import { byText } from './plan-cache.ts';
+import { Plans, type ReadyPlan } from './plans.ts';
 import { TurnQueue } from './turn-queue.ts';
 import type {
   Answer,
@@ -88,6 +86,8 @@ export interface PlannerOptions {
   readonly sketchColumns?: readonly string[];
   /** Fewer passes give the same answers, only slower; the first one can't be left out. */
   readonly passes?: readonly Pass[];
+  /** False: every question has its plan made. The same answers, only slower. */
+  readonly keepPlans?: boolean;
 }
 
 /** Source: specification, "Limits". */
@@ -100,18 +100,6 @@ const defaultLimits: Required<PlannerLimits> = {
   blockRows: 8_192,
 };
 
-interface CachedPlan {
-  readonly plan: LogicalPlan;
-  /** What its answers show: one array for all of them, so that a door can keep what it made of it. */
-  readonly columns: Answer['columns'];
-  readonly kernels: PlanKernels;
-  readonly readsMore: boolean;
-  /** Rows of types that its passes asked about, when it was made. */
-  readonly estimates: ReadonlyMap<string, number>;
-  /** Sentences about columns that rows of others lack. */
-  readonly notices: readonly string[];
-}
-
 const shortText = 4_096;
 
 export class Planner implements PlannerDoor {
@@ -120,11 +108,10 @@ export class Planner implements PlannerDoor {
   readonly #standing: Standing | null;
   readonly #limits: Required<PlannerLimits>;
   readonly #scheduler: Scheduler;
-  readonly #passes: readonly Pass[];
   readonly #lexed = new LRUCache<string, LexedStatement>({ max: 512 });
   readonly #shapes = new KnownShapes();
   readonly #questions = new LRUCache<string, Question>({ max: 1_024, ...byText });
-  readonly #plans: PlanCache<CachedPlan>;
+  readonly #plans: Plans;
   readonly #sketches: Sketches;
 
   constructor(options: PlannerOptions) {
@@ -132,11 +119,17 @@ export class Planner implements PlannerDoor {
     this.#version = options.version ?? '';
     this.#standing = options.standing ?? null;
     this.#limits = { ...defaultLimits, ...options.limits };
-    this.#passes = options.passes ?? passes;
-    this.#plans = new PlanCache({ plansMax: 1_024, pinned: new Set(options.pinnedBranches) });
     const turns = new TurnQueue();
     this.#scheduler = { yield: options.yieldTurn ?? (() => turns.next()) };
     this.#sketches = new Sketches(options.sketchColumns ?? [], this.#clock, this.#scheduler);
+    this.#plans = new Plans({
+      passes: options.passes ?? passes,
+      pinnedBranches: options.pinnedBranches ?? [],
+      keep: options.keepPlans !== false,
+      scheduler: this.#scheduler,
+      sketches: this.#sketches,
+      lookups: this.#standing?.lookups ?? null,
+    });
   }
 
   /** Lets go of every text, plan and guess that is kept: literals of statements are among them, and traces of rows. */
@@ -168,7 +161,7 @@ export class Planner implements PlannerDoor {
     const question = questionOf(statement);
     invocation.describe({ ...question.facts, ...statedPurpose(question.purposeSlot, asked, request) });
     const snapshot = invocation.snapshot();
-    const plan = this.#bound(question, asked, snapshot, null, lexed ? exampleValues(lexed) : asked.parameters);
+    const plan = this.#plans.bound(question, asked, snapshot, null, lexed ? exampleValues(lexed) : asked.parameters);
     invocation.describe({ template: asked.template, objectType: plan.objectTypes.join(','), rowCount: 0, costUnits });
     const open = lexed
       ? openSlots(lexed, stated)
@@ -202,8 +195,8 @@ export class Planner implements PlannerDoor {
       const served = time === 'all' ? (this.#standing?.views.serve(question.query, now) ?? null) : null;
       const snapshot = served?.snapshot ?? now;
       const cached =
-        this.#cached(asked, question.query, snapshot, served) ??
-        (await this.#plan(asked, snapshot, served, known ? null : question, isLong));
+        this.#plans.found(asked, question, snapshot, served) ??
+        (await this.#plans.make(asked, question, snapshot, served, known ? null : question, isLong));
       const { plan } = cached;
       if (asked.guardedTemplate !== asked.template) reading.describe({ template: asked.template });
       // Subqueries and views read types that FROM does not name.
@@ -249,7 +242,7 @@ export class Planner implements PlannerDoor {
         ...cursors(plan, question.query, result, execution),
         provenance,
         facets: result.facets,
-        notices: cached.notices,
+        notices: noticesOf(cached, snapshot),
         plan: null,
         actualRows: null,
         processingTimeMs: this.#clock.monotonicMs() - startedMs,
@@ -317,86 +310,6 @@ export class Planner implements PlannerDoor {
       query: (inner, question) => this.query(inner, question),
       engine: this.#version,
       yieldTurn: () => this.#scheduler.yield(),
-    });
-  }
-
-  #cached(asked: Asked, query: Query, snapshot: GovernedSnapshot, served: ServedView | null): CachedPlan | undefined {
-    const literals = asked.parameters;
-    const cached = this.#plans.get(snapshot.branch, this.#planKey(asked, query, snapshot, served));
-    const holds = cached && !isOutgrown(cached, snapshot) && cached.plan.guards.every(([a, b]) => literals[a] === literals[b]);
-    return holds ? cached : undefined;
-  }
-
-  /** Everything that a plan depends on; literals are not, but for names of a call and those that its guards compare. */
-  #planKey(
-    { key, parameters }: Asked,
-    query: Query,
-    { branch, catalog, grantKey, views }: GovernedSnapshot,
-    served: ServedView | null,
-  ): string {
-    const names = `${catalog.ontologyVersion}\0${this.#standing?.lookups.epoch ?? 0}\0${viewsKey(views)}\0${served === null ? '' : 'served'}`;
-    const words = wordLiterals(query, parameters).join('\0');
-    return `${key}\0${words}\0${branch}\0${names}\0${grantKey}`;
-  }
-
-  /** A long statement gives others a turn between any two steps. `parsed` is the tree of this very text, where there is one. */
-  async #plan(
-    asked: Asked,
-    snapshot: GovernedSnapshot,
-    served: ServedView | null,
-    parsed: Question | null,
-    isLong: boolean,
-  ): Promise<CachedPlan> {
-    const turn = async (): Promise<void> => {
-      if (isLong) await this.#scheduler.yield();
-    };
-    // Parsed again where a tree was cached: errors must point into this text, not into the one that the tree came from.
-    const question = parsed ?? questionOf(asked.parse());
-    await turn();
-    let plan = this.#bound(question, asked, snapshot, served, asked.parameters);
-    const estimates = new Map<string, number>();
-    const estimate = (scan: ScanNode): number => {
-      if (scan.keys) return scan.keys.length;
-      const rows = rowsOf(snapshot, scan.type);
-      estimates.set(scan.type, rows);
-      return rows;
-    };
-    const sketch = hasJoin(plan) ? await this.#sketches.of(plan, snapshot) : withoutSketches;
-    for (const pass of this.#passes) {
-      await turn();
-      plan = pass(plan, { estimate, sketch });
-    }
-    await turn();
-    const named = new Set(typesNamed(question.query));
-    const made: CachedPlan = {
-      plan,
-      columns: plan.root.columns.slice(0, plan.visible),
-      kernels: new Map(),
-      readsMore: plan.objectTypes.some((type) => !named.has(type)),
-      notices: noticesOf(plan, snapshot),
-      estimates,
-    };
-    this.#plans.set(snapshot.branch, this.#planKey(asked, question.query, snapshot, served), made);
-    return made;
-  }
-
-  #bound(
-    { query, withProvenance }: Question,
-    { dialect }: Asked,
-    snapshot: GovernedSnapshot,
-    served: ServedView | null,
-    literals: readonly Literal[],
-  ): LogicalPlan {
-    return bindQuery({
-      query,
-      withProvenance,
-      dialect,
-      literals,
-      catalog: snapshot.catalog,
-      views: (name) => viewNamed(snapshot.views, name),
-      masked: (type) => snapshot.masked(type),
-      lookups: (name) => this.#standing?.lookups.table(snapshot.caller.path, name),
-      servedView: (name) => (name === served?.name ? served.columns : undefined),
     });
   }
 
@@ -531,31 +444,16 @@ function defaultBounds(time: DefaultTime, now: bigint): Execution['time'] {
   return { system: time.system ?? 'all', valid: time.valid ?? 'all' };
 }
 
-/**
- * A plan whose estimates are of less than half of what there is now is made anew: of what its asker may see, as another plan
- * at the moment when others had written much would tell of that.
- */
-function isOutgrown({ estimates }: CachedPlan, snapshot: GovernedSnapshot): boolean {
-  for (const [type, rows] of estimates) if (rowsOf(snapshot, type) > 2 * rows + 1_000) return true;
-  return false;
+/** What the asker has to know of rows that others share. */
+function noticesOf({ reads }: ReadyPlan, snapshot: GovernedSnapshot): readonly string[] {
+  const notices = reads.flatMap(({ type, columns }) => snapshot.notices(type, columns));
+  return notices.length === 0 ? none : [...new Set(notices)];
 }
 
-function rowsOf(snapshot: GovernedSnapshot, type: string): number {
-  return snapshot.rows.estimate({ type, columns: [], time: { system: 'all', valid: 'all' } }).rows;
-}
-
-function noticesOf(plan: LogicalPlan, snapshot: GovernedSnapshot): readonly string[] {
-  const notices = nodesOf(plan).flatMap((node) => {
-    const isStored = node.kind === 'scan' || (node.kind === 'function' && node.type !== null);
-    if (!isStored) return [];
-    const columns = new Set(node.columns.map(({ name }) => shownOf(name) ?? name));
-    return snapshot.notices(node.type!, [...columns]);
-  });
-  return [...new Set(notices)];
-}
+const none: readonly string[] = [];
 
 /** Cursors and lineage look at rows once more. */
-function takerOf({ mode }: Question, { plan, columns }: CachedPlan, { rows }: QuestionRequest): RunRequest['taker'] {
+function takerOf({ mode }: Question, { plan, columns }: ReadyPlan, { rows }: QuestionRequest): RunRequest['taker'] {
   return rows === undefined || mode !== 'run' || plan.paged || plan.withProvenance ? null : { columns, rows };
 }
 

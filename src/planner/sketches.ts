@@ -45,6 +45,11 @@ export class Sketches {
     this.#kept.clear();
   }
 
+  /** Nothing is sketched. */
+  get areOff(): boolean {
+    return this.#columns.size === 0;
+  }
+
   /** Sketches of all columns that the scans of a plan read. */
   async of(plan: LogicalPlan, snapshot: GovernedSnapshot): Promise<SketchOf> {
     if (this.#columns.size === 0) return withoutSketches;

@@ -9,5 +9,8 @@ export interface PassContext {
   readonly sketch: SketchOf;
 }
 
-/** A plan of the same answer. Pure. */
+/**
+ * A plan of the same answer. Pure. One that asks its context is named in `plans.ts` among those that arrange joins: what it makes
+ * is of one caller, and of one run.
+ */
 export type Pass = (plan: LogicalPlan, context: PassContext) => LogicalPlan;

@@ -1,0 +1,164 @@
+/**
+ * What a plan depends on besides its statement, as a key: what each name in it means to whoever asks. Names are of types, views
+ * and lookup tables; a type counts by its definition and by which of its columns are masked, a view by its text and by what the
+ * names in that mean. Neither who asks nor where, why or when is part of it: two tenants that mean the same share a plan.
+ */
+import { LRUCache } from 'lru-cache';
+import type { MaskKind, TypeDefinition } from '../log/entry.ts';
+import type { GovernedSnapshot } from '../governance/gate-contract.ts';
+import type { ViewDefinition } from './binding/environment.ts';
+import { nearestView } from './binding/views.ts';
+import type { LookupTable } from './expressions/lookup-table.ts';
+import { lexStatement } from './languages/sql-lexer.ts';
+import { parseLexed } from './languages/sql-parser.ts';
+import { typesCalled, wordLiterals } from './functions/calls.ts';
+import { byText } from './plan-cache.ts';
+import type { Query } from './statement.ts';
+import type { ServedView } from './standing/materialized-views.ts';
+
+/** Names that a query reads by, wherever they stand in it; common tables of its own may be among them. */
+export interface ReadNames {
+  readonly tables: readonly string[];
+  readonly lookups: readonly string[];
+  /** A table function stands among them: it names types in its own way. */
+  readonly calls: boolean;
+}
+
+/** A query, the literals that its slots number, and its names. */
+export interface Read extends ViewDefinition {
+  readonly names: ReadNames;
+}
+
+export function namesRead(query: Query): ReadNames {
+  const tables = new Set<string>();
+  const lookups = new Set<string>();
+  let calls = false;
+  // Trees are plain data: a kind of node that comes later is found wherever it stands.
+  const open: unknown[] = [query];
+  for (let node = open.pop(); node !== undefined; node = open.pop()) {
+    if (typeof node !== 'object' || node === null) continue;
+    const { kind, name, arguments: given } = node as { kind?: unknown; name?: unknown; arguments?: readonly unknown[] };
+    if (kind === 'table') tables.add(String(name));
+    if (kind === 'function') calls = true;
+    if (kind === 'call' && name === 'LOOKUP') for (const each of namesIn(given)) lookups.add(each);
+    open.push(...Object.values(node));
+  }
+  return { tables: [...tables].sort(), lookups: [...lookups].sort(), calls };
+}
+
+function namesIn(given: readonly unknown[] = []): readonly string[] {
+  return given.flatMap((argument) => {
+    const { value } = argument as { value: { kind: string; name?: string } };
+    return value.kind === 'column' ? [value.name!] : [];
+  });
+}
+
+/** Texts that stand in keys as numbers. None is used twice, so that one which was let go of is nobody else's. */
+const textsKept = { max: 4_096, maxSize: 8 << 20, sizeCalculation: (_: number, text: string): number => text.length + 1 };
+
+export class PlanNames {
+  readonly #lookups: (path: string | null, name: string) => LookupTable | undefined;
+  readonly #texts = new LRUCache<string, number>(textsKept);
+  readonly #views = new LRUCache<string, Read>({ max: 256, ...byText });
+  #objects = new WeakMap<object, number>();
+  #next = 0;
+
+  constructor(lookups: (path: string | null, name: string) => LookupTable | undefined) {
+    this.#lookups = lookups;
+  }
+
+  clear(): void {
+    this.#texts.clear();
+    this.#views.clear();
+    this.#objects = new WeakMap();
+  }
+
+  /** Snapshots of one key give a statement one plan. Throws what naming a type that is out of reach throws. */
+  keyOf(read: Read, snapshot: GovernedSnapshot, served: ServedView | null): string {
+    return this.#keyOf(read, snapshot, served, none);
+  }
+
+  #keyOf(
+    { query, literals, names }: Read,
+    snapshot: GovernedSnapshot,
+    served: ServedView | null,
+    within: ReadonlySet<string>,
+  ): string {
+    let key = '';
+    for (const name of names.tables) key += this.#tableKey(name, snapshot, served, within);
+    for (const name of names.lookups) {
+      const table = this.#lookups(snapshot.caller.path, name);
+      key += table === undefined ? '\0-' : `\0l${this.#numberOf(table)}`;
+    }
+    if (!names.calls) return key;
+    // A call names its type by a value, or means one that the catalog tells.
+    const called = typesCalled(query, literals, snapshot.catalog);
+    key += `\0${JSON.stringify([...wordLiterals(query, literals), ...called].map(String))}`;
+    for (const name of called) key += this.#tableKey(name, snapshot, served, within);
+    return key;
+  }
+
+  #tableKey(name: string, snapshot: GovernedSnapshot, served: ServedView | null, within: ReadonlySet<string>): string {
+    const definition = snapshot.catalog.type(name);
+    if (definition !== undefined) {
+      const masked = snapshot.masked(name);
+      const key = `\0t${this.#definitionOf(definition)}`;
+      return masked.size === 0 ? key : `${key}.${this.#maskOf(masked)}`;
+    }
+    if (name === served?.name) return `\0s${this.#text(JSON.stringify(served.columns))}`;
+    const view = nearestView(snapshot.views, name);
+    if (view === undefined) return '\0-';
+    // A view that comes to itself is refused when it is bound, wherever that is.
+    if (within.has(name)) return '\0r';
+    const known = this.#viewOf(view.sql);
+    const inside = known === null ? '' : this.#keyOf(known, snapshot, null, new Set([...within, name]));
+    return `\0v${this.#text(view.sql)}(${inside})`;
+  }
+
+  /** The query that a name stands for. */
+  view(snapshot: GovernedSnapshot, name: string): ViewDefinition | undefined {
+    const nearest = nearestView(snapshot.views, name);
+    return (nearest && this.#viewOf(nearest.sql)) ?? undefined;
+  }
+
+  /** null: its text is no query. */
+  #viewOf(sql: string): Read | null {
+    let known = this.#views.get(sql);
+    if (known === undefined) {
+      const { statement, parameters } = parseLexed(lexStatement(sql));
+      if (statement.kind !== 'query') return null;
+      known = { query: statement.query, literals: parameters, names: namesRead(statement.query) };
+      this.#views.set(sql, known);
+    }
+    return known;
+  }
+
+  /** All that it says, but for how many definitions came before it. */
+  #definitionOf(definition: TypeDefinition): number {
+    return this.#objects.get(definition) ?? this.#remember(definition, JSON.stringify({ ...definition, ontologyVersion: 0 }));
+  }
+
+  #maskOf(masked: ReadonlyMap<string, MaskKind>): number {
+    return this.#objects.get(masked) ?? this.#remember(masked, JSON.stringify([...masked].sort()));
+  }
+
+  #remember(object: object, text: string): number {
+    const number = this.#text(text);
+    this.#objects.set(object, number);
+    return number;
+  }
+
+  #numberOf(object: object): number {
+    let number = this.#objects.get(object);
+    if (number === undefined) this.#objects.set(object, (number = ++this.#next));
+    return number;
+  }
+
+  #text(text: string): number {
+    let number = this.#texts.get(text);
+    if (number === undefined) this.#texts.set(text, (number = ++this.#next));
+    return number;
+  }
+}
+
+const none: ReadonlySet<string> = new Set();

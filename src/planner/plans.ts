@@ -1,0 +1,262 @@
+/**
+ * Plans of questions. A shared plan holds nothing that is of one caller: it is found by its statement and by what the names in
+ * that mean (`plan-names.ts`), and its tables, paths, purposes and instants are those of each run. What goes by estimates, how
+ * joins are arranged, is worked out for each run anew, from what that caller may see; arrangements that come again are kept
+ * with the plan they are of, by what they look like, since their generated code is.
+ */
+import { assert } from '../errors.ts';
+import type { GovernedSnapshot } from '../governance/gate-contract.ts';
+import { shownOf } from '../projections/access-paths.ts';
+import { bindQuery } from './binder.ts';
+import type { PlanKernels, Scheduler } from './executor.ts';
+import { hasJoin, inputsOf, type LogicalPlan, nodesOf, type PlanNode, type ScanNode } from './logical-plan.ts';
+import { associateJoins } from './passes/associate-joins.ts';
+import { orderJoins } from './passes/order-joins.ts';
+import type { Pass, PassContext } from './passes/pass.ts';
+import { PlanCache } from './plan-cache.ts';
+import { namesRead, PlanNames, type ReadNames } from './plan-names.ts';
+import type { Answer } from './planner-contract.ts';
+import { type Asked, type Question, questionOf, typesNamed } from './question.ts';
+import { type Sketches, withoutSketches } from './sketches.ts';
+import type { LookupTables } from './standing/lookup-tables.ts';
+import type { ServedView } from './standing/materialized-views.ts';
+import type { Literal } from './statement.ts';
+
+/**
+ * Passes that ask for estimates: they, and what stands between them, run anew for each run. What they decide shows in the tree
+ * of joins; whatever stands above a join follows from it.
+ */
+const arranging: ReadonlySet<Pass> = new Set([associateJoins, orderJoins]);
+
+/** Plans in all, and arrangements of one. */
+const plansMax = 1_024;
+const arrangementsMax = 16;
+
+/** A plan as one run takes it. */
+export interface ReadyPlan {
+  readonly plan: LogicalPlan;
+  /** What its answers show: one array for all of them, so that a door can keep what it made of it. */
+  readonly columns: Answer['columns'];
+  readonly kernels: PlanKernels;
+  readonly readsMore: boolean;
+  /** What its scans read, for what a reader has to be told of rows that others share. */
+  readonly reads: readonly { readonly type: string; readonly columns: readonly string[] }[];
+}
+
+interface SharedPlan {
+  /** Before its joins are arranged. */
+  readonly plan: LogicalPlan;
+  readonly columns: Answer['columns'];
+  readonly readsMore: boolean;
+  /** Of a plan without joins; null of others. */
+  readonly ready: ReadyPlan | null;
+  /** Nodes of the plan, by number. */
+  readonly numbers: ReadonlyMap<PlanNode, number>;
+  readonly arrangements: Map<string, ReadyPlan>;
+}
+
+export interface PlansOptions {
+  readonly passes: readonly Pass[];
+  readonly pinnedBranches: readonly string[];
+  /** False: every run makes its plan. The same answers, only slower. */
+  readonly keep: boolean;
+  readonly scheduler: Scheduler;
+  readonly sketches: Sketches;
+  readonly lookups: Pick<LookupTables, 'table'> | null;
+}
+
+export class Plans {
+  readonly #options: PlansOptions;
+  readonly #cache: PlanCache<SharedPlan>;
+  readonly #names: PlanNames;
+  /** By question: a statement is looked through for names once. */
+  readonly #read = new WeakMap<Question, ReadNames>();
+  readonly #settling: readonly Pass[];
+  readonly #arranging: readonly Pass[];
+  readonly #finishing: readonly Pass[];
+  /** Runs that found their plan, and plans that were made: for tests and figures. */
+  readonly counts = { found: 0, made: 0 };
+
+  constructor(options: PlansOptions) {
+    this.#options = options;
+    this.#cache = new PlanCache({ plansMax, pinned: new Set(options.pinnedBranches) });
+    this.#names = new PlanNames((path, name) => options.lookups?.table(path, name));
+    const { passes: all } = options;
+    const first = all.findIndex((pass) => arranging.has(pass));
+    const last = all.findLastIndex((pass) => arranging.has(pass));
+    this.#settling = first < 0 ? all : all.slice(0, first);
+    this.#arranging = first < 0 ? [] : all.slice(first, last + 1);
+    this.#finishing = first < 0 ? [] : all.slice(last + 1);
+  }
+
+  clear(): void {
+    this.#cache.clear();
+    this.#names.clear();
+  }
+
+  /** The plan of a run, where no work has to wait for others: null where `make` has to be asked. */
+  found(asked: Asked, question: Question, snapshot: GovernedSnapshot, served: ServedView | null): ReadyPlan | null {
+    const shared = this.#shared(asked, question, snapshot, served);
+    if (shared === null || (shared.ready === null && !this.#options.sketches.areOff)) return null;
+    this.counts.found++;
+    return shared.ready ?? this.#arranged(shared, withoutSketches, snapshot);
+  }
+
+  /** A long statement gives others a turn between any two steps. `parsed` is the tree of this very text, where there is one. */
+  async make(
+    asked: Asked,
+    question: Question,
+    snapshot: GovernedSnapshot,
+    served: ServedView | null,
+    parsed: Question | null,
+    isLong: boolean,
+  ): Promise<ReadyPlan> {
+    let shared = this.#shared(asked, question, snapshot, served);
+    if (shared === null) {
+      this.counts.made++;
+      shared = await this.#made(asked, snapshot, served, parsed, isLong);
+      if (this.#options.keep) this.#cache.set(snapshot.branch, this.#key(asked, question, snapshot, served), shared);
+    } else {
+      this.counts.found++;
+    }
+    if (shared.ready !== null) return shared.ready;
+    const sketch = await this.#options.sketches.of(shared.plan, snapshot);
+    if (isLong) await this.#options.scheduler.yield();
+    return this.#arranged(shared, sketch, snapshot);
+  }
+
+  /** Right and naive: names are bound, and no pass has seen it. */
+  bound(
+    { query, withProvenance }: Question,
+    { dialect }: Asked,
+    snapshot: GovernedSnapshot,
+    served: ServedView | null,
+    literals: readonly Literal[],
+  ): LogicalPlan {
+    return bindQuery({
+      query,
+      withProvenance,
+      dialect,
+      literals,
+      catalog: snapshot.catalog,
+      views: (name) => this.#names.view(snapshot, name),
+      masked: (type) => snapshot.masked(type),
+      lookups: (name) => this.#options.lookups?.table(snapshot.caller.path, name),
+      servedView: (name) => (name === served?.name ? served.columns : undefined),
+    });
+  }
+
+  #shared(asked: Asked, question: Question, snapshot: GovernedSnapshot, served: ServedView | null): SharedPlan | null {
+    const known = this.#cache.get(snapshot.branch, this.#key(asked, question, snapshot, served));
+    const { parameters } = asked;
+    return known?.plan.guards.every(([a, b]) => parameters[a] === parameters[b]) === true ? known : null;
+  }
+
+  /** Everything that a shared plan depends on; literals are not, but for those that its guards compare. */
+  #key(asked: Asked, question: Question, snapshot: GovernedSnapshot, served: ServedView | null): string {
+    let names = this.#read.get(question);
+    if (names === undefined) this.#read.set(question, (names = namesRead(question.query)));
+    const read = { query: question.query, literals: asked.parameters, names };
+    return asked.key + this.#names.keyOf(read, snapshot, served);
+  }
+
+  async #made(
+    asked: Asked,
+    snapshot: GovernedSnapshot,
+    served: ServedView | null,
+    parsed: Question | null,
+    isLong: boolean,
+  ): Promise<SharedPlan> {
+    const turn = async (): Promise<void> => {
+      if (isLong) await this.#options.scheduler.yield();
+    };
+    // Parsed again where a tree was cached: errors must point into this text, not into the one that the tree came from.
+    const question = parsed ?? questionOf(asked.parse());
+    await turn();
+    let plan = this.bound(question, asked, snapshot, served, asked.parameters);
+    for (const pass of this.#settling) {
+      await turn();
+      plan = pass(plan, ofNobody);
+    }
+    const isArranged = this.#arranging.length > 0 && hasJoin(plan);
+    if (!isArranged) {
+      for (const pass of this.#finishing) {
+        await turn();
+        plan = pass(plan, ofNobody);
+      }
+    }
+    await turn();
+    const named = new Set(typesNamed(question.query));
+    const shared = {
+      plan,
+      columns: plan.root.columns.slice(0, plan.visible),
+      readsMore: plan.objectTypes.some((type) => !named.has(type)),
+    };
+    return {
+      ...shared,
+      ready: isArranged ? null : readyOf(shared, plan),
+      numbers: new Map(isArranged ? nodesOf(plan).map((node, number) => [node, number]) : []),
+      arrangements: new Map(),
+    };
+  }
+
+  #arranged(shared: SharedPlan, sketch: PassContext['sketch'], snapshot: GovernedSnapshot): ReadyPlan {
+    const estimates = new Map<string, number>();
+    const estimate = (scan: ScanNode): number => {
+      if (scan.keys) return scan.keys.length;
+      let rows = estimates.get(scan.type);
+      if (rows === undefined) estimates.set(scan.type, (rows = rowsOf(snapshot, scan.type)));
+      return rows;
+    };
+    let { plan } = shared;
+    for (const pass of this.#arranging) plan = pass(plan, { estimate, sketch });
+    const key = arrangementOf(plan, shared.numbers);
+    const known = key === null ? undefined : shared.arrangements.get(key);
+    if (known !== undefined) return known;
+    for (const pass of this.#finishing) plan = pass(plan, ofNobody);
+    const ready = readyOf(shared, plan);
+    if (key !== null && shared.arrangements.size < arrangementsMax) shared.arrangements.set(key, ready);
+    return ready;
+  }
+}
+
+/** What passes are given whose plans everybody shares. */
+const ofNobody: PassContext = {
+  estimate: () => {
+    assert(false, 'a pass that asks for estimates is among those that arrange joins');
+  },
+  sketch: () => {
+    assert(false, 'a pass that asks for sketches is among those that arrange joins');
+  },
+};
+
+function readyOf({ columns, readsMore }: Pick<SharedPlan, 'columns' | 'readsMore'>, plan: LogicalPlan): ReadyPlan {
+  const reads = nodesOf(plan).flatMap((node) => {
+    const isStored = node.kind === 'scan' || (node.kind === 'function' && node.type !== null);
+    if (!isStored) return [];
+    return [{ type: node.type!, columns: [...new Set(node.columns.map(({ name }) => shownOf(name) ?? name))] }];
+  });
+  return { plan, columns, kernels: new Map(), readsMore, reads };
+}
+
+/** How joins stand to each other, and which side each one holds; null where something stands below them that is not of the plan. */
+function arrangementOf({ root, subqueries, facets }: LogicalPlan, numbers: ReadonlyMap<PlanNode, number>): string | null {
+  let isKnown = true;
+  const written = (node: PlanNode): string => {
+    const number = numbers.get(node);
+    if (number !== undefined) return String(number);
+    if (node.kind === 'join') {
+      const keys = `${node.leftKeys.join()}=${node.rightKeys.join()}`;
+      return `(${written(node.left)}${node.build === 'left' ? '<' : '>'}${node.type}${keys} ${written(node.right)})`;
+    }
+    const inputs = inputsOf(node);
+    if (inputs.length === 0) isKnown = false;
+    return `${node.kind}[${inputs.map(written).join()}]`;
+  };
+  const text = [root, ...subqueries.map((subquery) => subquery.root), ...(facets ? [facets.root] : [])].map(written).join('|');
+  return isKnown ? text : null;
+}
+
+function rowsOf(snapshot: GovernedSnapshot, type: string): number {
+  return snapshot.rows.estimate({ type, columns: [], time: { system: 'all', valid: 'all' } }).rows;
+}
