@@ -141,6 +141,11 @@ export class Planner implements PlannerDoor {
     this.#sketches.clear();
   }
 
+  /** Runs that found their plan, and plans that were made. */
+  get planCounts(): { readonly found: number; readonly made: number } {
+    return { ...this.#plans.counts };
+  }
+
   query(invocation: Invocation, request: QuestionRequest): Promise<Answer> {
     return this.session(invocation).ask(request);
   }

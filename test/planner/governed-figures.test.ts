@@ -113,7 +113,7 @@ function told(answer: Answer): unknown {
   };
 }
 
-test('a plan is made anew when what its asker sees has grown, and not by what others write', async () => {
+test('joins are arranged by what their asker sees, at each run, and not by what others write', async () => {
   const store = await TestStore.open('2024-01-01');
   for (const type of ['Person', 'City']) await store.register(type, { key: 'string', n: 'integer' }, 'key');
   let written = 0;
@@ -129,11 +129,9 @@ test('a plan is made anew when what its asker sees has grown, and not by what ot
   await put('Person', 10, other);
   await put('City', 100, other);
   const first = await planned();
-  await put('Person', 500, other);
-  expect(await planned()).toEqual(first);
   for (const type of ['Person', 'City']) await put(type, 12_000, { ...other, path: 'globex' });
   expect(await planned()).toEqual(first);
-  await put('Person', 1_000, other);
+  await put('Person', 500, other);
   expect(await planned()).not.toEqual(first);
   await store.close();
 });
