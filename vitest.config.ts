@@ -1,3 +1,4 @@
+import { join } from 'node:path';
 import { defineConfig } from 'vitest/config';
 import { seedOfCommit } from './test/runner/seed.ts';
 import { HeaviestFirst } from './test/runner/sequencer.ts';
@@ -7,8 +8,8 @@ import { temporaryFolder } from './test/runner/temporary.ts';
 export default defineConfig({
   test: {
     pool: 'forks',
-    // Compiled sources of the last run are used again where a file is unchanged.
-    experimental: { fsModuleCache: true },
+    // Compiled sources of the last run are used again where a file is unchanged. Beside the build, as trees may share node_modules.
+    experimental: { fsModuleCache: true, fsModuleCachePath: join(import.meta.dirname, 'dist/.test-cache') },
     maxWorkers: 2,
     setupFiles: ['test/runner/setup.ts'],
     reporters: ['default', './test/runner/reporter.ts'],

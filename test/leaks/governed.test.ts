@@ -2,6 +2,7 @@
 import { expect, test } from 'vitest';
 import { differences, together } from './differences.ts';
 import { Matrix, named } from './matrix.ts';
+import { tell } from '../runner/tell.ts';
 
 test('under policies, masks, agreements and tenants they do too', async () => {
   const matrix = new Matrix();
@@ -20,5 +21,6 @@ test('under policies, masks, agreements and tenants they do too', async () => {
   ];
   await matrix.compare('governed', together(differences)[0]!, named(...adversaries));
   expect(matrix.reds).toEqual([]);
-  expect(matrix.figures.cells).toBeGreaterThan(3_000);
+  expect(matrix.figures.cells).toBeGreaterThan(1_500);
+  tell(`${matrix.figures.cells} cells, half of the shapes for each adversary in turn (npm run leaks)`);
 });

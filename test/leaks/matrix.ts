@@ -15,6 +15,7 @@ import { adminRows, bodyless, dataRows, type RouteRow, sentTo } from './routes.t
 import { type Shape, shapes } from './shapes.ts';
 import { govern } from './governed.ts';
 import { openStage, type Regime, type Stage } from './stage.ts';
+import { hasTurn } from '../runner/turn.ts';
 
 export interface Red {
   readonly cell: string;
@@ -35,6 +36,8 @@ export interface Figures {
 export interface Extent {
   /** Otherwise two ways out for each shape and a share of the routes for each adversary, in turn: all of them by somebody. */
   readonly everything: boolean;
+  /** Every shape and conversation by every adversary, not by half of them in turn. */
+  readonly allShapes?: boolean;
   readonly adversaries?: (adversary: Adversary) => boolean;
   /** Red cells after which there is nothing to be learnt from more. */
   readonly enough?: number;
@@ -83,7 +86,7 @@ export class Matrix {
           extent.adversaries?.(adversary) !== false,
       );
       for (const adversary of against) await this.#shapes(pair, adversary, extent);
-      for (const adversary of against) await this.#conversations(pair, adversary);
+      for (const adversary of against) await this.#conversations(pair, adversary, extent);
       for (const [turn, adversary] of against.entries()) await this.#routes(pair, adversary, extent.everything ? null : turn);
       await this.#owner(pair);
       if (against.length > 0) this.#complete(pair[0]);
@@ -133,6 +136,7 @@ export class Matrix {
     for (const [i, shape] of shapes.entries()) {
       // Whoever is stopped at the door is so whatever they ask.
       if (!extent.everything && isStopped(adversary) && (i + turn) % 8 !== 0) continue;
+      if (!isStopped(adversary) && !takes(extent, i + turn)) continue;
       const open = extent.everything ? ways : [ways[i % 2]!, ways[2 + ((i + turn) % (ways.length - 2))]!];
       const answers: { readonly way: Way; readonly heard: Heard }[] = [];
       for (const way of open) {
@@ -212,8 +216,9 @@ export class Matrix {
     }
   }
 
-  async #conversations(pair: readonly [Stage, Stage], adversary: Adversary): Promise<void> {
-    for (const { name, compared, hold } of conversations) {
+  async #conversations(pair: readonly [Stage, Stage], adversary: Adversary, extent: Extent): Promise<void> {
+    for (const [i, { name, compared, hold }] of conversations.entries()) {
+      if (!takes(extent, i + adversaries.indexOf(adversary))) continue;
       const [one, other] = [await hold(pair[0], adversary), await hold(pair[1], adversary)];
       if (one.length !== other.length) this.#red(`${adversary.name} × ${name}`, `${one.length} replies and ${other.length}`);
       for (let i = 0; i < Math.min(one.length, other.length); i++) {
@@ -333,6 +338,10 @@ async function warm(stage: Stage): Promise<void> {
     for (const { sql } of shapes) await stage.lab.ask(ways[0]!.sent(filledIn(sql, stage), adversary.headers(stage)));
   }
 }
+
+/** Each is asked by every other adversary, and by the others under the next seed. */
+const takes = ({ everything, allShapes }: Extent, index: number): boolean =>
+  everything || allShapes === true || hasTurn(index, 2);
 
 const isStopped = ({ shut, stopped }: Adversary): boolean => (shut ?? stopped) !== undefined;
 const unbound: ReadonlySet<string | undefined> = new Set(['root', 'limited']);

@@ -25,7 +25,7 @@ test('what an adversary may see makes cells red: of answers, counts, plans and f
     },
   };
   const matrix = new Matrix();
-  const more = { ...named('another tenant'), enough: 1_000 };
+  const more = { ...named('another tenant'), allShapes: true, enough: 1_000 };
   await matrix.compare('open', [seen], more);
   const cells = matrix.reds.map(({ cell }) => cell).join('\n');
   for (const shape of [

@@ -125,6 +125,8 @@ function runTests(directory: string, files: readonly string[], limitMs: number):
     const child = spawn(process.execPath, [vitest, 'run', '--bail=1', '--maxWorkers=1', ...limits, ...files], {
       cwd: directory,
       stdio: ['ignore', 'pipe', 'pipe'],
+      // What takes turns in `npm test` all has to notice here.
+      env: { ...process.env, TEST_WHOLE: '1' },
       // Forks of a mutant that never ends must end with it.
       detached: true,
     });

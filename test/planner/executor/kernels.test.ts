@@ -16,9 +16,10 @@ import {
   text,
   type Value,
 } from './random-expressions.ts';
+import { whole } from '../../runner/turn.ts';
 
 const planner = new Planner({ clock: systemClock });
-const runs = { numRuns: Number(process.env['ANNALS_RUNS'] ?? 1_500) };
+const runs = { numRuns: Number(process.env['ANNALS_RUNS'] ?? (whole ? 1_500 : 900)) };
 
 function storeOf({ rows, segmentRows, blockRows }: { rows: readonly Row[]; segmentRows: number; blockRows: number }): FakeStore {
   const dictionaries = { color: 'shared', shade: 'per segment' } as const;

@@ -10,9 +10,10 @@ import type { Pass } from '../../../src/planner/passes/pass.ts';
 import { passes, Planner } from '../../../src/planner/planner.ts';
 import { columns, condition, integer, Overflow, randomRows, type Random } from '../executor/random-expressions.ts';
 import { tell } from '../../runner/tell.ts';
+import { whole } from '../../runner/turn.ts';
 import { FakeStore, type Row, tuplesOf } from '../fake-snapshot.ts';
 
-const numRuns = Number(process.env['ANNALS_RUNS'] ?? 300);
+const numRuns = Number(process.env['ANNALS_RUNS'] ?? (whole ? 300 : 180));
 const [simplify, ...others] = passes;
 const subsets = Array.from({ length: 2 ** others.length }, (_, bits) => [simplify!, ...others.filter((_, i) => bits & (1 << i))]);
 const always = subsets.filter(({ length }) => length <= 2 || length >= passes.length - 1);
