@@ -76,8 +76,8 @@ export class AnnalsStore {
     });
   }
 
-  query(sql: string): Promise<Answer> {
-    return this.#invoke('query', (invocation) => this.#service.planner.query(invocation, { sql }));
+  query(sql: string, time: 'all' | 'current' = 'all'): Promise<Answer> {
+    return this.#invoke('query', (invocation) => this.#service.planner.query(invocation, { sql, time }));
   }
 
   async close(): Promise<void> {

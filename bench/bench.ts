@@ -32,6 +32,7 @@ import { startUp } from './measures/start.ts';
 import { subjects } from './measures/subjects.ts';
 import { tenants } from './measures/tenants.ts';
 import { tpch } from './measures/tpch.ts';
+import { tpchStandard } from './measures/tpch-standard.ts';
 import { watch } from './measures/watch.ts';
 import { Postgres } from './peers/postgres.ts';
 import { Sqlite } from './peers/sqlite.ts';
@@ -59,6 +60,7 @@ const measures: Readonly<Record<string, Measure>> = {
   subjects,
   erasure,
   tpch,
+  'tpch-standard': tpchStandard,
   tenants,
   governance,
   watch,

@@ -15,6 +15,7 @@ import { formatInstant, parseInstant } from '../src/log/timestamp.ts';
 import type { Cell, ColumnType } from '../src/log/value.ts';
 import { readIngest } from '../src/planner/formats/ingest-reader.ts';
 import type { Answer } from '../src/planner/planner-contract.ts';
+import type { Dialect } from '../src/planner/statement.ts';
 import type { Outcome } from '../src/projections/command.ts';
 import { Service, type ServiceParts } from '../src/service.ts';
 
@@ -87,6 +88,8 @@ export type InputRow = Readonly<Record<string, unknown>>;
 export type Row = Readonly<Record<string, Cell>>;
 
 export class TestStore {
+  /** Of questions from now on. */
+  dialect: Dialect = 'spec';
   readonly service: Service;
   readonly clock: TestClock;
 
@@ -161,7 +164,12 @@ export class TestStore {
   }
 
   answer(sql: string, caller = analyst, purpose: string | null = null): Promise<Answer> {
-    return this.invoke(caller, 'query', (invocation) => this.service.planner.query(invocation, { sql, purpose }), purpose);
+    return this.invoke(
+      caller,
+      'query',
+      (invocation) => this.service.planner.query(invocation, { sql, purpose, dialect: this.dialect }),
+      purpose,
+    );
   }
 
   async rows(sql: string, caller = analyst): Promise<Row[]> {

@@ -4,15 +4,17 @@
  */
 import { type BindRequest, Environment } from './binding/environment.ts';
 import { QueryBinder } from './binding/query-binder.ts';
-import type { AxisBound, LogicalPlan } from './logical-plan.ts';
+import { bindExpression, type ExpressionContext } from './expressions/bind-expression.ts';
+import { type AxisBound, type LogicalPlan, nodesOf } from './logical-plan.ts';
+import { decorrelate, refuseOuter } from './passes/decorrelate.ts';
 import { at } from './places.ts';
-import type { AsOf, Literal, Query } from './statement.ts';
+import type { AsOf, Literal, Place, Query } from './statement.ts';
 
 export function bindQuery(request: BindRequest): LogicalPlan {
   const environment = new Environment(request);
   const { withProvenance, query, literals } = request;
   const bound = new QueryBinder(environment).statement(query, withProvenance);
-  return {
+  const plan: LogicalPlan = {
     root: bound.node,
     subqueries: environment.subqueries,
     facets: bound.facets,
@@ -26,6 +28,11 @@ export function bindQuery(request: BindRequest): LogicalPlan {
     viewLiterals: environment.viewLiterals,
     guards: environment.guards,
   };
+  return hasApply(plan) ? refuseOuter(decorrelate(plan)) : plan;
+}
+
+function hasApply(plan: LogicalPlan): boolean {
+  return nodesOf(plan).some(({ kind }) => kind === 'apply');
 }
 
 /** What the AS OF of a statement says, on both axes. */
@@ -43,10 +50,27 @@ function functionTime(asOf: AsOf | null, literals: readonly Literal[]): LogicalP
   return { system, valid: asOf?.axis === 'system' ? system : axis(asOf, 'valid', 'now', literals) };
 }
 
+/** An instant names no column. */
+const nothing: Pick<ExpressionContext, 'leaf' | 'over' | 'subselect'> = {
+  leaf: () => undefined,
+  over: ({ place }) => refuseIn(place),
+  subselect: ({ place }) => refuseIn(place),
+};
+
+function refuseIn(place: Place): never {
+  throw at('REL_INVALID', 'AS OF takes an instant, or now() and an interval', place);
+}
+
 function axis(asOf: AsOf | null, which: 'system' | 'valid', otherwise: 'all' | 'now', literals: readonly Literal[]): AxisBound {
   if (asOf?.axis === 'current') return 'now';
   if (asOf?.axis !== which) return otherwise;
-  const { slot, place } = asOf.instant;
+  const { instant } = asOf;
+  if (instant.kind !== 'literal') {
+    const bound = bindExpression(instant, { ...nothing, environment: { literals, lookup: () => undefined } });
+    if (bound.type !== 'timestamp') throw at('REL_INVALID', `AS OF takes an instant, not ${bound.type}`, instant.place);
+    return { instant: bound };
+  }
+  const { slot, place } = instant;
   const literal = literals[slot];
   if (typeof literal !== 'string' && typeof literal !== 'bigint') {
     throw at('REL_INVALID', 'AS OF takes a timestamp in quotes or integer nanoseconds', place);

@@ -4,9 +4,10 @@
  */
 import { ServiceError } from '../errors.ts';
 import type { ColumnType } from '../log/value.ts';
-import { type Bound, childrenOf, type ValueType } from './expressions/bound-expression.ts';
+import { type Bound, childrenOf } from './expressions/bound-expression.ts';
+import type { ValueType } from './expressions/value-type.ts';
 import { type LexedStatement, lexStatement, untyped } from './languages/sql-lexer.ts';
-import { type LogicalPlan, nodesOf, type PlanNode } from './logical-plan.ts';
+import { expressionsOf, type LogicalPlan, nodesOf } from './logical-plan.ts';
 import type { Literal } from './statement.ts';
 
 /** A text whose `$n` have the stated types, or none yet. */
@@ -96,6 +97,15 @@ export function inferredTypes(plan: LogicalPlan, open: ReadonlySet<number>): Rea
       case 'function':
         for (const operand of bound.operands) note(operand, 'number');
         break;
+      case 'call':
+        bound.operands.forEach((operand, i) => {
+          const taken = bound.function.takes[Math.min(i, bound.function.takes.length - 1)]!;
+          note(operand, taken === 'same' ? bound.type : taken === 'any' ? 'string' : taken);
+        });
+        break;
+      case 'coalesce':
+        for (const operand of bound.operands) note(operand, bound.type);
+        break;
       case 'and':
       case 'or':
         for (const operand of bound.operands) note(operand, 'boolean');
@@ -116,19 +126,6 @@ export function inferredTypes(plan: LogicalPlan, open: ReadonlySet<number>): Rea
   };
   for (const node of nodesOf(plan)) for (const bound of expressionsOf(node)) visit(bound);
   return found;
-}
-
-function expressionsOf(node: PlanNode): readonly Bound[] {
-  switch (node.kind) {
-    case 'filter':
-      return [node.predicate];
-    case 'project':
-      return node.expressions;
-    case 'join':
-      return node.residual === null ? [] : [node.residual];
-    default:
-      return [];
-  }
 }
 
 /** A value of the type, for a binder that has to know no more. */

@@ -3,8 +3,10 @@
  * never holds the event loop for long, ends when its time is over and stops when its caller has gone.
  */
 import type { Clock } from '../clock.ts';
-import { assert, ServiceError } from '../errors.ts';
+import { assert, AssertionError, ServiceError } from '../errors.ts';
 import type { Vector } from '../log/columns.ts';
+import type { Cell, ColumnType } from '../log/value.ts';
+import { cellAt } from '../log/vector-builder.ts';
 import type { FilterKernel, KernelCache } from './expressions/kernel-compiler.ts';
 import { tableFunction } from './functions/all.ts';
 import { Values } from './functions/arguments.ts';
@@ -22,12 +24,16 @@ import { type KernelFilterKernels, kernelFilterKernels, KernelFilterOperator, no
 import { KeptRows } from './operators/kept-rows.ts';
 import { LimitOperator } from './operators/limit.ts';
 import type { Batch, Execution, Operator } from './operators/operator.ts';
+import { OverOperator } from './operators/over.ts';
 import { type ProjectKernels, ProjectOperator, projectKernels } from './operators/project.ts';
 import { RecursiveOperator } from './operators/recursive.ts';
 import { ScanOperator } from './operators/scan.ts';
 import { SearchOperator } from './operators/search.ts';
 import { SetOperationOperator } from './operators/set-operation.ts';
+import { secondRow } from './operators/second-row.ts';
+import { SkipOperator } from './operators/skip.ts';
 import { SortOperator } from './operators/sort.ts';
+import { ValuesOperator } from './operators/values.ts';
 import { windowOperator } from './operators/window.ts';
 import { WorkingOperator } from './operators/working.ts';
 import type { Facets, OutputBatch, OutputColumn, RowTaker } from './planner-contract.ts';
@@ -83,7 +89,13 @@ export async function run(options: ExecutorOptions, request: RunRequest): Promis
   for (const node of nodesOf(plan)) if (node.kind === 'search') await driver.prepare(node);
   // A page begins behind its cursor; sets and facets are of everything.
   const whole = plan.subqueries.length > 0 || plan.facets ? { ...execution, after: null } : execution;
-  for (const { root } of plan.subqueries) {
+  for (const { root, as } of plan.subqueries) {
+    if (as !== 'set') {
+      const only = new OnlyCell(root.columns[0]?.type ?? 'boolean', as);
+      await driver.drain(buildOperator(root, kernels, whole), (batch) => only.take(batch));
+      execution.kernels.addSubqueryResult(only.cell);
+      continue;
+    }
     const set = new SubquerySet();
     let held = 0;
     await driver.drain(buildOperator(root, kernels, whole), (batch) => {
@@ -119,6 +131,32 @@ function functionOf({ name }: FunctionNode): TableFunction {
   const found = tableFunction(name);
   assert(found, 'a plan calls functions that there are');
   return found;
+}
+
+/** What a subquery of at most one row comes to, or whether it has any. */
+class OnlyCell {
+  readonly #type: ColumnType;
+  readonly #as: 'scalar' | 'exists';
+  #rows = 0;
+  #cell: Cell = null;
+
+  constructor(type: ColumnType, as: 'scalar' | 'exists') {
+    this.#type = type;
+    this.#as = as;
+  }
+
+  get cell(): Cell {
+    return this.#as === 'exists' ? this.#rows > 0 : this.#cell;
+  }
+
+  /** False once it needs no more rows. */
+  take({ columns, selection, first, count }: Batch): boolean {
+    this.#rows += count;
+    if (this.#as === 'exists') return false;
+    if (this.#rows > 1) throw secondRow();
+    this.#cell = cellAt(columns[0]!, this.#type, selection ? selection[0]! : first);
+    return true;
+  }
 }
 
 /** Pulls operators, gives others a turn in between, and looks whether anybody still waits. */
@@ -260,6 +298,8 @@ function buildOperator(
       return new KernelFilterOperator(new ScanOperator(node, execution, rowsAtOnce), noConditions, execution);
     case 'search':
       return new SearchOperator(node, execution);
+    case 'values':
+      return new ValuesOperator(node, execution);
     case 'working':
       return new WorkingOperator(node, execution);
     case 'filter':
@@ -293,6 +333,12 @@ function buildOperator(
         countAfter: (after, rowsMax) =>
           buildOperator(node.counting ?? node.input, kernels, { ...execution, after, rowsMax, blockRows: countingBlockRows }),
       });
+    case 'skip':
+      return new SkipOperator(build(node.input), node, execution);
+    case 'over':
+      return new OverOperator(build(node.input), node, execution);
+    case 'apply':
+      throw new AssertionError('queries that name others are joins by now');
     case 'window':
       return windowOperator(build(node.input), node, execution);
     case 'join': {

@@ -17,7 +17,7 @@ import {
   type ScanNode,
   type SearchNode,
 } from './logical-plan.ts';
-import type { Execution } from './operators/operator.ts';
+import { type Execution, firstRows } from './operators/operator.ts';
 import { checkFetched } from './operators/ranked-rows.ts';
 import { scanRequest } from './operators/scan.ts';
 import { rowsOf, shareOf, type Statistics } from './passes/estimate-rows.ts';
@@ -33,8 +33,8 @@ export function explain(plan: LogicalPlan, execution: Execution, sketch: SketchO
     for (const input of inputsOf(node)) add(input, `${indent}  `);
   };
   add(plan.root, '');
-  plan.subqueries.forEach(({ root }, i) => {
-    lines.push(`set ${i + 1}`);
+  plan.subqueries.forEach(({ root, as }, i) => {
+    lines.push(`${as} ${i + 1}`);
     add(root, '  ');
   });
   if (plan.facets) {
@@ -105,6 +105,19 @@ function describe(node: PlanNode, execution: Execution, plan: LogicalPlan): stri
       const what = [...calls, ...(keys.length > 0 ? [`by ${keys.join(', ')}`] : [])].join(' ') || 'all';
       return `aggregate ${what}${aggregatesByKernel(node) ? kernel : ''}`;
     }
+    case 'values':
+      return `values ${node.rows.length} rows`;
+    case 'skip':
+      return `skip ${execution.rowLimit(node.offset)}`;
+    case 'over': {
+      const names = (columns: readonly number[]): string =>
+        columns.map((each) => columnText(each, node.input, execution)).join(', ');
+      const by = node.partition.length > 0 ? ` by ${names(node.partition)}` : '';
+      const order = node.keys.length > 0 ? ` in order of ${names(node.keys.map(({ column }) => column))}` : '';
+      return `over ${node.calls.map((call) => `${call.function}(${call.column === null ? '' : names([call.column])})`).join(', ')}${by}${order}`;
+    }
+    case 'apply':
+      return `apply ${node.type}`;
     case 'distinct':
       return 'distinct';
     case 'join':
@@ -133,10 +146,10 @@ function describe(node: PlanNode, execution: Execution, plan: LogicalPlan): stri
         const name = columnText(column, node.input, execution);
         return `${name}${collate === 'unicode' ? ' collate unicode' : ''}${descending ? ' desc' : ''}`;
       });
-      return `sort ${keys.join(', ')}${node.limit ? ` first ${execution.rowLimit(node.limit)}` : ''}`;
+      return `sort ${keys.join(', ')}${node.limit ? ` first ${firstRows(node.limit, node.offset, execution)}` : ''}`;
     }
     case 'limit':
-      return `limit ${execution.rowLimit(node.limit)}`;
+      return `limit ${firstRows(node.limit, node.offset, execution)}`;
   }
 }
 
@@ -147,7 +160,7 @@ function join(node: JoinNode, execution: Execution): string {
   });
   const parts = [
     ...(keys.length > 0 ? [`on ${keys.join(' and ')}`] : []),
-    ...(node.residual ? [`where ${text(node.residual, node.columns, execution)}`] : []),
+    ...(node.residual ? [`where ${text(node.residual, [...left.columns, ...right.columns], execution)}`] : []),
     `holding ${node.build}`,
   ];
   return `join ${node.type} ${parts.join('; ')}`;
@@ -155,7 +168,8 @@ function join(node: JoinNode, execution: Execution): string {
 
 function callText(call: AggregateCall, input: PlanNode, execution: Execution): string {
   if (call.column === null) return `${call.function}(*)`;
-  return `${call.function}(${call.distinct ? 'distinct ' : ''}${columnText(call.column, input, execution)})`;
+  const second = call.second === undefined ? '' : `, ${columnText(call.second, input, execution)}`;
+  return `${call.function}(${call.distinct ? 'distinct ' : ''}${columnText(call.column, input, execution)}${second})`;
 }
 
 /** What a column of a node is made of, where it has no name of its own. */
@@ -214,7 +228,12 @@ function text(bound: Bound, columns: readonly PlanColumn[], execution: Execution
       return columns[bound.index]!.name.startsWith('#') && shownOf(columns[bound.index]!.name) === null
         ? bound.name
         : named(columns[bound.index]!);
+    case 'subquery':
+      return `subquery ${bound.index + 1}`;
+    case 'outer':
+      return bound.name;
     case 'parameter':
+      if (!execution.kernels.isKnown(bound)) return 'subquery';
       return cellText(execution.kernels.parameters[bound.index]!.cell);
     case 'literal':
     case 'constant':
@@ -244,6 +263,12 @@ function text(bound: Bound, columns: readonly PlanColumn[], execution: Execution
       return `(${of(bound.operand)} = ${of(bound.text)} whatever the case)`;
     case 'function':
       return `${bound.name}(${bound.operands.map(of).join(', ')})`;
+    case 'call':
+      return /^\W/.test(bound.name) && bound.operands.length === 2
+        ? `(${of(bound.operands[0]!)} ${bound.name} ${of(bound.operands[1]!)})`
+        : `${bound.name.toLowerCase()}(${bound.operands.map(of).join(', ')})`;
+    case 'coalesce':
+      return `coalesce(${bound.operands.map(of).join(', ')})`;
     case 'to-number':
       return of(bound.operand);
     case 'phonetic':

@@ -4,9 +4,11 @@
  */
 import type { MaskKind } from '../log/entry.ts';
 import type { ColumnType } from '../log/value.ts';
-import type { Bound, Guard, ValueType } from './expressions/bound-expression.ts';
+import type { Bound, Guard } from './expressions/bound-expression.ts';
+import type { ValueType } from './expressions/value-type.ts';
+import type { AggregateName } from './expressions/functions/aggregates.ts';
 import type { MatchMode } from './search/query.ts';
-import type { Literal, Place, Slot } from './statement.ts';
+import type { Frame, Literal, Place, Slot, WindowFunction } from './statement.ts';
 
 export interface PlanColumn {
   readonly name: string;
@@ -16,6 +18,7 @@ export interface PlanColumn {
 export type PlanNode =
   | ScanNode
   | SearchNode
+  | ValuesNode
   | WorkingNode
   | FilterNode
   | ProjectNode
@@ -23,8 +26,11 @@ export type PlanNode =
   | DistinctNode
   | SortNode
   | LimitNode
+  | SkipNode
   | WindowNode
+  | OverNode
   | JoinNode
+  | ApplyNode
   | SetOperationNode
   | RecursiveNode
   | FunctionNode;
@@ -50,6 +56,15 @@ export interface ScanNode {
   readonly keys: readonly Bound[] | null;
   readonly zones: readonly Zone[];
   readonly after: Slot | null;
+  /** It is read as a whole, wherever a page of the statement begins. */
+  readonly whole?: true;
+}
+
+/** Rows of column-free values, written out in the statement. */
+export interface ValuesNode {
+  readonly kind: 'values';
+  readonly rows: readonly (readonly Bound[])[];
+  readonly columns: readonly PlanColumn[];
 }
 
 /** A necessary condition that lets storage skip stretches of rows; the filter above still decides. */
@@ -99,12 +114,12 @@ export interface ProjectNode {
   readonly columns: readonly PlanColumn[];
 }
 
-export type AggregateFunction = 'count' | 'sum' | 'avg' | 'min' | 'max';
-
 export interface AggregateCall {
-  readonly function: AggregateFunction;
+  readonly function: AggregateName;
   /** Input column; null is COUNT(*). */
   readonly column: number | null;
+  /** Input column of a second argument. */
+  readonly second?: number;
   readonly distinct: boolean;
 }
 
@@ -127,6 +142,8 @@ export interface SortKey {
   readonly column: number;
   readonly descending: boolean;
   readonly collate: 'codepoint' | 'unicode';
+  /** NULLs come before all others; last where this is absent. */
+  readonly nullsFirst?: boolean;
 }
 
 /** Stable: rows that the keys don't tell apart stay in the order of the input. */
@@ -136,6 +153,8 @@ export interface SortNode {
   readonly keys: readonly SortKey[];
   /** Only the first rows are wanted. */
   readonly limit: Slot | null;
+  /** So many more of them, for a skip above. */
+  readonly offset?: Slot;
   /** Its input is the matching set of the answer, for `estimatedTotalHits`. */
   readonly counted: boolean;
   readonly columns: readonly PlanColumn[];
@@ -145,6 +164,8 @@ export interface LimitNode {
   readonly kind: 'limit';
   readonly input: PlanNode;
   readonly limit: Slot;
+  /** So many more rows, for a skip above. */
+  readonly offset?: Slot;
   /** The input again, reading only what its condition reads: to go on counting once the rows are there. */
   readonly counting: PlanNode | null;
   /** The LIMIT of the statement itself: what it cuts off is counted for `estimatedTotalHits`. */
@@ -152,13 +173,39 @@ export interface LimitNode {
   readonly columns: readonly PlanColumn[];
 }
 
+/** All but the first rows. */
+export interface SkipNode {
+  readonly kind: 'skip';
+  readonly input: PlanNode;
+  readonly offset: Slot;
+  readonly columns: readonly PlanColumn[];
+}
+
+/**
+ * A query for each row of `input`, whose columns it names by `outer` of this level. It is there between binding and
+ * `decorrelate.ts`, which makes joins of it. `mark` adds a column that says whether a row of the query meets the condition
+ * (over the columns of input, then those of query), `single` adds the query's first column, of its only row.
+ */
+export interface ApplyNode {
+  readonly kind: 'apply';
+  readonly type: 'mark' | 'single';
+  readonly input: PlanNode;
+  readonly query: PlanNode;
+  readonly level: number;
+  readonly condition: Bound | null;
+  readonly columns: readonly PlanColumn[];
+}
+
 /**
  * Output is the columns of left, then those of right, in the order of left rows, then of right rows; rows of right
  * without a partner (right, full) come last, in their order. `build` says which side is held in memory, and nothing else.
+ *
+ * `semi` yields the left rows that have a partner, `anti` those that have none, both without columns of right; `mark` yields
+ * all of them with one more column, whether they have one. `single` is a left join that fails on a second partner.
  */
 export interface JoinNode {
   readonly kind: 'join';
-  readonly type: 'inner' | 'left' | 'right' | 'full';
+  readonly type: 'inner' | 'left' | 'right' | 'full' | 'semi' | 'anti' | 'mark' | 'single';
   readonly left: PlanNode;
   readonly right: PlanNode;
   /** Pairs that must be equal: column leftKeys[i] of left and rightKeys[i] of right, of one type. NULL equals nothing. */
@@ -193,6 +240,28 @@ export interface RecursiveNode {
   readonly base: PlanNode;
   readonly step: PlanNode;
   readonly columns: readonly PlanColumn[];
+}
+
+/** Output is the input's columns, then one for each call; rows stay in their order. */
+export interface OverNode {
+  readonly kind: 'over';
+  readonly input: PlanNode;
+  readonly partition: readonly number[];
+  readonly keys: readonly SortKey[];
+  readonly calls: readonly OverCall[];
+  readonly columns: readonly PlanColumn[];
+}
+
+export interface OverCall {
+  readonly function: WindowFunction;
+  /** Input column; null of what takes none. */
+  readonly column: number | null;
+  /** How many rows LAG and LEAD go; null: one. */
+  readonly offset: Slot | null;
+  /** Input column with what they yield beyond the partition; null: NULL. */
+  readonly otherwise: number | null;
+  readonly type: ColumnType;
+  readonly frame: Omit<Frame, 'place'>;
 }
 
 /** What the round before added to the recursive table of this name. */
@@ -246,10 +315,14 @@ export type FunctionValue = { readonly place: Place; readonly isVector: boolean 
   | { readonly items: readonly Bound[] }
 );
 
-/** The one column of a query behind IN: run before the plan that tests against it, under the same snapshot and caps. */
+/**
+ * A query in an expression that names nothing outside of itself: run before the plan that asks for it, under the same
+ * snapshot and caps. `set` is its one column, for IN; `scalar` the cell of its one row; `exists` whether it has a row.
+ */
 export interface Subquery {
   readonly root: PlanNode;
   readonly type: ValueType;
+  readonly as: 'set' | 'scalar' | 'exists';
 }
 
 /** FACETS: the matching set once more, before grouping, order and LIMIT; its columns are the attributes to count. */
@@ -260,7 +333,7 @@ export interface FacetPlan {
 /** A plan of one template: literals are slots, so it serves every statement that differs in literals only. */
 export interface LogicalPlan {
   readonly root: PlanNode;
-  /** Sets that IN tests against, by number; each may use those before it. */
+  /** By number; each may use those before it. */
   readonly subqueries: readonly Subquery[];
   readonly facets: FacetPlan | null;
   /** Column-free subtrees, computed once per execution. */
@@ -285,10 +358,13 @@ export interface LogicalPlan {
 export function inputsOf(node: PlanNode): readonly PlanNode[] {
   switch (node.kind) {
     case 'scan':
+    case 'values':
     case 'working':
       return [];
     case 'function':
       return node.input ? [node.input] : [];
+    case 'apply':
+      return [node.input, node.query];
     case 'join':
     case 'set-operation':
       return [node.left, node.right];
@@ -314,8 +390,11 @@ export function hasJoin(plan: LogicalPlan): boolean {
 export function mapInputs(node: PlanNode, map: (input: PlanNode) => PlanNode): PlanNode {
   switch (node.kind) {
     case 'scan':
+    case 'values':
     case 'working':
       return node;
+    case 'apply':
+      return { ...node, input: map(node.input), query: map(node.query) };
     case 'join':
     case 'set-operation': {
       const left = map(node.left);
@@ -336,6 +415,17 @@ export function mapInputs(node: PlanNode, map: (input: PlanNode) => PlanNode): P
   }
 }
 
+/** Whether the rows of a join carry the columns of its right side. */
+export function yieldsRight(type: JoinNode['type']): boolean {
+  return type !== 'semi' && type !== 'anti' && type !== 'mark';
+}
+
+/** What a join of this type yields. */
+export function joinColumns(type: JoinNode['type'], left: PlanNode, right: PlanNode): readonly PlanColumn[] {
+  if (type === 'mark') return [...left.columns, { name: '#mark', type: 'boolean' }];
+  return yieldsRight(type) ? [...left.columns, ...right.columns] : left.columns;
+}
+
 /** Replaces the input of a node that has one. A search is over a scan and nothing else. */
 export function withInput<N extends UnaryNode>(node: N, input: PlanNode): N {
   return input === node.input ? node : { ...node, input };
@@ -351,6 +441,26 @@ export function mapRoots(plan: LogicalPlan, map: (root: PlanNode) => PlanNode): 
   };
 }
 
+/** The expressions of a node itself. */
+export function expressionsOf(node: PlanNode): readonly Bound[] {
+  switch (node.kind) {
+    case 'scan':
+      return [...(node.keys ?? []), ...node.zones.map(({ value }) => value)];
+    case 'values':
+      return node.rows.flat();
+    case 'filter':
+      return [node.predicate];
+    case 'project':
+      return node.expressions;
+    case 'join':
+      return node.residual ? [node.residual] : [];
+    case 'apply':
+      return node.condition ? [node.condition] : [];
+    default:
+      return [];
+  }
+}
+
 /** Changes the expressions of a node and of all below it. */
 export function mapExpressions(node: PlanNode, map: (bound: Bound) => Bound): PlanNode {
   const own = mapInputs(node, (input) => mapExpressions(input, map));
@@ -361,10 +471,14 @@ export function mapExpressions(node: PlanNode, map: (bound: Bound) => Bound): Pl
         keys: own.keys && own.keys.map(map),
         zones: own.zones.map((zone) => ({ ...zone, value: map(zone.value) })),
       };
+    case 'values':
+      return { ...own, rows: own.rows.map((row) => row.map(map)) };
     case 'filter':
       return { ...own, predicate: map(own.predicate) };
     case 'project':
       return { ...own, expressions: own.expressions.map(map) };
+    case 'apply':
+      return { ...own, condition: own.condition && map(own.condition) };
     case 'join':
       return { ...own, residual: own.residual && map(own.residual) };
     default:

@@ -20,12 +20,14 @@ import type { AxisBound, LogicalPlan } from './logical-plan.ts';
 import { type Execution, MemoryMeter } from './operators/operator.ts';
 import { associateJoins } from './passes/associate-joins.ts';
 import { chooseAccessPaths } from './passes/choose-access-paths.ts';
+import { commonConditions } from './passes/common-conditions.ts';
 import { useTextIndexes } from './passes/use-text-indexes.ts';
 import { findJoinKeys } from './passes/find-join-keys.ts';
 import { orderJoins } from './passes/order-joins.ts';
 import type { Pass } from './passes/pass.ts';
 import { pruneColumns } from './passes/prune-columns.ts';
 import { pushDownFilters } from './passes/push-down-filters.ts';
+import { reorderJoins } from './passes/reorder-joins.ts';
 import { simplifyExpressions } from './passes/simplify-expressions.ts';
 import { at } from './places.ts';
 import { Sketches } from './sketches.ts';
@@ -51,10 +53,12 @@ import type { DefaultTime, Dialect, Literal, Place, Query, Slot } from './statem
 
 export const passes: readonly Pass[] = [
   simplifyExpressions, // first: the others look for conjuncts and constants
+  commonConditions, // before push-down, which takes the parts to where they belong
   pushDownFilters, // before access paths: what reaches the scan decides how it reads
-  findJoinKeys, // after push-down, which leaves to a join what is about both of its sides
   useTextIndexes, // needs the final predicates, and projections where they stay
   chooseAccessPaths, // needs the final predicates
+  reorderJoins, // after access paths, which say how many rows a table gives; before keys, which it would have to move
+  findJoinKeys, // after push-down, which leaves to a join what is about both of its sides
   associateJoins, // before sides are chosen, which it changes
   orderJoins, // needs to know which scans are lookups
   pruneColumns, // last: it renumbers columns, and no pass after it may ask for another one

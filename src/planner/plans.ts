@@ -9,10 +9,12 @@ import type { GovernedSnapshot } from '../governance/gate-contract.ts';
 import { shownOf } from '../projections/access-paths.ts';
 import { bindQuery } from './binder.ts';
 import type { PlanKernels, Scheduler } from './executor.ts';
+import { guardHolds } from './expressions/bound-expression.ts';
 import { hasJoin, inputsOf, type LogicalPlan, nodesOf, type PlanNode, type ScanNode } from './logical-plan.ts';
 import { associateJoins } from './passes/associate-joins.ts';
 import { orderJoins } from './passes/order-joins.ts';
 import type { Pass, PassContext } from './passes/pass.ts';
+import { reorderJoins } from './passes/reorder-joins.ts';
 import { PlanCache } from './plan-cache.ts';
 import { namesRead, PlanNames, type ReadNames } from './plan-names.ts';
 import type { Answer } from './planner-contract.ts';
@@ -26,7 +28,7 @@ import type { Literal } from './statement.ts';
  * Passes that ask for estimates: they, and what stands between them, run anew for each run. What they decide shows in the tree
  * of joins; whatever stands above a join follows from it.
  */
-const arranging: ReadonlySet<Pass> = new Set([associateJoins, orderJoins]);
+const arranging: ReadonlySet<Pass> = new Set([reorderJoins, associateJoins, orderJoins]);
 
 /** Plans in all, and arrangements of one. */
 const plansMax = 1_024;
@@ -149,7 +151,7 @@ export class Plans {
   #shared(asked: Asked, question: Question, snapshot: GovernedSnapshot, served: ServedView | null): SharedPlan | null {
     const known = this.#cache.get(snapshot.branch, this.#key(asked, question, snapshot, served));
     const { parameters } = asked;
-    return known?.plan.guards.every(([a, b]) => parameters[a] === parameters[b]) === true ? known : null;
+    return known?.plan.guards.every((guard) => guardHolds(guard, parameters)) === true ? known : null;
   }
 
   /** Everything that a shared plan depends on; literals are not, but for those that its guards compare. */

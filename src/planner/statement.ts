@@ -2,6 +2,7 @@
  * The syntax tree that every language produces. Literals are slots into a parameter list, so that statements which
  * differ only in literals share one template, one tree and one compiled plan. Nodes are frozen; `kind` tells them apart.
  */
+import type { AggregateName } from './expressions/functions/aggregates.ts';
 
 /** Where a node starts in its text: 1-based. */
 export interface Place {
@@ -95,6 +96,7 @@ export interface Query {
   readonly asOf: AsOf | null;
   readonly orderBy: readonly OrderItem[];
   readonly limit: Slot | null;
+  readonly offset: Slot | null;
   readonly after: Slot | null;
   readonly facets: readonly ColumnRef[];
   readonly place: Place;
@@ -137,13 +139,25 @@ export type ProjectionItem =
 
 export type Source =
   | { readonly kind: 'table'; readonly name: string; readonly alias: string | null; readonly place: Place }
-  | { readonly kind: 'subquery'; readonly query: Query; readonly alias: string | null; readonly place: Place }
+  | {
+      readonly kind: 'subquery';
+      readonly query: Query;
+      readonly alias: string | null;
+      /** Names of its columns, where the alias gives them: t(a, b). */
+      readonly columns: readonly string[];
+      readonly place: Place;
+    }
+  /** Rows that are written out. A SELECT without FROM has one row without columns. */
+  | { readonly kind: 'values'; readonly rows: readonly (readonly Expression[])[]; readonly place: Place }
   | {
       readonly kind: 'join';
       readonly type: 'inner' | 'left' | 'right' | 'full';
       readonly left: Source;
       readonly right: Source;
-      readonly on: Expression;
+      /** null: every row beside every row. */
+      readonly on: Expression | null;
+      /** USING (a, b); `natural` is USING of the names that both sides have. */
+      readonly using: readonly string[] | 'natural' | null;
       readonly place: Place;
     }
   /** `name(arg, NAME => value, …)` and the keyword forms that translate to it. */
@@ -161,13 +175,16 @@ export interface FunctionArgument {
 }
 
 export type AsOf =
-  | { readonly axis: 'valid' | 'system'; readonly instant: Slot; readonly place: Place }
+  /** The instant is a text or nanoseconds, or `now()` with an interval or without. */
+  | { readonly axis: 'valid' | 'system'; readonly instant: Expression; readonly place: Place }
   | { readonly axis: 'current'; readonly place: Place };
 
 export interface OrderItem {
   readonly expression: Expression;
   readonly descending: boolean;
   readonly collate: 'codepoint' | 'unicode';
+  /** NULLS FIRST; they come last otherwise. */
+  readonly nullsFirst: boolean;
 }
 
 export interface GroupWindow {
@@ -191,6 +208,49 @@ export interface ColumnRef {
   readonly quoted?: boolean;
   readonly place: Place;
 }
+
+export type WindowFunction =
+  | 'row_number'
+  | 'rank'
+  | 'dense_rank'
+  | 'lag'
+  | 'lead'
+  | 'first_value'
+  | 'last_value'
+  | 'count'
+  | 'sum'
+  | 'avg'
+  | 'min'
+  | 'max';
+
+/** Which rows of its partition a window function looks at. */
+export interface Frame {
+  /** `rows` counts rows, `range` takes the rows that the order does not tell apart together. */
+  readonly unit: 'rows' | 'range';
+  readonly from: FrameBound;
+  readonly to: FrameBound;
+  readonly place: Place;
+}
+
+export type FrameBound =
+  | { readonly kind: 'unbounded' }
+  | { readonly kind: 'current' }
+  | { readonly kind: 'rows'; readonly count: Slot; readonly following: boolean };
+
+/** Queries in expressions, but for IN. Each may name columns of the queries around it. */
+export type Subselect =
+  /** Its one column of its one row; NULL where it has no row. */
+  | { readonly kind: 'scalar-query'; readonly query: Query; readonly place: Place }
+  | { readonly kind: 'exists'; readonly query: Query; readonly place: Place }
+  /** operand op ANY (query), operand op ALL (query). */
+  | {
+      readonly kind: 'quantified';
+      readonly op: '=' | '!=' | '<' | '<=' | '>' | '>=';
+      readonly all: boolean;
+      readonly operand: Expression;
+      readonly query: Query;
+      readonly place: Place;
+    };
 
 export type BinaryOp = '=' | '!=' | '<' | '<=' | '>' | '>=' | '+' | '-' | '*' | '/' | '%' | 'and' | 'or' | 'like';
 
@@ -238,16 +298,35 @@ export type Expression =
       readonly place: Place;
     }
   | { readonly kind: 'now'; readonly place: Place }
-  | { readonly kind: 'interval'; readonly interval: Interval; readonly place: Place }
+  /** With a unit, lower case and singular, the slot holds a number: INTERVAL '3' MONTH. */
+  | { readonly kind: 'interval'; readonly interval: Interval; readonly unit: string | null; readonly place: Place }
   | {
       readonly kind: 'aggregate';
-      readonly function: 'count' | 'sum' | 'avg' | 'min' | 'max';
+      readonly function: AggregateName;
       readonly operand: Expression | null;
+      /** What STRING_AGG puts between. */
+      readonly second: Expression | null;
       readonly distinct: boolean;
+      /** FILTER (WHERE …). */
+      readonly filter: Expression | null;
       readonly place: Place;
     }
+  /** A window function; COUNT(*) has no argument. */
+  | {
+      readonly kind: 'over';
+      readonly function: WindowFunction;
+      readonly arguments: readonly Expression[];
+      readonly partition: readonly Expression[];
+      readonly orderBy: readonly OrderItem[];
+      readonly frame: Frame | null;
+      readonly place: Place;
+    }
+  | Subselect
+  /** Several values side by side: an operand of IN and of comparisons. */
+  | { readonly kind: 'row'; readonly items: readonly Expression[]; readonly place: Place }
   /**
-   * Scalar functions by name, upper case: MATCH, SOUNDEX, METAPHONE, COLOGNE, DEGREE, LOOKUP, rank primitives; ARRAY and
-   * the vector operators `<=>`, `<->`, `<#>` too. MATCH names its third argument MODE; LOOKUP names TABLE, KEY and FIELD.
+   * Scalar functions by name, upper case: those of `expressions/functions/`, operators by their symbol among them; MATCH,
+   * SOUNDEX, METAPHONE, COLOGNE, DEGREE, LOOKUP, rank primitives; ARRAY and the vector operators `<=>`, `<->`, `<#>` too.
+   * MATCH names its third argument MODE; LOOKUP names TABLE, KEY and FIELD; CAST its second TYPE, EXTRACT its first FIELD.
    */
   | { readonly kind: 'call'; readonly name: string; readonly arguments: readonly FunctionArgument[]; readonly place: Place };

@@ -108,6 +108,52 @@ const reads: readonly Shape[] = [
   deal('lookup of a hidden organisation', 'SELECT id, LOOKUP hidden_names(who) -> name AS name FROM Deal', {
     refused: 'REL_NOT_FOUND',
   }),
+  deal('list of tables', 'SELECT d.id, p.name FROM Deal d, Party p, Party q AS OF CURRENT WHERE d.who = p.id AND q.id = p.id'),
+  deal('join by USING', 'SELECT id, a.amount FROM Deal a JOIN (SELECT id, note FROM Deal) b USING (id) AS OF CURRENT'),
+  deal(
+    'values beside rows',
+    "SELECT v.n, d.id FROM (VALUES (1, 'x1'), (2, 'd1')) v(n, k) LEFT JOIN Deal d ON d.id = v.k AS OF CURRENT",
+  ),
+  deal(
+    'EXISTS',
+    'SELECT p.id FROM Party p AS OF CURRENT WHERE EXISTS (SELECT 1 FROM Deal d WHERE d.who = p.id AND d.amount > 0)',
+  ),
+  deal('NOT EXISTS', 'SELECT p.id FROM Party p AS OF CURRENT WHERE NOT EXISTS (SELECT 1 FROM Deal d WHERE d.who = p.id)'),
+  deal('EXISTS of hidden rows', "SELECT EXISTS (SELECT 1 FROM Deal WHERE id = 'x1') AS x, EXISTS (SELECT 1 FROM Dossier) AS y"),
+  deal(
+    'query for a value',
+    'SELECT id, (SELECT MAX(d.amount) FROM Deal d WHERE d.who = p.id AND d.amount < 1000000) AS m FROM Party p AS OF CURRENT',
+  ),
+  deal('query for a count', 'SELECT (SELECT COUNT(*) FROM Deal) AS n, (SELECT MAX(system_from) FROM Deal) AS newest'),
+  deal(
+    'query of one row',
+    'SELECT d.id, (SELECT e.id FROM Deal e WHERE e.who = d.who ORDER BY e.id LIMIT 1) AS first FROM Deal d AS OF CURRENT',
+  ),
+  deal(
+    'ANY and ALL',
+    'SELECT id FROM Deal AS OF CURRENT WHERE amount >= ALL (SELECT amount FROM Deal WHERE amount < 1000000) OR amount = ANY (SELECT score FROM Party)',
+  ),
+  deal(
+    'IN with what is around',
+    'SELECT id FROM Party p AS OF CURRENT WHERE id NOT IN (SELECT who FROM Deal d WHERE d.amount > p.score)',
+  ),
+  deal('function that fails on what is hidden', 'SELECT id, CAST(note AS INTEGER) AS n FROM Deal', { refused: 'REL_INVALID' }),
+  deal(
+    'functions',
+    "SELECT id, UPPER(note) AS u, LENGTH(note) AS l, note || who AS c, ROUND(rate, 1) AS r, note ~ '^c4n' AS x FROM Deal AS OF CURRENT",
+  ),
+  deal(
+    'list aggregates',
+    "SELECT STRING_AGG(id, ',') AS ids, ARRAY_AGG(note) AS notes, MEDIAN(rate) AS m, STDDEV(rate) AS s FROM Deal AS OF CURRENT",
+  ),
+  deal(
+    'windows',
+    'SELECT id, SUM(rate) OVER (PARTITION BY who ORDER BY id) AS s, LAG(note) OVER (ORDER BY id) AS before, COUNT(*) OVER () AS n FROM Deal AS OF CURRENT',
+  ),
+  deal('order by place, NULLs first', 'SELECT note, id FROM Deal AS OF CURRENT ORDER BY 1 NULLS FIRST, 2'),
+  deal('as of now() and an interval', "SELECT id, amount FROM Deal AS OF SYSTEM TIME now() - INTERVAL '1 second'", {
+    moves: true,
+  }),
   deal('a type with hidden rows only', 'SELECT * FROM Dossier'),
   deal('counting a type with hidden rows only', 'SELECT COUNT(*) AS n FROM Dossier'),
   deal('joining a type with hidden rows only', 'SELECT d.id, o.id FROM Deal d LEFT JOIN Dossier o ON d.id = o.id AS OF CURRENT'),
@@ -135,6 +181,36 @@ const masked: readonly Shape[] = [
   deal('masked column in CASE', "SELECT id, CASE secret WHEN 's-1' THEN 'yes' ELSE 'no' END AS c FROM Deal AS OF CURRENT"),
   deal('masked column in a join', 'SELECT d.id, p.id FROM Deal d JOIN Party p ON d.secret = p.name'),
   deal('masked column in SOUNDEX', "SELECT id FROM Deal WHERE SOUNDEX(secret) = 'Robert'"),
+  deal(
+    'masked column in functions',
+    "SELECT id, UPPER(secret) AS u, secret || 'x' AS c, LENGTH(secret) AS n, NULLIF(secret, 's-1') AS m, CAST(secret AS JSON) AS j, CONCAT(secret, '!') AS k FROM Deal AS OF CURRENT",
+  ),
+  deal('masked column, as a pattern', "SELECT id FROM Deal WHERE 's-1' LIKE secret OR secret ~ '^s' OR secret ILIKE 'S%'"),
+  deal(
+    'masked column in EXISTS',
+    "SELECT id FROM Party p WHERE EXISTS (SELECT 1 FROM Deal d WHERE d.secret = 's-1' OR d.secret = p.name)",
+  ),
+  deal(
+    'masked column for a value',
+    'SELECT id, (SELECT d.secret FROM Deal d WHERE d.id = e.id AND d.system_from = e.system_from) AS s FROM Deal e',
+  ),
+  deal(
+    'masked column around',
+    "SELECT id FROM Deal e WHERE EXISTS (SELECT 1 FROM Party p WHERE p.name = e.secret OR e.secret > 's')",
+  ),
+  deal('masked column, windowed', 'SELECT id, ROW_NUMBER() OVER (ORDER BY secret) AS n FROM Deal', { refused: 'REL_PARSE' }),
+  deal('masked column, counted in a window', 'SELECT id, COUNT(*) OVER (PARTITION BY secret) AS n FROM Deal', {
+    refused: 'REL_MASKED_COLUMN',
+  }),
+  deal('masked column, lagging', 'SELECT id, LAG(secret) OVER (ORDER BY id) AS n FROM Deal', { refused: 'REL_MASKED_COLUMN' }),
+  deal('masked column, listed', "SELECT STRING_AGG(secret, ',') AS s FROM Deal", { refused: 'REL_MASKED_COLUMN' }),
+  deal('masked column, sorted by place', 'SELECT secret FROM Deal ORDER BY 1', { refused: 'REL_MASKED_COLUMN' }),
+  deal('masked column, grouped by place', 'SELECT secret, COUNT(*) AS n FROM Deal GROUP BY 1', { refused: 'REL_MASKED_COLUMN' }),
+  deal(
+    'masked value of a query, sorted',
+    'SELECT id FROM Deal e ORDER BY (SELECT d.secret FROM Deal d WHERE d.system_from = e.system_from)',
+    { refused: 'REL_MASKED_COLUMN' },
+  ),
   deal('masked column ranked', "SELECT id FROM Deal AS OF CURRENT RANK BY EXACT(secret, 5, 's-1'), CUSTOM(rate, 1)", {
     refused: 'REL_MASKED_COLUMN',
   }),

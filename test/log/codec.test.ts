@@ -213,7 +213,10 @@ test('access records are of version 2 where one of them states what opens a guar
   );
   if (plain?.kind !== 'access') throw new Error('no access records were made');
   const records = plain.records.map(
-    (record) => Object.fromEntries(Object.entries(record).filter(([name]) => !['stated', 'statements', 'recalled'].includes(name))) as unknown as AccessRecord,
+    (record) =>
+      Object.fromEntries(
+        Object.entries(record).filter(([name]) => !['stated', 'statements', 'recalled'].includes(name)),
+      ) as unknown as AccessRecord,
   );
   const silent = bytesOf({ kind: 'access', records });
   expect(silent[0]).toBe(1);

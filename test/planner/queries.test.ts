@@ -1,6 +1,6 @@
 /**
  * Questions and their answers as files: `queries/*.test`, about the history in `people.ts`. A block is a statement that
- * ends in `;`, then the column names and the rows, or `! CODE detail`. `npm test -- --update` writes what is answered
+ * ends in `;`, then the column names and the rows, or `! CODE detail`. Those of `wide-*.test` are asked in the wide dialect. `npm test -- --update` writes what is answered
  * now; the difference is the review.
  */
 import { readdirSync, readFileSync } from 'node:fs';
@@ -26,6 +26,7 @@ describe('answers', () => {
 
   test.each(files)('%s', async (name) => {
     const path = join(directory, name);
+    store.dialect = name.startsWith('wide-') ? 'wide' : 'spec';
     const blocks = readFileSync(path, 'utf8').trimEnd().split(/\n\n+/);
     const answered: string[] = [];
     for (const block of blocks) answered.push(await answeredBlock(block));

@@ -150,7 +150,9 @@ describe('200 tenants over types that they inherit', () => {
     expect(await shown(tenants[0]!)).toContain('****');
     expect(await shown(tenants[7]!)).toContain('secret-tenant-7');
     expect(await shown(tenants[1]!)).not.toContain('secret');
-    expect(await shown({ ...tenants[1]!, clientIp: '10.9.9.9', attributes: { region: 'US', floor: 900 } })).not.toContain('secret');
+    expect(await shown({ ...tenants[1]!, clientIp: '10.9.9.9', attributes: { region: 'US', floor: 900 } })).not.toContain(
+      'secret',
+    );
     expect(planner.planCounts.made).toBe(2);
   });
 

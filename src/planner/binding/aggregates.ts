@@ -1,26 +1,16 @@
 /** Aggregate functions in expressions: where they stand, and what they yield. */
 import type { ColumnType } from '../../log/value.ts';
 import type { Bound } from '../expressions/bound-expression.ts';
+import { aggregateFunctions } from '../expressions/functions/aggregates.ts';
 import type { AggregateCall } from '../logical-plan.ts';
 import { at } from '../places.ts';
 import type { Expression } from '../statement.ts';
 
 export function aggregateType(call: AggregateCall['function'], bound: Bound, operand: Expression): ColumnType {
-  const type = bound.type;
-  const refuse = (): never => {
-    throw at('REL_TYPE_MISMATCH', `${call.toUpperCase()} can't take ${type}`, operand.place);
-  };
-  switch (call) {
-    case 'count':
-      return type === 'interval' || type === 'vector' ? refuse() : 'integer';
-    case 'sum':
-      return type === 'integer' || type === 'number' ? type : refuse();
-    case 'avg':
-      return type === 'integer' || type === 'number' ? 'number' : refuse();
-    case 'min':
-    case 'max':
-      return type === 'integer' || type === 'number' || type === 'timestamp' || type === 'string' ? type : refuse();
-  }
+  const { name, yields } = aggregateFunctions[call];
+  const type = yields(bound.type);
+  if (type === null) throw at('REL_TYPE_MISMATCH', `${name} can't take ${bound.type}`, operand.place);
+  return type;
 }
 
 const known = new WeakMap<Expression, boolean>();
@@ -33,20 +23,30 @@ export function containsAggregate(expression: Expression): boolean {
   return found;
 }
 
-function operandsOf(expression: Expression): readonly Expression[] {
+/** Expressions that one is made of; queries inside it are their own. */
+export function operandsOf(expression: Expression): readonly Expression[] {
   switch (expression.kind) {
     case 'aggregate':
+      return [expression.operand, expression.second, expression.filter].filter((part) => part !== null);
     case 'column':
     case 'literal':
     case 'now':
     case 'interval':
+    // A query groups its own rows.
+    case 'scalar-query':
+    case 'exists':
       return [];
+    case 'row':
+      return expression.items;
+    case 'over':
+      return [...expression.arguments, ...expression.partition, ...expression.orderBy.map((item) => item.expression)];
     case 'binary':
       return [expression.left, expression.right];
     case 'not':
     case 'negate':
     case 'is-null':
     case 'in-query':
+    case 'quantified':
       return [expression.operand];
     case 'in-list':
       return [expression.operand, ...expression.items];

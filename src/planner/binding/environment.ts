@@ -67,6 +67,7 @@ export class Environment {
   #literals: readonly Literal[];
   #selects = 0;
   #recursions = 0;
+  #levels = 0;
 
   constructor(request: BindRequest) {
     this.request = request;
@@ -102,6 +103,16 @@ export class Environment {
     }
   }
 
+  /** Its number. */
+  addSubquery(subquery: Subquery): number {
+    return this.subqueries.push(subquery) - 1;
+  }
+
+  /** Tells the queries that subselects stand in apart. */
+  nextLevel(): number {
+    return ++this.#levels;
+  }
+
   recursionName(name: string): string {
     return `${name}#${++this.#recursions}`;
   }
@@ -116,4 +127,14 @@ function shifted<T>(tree: T, offset: number): T {
     copy[key] = key === 'slot' && typeof value === 'number' ? value + offset : shifted(value as unknown, offset);
   }
   return copy as T;
+}
+
+/** A query in an expression is no part of a round. */
+export function outsideRecursion(common: CommonName): CommonName {
+  if (!common.working) return common;
+  return { ...common, bind: (place) => misplaced(common.name, 'a query in an expression', place) };
+}
+
+export function misplaced(name: string, where: string, place: Place): never {
+  throw at('REL_INVALID', `the recursive table ${JSON.stringify(name)} can't stand in ${where}`, place);
 }

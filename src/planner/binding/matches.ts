@@ -7,6 +7,7 @@ import type { Bound } from '../expressions/bound-expression.ts';
 import type { Match, PlanColumn, PlanNode, SearchNode } from '../logical-plan.ts';
 import { at } from '../places.ts';
 import type { Expression, OrderItem, Select } from '../statement.ts';
+import { operandsOf } from './aggregates.ts';
 import type { Scope } from './scope.ts';
 
 type Call = Extract<Expression, { kind: 'call' }>;
@@ -38,7 +39,7 @@ export function bindSearch({ select, orderBy, scope, source }: SearchRequest): B
   const read = (expression: Expression): void => {
     if (expression.kind === 'call' && expression.name === 'MATCH') calls.push(expression);
     if (expression.kind === 'column' && expression.table === null && expression.name === scoreName && !ranks) scored = true;
-    for (const part of partsOf(expression)) read(part);
+    for (const part of operandsOf(expression)) read(part);
   };
   if (select.where) read(select.where);
   if (calls.length === 0) return undefined;
@@ -80,36 +81,4 @@ function matchOf(call: Call, scope: Scope): Match {
     return bound.index;
   });
   return { columns, slot, mode };
-}
-
-/** Expressions that one is made of; queries inside it are their own. */
-function partsOf(expression: Expression): readonly Expression[] {
-  switch (expression.kind) {
-    case 'column':
-    case 'literal':
-    case 'now':
-    case 'interval':
-      return [];
-    case 'binary':
-      return [expression.left, expression.right];
-    case 'not':
-    case 'negate':
-    case 'is-null':
-    case 'in-query':
-      return [expression.operand];
-    case 'in-list':
-      return [expression.operand, ...expression.items];
-    case 'between':
-      return [expression.operand, expression.low, expression.high];
-    case 'case':
-      return [
-        ...(expression.operand ? [expression.operand] : []),
-        ...expression.branches.flatMap(({ when, then }) => [when, then]),
-        ...(expression.otherwise ? [expression.otherwise] : []),
-      ];
-    case 'aggregate':
-      return expression.operand ? [expression.operand] : [];
-    case 'call':
-      return expression.arguments.map(({ value }) => value);
-  }
 }

@@ -1,9 +1,11 @@
 /** Columns that leave a SELECT: their names, their types, what hides their cells, and the projection that makes them. */
 import type { MaskKind } from '../../log/entry.ts';
 import type { ColumnType } from '../../log/value.ts';
-import type { Bound, ValueType } from '../expressions/bound-expression.ts';
+import type { Bound } from '../expressions/bound-expression.ts';
+import type { ValueType } from '../expressions/value-type.ts';
 import type { PlanNode } from '../logical-plan.ts';
-import type { Expression } from '../statement.ts';
+import { at } from '../places.ts';
+import type { Expression, Place } from '../statement.ts';
 
 export interface Output {
   readonly name: string;
@@ -78,4 +80,19 @@ export function uniqueNames(outputs: readonly Output[]): Output[] {
     counts.set(name, count);
     return { name: unique, bound };
   });
+}
+
+/** Under the names that a column list gives; all columns have one. */
+export function renamed<Q extends { readonly node: PlanNode; readonly columns: readonly OutputType[] }>(
+  bound: Q,
+  table: string,
+  names: readonly string[],
+  place: Place,
+): Q {
+  if (names.length === 0) return bound;
+  if (names.length !== bound.columns.length) {
+    const text = `${JSON.stringify(table)} names ${names.length} columns, its query has ${bound.columns.length}`;
+    throw at('REL_INVALID', text, place);
+  }
+  return { ...bound, columns: bound.columns.map((column, i) => ({ ...column, name: names[i]! })) };
 }

@@ -1,18 +1,26 @@
 /** A query with its common tables and set operations. Every SELECT in it is bound by `select-binder.ts`. */
 import { bindExpression, type ExpressionContext } from '../expressions/bind-expression.ts';
-import type { ValueType } from '../expressions/bound-expression.ts';
 import type { PlanNode, SortKey } from '../logical-plan.ts';
 import { at } from '../places.ts';
 import type { CommonTable, Place, Query, QueryBody } from '../statement.ts';
-import type { BoundQuery, CommonName, Environment } from './environment.ts';
-import { displayed, type Output, type OutputType, project, throughColumns, uniqueNames, withoutShown } from './outputs.ts';
-import { Scope } from './scope.ts';
+import { type BoundQuery, type CommonName, type Environment, misplaced } from './environment.ts';
+import {
+  displayed,
+  type Output,
+  type OutputType,
+  project,
+  renamed,
+  throughColumns,
+  uniqueNames,
+  withoutShown,
+} from './outputs.ts';
+import { positionOf, skipped } from './order.ts';
+import { type OuterQuery, Scope } from './scope.ts';
 import { type BoundSelect, bindSelect, checkSortKey } from './select-binder.ts';
 import { asColumns, combined, unified } from './set-operations.ts';
 
 export class QueryBinder {
   readonly #environment: Environment;
-  readonly #sets = new Map<Query, { readonly set: number; readonly type: ValueType }>();
 
   constructor(environment: Environment) {
     this.#environment = environment;
@@ -21,10 +29,10 @@ export class QueryBinder {
   statement(query: Query, withProvenance: boolean): BoundSelect {
     const names = this.#withNames(query, [], []);
     this.#checkLimit(query);
-    const { body, orderBy, limit } = query;
+    const { body, orderBy, limit, offset } = query;
     if (body.kind === 'select') {
       const statement = { query, withProvenance };
-      return bindSelect({ ...this.#selectParts(names, []), select: body, orderBy, limit, statement });
+      return bindSelect({ ...this.#selectParts(names, []), select: body, orderBy, limit, offset, statement });
     }
     const excluded = query.after ? 'AFTER' : withProvenance ? 'WITH PROVENANCE' : query.facets.length > 0 ? 'FACETS' : null;
     if (excluded) throw at('REL_INVALID', `${excluded} is of the rows of one SELECT: it excludes set operations`, query.place);
@@ -33,37 +41,43 @@ export class QueryBinder {
     return { node: displayed(bound), columns: bound.columns, visible, systemFrom: null, paged: false, facets: null };
   }
 
-  #query(query: Query, outerNames: readonly CommonName[], outer: readonly Scope[]): BoundQuery {
+  #query(query: Query, outerNames: readonly CommonName[], outer: readonly OuterQuery[]): BoundQuery {
     if (query.after) throw at('REL_INVALID', 'AFTER pages through the rows of a statement, not of a subquery', query.after.place);
     const [facet] = query.facets;
     if (facet) throw at('REL_INVALID', 'FACETS is of a statement, not of a subquery', facet.place);
     const names = this.#withNames(query, outerNames, outer);
     this.#checkLimit(query);
-    const { body, orderBy, limit } = query;
+    const { body, orderBy, limit, offset } = query;
     if (body.kind !== 'select') return this.#ordered(this.#body(body, names, outer), query, false);
-    return bindSelect({ ...this.#selectParts(names, outer), select: body, orderBy, limit, statement: null });
+    return bindSelect({ ...this.#selectParts(names, outer), select: body, orderBy, limit, offset, statement: null });
   }
 
-  #body(body: QueryBody, names: readonly CommonName[], outer: readonly Scope[]): BoundQuery {
+  #body(body: QueryBody, names: readonly CommonName[], outer: readonly OuterQuery[]): BoundQuery {
     if (body.kind === 'select') {
-      return bindSelect({ ...this.#selectParts(names, outer), select: body, orderBy: [], limit: null, statement: null });
+      return bindSelect({
+        ...this.#selectParts(names, outer),
+        select: body,
+        orderBy: [],
+        limit: null,
+        offset: null,
+        statement: null,
+      });
     }
     return combined(body.op, this.#body(body.left, names, outer), this.#body(body.right, names, outer), body.place);
   }
 
-  #selectParts(names: readonly CommonName[], outer: readonly Scope[]) {
+  #selectParts(names: readonly CommonName[], outer: readonly OuterQuery[]) {
     return {
       environment: this.#environment,
       names,
       outer,
-      bindQuery: (query: Query, inner: readonly CommonName[], around: readonly Scope[]) => this.#query(query, inner, around),
-      subquery: (query: Query, scope: Scope) => this.#subquery(query, names, scope),
+      bindQuery: (query: Query, inner: readonly CommonName[], around: readonly OuterQuery[]) => this.#query(query, inner, around),
     };
   }
 
   /** ORDER BY and LIMIT over what a set operation yields, by the names of its columns. */
   #ordered(bound: BoundQuery, query: Query, counted: boolean): BoundQuery {
-    const { orderBy, limit } = query;
+    const { orderBy, limit, offset } = query;
     const names = uniqueNames(
       bound.columns.map(({ name }, index): Output => ({ name, bound: throughColumns(bound.node)[index]!.bound })),
     );
@@ -77,41 +91,31 @@ export class QueryBinder {
       const context: ExpressionContext = {
         environment: this.#environment,
         leaf: (expression) => (expression.kind === 'column' ? scope.column(expression) : undefined),
-        subquery: (inner) => this.#subquery(inner, [], scope),
+        over: ({ place }) => {
+          throw at('REL_INVALID', 'ORDER BY of a set operation takes its columns, not a window', place);
+        },
+        subselect: ({ place }) => {
+          throw at('REL_INVALID', 'ORDER BY of a set operation takes its columns, not a subquery', place);
+        },
       };
       const computed: Output[] = [];
       const keys = orderBy.map((item): SortKey => {
-        const key = bindExpression(item.expression, context);
+        const position = positionOf(item.expression, columns.length, this.#environment);
+        const key = position === null ? bindExpression(item.expression, context) : throughColumns(node)[position]!.bound;
         checkSortKey(key, item);
         scope.refuseMasked(key, 'ORDER BY', item.expression.place);
         const column = key.kind === 'column' ? key.index : width + computed.push({ name: '#key', bound: key }) - 1;
-        return { column, descending: item.descending, collate: item.collate };
+        return { column, descending: item.descending, collate: item.collate, nullsFirst: item.nullsFirst };
       });
       const input = computed.length > 0 ? project(node, [...throughColumns(node), ...computed]) : node;
-      node = { kind: 'sort', input, keys, limit, counted, columns: input.columns };
+      node = { kind: 'sort', input, keys, limit, ...skipped(offset), counted, columns: input.columns };
     }
-    if (limit) node = { kind: 'limit', input: node, limit, counting: null, counted, columns: node.columns };
+    if (limit) node = { kind: 'limit', input: node, limit, ...skipped(offset), counting: null, counted, columns: node.columns };
+    if (offset) node = { kind: 'skip', input: node, offset, columns: node.columns };
     return { node: node.columns.length > width ? project(node, throughColumns(node).slice(0, width)) : node, columns };
   }
 
-  /** The set behind IN, once for each place in the text. */
-  #subquery(query: Query, names: readonly CommonName[], scope: Scope): { readonly set: number; readonly type: ValueType } {
-    const known = this.#sets.get(query);
-    if (known) return known;
-    const { node, columns } = this.#query(query, names.map(outsideRecursion), scope.chain);
-    const [only, ...others] = columns;
-    if (!only || others.length > 0) {
-      throw at('REL_INVALID', `IN takes a subquery of one column, not of ${columns.length}`, query.place);
-    }
-    // Membership is of the cells that expressions see.
-    const root = node.columns.length > 1 ? project(node, throughColumns(node).slice(0, 1)) : node;
-    const set = this.#environment.subqueries.push({ root, type: root.columns[0]!.type }) - 1;
-    const found = { set, type: only.type };
-    this.#sets.set(query, found);
-    return found;
-  }
-
-  #withNames(query: Query, names: readonly CommonName[], outer: readonly Scope[]): readonly CommonName[] {
+  #withNames(query: Query, names: readonly CommonName[], outer: readonly OuterQuery[]): readonly CommonName[] {
     let known = names;
     const own = new Set<string>();
     for (const table of query.with) {
@@ -123,14 +127,14 @@ export class QueryBinder {
     return known;
   }
 
-  #common(table: CommonTable, names: readonly CommonName[], outer: readonly Scope[]): BoundQuery {
+  #common(table: CommonTable, names: readonly CommonName[], outer: readonly OuterQuery[]): BoundQuery {
     const recursive = table.recursive && table.query.body.kind === 'set-operation';
     const bound = recursive ? this.#recursive(table, names, outer) : this.#query(table.query, names, outer);
-    return renamed(bound, table);
+    return renamed(bound, table.name, table.columns, table.query.place);
   }
 
   /** The base gives names and types; a step of wider types widens the base, and is bound again over it. */
-  #recursive(table: CommonTable, names: readonly CommonName[], outer: readonly Scope[]): BoundQuery {
+  #recursive(table: CommonTable, names: readonly CommonName[], outer: readonly OuterQuery[]): BoundQuery {
     const { query } = table;
     const { body } = query;
     if (body.kind !== 'set-operation') throw at('REL_INTERNAL', 'a recursion is a union', query.place);
@@ -141,7 +145,7 @@ export class QueryBinder {
     };
     const inside = this.#withNames(query, names, outer);
     const start = this.#body(body.left, [...inside, own], outer);
-    const base = renamed(start, table);
+    const base = renamed(start, table.name, table.columns, query.place);
     const name = this.#environment.recursionName(table.name);
     let columns: readonly OutputType[] = base.columns.map(withoutShown);
     for (;;) {
@@ -182,29 +186,11 @@ export class QueryBinder {
     }
   }
 
-  #checkLimit({ limit }: Query): void {
-    if (!limit) return;
-    const literal = this.#environment.literals[limit.slot];
-    if (typeof literal !== 'bigint' || literal < 0n)
-      throw at('REL_INVALID', 'LIMIT takes a whole number of at least 0', limit.place);
+  #checkLimit({ limit, offset }: Query): void {
+    for (const count of [limit, offset]) {
+      const literal = count && this.#environment.literals[count.slot];
+      if (count && (typeof literal !== 'bigint' || literal < 0n))
+        throw at('REL_INVALID', `${count === limit ? 'LIMIT' : 'OFFSET'} takes a whole number of at least 0`, count.place);
+    }
   }
-}
-
-function renamed(bound: BoundQuery, table: CommonTable): BoundQuery {
-  if (table.columns.length === 0) return bound;
-  if (table.columns.length !== bound.columns.length) {
-    const text = `${JSON.stringify(table.name)} names ${table.columns.length} columns, its query has ${bound.columns.length}`;
-    throw at('REL_INVALID', text, table.query.place);
-  }
-  return { node: bound.node, columns: bound.columns.map((column, i) => ({ ...column, name: table.columns[i]! })) };
-}
-
-/** A set behind IN is made once, before any round. */
-function outsideRecursion(common: CommonName): CommonName {
-  if (!common.working) return common;
-  return { ...common, bind: (place) => misplaced(common.name, 'IN (subquery)', place) };
-}
-
-function misplaced(name: string, where: string, place: Place): never {
-  throw at('REL_INVALID', `the recursive table ${JSON.stringify(name)} can't stand in ${where}`, place);
 }

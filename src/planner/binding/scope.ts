@@ -17,23 +17,31 @@ export interface ScopeTable {
   readonly columns: readonly OutputType[];
   /** Number of its first column in the input. */
   readonly first: number;
+  /** Positions that USING has merged with another table's: they are reached by the table's name only. */
+  readonly hidden?: ReadonlySet<number>;
+}
+
+/** A query around a subquery: what it knows, the subquery may name. */
+export interface OuterQuery {
+  knows(reference: ColumnRef): boolean;
+  column(reference: ColumnRef): Bound;
 }
 
 export class Scope {
   readonly tables: readonly ScopeTable[];
-  /** Scopes around a subquery: what they know, a correlated reference would mean. */
-  readonly #outer: readonly Scope[];
+  readonly #outer: readonly OuterQuery[];
   readonly #places = new Map<string, { readonly table: ScopeTable; readonly position: number }[]>();
   /** By number in the input. */
   readonly #masked = new Map<number, { readonly table: ScopeTable; readonly column: OutputType }>();
 
-  constructor(tables: readonly ScopeTable[], outer: readonly Scope[]) {
+  constructor(tables: readonly ScopeTable[], outer: readonly OuterQuery[]) {
     this.tables = tables;
     this.#outer = outer;
     for (const table of tables) {
       table.columns.forEach((column, position) => {
         const { name } = column;
         if (column.masked !== undefined) this.#masked.set(table.first + position, { table, column });
+        if (table.hidden?.has(position)) return;
         const found = this.#places.get(name);
         if (found) found.push({ table, position });
         else this.#places.set(name, [{ table, position }]);
@@ -41,9 +49,9 @@ export class Scope {
     }
   }
 
-  /** This scope and those around it, for a subquery inside. */
-  get chain(): readonly Scope[] {
-    return [...this.#outer, this];
+  /** A column behind those of the tables is masked, or made of one that is. */
+  addMasked(index: number, column: OutputType): void {
+    this.#masked.set(index, { table: { name: null, type: null, columns: [], first: index }, column });
   }
 
   has(name: string): boolean {
@@ -58,7 +66,11 @@ export class Scope {
       const where = candidates.map(({ table }) => JSON.stringify(table.name ?? 'a subquery')).join(' and ');
       throw at('REL_INVALID', `column ${JSON.stringify(name)} is ambiguous: ${where} have one`, place);
     }
-    if (!found) throw this.#unknown(reference);
+    if (!found) {
+      const outer = this.#outer.findLast((each) => each.knows(reference));
+      if (outer) return outer.column(reference);
+      throw this.#unknown(reference);
+    }
     return columnOf(found.table, found.position);
   }
 
@@ -67,7 +79,9 @@ export class Scope {
     const tables = qualifier === null ? this.tables : this.tables.filter(({ name }) => name === qualifier);
     if (qualifier !== null && tables.length === 0) throw noTable(qualifier, place);
     return tables.flatMap((table) =>
-      table.columns.map(({ name }, position): Output => ({ name, bound: columnOf(table, position) })),
+      table.columns.flatMap(({ name }, position): Output[] =>
+        qualifier === null && table.hidden?.has(position) ? [] : [{ name, bound: columnOf(table, position) }],
+      ),
     );
   }
 
@@ -99,16 +113,15 @@ export class Scope {
   }
 
   #candidates(qualifier: string | null, name: string): readonly { readonly table: ScopeTable; readonly position: number }[] {
-    const all = this.#places.get(name) ?? [];
-    return qualifier === null ? all : all.filter(({ table }) => table.name === qualifier);
+    if (qualifier === null) return this.#places.get(name) ?? [];
+    return this.tables.flatMap((table) => {
+      const position = table.name === qualifier ? table.columns.findIndex((column) => column.name === name) : -1;
+      return position < 0 ? [] : [{ table, position }];
+    });
   }
 
   #unknown(reference: ColumnRef): Error {
     const { table: qualifier, name, quoted, place } = reference;
-    if (this.#outer.some((scope) => scope.knows(reference))) {
-      const text = `column ${JSON.stringify(name)} is of the outer query: a subquery stands for itself, correlated ones are not implemented`;
-      return at('REL_UNKNOWN_COLUMN', text, place);
-    }
     if (qualifier !== null && !this.tables.some((table) => table.name === qualifier)) return noTable(qualifier, place);
     const tables = qualifier === null ? this.tables : this.tables.filter((table) => table.name === qualifier);
     const [only, ...others] = tables;

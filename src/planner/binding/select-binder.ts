@@ -4,31 +4,35 @@
 import type { ColumnType } from '../../log/value.ts';
 import { bindExpression, bindPredicate, type ExpressionContext, type Leaf } from '../expressions/bind-expression.ts';
 import { type Bound, sameExpression } from '../expressions/bound-expression.ts';
+import { aggregateFunctions } from '../expressions/functions/aggregates.ts';
 import type { AggregateCall, FacetPlan, PlanColumn, PlanNode, SortKey } from '../logical-plan.ts';
 import { at } from '../places.ts';
 import { shownColumn } from '../../projections/access-paths.ts';
-import type { Expression, OrderItem, ProjectionItem, Query, Select, Slot } from '../statement.ts';
+import type { ColumnRef, Expression, OrderItem, Place, ProjectionItem, Query, Select, Slot } from '../statement.ts';
 import { aggregateType, containsAggregate } from './aggregates.ts';
-import type { BoundQuery, BoundSource, CommonName, Environment } from './environment.ts';
+import { type BoundQuery, type BoundSource, type CommonName, type Environment, outsideRecursion } from './environment.ts';
 import { columnType, nameOf, type Output, type OutputType, project, throughColumns, uniqueNames } from './outputs.ts';
 import { type BoundSearch, bindSearch } from './matches.ts';
 import { bindCompute, bindScore } from './ranking.ts';
-import { Scope } from './scope.ts';
+import { positionOf, skipped } from './order.ts';
+import { bindOver } from './overs.ts';
+import { type OuterQuery, Scope } from './scope.ts';
 import { bindSource } from './source-binder.ts';
+import { type Level, lookingAround, Subselects } from './subselects.ts';
 import { filtered, withoutSeed } from './table-functions.ts';
 import { windowed } from './windows.ts';
 
 export interface SelectRequest {
   readonly environment: Environment;
   readonly names: readonly CommonName[];
-  readonly outer: readonly Scope[];
+  readonly outer: readonly OuterQuery[];
   readonly select: Select;
   readonly orderBy: readonly OrderItem[];
   readonly limit: Slot | null;
+  readonly offset: Slot | null;
   /** The statement itself: pages, provenance and facets are its own. */
   readonly statement: { readonly query: Query; readonly withProvenance: boolean } | null;
-  readonly bindQuery: (query: Query, names: readonly CommonName[], outer: readonly Scope[]) => BoundQuery;
-  readonly subquery: (query: Query, scope: Scope) => { readonly set: number; readonly type: Bound['type'] };
+  readonly bindQuery: (query: Query, names: readonly CommonName[], outer: readonly OuterQuery[]) => BoundQuery;
 }
 
 export interface BoundSelect extends BoundQuery {
@@ -51,6 +55,8 @@ class SelectBinder {
   readonly #select: Select;
   readonly #source: BoundSource;
   readonly #scope: Scope;
+  /** The rows of FROM, what WHERE leaves of them, and the columns that queries in expressions add. */
+  readonly #level: Level;
   readonly #rows: ExpressionContext;
   readonly #search: BoundSearch | undefined;
 
@@ -67,18 +73,19 @@ class SelectBinder {
       outer: request.outer,
       after: request.statement?.query.after ?? null,
       bindQuery: (query, names) => request.bindQuery(query, names, request.outer),
-      contextOf: (scope) => this.#contextOf(scope),
+      contextOf: (scope) => this.#contextOf(scope, null),
     });
     this.#scope = new Scope(this.#source.tables, request.outer);
     this.#search = bindSearch({ select, orderBy: request.orderBy, scope: this.#scope, source: this.#source.node });
-    this.#rows = this.#contextOf(this.#scope);
+    this.#level = this.#levelOf(this.#search?.node ?? this.#source.node);
+    this.#rows = this.#contextOf(this.#scope, this.#level);
   }
 
   bind(): BoundSelect {
     const select = this.#select;
     const { orderBy, limit, statement } = this.#request;
-    let source: PlanNode = this.#search?.node ?? this.#source.node;
-    if (select.where) source = filtered(source, bindPredicate(select.where, this.#rows));
+    if (select.where) filterLevel(this.#level, bindPredicate(select.where, this.#rows));
+    const source = this.#level.node;
     const grouped = select.groupBy.length > 0 || select.window !== null || this.#aggregates();
     const rowByRow = !grouped && !select.distinct;
     const ranked = select.rankBy.length > 0;
@@ -89,21 +96,22 @@ class SelectBinder {
     if (statement) checkRowsOfType(statement, ofType, rowByRow);
     const facets = statement && statement.query.facets.length > 0 ? this.#facets(source, statement.query) : null;
 
-    const { node, outputs, context } = grouped ? this.#grouped(source) : this.#plain(source);
+    const { level, outputs, context } = grouped ? this.#grouped() : this.#plain();
     if (outputs.length > columnsMax) throw at('REL_PARSE', `a SELECT yields at most ${columnsMax} columns`, select.place);
     if (select.distinct && outputs.some(({ bound }) => bound.type === 'vector')) {
       throw at('REL_TYPE_MISMATCH', "DISTINCT can't compare vectors", select.place);
     }
     const named = uniqueNames(outputs);
     const visible = named.length;
-    const paged = statement !== null && ofType && orderBy.length === 0 && !ranked && limit !== null;
+    const paged =
+      statement !== null && ofType && orderBy.length === 0 && !ranked && limit !== null && this.#request.offset === null;
     const hidden = paged || statement?.withProvenance === true;
     if (hidden) named.push({ name: 'system_from', bound: this.#systemColumn('system_from') });
     // Groups are made of nothing that is masked.
     const { columns, leaving } = grouped ? { columns: typesOf(named), leaving: named } : this.#leaving(named);
     const root = select.distinct
-      ? this.#limited(this.#sortedOutputs(distinct(project(node, named)), named, context))
-      : project(this.#limited(this.#sortedRows(node, named, context, grouped)), leaving);
+      ? this.#limited(this.#sortedOutputs(distinct(project(level.node, named)), named, context))
+      : project(this.#limited(this.#sortedRows(level, named, context, grouped)), leaving);
     return { node: root, columns: columns.slice(0, visible), visible, systemFrom: hidden ? visible : null, paged, facets };
   }
 
@@ -122,16 +130,53 @@ class SelectBinder {
     return { columns, leaving: named.map((output) => ({ ...output, bound: this.#scope.shown(output.bound) ?? output.bound })) };
   }
 
-  #contextOf(scope: Scope): ExpressionContext {
-    return {
+  #levelOf(node: PlanNode): Level {
+    return { id: this.#environment.nextLevel(), node, masked: (index, column) => this.#scope.addMasked(index, column) };
+  }
+
+  /** Where rows can't grow (ON, VALUES), queries that look at them are refused. */
+  #contextOf(scope: Scope, level: Level | null): ExpressionContext {
+    const leaf: Leaf = (expression) =>
+      this.#search?.column(expression) ?? (expression.kind === 'column' ? scope.column(expression) : undefined);
+    return this.#withSubselects({ environment: this.#environment, leaf }, scope, level);
+  }
+
+  #withSubselects(
+    context: Pick<ExpressionContext, 'environment' | 'leaf'>,
+    scope: Scope,
+    level: Level | null,
+  ): ExpressionContext {
+    const names = this.#request.names.map(outsideRecursion);
+    const own = {
+      knows: (reference: ColumnRef) => scope.knows(reference),
+      column: (reference: ColumnRef) => outerColumn(context.leaf(reference), level, reference.place),
+    };
+    const subselects = new Subselects({
       environment: this.#environment,
-      leaf: (expression) =>
-        this.#search?.column(expression) ?? (expression.kind === 'column' ? scope.column(expression) : undefined),
-      subquery: (query) => this.#request.subquery(query, scope),
+      level,
+      bindQuery: (query) => this.#request.bindQuery(query, names, [...this.#request.outer, own]),
+    });
+    const overs = new Map<Expression, Bound>();
+    return {
+      ...context,
+      subselect: (expression, bind) => subselects.bind(expression, bind),
+      over: (expression, bind) => {
+        if (level === null)
+          throw at('REL_INVALID', 'a window function stands in the projection or in ORDER BY', expression.place);
+        let bound = overs.get(expression);
+        if (!bound) {
+          const refuseMasked = (each: Bound, place: Place): void => {
+            if (level === this.#level) this.#scope.refuseMasked(each, 'OVER', place);
+          };
+          bound = bindOver(expression, { level, environment: this.#environment, bind, checkOrder: checkSortKey, refuseMasked });
+          overs.set(expression, bound);
+        }
+        return bound;
+      },
     };
   }
 
-  #plain(source: PlanNode): { node: PlanNode; outputs: Output[]; context: ExpressionContext } {
+  #plain(): { level: Level; outputs: Output[]; context: ExpressionContext } {
     const outputs = this.#outputs(this.#rows);
     const { rankBy, compute } = this.#select;
     if (rankBy.length > 0) {
@@ -144,27 +189,26 @@ class SelectBinder {
       this.#scope.refuseMasked(bound, 'COMPUTE', expression.place);
       outputs.push({ name: label, bound });
     }
-    return { node: source, outputs, context: this.#rows };
+    return { level: this.#level, outputs, context: this.#rows };
   }
 
   /** Keys and arguments are computed below the aggregate; what stands above sees keys and results only. */
-  #grouped(source: PlanNode): { node: PlanNode; outputs: Output[]; context: ExpressionContext } {
+  #grouped(): { level: Level; outputs: Output[]; context: ExpressionContext } {
     const select = this.#select;
     const { environment } = this.#request;
     const expressions: Expression[] = [...select.groupBy];
-    let input = source;
     let rows = this.#rows;
     let keys: Bound[] = expressions.map((expression) => this.#groupKey(expression, rows));
     if (select.window) {
       const { column, type } = select.window;
       this.#scope.refuseMasked(this.#scope.column(column), type.toUpperCase(), column.place);
-      const window = windowed(source, keys, select.window, this.#rows);
+      const window = windowed(this.#level.node, keys, select.window, this.#rows);
+      this.#level.node = window.node;
       const table = { name: null, type: null, columns: window.bounds, first: window.node.columns.length - 2 };
       const scope = new Scope([...this.#scope.tables, table], this.#request.outer);
-      rows = this.#contextOf(scope);
+      rows = this.#contextOf(scope, this.#level);
       keys = [...keys, ...window.keys];
       for (const { name } of window.bounds) expressions.push({ kind: 'column', table: null, name, place: select.window.place });
-      input = window.node;
     }
     const arguments_: Bound[] = [];
     const calls: { call: AggregateCall; type: ColumnType }[] = [];
@@ -183,32 +227,56 @@ class SelectBinder {
       }
       return undefined;
     };
-    const context: ExpressionContext = { ...rows, leaf };
-    const outputs = this.#outputs(context);
-    const having = select.having && bindPredicate(select.having, context);
-    // ORDER BY may bring aggregates of its own: they must be known before the aggregate node is made.
-    for (const item of this.#request.orderBy)
-      if (!this.#alias(item.expression, outputs)) bindExpression(item.expression, context);
+    // All aggregates must be known before the node is made: those of HAVING and ORDER BY too. Queries wait for the node.
+    const unknown: Bound = { kind: 'constant', cell: null, type: 'null' };
+    const first: ExpressionContext = {
+      ...rows,
+      leaf,
+      subselect: (expression, bind) => {
+        if ('operand' in expression)
+          (expression.operand.kind === 'row' ? expression.operand.items : [expression.operand]).forEach(bind);
+        return unknown;
+      },
+      over: (expression, bind) => {
+        const { arguments: operands, partition, orderBy } = expression;
+        [...operands, ...partition, ...orderBy.map((item) => item.expression)].forEach(bind);
+        return unknown;
+      },
+    };
+    const found = this.#outputs(first);
+    if (select.having) bindPredicate(select.having, first);
+    for (const { expression } of this.#request.orderBy) {
+      if (!this.#ordering(expression, found)) bindExpression(expression, first);
+    }
 
     const inner = [...keys, ...arguments_].map((bound, i): Output => ({ name: `#${i}`, bound }));
     const keyColumns = keys.map((key, i): PlanColumn => ({ name: nameOf(expressions[i]!, i), type: columnType(key.type) }));
-    let node: PlanNode = {
+    const level = this.#levelOf({
       kind: 'aggregate',
-      input: project(input, inner),
+      input: project(this.#level.node, inner),
       groups: keys.length,
       calls: calls.map(({ call }) => call),
       columns: [...keyColumns, ...calls.map(({ call, type }): PlanColumn => ({ name: call.function, type }))],
-    };
-    if (having) node = { kind: 'filter', input: node, predicate: having, columns: node.columns };
-    return { node, outputs, context };
+    });
+    const context = this.#withSubselects({ environment, leaf }, this.#scope, level);
+    if (select.having) filterLevel(level, bindPredicate(select.having, context));
+    return { level, outputs: this.#outputs(context), context };
   }
 
   /** A column, an alias of the projection where no column has that name, or any expression over columns. */
   #groupKey(expression: Expression, context: ExpressionContext): Bound {
+    const { projection } = this.#select;
     const isAlias = expression.kind === 'column' && expression.table === null && !this.#scope.has(expression.name);
-    const item = isAlias
-      ? this.#select.projection.find((each) => each.kind === 'expression' && each.alias === expression.name)
-      : undefined;
+    const position = positionOf(expression, projection.length, this.#environment);
+    if (position !== null && projection.some(({ kind }) => kind === 'star')) {
+      throw at('REL_INVALID', 'beside * a column is grouped by its name, not by its place', expression.place);
+    }
+    const item =
+      position !== null
+        ? projection[position]
+        : isAlias
+          ? projection.find((each) => each.kind === 'expression' && each.alias === expression.name)
+          : undefined;
     const target = item?.kind === 'expression' ? item.expression : expression;
     const bound = bindExpression(target, context);
     if (bound.type === 'vector' || bound.type === 'interval') {
@@ -225,26 +293,55 @@ class SelectBinder {
     calls: { call: AggregateCall; type: ColumnType }[],
     rows: ExpressionContext,
   ): Bound {
-    const { operand, distinct: isDistinct, place } = expression;
+    const { operand, second, filter, distinct: isDistinct, place } = expression;
     const { literals, guards } = this.#environment;
     const call = expression.function;
+    const { name, takesText = false } = aggregateFunctions[call];
+    if ((second !== null) !== takesText) {
+      throw at('REL_INVALID', `${name} is written ${aggregateFunctions[call].usage}`, place);
+    }
+    for (const part of [operand, second, filter]) {
+      if (part && containsAggregate(part)) throw at('REL_PARSE', "aggregates can't be nested", part.place);
+    }
+    const condition = filter && bindPredicate(filter, rows);
+    if (condition) this.#scope.refuseMasked(condition, 'FILTER', filter.place);
+    const argument = (bound: Bound): number => {
+      const index = arguments_.findIndex((each) => sameExpression(each, bound, literals, guards));
+      return groups + (index < 0 ? arguments_.push(bound) - 1 : index);
+    };
     let column: number | null = null;
     let type: ColumnType = 'integer';
     if (operand) {
-      if (containsAggregate(operand)) throw at('REL_PARSE', "aggregates can't be nested", operand.place);
       const bound = bindExpression(operand, rows);
       type = aggregateType(call, bound, operand);
-      this.#scope.refuseMasked(bound, call.toUpperCase(), operand.place);
-      let index = arguments_.findIndex((each) => sameExpression(each, bound, literals, guards));
-      if (index < 0) index = arguments_.push(bound) - 1;
-      column = groups + index;
-    } else if (call !== 'count') {
-      throw at('REL_INVALID', `${call.toUpperCase()} needs a column`, place);
+      this.#scope.refuseMasked(bound, name, operand.place);
+      if (condition && call === 'array_agg') throw at('REL_INVALID', 'ARRAY_AGG takes NULLs too: it has no FILTER', place);
+      column = argument(condition ? whereTrue(condition, bound) : bound);
+    } else if (call !== 'count') throw at('REL_INVALID', `${name} needs a column`, place);
+    else if (condition) column = argument(whereTrue(condition, { kind: 'constant', cell: true, type: 'boolean' }));
+    let between: number | undefined;
+    if (second) {
+      const bound = bindExpression(second, rows);
+      if (bound.type !== 'string' && bound.type !== 'null') {
+        throw at('REL_TYPE_MISMATCH', `${name} puts text between its values, not ${bound.type}`, second.place);
+      }
+      this.#scope.refuseMasked(bound, name, second.place);
+      between = argument(bound);
     }
+    const wanted: AggregateCall = {
+      function: call,
+      column,
+      distinct: isDistinct,
+      ...(between === undefined ? {} : { second: between }),
+    };
     let index = calls.findIndex(
-      (each) => each.call.function === call && each.call.column === column && each.call.distinct === isDistinct,
+      (each) =>
+        each.call.function === call &&
+        each.call.column === column &&
+        each.call.second === between &&
+        each.call.distinct === isDistinct,
     );
-    if (index < 0) index = calls.push({ call: { function: call, column, distinct: isDistinct }, type }) - 1;
+    if (index < 0) index = calls.push({ call: wanted, type }) - 1;
     return { kind: 'column', index: groups + index, name: call, type };
   }
 
@@ -274,19 +371,24 @@ class SelectBinder {
   }
 
   /** Sorts rows before they are projected, so that ORDER BY may use what the projection leaves out. */
-  #sortedRows(node: PlanNode, outputs: readonly Output[], context: ExpressionContext, grouped: boolean): PlanNode {
-    const { orderBy, limit, statement } = this.#request;
+  #sortedRows(level: Level, outputs: readonly Output[], context: ExpressionContext, grouped: boolean): PlanNode {
+    const { orderBy, limit, offset, statement } = this.#request;
     const ranked = orderBy.length === 0 && this.#select.rankBy.length > 0;
-    if (orderBy.length === 0 && !ranked) return node;
+    if (orderBy.length === 0 && !ranked) return level.node;
     const computed: Output[] = [];
-    const columnOf = (bound: Bound): number =>
-      bound.kind === 'column' ? bound.index : node.columns.length + computed.push({ name: '#key', bound }) - 1;
-    const keys = orderBy.map((item): SortKey => {
-      const bound = this.#alias(item.expression, outputs) ?? bindExpression(item.expression, context);
+    // Queries in ORDER BY add columns: those that are computed for the order come behind them.
+    const bounds = orderBy.map((item): Bound => {
+      const bound = this.#ordering(item.expression, outputs) ?? bindExpression(item.expression, context);
       checkSortKey(bound, item);
       if (!grouped) this.#scope.refuseMasked(bound, 'ORDER BY', item.expression.place);
-      return { column: columnOf(bound), descending: item.descending, collate: item.collate };
+      return bound;
     });
+    const { node } = level;
+    const columnOf = (bound: Bound): number =>
+      bound.kind === 'column' ? bound.index : node.columns.length + computed.push({ name: '#key', bound }) - 1;
+    const keys = orderBy.map(
+      ({ descending, collate, nullsFirst }, i): SortKey => ({ column: columnOf(bounds[i]!), descending, collate, nullsFirst }),
+    );
     if (ranked) {
       const score = outputs.find(({ name }) => name === '_score')!;
       keys.push({ column: columnOf(score.bound), descending: true, collate: 'codepoint' });
@@ -294,28 +396,35 @@ class SelectBinder {
     // Rows that the keys don't tell apart: `_pk` bytewise, then system_from, the order in which rows arrive. Of a join or
     // a subquery, they stay in the order in which it yields them.
     const [only, ...others] = this.#scope.tables;
-    if (!grouped && others.length === 0 && only!.type !== null) {
+    if (!grouped && others.length === 0 && only && only.type !== null) {
       const key = this.#systemColumn('_pk');
       keys.push({ column: columnOf(key), descending: false, collate: 'codepoint' });
     }
     const input = computed.length > 0 ? project(node, [...throughColumns(node), ...computed]) : node;
-    return { kind: 'sort', input, keys, limit, counted: statement !== null, columns: input.columns };
+    return { kind: 'sort', input, keys, limit, ...skipped(offset), counted: statement !== null, columns: input.columns };
   }
 
   /** Above DISTINCT only output columns are left to sort by. */
   #sortedOutputs(node: PlanNode, outputs: readonly Output[], context: ExpressionContext): PlanNode {
-    const { orderBy, limit, statement } = this.#request;
+    const { orderBy, limit, offset, statement } = this.#request;
     const { literals, guards } = this.#environment;
     if (orderBy.length === 0) return node;
     const keys = orderBy.map((item): SortKey => {
-      const bound = this.#alias(item.expression, outputs) ?? bindExpression(item.expression, context);
+      const bound = this.#ordering(item.expression, outputs) ?? bindExpression(item.expression, context);
       checkSortKey(bound, item);
       const column = outputs.findIndex((output) => sameExpression(output.bound, bound, literals, guards));
       if (column < 0)
         throw at('REL_INVALID', 'with DISTINCT, ORDER BY takes columns of the projection only', item.expression.place);
-      return { column, descending: item.descending, collate: item.collate };
+      return { column, descending: item.descending, collate: item.collate, nullsFirst: item.nullsFirst };
     });
-    return { kind: 'sort', input: node, keys, limit, counted: statement !== null, columns: node.columns };
+    return { kind: 'sort', input: node, keys, limit, ...skipped(offset), counted: statement !== null, columns: node.columns };
+  }
+
+  /** A column of the projection, by its place or its alias. */
+  #ordering(expression: Expression, outputs: readonly Output[]): Bound | undefined {
+    const visible = outputs.filter(({ name }) => name !== '_score');
+    const position = positionOf(expression, visible.length, this.#environment);
+    return position === null ? this.#alias(expression, outputs) : visible[position]!.bound;
   }
 
   #alias(expression: Expression, outputs: readonly Output[]): Bound | undefined {
@@ -329,10 +438,12 @@ class SelectBinder {
   }
 
   #limited(node: PlanNode): PlanNode {
-    const { limit, statement } = this.#request;
-    if (!limit) return node;
-    const input = node.kind === 'function' ? { ...node, limit } : node;
-    return { kind: 'limit', input, limit, counting: null, counted: statement !== null, columns: node.columns };
+    const { limit, offset, statement } = this.#request;
+    const { columns } = node;
+    const counted = statement !== null;
+    const input = node.kind === 'function' && limit && !offset ? { ...node, limit } : node;
+    const first: PlanNode = limit ? { kind: 'limit', input, limit, ...skipped(offset), counting: null, counted, columns } : node;
+    return offset ? { kind: 'skip', input: first, offset, columns } : first;
   }
 
   #facets(source: PlanNode, query: Query): FacetPlan {
@@ -359,6 +470,25 @@ class SelectBinder {
       this.#request.orderBy.some((item) => containsAggregate(item.expression))
     );
   }
+}
+
+function filterLevel(level: Level, predicate: Bound): void {
+  level.node = filtered(level.node, predicate);
+}
+
+/** A column of this query as one inside it has it. */
+function outerColumn(bound: Bound | undefined, level: Level | null, place: Place): Bound {
+  if (bound?.kind === 'outer') return bound;
+  if (level === null) throw at('REL_NOT_IMPLEMENTED', lookingAround, place);
+  if (bound?.kind !== 'column')
+    throw at('REL_INVALID', 'a query inside another one names columns of it, and no expressions', place);
+  const { index, name, type } = bound;
+  return { kind: 'outer', level: level.id, index, name, type };
+}
+
+/** The value on the rows of FILTER, NULL on the others. */
+function whereTrue(condition: Bound, value: Bound): Bound {
+  return { kind: 'case', operand: null, branches: [{ when: condition, result: value }], otherwise: null, type: value.type };
 }
 
 export function checkSortKey(bound: Bound, item: OrderItem): void {

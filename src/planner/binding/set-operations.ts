@@ -3,7 +3,7 @@
  * they leave as NULL; UNION ALL, which compares nothing, passes on how they are shown.
  */
 import { shownColumn } from '../../projections/access-paths.ts';
-import type { ValueType } from '../expressions/bound-expression.ts';
+import type { ValueType } from '../expressions/value-type.ts';
 import type { PlanNode, SetOperationNode } from '../logical-plan.ts';
 import { at } from '../places.ts';
 import type { Place } from '../statement.ts';

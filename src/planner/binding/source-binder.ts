@@ -3,19 +3,21 @@ import { didYouMean } from '../../errors.ts';
 import type { TypeDefinition } from '../../log/entry.ts';
 import { systemColumns } from '../../log/value.ts';
 import { type ReadableColumn, shownColumn, splitTypeName } from '../../projections/access-paths.ts';
-import { bindPredicate, type ExpressionContext } from '../expressions/bind-expression.ts';
+import { commonResult } from '../expressions/bind-call.ts';
+import { bindExpression, bindPredicate, type ExpressionContext, matched } from '../expressions/bind-expression.ts';
+import { type Bound, childrenOf } from '../expressions/bound-expression.ts';
 import type { PlanColumn, PlanNode } from '../logical-plan.ts';
 import { at } from '../places.ts';
-import type { Place, Query, Slot, Source } from '../statement.ts';
+import type { ColumnRef, Place, Query, Slot, Source } from '../statement.ts';
 import { type BoundQuery, type BoundSource, type CommonName, type Environment, noMasks } from './environment.ts';
-import type { OutputType } from './outputs.ts';
-import { Scope } from './scope.ts';
+import { columnType, type Output, type OutputType, project, renamed, throughColumns } from './outputs.ts';
+import { type OuterQuery, Scope, type ScopeTable } from './scope.ts';
 import { bindFunction } from './table-functions.ts';
 
 export interface SourceRequest {
   readonly environment: Environment;
   readonly names: readonly CommonName[];
-  readonly outer: readonly Scope[];
+  readonly outer: readonly OuterQuery[];
   /** Where pages of a type's rows go on. */
   readonly after: Slot | null;
   readonly bindQuery: (query: Query, names: readonly CommonName[]) => BoundQuery;
@@ -66,8 +68,11 @@ class SourceBinder {
         return this.#table(source);
       case 'subquery': {
         this.#count(source);
-        return derived(this.#request.bindQuery(source.query, this.#request.names), source.alias);
+        const bound = this.#request.bindQuery(source.query, this.#request.names);
+        return derived(renamed(bound, source.alias ?? '', source.columns, source.place), source.alias);
       }
+      case 'values':
+        return this.#values(source);
       case 'join':
         return this.#join(source);
       case 'function':
@@ -141,6 +146,7 @@ class SourceBinder {
     const right = this.bind(source.right);
     const width = left.node.columns.length;
     const tables = [...left.tables, ...right.tables.map((table) => ({ ...table, first: table.first + width }))];
+    if (source.using !== null) return this.#joinUsing(source, source.using, left, right);
     const context = this.#request.contextOf(new Scope(tables, this.#request.outer));
     const node: PlanNode = {
       kind: 'join',
@@ -149,16 +155,111 @@ class SourceBinder {
       right: right.node,
       leftKeys: [],
       rightKeys: [],
-      residual: bindPredicate(source.on, context),
+      residual: source.on && bindPredicate(source.on, context),
       build: 'right',
       columns: [...left.node.columns, ...right.node.columns],
     };
     return { node, tables };
   }
 
-  #count(source: Source): void {
+  /** Columns of one name become one, in front of the others: of an outer join that of the side that is there. */
+  #joinUsing(
+    { type, place }: Extract<Source, { kind: 'join' }>,
+    using: readonly string[] | 'natural',
+    left: BoundSource,
+    right: BoundSource,
+  ): BoundSource {
+    const width = left.node.columns.length;
+    const shifted = right.tables.map((table) => ({ ...table, first: table.first + width }));
+    const [leftScope, rightScope] = [new Scope(left.tables, []), new Scope(shifted, [])];
+    const names = using === 'natural' ? sharedNames(left.tables, right.tables) : using;
+    const pairs = names.map((name) => {
+      const reference: ColumnRef = { kind: 'column', table: null, name, place };
+      return { name, left: leftScope.column(reference), right: rightScope.column(reference) };
+    });
+    const equal = pairs.map((pair): Bound => {
+      const [l, r] = matched(pair.left, pair.right, '=', place);
+      return { kind: 'compare', op: '=', left: l, right: r, type: 'boolean' };
+    });
+    const join: PlanNode = {
+      kind: 'join',
+      type,
+      left: left.node,
+      right: right.node,
+      leftKeys: [],
+      rightKeys: [],
+      residual: equal.length === 0 ? null : equal.length === 1 ? equal[0]! : { kind: 'and', operands: equal, type: 'boolean' },
+      build: 'right',
+      columns: [...left.node.columns, ...right.node.columns],
+    };
+    const merged = pairs.map((pair): Output => {
+      if (type !== 'full') return { name: pair.name, bound: type === 'right' ? pair.right : pair.left };
+      const { type: of, fit } = commonResult('USING', [pair.left, pair.right], place);
+      return { name: pair.name, bound: { kind: 'coalesce', operands: [fit(pair.left), fit(pair.right)], type: of } };
+    });
+    const node = project(join, [...throughColumns(join), ...merged]);
+    const columns = pairs.map(({ name, left: l, right: r }, i): OutputType => {
+      const masked = leftScope.masked(l)?.masked ?? rightScope.masked(r)?.masked;
+      return { name, type: merged[i]!.bound.type, ...(masked === undefined ? {} : { masked }) };
+    });
+    const own: ScopeTable = { name: null, type: null, columns, first: join.columns.length };
+    const hidden = (table: ScopeTable): ScopeTable => ({
+      ...table,
+      hidden: new Set([
+        ...(table.hidden ?? []),
+        ...table.columns.flatMap(({ name }, position) => (names.includes(name) ? [position] : [])),
+      ]),
+    });
+    return { node, tables: [own, ...left.tables.map(hidden), ...shifted.map(hidden)] };
+  }
+
+  /** Each column has the type that holds the values of all rows. */
+  #values({ rows, place }: Extract<Source, { kind: 'values' }>): BoundSource {
+    const width = rows[0]!.length;
+    if (rows.length > 1 || width > 0) this.#count({ place });
+    const context = this.#request.contextOf(new Scope([], this.#request.outer));
+    const bound = rows.map((row) => row.map((each) => bindExpression(each, context)));
+    const columns: OutputType[] = [];
+    for (let c = 0; c < width; c++) {
+      const { type, fit } = commonResult(
+        'a column of VALUES',
+        bound.map((row) => row[c]!),
+        place,
+      );
+      for (const row of bound) row[c] = fit(row[c]!);
+      columns.push({ name: `column${c + 1}`, type });
+    }
+    const outer = (each: Bound): boolean => each.kind === 'outer' || childrenOf(each).some(outer);
+    if (bound.some((row) => row.some(outer))) {
+      throw at(
+        'REL_NOT_IMPLEMENTED',
+        'VALUES with columns of a query around it is not implemented: write SELECTs and UNION ALL',
+        place,
+      );
+    }
+    const node: PlanNode = {
+      kind: 'values',
+      rows: bound,
+      columns: columns.map(({ name, type }) => ({ name, type: columnType(type) })),
+    };
+    return { node, tables: width === 0 ? [] : [{ name: null, type: null, columns, first: 0 }] };
+  }
+
+  #count(source: { readonly place: Place }): void {
     if (++this.#tables > tablesMax) throw at('REL_PARSE', `FROM joins more than ${tablesMax} tables`, source.place);
   }
+}
+
+/** Names that both sides have, in the order of the left; system columns are nobody's own. */
+function sharedNames(left: readonly ScopeTable[], right: readonly ScopeTable[]): readonly string[] {
+  const namesOf = (tables: readonly ScopeTable[]): string[] =>
+    tables.flatMap(({ columns, hidden, type }) =>
+      columns.flatMap(({ name }, i) =>
+        hidden?.has(i) || (type !== null && name !== 'id' && Object.hasOwn(systemColumns, name)) ? [] : [name],
+      ),
+    );
+  const others = new Set(namesOf(right));
+  return [...new Set(namesOf(left))].filter((name) => others.has(name));
 }
 
 /** A column of bare NULLs keeps that type, whatever it leaves as. */

@@ -5,9 +5,12 @@
 import type { ServiceError } from '../../errors.ts';
 import type { ColumnType } from '../../log/value.ts';
 import { at } from '../places.ts';
-import type { Expression, Literal, Place, Query } from '../statement.ts';
+import type { Expression, Literal, Place, Subselect } from '../statement.ts';
+import { asInstantLiteral, bindCall, commonResult, isText, isNumeric } from './bind-call.ts';
 import { bindMatch } from './bind-match.ts';
-import { type ArithmeticOp, type Bound, type CompareOp, columnsIn, type ValueType } from './bound-expression.ts';
+import { type ArithmeticOp, type Bound, type CompareOp, columnsIn } from './bound-expression.ts';
+import type { ValueType } from './value-type.ts';
+import { calendarSteps, fixedIntervals, isCalendarUnit } from './functions/instants.ts';
 import type { LookupTable } from './lookup-table.ts';
 import type { PhoneticFunction } from './phonetic.ts';
 
@@ -18,9 +21,14 @@ export type Leaf = (expression: Expression) => Bound | undefined;
 export interface ExpressionContext {
   readonly environment: { readonly literals: readonly Literal[]; lookup(name: string): LookupTable | undefined };
   readonly leaf: Leaf;
-  /** Plans the query behind IN: number of the set, type of its one column. */
-  readonly subquery: (query: Query) => { readonly set: number; readonly type: ValueType };
+  /** The column of a window function's results. */
+  readonly over: (over: Over, bind: (operand: Expression) => Bound) => Bound;
+  /** What queries in expressions come to. */
+  readonly subselect: (subselect: Subselect | InQuery, bind: (operand: Expression) => Bound) => Bound;
 }
+
+type InQuery = Extract<Expression, { kind: 'in-query' }>;
+type Over = Extract<Expression, { kind: 'over' }>;
 
 export function bindExpression(expression: Expression, context: ExpressionContext): Bound {
   return new ExpressionBinder(context).bind(expression);
@@ -76,7 +84,7 @@ class ExpressionBinder {
       case 'now':
         return { kind: 'now', type: 'timestamp' };
       case 'interval':
-        return { kind: 'literal', slot: expression.interval.slot.slot, as: 'interval', type: 'interval', place };
+        return this.#interval(expression);
       case 'binary':
         return this.#binary(expression);
       case 'not':
@@ -100,14 +108,23 @@ class ExpressionBinder {
         return negatedIf(expression.negated, this.#inList(expression));
       case 'case':
         return this.#case(expression);
-      case 'in-query':
-        return negatedIf(expression.negated, this.#inQuery(expression));
       case 'call':
         if (expression.name === 'LOOKUP') return this.#lookup(expression);
         if (expression.name === 'MATCH') return bindMatch(expression, (operand) => this.bind(operand));
         if (phoneticFunctions.has(expression.name))
           throw at('REL_INVALID', `${expression.name}(column) stands beside a text, with = or != between them`, place);
-        throw notImplemented(`${expression.name}()`, place, functionNeeds.get(expression.name));
+        if (functionNeeds.has(expression.name))
+          throw notImplemented(`${expression.name}()`, place, functionNeeds.get(expression.name));
+        return bindCall(expression, (argument) => this.bind(argument));
+      case 'in-query':
+      case 'scalar-query':
+      case 'exists':
+      case 'quantified':
+        return this.#context.subselect(expression, (operand) => this.bind(operand));
+      case 'over':
+        return this.#context.over(expression, (operand) => this.bind(operand));
+      case 'row':
+        throw at('REL_INVALID', 'a row of values stands beside another one, with a comparison or IN between them', place);
       case 'aggregate':
         throw at(
           'REL_INVALID',
@@ -133,7 +150,6 @@ class ExpressionBinder {
         for (const side of [operand, pattern]) {
           if (!isText(side.type) && side.type !== 'null') throw mismatch(`LIKE compares text, not ${side.type}`, place);
         }
-        if (columnsIn(pattern).size > 0) throw notImplemented('LIKE with a column as pattern', right.place);
         return { kind: 'like', operand, pattern, type: 'boolean' };
       }
       case '+':
@@ -141,10 +157,31 @@ class ExpressionBinder {
       case '*':
       case '/':
       case '%':
+        if (isCalendarStep(right) && (op === '+' || op === '-')) return this.#calendarStep(op, left, right);
+        if (isCalendarStep(left) && op === '+') return this.#calendarStep(op, right, left);
         return this.#arithmetic(op, this.bind(left), this.bind(right), place);
       default:
         return this.#compare(op, left, right, place);
     }
+  }
+
+  /** A month and a year are as long as they are beside an instant, and nowhere else. */
+  #interval({ interval, unit, place }: Extract<Expression, { kind: 'interval' }>): Bound {
+    const { slot } = interval.slot;
+    if (unit === null) return { kind: 'literal', slot, as: 'interval', type: 'interval', place };
+    const fixed = fixedIntervals.get(unit);
+    if (!fixed) throw at('REL_TYPE_MISMATCH', `INTERVAL 'n' ${unit.toUpperCase()} stands behind an instant and + or -`, place);
+    const operand: Bound = { kind: 'literal', slot, as: 'value', type: 'string', place };
+    return { kind: 'call', name: fixed.name, function: fixed.signatures[0]!, operands: [operand], type: 'interval' };
+  }
+
+  #calendarStep(op: '+' | '-', instant: Expression, { interval, unit, place }: CalendarStep): Bound {
+    const operand = asInstantLiteral(this.bind(instant));
+    if (operand.type === 'null') return operand;
+    if (operand.type !== 'timestamp') throw mismatch(`an INTERVAL is added to a timestamp, not to ${operand.type}`, place);
+    const step = calendarSteps.get(`${op}${unit}`)!;
+    const amount: Bound = { kind: 'literal', slot: interval.slot.slot, as: 'value', type: 'string', place };
+    return { kind: 'call', name: step.name, function: step.signatures[0]!, operands: [operand, amount], type: 'timestamp' };
   }
 
   #compare(op: CompareOp, leftExpression: Expression, rightExpression: Expression, place: Place): Bound {
@@ -176,6 +213,10 @@ class ExpressionBinder {
   }
 
   #inList(expression: Extract<Expression, { kind: 'in-list' }>): Bound {
+    if (expression.items.length === 0) {
+      this.bind(expression.operand);
+      return { kind: 'constant', cell: false, type: 'boolean' };
+    }
     const [operand, items] = this.#alike(this.bind(expression.operand), expression.items, '=', expression.place);
     return { kind: 'in', operand, items, type: 'boolean' };
   }
@@ -199,16 +240,6 @@ class ExpressionBinder {
       throw mismatch(`LOOKUP takes a key of text or integers, not ${operand.type}`, key.place);
     }
     return { kind: 'lookup', table: found, field: field.name, operand, type: 'string' };
-  }
-
-  /** The subquery's column is one more value that the operand is compared with. */
-  #inQuery(expression: Extract<Expression, { kind: 'in-query' }>): Bound {
-    const { query, place } = expression;
-    const { set, type } = this.#context.subquery(query);
-    if (type === 'vector' || type === 'interval') throw mismatch(`IN can't compare ${type}`, query.place);
-    const values: Bound = { kind: 'parameter', index: -1, type };
-    const [operand] = matched(this.bind(expression.operand), values, '=', place);
-    return { kind: 'in-set', operand, set, type: 'boolean' };
   }
 
   /** One operand beside several values: it must read the same beside each. */
@@ -244,21 +275,7 @@ class ExpressionBinder {
       : [null, values.map((when) => this.#condition(when))];
     const results = expression.branches.map(({ then }) => this.bind(then));
     const otherwise = expression.otherwise ? this.bind(expression.otherwise) : null;
-    const types = new Set([...results, ...(otherwise ? [otherwise] : [])].map((each) => each.type));
-    types.delete('null');
-    if (types.has('timestamp') && types.size > 1) types.delete('string');
-    if (types.has('number')) types.delete('integer');
-    const [type = 'null', ...others] = types;
-    if (others.length > 0)
-      throw mismatch(`the results of a CASE have one type, not ${[...types].join(' and ')}`, expression.place);
-    if (type === 'interval' || type === 'vector') throw mismatch(`a CASE can't yield ${type}`, expression.place);
-    const fit = (result: Bound): Bound => {
-      const fitted = type === 'timestamp' ? asInstantLiteral(result) : result;
-      if (type === 'timestamp' && fitted.type === 'string') {
-        throw mismatch('the results of a CASE have one type, not timestamp and string', expression.place);
-      }
-      return fitted;
-    };
+    const { type, fit } = commonResult('a CASE', [...results, ...(otherwise ? [otherwise] : [])], expression.place);
     return {
       kind: 'case',
       operand,
@@ -269,6 +286,12 @@ class ExpressionBinder {
   }
 }
 
+type CalendarStep = Extract<Expression, { kind: 'interval' }>;
+
+function isCalendarStep(expression: Expression): expression is CalendarStep {
+  return expression.kind === 'interval' && expression.unit !== null && isCalendarUnit(expression.unit);
+}
+
 const phoneticFunctions: ReadonlyMap<string, PhoneticFunction> = new Map([
   ['SOUNDEX', 'soundex'],
   ['METAPHONE', 'metaphone'],
@@ -276,7 +299,7 @@ const phoneticFunctions: ReadonlyMap<string, PhoneticFunction> = new Map([
 ]);
 
 /** Two operands of one comparison, literals beside a timestamp read as instants; refuses what can't be compared. */
-function matched(left: Bound, right: Bound, op: CompareOp, place: Place): [Bound, Bound] {
+export function matched(left: Bound, right: Bound, op: CompareOp, place: Place): [Bound, Bound] {
   if (left.type === 'timestamp') right = asInstantLiteral(right);
   else if (right.type === 'timestamp') left = asInstantLiteral(left);
   if (left.type === 'null' || right.type === 'null') return [left, right];
@@ -293,26 +316,13 @@ function matched(left: Bound, right: Bound, op: CompareOp, place: Place): [Bound
   return [left, right];
 }
 
-function asInstantLiteral(bound: Bound): Bound {
-  const instant = bound.kind === 'literal' && bound.as === 'value' && (bound.type === 'string' || bound.type === 'integer');
-  return instant ? { ...bound, as: 'instant', type: 'timestamp' } : bound;
-}
-
 function negatedIf(negated: boolean, operand: Bound): Bound {
   return negated ? { kind: 'not', operand, type: 'boolean' } : operand;
-}
-
-function isNumeric(type: ValueType): boolean {
-  return type === 'integer' || type === 'number';
 }
 
 /** Timestamps compare with integers: both are exact 64-bit. */
 function isInstant(type: ValueType): boolean {
   return type === 'timestamp' || type === 'integer';
-}
-
-function isText(type: ValueType): boolean {
-  return type === 'string' || type === 'json';
 }
 
 function literalType(literal: Literal): ColumnType | 'null' {

@@ -6,11 +6,10 @@ import type { ColumnType } from '../../log/value.ts';
 import type { Literal, Place } from '../statement.ts';
 import type { MatchMode } from '../search/query.ts';
 import type { ScalarFunction } from './scalar-functions.ts';
+import type { Signature } from './functions/scalar-function.ts';
 import type { LookupTable } from './lookup-table.ts';
 import type { PhoneticFunction } from './phonetic.ts';
-
-/** `interval` is nanoseconds, an operand of timestamp arithmetic only; `null` is the type of a bare NULL. */
-export type ValueType = ColumnType | 'null' | 'interval';
+import type { ValueType } from './value-type.ts';
 
 export type CompareOp = '=' | '!=' | '<' | '<=' | '>' | '>=';
 export type ArithmeticOp = '+' | '-' | '*' | '/' | '%';
@@ -26,8 +25,12 @@ export type Bound =
       readonly place: Place;
     }
   /** What no literal of the statement says. */
-  | { readonly kind: 'constant'; readonly cell: bigint; readonly type: 'integer' }
+  | { readonly kind: 'constant'; readonly cell: bigint | boolean | string | number | null; readonly type: ValueType }
   | { readonly kind: 'now'; readonly type: 'timestamp' }
+  /** A column of a query around this one, by the level of that query: `decorrelate.ts` makes a column of it. */
+  | { readonly kind: 'outer'; readonly level: number; readonly index: number; readonly name: string; readonly type: ColumnType }
+  /** What a query comes to that names nothing outside of itself: number in `LogicalPlan.subqueries`. Always part of a parameter. */
+  | { readonly kind: 'subquery'; readonly index: number; readonly type: ValueType }
   /** A column-free subtree, computed once per execution: number in `LogicalPlan.parameters`. */
   | { readonly kind: 'parameter'; readonly index: number; readonly type: ValueType }
   | { readonly kind: 'compare'; readonly op: CompareOp; readonly left: Bound; readonly right: Bound; readonly type: 'boolean' }
@@ -50,6 +53,16 @@ export type Bound =
       readonly mode: MatchMode;
       readonly type: 'boolean';
     }
+  /** A function of the registry, by the signature that fits. `name` is for who reads the plan. */
+  | {
+      readonly kind: 'call';
+      readonly name: string;
+      readonly function: Signature;
+      readonly operands: readonly Bound[];
+      readonly type: ValueType;
+    }
+  /** The first that is not NULL; those behind it are not computed. */
+  | { readonly kind: 'coalesce'; readonly operands: readonly Bound[]; readonly type: ValueType }
   | { readonly kind: 'like'; readonly operand: Bound; readonly pattern: Bound; readonly type: 'boolean' }
   | {
       readonly kind: 'arithmetic';
@@ -89,6 +102,8 @@ export function childrenOf(bound: Bound): readonly Bound[] {
     case 'literal':
     case 'constant':
     case 'now':
+    case 'outer':
+    case 'subquery':
     case 'parameter':
       return none;
     case 'compare':
@@ -97,6 +112,8 @@ export function childrenOf(bound: Bound): readonly Bound[] {
     case 'and':
     case 'or':
     case 'function':
+    case 'call':
+    case 'coalesce':
       return bound.operands;
     case 'same-folded':
       return [bound.operand, bound.text];
@@ -130,6 +147,8 @@ export function mapChildren(bound: Bound, map: (child: Bound) => Bound): Bound {
     case 'literal':
     case 'constant':
     case 'now':
+    case 'outer':
+    case 'subquery':
     case 'parameter':
       return bound;
     case 'compare':
@@ -138,6 +157,8 @@ export function mapChildren(bound: Bound, map: (child: Bound) => Bound): Bound {
     case 'and':
     case 'or':
     case 'function':
+    case 'call':
+    case 'coalesce':
       return { ...bound, operands: bound.operands.map(map) };
     case 'same-folded':
       return { ...bound, operand: map(bound.operand), text: map(bound.text) };
@@ -180,18 +201,41 @@ export function replaceColumns(bound: Bound, replace: (column: BoundColumn) => B
 
 /** True when evaluating can fail on some row (an overflow): such a conjunct runs after those that cannot. */
 export function mayRaise(bound: Bound): boolean {
-  const raises =
-    bound.kind === 'arithmetic' || bound.kind === 'negate' || bound.kind === 'to-number' || bound.kind === 'function';
-  return raises || childrenOf(bound).some(mayRaise);
+  return raises(bound) || childrenOf(bound).some(mayRaise);
 }
 
-/** Two literal slots that had to hold the same value for a plan to be right. */
-export type Guard = readonly [slot: number, otherSlot: number];
+/** The same of the node itself, its operands aside. */
+export function raises(bound: Bound): boolean {
+  switch (bound.kind) {
+    case 'arithmetic':
+    case 'negate':
+    case 'to-number':
+    case 'function':
+      return true;
+    case 'call':
+      return bound.function.raises === true;
+    case 'like':
+      // A pattern of a row may be one that is refused.
+      return columnsIn(bound.pattern).size > 0;
+    default:
+      return false;
+  }
+}
+
+/** What had to be of the literals for a plan to be right: two slots hold the same value, or one holds this one. */
+export type Guard = readonly [slot: number, otherSlot: number] | { readonly slot: number; readonly is: Literal };
+
+export function guardHolds(guard: Guard, literals: readonly Literal[]): boolean {
+  return 'slot' in guard ? literals[guard.slot] === guard.is : literals[guard[0]] === literals[guard[1]];
+}
 
 /** Same meaning under these literals. Pairs of slots that had to be equal for it are added to `guards`. */
 export function sameExpression(a: Bound, b: Bound, literals: readonly Literal[], guards: Guard[]): boolean {
   if (a.kind !== b.kind || a.type !== b.type) return false;
   if (a.kind === 'column') return b.kind === 'column' && a.index === b.index;
+  if (a.kind === 'parameter') return b.kind === 'parameter' && a.index === b.index;
+  if (a.kind === 'outer') return b.kind === 'outer' && a.level === b.level && a.index === b.index;
+  if (a.kind === 'subquery') return b.kind === 'subquery' && a.index === b.index;
   if (a.kind === 'literal' && b.kind === 'literal') {
     if (a.as !== b.as || literals[a.slot] !== literals[b.slot]) return false;
     if (a.slot !== b.slot) guards.push([a.slot, b.slot]);
@@ -200,6 +244,7 @@ export function sameExpression(a: Bound, b: Bound, literals: readonly Literal[],
   if (a.kind === 'in-set' && b.kind === 'in-set' && a.set !== b.set) return false;
   if (a.kind === 'constant' && b.kind === 'constant') return a.cell === b.cell;
   if (a.kind === 'function' && b.kind === 'function' && a.name !== b.name) return false;
+  if (a.kind === 'call' && b.kind === 'call' && a.function !== b.function) return false;
   if ('op' in a && 'op' in b && a.op !== b.op) return false;
   if (a.kind === 'lookup' && b.kind === 'lookup' && (a.table !== b.table || a.field !== b.field)) return false;
   if (a.kind === 'match' && b.kind === 'match' && a.mode !== b.mode) return false;

@@ -2,8 +2,8 @@
  * Three-valued evaluation of one expression over single cells: for what is computed once per statement (constants) or
  * once per dictionary code. Rows go through `kernel-code.ts`, which must agree with this to the last bit.
  */
-import { assert, ServiceError } from '../../errors.ts';
-import { parseInstant } from '../../log/timestamp.ts';
+import { AssertionError, assert, ServiceError } from '../../errors.ts';
+import { formatInstant, parseInstant } from '../../log/timestamp.ts';
 import { type Cell, compareText, I64_MAX, I64_MIN } from '../../log/value.ts';
 import { intervalNanoseconds } from '../languages/interval.ts';
 import { at } from '../places.ts';
@@ -25,6 +25,8 @@ export interface Environment {
   readonly textLanguage: string;
   /** Rows of the subqueries behind IN, as far as they have run. */
   readonly sets: readonly CellSet[];
+  /** What other subqueries came to. */
+  readonly results: readonly Cell[];
   /** The one cell that column references read, when there are any. */
   readonly cell: Cell;
 }
@@ -48,6 +50,10 @@ export function evaluate(bound: Bound, env: Environment): Cell {
       return env.instant;
     case 'parameter':
       return env.parameters[bound.index]!;
+    case 'subquery':
+      return env.results[bound.index]!;
+    case 'outer':
+      throw new AssertionError('queries that name others are joins by now');
     case 'compare': {
       const left = evaluate(bound.left, env);
       const right = evaluate(bound.right, env);
@@ -131,6 +137,18 @@ export function evaluate(bound: Bound, env: Environment): Cell {
         bound.name,
         bound.operands.map((operand) => evaluate(operand, env)),
       );
+    case 'call':
+      return called(
+        bound,
+        bound.operands.map((operand) => evaluate(operand, env)),
+      );
+    case 'coalesce': {
+      for (const operand of bound.operands) {
+        const value = evaluate(operand, env);
+        if (value !== null) return converted(value, bound.type);
+      }
+      return null;
+    }
     case 'to-number': {
       const value = evaluate(bound.operand, env);
       if (typeof value !== 'bigint') return value;
@@ -155,6 +173,12 @@ export function evaluate(bound: Bound, env: Environment): Cell {
       return bound.otherwise ? converted(evaluate(bound.otherwise, env), bound.type) : null;
     }
   }
+}
+
+/** A function's result for these cells. */
+export function called({ function: signature, type }: Extract<Bound, { kind: 'call' }>, cells: readonly Cell[]): Cell {
+  if (signature.takesNull !== true && cells.includes(null)) return null;
+  return converted(signature.evaluate(...cells), type);
 }
 
 /** Exact across integer and number; text in codepoint order; false before true. */
@@ -248,12 +272,24 @@ function literalValue(bound: Extract<Bound, { kind: 'literal' }>, env: Environme
   if (bound.as !== 'interval' && typeof literal === 'bigint') return literal;
   assert(typeof literal === 'string', 'an instant or interval is text');
   try {
-    return bound.as === 'interval' ? intervalNanoseconds(literal) : parseInstant(literal);
+    if (bound.as === 'interval') return intervalNanoseconds(literal);
+    return bound.as === 'basis' ? parseBasis(literal) : parseInstant(literal);
   } catch (error) {
     if (!(error instanceof ServiceError)) throw error;
     // Malformed beside a column is a mismatch with its type; AS OF and INTERVAL have a form of their own in the dialect.
     throw at(bound.as === 'instant' ? 'REL_TYPE_MISMATCH' : 'REL_PARSE', error.message, env.placeOf(bound.slot));
   }
+}
+
+/** What people type behind AS OF: a space where the form has a T; of another offset the error says the UTC form. */
+function parseBasis(text: string): bigint {
+  const form = text.trim().replace(/^(\d{4}-\d{2}-\d{2}) (?=\d)/, '$1T');
+  const offset = /^(.*T.*)([+-])(\d{2}):?(\d{2})$/.exec(form);
+  if (offset === null) return parseInstant(form);
+  const [, local, sign, hours, minutes] = offset;
+  const away = BigInt(Number(hours) * 60 + Number(minutes)) * 60_000_000_000n;
+  const utc = parseInstant(`${local!}Z`) - (sign === '+' ? away : -away);
+  throw new ServiceError('REL_INVALID', `timestamps are UTC: write ${formatInstant(utc)} for this offset`);
 }
 
 /** An instant that must be there: AS OF NULL means nothing. */

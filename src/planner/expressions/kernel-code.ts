@@ -6,6 +6,9 @@ import { AssertionError } from '../../errors.ts';
 import { type Bound, type BoundColumn, columnsIn, type CompareOp, mayRaise } from './bound-expression.ts';
 import {
   both,
+  cellOf,
+  isConstantSet,
+  resultsOf,
   compareWords,
   isTextual,
   opposite,
@@ -15,18 +18,12 @@ import {
   never,
   type Rails,
   type Rep,
+  type Operand,
+  repOf,
+  scalarOf,
   type Value,
 } from './kernel-text.ts';
 import { KernelWriter } from './kernel-writer.ts';
-
-/** One side of a comparison: a number-like value, or text as bytes (heap, start, end) and as a string. */
-interface Operand {
-  readonly bound: Bound;
-  readonly ok: string | null;
-  readonly value: Value | null;
-  readonly bytes: string | null;
-  readonly string: string | null;
-}
 
 export class KernelCode extends KernelWriter {
   #interner = '';
@@ -40,8 +37,8 @@ export class KernelCode extends KernelWriter {
   }
 
   cost(bound: Bound): number {
-    if (this.#tableColumn(bound) !== null) return 0;
     if (mayRaise(bound)) return 1;
+    if (this.#tableColumn(bound) !== null) return 0;
     return touchesText(bound, this.shape.columns) ? 2 : bound.kind === 'case' ? 1 : 0;
   }
 
@@ -99,6 +96,8 @@ export class KernelCode extends KernelWriter {
       case 'literal':
       case 'constant':
       case 'now':
+      case 'subquery':
+      case 'outer':
         throw new AssertionError('constants are parameters by now');
       default: {
         const { code, ok } = this.value(bound);
@@ -119,6 +118,10 @@ export class KernelCode extends KernelWriter {
         return this.#arithmetic({ kind: 'arithmetic', op: '-', left: zero, right: bound.operand, type: bound.type });
       case 'function':
         return this.#function(bound);
+      case 'call':
+        return this.#called(bound);
+      case 'coalesce':
+        return this.#coalesce(bound, (operand) => this.value(operand));
       case 'to-number':
         return this.#toNumber(bound.operand);
       case 'case':
@@ -126,6 +129,8 @@ export class KernelCode extends KernelWriter {
       case 'literal':
       case 'constant':
       case 'now':
+      case 'subquery':
+      case 'outer':
         throw new AssertionError('constants are parameters by now');
       default: {
         const rails = this.rails(bound);
@@ -216,6 +221,49 @@ export class KernelCode extends KernelWriter {
     return this.#held(result, ok, 'num');
   }
 
+  /**
+   * What a function of the registry yields, as a cell: the name of a constant that is null where the result is NULL. null
+   * where every result is.
+   */
+  #cell(bound: Extract<Bound, { kind: 'call' }>): string | null {
+    const { takesNull } = bound.function;
+    const cells: string[] = [];
+    let ok: string | null = null;
+    for (const operand of bound.operands) {
+      const { ok: there, value, string } = this.#operand(operand);
+      const code = string ?? (value && cellOf(value));
+      if (takesNull !== true) ok = both(ok, code === null ? '0' : there);
+      if (ok === '0') return null;
+      const known = takesNull !== true || there === null;
+      cells.push(code === null || there === '0' ? 'null' : known ? code : `(${there} ? ${code} : null)`);
+    }
+    const site = this.site(bound);
+    const call = `${this.once(`f${site}`, `help.evaluator(sites[${site}])`)}(${cells.join(', ')})`;
+    return this.temporary(ok === null ? call : `${ok} ? ${call} : null`);
+  }
+
+  #called(bound: Extract<Bound, { kind: 'call' }>): Value {
+    const cell = this.#cell(bound);
+    const rep = repOf(bound);
+    if (cell === null) return { code: rep === 'big' ? '0n' : '0', ok: '0', rep };
+    return { code: scalarOf(cell, rep), ok: `(${cell} !== null)`, rep };
+  }
+
+  /** Nested statements, as of a CASE: what stands behind the value that was found computes nothing. */
+  #coalesce(bound: Extract<Bound, { kind: 'coalesce' }>, yields: (operand: Bound) => Value): Value {
+    const rep = this.#sharedRep(bound.type, bound.operands);
+    const held = this.name();
+    const ok = this.name();
+    this.emit(`let ${held} = ${rep === 'big' ? '0n' : '0'}, ${ok} = 0;`);
+    for (const operand of bound.operands) {
+      this.emit(`if (${ok} === 0) {`);
+      const value = this.#converted(yields(operand), rep);
+      if (value.ok !== '0') this.emit(`${held} = ${value.code}; ${ok} = ${value.ok === null ? '1' : `${value.ok} ? 1 : 0`};`);
+      this.emit('}');
+    }
+    return { code: held, ok: `(${ok} === 1)`, rep };
+  }
+
   #distance(from: Bound, to: readonly Bound[]): Value {
     if (from.kind !== 'column') throw new AssertionError('a distance is from a column');
     const vector = this.shape.columns[from.index]!;
@@ -248,14 +296,7 @@ export class KernelCode extends KernelWriter {
 
   /** Branches are nested statements: a branch not taken computes nothing and can't fail. */
   #case(bound: Extract<Bound, { kind: 'case' }>, yields: (result: Bound) => Value, type: Bound['type']): Value {
-    const rep: Rep =
-      type === 'number'
-        ? 'num'
-        : type === 'boolean'
-          ? 'bool'
-          : type === 'string' || type === 'json'
-            ? 'code'
-            : this.#integerRep(bound);
+    const rep = this.#sharedRep(type, resultsOf(bound));
     const held = this.name();
     const ok = this.name();
     this.emit(`let ${held} = ${rep === 'big' ? '0n' : '0'}, ${ok} = 0;`);
@@ -278,10 +319,12 @@ export class KernelCode extends KernelWriter {
     return { code: held, ok, rep };
   }
 
-  /** Branches of one CASE share a representation: bigint as soon as one of them is. */
-  #integerRep(bound: Extract<Bound, { kind: 'case' }>): Rep {
-    const results = [...bound.branches.map(({ result }) => result), ...(bound.otherwise ? [bound.otherwise] : [])];
-    return this.shape.wide || bound.type === 'timestamp' || results.some((each) => this.#isBig(each)) ? 'big' : 'int';
+  /** Results of one CASE share a representation: bigint as soon as one of them is. */
+  #sharedRep(type: Bound['type'], results: readonly Bound[]): Rep {
+    if (type === 'number') return 'num';
+    if (type === 'boolean') return 'bool';
+    if (type === 'string' || type === 'json') return 'code';
+    return this.shape.wide || type === 'timestamp' || results.some((each) => this.#isBig(each)) ? 'big' : 'int';
   }
 
   #isBig(bound: Bound): boolean {
@@ -289,7 +332,9 @@ export class KernelCode extends KernelWriter {
     if (bound.kind === 'parameter') return this.shape.context.parameters[bound.index]!.letter === 'b';
     if (bound.kind === 'arithmetic') return this.#isBig(bound.left) || this.#isBig(bound.right);
     if (bound.kind === 'negate') return this.#isBig(bound.operand);
-    return bound.kind === 'case' && this.#integerRep(bound) === 'big';
+    if (bound.kind === 'call') return repOf(bound) === 'big';
+    if (bound.kind === 'coalesce') return this.#sharedRep(bound.type, bound.operands) === 'big';
+    return bound.kind === 'case' && this.#sharedRep(bound.type, resultsOf(bound)) === 'big';
   }
 
   #converted(value: Value, rep: Rep): Value {
@@ -339,6 +384,10 @@ export class KernelCode extends KernelWriter {
     if (bound.kind === 'phonetic') {
       const { ok, string } = this.#textual(bound.operand);
       return { bound, ok, value: null, bytes: null, string: `help.phoneticCode('${bound.function}', ${string})` };
+    }
+    if (bound.kind === 'call') {
+      const cell = this.#cell(bound);
+      return { bound, ok: cell === null ? '0' : `(${cell} !== null)`, value: null, bytes: null, string: cell };
     }
     const interner = this.#internerOf(bound);
     const value = this.#code(bound, interner);
@@ -415,6 +464,8 @@ export class KernelCode extends KernelWriter {
       return { code: this.once(`p${bound.index}c${interner}`, `${interner}.ofText(${text})`), ok: null, rep: 'code' };
     }
     if (bound.kind === 'lookup') return this.#lookupCode(bound, interner);
+    if (bound.kind === 'coalesce') return this.#coalesce(bound, (operand) => this.#code(operand, interner));
+    if (bound.kind === 'call') return this.#calledCode(bound, interner);
     if (bound.kind !== 'column') throw new AssertionError(`${bound.kind} yields no text`);
     const vector = this.shape.columns[bound.index]!;
     if (vector.kind === 'null') return { code: '0', ok: '0', rep: 'code' };
@@ -428,6 +479,24 @@ export class KernelCode extends KernelWriter {
     }
     // Under a NULL there may be a code that no dictionary has.
     return { code: ok === null ? code : `(${ok} ? ${code} : 0)`, ok, rep: 'code' };
+  }
+
+  /** Of the texts of one dictionary column a function is asked once each. */
+  #calledCode(bound: Extract<Bound, { kind: 'call' }>, interner: string): Value {
+    const index = mayRaise(bound) ? null : this.#onlyDictionary(bound);
+    if (index !== null) {
+      const site = this.site(bound);
+      const name = this.vector(index);
+      const table = this.once(`d${site}${interner}`, `context.codeTable(sites[${site}], ${name}d, ${interner})`);
+      const ok = this.ok(index);
+      const found = this.temporary(
+        ok === null ? `${table}.of(${name}v[i])` : `${ok} ? ${table}.of(${name}v[i]) : ${table}.ofNull`,
+      );
+      return { code: `(${found} < 0 ? 0 : ${found})`, ok: `(${found} >= 0)`, rep: 'code' };
+    }
+    const cell = this.#cell(bound);
+    if (cell === null) return { code: '0', ok: '0', rep: 'code' };
+    return { code: `(${cell} === null ? 0 : ${interner}.ofText(${cell}))`, ok: `(${cell} !== null)`, rep: 'code' };
   }
 
   /** What a key of a dictionary stands for is asked once, whatever number of rows have it. */
@@ -484,8 +553,15 @@ export class KernelCode extends KernelWriter {
 
   #like(bound: Extract<Bound, { kind: 'like' }>): Rails {
     const { pattern } = bound;
-    if (pattern.kind !== 'parameter') throw new AssertionError('a LIKE pattern is a constant');
     const { ok, bytes, string } = this.#operand(bound.operand);
+    if (pattern.kind !== 'parameter') {
+      const by = this.#operand(pattern);
+      const known = both(ok, by.ok);
+      if (known === '0') return never;
+      const test = `help.likeMatches(${by.string}, ${string})`;
+      const found = this.temporary(known === null ? test : `${known} ? ${test} : false`);
+      return { isTrue: both(known, found), isFalse: both(known, `!${found}`) };
+    }
     if (ok === '0' || this.shape.context.parameters[pattern.index]!.letter === 'z') return never;
     const text = this.once(`p${pattern.index}`, `context.parameters[${pattern.index}].narrow`);
     const matcher = this.once(`p${pattern.index}l`, `help.like(${text})`);
@@ -504,9 +580,14 @@ export class KernelCode extends KernelWriter {
     return { isTrue: both(ok, found), isFalse: both(ok, `!${found}`) };
   }
 
-  /** The dictionary column that alone decides a condition, if there is one. */
+  /** The dictionary column that alone decides a condition, if there is one. Functions that can fail are dear: asked once too. */
   #tableColumn(bound: Bound): number | null {
-    if (bound.type !== 'boolean' || bound.kind === 'parameter' || mayRaise(bound)) return null;
+    if (bound.type !== 'boolean' || bound.kind === 'parameter') return null;
+    if (mayRaise(bound) && bound.kind !== 'call') return null;
+    return this.#onlyDictionary(bound);
+  }
+
+  #onlyDictionary(bound: Bound): number | null {
     const columns = columnsIn(bound);
     if (columns.size !== 1) return null;
     const [index] = columns;
@@ -521,15 +602,9 @@ export class KernelCode extends KernelWriter {
     const verdict = `(${bytes}[${name}v[i]] || ${table}.fill(${name}v[i]))`;
     const ok = this.ok(index);
     // Under a NULL there may be a code that no dictionary has: it is not looked up.
-    const found = ok === null ? verdict : `(${ok} ? ${verdict} : ${this.once(`t${site}n`, `${table}.ofNull`)})`;
+    const found = this.temporary(ok === null ? verdict : `${ok} ? ${verdict} : ${table}.ofNull`);
     return { isTrue: `(${found} & 1)`, isFalse: `((${found} >> 1) & 1)` };
   }
-}
-
-/** Few items, and items that depend on the row, are compared one by one. */
-export function isConstantSet(bound: Bound): boolean {
-  if (bound.kind !== 'in' || bound.items.length <= 8 || bound.operand.type === 'boolean') return false;
-  return bound.items.every(({ kind }) => kind === 'parameter');
 }
 
 const zero: Bound = { kind: 'parameter', index: -1, type: 'integer' };

@@ -11,7 +11,8 @@
  */
 import type { Vector } from '../../log/columns.ts';
 import { type Bound, childrenOf, columnsIn } from './bound-expression.ts';
-import { isConstantSet, KernelCode } from './kernel-code.ts';
+import { KernelCode } from './kernel-code.ts';
+import { isConstantSet } from './kernel-text.ts';
 import type { Shape } from './kernel-writer.ts';
 import type { KernelContext } from './kernel-context.ts';
 

@@ -6,7 +6,7 @@ import { assert } from '../../errors.ts';
 import type { Dictionary } from '../../log/columns.ts';
 import type { Cell } from '../../log/value.ts';
 import type { Literal, Place } from '../statement.ts';
-import type { Bound } from './bound-expression.ts';
+import { type Bound, childrenOf } from './bound-expression.ts';
 import { type CellSet, evaluate } from './evaluate.ts';
 import { LookupField } from './lookup-table.ts';
 import { TextInterner } from './text-interner.ts';
@@ -27,7 +27,7 @@ export interface Parameter {
 /** Verdict of a predicate on one dictionary code: 0 not asked yet, else 4 plus 1 (true) or 2 (false). */
 export interface TruthTable {
   bytes: Uint8Array;
-  /** Verdict on NULL. */
+  /** Verdict on NULL, asked for when a row has it. */
   readonly ofNull: number;
   fill(code: number): number;
 }
@@ -78,6 +78,36 @@ export class ConstantSet {
   }
 }
 
+/** Codes by code, made as they are asked for. */
+export class CodeTable {
+  readonly #make: (code: number) => number;
+  readonly #makeNull: () => number;
+  #known = new Int32Array(64);
+  #ofNull: number | null = null;
+
+  constructor(make: (code: number) => number, makeNull: () => number) {
+    this.#make = make;
+    this.#makeNull = makeNull;
+  }
+
+  get ofNull(): number {
+    return (this.#ofNull ??= this.#makeNull());
+  }
+
+  of(code: number): number {
+    const known = code < this.#known.length ? this.#known[code]! : 0;
+    if (known !== 0) return known - 2;
+    const made = this.#make(code);
+    if (code >= this.#known.length) {
+      const grown = new Int32Array(Math.max(2 * this.#known.length, code + 1));
+      grown.set(this.#known);
+      this.#known = grown;
+    }
+    this.#known[code] = made + 2;
+    return made;
+  }
+}
+
 export interface ContextRequest {
   readonly literals: readonly Literal[];
   readonly placeOf: (slot: number) => Place;
@@ -88,25 +118,38 @@ export interface ContextRequest {
 }
 
 export class KernelContext {
-  readonly parameters: readonly Parameter[];
+  readonly parameters: Parameter[];
   readonly instant: bigint;
   /** Whose stems MATCH goes by. */
   readonly textLanguage: string;
   readonly #request: ContextRequest;
-  readonly #cells: readonly Cell[];
+  readonly #cells: Cell[];
   // Made when they are asked for: most executions have no use for any.
   #tables: Map<Bound, Map<Dictionary, TruthTable>> | null = null;
   #sets: Map<Bound, ConstantSet> | null = null;
   #interners: Map<Bound, TextInterner> | null = null;
   #lookups: Map<Bound, LookupField> | null = null;
   readonly #subquerySets: CellSet[] = [];
+  readonly #results: Cell[] = [];
+  /** Parameters that wait for the results of subqueries: the number of the last one each, and their own. */
+  readonly #waiting: { readonly last: number; readonly index: number }[] = [];
 
   constructor(request: ContextRequest) {
     this.#request = request;
     this.instant = request.instant;
     this.textLanguage = request.textLanguage ?? 'none';
-    this.#cells = request.parameters.map((bound) => this.#evaluate(bound, null, []));
+    this.#cells = request.parameters.map((bound, index) => {
+      const last = lastSubquery(bound);
+      if (last < 0) return this.#evaluate(bound, null, []);
+      this.#waiting.push({ last, index });
+      return null;
+    });
     this.parameters = this.#cells.map(parameterOf);
+  }
+
+  /** Whether a constant is known before any subquery has run. */
+  isKnown(bound: Bound): boolean {
+    return bound.kind !== 'parameter' || !this.#waiting.some(({ index }) => index === bound.index);
   }
 
   /** The value of a column-free expression of the plan. */
@@ -120,10 +163,13 @@ export class KernelContext {
     if (!tables) (this.#tables ??= new Map()).set(site, (tables = new Map()));
     let table = tables.get(dictionary);
     if (!table) {
-      const ofNull = verdict(this.#evaluate(site, null, this.#cells));
+      const ofNull = (): number => verdict(this.#evaluate(site, null, this.#cells));
+      let known = 0;
       const made: TruthTable = {
         bytes: noBytes,
-        ofNull,
+        get ofNull() {
+          return (known ||= ofNull());
+        },
         fill: (code) => {
           const found = verdict(this.#evaluate(site, dictionary.text(code), this.#cells));
           if (code < made.bytes.length) made.bytes[code] = found;
@@ -141,6 +187,18 @@ export class KernelContext {
     return table;
   }
 
+  /** `site` yields a text of the one column that it reads: a dictionary's codes to those of its own texts, -1 for NULL. */
+  codeTable(site: Bound, dictionary: Dictionary, interner: TextInterner): CodeTable {
+    const code = (cell: Cell): number => {
+      const found = this.#evaluate(site, cell, this.#cells);
+      return found === null ? -1 : interner.ofText(String(found));
+    };
+    return new CodeTable(
+      (of) => code(dictionary.text(of)),
+      () => code(null),
+    );
+  }
+
   constantSet(site: Bound): ConstantSet {
     let set = this.#sets?.get(site);
     if (!set) {
@@ -155,8 +213,27 @@ export class KernelContext {
     return this.#subquerySets[index]!;
   }
 
+  /** The next subquery's rows, as far as they are a set. */
   addSubquerySet(set: CellSet): void {
     this.#subquerySets.push(set);
+    this.#results.push(null);
+    this.#settle();
+  }
+
+  /** What the next subquery came to. */
+  addSubqueryResult(cell: Cell): void {
+    this.#subquerySets.push(noSet);
+    this.#results.push(cell);
+    this.#settle();
+  }
+
+  #settle(): void {
+    const known = this.#results.length - 1;
+    for (const { last, index } of this.#waiting) {
+      if (last !== known) continue;
+      this.#cells[index] = this.#evaluate(this.#request.parameters[index]!, null, this.#cells);
+      this.parameters[index] = parameterOf(this.#cells[index]!);
+    }
   }
 
   /** A field of a lookup table, for one expression of this execution. */
@@ -179,8 +256,18 @@ export class KernelContext {
   #evaluate(bound: Bound, cell: Cell, parameters: readonly Cell[]): Cell {
     const { literals, placeOf, instant } = this.#request;
     const { textLanguage } = this;
-    return evaluate(bound, { literals, placeOf, instant, textLanguage, parameters, sets: this.#subquerySets, cell });
+    const [sets, results] = [this.#subquerySets, this.#results];
+    return evaluate(bound, { literals, placeOf, instant, textLanguage, parameters, sets, results, cell });
   }
+}
+
+const noSet: CellSet = { isEmpty: true, hasNull: false, has: () => false };
+
+/** -1 where the expression asks for none. */
+function lastSubquery(bound: Bound): number {
+  let last = bound.kind === 'subquery' ? bound.index : -1;
+  for (const child of childrenOf(bound)) last = Math.max(last, lastSubquery(child));
+  return last;
 }
 
 function verdict(value: Cell): number {

@@ -1,7 +1,9 @@
 /** What a running kernel may call: the few things that are no loop over typed arrays. */
 import { compareText } from '../../log/value.ts';
 import { inexactNumber, integerOverflow, numberOverflow } from './evaluate.ts';
-import { LikePattern } from './like.ts';
+import type { Bound } from './bound-expression.ts';
+import type { Evaluator } from './functions/scalar-function.ts';
+import { likeMatches, LikePattern } from './like.ts';
 import { matcherOf } from './match.ts';
 import { distance, elapsed, folded, nanoseconds } from './scalar-functions.ts';
 import { phoneticCode } from './phonetic.ts';
@@ -27,6 +29,15 @@ export const runtime = {
   folded,
   phoneticCode,
   matcher: matcherOf,
+  likeMatches,
+  /** Of a call: its function, whose integers are numbers where the call yields one. */
+  evaluator: ({ function: { evaluate }, type }: Extract<Bound, { kind: 'call' }>): Evaluator => {
+    if (type !== 'number') return evaluate;
+    return (...cells) => {
+      const result = evaluate(...cells);
+      return typeof result === 'bigint' ? Number(result) : result;
+    };
+  },
   like: (pattern: string): LikePattern => new LikePattern(pattern),
   likeText: (pattern: LikePattern, text: string): boolean => {
     const bytes = encoder.encode(text);

@@ -68,3 +68,41 @@ export function touchesText(bound: Bound, columns: readonly Vector[]): boolean {
   }
   return false;
 }
+
+export function resultsOf({ branches, otherwise }: Extract<Bound, { kind: 'case' }>): readonly Bound[] {
+  return [...branches.map(({ result }) => result), ...(otherwise ? [otherwise] : [])];
+}
+
+/** A value as an evaluator takes it. */
+export function cellOf({ code, rep }: Value): string {
+  return rep === 'int' ? `BigInt(${code})` : rep === 'bool' ? `(${code} === 1)` : code;
+}
+
+/** Few items, and items that depend on the row, are compared one by one. */
+export function isConstantSet(bound: Bound): boolean {
+  if (bound.kind !== 'in' || bound.items.length <= 8 || bound.operand.type === 'boolean') return false;
+  return bound.items.every(({ kind }) => kind === 'parameter');
+}
+
+/** One side of a comparison: a number-like value, or text as bytes (heap, start, end) and as a string. */
+export interface Operand {
+  readonly bound: Bound;
+  readonly ok: string | null;
+  readonly value: Value | null;
+  readonly bytes: string | null;
+  readonly string: string | null;
+}
+
+/** The form in which a function's results go on. */
+export function repOf({ type, function: signature }: Extract<Bound, { kind: 'call' }>): Rep {
+  if (type === 'boolean') return 'bool';
+  if (type === 'number') return 'num';
+  return signature.small === true ? 'int' : 'big';
+}
+
+/** A cell that may be null as a value of that form. */
+export function scalarOf(cell: string, rep: Rep): string {
+  if (rep === 'bool') return `(${cell} === true ? 1 : 0)`;
+  if (rep === 'big') return `(${cell} ?? 0n)`;
+  return rep === 'int' ? `Number(${cell} ?? 0n)` : `(${cell} ?? 0)`;
+}

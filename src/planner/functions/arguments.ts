@@ -178,8 +178,11 @@ export function valuesOf(
       if (expression.kind !== 'column') return undefined;
       throw at('REL_INVALID', `${called} takes values: a text stands in single quotes`, expression.place);
     },
-    subquery: (query) => {
-      throw at('REL_INVALID', `${called} takes values, not a subquery`, query.place);
+    over: ({ place }) => {
+      throw at('REL_INVALID', `${called} takes values, not a window function`, place);
+    },
+    subselect: ({ place }) => {
+      throw at('REL_INVALID', `${called} takes values, not a subquery`, place);
     },
   };
   const values = new Map<string, FunctionValue>();

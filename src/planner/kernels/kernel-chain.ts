@@ -23,10 +23,12 @@ export function aggregatesByKernel(node: AggregateNode): boolean {
   if (types.slice(0, node.groups).some((type) => type !== 'string' && type !== 'integer')) return false;
   const taken = node.calls.every(({ function: name, column, distinct }) => {
     if (column === null || name === 'count') return !distinct;
-    return !distinct && types[column] !== 'string' && types[column] !== 'json';
+    return byKernel.has(name) && !distinct && types[column] !== 'string' && types[column] !== 'json';
   });
   return taken && segmentsThrough(node.input);
 }
+
+const byKernel: ReadonlySet<string> = new Set(['sum', 'avg', 'min', 'max']);
 
 function segmentsThrough(node: PlanNode): boolean {
   switch (node.kind) {

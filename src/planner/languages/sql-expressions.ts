@@ -1,15 +1,18 @@
 /**
  * Tokens to expressions: precedence climbing, loosest first: OR, AND, NOT, comparisons (which do not chain), vector
- * distances, sums, products, sign. Source: specification, "SQL dialect" rules 6, 7, 8, 10 and 11.
+ * distances and other operators (`||`, `~`, `->`), sums, products, sign, `::`. Source: specification, "SQL dialect" rules 6, 7, 8, 10 and 11.
  *
  * AND and OR chains become balanced trees: both operators are associative in three-valued logic, and a thousand
  * conditions then nest ten deep instead of a thousand.
  */
-import type { BinaryOp, ColumnRef, Expression, FunctionArgument, Interval, Place } from '../statement.ts';
+import { type AggregateName, aggregateNamed } from '../expressions/functions/aggregates.ts';
+import { intervalUnits } from '../expressions/functions/instants.ts';
+import type { BinaryOp, ColumnRef, Expression, FunctionArgument, Interval, Place, WindowFunction } from '../statement.ts';
+import { argument, readSpecialCall, readTypeSuffix } from './sql-functions.ts';
+import { readOver } from './sql-over.ts';
+import { combinedRow, equalRows, isRow } from './sql-row-values.ts';
 import type { Token } from './sql-lexer.ts';
 import type { TokenCursor } from './token-cursor.ts';
-
-type AggregateName = 'count' | 'sum' | 'avg' | 'min' | 'max';
 
 export function readExpression(cursor: TokenCursor): Expression {
   return cursor.nested(() => readChain(cursor, 'or'));
@@ -86,6 +89,24 @@ function readNegation(cursor: TokenCursor): Expression {
 }
 
 const comparisons: ReadonlySet<string> = new Set(['=', '!=', '<', '<=', '>', '>=']);
+type CompareOp = '=' | '!=' | '<' | '<=' | '>' | '>=';
+
+/** ANY, SOME or ALL over a subquery. */
+function readQuantified(cursor: TokenCursor, operand: Expression, op: CompareOp, place: Place): Expression | null {
+  const word = cursor.key();
+  if ((word !== 'ANY' && word !== 'SOME' && word !== 'ALL') || cursor.key(1) !== '(') return null;
+  cursor.next();
+  cursor.expect('(');
+  if (!startsQuery(cursor)) throw cursor.expected(`a subquery behind ${word}`);
+  const query = cursor.subquery();
+  cursor.expect(')');
+  return { kind: 'quantified', op, all: word === 'ALL', operand, query, place };
+}
+
+function startsQuery(cursor: TokenCursor): boolean {
+  const key = cursor.key();
+  return key === 'SELECT' || key === 'WITH' || (key === 'VALUES' && cursor.key(1) === '(');
+}
 
 function readComparison(cursor: TokenCursor): Expression {
   const left = readVectorDistance(cursor);
@@ -94,7 +115,10 @@ function readComparison(cursor: TokenCursor): Expression {
   const place = cursor.place;
   if (comparisons.has(key)) {
     cursor.next();
+    const quantified = readQuantified(cursor, left, key as CompareOp, place);
+    if (quantified) return quantified;
     const right = readVectorDistance(cursor);
+    if (isRow(left) || isRow(right)) return combinedRow(cursor, key as CompareOp, left, right, place);
     if (key !== '=' && key !== '!=') {
       refusePhonetic(cursor, left);
       refusePhonetic(cursor, right);
@@ -117,6 +141,8 @@ function readPredicate(cursor: TokenCursor, operand: Expression, place: Place): 
   }
   const negated = cursor.key() === 'NOT' && predicateWords.has(cursor.key(1));
   const word = cursor.key(negated ? 1 : 0);
+  // `SELECT a ilike FROM t`.
+  if (word === 'ILIKE' && !startsOperand(cursor.peek(negated ? 2 : 1))) return operand;
   // The same words may be aliases: `SELECT a contains FROM t`.
   if (refusedPredicates.has(word) && startsOperand(cursor.peek(negated ? 2 : 1))) throw cursor.notImplemented(word);
   if (!predicateWords.has(word)) return operand;
@@ -128,7 +154,11 @@ function readPredicate(cursor: TokenCursor, operand: Expression, place: Place): 
     cursor.expect('AND');
     return { kind: 'between', operand, low, high: readVectorDistance(cursor), negated, place };
   }
-  const like: Expression = { kind: 'binary', op: 'like', left: operand, right: readVectorDistance(cursor), place };
+  const pattern = readVectorDistance(cursor);
+  const like: Expression =
+    word === 'ILIKE'
+      ? { kind: 'call', name: 'ILIKE', arguments: [argument(operand), argument(pattern)], place }
+      : { kind: 'binary', op: 'like', left: operand, right: pattern, place };
   if (cursor.key() === 'ESCAPE') throw cursor.notImplemented('ESCAPE');
   return negated ? { kind: 'not', operand: like, place } : like;
 }
@@ -142,8 +172,8 @@ function readIsBoolean(cursor: TokenCursor, operand: Expression, negated: boolea
   return { kind: 'case', operand: null, branches: [{ when, then: constant(!negated) }], otherwise: constant(negated), place };
 }
 
-const predicateWords: ReadonlySet<string> = new Set(['IN', 'BETWEEN', 'LIKE']);
-const refusedPredicates: ReadonlySet<string> = new Set('OVERLAPS CONTAINS PRECEDES SUCCEEDS MEETS ILIKE SIMILAR'.split(' '));
+const predicateWords: ReadonlySet<string> = new Set(['IN', 'BETWEEN', 'LIKE', 'ILIKE']);
+const refusedPredicates: ReadonlySet<string> = new Set('OVERLAPS CONTAINS PRECEDES SUCCEEDS MEETS SIMILAR'.split(' '));
 
 function startsOperand(token: Token): boolean {
   return !token.reserved || token.kind === 'literal' || token.key === '(';
@@ -151,12 +181,13 @@ function startsOperand(token: Token): boolean {
 
 function readIn(cursor: TokenCursor, operand: Expression, negated: boolean, place: Place): Expression {
   cursor.expect('(');
-  if (cursor.key() === 'SELECT' || cursor.key() === 'WITH') {
+  if (startsQuery(cursor)) {
     const query = cursor.subquery();
     cursor.expect(')');
     return { kind: 'in-query', operand, query, negated, place };
   }
   const items: Expression[] = [];
+  if (cursor.accept(')')) return { kind: 'in-list', operand, items, negated, place };
   do {
     // Of a hundred thousand values, none goes down through every level of the grammar.
     const after = cursor.key(1);
@@ -164,7 +195,9 @@ function readIn(cursor: TokenCursor, operand: Expression, negated: boolean, plac
     items.push(alone ? readOperand(cursor) : readExpression(cursor));
   } while (cursor.accept(','));
   cursor.expect(')');
-  return { kind: 'in-list', operand, items, negated, place };
+  if (!isRow(operand)) return { kind: 'in-list', operand, items, negated, place };
+  const anyEqual = equalRows(cursor, operand, items, place);
+  return negated ? { kind: 'not', operand: anyEqual, place } : anyEqual;
 }
 
 const phonetics: ReadonlySet<string> = new Set(['SOUNDEX', 'METAPHONE', 'COLOGNE']);
@@ -174,11 +207,11 @@ function refusePhonetic(cursor: TokenCursor, operand: Expression): void {
   throw cursor.error(`${operand.name} is compared with = or != only`, operand.place);
 }
 
-const vectorDistances: ReadonlySet<string> = new Set(['<=>', '<->', '<#>']);
+const namedOperators: ReadonlySet<string> = new Set('<=> <-> <#> || -> ->> ~ ~* !~ !~*'.split(' '));
 
 function readVectorDistance(cursor: TokenCursor): Expression {
   let left = readSum(cursor);
-  while (vectorDistances.has(cursor.key())) {
+  while (namedOperators.has(cursor.key())) {
     cursor.linked();
     const place = cursor.place;
     const name = cursor.next().key;
@@ -212,7 +245,7 @@ function readProduct(cursor: TokenCursor): Expression {
 
 function readSigned(cursor: TokenCursor): Expression {
   const key = cursor.key();
-  if (key !== '-' && key !== '+') return readOperand(cursor);
+  if (key !== '-' && key !== '+') return readTypeSuffix(cursor, readOperand(cursor));
   const place = cursor.place;
   cursor.next();
   return cursor.nested(() => {
@@ -229,12 +262,20 @@ function readOperand(cursor: TokenCursor): Expression {
   }
   if (token.key === '(') return readParenthesised(cursor);
   if (token.key === 'CASE') return cursor.nested(() => readCase(cursor));
+  const opens = cursor.key(1) === '(';
+  if (opens && (token.key === 'LEFT' || token.key === 'RIGHT')) return readCall(cursor);
   if (token.reserved) throw cursor.expected('an expression');
   if (token.kind === 'word') {
-    if (cursor.key(1) === '(') return readCall(cursor);
+    if (token.key === 'EXISTS' && opens) return readExists(cursor);
+    if (opens) return readCall(cursor);
     if (token.key === 'INTERVAL' && cursor.peek(1).kind === 'literal') {
+      return readIntervalExpression(cursor);
+    }
+    if ((token.key === 'DATE' || token.key === 'TIMESTAMP') && cursor.peek(1).kind === 'literal') {
       const { place } = cursor;
-      return { kind: 'interval', interval: readInterval(cursor), place };
+      cursor.next();
+      const { slot, place: where } = cursor.literal('s', 'an instant in quotes');
+      return { kind: 'call', name: token.key, arguments: [argument({ kind: 'literal', slot, place: where })], place };
     }
     if (token.key === 'LOOKUP' && !cursor.peek(1).reserved && cursor.key(2) === '(') return readLookup(cursor);
     if (token.key === 'ARRAY' && cursor.key(1) === '[') return readArray(cursor);
@@ -242,24 +283,40 @@ function readOperand(cursor: TokenCursor): Expression {
   return readColumn(cursor);
 }
 
+/** INTERVAL 'n unit' or INTERVAL 'n' UNIT. */
+export function readIntervalExpression(cursor: TokenCursor): Expression {
+  const { place } = cursor;
+  const interval = readInterval(cursor);
+  const unit = cursor.key().toLowerCase().replace(/s$/, '');
+  const isUnit = cursor.token.kind === 'word' && intervalUnits.has(unit);
+  if (isUnit) cursor.next();
+  return { kind: 'interval', interval, unit: isUnit ? unit : null, place };
+}
+
 function readParenthesised(cursor: TokenCursor): Expression {
   const place = cursor.place;
   cursor.expect('(');
-  if (cursor.key() === 'SELECT' || cursor.key() === 'WITH') {
-    throw cursor.error('a subquery stands in FROM or after IN', place);
+  if (startsQuery(cursor)) {
+    const query = cursor.subquery();
+    cursor.expect(')');
+    return { kind: 'scalar-query', query, place };
   }
-  const inner = readExpression(cursor);
-  if (cursor.key() === ',') {
-    let depth = 1;
-    let ahead = 0;
-    for (; depth > 0 && cursor.peek(ahead).kind !== 'end'; ahead++) {
-      if (cursor.key(ahead) === '(') depth++;
-      if (cursor.key(ahead) === ')') depth--;
-    }
-    throw cursor.notImplemented(refusedPredicates.has(cursor.key(ahead)) ? cursor.key(ahead) : 'a row of values', place);
-  }
+  const items = [readExpression(cursor)];
+  while (cursor.accept(',')) items.push(readExpression(cursor));
   cursor.expect(')');
-  return inner;
+  if (items.length === 1) return items[0]!;
+  if (refusedPredicates.has(cursor.key())) throw cursor.notImplemented(cursor.key(), place);
+  return { kind: 'row', items, place };
+}
+
+function readExists(cursor: TokenCursor): Expression {
+  const { place } = cursor;
+  cursor.next();
+  cursor.expect('(');
+  if (!startsQuery(cursor)) throw cursor.expected('a subquery behind EXISTS');
+  const query = cursor.subquery();
+  cursor.expect(')');
+  return { kind: 'exists', query, place };
 }
 
 function readCase(cursor: TokenCursor): Expression {
@@ -310,28 +367,56 @@ function readArray(cursor: TokenCursor): Expression {
   return { kind: 'call', name: 'ARRAY', arguments: items, place };
 }
 
-const aggregateNames: ReadonlyMap<string, AggregateName> = new Map([
-  ['COUNT', 'count'],
-  ['SUM', 'sum'],
-  ['AVG', 'avg'],
-  ['MIN', 'min'],
-  ['MAX', 'max'],
-]);
-
-const refusedFunctions: ReadonlySet<string> = new Set('COALESCE ROW_NUMBER RANK DENSE_RANK NTILE LAG LEAD EXISTS'.split(' '));
+const wideFunctions: ReadonlySet<string> = new Set(['COALESCE', 'ROW_NUMBER', 'RANK', 'DENSE_RANK']);
+const refusedFunctions: ReadonlySet<string> = new Set(['NTILE', 'PERCENT_RANK', 'CUME_DIST', 'NTH_VALUE']);
+const windowFunctions: ReadonlySet<string> = new Set(
+  'ROW_NUMBER RANK DENSE_RANK LAG LEAD FIRST_VALUE LAST_VALUE COUNT SUM AVG MIN MAX'.split(' '),
+);
 
 function readCall(cursor: TokenCursor): Expression {
   const place = cursor.place;
   const name = cursor.token.text.toUpperCase();
+  if (wideFunctions.has(name)) cursor.wideOnly(name);
   if (refusedFunctions.has(name)) throw cursor.notImplemented(name);
-  const aggregate = aggregateNames.get(name);
-  const call =
-    aggregate && cursor.aggregates !== 'functions' ? readAggregate(cursor, aggregate, place) : readFunction(cursor, name, place);
-  if (cursor.key() === 'OVER' && (cursor.key(1) === '(' || !cursor.peek(1).reserved)) {
-    throw cursor.notImplemented('a window (OVER)');
+  const aggregate = aggregateNamed(name);
+  const isAggregate = aggregate !== undefined && cursor.aggregates !== 'functions';
+  if (cursor.aggregates !== 'functions' && windowFunctions.has(name) && isWindowed(cursor))
+    return readWindowed(cursor, name, place);
+  if (cursor.aggregates !== 'functions' && windowFunctions.has(name) && !isAggregate) {
+    throw cursor.error(`${name} is a window function: OVER (...) stands behind it`);
   }
-  if (cursor.key() === 'FILTER' && cursor.key(1) === '(') throw cursor.notImplemented('FILTER within an aggregate');
+  const call = isAggregate ? readAggregate(cursor, aggregate, place) : readFunction(cursor, name, place);
+  if (cursor.key() === 'OVER' && cursor.key(1) === '(') throw cursor.notImplemented(`${name} over a window`);
   return call;
+}
+
+/** Whether OVER stands behind the closing bracket of this call. */
+function isWindowed(cursor: TokenCursor): boolean {
+  let depth = 0;
+  for (let ahead = 1; cursor.peek(ahead).kind !== 'end'; ahead++) {
+    const key = cursor.key(ahead);
+    if (key === '(') depth++;
+    else if (key === ')' && --depth === 0) return cursor.key(ahead + 1) === 'OVER' && cursor.key(ahead + 2) === '(';
+  }
+  return false;
+}
+
+function readWindowed(cursor: TokenCursor, name: string, place: Place): Expression {
+  if (cursor.aggregates !== 'allowed') throw cursor.error('a window function stands in the projection or in ORDER BY');
+  cursor.next();
+  const operands: Expression[] = [];
+  if (cursor.key(1) === '*') {
+    if (name !== 'COUNT') throw cursor.error('only COUNT takes *');
+    cursor.next();
+    cursor.next();
+    cursor.expect(')');
+  } else {
+    if (cursor.key(1) === 'DISTINCT') throw cursor.notImplemented('DISTINCT in a window function');
+    operands.push(...readArguments(cursor).map(({ value }) => value));
+  }
+  cursor.expect('OVER');
+  const over = readOver(cursor, { read: readExpression, order: cursor.readOrder });
+  return { kind: 'over', function: name.toLowerCase() as WindowFunction, arguments: operands, ...over, place };
 }
 
 function readAggregate(cursor: TokenCursor, name: AggregateName, place: Place): Expression {
@@ -343,15 +428,34 @@ function readAggregate(cursor: TokenCursor, name: AggregateName, place: Place): 
     if (name !== 'count') throw cursor.error(`only COUNT takes *`);
     cursor.next();
     cursor.expect(')');
-    return { kind: 'aggregate', function: name, operand: null, distinct: false, place };
+    return { kind: 'aggregate', function: name, operand: null, second: null, distinct: false, filter: readFilter(cursor), place };
   }
   const distinct = cursor.accept('DISTINCT');
+  if (!distinct) cursor.accept('ALL');
   const outer = cursor.aggregates;
   cursor.aggregates = 'within';
   const operand = readExpression(cursor);
+  const second = cursor.accept(',') ? readExpression(cursor) : null;
+  cursor.aggregates = outer;
+  if (cursor.key() === 'ORDER')
+    throw cursor.notImplemented('ORDER BY within an aggregate (order the rows in a subquery of FROM)');
+  cursor.expect(')');
+  return { kind: 'aggregate', function: name, operand, second, distinct, filter: readFilter(cursor), place };
+}
+
+/** FILTER (WHERE condition) behind an aggregate. */
+function readFilter(cursor: TokenCursor): Expression | null {
+  if (cursor.key() !== 'FILTER' || cursor.key(1) !== '(') return null;
+  cursor.wideOnly('FILTER within an aggregate');
+  cursor.next();
+  cursor.expect('(');
+  cursor.expect('WHERE');
+  const outer = cursor.aggregates;
+  cursor.aggregates = 'within';
+  const condition = readExpression(cursor);
   cursor.aggregates = outer;
   cursor.expect(')');
-  return { kind: 'aggregate', function: name, operand, distinct, place };
+  return condition;
 }
 
 function readFunction(cursor: TokenCursor, name: string, place: Place): Expression {
@@ -362,6 +466,8 @@ function readFunction(cursor: TokenCursor, name: string, place: Place): Expressi
     return { kind: 'now', place };
   }
   if (name === 'MATCH') return readMatch(cursor, place);
+  const special = readSpecialCall(cursor, name, place, { read: readExpression, readSide: readVectorDistance });
+  if (special) return special;
   return { kind: 'call', name, arguments: readArguments(cursor, name === 'SIMILAR'), place };
 }
 
@@ -386,8 +492,4 @@ function readMatch(cursor: TokenCursor, place: Place): Expression {
   }
   cursor.expect(')');
   return { kind: 'call', name: 'MATCH', arguments: list, place };
-}
-
-function argument(value: Expression, name: string | null = null): FunctionArgument {
-  return { name, value };
 }

@@ -457,7 +457,7 @@ function isDigit(code: number): boolean {
   return code >= 0x30 && code <= 0x39;
 }
 
-const singles = new Map('()[]{},;.*+-/%=<>:|'.split('').map((character) => [character.charCodeAt(0), character]));
+const singles = new Map('()[]{},;.*+-/%=<>:|~'.split('').map((character) => [character.charCodeAt(0), character]));
 
 function symbolOf(code: number, next: number, third: number): string {
   switch (code) {
@@ -470,11 +470,19 @@ function symbolOf(code: number, next: number, third: number): string {
     case 0x3e: // >
       return next === 0x3d ? '>=' : '>';
     case 0x21: // !
+      if (next === 0x7e) return third === star ? '!~*' : '!~';
       return next === 0x3d ? '!=' : '';
+    case 0x7e: // ~
+      return next === star ? '~*' : '~';
+    case 0x7c: // |
+      return next === 0x7c ? '||' : '|';
+    case 0x3a: // :
+      return next === 0x3a ? '::' : ':';
     case 0x3d: // =
       return next === 0x3e ? '=>' : '=';
     case minus:
-      return next === 0x3e ? '->' : '-';
+      if (next !== 0x3e) return '-';
+      return third === 0x3e ? '->>' : '->';
     case dot:
       return next === dot ? '..' : '.';
     default:

@@ -13,16 +13,16 @@ import type { Dialect, ParsedStatement, Query, Slot, Source, Statement } from '.
 import { controlFunction, readControl, readFunctionControl } from './sql-control.ts';
 import { readArguments } from './sql-expressions.ts';
 import { lexStatement, type LexedStatement } from './sql-lexer.ts';
-import { readQuery, readQueryOver } from './sql-query.ts';
+import { readOrder, readQuery, readQueryOver } from './sql-query.ts';
 import { TokenCursor } from './token-cursor.ts';
 
-export function parseStatement(text: string): ParsedStatement {
-  return parseLexed(lexStatement(text));
+export function parseStatement(text: string, dialect: Dialect = 'spec'): ParsedStatement {
+  return parseLexed(lexStatement(text), dialect);
 }
 
 /** For who has lexed already, to look the template up among the plans. */
 export function parseLexed(lexed: LexedStatement, dialect: Dialect = 'spec'): ParsedStatement {
-  const cursor = new TokenCursor(lexed, readQuery, dialect);
+  const cursor = new TokenCursor(lexed, { readQuery, readOrder }, dialect);
   const statement = readStatement(cursor);
   return { template: lexed.template, statement, parameters: lexed.parameters };
 }
@@ -36,7 +36,8 @@ function readStatement(cursor: TokenCursor): Statement {
 function readPurposed(cursor: TokenCursor): Statement {
   const purpose = cursor.accept('PURPOSE') ? cursor.literal('s', 'a purpose in quotes') : null;
   const key = cursor.key();
-  if (key === 'SELECT' || key === 'WITH' || key === '(') return endQuery(cursor, purpose, readQuery(cursor));
+  if (key === 'SELECT' || key === 'WITH' || key === '(' || (key === 'VALUES' && cursor.key(1) === '('))
+    return endQuery(cursor, purpose, readQuery(cursor));
   const source = readKeywordForm(cursor);
   if (source) return endQuery(cursor, purpose, readQueryOver(cursor, source));
   const control = readControl(cursor, purpose);

@@ -18,7 +18,7 @@ import type {
   Source,
 } from '../statement.ts';
 import { tenantTypeName } from '../../projections/access-paths.ts';
-import { readArguments, readColumn, readExpression, readInterval } from './sql-expressions.ts';
+import { readArguments, readColumn, readExpression, readInterval, readIntervalExpression } from './sql-expressions.ts';
 import type { TokenCursor } from './token-cursor.ts';
 
 export type SelectHead = Pick<Select, 'distinct' | 'projection' | 'from' | 'place'>;
@@ -40,17 +40,20 @@ function readQueryTail(cursor: TokenCursor, common: CommonTable[], body: QueryBo
   cursor.aggregates = 'allowed';
   const orderBy = cursor.acceptPair('ORDER', 'BY') ? readOrder(cursor) : [];
   cursor.aggregates = 'refused';
-  const limit = cursor.accept('LIMIT') ? cursor.literal('i', 'a number of rows') : null;
+  let limit = cursor.accept('LIMIT') ? cursor.literal('i', 'a number of rows') : null;
   const ranked = body.kind === 'select' && body.rankBy.length > 0;
   const after = limit && cursor.key() === 'AFTER' ? readAfter(cursor, orderBy.length > 0 || ranked) : null;
-  if (cursor.key() === 'OFFSET') throw cursor.notImplemented("OFFSET (page with LIMIT n AFTER '<cursor>')");
+  if (cursor.key() === 'OFFSET') cursor.wideOnly("OFFSET (page with LIMIT n AFTER '<cursor>')");
+  const offset = cursor.accept('OFFSET') ? cursor.literal('i', 'a number of rows') : null;
+  if (offset && after) throw cursor.error('AFTER and OFFSET are two ways to page: take one', offset.place);
+  if (offset && limit === null && cursor.accept('LIMIT')) limit = cursor.literal('i', 'a number of rows');
   if (cursor.key() === 'FETCH') throw cursor.notImplemented('FETCH (use LIMIT)');
   const facets: ColumnRef[] = [];
   if (cursor.accept('FACETS')) {
     do facets.push(readColumn(cursor));
     while (cursor.accept(','));
   }
-  return { with: common, body, asOf: null, orderBy, limit, after, facets, place };
+  return { with: common, body, asOf: null, orderBy, limit, offset, after, facets, place };
 }
 
 function readCommonTables(cursor: TokenCursor): CommonTable[] {
@@ -59,12 +62,7 @@ function readCommonTables(cursor: TokenCursor): CommonTable[] {
   const tables: CommonTable[] = [];
   do {
     const name = cursor.name('the name of a common table');
-    const columns: string[] = [];
-    if (cursor.accept('(')) {
-      do columns.push(cursor.name('a column name'));
-      while (cursor.accept(','));
-      cursor.expect(')');
-    }
+    const columns = readColumnNames(cursor);
     cursor.expect('AS');
     cursor.expect('(');
     tables.push({ name, columns, recursive, query: cursor.subquery() });
@@ -113,6 +111,7 @@ function setOperation(
 }
 
 function readArm(cursor: TokenCursor): QueryBody {
+  if (cursor.key() === 'VALUES' && cursor.key(1) === '(') return readValues(cursor);
   if (cursor.key() !== '(') return readSelect(cursor);
   return cursor.nested(() => {
     cursor.next();
@@ -122,16 +121,61 @@ function readArm(cursor: TokenCursor): QueryBody {
   });
 }
 
+/** VALUES (1, 'a'), (2, 'b'): the same as SELECT * over these rows. */
+function readValues(cursor: TokenCursor): Select {
+  const { place } = cursor;
+  cursor.expect('VALUES');
+  const rows: Expression[][] = [];
+  do {
+    cursor.expect('(');
+    const row: Expression[] = [];
+    do row.push(readExpression(cursor));
+    while (cursor.accept(','));
+    cursor.expect(')');
+    if (row.length !== (rows[0] ?? row).length) throw cursor.error('the rows of VALUES have one number of values');
+    rows.push(row);
+  } while (cursor.accept(','));
+  const from: Source = { kind: 'values', rows, place };
+  return { ...bareSelect, projection: [{ kind: 'star', table: null, place }], from, place };
+}
+
+const bareSelect = {
+  kind: 'select',
+  distinct: false,
+  where: null,
+  groupBy: [],
+  window: null,
+  having: null,
+  rankBy: [],
+  compute: [],
+} as const;
+
+/** What stands behind SELECT ALL, as opposed to a column of that name. */
+function acceptAll(cursor: TokenCursor): void {
+  const next = cursor.peek(1);
+  const isName = next.key === ',' || next.key === '.' || next.key === 'AS' || next.key === 'FROM' || next.kind === 'end';
+  if (
+    cursor.key() === 'ALL' &&
+    !isName &&
+    (!next.reserved || next.kind === 'literal' || /^[*(+-]|CASE|LEFT|RIGHT|NOT/.test(next.key))
+  )
+    cursor.next();
+}
+
 function readSelect(cursor: TokenCursor): Select {
   const { place } = cursor;
   cursor.expect('SELECT');
   const distinct = cursor.accept('DISTINCT');
+  if (!distinct) acceptAll(cursor);
   cursor.aggregates = 'allowed';
   const projection = [readProjectionItem(cursor)];
   while (cursor.accept(',')) projection.push(readProjectionItem(cursor));
   cursor.aggregates = 'refused';
-  cursor.expect('FROM');
-  const from = readSource(cursor);
+  if (!cursor.accept('FROM')) {
+    if (!endsSelect(cursor)) throw cursor.expected('FROM');
+    return readSelectTail(cursor, { distinct, projection, from: { kind: 'values', rows: [[]], place }, place });
+  }
+  const from = readSources(cursor);
   if (from.kind === 'function') {
     const only = projection.length === 1 ? projection[0]! : null;
     const whole = only?.kind === 'star' && only.table === null && !distinct;
@@ -142,6 +186,7 @@ function readSelect(cursor: TokenCursor): Select {
 
 function readSelectTail(cursor: TokenCursor, head: SelectHead): Select {
   while (cursor.key() === 'AS' && isAsOf(cursor)) readAsOf(cursor);
+  if (cursor.asOf !== null && /^(,|JOIN|INNER|LEFT|RIGHT|FULL|CROSS|NATURAL)$/.test(cursor.key())) throw cursor.error(oneInstant);
   const where = cursor.accept('WHERE') ? readExpression(cursor) : null;
   const groups = cursor.acceptPair('GROUP', 'BY') ? readGroups(cursor) : noGroups;
   cursor.aggregates = 'allowed';
@@ -178,25 +223,55 @@ function readProjectionItem(cursor: TokenCursor): ProjectionItem {
   return { kind: 'expression', expression, alias, place };
 }
 
+/** What may follow a SELECT that has no FROM. */
+function endsSelect(cursor: TokenCursor): boolean {
+  const { kind, key } = cursor.token;
+  return kind === 'end' || /^([);]|WHERE|GROUP|HAVING|ORDER|LIMIT|UNION|INTERSECT|EXCEPT)$/.test(key) || key === 'OFFSET';
+}
+
+/** Tables side by side, each with its joins. */
+function readSources(cursor: TokenCursor): Source {
+  let left = readSource(cursor);
+  while (cursor.key() === ',') {
+    const { place } = cursor;
+    cursor.next();
+    cursor.linked();
+    const right = readSource(cursor);
+    for (const side of [left, right]) if (side.kind === 'function') throw functionAlone(cursor, side.place);
+    left = { kind: 'join', type: 'inner', left, right, on: null, using: null, place };
+  }
+  return left;
+}
+
 function readSource(cursor: TokenCursor): Source {
   let left = readTable(cursor);
   for (;;) {
     const { place } = cursor;
-    const type = joinType(cursor);
+    const natural =
+      cursor.key() === 'NATURAL' && /^(JOIN|INNER|LEFT|RIGHT|FULL)$/.test(cursor.key(1)) && cursor.accept('NATURAL');
+    const isCross = !natural && cursor.acceptPair('CROSS', 'JOIN');
+    const type = isCross ? 'inner' : joinType(cursor);
     if (type === null) break;
     cursor.linked();
     const right = readTable(cursor);
     for (const side of [left, right]) if (side.kind === 'function') throw functionAlone(cursor, side.place);
-    if (cursor.key() === 'USING') throw cursor.notImplemented('USING (write ON a.id = b.id)');
-    cursor.expect('ON');
-    left = { kind: 'join', type, left, right, on: readExpression(cursor), place };
-  }
-  if (cursor.key() === ',') throw cursor.notImplemented('a list of tables in FROM (write JOIN ... ON)');
-  if (cursor.key() === 'CROSS' || cursor.key() === 'NATURAL') {
-    throw cursor.notImplemented(`${cursor.key()} JOIN (write JOIN ... ON)`);
+    const using = natural ? 'natural' : isCross ? null : readUsing(cursor);
+    const bare = isCross || using !== null;
+    if (!bare) cursor.expect('ON');
+    left = { kind: 'join', type, left, right, on: bare ? null : readExpression(cursor), using, place };
   }
   if (cursor.key() === 'FOR') throw cursor.notImplemented("FOR SYSTEM_TIME (write AS OF SYSTEM TIME '<timestamp>')");
   return left;
+}
+
+function readUsing(cursor: TokenCursor): readonly string[] | null {
+  if (!cursor.accept('USING')) return null;
+  cursor.expect('(');
+  const names: string[] = [];
+  do names.push(cursor.name('a column name'));
+  while (cursor.accept(','));
+  cursor.expect(')');
+  return names;
 }
 
 function joinType(cursor: TokenCursor): 'inner' | 'left' | 'right' | 'full' | null {
@@ -216,10 +291,19 @@ function joinType(cursor: TokenCursor): 'inner' | 'left' | 'right' | 'full' | nu
 
 function readTable(cursor: TokenCursor): Source {
   const { place } = cursor;
+  if (cursor.key() === '(' && !opensQuery(cursor)) {
+    return cursor.nested(() => {
+      cursor.expect('(');
+      const source = readSources(cursor);
+      cursor.expect(')');
+      return source;
+    });
+  }
   if (cursor.accept('(')) {
     const query = cursor.subquery();
     cursor.expect(')');
-    return { kind: 'subquery', query, alias: readAlias(cursor), place };
+    const alias = readAlias(cursor);
+    return { kind: 'subquery', query, alias, columns: alias === null ? [] : readColumnNames(cursor), place };
   }
   const name = cursor.name('a type, a function or a subquery');
   if (cursor.key() === '(') {
@@ -229,6 +313,24 @@ function readTable(cursor: TokenCursor): Source {
   if (!cursor.accept('.')) return { kind: 'table', name, alias: readAlias(cursor), place };
   const type = cursor.name('a type of that tenant');
   return { kind: 'table', name: tenantTypeName(name, type), alias: readAlias(cursor), place };
+}
+
+/** Whether what stands in brackets is a query; tables that are joined may stand there too. */
+function opensQuery(cursor: TokenCursor): boolean {
+  let ahead = 1;
+  while (cursor.key(ahead) === '(') ahead++;
+  const key = cursor.key(ahead);
+  return key === 'SELECT' || key === 'WITH' || (key === 'VALUES' && cursor.key(ahead + 1) === '(') || cursor.peek(ahead).reserved;
+}
+
+/** (a, b) behind an alias. */
+function readColumnNames(cursor: TokenCursor): string[] {
+  const names: string[] = [];
+  if (!cursor.accept('(')) return names;
+  do names.push(cursor.name('a column name'));
+  while (cursor.accept(','));
+  cursor.expect(')');
+  return names;
 }
 
 /** Words that begin what may follow a source: names everywhere else, no aliases here unless AS says so. */
@@ -247,10 +349,16 @@ function readAlias(cursor: TokenCursor): string | null {
   return cursor.name('an alias');
 }
 
+const oneInstant =
+  'AS OF holds for the whole statement, so that all of its tables are read at one instant: write it once, behind the last ' +
+  'table of FROM; for another instant of one table, put conditions on its valid_from and valid_to (system_from and system_to)';
+
 /** `AS OF '…'`, `AS OF SYSTEM TIME …`, `AS OF CURRENT`: anything else behind AS is an alias, `of` included. */
 function isAsOf(cursor: TokenCursor): boolean {
   if (cursor.key(1) !== 'OF') return false;
-  return cursor.key(2) === 'CURRENT' || cursor.key(2) === 'SYSTEM' || cursor.peek(2).kind === 'literal';
+  const key = cursor.key(2);
+  if (key === 'CURRENT' || key === 'SYSTEM' || cursor.peek(2).kind === 'literal') return true;
+  return (key === 'NOW' && cursor.key(3) === '(') || (key === 'TIMESTAMP' && cursor.peek(3).kind === 'literal');
 }
 
 function readAsOf(cursor: TokenCursor): void {
@@ -264,8 +372,24 @@ function readAsOf(cursor: TokenCursor): void {
   }
   const system = cursor.accept('SYSTEM');
   if (system) cursor.expect('TIME');
-  const instant = cursor.literal('s', 'a timestamp in quotes');
-  cursor.asOf = { axis: system ? 'system' : 'valid', instant, place };
+  cursor.asOf = { axis: system ? 'system' : 'valid', instant: readInstant(cursor), place };
+}
+
+/** `'2024-05-01'`, TIMESTAMP '…', nanoseconds, `now()`, `now() - INTERVAL '1 day'`. */
+function readInstant(cursor: TokenCursor): Expression {
+  const { place } = cursor;
+  cursor.accept('TIMESTAMP');
+  if (cursor.isLiteral('s') || cursor.isLiteral('i')) return { kind: 'literal', ...cursor.anyLiteral('an instant') };
+  if (cursor.key() !== 'NOW' || cursor.key(1) !== '(') throw cursor.expected('a timestamp in quotes, nanoseconds or now()');
+  cursor.next();
+  cursor.expect('(');
+  cursor.expect(')');
+  const now: Expression = { kind: 'now', place };
+  const op = cursor.key();
+  if (op !== '-' && op !== '+') return now;
+  cursor.next();
+  if (cursor.key() !== 'INTERVAL') throw cursor.expected("INTERVAL 'n unit'");
+  return { kind: 'binary', op, left: now, right: readIntervalExpression(cursor), place };
 }
 
 interface Groups {
@@ -287,7 +411,7 @@ function readGroups(cursor: TokenCursor): Groups {
       window = readWindow(cursor, type);
       continue;
     }
-    expressions.push(notPosition(cursor, readExpression(cursor), place));
+    expressions.push(notConstant(cursor, readExpression(cursor), place));
   } while (cursor.accept(','));
   return { expressions, window };
 }
@@ -308,17 +432,21 @@ function readWindow(cursor: TokenCursor, type: GroupWindow['type']): GroupWindow
   return { type, column, intervals, place };
 }
 
-function readOrder(cursor: TokenCursor): OrderItem[] {
+export function readOrder(cursor: TokenCursor): OrderItem[] {
   const items: OrderItem[] = [];
   do {
     const { place } = cursor;
-    const expression = notPosition(cursor, readExpression(cursor), place);
+    const expression = notConstant(cursor, readExpression(cursor), place);
     let collate = readCollation(cursor);
     const descending = cursor.accept('DESC');
     if (!descending) cursor.accept('ASC');
     if (collate === 'codepoint') collate = readCollation(cursor);
-    if (cursor.key() === 'NULLS') throw cursor.notImplemented('NULLS FIRST and NULLS LAST');
-    items.push({ expression, descending, collate });
+    let nullsFirst = false;
+    if (cursor.accept('NULLS')) {
+      nullsFirst = cursor.accept('FIRST');
+      if (!nullsFirst) cursor.expect('LAST');
+    }
+    items.push({ expression, descending, collate, nullsFirst });
   } while (cursor.accept(','));
   return items;
 }
@@ -330,10 +458,10 @@ function readCollation(cursor: TokenCursor): OrderItem['collate'] {
   return 'unicode';
 }
 
-/** A number in ORDER BY or GROUP BY would be a constant, not the column that many expect. */
-function notPosition(cursor: TokenCursor, expression: Expression, place: Place): Expression {
-  if (expression.kind !== 'literal') return expression;
-  throw cursor.error('name the column: positions and constants do not sort or group', place);
+/** A whole number is the place of a column; any other constant would say nothing. */
+function notConstant(cursor: TokenCursor, expression: Expression, place: Place): Expression {
+  if (expression.kind !== 'literal' || typeof cursor.lexed.parameters[expression.slot] === 'bigint') return expression;
+  throw cursor.error('constants do not sort or group: name a column, or its place by a whole number', place);
 }
 
 function readAfter(cursor: TokenCursor, ordered: boolean): Slot {

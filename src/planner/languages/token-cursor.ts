@@ -3,12 +3,18 @@
  * `nested` and left-deep chains through `linked`, so that a tree never gets deeper than whoever walks it can follow.
  */
 import type { ServiceError } from '../../errors.ts';
-import type { AsOf, Dialect, Place, Query, Slot } from '../statement.ts';
+import type { AsOf, Dialect, OrderItem, Place, Query, Slot } from '../statement.ts';
 import { type LexedStatement, parseError, type Token } from './sql-lexer.ts';
 
 const nestingMax = 200;
 const linksMax = 1000;
 const subqueriesMax = 40;
+
+/** Readers of wholes, for expressions that hold one. */
+export interface Readers {
+  readonly readQuery: (cursor: TokenCursor) => Query;
+  readonly readOrder: (cursor: TokenCursor) => OrderItem[];
+}
 
 export class TokenCursor {
   readonly lexed: LexedStatement;
@@ -16,6 +22,8 @@ export class TokenCursor {
   readonly #tokens: readonly Token[];
   /** Reads a whole query, for expressions that hold one. */
   readonly #readQuery: (cursor: TokenCursor) => Query;
+  /** Reads what stands behind ORDER BY. */
+  readonly readOrder: (cursor: TokenCursor) => OrderItem[];
   #at = 0;
   #nesting = 0;
   #links = 0;
@@ -25,11 +33,12 @@ export class TokenCursor {
   /** What SUM and MAX mean here: in RANK BY and COMPUTE they are functions of several values. */
   aggregates: 'allowed' | 'refused' | 'within' | 'functions' = 'refused';
 
-  constructor(lexed: LexedStatement, readQuery: (cursor: TokenCursor) => Query, dialect: Dialect) {
+  constructor(lexed: LexedStatement, { readQuery, readOrder }: Readers, dialect: Dialect) {
     this.lexed = lexed;
     this.dialect = dialect;
     this.#tokens = lexed.tokens;
     this.#readQuery = readQuery;
+    this.readOrder = readOrder;
   }
 
   get token(): Token {
@@ -113,6 +122,11 @@ export class TokenCursor {
 
   notImplemented(what: string, place: Place = this.place): ServiceError {
     return parseError(place, `${what} is not implemented`);
+  }
+
+  /** What rule 10 of the specification names as not implemented is there in the wide dialect alone. */
+  wideOnly(what: string, place: Place = this.place): void {
+    if (this.dialect === 'spec') throw this.notImplemented(what, place);
   }
 
   nested<T>(read: () => T): T {

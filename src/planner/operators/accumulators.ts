@@ -9,13 +9,16 @@ import { type ColumnType, compareText, I64_MAX, I64_MIN } from '../../log/value.
 import { integerOverflow, numberOverflow } from '../expressions/evaluate.ts';
 import type { AggregateCall } from '../logical-plan.ts';
 import { type Accumulator, type Fragment, type KernelShare, type KernelStep, isFixed, larger } from './accumulate.ts';
+import { cellAccumulator } from './cell-accumulators.ts';
 import type { Batch } from './operator.ts';
 import { OfDistinct } from './of-distinct.ts';
 
-export function accumulator(call: AggregateCall, type: ColumnType | null): Accumulator {
+/** `types` are those of the input's columns. */
+export function accumulator(call: AggregateCall, types: readonly ColumnType[]): Accumulator {
   const { function: name, column } = call;
   if (column === null) return new CountAccumulator(null);
-  assert(type !== null, 'a column has a type');
+  const type = types[column];
+  assert(type !== undefined, 'a column has a type');
   switch (name) {
     case 'count':
     case 'sum':
@@ -32,6 +35,8 @@ export function accumulator(call: AggregateCall, type: ColumnType | null): Accum
     case 'max':
       if (type === 'string') return new TextExtreme(column, name);
       return type === 'number' ? new NumberExtreme(column, name) : new IntegerExtreme(column, type, name);
+    default:
+      return cellAccumulator(call, column, types);
   }
 }
 

@@ -30,7 +30,7 @@ export class AggregateOperator implements Operator {
     this.#groups = new GroupTable(types.slice(0, node.groups));
     this.#groupCount = node.groups;
     this.#turns = new Turns(node.groups + node.calls.length);
-    this.#accumulators = node.calls.map((call) => accumulator(call, call.column === null ? null : types[call.column]!));
+    this.#accumulators = node.calls.map((call) => accumulator(call, types));
     this.#byPlace = this.#accumulators.some((each) => each.byPlace);
     this.#kernels = new GroupKernels(this.#groups, this.#accumulators, node.groups);
   }

@@ -8,6 +8,7 @@ import { columnsIn } from '../expressions/bound-expression.ts';
 import type { JoinNode } from '../logical-plan.ts';
 import { type Fetch, Gatherer } from './gatherer.ts';
 import { type Batch, emptyBatch } from './operator.ts';
+import { secondRow } from './second-row.ts';
 import type { Predicate } from './predicate.ts';
 
 const pairsPerBlock = 4_096;
@@ -29,6 +30,8 @@ export class JoinMatches {
   readonly #partners: Partners;
   readonly #residual: Predicate | null;
   readonly #keepsLeft: boolean;
+  /** A second partner is an error. */
+  readonly #atMostOne: boolean;
   readonly #leftCount: number;
   /** By output column; null where nobody reads it. */
   readonly #gatherers: readonly (Gatherer | null)[];
@@ -51,7 +54,8 @@ export class JoinMatches {
   constructor(node: JoinNode, partners: Partners, residual: Predicate | null) {
     this.#partners = partners;
     this.#residual = residual;
-    this.#keepsLeft = node.type === 'left' || node.type === 'full';
+    this.#keepsLeft = node.type === 'left' || node.type === 'full' || node.type === 'single';
+    this.#atMostOne = node.type === 'single';
     this.#leftCount = node.left.columns.length;
     const read = node.read && new Set(node.read);
     this.#gatherers = node.columns.map((_, c) => (!read || read.has(c) ? new Gatherer() : null));
@@ -193,6 +197,7 @@ export class JoinMatches {
     let n = 0;
     for (let place = from; place <= to; place++) {
       for (; n < found && places[n] === place; n++) {
+        if (this.#atMostOne && met) throw secondRow();
         this.#lefts[count] = place;
         this.#rights[count++] = this.#candidates[n]!;
         met = true;

@@ -10,12 +10,13 @@ import type { Vector } from '../../log/columns.ts';
 import type { ColumnType } from '../../log/value.ts';
 import { columnsIn } from '../expressions/bound-expression.ts';
 import { compileFilter, type FilterKernel, KernelCache } from '../expressions/kernel-compiler.ts';
-import type { JoinNode } from '../logical-plan.ts';
+import { type JoinNode, yieldsRight } from '../logical-plan.ts';
 import { CheckedRows } from './checked-rows.ts';
 import { RowSink } from './column-sink.ts';
 import { DenseIntegers } from './dense-integers.ts';
 import { EveryRow } from './every-row.ts';
 import { JoinMatches, type Partners } from './join-matches.ts';
+import { MarkMatches } from './mark-matches.ts';
 import { NumberedRows } from './numbered-rows.ts';
 import { type Batch, emptyBatch, type Execution, type Operator } from './operator.ts';
 import { Predicate } from './predicate.ts';
@@ -74,11 +75,14 @@ export class JoinOperator implements Operator {
       this.#hold(sink.bytes);
       yield emptyBatch;
     }
-    if (sink.length === 0 && (node.type === 'inner' || node.type === 'right')) return;
+    if (sink.length === 0 && (node.type === 'inner' || node.type === 'right' || node.type === 'semi')) return;
     const columns = sink.vectors();
     const index = yield* this.#index(node.rightKeys, columns, sink.length);
     const { following, unique } = index;
-    const matches = new JoinMatches(node, { columns, rows: sink.length, following, unique }, this.#residual);
+    const partners: Partners = { columns, rows: sink.length, following, unique };
+    const matches = yieldsRight(node.type)
+      ? new JoinMatches(node, partners, this.#residual)
+      : new MarkMatches(node, partners, this.#residual);
     this.#hold(sink.bytes + index.bytes + matches.bytes);
     for (let batch = left.next(); batch !== null; batch = left.next()) {
       if (batch.count === 0) yield emptyBatch;
@@ -137,7 +141,8 @@ export class JoinOperator implements Operator {
     if (node.read === undefined) return new RowSink(types);
     const before = side === 'left' ? 0 : node.left.columns.length;
     const wanted = new Set(side === 'left' ? node.leftKeys : node.rightKeys);
-    const used = node.residual ? columnsIn(node.residual, new Set(node.read)) : node.read;
+    const read = side === 'right' && !yieldsRight(node.type) ? [] : node.read;
+    const used = node.residual ? columnsIn(node.residual, new Set(read)) : read;
     for (const column of used) wanted.add(column - before);
     return new RowSink(types, wanted);
   }

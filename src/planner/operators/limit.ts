@@ -7,7 +7,7 @@
  */
 import { assert } from '../../errors.ts';
 import type { LimitNode, PlanNode } from '../logical-plan.ts';
-import { type Batch, emptyBatch, type Execution, type Operator } from './operator.ts';
+import { type Batch, emptyBatch, type Execution, firstRows, type Operator } from './operator.ts';
 
 /** Source: specification, "Result envelopes": accurate up to 100,000. */
 export const hitsMax = 100_000;
@@ -43,7 +43,7 @@ export class LimitOperator implements Operator {
   constructor(parts: LimitParts) {
     this.#parts = parts;
     this.#input = parts.input;
-    this.#limit = parts.execution.rowLimit(parts.node.limit);
+    this.#limit = firstRows(parts.node.limit, parts.node.offset, parts.execution);
     this.#hitsMax = Math.max(hitsMax, this.#limit + 1);
     this.#counting = parts.node.counted && !countsItself(parts.node.input);
     this.#systemFrom = parts.node.counting ? parts.node.columns.findIndex(({ name }) => name === 'system_from') : -1;

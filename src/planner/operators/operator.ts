@@ -88,3 +88,8 @@ export class MemoryMeter {
     return now;
   }
 }
+
+/** How many rows from the first on are wanted, those included that a skip above drops. */
+export function firstRows(limit: Slot, offset: Slot | undefined, { rowLimit }: Pick<Execution, 'rowLimit'>): number {
+  return rowLimit(limit) + (offset === undefined ? 0 : rowLimit(offset));
+}

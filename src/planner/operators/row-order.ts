@@ -1,6 +1,6 @@
 /**
  * Order of rows by keys: a comparator generated for the layout of the keys, a merge sort that can be interrupted, and a
- * test that tells early which rows can't be among the first n. NULL comes last, ascending and descending alike.
+ * test that tells early which rows can't be among the first n. NULL comes last, ascending and descending alike, unless a key says first.
  */
 import type { Dictionary, Vector } from '../../log/columns.ts';
 import { compareText } from '../../log/value.ts';
@@ -26,7 +26,9 @@ export function comparator(vectors: readonly Vector[], keys: readonly SortKey[],
         ? `x = v${k}(a, b); if (x < 0) return ${below}; if (x > 0) return ${above};`
         : `x = v${k}[a]; y = v${k}[b]; if (x < y) return ${below}; if (x > y) return ${above};`;
     body.push(
-      vector.nulls ? `if (n${k}[a] !== n${k}[b]) return n${k}[a] - n${k}[b]; if (n${k}[a] === 0) { ${ordered} }` : ordered,
+      vector.nulls
+        ? `if (n${k}[a] !== n${k}[b]) return ${key.nullsFirst ? `n${k}[b] - n${k}[a]` : `n${k}[a] - n${k}[b]`}; if (n${k}[a] === 0) { ${ordered} }`
+        : ordered,
     );
   });
   const prologue = keys.map((_, k) => (columns[k] ? `const v${k} = columns[${k}].values, n${k} = columns[${k}].nulls;` : ''));
@@ -101,7 +103,7 @@ export class Threshold {
 
   /** null where the worst row is NULL or can't be compared with cheaply: then nothing can be ruled out. */
   static of(key: SortKey, vector: Vector, row: number): Threshold | null {
-    if (vector.kind === 'null' || vector.nulls?.[row] === 1 || key.collate === 'unicode') return null;
+    if (vector.kind === 'null' || vector.nulls?.[row] === 1 || key.collate === 'unicode' || key.nullsFirst) return null;
     switch (vector.kind) {
       case 'i32':
       case 'f64':

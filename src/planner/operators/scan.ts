@@ -170,7 +170,7 @@ export function scanRequest(node: ScanNode, execution: Execution): ScanRequest |
     blockRows: Math.min(execution.blockRows, Math.ceil(cellsPerBatch / Math.max(1, node.columns.length))),
     ...(keys ? { keys } : {}),
     ...(zones.length > 0 ? { zones } : {}),
-    ...(execution.after !== null ? { after: execution.after } : {}),
+    ...(execution.after !== null && !node.whole ? { after: execution.after } : {}),
   };
 }
 

@@ -6,7 +6,7 @@
 import type { Vector } from '../../log/columns.ts';
 import type { SortNode } from '../logical-plan.ts';
 import { CollectedRows } from './collected-rows.ts';
-import { type Batch, emptyBatch, type Execution, type Operator } from './operator.ts';
+import { type Batch, emptyBatch, type Execution, firstRows, type Operator } from './operator.ts';
 import { comparator, mergeSorted, Threshold } from './row-order.ts';
 
 const outputRows = 4_096;
@@ -31,7 +31,7 @@ export class SortOperator implements Operator {
     this.#input = input;
     this.#node = node;
     this.#execution = execution;
-    this.#limit = node.limit ? execution.rowLimit(node.limit) : Number.POSITIVE_INFINITY;
+    this.#limit = node.limit ? firstRows(node.limit, node.offset, execution) : Number.POSITIVE_INFINITY;
     this.#sink = this.#newSink();
   }
 

@@ -33,7 +33,13 @@ export function rowsOf(node: PlanNode, statistics: Statistics): number {
       return node.groups === 0 ? 1 : (groupsOf(node.input, node.groups, statistics) ?? rowsOf(node.input, statistics) / 4);
     case 'distinct':
       return groupsOf(node.input, node.columns.length, statistics) ?? rowsOf(node.input, statistics) / 2;
+    case 'values':
+      return node.rows.length;
+    case 'apply':
+      return rowsOf(node.input, statistics);
     case 'join':
+      if (node.type === 'semi' || node.type === 'anti') return rowsOf(node.left, statistics) / 2;
+      if (node.type === 'mark' || node.type === 'single') return rowsOf(node.left, statistics);
       return Math.max(rowsOf(node.left, statistics), rowsOf(node.right, statistics));
     case 'set-operation':
       return (
@@ -45,6 +51,8 @@ export function rowsOf(node: PlanNode, statistics: Statistics): number {
     case 'search':
     case 'sort':
     case 'limit':
+    case 'skip':
+    case 'over':
     case 'window':
       return rowsOf(node.input, statistics);
   }

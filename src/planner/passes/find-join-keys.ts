@@ -4,7 +4,16 @@
  */
 import { type Bound, columnsIn, mayRaise, replaceColumns } from '../expressions/bound-expression.ts';
 import type { ColumnType } from '../../log/value.ts';
-import { type JoinNode, type LogicalPlan, mapInputs, mapRoots, type PlanColumn, type PlanNode } from '../logical-plan.ts';
+import {
+  joinColumns,
+  type JoinNode,
+  type LogicalPlan,
+  mapInputs,
+  mapRoots,
+  type PlanColumn,
+  type PlanNode,
+  yieldsRight,
+} from '../logical-plan.ts';
 import { conjunction, conjunctsOf } from './simplify-expressions.ts';
 
 export function findJoinKeys(plan: LogicalPlan): LogicalPlan {
@@ -55,9 +64,9 @@ function joined(node: JoinNode, condition: Bound): PlanNode {
     leftKeys: left.keys,
     rightKeys: right.keys,
     residual: residual.length > 0 ? rebased(conjunction(residual)) : null,
-    columns: [...left.node.columns, ...right.node.columns],
+    columns: joinColumns(node.type, left.node, right.node),
   };
-  if (moved === 0 && right.node.columns.length === node.right.columns.length) return join;
+  if (moved === 0 && (right.node.columns.length === node.right.columns.length || !yieldsRight(node.type))) return join;
   // The columns made for keys end here.
   const expressions = node.columns.map(
     ({ name, type }, i): Bound => ({ kind: 'column', index: i < width ? i : i + moved, name, type }),

@@ -14,7 +14,12 @@ export function orderJoins(plan: LogicalPlan, context: PassContext): LogicalPlan
   // Holding the left side takes a second look at it, so the right one must be clearly larger.
   const withBuild = (node: JoinNode): JoinNode => ({
     ...node,
-    build: rowsOf(node.left, context) * 2 < rowsOf(node.right, context) ? 'left' : 'right',
+    build: isOuterLeft(node) ? 'right' : rowsOf(node.left, context) * 2 < rowsOf(node.right, context) ? 'left' : 'right',
   });
   return mapRoots(plan, ordered);
+}
+
+/** Left rows go by and are told apart by their partners. */
+function isOuterLeft({ type }: JoinNode): boolean {
+  return type === 'semi' || type === 'anti' || type === 'mark' || type === 'single';
 }

@@ -1,7 +1,16 @@
 /** Reads only what is used: columns that nothing above asks for leave the plan, down to the scan. */
-import { assert } from '../../errors.ts';
+import { AssertionError, assert } from '../../errors.ts';
 import { type Bound, columnsIn, replaceColumns } from '../expressions/bound-expression.ts';
-import { type JoinNode, type LimitNode, type LogicalPlan, mapRoots, type PlanNode, type ScanNode } from '../logical-plan.ts';
+import {
+  joinColumns,
+  type JoinNode,
+  type LimitNode,
+  type LogicalPlan,
+  mapRoots,
+  type PlanNode,
+  type ScanNode,
+  yieldsRight,
+} from '../logical-plan.ts';
 
 export function pruneColumns(plan: LogicalPlan): LogicalPlan {
   return mapRoots(plan, whole);
@@ -74,6 +83,13 @@ function pruned(node: PlanNode, needed: ReadonlySet<number>): Pruned {
     }
     case 'recursive':
       return { node: { ...node, base: whole(node.base), step: whole(node.step) }, moved: unmoved(node) };
+    case 'values': {
+      const kept = ascending(needed);
+      const rows = node.rows.map((row) => kept.map((index) => row[index]!));
+      return { node: { ...node, rows, columns: kept.map((index) => node.columns[index]!) }, moved: numbered(kept) };
+    }
+    case 'apply':
+      throw new AssertionError('queries that name others are joins by now');
     case 'working':
       return { node, moved: unmoved(node) };
     case 'function': {
@@ -86,7 +102,39 @@ function pruned(node: PlanNode, needed: ReadonlySet<number>): Pruned {
       return { node: { ...node, input, reads, columns, own }, moved: numbered(kept) };
     }
     case 'join':
+      // Nobody asks for the mark.
+      if (node.type === 'mark' && !needed.has(node.left.columns.length)) return pruned(node.left, needed);
       return prunedJoin(node, needed);
+    case 'over': {
+      const width = node.input.columns.length;
+      const kept = [...node.calls.keys()].filter((call) => needed.has(width + call));
+      if (kept.length === 0) return pruned(node.input, needed);
+      const calls = kept.map((call) => node.calls[call]!);
+      const used = new Set([...needed].filter((index) => index < width));
+      for (const column of [...node.partition, ...node.keys.map((key) => key.column)]) used.add(column);
+      for (const { column, otherwise } of calls) for (const each of [column, otherwise]) if (each !== null) used.add(each);
+      const { node: input, moved } = pruned(node.input, used);
+      const at = (column: number): number => moved.get(column)!;
+      return {
+        node: {
+          ...node,
+          input,
+          partition: node.partition.map(at),
+          keys: node.keys.map((key) => ({ ...key, column: at(key.column) })),
+          calls: calls.map((call) => ({
+            ...call,
+            column: call.column === null ? null : at(call.column),
+            otherwise: call.otherwise === null ? null : at(call.otherwise),
+          })),
+          columns: [...input.columns, ...kept.map((call) => node.columns[width + call]!)],
+        },
+        moved: new Map([...moved, ...kept.map((call, i): [number, number] => [width + call, input.columns.length + i])]),
+      };
+    }
+    case 'skip': {
+      const { node: input, moved } = pruned(node.input, needed);
+      return { node: { ...node, input, columns: input.columns }, moved };
+    }
     case 'window': {
       const width = node.input.columns.length;
       const used = new Set([...needed, node.column, ...node.partition].filter((index) => index < width));
@@ -117,7 +165,9 @@ function pruned(node: PlanNode, needed: ReadonlySet<number>): Pruned {
 
 function prunedJoin(node: JoinNode, needed: ReadonlySet<number>): Pruned {
   const width = node.left.columns.length;
-  const used = node.residual ? columnsIn(node.residual, new Set(needed)) : needed;
+  const both = yieldsRight(node.type);
+  const asked = both ? needed : new Set([...needed].filter((index) => index < width));
+  const used = node.residual ? columnsIn(node.residual, new Set(asked)) : asked;
   const onLeft = new Set(node.leftKeys);
   const onRight = new Set(node.rightKeys);
   for (const index of used) {
@@ -138,10 +188,11 @@ function prunedJoin(node: JoinNode, needed: ReadonlySet<number>): Pruned {
     leftKeys: node.leftKeys.map((index) => left.moved.get(index)!),
     rightKeys: node.rightKeys.map((index) => right.moved.get(index)!),
     residual: node.residual && rebased(node.residual, moved),
-    read: ascending(needed).map((index) => moved.get(index)!),
-    columns: [...left.node.columns, ...right.node.columns],
+    read: ascending(asked).map((index) => moved.get(index)!),
+    columns: joinColumns(node.type, left.node, right.node),
   };
-  return { node: join, moved };
+  if (both) return { node: join, moved };
+  return { node: join, moved: node.type === 'mark' ? new Map([...left.moved, [width, newWidth]]) : left.moved };
 }
 
 function unmoved(node: PlanNode): ReadonlyMap<number, number> {

@@ -16,6 +16,7 @@ import {
   type ProjectNode,
   type SetOperationNode,
   withInput,
+  yieldsRight,
 } from '../logical-plan.ts';
 import { conjunction, conjunctsOf } from './simplify-expressions.ts';
 
@@ -110,7 +111,8 @@ function throughAggregate(node: AggregateNode, conditions: readonly Bound[]): Pl
  */
 function throughJoin(node: JoinNode, conditions: readonly Bound[]): PlanNode {
   const width = node.left.columns.length;
-  const keepsLeft = node.type === 'left' || node.type === 'full';
+  // What says whether a left row has a partner says nothing of which rows there are.
+  const keepsLeft = node.type !== 'inner' && node.type !== 'right' && node.type !== 'semi';
   const keepsRight = node.type === 'right' || node.type === 'full';
   const toLeft: Bound[] = [];
   const toRight: Bound[] = [];
@@ -119,7 +121,7 @@ function throughJoin(node: JoinNode, conditions: readonly Bound[]): PlanNode {
   for (const each of conditions) {
     const side = mayRaise(each) ? 'both' : sideOf(each, width);
     if (side === 'left' && !keepsRight) toLeft.push(each);
-    else if (side === 'right' && !keepsLeft) toRight.push(onRight(each, width));
+    else if (side === 'right' && !keepsLeft && yieldsRight(node.type)) toRight.push(onRight(each, width));
     else if (node.type === 'inner' && !mayRaise(each)) residual.push(each);
     else above.push(each);
   }

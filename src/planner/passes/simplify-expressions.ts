@@ -2,7 +2,7 @@
  * What does not depend on a row is computed once: every column-free subtree becomes a parameter of the plan. Nested AND
  * and OR become flat lists, which the passes after this one take apart.
  */
-import { type Bound, type BoundColumn, childrenOf, mapChildren } from '../expressions/bound-expression.ts';
+import { type Bound, type BoundColumn, childrenOf, mapChildren, raises } from '../expressions/bound-expression.ts';
 import { type LogicalPlan, mapExpressions, mapRoots } from '../logical-plan.ts';
 
 export function simplifyExpressions(plan: LogicalPlan): LogicalPlan {
@@ -25,7 +25,9 @@ export function simplifyExpressions(plan: LogicalPlan): LogicalPlan {
   const simplifyIn = (bound: Bound, inCase: boolean): Bound => {
     const facts = factsOf(bound);
     if ((facts & (variable | (inCase ? raising : 0))) === 0) return parameter(bound);
-    const simplified = mapChildren(bound, (child) => simplifyIn(child, inCase || bound.kind === 'case'));
+    const simplified = mapChildren(bound, (child) =>
+      simplifyIn(child, inCase || bound.kind === 'case' || bound.kind === 'coalesce'),
+    );
     return simplified.kind === 'and' || simplified.kind === 'or' ? flattened(simplified) : simplified;
   };
   // The same literal, met twice, is one parameter; looked up by slot, for lists of many thousands.
@@ -54,13 +56,8 @@ function ownFacts(bound: Bound): number {
     case 'column':
     case 'in-set':
       return variable;
-    case 'arithmetic':
-    case 'negate':
-    case 'to-number':
-    case 'function':
-      return raising;
     default:
-      return 0;
+      return raises(bound) ? raising : 0;
   }
 }
 

@@ -63,6 +63,9 @@ export function tablesOf(query: Query): ReadonlySet<string> | null {
   return functions ? null : names;
 }
 
+/** What changes without a change of the rows that FROM names. */
+const asksAgain: ReadonlySet<string> = new Set(['now', 'in-query', 'scalar-query', 'exists', 'quantified', 'over']);
+
 function maintenanceOf(query: Query): Maintenance {
   const again = { by: 'again' } as const;
   const { body } = query;
@@ -70,7 +73,7 @@ function maintenanceOf(query: Query): Maintenance {
   if (query.orderBy.length > 0 || query.limit !== null || body.distinct || body.having !== null || body.window !== null)
     return again;
   if (body.rankBy.length > 0 || body.compute.length > 0) return again;
-  if (somewhere(body, ({ kind }) => kind === 'now' || kind === 'in-query')) return again;
+  if (somewhere(body, ({ kind }) => typeof kind === 'string' && asksAgain.has(kind))) return again;
   const aggregates = somewhere(body.projection, ({ kind }) => kind === 'aggregate');
   if (body.groupBy.length === 0 && !aggregates) return { by: 'rows' };
   const columns = groupColumns(body);
@@ -97,7 +100,7 @@ function groupColumns({ projection, groupBy }: Select): readonly GroupColumn[] |
 
 function groupColumn(expression: Expression, keys: ReadonlySet<string>): GroupColumn | null {
   if (expression.kind === 'column') return keys.has(expression.name) ? 'key' : null;
-  if (expression.kind !== 'aggregate' || expression.distinct) return null;
+  if (expression.kind !== 'aggregate' || expression.distinct || expression.filter) return null;
   switch (expression.function) {
     case 'count':
     case 'sum':
@@ -106,7 +109,7 @@ function groupColumn(expression: Expression, keys: ReadonlySet<string>): GroupCo
       return 'least';
     case 'max':
       return 'greatest';
-    case 'avg':
+    default:
       return null;
   }
 }

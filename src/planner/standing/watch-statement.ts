@@ -74,6 +74,10 @@ const excluded: ReadonlyMap<string, string> = new Map([
   ['aggregate', 'aggregates'],
   ['now', 'now(), which changes without a commit'],
   ['in-query', 'subqueries'],
+  ['scalar-query', 'subqueries'],
+  ['exists', 'subqueries'],
+  ['quantified', 'subqueries'],
+  ['over', 'window functions'],
 ]);
 
 /** Looks at every node below: trees are plain data, and a kind that comes later is found wherever it stands. */

@@ -58,7 +58,9 @@ describe('a comparison in a layout', () => {
           parameters: [other],
           cell,
           literals: [],
-          sets: [], textLanguage: 'none',
+          sets: [],
+          results: [],
+          textLanguage: 'none',
           instant: 0n,
           placeOf: () => ({ line: 1, column: 1 }),
         });

@@ -71,6 +71,16 @@ function shown(expression: Expression, literals: readonly unknown[]): string {
     }
     case 'in-query':
       return `(${show(expression.operand)}${expression.negated ? ' not' : ''} in (query))`;
+    case 'exists':
+      return 'exists (query)';
+    case 'scalar-query':
+      return '(query)';
+    case 'quantified':
+      return `(${show(expression.operand)} ${expression.op} ${expression.all ? 'all' : 'any'} (query))`;
+    case 'over':
+      return `${expression.function}(${expression.arguments.map(show).join(', ')}) over`;
+    case 'row':
+      return `(${expression.items.map(show).join(', ')})`;
   }
 }
 

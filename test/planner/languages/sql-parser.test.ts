@@ -44,7 +44,6 @@ describe('statement shape', () => {
     ['', '1:1: expected a statement, found the end of the statement'],
     ['-- nothing', '1:11: expected a statement'],
     ['SELECT', '1:7: expected an expression, found the end of the statement'],
-    ['SELECT 1', '1:9: expected FROM'],
     ['SELECT * FROM', '1:14: expected a type, a function or a subquery'],
     ['SELECT * FROM select', "1:15: expected a type, a function or a subquery, found 'select'"],
     ['SELECT a, FROM T', "1:11: expected an expression, found 'FROM'"],
@@ -200,11 +199,11 @@ describe('rule 6: WHERE forms', () => {
     ["METAPHONE(a) LIKE 'R'", '1:23: METAPHONE is compared'],
     ["METAPHONE(a) IN ('R')", '1:23: METAPHONE is compared'],
     ['COUNT(*) > 1', '1:23: an aggregate stands in'],
-    ['a IN ()', '1:29: expected an expression'],
     ['a IS 5', '1:28: expected NULL'],
-    ['a = (SELECT 1 FROM U)', '1:27: a subquery stands in FROM or after IN'],
+    ['a = ANY (1, 2)', '1:32: expected a subquery behind ANY'],
+    ['(a, b) = (1, 2, 3)', '1:23: rows of 2 and of 3 values are compared'],
     ["a LIKE 'x' ESCAPE '!'", '1:34: ESCAPE is not implemented'],
-    ["a ILIKE 'x'", '1:25: ILIKE is not implemented'],
+    ["a SIMILAR TO 'x'", '1:25: SIMILAR is not implemented'],
   ])('refused: %s', (text, message) => expect(refused(`SELECT * FROM T WHERE ${text}`)).toContain(message));
 
   test('text printed from a tree parses back to it', () => {
@@ -249,7 +248,7 @@ describe('rule 7: MATCH', () => {
   test('without a mode', () => expect(condition("MATCH(t.a, 'q') AND b = 1")).toBe('(MATCH(t.a, q) and (b = 1))'));
   test.each([
     ["MATCH(a, 'q', LOUDLY)", '1:37: expected PHRASE, FUZZY'],
-    ['MATCH(a, b)', '1:32: expected the text to match'],
+    ['MATCH(a, b)', '1:33: expected ,'],
     ["MATCH('a', 'q')", '1:29: expected a column name'],
   ])('refused: %s', (text, message) => expect(refused(`SELECT * FROM T WHERE ${text}`)).toContain(message));
 });
@@ -351,13 +350,7 @@ describe('rule 9: also supported', () => {
   });
 
   test.each([
-    ['SELECT * FROM A, B', '1:16: a list of tables in FROM'],
-    ['SELECT * FROM A CROSS JOIN B', '1:17: CROSS JOIN'],
-    ['SELECT * FROM A NATURAL JOIN B', '1:17: NATURAL JOIN'],
-    ['SELECT * FROM A JOIN B USING (id)', '1:24: USING'],
     ['SELECT * FROM A JOIN B', '1:23: expected ON'],
-    ['SELECT a FROM A ORDER BY 1', '1:26: name the column'],
-    ['SELECT COUNT(*) FROM A GROUP BY 1', '1:33: name the column'],
     ['SELECT a FROM A INTERSECT ALL SELECT a FROM B', '1:17: INTERSECT ALL'],
   ])('refused: %s', (text, message) => expect(refused(text)).toContain(message));
 });

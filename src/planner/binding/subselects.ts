@@ -1,0 +1,189 @@
+/**
+ * Queries in expressions. One that names nothing outside of itself runs once, before the plan: a set, a cell, or whether it
+ * has rows. Any other becomes a column of the rows that the expression is over, by an apply node that `decorrelate.ts`
+ * turns into a join.
+ *
+ * Comparisons with a query's rows are three-valued: true where one holds, else NULL where one is NULL, else false. Each of
+ * the two questions is a mark of its own.
+ */
+import { type Bound, childrenOf, mapChildren } from '../expressions/bound-expression.ts';
+import { matched } from '../expressions/bind-expression.ts';
+import { expressionsOf, inputsOf, type PlanColumn, type PlanNode } from '../logical-plan.ts';
+import { at } from '../places.ts';
+import type { Expression, Place, Query, Subselect } from '../statement.ts';
+import type { BoundQuery, Environment } from './environment.ts';
+import { project, throughColumns } from './outputs.ts';
+
+export type InQuery = Extract<Expression, { kind: 'in-query' }>;
+type CompareOp = '=' | '!=' | '<' | '<=' | '>' | '>=';
+
+/** Rows that expressions are bound over; they grow by columns as subselects are met. */
+export interface Level {
+  readonly id: number;
+  node: PlanNode;
+  /** A column that was added is masked, or made of what is. */
+  readonly masked: (index: number, column: BoundQuery['columns'][number]) => void;
+}
+
+export const lookingAround = 'a subquery that looks at rows around it is not implemented here: put it into WHERE';
+
+export interface SubselectsRequest {
+  readonly environment: Environment;
+  /** null where expressions are over rows that can't grow. */
+  readonly level: Level | null;
+  readonly bindQuery: (query: Query) => BoundQuery;
+}
+
+export class Subselects {
+  readonly #request: SubselectsRequest;
+  readonly #known = new Map<Expression, Bound>();
+
+  constructor(request: SubselectsRequest) {
+    this.#request = request;
+  }
+
+  bind(expression: Subselect | InQuery, bind: (operand: Expression) => Bound): Bound {
+    const known = this.#known.get(expression);
+    if (known) return known;
+    const bound = this.#bind(expression, bind);
+    this.#known.set(expression, bound);
+    return bound;
+  }
+
+  #bind(expression: Subselect | InQuery, bind: (operand: Expression) => Bound): Bound {
+    switch (expression.kind) {
+      case 'exists':
+        return this.#exists(expression.query);
+      case 'scalar-query':
+        return this.#scalar(expression.query);
+      case 'in-query': {
+        const member = this.#compared(expression, '=', bind);
+        return expression.negated ? { kind: 'not', operand: member, type: 'boolean' } : member;
+      }
+      case 'quantified': {
+        const { op, all } = expression;
+        const any = this.#compared(expression, all ? negatedOp[op] : op, bind);
+        return all ? { kind: 'not', operand: any, type: 'boolean' } : any;
+      }
+    }
+  }
+
+  #exists(query: Query): Bound {
+    const { bindQuery, environment } = this.#request;
+    const bound = bindQuery(query);
+    // Its columns say nothing.
+    const node = project(bound.node, []);
+    if (!namesOuter(node)) {
+      return { kind: 'subquery', index: environment.addSubquery({ root: node, type: 'boolean', as: 'exists' }), type: 'boolean' };
+    }
+    return this.#mark(node, null, query.place);
+  }
+
+  #scalar(query: Query): Bound {
+    const { bindQuery, environment } = this.#request;
+    const bound = bindQuery(query);
+    const [only] = columnsOf(bound, 1, query.place);
+    if (only!.type === 'vector')
+      throw at('REL_TYPE_MISMATCH', "a subquery that stands for a value can't yield a vector", query.place);
+    const node = firstColumns(bound, 1);
+    if (!namesOuter(node)) {
+      const index = environment.addSubquery({ root: node, type: node.columns[0]!.type, as: 'scalar' });
+      return { kind: 'subquery', index, type: only!.type };
+    }
+    const level = this.#level(query.place);
+    const column: PlanColumn = { name: node.columns[0]!.name, type: node.columns[0]!.type };
+    const index = level.node.columns.length;
+    level.node = {
+      kind: 'apply',
+      type: 'single',
+      input: level.node,
+      query: node,
+      level: level.id,
+      condition: null,
+      columns: [...level.node.columns, column],
+    };
+    if (only!.masked !== undefined) level.masked(index, only!);
+    return { kind: 'column', index, ...column };
+  }
+
+  /** Whether `operand op` holds for any row of the query. */
+  #compared(
+    { operand, query, place }: { readonly operand: Expression; readonly query: Query; readonly place: Place },
+    op: CompareOp,
+    bind: (operand: Expression) => Bound,
+  ): Bound {
+    const { bindQuery, environment } = this.#request;
+    const operands = (operand.kind === 'row' ? operand.items : [operand]).map(bind);
+    const bound = bindQuery(query);
+    const columns = columnsOf(bound, operands.length, query.place);
+    for (const { type } of columns) {
+      if (type === 'vector' || type === 'interval') throw at('REL_TYPE_MISMATCH', `IN can't compare ${type}`, query.place);
+    }
+    const node = firstColumns(bound, operands.length);
+    if (op === '=' && operands.length === 1 && !namesOuter(node)) {
+      const values: Bound = { kind: 'parameter', index: -1, type: columns[0]!.type };
+      const [each] = matched(operands[0]!, values, '=', place);
+      const set = environment.addSubquery({ root: node, type: node.columns[0]!.type, as: 'set' });
+      return { kind: 'in-set', operand: each, set, type: 'boolean' };
+    }
+    if (operands.length > 1 && op !== '=') {
+      throw at('REL_INVALID', 'rows of values are compared with a subquery by IN and = ANY only', place);
+    }
+    const width = this.#level(place).node.columns.length;
+    const equalities = operands.map((each, i): Bound => {
+      // A column of bare NULLs has no other type.
+      const type = columns[i]!.type;
+      const column = { kind: 'column', index: width + i, name: columns[i]!.name, type: node.columns[i]!.type } as const;
+      const other: Bound = type === 'null' ? { kind: 'constant', cell: null, type: 'null' } : column;
+      const [left, right] = matched(each, other, op, place);
+      return { kind: 'compare', op, left, right, type: 'boolean' };
+    });
+    const condition: Bound = equalities.length === 1 ? equalities[0]! : { kind: 'and', operands: equalities, type: 'boolean' };
+    const holds = this.#mark(node, condition, place);
+    // One column more: what the condition says of the query's rows moves on by one.
+    const moved = movedBeyond(condition, width);
+    const open = this.#mark(node, { kind: 'is-null', operand: moved, type: 'boolean' }, place);
+    const unknown: Bound = { kind: 'constant', cell: null, type: 'null' };
+    const undecided: Bound = { kind: 'and', operands: [open, unknown], type: 'boolean' };
+    return { kind: 'or', operands: [holds, undecided], type: 'boolean' };
+  }
+
+  #mark(query: PlanNode, condition: Bound | null, place: Place): Bound {
+    const level = this.#level(place);
+    const index = level.node.columns.length;
+    const columns: PlanColumn[] = [...level.node.columns, { name: '#mark', type: 'boolean' }];
+    level.node = { kind: 'apply', type: 'mark', input: level.node, query, level: level.id, condition, columns };
+    return { kind: 'column', index, name: '#mark', type: 'boolean' };
+  }
+
+  #level(place: Place): Level {
+    if (this.#request.level) return this.#request.level;
+    throw at('REL_NOT_IMPLEMENTED', lookingAround, place);
+  }
+}
+
+const negatedOp: Readonly<Record<CompareOp, CompareOp>> = { '=': '!=', '!=': '=', '<': '>=', '<=': '>', '>': '<=', '>=': '<' };
+
+function movedBeyond(bound: Bound, width: number): Bound {
+  if (bound.kind === 'column') return bound.index < width ? bound : { ...bound, index: bound.index + 1 };
+  return mapChildren(bound, (child) => movedBeyond(child, width));
+}
+
+function columnsOf(bound: BoundQuery, wanted: number, place: Place): BoundQuery['columns'] {
+  const { columns } = bound;
+  if (columns.length === wanted) return columns;
+  const many = wanted === 1 ? 'one column' : `${wanted} columns`;
+  throw at('REL_INVALID', `a subquery of ${many} belongs here, not of ${columns.length}`, place);
+}
+
+/** Without the columns that show masked ones: expressions see the cells that they may. */
+function firstColumns({ node }: BoundQuery, count: number): PlanNode {
+  return node.columns.length === count ? node : project(node, throughColumns(node).slice(0, count));
+}
+
+/** Whether anything in a plan names a column of a query around it. */
+export function namesOuter(node: PlanNode, level?: number): boolean {
+  const inside = (bound: Bound): boolean =>
+    bound.kind === 'outer' ? level === undefined || bound.level === level : childrenOf(bound).some(inside);
+  return expressionsOf(node).some(inside) || inputsOf(node).some((input) => namesOuter(input, level));
+}

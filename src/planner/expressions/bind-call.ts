@@ -1,0 +1,161 @@
+/** Calls to functions of the registry: the signature that fits, and what its arguments become. */
+import { didYouMean, type ServiceError } from '../../errors.ts';
+import type { ColumnType } from '../../log/value.ts';
+import { at } from '../places.ts';
+import type { Expression, Place } from '../statement.ts';
+import type { Bound } from './bound-expression.ts';
+import type { ValueType } from './value-type.ts';
+import { scalarFunction, scalarFunctions } from './functions/all.ts';
+import { casts, typeNames } from './functions/casts.ts';
+import { extractFields, extractions } from './functions/instants.ts';
+import { isSame, resolved, type ScalarFunction } from './functions/scalar-function.ts';
+
+type Call = Extract<Expression, { kind: 'call' }>;
+type Bind = (argument: Expression) => Bound;
+
+export function bindCall(call: Call, bind: Bind): Bound {
+  const { name, place } = call;
+  switch (name) {
+    case 'CAST':
+      return bindCast(call, bind);
+    case 'DATE':
+    case 'TIMESTAMP':
+      // The word before a text, or a call: both are the text as an instant.
+      return bindLiteralInstant(call, bind);
+    case 'EXTRACT': {
+      const [field, of] = call.arguments;
+      if (field?.value.kind !== 'column' || field.name !== 'FIELD' || !of) throw at('REL_PARSE', 'EXTRACT(field FROM x)', place);
+      const extraction = extractions.get(field.value.name.toLowerCase());
+      if (!extraction) {
+        throw at('REL_INVALID', `EXTRACT takes ${extractFields.join(', ')}`, field.value.place);
+      }
+      return called(extraction, 'EXTRACT', [asInstantLiteral(bind(of.value))], place);
+    }
+    case 'COALESCE':
+      return bindCoalesce(call, bind);
+  }
+  const found = scalarFunction(name);
+  if (!found) throw unknown(name, place);
+  const named = call.arguments.find((each) => each.name !== null);
+  if (named) throw at('REL_INVALID', `${name} takes no argument by name`, named.value.place);
+  return called(
+    found,
+    name,
+    call.arguments.map(({ value }) => bind(value)),
+    place,
+  );
+}
+
+/** Refuses what no signature takes. */
+function called(of: ScalarFunction, name: string, arguments_: readonly Bound[], place: Place): Bound {
+  const literal = arguments_.map((each) => each.kind === 'literal' && each.as === 'value');
+  const types = arguments_.map(({ type }) => type);
+  const found = resolved(of, types, literal);
+  if (!found) {
+    const given = types.length === 0 ? 'nothing' : types.join(', ');
+    throw at('REL_TYPE_MISMATCH', `${name} can't take ${given}${of.usage === '' ? '' : `: it is written ${of.usage}`}`, place);
+  }
+  const { signature, same, type } = found;
+  const operands = arguments_.map((operand, i): Bound => {
+    const wanted = signature.takes[Math.min(i, signature.takes.length - 1)]!;
+    if (wanted === 'any') return asText(operand, place);
+    const instant = wanted === 'timestamp' || (isSame(signature.takes, i) && same === 'timestamp');
+    return instant ? asInstantLiteral(operand) : operand;
+  });
+  return { kind: 'call', name: of.name, function: signature, operands, type };
+}
+
+function asText(operand: Bound, place: Place): Bound {
+  return operand.type === 'string' || operand.type === 'null' ? operand : called(casts.get('string')!, 'CAST', [operand], place);
+}
+
+function bindCast(call: Call, bind: Bind): Bound {
+  const [of, type] = call.arguments;
+  if (!of || type?.value.kind !== 'column' || type.name !== 'TYPE') throw at('REL_PARSE', 'CAST(x AS type)', call.place);
+  const target = typeNames.get(type.value.name);
+  if (!target)
+    throw at(
+      'REL_INVALID',
+      `there is no type ${type.value.name}${didYouMean(type.value.name, [...typeNames.keys()])}`,
+      type.value.place,
+    );
+  const operand = bind(of.value);
+  if (operand.type === 'null') {
+    // NULL of a type, as a column that is NULL throughout would be.
+    return {
+      kind: 'call',
+      name: 'CAST',
+      function: casts.get(target)!.signatures[0]!,
+      operands: [operand],
+      type: target === 'date' ? 'timestamp' : target,
+    };
+  }
+  const found = called(casts.get(target)!, `CAST AS ${type.value.name}`, [operand], call.place);
+  return found;
+}
+
+function bindLiteralInstant(call: Call, bind: Bind): Bound {
+  const [of, ...others] = call.arguments;
+  if (!of || others.length > 0) throw at('REL_INVALID', `${call.name} takes one text`, call.place);
+  const operand = bind(of.value);
+  if (operand.kind === 'literal' && operand.type === 'string') {
+    const instant = asInstantLiteral(operand);
+    return call.name === 'DATE' ? called(casts.get('date')!, 'DATE', [instant], call.place) : instant;
+  }
+  return called(casts.get(call.name === 'DATE' ? 'date' : 'timestamp')!, call.name, [operand], call.place);
+}
+
+function bindCoalesce({ arguments: given, place }: Call, bind: Bind): Bound {
+  const operands = given.map(({ value }) => bind(value));
+  if (operands.length === 0) throw at('REL_INVALID', 'COALESCE takes at least one value', place);
+  const { type, fit } = commonResult('a COALESCE', operands, place);
+  return { kind: 'coalesce', operands: operands.map(fit), type };
+}
+
+/** The one type of several results, and each as a value of it. */
+export function commonResult(
+  what: string,
+  results: readonly Bound[],
+  place: Place,
+): { readonly type: ValueType; readonly fit: (result: Bound) => Bound } {
+  const types = new Set(results.map((each) => each.type));
+  types.delete('null');
+  if (types.has('timestamp') && types.size > 1) types.delete('string');
+  if (types.has('number')) types.delete('integer');
+  const [type = 'null', ...others] = types;
+  if (others.length > 0) throw mismatch(`the results of ${what} have one type, not ${[...types].join(' and ')}`, place);
+  if (type === 'interval' || type === 'vector') throw mismatch(`${what} can't yield ${type}`, place);
+  const fit = (result: Bound): Bound => {
+    const fitted = type === 'timestamp' ? asInstantLiteral(result) : result;
+    if (type === 'timestamp' && fitted.type === 'string') {
+      throw mismatch(`the results of ${what} have one type, not timestamp and string`, place);
+    }
+    return fitted;
+  };
+  return { type, fit };
+}
+
+export function asInstantLiteral(bound: Bound): Bound {
+  const instant = bound.kind === 'literal' && bound.as === 'value' && (bound.type === 'string' || bound.type === 'integer');
+  return instant ? { ...bound, as: 'instant', type: 'timestamp' } : bound;
+}
+
+export function isText(type: ValueType): boolean {
+  return type === 'string' || type === 'json';
+}
+
+export function isNumeric(type: ValueType): type is Extract<ColumnType, 'integer' | 'number'> {
+  return type === 'integer' || type === 'number';
+}
+
+function unknown(name: string, place: Place): ServiceError {
+  const guess = didYouMean(
+    name,
+    scalarFunctions.map((each) => each.name),
+  );
+  return at('REL_NOT_IMPLEMENTED', `${name}() is not implemented${guess}`, place);
+}
+
+function mismatch(detail: string, place: Place): ServiceError {
+  return at('REL_TYPE_MISMATCH', detail, place);
+}

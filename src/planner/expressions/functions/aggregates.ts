@@ -1,0 +1,93 @@
+/** Aggregate functions: what they take, yield and are called. How they add up is in `operators/accumulators.ts`. */
+import type { ColumnType } from '../../../log/value.ts';
+import type { ValueType } from '../value-type.ts';
+
+export interface AggregateFunction {
+  readonly name: string;
+  readonly also?: readonly string[];
+  readonly usage: string;
+  readonly summary: string;
+  /** Type of the result, by type of the argument; null where it can't take it. */
+  readonly yields: (type: ValueType) => ColumnType | null;
+  /** It has a second argument, a text. */
+  readonly takesText?: boolean;
+}
+
+const numeric = (type: ValueType): boolean => type === 'integer' || type === 'number';
+const number = (type: ValueType): ColumnType | null => (numeric(type) ? 'number' : null);
+const boolean = (type: ValueType): ColumnType | null => (type === 'boolean' ? 'boolean' : null);
+
+function ordered(type: ValueType): ColumnType | null {
+  return type === 'integer' || type === 'number' || type === 'timestamp' || type === 'string' ? type : null;
+}
+
+const functions = {
+  count: {
+    name: 'COUNT',
+    usage: 'COUNT(*), COUNT([DISTINCT] x)',
+    summary: 'How many rows there are, or values that are not NULL.',
+    yields: (type) => (type === 'interval' || type === 'vector' ? null : 'integer'),
+  },
+  sum: {
+    name: 'SUM',
+    usage: 'SUM([DISTINCT] x)',
+    summary: 'The sum; of integers exact, of numbers added in the order of rows.',
+    yields: (type) => (type === 'integer' || type === 'number' ? type : null),
+  },
+  avg: { name: 'AVG', usage: 'AVG([DISTINCT] x)', summary: 'The mean, a number.', yields: number },
+  min: { name: 'MIN', usage: 'MIN(x)', summary: 'The least value.', yields: ordered },
+  max: { name: 'MAX', usage: 'MAX(x)', summary: 'The greatest value.', yields: ordered },
+  stddev: {
+    name: 'STDDEV',
+    also: ['STDDEV_SAMP'],
+    usage: 'STDDEV(x)',
+    summary: 'Standard deviation of a sample; NULL of a single value.',
+    yields: number,
+  },
+  stddev_pop: { name: 'STDDEV_POP', usage: 'STDDEV_POP(x)', summary: 'Standard deviation of a population.', yields: number },
+  variance: {
+    name: 'VARIANCE',
+    also: ['VAR_SAMP'],
+    usage: 'VARIANCE(x)',
+    summary: 'Variance of a sample; NULL of a single value.',
+    yields: number,
+  },
+  var_pop: { name: 'VAR_POP', usage: 'VAR_POP(x)', summary: 'Variance of a population.', yields: number },
+  median: {
+    name: 'MEDIAN',
+    usage: 'MEDIAN(x)',
+    summary: 'The value in the middle, or the mean of the two in the middle: a number.',
+    yields: number,
+  },
+  bool_and: { name: 'BOOL_AND', also: ['EVERY'], usage: 'BOOL_AND(x)', summary: 'Whether all values are true.', yields: boolean },
+  bool_or: { name: 'BOOL_OR', usage: 'BOOL_OR(x)', summary: 'Whether any value is true.', yields: boolean },
+  string_agg: {
+    name: 'STRING_AGG',
+    usage: "STRING_AGG([DISTINCT] x, 'between')",
+    summary: 'The texts one after the other, in the order of rows.',
+    yields: (type) => (type === 'string' ? 'string' : null),
+    takesText: true,
+  },
+  array_agg: {
+    name: 'ARRAY_AGG',
+    usage: 'ARRAY_AGG([DISTINCT] x)',
+    summary: 'The values as an array of json, in the order of rows, NULLs among them; instants as ISO-8601 texts.',
+    yields: (type) => (type === 'interval' || type === 'vector' || type === 'null' ? null : 'json'),
+  },
+} as const satisfies Record<string, AggregateFunction>;
+
+export type AggregateName = keyof typeof functions;
+
+export const aggregateFunctions: Readonly<Record<AggregateName, AggregateFunction>> = functions;
+
+const byName: ReadonlyMap<string, AggregateName> = new Map(
+  (Object.keys(functions) as AggregateName[]).flatMap((key) => {
+    const each: AggregateFunction = functions[key];
+    return [each.name, ...(each.also ?? [])].map((name): [string, AggregateName] => [name, key]);
+  }),
+);
+
+/** By its name in upper case. */
+export function aggregateNamed(name: string): AggregateName | undefined {
+  return byName.get(name);
+}

@@ -1,0 +1,26 @@
+/** Every scalar function, by name. */
+import { choiceFunctions } from './choice.ts';
+import { instantFunctions } from './instants.ts';
+import { jsonFunctions } from './json.ts';
+import { numberFunctions } from './numbers.ts';
+import { patternFunctions } from './patterns.ts';
+import type { ScalarFunction } from './scalar-function.ts';
+import { textFunctions } from './texts.ts';
+
+export const scalarFunctions: readonly ScalarFunction[] = [
+  ...numberFunctions,
+  ...textFunctions,
+  ...patternFunctions,
+  ...instantFunctions,
+  ...jsonFunctions,
+  ...choiceFunctions,
+];
+
+const byName: ReadonlyMap<string, ScalarFunction> = new Map(
+  scalarFunctions.flatMap((each) => [each.name, ...(each.also ?? [])].map((name): [string, ScalarFunction] => [name, each])),
+);
+
+/** By its name in upper case, or the symbol of an operator. */
+export function scalarFunction(name: string): ScalarFunction | undefined {
+  return byName.get(name);
+}

@@ -1,0 +1,145 @@
+/**
+ * Paths into JSON. What is found is a piece of the text as it was given: integers keep all of their digits, objects the
+ * order of their keys. What is not there is NULL.
+ */
+import type { Cell } from '../../../log/value.ts';
+import { invalid, type ScalarFunction, text } from './scalar-function.ts';
+
+/** Of stored JSON, which is well-formed: from a place to behind the value there. */
+function valueEnd(json: string, from: number): number {
+  let at = from;
+  let depth = 0;
+  for (;;) {
+    const code = json[at];
+    if (code === '"') at = stringEnd(json, at);
+    else if (code === '{' || code === '[') {
+      depth++;
+      at++;
+    } else if (code === '}' || code === ']') {
+      depth--;
+      at++;
+    } else if (code === ',' || code === ':') at++;
+    else if (isSpace(code)) {
+      at++;
+      continue;
+    } else while (at < json.length && !/[,:\]}\s]/.test(json[at]!)) at++;
+    if (depth === 0 || at >= json.length) return at;
+  }
+}
+
+function stringEnd(json: string, from: number): number {
+  let at = from + 1;
+  while (at < json.length && json[at] !== '"') at += json[at] === '\\' ? 2 : 1;
+  return at + 1;
+}
+
+function isSpace(code: string | undefined): boolean {
+  return code === ' ' || code === '\n' || code === '\t' || code === '\r';
+}
+
+function afterSpace(json: string, from: number): number {
+  let at = from;
+  while (isSpace(json[at])) at++;
+  return at;
+}
+
+/** The value of a member; of two by one name the last, as in PostgreSQL's jsonb. */
+function member(json: string, name: string): string | null {
+  let at = afterSpace(json, 0);
+  if (json[at] !== '{') return null;
+  let found: string | null = null;
+  at = afterSpace(json, at + 1);
+  while (json[at] === '"') {
+    const keyEnd = stringEnd(json, at);
+    const key: unknown = JSON.parse(json.slice(at, keyEnd));
+    const start = afterSpace(json, afterSpace(json, keyEnd) + 1);
+    const end = valueEnd(json, start);
+    if (key === name) found = json.slice(start, end);
+    at = afterSpace(json, end);
+    if (json[at] !== ',') break;
+    at = afterSpace(json, at + 1);
+  }
+  return found;
+}
+
+/** Elements count from 0, negative ones from the end. */
+function element(json: string, place: bigint): string | null {
+  let at = afterSpace(json, 0);
+  if (json[at] !== '[') return null;
+  const elements: string[] = [];
+  at = afterSpace(json, at + 1);
+  while (at < json.length && json[at] !== ']') {
+    const end = valueEnd(json, at);
+    elements.push(json.slice(at, end));
+    if (place >= 0n && BigInt(elements.length) > place) break;
+    at = afterSpace(json, end);
+    if (json[at] === ',') at = afterSpace(json, at + 1);
+  }
+  const index = place < 0n ? BigInt(elements.length) + place : place;
+  return elements[Number(index)] ?? null;
+}
+
+function asText(json: string | null): string | null {
+  if (json === null || json === 'null') return null;
+  return json.startsWith('"') ? (JSON.parse(json) as string) : json;
+}
+
+function step(json: Cell, key: Cell): string | null {
+  return typeof key === 'bigint' ? element(text(json), key) : member(text(json), text(key));
+}
+
+/** `$.a.b[0]` and `$."a b"`. */
+function extracted(json: string, path: string): string | null {
+  if (!/^\$(\.[\p{L}\p{N}_-]+|\."[^"]*"|\[-?\d{1,9}\])*$/u.test(path)) throw invalid("a JSON path is written '$.name.name[0]'");
+  let found: string | null = json;
+  for (const [part] of path.slice(1).matchAll(/\.[\p{L}\p{N}_-]+|\."[^"]*"|\[-?\d+\]/gu)) {
+    if (found === null) return null;
+    found = part.startsWith('[')
+      ? element(found, BigInt(part.slice(1, -1)))
+      : member(found, part.startsWith('."') ? part.slice(2, -1) : part.slice(1));
+  }
+  return found;
+}
+
+export const jsonFunctions: readonly ScalarFunction[] = [
+  {
+    name: '->',
+    group: 'json',
+    usage: "j -> 'name' or j -> n",
+    summary: 'The member by a name, or the element by a number from 0 (from the end where negative), as json.',
+    examples: [
+      [`CAST('{"a": [1, 2]}' AS JSON) -> 'a'`, '[1, 2]'],
+      ["CAST('[1, 2]' AS JSON) -> -1", '2'],
+    ],
+    signatures: [
+      { takes: ['json', 'string'], yields: 'json', evaluate: (json, key) => step(json!, key!) },
+      { takes: ['json', 'integer'], yields: 'json', evaluate: (json, key) => step(json!, key!) },
+    ],
+  },
+  {
+    name: '->>',
+    group: 'json',
+    usage: "j ->> 'name' or j ->> n",
+    summary: 'The same as text; null of JSON is NULL.',
+    examples: [[`CAST('{"a": "x"}' AS JSON) ->> 'a'`, 'x']],
+    signatures: [
+      { takes: ['json', 'string'], yields: 'string', evaluate: (json, key) => asText(step(json!, key!)) },
+      { takes: ['json', 'integer'], yields: 'string', evaluate: (json, key) => asText(step(json!, key!)) },
+    ],
+  },
+  {
+    name: 'JSON_EXTRACT',
+    group: 'json',
+    usage: "JSON_EXTRACT(j, '$.name[0]')",
+    summary: 'What a path leads to, as json.',
+    examples: [[`JSON_EXTRACT(CAST('{"a": [{"b": 7}]}' AS JSON), '$.a[0].b')`, '7']],
+    signatures: [
+      {
+        takes: ['json', 'string'],
+        yields: 'json',
+        evaluate: (json, path) => extracted(text(json), text(path)),
+        raises: true,
+      },
+    ],
+  },
+];

@@ -1,0 +1,230 @@
+/** Functions of numbers. Halves are rounded away from zero, as decimals are in PostgreSQL. */
+import { type Cell, I64_MAX, I64_MIN } from '../../../log/value.ts';
+import { finite, integer, invalid, number, type ScalarFunction, type Signature } from './scalar-function.ts';
+
+export function exact(value: bigint): bigint {
+  if (value > I64_MAX || value < I64_MIN) throw invalid('integer overflow: a result does not fit 64 bits');
+  return value;
+}
+
+/** To `digits` behind the point, by how the number is written: 1.005 is 1.01. */
+export function roundedTo(value: number, digits: number, round: (value: number) => number = halfAway): number {
+  if (value === 0 || digits > 340) return value;
+  if (digits < -308) return 0;
+  const shifted = shiftedBy(value, digits);
+  // What is beyond 2^53 has nothing behind the point.
+  if (!Number.isFinite(shifted)) return value;
+  return finite(shiftedBy(round(shifted), -digits));
+}
+
+export function halfAway(value: number): number {
+  return value < 0 ? -Math.round(-value) : Math.round(value);
+}
+
+function shiftedBy(value: number, digits: number): number {
+  const [mantissa, exponent = '0'] = String(value).split('e');
+  return Number(`${mantissa}e${Number(exponent) + digits}`);
+}
+
+/** An integer to a power of ten above its last digits. */
+function roundedInteger(value: bigint, digits: bigint, towardsZero: boolean): bigint {
+  if (digits >= 0n) return value;
+  if (digits < -19n) return 0n;
+  const unit = 10n ** -digits;
+  const whole = value / unit;
+  const rest = value % unit;
+  const away = !towardsZero && (rest < 0n ? -rest : rest) * 2n >= unit ? (value < 0n ? -1n : 1n) : 0n;
+  return exact((whole + away) * unit);
+}
+
+function ofNumber(compute: (value: number) => number, raises = false): Signature {
+  return { takes: ['number'], yields: 'number', evaluate: (value) => finite(compute(number(value))), raises };
+}
+
+const unchanged: Signature = { takes: ['integer'], yields: 'integer', evaluate: (value) => value! };
+
+function remainder(value: Cell, divisor: Cell): Cell {
+  if (typeof value === 'bigint' && typeof divisor === 'bigint') return divisor === 0n ? null : value % divisor;
+  return number(divisor) === 0 ? null : finite(number(value) % number(divisor));
+}
+
+function power(base: number, exponent: number): number {
+  if (base === 0 && exponent < 0) throw invalid('zero has no negative power');
+  if (base < 0 && !Number.isInteger(exponent)) throw invalid('a negative number has whole powers only');
+  return base ** exponent;
+}
+
+function logarithm(value: number, of: (value: number) => number): number {
+  if (value <= 0) throw invalid(`there is no logarithm of ${value === 0 ? 'zero' : 'a negative number'}`);
+  return of(value);
+}
+
+export const numberFunctions: readonly ScalarFunction[] = [
+  {
+    name: 'ABS',
+    group: 'numbers',
+    usage: 'ABS(x)',
+    summary: 'The number without its sign.',
+    examples: [
+      ['ABS(-7)', '7'],
+      ['ABS(-2.5)', '2.5'],
+    ],
+    signatures: [
+      { takes: ['integer'], yields: 'integer', evaluate: (x) => exact(integer(x) < 0n ? -integer(x) : integer(x)), raises: true },
+      ofNumber(Math.abs),
+    ],
+  },
+  {
+    name: 'ROUND',
+    group: 'numbers',
+    usage: 'ROUND(x[, digits])',
+    summary: 'The nearest number with so many digits behind the point, none by default; halves go away from zero.',
+    examples: [
+      ['ROUND(2.5)', '3'],
+      ['ROUND(-1.25, 1)', '-1.3'],
+      ['ROUND(1250, -2)', '1300'],
+    ],
+    signatures: [
+      unchanged,
+      {
+        takes: ['integer', 'integer'],
+        yields: 'integer',
+        evaluate: (x, digits) => roundedInteger(integer(x), integer(digits), false),
+        raises: true,
+      },
+      ofNumber(halfAway),
+      {
+        takes: ['number', 'integer'],
+        yields: 'number',
+        evaluate: (x, digits) => roundedTo(number(x), number(digits)),
+        raises: true,
+      },
+    ],
+  },
+  {
+    name: 'TRUNC',
+    group: 'numbers',
+    usage: 'TRUNC(x[, digits])',
+    summary: 'The number without what is behind so many digits.',
+    examples: [
+      ['TRUNC(-2.7)', '-2'],
+      ['TRUNC(2.789, 2)', '2.78'],
+    ],
+    signatures: [
+      unchanged,
+      {
+        takes: ['integer', 'integer'],
+        yields: 'integer',
+        evaluate: (x, digits) => roundedInteger(integer(x), integer(digits), true),
+      },
+      ofNumber(Math.trunc),
+      {
+        takes: ['number', 'integer'],
+        yields: 'number',
+        evaluate: (x, digits) => roundedTo(number(x), number(digits), Math.trunc),
+        raises: true,
+      },
+    ],
+  },
+  {
+    name: 'FLOOR',
+    group: 'numbers',
+    usage: 'FLOOR(x)',
+    summary: 'The largest whole number that is not above x.',
+    examples: [['FLOOR(-2.5)', '-3']],
+    signatures: [unchanged, ofNumber(Math.floor)],
+  },
+  {
+    name: 'CEIL',
+    also: ['CEILING'],
+    group: 'numbers',
+    usage: 'CEIL(x)',
+    summary: 'The smallest whole number that is not below x.',
+    examples: [['CEIL(2.1)', '3']],
+    signatures: [unchanged, ofNumber(Math.ceil)],
+  },
+  {
+    name: 'MOD',
+    group: 'numbers',
+    usage: 'MOD(x, y)',
+    summary: 'What is left of x divided by y, with the sign of x; NULL where y is 0, as with %.',
+    examples: [
+      ['MOD(-7, 3)', '-1'],
+      ['MOD(7, 0)', 'NULL'],
+    ],
+    signatures: [
+      { takes: ['integer', 'integer'], yields: 'integer', evaluate: remainder },
+      { takes: ['number', 'number'], yields: 'number', evaluate: remainder },
+    ],
+  },
+  {
+    name: 'POWER',
+    also: ['POW'],
+    group: 'numbers',
+    usage: 'POWER(x, y)',
+    summary: 'x to the power of y, a number.',
+    examples: [['POWER(2, 10)', '1024']],
+    signatures: [
+      {
+        takes: ['number', 'number'],
+        yields: 'number',
+        evaluate: (x, y) => finite(power(number(x), number(y))),
+        raises: true,
+      },
+    ],
+  },
+  {
+    name: 'SQRT',
+    group: 'numbers',
+    usage: 'SQRT(x)',
+    summary: 'The square root; of a negative number an error.',
+    examples: [['SQRT(16)', '4']],
+    signatures: [
+      ofNumber((x) => {
+        if (x < 0) throw invalid('there is no square root of a negative number');
+        return Math.sqrt(x);
+      }, true),
+    ],
+  },
+  {
+    name: 'LN',
+    group: 'numbers',
+    usage: 'LN(x)',
+    summary: 'The natural logarithm; of zero and below an error.',
+    examples: [['LN(1)', '0']],
+    signatures: [ofNumber((x) => logarithm(x, Math.log), true)],
+  },
+  {
+    name: 'LOG',
+    also: ['LOG10'],
+    group: 'numbers',
+    usage: 'LOG(x)',
+    summary: 'The logarithm to the base of 10; of zero and below an error.',
+    examples: [['LOG(1000)', '3']],
+    signatures: [ofNumber((x) => logarithm(x, Math.log10), true)],
+  },
+  {
+    name: 'EXP',
+    group: 'numbers',
+    usage: 'EXP(x)',
+    summary: 'e to the power of x.',
+    examples: [['EXP(0)', '1']],
+    signatures: [ofNumber(Math.exp, true)],
+  },
+  {
+    name: 'SIGN',
+    group: 'numbers',
+    usage: 'SIGN(x)',
+    summary: '-1, 0 or 1.',
+    examples: [['SIGN(-3.5)', '-1']],
+    signatures: [
+      {
+        takes: ['integer'],
+        yields: 'integer',
+        evaluate: (x) => (integer(x) < 0n ? -1n : integer(x) > 0n ? 1n : 0n),
+        small: true,
+      },
+      ofNumber(Math.sign),
+    ],
+  },
+];

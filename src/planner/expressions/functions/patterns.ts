@@ -1,0 +1,149 @@
+/**
+ * LIKE whatever the case, and regular expressions. The latter are matched in time linear in the text (RE2): no pattern
+ * makes a match take long, which is why back references and look-around are refused. A match is dear beside a search for
+ * plain text, so what must occur in every match is looked for first.
+ */
+import { LRUCache } from 'lru-cache';
+import { RE2JS, RE2JSException } from 're2js';
+import { likeMatches } from '../like.ts';
+import { bounded, invalid, type ScalarFunction, type Signature, text, textMax } from './scalar-function.ts';
+
+interface Compiled {
+  readonly pattern: RE2JS;
+  /** Stands in every match; empty where nothing is known to. */
+  readonly literal: string;
+}
+
+const compiled = new LRUCache<string, Compiled>({ max: 256 });
+const patternMax = 1_000;
+
+function compile(pattern: string, flags: string): Compiled {
+  const key = `${flags}\0${pattern}`;
+  let known = compiled.get(key);
+  if (!known) compiled.set(key, (known = made(pattern, flags)));
+  return known;
+}
+
+function made(pattern: string, flags: string): Compiled {
+  if (pattern.length > patternMax) throw invalid(`a regular expression has at most ${patternMax} characters`);
+  let options = 0;
+  for (const flag of flags) {
+    if (flag === 'i') options |= RE2JS.CASE_INSENSITIVE;
+    else if (flag === 's') options |= RE2JS.DOTALL;
+    else if (flag === 'm' || flag === 'n') options |= RE2JS.MULTILINE;
+    else if (flag !== 'g' && flag !== 'c') throw invalid('flags of a regular expression are i, c, m, n, s and g');
+  }
+  try {
+    return { pattern: RE2JS.compile(pattern, options), literal: flags.includes('i') ? '' : literalOf(pattern) };
+  } catch (error) {
+    if (error instanceof RE2JSException || error instanceof RangeError) {
+      throw invalid(
+        'the regular expression is malformed, too large, or uses what linear time excludes: back references, look-around',
+      );
+    }
+    throw error;
+  }
+}
+
+/** The longest run of plain characters outside of brackets and alternatives; none of them may be optional. */
+function literalOf(pattern: string): string {
+  if (/[|\\()[\]]/.test(pattern)) return '';
+  const runs = pattern.replace(/.[*?{]/gsu, '\0').split(/[\0.^$+}]|\{[^}]*\}/u);
+  return runs.reduce((longest, run) => (run.length > longest.length ? run : longest), '');
+}
+
+function matches(of: string, pattern: string, flags: string): boolean {
+  const { pattern: regex, literal } = compile(pattern, flags);
+  return (literal === '' || of.includes(literal)) && regex.matcher(of).find();
+}
+
+/** `\1` to `\9` and `\&` in the replacement stand for groups and for the match. */
+function replacement(by: string): string {
+  return by.replaceAll(/\\([1-9&\\])|\$|\\/g, (whole, group: string | undefined) =>
+    group === undefined ? (whole === '$' ? '\\$' : '\\\\') : group === '&' ? '$0' : group === '\\' ? '\\\\' : `$${group}`,
+  );
+}
+
+function replaced(of: string, pattern: string, by: string, flags: string): string {
+  const { pattern: regex, literal } = compile(pattern, flags);
+  if (literal !== '' && !of.includes(literal)) return of;
+  const matcher = regex.matcher(of);
+  const places = (of.length + 1) * Math.max(1, by.length);
+  if (places > textMax * 16) throw invalid('the text and its replacement are too long for a regular expression');
+  return bounded(flags.includes('g') ? matcher.replaceAll(replacement(by)) : matcher.replaceFirst(replacement(by)));
+}
+
+/** Two patterns by one word: `~` heeds the case, `~*` does not; with `!` they say no. */
+function operator(
+  name: string,
+  flags: string,
+  negated: boolean,
+  summary: string,
+  example: readonly [string, string],
+): ScalarFunction {
+  const signature: Signature = {
+    takes: ['string', 'string'],
+    yields: 'boolean',
+    evaluate: (of, pattern) => matches(text(of), text(pattern), flags) !== negated,
+    raises: true,
+  };
+  return { name, group: 'patterns', usage: `x ${name} 'pattern'`, summary, examples: [example], signatures: [signature] };
+}
+
+export const patternFunctions: readonly ScalarFunction[] = [
+  {
+    name: 'ILIKE',
+    group: 'patterns',
+    usage: "x ILIKE 'pattern'",
+    summary: 'LIKE, whatever the case.',
+    examples: [["'Alfred' ILIKE 'AL%'", 'true']],
+    signatures: [
+      {
+        takes: ['string', 'string'],
+        yields: 'boolean',
+        evaluate: (of, pattern) => likeMatches(text(pattern).toLowerCase(), text(of).toLowerCase()),
+        raises: true,
+      },
+    ],
+  },
+  operator('~', '', false, 'Whether a regular expression matches somewhere in the text.', ["'Alfred' ~ '^Al.*d$'", 'true']),
+  operator('~*', 'i', false, 'The same, whatever the case.', ["'Alfred' ~* 'FRED'", 'true']),
+  operator('!~', '', true, 'Whether it matches nowhere.', ["'Alfred' !~ 'x'", 'true']),
+  operator('!~*', 'i', true, 'The same, whatever the case.', ["'Alfred' !~* 'FRED'", 'false']),
+  {
+    name: 'REGEXP_LIKE',
+    group: 'patterns',
+    usage: "REGEXP_LIKE(x, 'pattern'[, 'flags'])",
+    summary:
+      'Whether a regular expression matches somewhere in the text. Flags: i whatever the case, m (or n) lines, s a dot is any character.',
+    examples: [["REGEXP_LIKE('Alfred', 'FRED', 'i')", 'true']],
+    signatures: [
+      {
+        takes: ['string', 'string', 'string'],
+        optional: 1,
+        yields: 'boolean',
+        evaluate: (of, pattern, flags = '') => matches(text(of), text(pattern), text(flags)),
+        raises: true,
+      },
+    ],
+  },
+  {
+    name: 'REGEXP_REPLACE',
+    group: 'patterns',
+    usage: "REGEXP_REPLACE(x, 'pattern', 'by'[, 'flags'])",
+    summary: 'The first match replaced, or with the flag g all; \\1 to \\9 stand for groups, \\& for the match.',
+    examples: [
+      ["REGEXP_REPLACE('a1b2', '[0-9]', '#')", 'a#b2'],
+      ["REGEXP_REPLACE('a1b2', '([0-9])', '<\\1>', 'g')", 'a<1>b<2>'],
+    ],
+    signatures: [
+      {
+        takes: ['string', 'string', 'string', 'string'],
+        optional: 1,
+        yields: 'string',
+        evaluate: (of, pattern, by, flags = '') => replaced(text(of), text(pattern), text(by), text(flags)),
+        raises: true,
+      },
+    ],
+  },
+];

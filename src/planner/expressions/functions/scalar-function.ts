@@ -1,0 +1,137 @@
+/**
+ * What a function is: its names, what it takes and yields, how it is computed, and what the manual says of it. A function
+ * is one entry of a list in this folder, and stands in `all.ts` by that; binder, kernels, EXPLAIN and `docs/sql.md` read
+ * the entry and know no function by name.
+ *
+ * An evaluator is pure: the same cells, the same result. One that can throw says so (`raises`), and is then asked only of
+ * rows that reach it.
+ */
+import { ServiceError } from '../../../errors.ts';
+import type { Cell, ColumnType } from '../../../log/value.ts';
+import type { ValueType } from '../value-type.ts';
+
+/**
+ * What an argument may be. `number` takes integers too; `same` is any comparable type, the same for all that say so, where
+ * integers beside numbers are numbers; `any` is anything but a vector.
+ */
+export type ArgumentType = ColumnType | 'same' | 'any';
+
+export interface Signature {
+  readonly takes: readonly ArgumentType[];
+  /** How many of the last arguments may be left out. */
+  readonly optional?: number;
+  /** The last argument may come any number of times. */
+  readonly repeats?: boolean;
+  readonly yields: ColumnType | 'interval' | 'same';
+  readonly evaluate: Evaluator;
+  /** It can fail on some cells. */
+  readonly raises?: boolean;
+  /** It is asked where an argument is NULL too; without this the result is NULL there. */
+  readonly takesNull?: boolean;
+  /** An integer that it yields is exact in a double. */
+  readonly small?: boolean;
+}
+
+export type Evaluator = (...cells: readonly Cell[]) => Cell;
+
+export interface ScalarFunction {
+  readonly name: string;
+  /** Other names of the same. */
+  readonly also?: readonly string[];
+  readonly group: FunctionGroup;
+  /** How a call is written, for the manual. */
+  readonly usage: string;
+  /** One sentence. */
+  readonly summary: string;
+  /** Expression and what it yields, as text: the manual shows them and a test asks them. */
+  readonly examples: readonly (readonly [sql: string, result: string])[];
+  readonly signatures: readonly Signature[];
+}
+
+export type FunctionGroup = 'numbers' | 'text' | 'patterns' | 'time' | 'json' | 'choice' | 'types';
+
+/** A signature that fits, and the type of what a call by it yields. */
+export interface Resolved {
+  readonly signature: Signature;
+  readonly type: ValueType;
+  /** The type that the arguments by `same` share. */
+  readonly same: ValueType;
+}
+
+/** null where no signature takes arguments of these types. `literal` says which arguments are literals: texts may be instants. */
+export function resolved(of: ScalarFunction, types: readonly ValueType[], literal: readonly boolean[]): Resolved | null {
+  // One that takes the arguments as they are comes before any that converts some.
+  for (const exact of [true, false]) {
+    for (const signature of of.signatures) {
+      const found = fitting(signature, types, literal, exact);
+      if (found) return found;
+    }
+  }
+  return null;
+}
+
+function fitting(
+  signature: Signature,
+  types: readonly ValueType[],
+  literal: readonly boolean[],
+  exact: boolean,
+): Resolved | null {
+  const { takes, optional = 0, repeats = false, yields } = signature;
+  if (types.length < takes.length - optional || (types.length > takes.length && !repeats)) return null;
+  let same: ValueType = 'null';
+  for (let i = 0; i < types.length; i++) {
+    const wanted = takes[Math.min(i, takes.length - 1)]!;
+    const type = types[i]!;
+    if (type === 'vector' || type === 'interval') return null;
+    if (type === 'null' || wanted === 'any' || wanted === type) continue;
+    if (wanted === 'same') {
+      const common = commonType(same, type, literal[i]!);
+      if (common === null) return null;
+      same = common;
+    } else if (exact || !converts(type, wanted, literal[i]!)) return null;
+  }
+  // A text that came before the instant that it stands beside must be a literal too.
+  if (same === 'timestamp') {
+    for (let i = 0; i < types.length; i++) if (types[i] === 'string' && isSame(takes, i) && !literal[i]) return null;
+  }
+  return { signature, same, type: yields === 'same' ? same : yields };
+}
+
+export function isSame(takes: readonly ArgumentType[], i: number): boolean {
+  return takes[Math.min(i, takes.length - 1)] === 'same';
+}
+
+function converts(type: ValueType, wanted: ArgumentType, literal: boolean): boolean {
+  if (wanted === 'number') return type === 'integer';
+  return wanted === 'timestamp' && type === 'string' && literal;
+}
+
+function commonType(same: ValueType, type: ValueType, literal: boolean): ValueType | null {
+  if (same === 'null' || same === type) return type;
+  if ((same === 'integer' || same === 'number') && (type === 'integer' || type === 'number')) return 'number';
+  if (same === 'timestamp' && type === 'string' && literal) return same;
+  return same === 'string' && type === 'timestamp' ? type : null;
+}
+
+/** Texts that a function makes of shorter ones end here. */
+export const textMax = 1 << 20;
+
+export function bounded(text: string): string {
+  if (text.length > textMax) throw invalid(`a function yields texts of at most ${textMax} characters`);
+  return text;
+}
+
+export function invalid(detail: string): ServiceError {
+  return new ServiceError('REL_INVALID', detail);
+}
+
+export function finite(result: number): number {
+  if (!Number.isFinite(result)) throw invalid('number overflow: a result is too large for a double');
+  // No integer is minus zero, and no text says it.
+  return result === 0 ? 0 : result;
+}
+
+/** A cell that the signature says is a text, an integer, a number. */
+export const text = (cell: Cell | undefined): string => cell as string;
+export const integer = (cell: Cell | undefined): bigint => cell as bigint;
+export const number = (cell: Cell | undefined): number => Number(cell as number);

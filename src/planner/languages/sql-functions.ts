@@ -1,0 +1,141 @@
+/** Calls that have words where others have commas: CAST(x AS type), EXTRACT(field FROM x), TRIM(BOTH c FROM x) and the like. */
+import type { Expression, FunctionArgument, Place } from '../statement.ts';
+import type { TokenCursor } from './token-cursor.ts';
+
+type Read = (cursor: TokenCursor) => Expression;
+
+export function argument(value: Expression, name: string | null = null): FunctionArgument {
+  return { name, value };
+}
+
+function word(name: string, place: Place): Expression {
+  return { kind: 'column', table: null, name, place };
+}
+
+/**
+ * null where the call is written like any other. The name is read, its bracket is not; `readSide` reads one side of a
+ * comparison, which no IN belongs to.
+ */
+export function readSpecialCall(
+  cursor: TokenCursor,
+  name: string,
+  place: Place,
+  { read, readSide }: { readonly read: Read; readonly readSide: Read },
+): Expression | null {
+  switch (name) {
+    case 'CAST': {
+      cursor.expect('(');
+      const operand = read(cursor);
+      cursor.expect('AS');
+      const cast = castTo(cursor, operand, place);
+      cursor.expect(')');
+      return cast;
+    }
+    case 'EXTRACT': {
+      cursor.expect('(');
+      const where = cursor.place;
+      const field = cursor.isLiteral('s') ? null : cursor.name('a field such as YEAR');
+      if (field === null) throw cursor.error('EXTRACT takes its field as a word: EXTRACT(YEAR FROM x)');
+      cursor.expect('FROM');
+      const list = [argument(word(field.toUpperCase(), where), 'FIELD'), argument(read(cursor))];
+      cursor.expect(')');
+      return { kind: 'call', name, arguments: list, place };
+    }
+    case 'POSITION': {
+      cursor.expect('(');
+      const part = readSide(cursor);
+      cursor.expect('IN');
+      const list = [argument(part), argument(read(cursor))];
+      cursor.expect(')');
+      return { kind: 'call', name, arguments: list, place };
+    }
+    case 'SUBSTRING': {
+      cursor.expect('(');
+      const list = [argument(read(cursor))];
+      const byWords = cursor.key() === 'FROM' || cursor.key() === 'FOR';
+      if (byWords) {
+        const { place: where } = cursor;
+        if (cursor.accept('FROM')) list.push(argument(read(cursor)));
+        else throw cursor.error('SUBSTRING takes a place to begin: SUBSTRING(x FROM 1 FOR 2)', where);
+        if (cursor.accept('FOR')) list.push(argument(read(cursor)));
+      } else while (cursor.accept(',')) list.push(argument(read(cursor)));
+      cursor.expect(')');
+      return { kind: 'call', name, arguments: list, place };
+    }
+    case 'TRIM':
+      return readTrim(cursor, place, read);
+    default:
+      return null;
+  }
+}
+
+const trims: Readonly<Record<string, string>> = { BOTH: 'TRIM', LEADING: 'LTRIM', TRAILING: 'RTRIM' };
+
+/** TRIM(x), TRIM(x, characters), TRIM([LEADING|TRAILING|BOTH] [characters] FROM x). */
+function readTrim(cursor: TokenCursor, place: Place, read: Read): Expression {
+  cursor.expect('(');
+  const side = Object.hasOwn(trims, cursor.key()) && cursor.key(1) !== ',' && cursor.key(1) !== ')' ? cursor.next().key : null;
+  const name = trims[side ?? 'BOTH']!;
+  const first = cursor.key() === 'FROM' ? null : read(cursor);
+  const list: FunctionArgument[] = [];
+  if (cursor.accept('FROM')) {
+    list.push(argument(read(cursor)));
+    if (first) list.push(argument(first));
+  } else {
+    if (first === null) throw cursor.expected('a text');
+    list.push(argument(first));
+    if (side === null && cursor.accept(',')) list.push(argument(read(cursor)));
+  }
+  cursor.expect(')');
+  return { kind: 'call', name, arguments: list, place };
+}
+
+/** `x::type`, any number of times. */
+export function readTypeSuffix(cursor: TokenCursor, operand: Expression): Expression {
+  let cast = operand;
+  while (cursor.key() === '::') {
+    cursor.linked();
+    const { place } = cursor;
+    cursor.next();
+    cast = castTo(cursor, cast, place);
+  }
+  return cast;
+}
+
+/** The type, with the length or the digits that it may have: VARCHAR(n) cuts, NUMERIC(p, s) rounds. */
+function castTo(cursor: TokenCursor, operand: Expression, place: Place): Expression {
+  const where = cursor.place;
+  const type = cursor.name('a type').toUpperCase();
+  if (type === 'DOUBLE') cursor.accept('PRECISION');
+  if (type === 'CHARACTER') cursor.accept('VARYING');
+  const cast: Expression = {
+    kind: 'call',
+    name: 'CAST',
+    arguments: [argument(operand), argument(word(type, where), 'TYPE')],
+    place,
+  };
+  const sizes: FunctionArgument[] = [];
+  if (cursor.key() === '(') {
+    cursor.next();
+    do {
+      const size = cursor.literal('i', 'a whole number');
+      sizes.push(argument({ kind: 'literal', slot: size.slot, place: size.place }));
+    } while (cursor.accept(','));
+    cursor.expect(')');
+  }
+  if (cursor.key() === 'WITHOUT' || (cursor.key() === 'WITH' && cursor.key(1) === 'TIME')) {
+    cursor.next();
+    cursor.expect('TIME');
+    cursor.expect('ZONE');
+  }
+  const last = sizes.at(-1);
+  if (!last) return cast;
+  if (type === 'NUMERIC' || type === 'DECIMAL') {
+    return sizes.length === 2 ? { kind: 'call', name: 'ROUND', arguments: [argument(cast), last], place } : cast;
+  }
+  if (type === 'VARCHAR' || type === 'CHAR' || type === 'CHARACTER') {
+    return { kind: 'call', name: 'LEFT', arguments: [argument(cast), last], place };
+  }
+  if (type === 'TIMESTAMP' || type === 'FLOAT') return cast;
+  throw cursor.error(`${type} takes no size`, where);
+}

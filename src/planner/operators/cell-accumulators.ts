@@ -1,0 +1,214 @@
+/**
+ * Aggregate functions that go over cells one by one, each with a state of its own kind by group: moments, the middle, all
+ * and any, lists. Doubles are added in the order of rows.
+ */
+import { AssertionError } from '../../errors.ts';
+import type { Vector } from '../../log/columns.ts';
+import { formatInstant } from '../../log/timestamp.ts';
+import type { Cell, ColumnType } from '../../log/value.ts';
+import { cellAt, VectorBuilder } from '../../log/vector-builder.ts';
+import { numberOverflow } from '../expressions/evaluate.ts';
+import { bounded } from '../expressions/functions/scalar-function.ts';
+import type { AggregateCall } from '../logical-plan.ts';
+import type { Accumulator } from './accumulate.ts';
+import type { Batch } from './operator.ts';
+
+/** One function for all groups. `S` is the state of a group that has met a value. */
+interface Folding<S> {
+  readonly yields: ColumnType;
+  readonly takesNull?: boolean;
+  start(): S;
+  /** Returns how many bytes more it holds. */
+  take(state: S, cell: Cell, second: Cell): number;
+  finish(state: S): Cell;
+}
+
+export function cellAccumulator(call: AggregateCall, column: number, types: readonly ColumnType[]): Accumulator {
+  const make = <S>(folding: Folding<S>): Accumulator => new CellAccumulator(folding, call, column, types);
+  switch (call.function) {
+    case 'stddev':
+      return make(moments((m2, n) => (n < 2 ? null : Math.sqrt(m2 / (n - 1)))));
+    case 'stddev_pop':
+      return make(moments((m2, n) => Math.sqrt(m2 / n)));
+    case 'variance':
+      return make(moments((m2, n) => (n < 2 ? null : m2 / (n - 1))));
+    case 'var_pop':
+      return make(moments((m2, n) => m2 / n));
+    case 'median':
+      return make(median);
+    case 'bool_and':
+      return make(boolean((all, each) => all && each));
+    case 'bool_or':
+      return make(boolean((any, each) => any || each));
+    case 'string_agg':
+      return make(joined);
+    case 'array_agg':
+      return make(listed(types[column]!));
+    default:
+      throw new AssertionError(`${call.function} adds up in columns`);
+  }
+}
+
+const stateBytes = 64;
+
+class CellAccumulator<S> implements Accumulator {
+  readonly byPlace = true;
+  readonly #folding: Folding<S>;
+  readonly #column: number;
+  readonly #second: number | null;
+  readonly #types: readonly ColumnType[];
+  readonly #states: (S | undefined)[] = [];
+  readonly #met: Set<Cell>[] | null;
+  bytes = 0;
+
+  constructor(folding: Folding<S>, call: AggregateCall, column: number, types: readonly ColumnType[]) {
+    this.#folding = folding;
+    this.#column = column;
+    this.#second = call.second ?? null;
+    this.#types = types;
+    this.#met = call.distinct ? [] : null;
+  }
+
+  step(): null {
+    return null;
+  }
+
+  share(): never {
+    throw new AssertionError('no step, no share');
+  }
+
+  prepare(): null {
+    return null;
+  }
+
+  update(batch: Batch, groups: Int32Array): void {
+    const vector = batch.columns[this.#column]!;
+    const type = this.#types[this.#column]!;
+    const second = this.#second === null ? null : batch.columns[this.#second]!;
+    const { selection, first, count } = batch;
+    const takesNull = this.#folding.takesNull === true;
+    for (let j = 0; j < count; j++) {
+      const i = selection === null ? first + j : selection[j]!;
+      const cell = cellAt(vector, type, i);
+      if (cell === null && !takesNull) continue;
+      const group = groups[j]!;
+      if (this.#met !== null && !this.#isNew(group, cell)) continue;
+      let state = this.#states[group];
+      if (state === undefined) {
+        this.#states[group] = state = this.#folding.start();
+        this.bytes += stateBytes;
+      }
+      this.bytes += this.#folding.take(state, cell, second === null ? null : cellAt(second, this.#types[this.#second!]!, i));
+    }
+  }
+
+  result(groups: Int32Array): Vector {
+    const builder = new VectorBuilder(this.#folding.yields, Math.max(1, groups.length));
+    for (const group of groups) {
+      const state = this.#states[group];
+      builder.append(state === undefined ? null : this.#folding.finish(state));
+    }
+    return builder.build();
+  }
+
+  #isNew(group: number, cell: Cell): boolean {
+    const met = (this.#met![group] ??= new Set());
+    if (met.has(cell)) return false;
+    met.add(cell);
+    this.bytes += stateBytes + (typeof cell === 'string' ? 2 * cell.length : 0);
+    return true;
+  }
+}
+
+interface Moments {
+  count: number;
+  mean: number;
+  /** Sum of squared distances from the mean. */
+  squares: number;
+}
+
+/** Each value moves the mean, so that large values that differ little lose nothing (Welford). */
+function moments(finish: (squares: number, count: number) => number | null): Folding<Moments> {
+  return {
+    yields: 'number',
+    start: () => ({ count: 0, mean: 0, squares: 0 }),
+    take: (state, cell) => {
+      const value = Number(cell);
+      const before = value - state.mean;
+      state.count++;
+      state.mean += before / state.count;
+      state.squares += before * (value - state.mean);
+      return 0;
+    },
+    finish: ({ squares, count }) => {
+      const result = finish(squares, count);
+      if (result !== null && !Number.isFinite(result)) throw numberOverflow();
+      return result;
+    },
+  };
+}
+
+const median: Folding<number[]> = {
+  yields: 'number',
+  start: () => [],
+  take: (values, cell) => {
+    values.push(Number(cell));
+    return 8;
+  },
+  finish: (values) => {
+    const sorted = Float64Array.from(values).sort();
+    const middle = sorted.length >> 1;
+    if (sorted.length % 2 === 1) return sorted[middle]! + 0;
+    const [low, high] = [sorted[middle - 1]!, sorted[middle]!];
+    // Halves first where the sum would be too large.
+    const mean = (low + high) / 2;
+    return Number.isFinite(mean) ? mean + 0 : low / 2 + high / 2;
+  },
+};
+
+function boolean(combine: (before: boolean, each: boolean) => boolean): Folding<{ value: boolean | null }> {
+  return {
+    yields: 'boolean',
+    start: () => ({ value: null }),
+    take: (state, cell) => {
+      state.value = state.value === null ? cell === true : combine(state.value, cell === true);
+      return 0;
+    },
+    finish: ({ value }) => value,
+  };
+}
+
+const joined: Folding<{ text: string; size: number }> = {
+  yields: 'string',
+  start: () => ({ text: '', size: -1 }),
+  take: (state, cell, between) => {
+    const added = (state.size < 0 || between === null ? '' : String(between)) + String(cell);
+    state.text += added;
+    state.size = Math.max(0, state.size) + added.length;
+    bounded(state.text);
+    return 2 * added.length;
+  },
+  finish: ({ text }) => text,
+};
+
+function listed(type: ColumnType): Folding<{ text: string }> {
+  return {
+    yields: 'json',
+    takesNull: true,
+    start: () => ({ text: '' }),
+    take: (state, cell) => {
+      const item = written(cell, type);
+      state.text += `${state.text === '' ? '' : ','}${item}`;
+      bounded(state.text);
+      return 2 * item.length;
+    },
+    finish: ({ text }) => `[${text}]`,
+  };
+}
+
+function written(cell: Cell, type: ColumnType): string {
+  if (cell === null) return 'null';
+  if (type === 'json') return String(cell);
+  if (type === 'timestamp') return JSON.stringify(formatInstant(cell as bigint));
+  return typeof cell === 'string' ? JSON.stringify(cell) : String(cell);
+}

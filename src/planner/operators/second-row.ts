@@ -1,0 +1,5 @@
+import { ServiceError } from '../../errors.ts';
+
+export function secondRow(): ServiceError {
+  return new ServiceError('REL_INVALID', 'a subquery that stands for a value yields more than one row');
+}

@@ -1,0 +1,381 @@
+/**
+ * Queries that stand in expressions become joins: no plan runs a query once for each row around it. It is no matter of
+ * speed, so no set of passes is without it: the binder calls it.
+ *
+ *   EXISTS, IN, ANY as a condition of WHERE     semi join; under NOT an anti join
+ *   the same anywhere else                      mark join: one more column
+ *   a query that stands for a value             single join
+ *
+ * What the query says of the rows around it moves up into the join's condition. Under an aggregate it must be equalities,
+ * which become group keys. Where it can't move (under LIMIT, set operations, outer joins, or an aggregate that asks for
+ * more), the query is asked once for each different set of the cells that it looks at, all of them at once, and joined by
+ * those.
+ */
+import { ServiceError } from '../../errors.ts';
+import { type Bound, childrenOf, columnsIn, mapChildren, replaceColumns } from '../expressions/bound-expression.ts';
+import {
+  type AggregateNode,
+  type ApplyNode,
+  expressionsOf,
+  type FilterNode,
+  inputsOf,
+  joinColumns,
+  type JoinNode,
+  type LogicalPlan,
+  mapExpressions,
+  mapInputs,
+  mapRoots,
+  type PlanColumn,
+  type PlanNode,
+  type ProjectNode,
+} from '../logical-plan.ts';
+import { conjunction } from './simplify-expressions.ts';
+import { dependent, sameCells } from './dependent-join.ts';
+
+export function decorrelate(plan: LogicalPlan): LogicalPlan {
+  return mapRoots(plan, joined);
+}
+
+function joined(node: PlanNode): PlanNode {
+  const own = mapInputs(node, joined);
+  if (own.kind === 'apply') return joinOf(own);
+  return own.kind === 'filter' ? withoutMarks(own) : own;
+}
+
+/** A query without what names the level, and what that was. */
+interface Lifted {
+  readonly node: PlanNode;
+  /** Over the node's columns and those of the level. */
+  readonly conditions: readonly Bound[];
+  /** What the query's own columns are, over the same. */
+  readonly outputs: readonly Bound[];
+}
+
+function joinOf(apply: ApplyNode): PlanNode {
+  const query = withinQuery(apply.query);
+  if (!names(query, apply.level)) {
+    return assembled(apply, { node: query, conditions: [], outputs: columnsOf(query) });
+  }
+  const lifted = lift(query, apply.level, apply.type);
+  if (lifted) return assembled(apply, lifted);
+  const { node, cells } = dependent(query, apply.level, apply.input);
+  // The cells that the query was asked for stand behind its own columns.
+  const width = query.columns.length;
+  const conditions = cells.map((cell, i) => sameCells(cell, columnAt(node, width + i)));
+  return assembled(apply, { node, conditions, outputs: columnsOf(node).slice(0, width) });
+}
+
+function assembled(apply: ApplyNode, { node, conditions, outputs }: Lifted): PlanNode {
+  const { input, level } = apply;
+  const width = input.columns.length;
+  /** Over both sides of the join. */
+  const onBoth = (bound: Bound): Bound => {
+    if (bound.kind === 'outer' && bound.level === level) return { ...bound, kind: 'column' };
+    if (bound.kind === 'column') return { ...bound, index: bound.index + width };
+    return mapChildren(bound, onBoth);
+  };
+  const whole = apply.condition
+    ? [replaceColumns(apply.condition, (column) => (column.index < width ? column : placeholder(column, width)))]
+    : [];
+  const own = whole.flatMap((condition) => conjuncts(filled(condition, outputs.map(onBoth))));
+  const residual = [...conditions.map(onBoth), ...own];
+  const type = apply.type;
+  const join: JoinNode = {
+    kind: 'join',
+    type,
+    left: input,
+    right: node,
+    leftKeys: [],
+    rightKeys: [],
+    residual: residual.length > 0 ? conjunction(residual) : null,
+    build: 'right',
+    columns: joinColumns(type, input, node),
+  };
+  if (type === 'mark') return join;
+  const [value] = outputs;
+  return {
+    kind: 'project',
+    input: join,
+    expressions: [...columnsOf(input), onBoth(value!)],
+    columns: apply.columns,
+  };
+}
+
+/** Marks a column of the query in a condition that is over the rows around it too. */
+function placeholder(column: Extract<Bound, { kind: 'column' }>, width: number): Bound {
+  return { kind: 'outer', level: -1, index: column.index - width, name: column.name, type: column.type };
+}
+
+function filled(bound: Bound, outputs: readonly Bound[]): Bound {
+  if (bound.kind === 'outer' && bound.level === -1) return outputs[bound.index]!;
+  return mapChildren(bound, (child) => filled(child, outputs));
+}
+
+function conjuncts(bound: Bound): readonly Bound[] {
+  return bound.kind === 'and' ? bound.operands.flatMap(conjuncts) : [bound];
+}
+
+function columnAt(node: PlanNode, index: number): Bound {
+  const { name, type } = node.columns[index]!;
+  return { kind: 'column', index, name, type };
+}
+
+function columnsOf(node: PlanNode): Bound[] {
+  return node.columns.map((_, index) => columnAt(node, index));
+}
+
+/** A page begins behind its cursor; what stands in an expression is of everything. */
+function withinQuery(node: PlanNode): PlanNode {
+  const own = mapInputs(node, withinQuery);
+  return own.kind === 'scan' ? { ...own, whole: true } : own;
+}
+
+export function names(node: PlanNode, level: number): boolean {
+  return expressionsOf(node).some((bound) => namesIn(bound, level)) || inputsOf(node).some((input) => names(input, level));
+}
+
+function namesIn(bound: Bound, level: number): boolean {
+  return (bound.kind === 'outer' && bound.level === level) || childrenOf(bound).some((child) => namesIn(child, level));
+}
+
+function lift(node: PlanNode, level: number, type: ApplyNode['type']): Lifted | null {
+  if (!names(node, level)) return { node, conditions: [], outputs: columnsOf(node) };
+  switch (node.kind) {
+    case 'filter':
+      return liftFilter(node, level, type);
+    case 'project':
+      return liftProject(node, level, type);
+    case 'join':
+      return liftJoin(node, level, type);
+    case 'aggregate':
+      return liftAggregate(node, level, type);
+    case 'sort':
+      // Nobody asks in which order.
+      return node.limit === null ? lift(node.input, level, type) : null;
+    case 'distinct':
+      // Nobody asks how often.
+      return type === 'mark' ? lift(node.input, level, type) : null;
+    default:
+      return null;
+  }
+}
+
+function liftFilter(node: FilterNode, level: number, type: ApplyNode['type']): Lifted | null {
+  const input = lift(node.input, level, type);
+  // The row of an aggregate without keys is there whatever HAVING says of it only once the join has made it.
+  if (!input || isBareAggregate(node.input)) return null;
+  const all = conjuncts(node.predicate).map((each) => replaceColumns(each, (column) => input.outputs[column.index]!));
+  const inside = all.filter((each) => !namesIn(each, level));
+  const outside = all.filter((each) => namesIn(each, level));
+  const below: PlanNode =
+    inside.length === 0
+      ? input.node
+      : { kind: 'filter', input: input.node, predicate: conjunction(inside), columns: input.node.columns };
+  return { node: below, conditions: [...input.conditions, ...outside], outputs: input.outputs };
+}
+
+function liftProject(node: ProjectNode, level: number, type: ApplyNode['type']): Lifted | null {
+  const input = lift(node.input, level, type);
+  if (!input) return null;
+  const outputs = node.expressions.map((each) => replaceColumns(each, (column) => input.outputs[column.index]!));
+  return { ...input, outputs };
+}
+
+function liftJoin(node: JoinNode, level: number, type: ApplyNode['type']): Lifted | null {
+  if (node.leftKeys.length > 0) return null;
+  const onRight = names(node.right, level) || (node.residual !== null && namesIn(node.residual, level));
+  if (onRight && node.type !== 'inner') return null;
+  if (node.type === 'right' || node.type === 'full') return null;
+  const left = lift(node.left, level, type);
+  const right = lift(node.right, level, type);
+  if (!left || !right) return null;
+  const width = left.node.columns.length;
+  const yields = joinColumns(node.type, left.node, right.node);
+  const moved = (bound: Bound): Bound => replaceColumns(bound, (column) => ({ ...column, index: column.index + width }));
+  const rights = right.outputs.map(moved);
+  const both = [...left.outputs, ...rights];
+  const all = node.residual ? conjuncts(node.residual).map((each) => replaceColumns(each, (column) => both[column.index]!)) : [];
+  // What an outer join yields of its right side must be columns, which may be NULL.
+  if (node.type !== 'inner' && left.outputs.some((each) => namesIn(each, level))) return null;
+  if (all.some((each) => namesIn(each, level)) && node.type !== 'inner') return null;
+  const residual = all.filter((each) => !namesIn(each, level));
+  const outputs =
+    yields.length === left.node.columns.length + right.node.columns.length
+      ? both
+      : [...left.outputs, ...(node.type === 'mark' ? [columnAt({ ...node, columns: yields }, width)] : [])];
+  return {
+    node: {
+      ...node,
+      left: left.node,
+      right: right.node,
+      residual: residual.length > 0 ? conjunction(residual) : null,
+      columns: yields,
+    },
+    conditions: [
+      ...left.conditions,
+      ...(node.type === 'inner' ? right.conditions.map(moved) : []),
+      ...all.filter((each) => namesIn(each, level)),
+    ],
+    outputs,
+  };
+}
+
+/** Equalities of what the rows hold with what lies around become group keys. */
+function liftAggregate(node: AggregateNode, level: number, type: ApplyNode['type']): Lifted | null {
+  // A row that is there although there is nothing to add up: only a single join makes one.
+  if (node.groups === 0 && type !== 'single') return null;
+  const input = lift(node.input, level, type);
+  if (!input || input.outputs.some((each) => namesIn(each, level))) return null;
+  const keys: Bound[] = [];
+  const around: Bound[] = [];
+  for (const condition of input.conditions) {
+    if (condition.kind !== 'compare' || condition.op !== '=') return null;
+    const [inner, outer] = namesIn(condition.left, level) ? [condition.right, condition.left] : [condition.left, condition.right];
+    if (namesIn(inner, level) || columnsIn(outer).size > 0) return null;
+    keys.push(inner);
+    around.push(outer);
+  }
+  const { groups } = node;
+  const arguments_ = node.input.columns.length - groups;
+  const columns = [
+    ...input.outputs.slice(0, groups).map((bound, i) => ({ bound, column: node.input.columns[i]! })),
+    ...keys.map((bound) => ({ bound, column: { name: '#key', type: bound.type } as PlanColumn })),
+    ...input.outputs.slice(groups).map((bound, i) => ({ bound, column: node.input.columns[groups + i]! })),
+  ];
+  const moved = (column: number): number => (column < groups ? column : column + keys.length);
+  const aggregate: AggregateNode = {
+    ...node,
+    groups: groups + keys.length,
+    calls: node.calls.map((call) => ({
+      ...call,
+      column: call.column === null ? null : moved(call.column),
+      ...(call.second === undefined ? {} : { second: moved(call.second) }),
+    })),
+    input: {
+      kind: 'project',
+      input: input.node,
+      expressions: columns.map(({ bound }) => bound),
+      columns: columns.map(({ column }) => column),
+    },
+    columns: [
+      ...node.columns.slice(0, groups),
+      ...columns.slice(groups, columns.length - arguments_).map(({ column }) => column),
+      ...node.columns.slice(groups),
+    ],
+  };
+  const own = columnsOf(aggregate);
+  const outputs = [
+    ...own.slice(0, groups),
+    ...own.slice(groups + keys.length).map((bound, i) => (groups === 0 ? ofNothing(bound, node, i) : bound)),
+  ];
+  return {
+    node: aggregate,
+    conditions: around.map(
+      (bound, i): Bound => ({ kind: 'compare', op: '=', left: own[groups + i]!, right: bound, type: 'boolean' }),
+    ),
+    outputs,
+  };
+}
+
+/** A count of nothing is 0; all else is NULL, as it comes out of the join. */
+export function ofNothing(bound: Bound, { calls }: AggregateNode, call: number): Bound {
+  if (calls[call]!.function !== 'count') return bound;
+  return { kind: 'coalesce', operands: [bound, { kind: 'constant', cell: 0n, type: 'integer' }], type: 'integer' };
+}
+
+function isBareAggregate(node: PlanNode): boolean {
+  if (node.kind === 'project' || node.kind === 'filter') return isBareAggregate(node.input);
+  return node.kind === 'aggregate' && node.groups === 0;
+}
+
+/** A condition that is a mark, or denies one, keeps the rows with a partner, or those without: no mark has to be made. */
+function withoutMarks(filter: FilterNode): PlanNode {
+  const marks = new Map<number, JoinNode>();
+  for (let node: PlanNode = filter.input; ; ) {
+    if (node.kind === 'join' && node.type === 'mark') {
+      marks.set(node.left.columns.length, node);
+      node = node.left;
+    } else if (node.kind === 'project' && node.input.kind === 'join' && node.input.type === 'single') node = node.input.left;
+    else break;
+  }
+  if (marks.size === 0) return filter;
+  const isMark = (bound: Bound): boolean => bound.kind === 'column' && marks.has(bound.index);
+  const kept: Bound[] = [];
+  const taken = new Map<JoinNode, 'semi' | 'anti'>();
+  for (const each of conjuncts(whenTrue(filter.predicate, isMark)).flatMap(conjuncts)) {
+    const negated = each.kind === 'not';
+    const mark = negated ? each.operand : each;
+    const join = mark.kind === 'column' ? marks.get(mark.index) : undefined;
+    if (join && !taken.has(join)) taken.set(join, negated ? 'anti' : 'semi');
+    else kept.push(each);
+  }
+  const replaced = (node: PlanNode): PlanNode => {
+    if (node.kind === 'project' && node.input.kind === 'join' && node.input.type === 'single') {
+      const left = replaced(node.input.left);
+      return left === node.input.left ? node : { ...node, input: { ...node.input, left } };
+    }
+    if (node.kind !== 'join' || node.type !== 'mark') return node;
+    const left = replaced(node.left);
+    const type = taken.get(node);
+    if (type === undefined) return { ...node, left };
+    const join: JoinNode = { ...node, type, left, columns: left.columns };
+    const isThere: Bound = { kind: 'constant', cell: type === 'semi', type: 'boolean' };
+    return { kind: 'project', input: join, expressions: [...columnsOf(left), isThere], columns: node.columns };
+  };
+  const input = replaced(filter.input);
+  return kept.length === 0 ? input : { ...filter, input, predicate: conjunction(kept) };
+}
+
+/** What is true exactly where the condition is, by marks, which are never NULL, where it is made of some. */
+function whenTrue(bound: Bound, isMark: (bound: Bound) => boolean): Bound {
+  if (!some(bound, isMark)) return isNull(bound) ? falsehood : bound;
+  if (bound.kind === 'and' || bound.kind === 'or')
+    return simplified(
+      bound.kind,
+      bound.operands.map((each) => whenTrue(each, isMark)),
+    );
+  return bound.kind === 'not' ? whenFalse(bound.operand, isMark) : bound;
+}
+
+function whenFalse(bound: Bound, isMark: (bound: Bound) => boolean): Bound {
+  if (isNull(bound)) return falsehood;
+  if (bound.kind === 'and' || bound.kind === 'or') {
+    return simplified(
+      bound.kind === 'and' ? 'or' : 'and',
+      bound.operands.map((each) => whenFalse(each, isMark)),
+    );
+  }
+  if (bound.kind === 'not') return whenTrue(bound.operand, isMark);
+  return { kind: 'not', operand: bound, type: 'boolean' };
+}
+
+const falsehood: Bound = { kind: 'constant', cell: false, type: 'boolean' };
+
+function simplified(kind: 'and' | 'or', operands: readonly Bound[]): Bound {
+  const isFalse = (bound: Bound): boolean => bound.kind === 'constant' && bound.cell === false;
+  if (kind === 'and') return operands.some(isFalse) ? falsehood : conjunction(operands.flatMap(conjuncts));
+  const left = operands.filter((each) => !isFalse(each));
+  return left.length === 0 ? falsehood : left.length === 1 ? left[0]! : { kind, operands: left, type: 'boolean' };
+}
+
+function isNull(bound: Bound): boolean {
+  return bound.kind === 'constant' && bound.cell === null;
+}
+
+function some(bound: Bound, is: (bound: Bound) => boolean): boolean {
+  return is(bound) || childrenOf(bound).some((child) => some(child, is));
+}
+
+/** For plans that must be whole: a column of a query around is an error by now. */
+export function refuseOuter(plan: LogicalPlan): LogicalPlan {
+  const check = (bound: Bound): Bound => {
+    if (bound.kind === 'outer') {
+      throw new ServiceError(
+        'REL_NOT_IMPLEMENTED',
+        'a subquery that names a column two queries further out stands where it is not implemented',
+      );
+    }
+    return mapChildren(bound, check);
+  };
+  return mapRoots(plan, (root) => mapExpressions(root, check));
+}

@@ -1,0 +1,319 @@
+/**
+ * A query that is asked for many sets of cells at once: all the different ones that the rows around it hold. The cells go
+ * down to where the query names them and come up as further columns behind its own, so that whatever groups, cuts or
+ * compares rows on the way does it for each set by itself.
+ */
+import { ServiceError } from '../../errors.ts';
+import { type Bound, childrenOf, mapChildren } from '../expressions/bound-expression.ts';
+import {
+  type AggregateNode,
+  expressionsOf,
+  inputsOf,
+  joinColumns,
+  type JoinNode,
+  type LimitNode,
+  type PlanColumn,
+  type PlanNode,
+  type ProjectNode,
+  withInput,
+} from '../logical-plan.ts';
+
+type Outer = Extract<Bound, { kind: 'outer' }>;
+
+export interface Dependent {
+  /** The query's columns, then its cells. */
+  readonly node: PlanNode;
+  /** What the query names of the rows around it. */
+  readonly cells: readonly Outer[];
+}
+
+export function dependent(query: PlanNode, level: number, around: PlanNode): Dependent {
+  const cells = cellsOf(query, level);
+  for (const { name, type } of cells) {
+    if (type === 'vector')
+      throw new ServiceError('REL_TYPE_MISMATCH', `a subquery can't look at the vector ${JSON.stringify(name)} around it`);
+  }
+  const columns = cells.map(({ name, type }): PlanColumn => ({ name, type }));
+  const distinct: PlanNode = {
+    kind: 'distinct',
+    input: {
+      kind: 'project',
+      input: around,
+      expressions: cells.map(({ index, name, type }) => ({ kind: 'column', index, name, type })),
+      columns,
+    },
+    columns,
+  };
+  return { node: new Pushing(level, cells, distinct).down(query), cells };
+}
+
+/** Equal cells, or NULL both. Written so that both parts are keys of a join. */
+export function sameCells(a: Bound, b: Bound): Bound {
+  const zero: Bound = { kind: 'constant', cell: zeroOf(a.type), type: a.type };
+  const value = (of: Bound): Bound => ({ kind: 'coalesce', operands: [of, zero], type: a.type });
+  const absent = (of: Bound): Bound => ({ kind: 'is-null', operand: of, type: 'boolean' });
+  return {
+    kind: 'and',
+    operands: [
+      { kind: 'compare', op: '=', left: value(a), right: value(b), type: 'boolean' },
+      { kind: 'compare', op: '=', left: absent(a), right: absent(b), type: 'boolean' },
+    ],
+    type: 'boolean',
+  };
+}
+
+function zeroOf(type: Bound['type']): bigint | number | boolean | string {
+  switch (type) {
+    case 'integer':
+    case 'timestamp':
+      return 0n;
+    case 'number':
+      return 0;
+    case 'boolean':
+      return false;
+    default:
+      return '';
+  }
+}
+
+function cellsOf(node: PlanNode, level: number, into: Outer[] = []): readonly Outer[] {
+  const meet = (bound: Bound): void => {
+    if (bound.kind === 'outer' && bound.level === level && !into.some(({ index }) => index === bound.index)) into.push(bound);
+    childrenOf(bound).forEach(meet);
+  };
+  expressionsOf(node).forEach(meet);
+  for (const input of inputsOf(node)) cellsOf(input, level, into);
+  return into;
+}
+
+class Pushing {
+  readonly #level: number;
+  readonly #cells: readonly Outer[];
+  readonly #distinct: PlanNode;
+
+  constructor(level: number, cells: readonly Outer[], distinct: PlanNode) {
+    this.#level = level;
+    this.#cells = cells;
+    this.#distinct = distinct;
+  }
+
+  /** The node's columns, then the cells. */
+  down(node: PlanNode): PlanNode {
+    if (cellsOf(node, this.#level).length === 0) return this.#beside(node);
+    switch (node.kind) {
+      case 'filter': {
+        const input = this.down(node.input);
+        return { kind: 'filter', input, predicate: this.#onCells(node.predicate, node.input), columns: input.columns };
+      }
+      case 'project':
+        return this.#project(node);
+      case 'sort': {
+        const input = this.down(node.input);
+        return { ...withInput(node, input), columns: input.columns };
+      }
+      case 'distinct': {
+        const input = this.down(node.input);
+        return { ...withInput(node, input), columns: input.columns };
+      }
+      case 'aggregate':
+        return this.#aggregate(node);
+      case 'join':
+        return this.#join(node);
+      case 'set-operation': {
+        const left = this.down(node.left);
+        return { ...node, left, right: this.down(node.right), columns: left.columns };
+      }
+      case 'limit':
+        return node.offset === undefined ? this.#firstRows(node) : this.#refuse('OFFSET');
+      case 'skip':
+        return this.#refuse('LIMIT');
+      default:
+        return this.#refuse(node.kind.toUpperCase());
+    }
+  }
+
+  #refuse(what: string): never {
+    throw new ServiceError(
+      'REL_NOT_IMPLEMENTED',
+      `${what} in a subquery that names columns of the query around it is not implemented`,
+    );
+  }
+
+  /** The first rows of each set of cells, by their numbers within it. */
+  #firstRows(node: LimitNode): PlanNode {
+    const sort = node.input.kind === 'sort' ? node.input : null;
+    const input = this.down(sort ? sort.input : node.input);
+    const width = node.columns.length;
+    const count = input.columns.length;
+    const over: PlanNode = {
+      kind: 'over',
+      input,
+      partition: range(width, width + this.#cells.length),
+      keys: sort ? sort.keys : [],
+      calls: [
+        {
+          function: 'row_number',
+          column: null,
+          offset: null,
+          otherwise: null,
+          type: 'integer',
+          frame: { unit: 'range', from: { kind: 'unbounded' }, to: { kind: 'current' } },
+        },
+      ],
+      columns: [...input.columns, { name: '#number', type: 'integer' }],
+    };
+    const { slot, place } = node.limit;
+    const predicate: Bound = {
+      kind: 'compare',
+      op: '<=',
+      left: { kind: 'column', index: count, name: '#number', type: 'integer' },
+      right: { kind: 'literal', slot, as: 'value', type: 'integer', place },
+      type: 'boolean',
+    };
+    return reordered({ kind: 'filter', input: over, predicate, columns: over.columns }, range(0, count));
+  }
+
+  /** Every row beside every set of cells. */
+  #beside(node: PlanNode): PlanNode {
+    const join = this.#cross(this.#distinct, node);
+    const width = this.#cells.length;
+    return reordered(join, [...range(width, join.columns.length), ...range(0, width)]);
+  }
+
+  #cross(left: PlanNode, right: PlanNode): JoinNode {
+    const columns = [...left.columns, ...right.columns];
+    return { kind: 'join', type: 'inner', left, right, leftKeys: [], rightKeys: [], residual: null, build: 'right', columns };
+  }
+
+  /** The cells stand behind the columns of the input. */
+  #onCells(bound: Bound, input: PlanNode): Bound {
+    if (bound.kind !== 'outer' || bound.level !== this.#level) return mapChildren(bound, (child) => this.#onCells(child, input));
+    const place = this.#cells.findIndex(({ index }) => index === bound.index);
+    return { kind: 'column', index: input.columns.length + place, name: bound.name, type: bound.type };
+  }
+
+  #project(node: ProjectNode): PlanNode {
+    const input = this.down(node.input);
+    const width = node.input.columns.length;
+    const cells = this.#cells.map(({ name, type }, i): Bound => ({ kind: 'column', index: width + i, name, type }));
+    return {
+      kind: 'project',
+      input,
+      expressions: [...node.expressions.map((each) => this.#onCells(each, node.input)), ...cells],
+      columns: [...node.columns, ...this.#distinct.columns],
+    };
+  }
+
+  #aggregate(node: AggregateNode): PlanNode {
+    const input = this.down(node.input);
+    const { groups } = node;
+    const width = node.input.columns.length;
+    const count = this.#cells.length;
+    const ordered = reordered(input, [...range(0, groups), ...range(width, width + count), ...range(groups, width)]);
+    const moved = (column: number): number => (column < groups ? column : column + count);
+    const aggregate: AggregateNode = {
+      ...node,
+      input: ordered,
+      groups: groups + count,
+      calls: node.calls.map((call) => ({
+        ...call,
+        column: call.column === null ? null : moved(call.column),
+        ...(call.second === undefined ? {} : { second: moved(call.second) }),
+      })),
+      columns: [...node.columns.slice(0, groups), ...this.#distinct.columns, ...node.columns.slice(groups)],
+    };
+    const results = node.columns.length;
+    if (groups > 0) {
+      return reordered(aggregate, [
+        ...range(0, groups),
+        ...range(groups + count, results + count),
+        ...range(groups, groups + count),
+      ]);
+    }
+    // Without keys there is a row for each set of cells, also where there is nothing to add up.
+    const conditions = this.#cells.map(({ name, type }, i) =>
+      sameCells({ kind: 'column', index: i, name, type }, { kind: 'column', index: count + i, name, type }),
+    );
+    const join: JoinNode = {
+      ...this.#cross(this.#distinct, aggregate),
+      type: 'left',
+      residual: {
+        kind: 'and',
+        operands: conditions.flatMap((each) => (each.kind === 'and' ? each.operands : [each])),
+        type: 'boolean',
+      },
+    };
+    const columns = node.columns.map(({ name, type }, i): Bound => {
+      const column: Bound = { kind: 'column', index: 2 * count + i, name, type };
+      if (node.calls[i]!.function !== 'count') return column;
+      return { kind: 'coalesce', operands: [column, { kind: 'constant', cell: 0n, type: 'integer' }], type: 'integer' };
+    });
+    const cells = this.#cells.map(({ name, type }, index): Bound => ({ kind: 'column', index, name, type }));
+    return {
+      kind: 'project',
+      input: join,
+      expressions: [...columns, ...cells],
+      columns: [...node.columns, ...this.#distinct.columns],
+    };
+  }
+
+  /** Where one side alone names cells, they come up by that side; where both do, rows of the same cells belong together. */
+  #join(node: JoinNode): PlanNode {
+    if (node.leftKeys.length > 0 || node.type === 'right' || node.type === 'full') this.#refuse('RIGHT or FULL JOIN');
+    const count = this.#cells.length;
+    const left = this.down(node.left);
+    const leftWidth = node.left.columns.length;
+    const rightWidth = node.right.columns.length;
+    const besides = cellsOf(node.right, this.#level).length > 0;
+    const right = besides ? this.down(node.right) : node.right;
+    // left columns, cells, right columns, cells of the right
+    const onBoth = (bound: Bound): Bound => {
+      if (bound.kind === 'column') return bound.index < leftWidth ? bound : { ...bound, index: bound.index + count };
+      if (bound.kind === 'outer' && bound.level === this.#level) {
+        const place = this.#cells.findIndex(({ index }) => index === bound.index);
+        return { kind: 'column', index: leftWidth + place, name: bound.name, type: bound.type };
+      }
+      return mapChildren(bound, onBoth);
+    };
+    const same = besides
+      ? this.#cells.flatMap(({ name, type }, i) => {
+          const each = sameCells(
+            { kind: 'column', index: leftWidth + i, name, type },
+            { kind: 'column', index: leftWidth + count + rightWidth + i, name, type },
+          );
+          return each.kind === 'and' ? each.operands : [each];
+        })
+      : [];
+    const conditions = [...(node.residual ? [onBoth(node.residual)] : []), ...same];
+    const join: JoinNode = {
+      ...node,
+      left,
+      right,
+      residual:
+        conditions.length === 0
+          ? null
+          : conditions.length === 1
+            ? conditions[0]!
+            : { kind: 'and', operands: conditions, type: 'boolean' },
+      columns: joinColumns(node.type, left, right),
+    };
+    const cells = range(leftWidth, leftWidth + count);
+    const behind =
+      node.type === 'mark'
+        ? [leftWidth + count]
+        : join.columns.length > left.columns.length
+          ? range(leftWidth + count, leftWidth + count + rightWidth)
+          : [];
+    return reordered(join, [...range(0, leftWidth), ...behind, ...cells]);
+  }
+}
+
+function range(from: number, to: number): number[] {
+  return Array.from({ length: to - from }, (_, i) => from + i);
+}
+
+function reordered(input: PlanNode, order: readonly number[]): PlanNode {
+  const columns = order.map((index) => input.columns[index]!);
+  const expressions = order.map((index, i): Bound => ({ kind: 'column', index, name: columns[i]!.name, type: columns[i]!.type }));
+  return { kind: 'project', input, expressions, columns };
+}
