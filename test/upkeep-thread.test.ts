@@ -2,10 +2,10 @@
  * Copies, restores, and digests of what a store has saved, in threads of their own, on real files: the same reports and refusals, and the
  * event loop is left alone.
  */
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
 import { nodeDisk } from '../src/log/node-disk.ts';
 import { copyInThread, digestInThread, restoreInThread } from '../src/upkeep-thread.ts';
 import { TestStore } from './harness.ts';
@@ -17,9 +17,35 @@ let copies = 0;
 
 const settings = (): Record<string, string> => ({ SERVICE_IN_MEMORY: 'false', SERVICE_DATA_DIR: join(home, 'data') });
 
+/** A store of 50,000 rows with a backup, made once: each test has a copy of its own. */
+let template: string;
+let made: string;
+beforeAll(async () => {
+  home = template = mkdtempSync(join(tmpdir(), 'annals-thread-'));
+  await begin('2024-01-01');
+  for (let batch = 0; batch < 10; batch++)
+    await store.put(
+      'Person',
+      Array.from({ length: 5_000 }, (_, i) => ({ id: `${batch}-${i}`, name: `Name ${i}`, age: i })),
+    );
+  await backUp();
+  made = backup;
+  await store.service.backups.settled();
+  await store.close();
+}, 60_000);
+afterAll(() => rmSync(template, { recursive: true, force: true }));
+
 beforeEach(async () => {
   home = mkdtempSync(join(tmpdir(), 'annals-thread-'));
-  store = await TestStore.open('2024-01-01', settings(), {
+  cpSync(template, home, { recursive: true });
+  backup = made;
+  // Later: ids are drawn from the instant, and chance begins anew with each store.
+  await begin('2024-01-02');
+  copies = 1;
+});
+
+async function begin(instant: string): Promise<void> {
+  store = await TestStore.open(instant, settings(), {
     disk: nodeDisk,
     derived: { machineBytes: 1 << 30, segmentRows: 8_192 },
     copyBeside: async (...asked) => {
@@ -30,15 +56,19 @@ beforeEach(async () => {
     restoreBeside: restoreInThread,
     digestBeside: digestInThread,
   });
-  for (let batch = 0; batch < 10; batch++)
-    await store.put(
-      'Person',
-      Array.from({ length: 5_000 }, (_, i) => ({ id: `${batch}-${i}`, name: `Name ${i}`, age: i })),
-    );
+}
+
+async function backUp(): Promise<void> {
   copies = 0;
   ({ backup } = await store.service.backups.create());
   expect(copies).toBe(1);
-});
+}
+
+/** The only one is of now, and is not digested yet. */
+async function backUpAnew(): Promise<void> {
+  rmSync(join(home, 'data', 'backups', made), { recursive: true });
+  await backUp();
+}
 
 it('copies what a copy in turns holds', { timeout: 60_000 }, async () => {
   const told: number[] = [];
@@ -49,7 +79,7 @@ it('copies what a copy in turns holds', { timeout: 60_000 }, async () => {
   expect(told.every((share) => share > 0 && share <= 1)).toBe(true);
   await backups.settled();
   await store.close();
-  store = await TestStore.open('2024-01-01', settings(), { disk: nodeDisk });
+  store = await TestStore.open('2024-01-03', settings(), { disk: nodeDisk });
   const inTurns = await store.service.backups.create();
   const files = (of: string): string[] => readdirSync(join(home, 'data', 'backups', of, 'log'));
   expect(files(inTurns.backup)).toEqual(files(inThread.backup));
@@ -82,6 +112,7 @@ it('refuses what can not be copied, and leaves none', { timeout: 60_000 }, async
 });
 
 it('digests what is saved, which a restore gives as well', { timeout: 60_000 }, async () => {
+  await backUpAnew();
   let turns = 0;
   let over = false;
   const turning = (async () => {
@@ -99,6 +130,7 @@ it('digests what is saved, which a restore gives as well', { timeout: 60_000 }, 
 });
 
 it('gives up digesting when the store closes', { timeout: 60_000 }, async () => {
+  await backUpAnew();
   await store.close();
   const again = await TestStore.open('2024-01-01', settings(), { disk: nodeDisk });
   expect(await again.service.backups.list()).toMatchObject([{ backup, digest_tree_size: null }]);
