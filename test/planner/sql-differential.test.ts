@@ -9,8 +9,9 @@ import { formatInstant, parseInstant } from '../../src/log/timestamp.ts';
 import type { Cell } from '../../src/log/value.ts';
 import type { Row, TestStore } from '../harness.ts';
 import { asOf, instants, openRandomTable, predicate } from './random-table.ts';
+import { whole } from '../runner/turn.ts';
 
-const runs = { numRuns: Number(process.env['SQL_ORACLE_RUNS'] ?? 150) };
+const runs = { numRuns: Number(process.env['SQL_ORACLE_RUNS'] ?? (whole ? 150 : 100)) };
 const day = 86_400_000_000_000n;
 
 let store: TestStore;

@@ -11,8 +11,9 @@ import { compareText } from '../../src/log/value.ts';
 import { Planner } from '../../src/planner/planner.ts';
 import { analyst, type Row, rowsOf, type TestStore } from '../harness.ts';
 import { asOf, multiset, openRandomTable, predicate, shown } from './random-table.ts';
+import { whole } from '../runner/turn.ts';
 
-const runs = { numRuns: Number(process.env['SQL_ORACLE_RUNS'] ?? 120) };
+const runs = { numRuns: Number(process.env['SQL_ORACLE_RUNS'] ?? (whole ? 120 : 80)) };
 
 let store: TestStore;
 let instants: bigint[];

@@ -1,7 +1,7 @@
 /**
  * Random statements put to the store and to SQLite over the same stored versions: what both answer must be the same rows.
  * How the two dialects differ, and what is done about it, stands in `generator/render.ts`. With the 3,000 checks of
- * `sql-metamorphic`, 7,000 of `passes`, 1,200 of `sql-oracles` and 900 of `sql-differential` a run makes above 20,000.
+ * `sql-metamorphic`, 7,000 of `passes`, 800 of `sql-oracles` and 600 of `sql-differential` a run makes above 20,000.
  */
 import { describe, expect, test } from 'vitest';
 import { seedBase } from '../runner/seed.ts';

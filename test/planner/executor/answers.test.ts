@@ -8,9 +8,10 @@ import { type Cell, compareText, I64_MAX, I64_MIN } from '../../../src/log/value
 import { Planner } from '../../../src/planner/planner.ts';
 import { FakeStore, type FakeType, type Row, rowsOf, tuplesOf } from '../fake-snapshot.ts';
 import { columns, randomRows } from './random-expressions.ts';
+import { whole } from '../../runner/turn.ts';
 
 const planner = new Planner({ clock: systemClock });
-const numRuns = Number(process.env['ANNALS_RUNS'] ?? 400);
+const numRuns = Number(process.env['ANNALS_RUNS'] ?? (whole ? 400 : 260));
 
 function storeOf(rows: readonly Row[], more: Partial<FakeType> = {}): FakeStore {
   const dictionaries = { color: 'shared', shade: 'per segment' } as const;
