@@ -9,7 +9,7 @@
 import { isAbsolute, join, relative, resolve } from 'node:path';
 import type { Clock, Ids, Random } from './clock.ts';
 import type { Settings } from './config.ts';
-import type { BackupDesk, BackupView, DamagedBackup, RestoreReport } from './doors/http/system-desk.ts';
+import type { BackupDesk, BackupView, DamagedBackup, RestoreReport, UpkeepOptions } from './doors/http/system-desk.ts';
 import { ServiceError } from './errors.ts';
 import { type Artefact, ARTEFACT_NAME, bytesOf, digestedAt } from './log/backup-artefact.ts';
 import { type CopiedLog, copyLog, type CopyRequest, type OnCopied } from './log/backup-copy.ts';
@@ -64,12 +64,11 @@ export type CopyBeside = (request: CopyRequest, signal: AbortSignal, onProgress?
 
 export type DigestBeside = (request: SavedStateRequest, signal: AbortSignal) => Promise<Readonly<Record<string, string>>>;
 
-export interface CreateOptions {
+export interface CreateOptions extends UpkeepOptions {
   /** Instead of SERVICE_BACKUP_DIR. */
   readonly target?: string;
   /** Nobody else asks for the turn, so that all projections can be digested in it. */
   readonly digests?: () => Readonly<Record<string, string>>;
-  readonly onProgress?: OnProgress;
 }
 
 /** A thread that starts costs as much as to copy 40 MiB in turns, so that what takes some tenths of a second is copied in them. */
@@ -138,7 +137,11 @@ export class Backups implements BackupDesk {
     return Math.max(positions, leaves) <= (this.#parts.digestedInTurnMax ?? DIGESTED_IN_TURN_MAX);
   }
 
-  async #capture(capture: LogCapture, erasedKeys: number, { target, digests, onProgress }: CreateOptions): Promise<Artefact> {
+  async #capture(
+    capture: LogCapture,
+    erasedKeys: number,
+    { target, digests, onProgress, signal }: CreateOptions,
+  ): Promise<Artefact> {
     const { projections, disk, keyring, version, ids, settings, clock } = this.#parts;
     // Digests of exactly the leaves that are copied, or none.
     const still = projections.projector.watermark === capture.head.size;
@@ -155,15 +158,21 @@ export class Backups implements BackupDesk {
       capture,
       projections: still && wanted ? wanted() : null,
       erasedKeys,
-      copy: (request) => this.#copy(request, onProgress),
+      copy: (request) => this.#copy(request, onProgress, signal),
     });
   }
 
-  #copy(request: CopyRequest, onProgress: OnProgress | undefined): Promise<CopiedLog> {
-    const { disk, copyBeside, copyBesideBytesMin = COPY_BESIDE_BYTES_MIN, signal } = this.#parts;
+  #copy(request: CopyRequest, onProgress: OnProgress | undefined, asked?: AbortSignal): Promise<CopiedLog> {
+    const { disk, copyBeside, copyBesideBytesMin = COPY_BESIDE_BYTES_MIN } = this.#parts;
     const bytes = request.log.reduce((sum, { length }) => sum + length, 0);
-    if (copyBeside && bytes >= copyBesideBytesMin) return copyBeside(request, signal, onProgress);
-    return copyLog(request, { disk, yieldTurn: this.#pace, onProgress });
+    if (copyBeside && bytes >= copyBesideBytesMin) return copyBeside(request, this.#signal(asked), onProgress);
+    return copyLog(request, { disk, yieldTurn: this.#pace(asked), onProgress });
+  }
+
+  /** Of the store, and of whoever asked. */
+  #signal(asked: AbortSignal | undefined): AbortSignal {
+    const { signal } = this.#parts;
+    return asked === undefined ? signal : AbortSignal.any([signal, asked]);
   }
 
   /** Never rejects: the backup is what it was said to be, and a restore says what it was compared with. */
@@ -200,9 +209,9 @@ export class Backups implements BackupDesk {
   }
 
   /** Beside this store, which goes on; to change over is a restart. */
-  restore(backup: string, target: string): Promise<RestoreReport> {
+  restore(backup: string, target: string, { signal: asked, onProgress }: UpkeepOptions = {}): Promise<RestoreReport> {
     return this.#alone('a restore is under way', async () => {
-      const { keyring, settings, version, restoreBeside, signal } = this.#parts;
+      const { keyring, settings, version, restoreBeside } = this.#parts;
       this.#mustLast();
       if (!backupIdPattern.test(backup)) throw new ServiceError('REL_NOT_FOUND', `there is no backup ${JSON.stringify(backup)}`);
       const data = settings.SERVICE_DATA_DIR;
@@ -220,8 +229,8 @@ export class Backups implements BackupDesk {
         keys: { ...held, records: [...records] },
       };
       const report = restoreBeside
-        ? await restoreBeside(request, signal)
-        : await restoreStore({ ...this.#parts, ...request, yieldTurn: this.#pace });
+        ? await restoreBeside(request, this.#signal(asked), onProgress)
+        : await restoreStore({ ...this.#parts, ...request, yieldTurn: this.#pace(asked), ...(onProgress && { onProgress }) });
       const late = keyring.subjects.destroyed().filter(({ id }) => !before.has(id));
       if (late.length === 0) return report;
       await this.#destroyIn(target, late);
@@ -247,11 +256,14 @@ export class Backups implements BackupDesk {
     }
   }
 
-  readonly #pace = async (): Promise<void> => {
+  #pace(asked: AbortSignal | undefined): () => Promise<void> {
     const { signal, yieldTurn } = this.#parts;
-    if (signal.aborted) throw new ServiceError('REL_UNAVAILABLE', 'the store is draining');
-    await yieldTurn();
-  };
+    return async () => {
+      if (signal.aborted) throw new ServiceError('REL_UNAVAILABLE', 'the store is draining');
+      asked?.throwIfAborted();
+      await yieldTurn();
+    };
+  }
 
   async #alone<T>(what: string, work: () => Promise<T>): Promise<T> {
     if (this.#busy !== null) throw new ServiceError('REL_CONFLICT', this.#busy);

@@ -33,7 +33,7 @@ export interface RestoreRequest {
   readonly keys: KeyContents;
 }
 
-export type RestoreBeside = (request: RestoreRequest, signal: AbortSignal) => Promise<RestoreReport>;
+export type RestoreBeside = (request: RestoreRequest, signal: AbortSignal, onProgress?: OnProgress) => Promise<RestoreReport>;
 
 export interface RestoreStoreOptions extends RestoreRequest {
   readonly disk: Disk;

@@ -13,7 +13,9 @@ import { RedactionChore } from './governance/erasure/redaction-chore.ts';
 import { ErasureDesk } from './governance/erasure/erasure-desk.ts';
 import type { Remainder } from './governance/erasure/receipt.ts';
 import { RecipeSeals } from './governance/erasure/recipe-seals.ts';
+import { untenanted } from './governance/caller.ts';
 import { Gate } from './governance/gate.ts';
+import { JobRunner, type JobWork } from './governance/jobs/job-runner.ts';
 import { readLicence } from './governance/tenancy/licence-file.ts';
 import { type Licence, LicenceTerm } from './governance/tenancy/licence.ts';
 import { bootRefusals } from './governance/tenancy/profile.ts';
@@ -128,6 +130,8 @@ export class Service {
   readonly columns: ColumnStore | null;
   readonly keyring: KeyStore;
   readonly backups: Backups;
+  /** Long work that somebody asked for. */
+  readonly jobs: JobRunner;
   /** Long work of the store's own and of doors. */
   readonly workers: WorkerKeeper;
   readonly #checkpoint: Checkpoint | null;
@@ -172,6 +176,7 @@ export class Service {
     this.crowded = opened.crowded;
     this.#chore = opened.turnsOf('chores');
     this.workers = opened.workers;
+    this.jobs = new JobRunner({ now: () => clock.now(), newId: () => ids.next() });
     // What stands asks the planner, and the planner's statements ask what stands.
     const planner = { query: (...asked: Parameters<Planner['query']>) => this.planner.query(...asked) };
     this.lookups = new LookupTables({ files: parts.lookupFiles ?? null, clock });
@@ -265,8 +270,27 @@ export class Service {
   }
 
   /** What a start left for later, beside what is asked; resolves when nothing is left. */
-  settle(): Promise<void> {
-    return this.projections.rows.enterKeys(this.#chore);
+  async settle(): Promise<void> {
+    const { rows } = this.projections;
+    const total = rows.entering;
+    if (total === 0) return rows.enterKeys(this.#chore);
+    const run = async ({ signal, progress }: JobWork): Promise<void> => {
+      let entered = 0;
+      progress(0, total);
+      const turn = async (): Promise<void> => {
+        signal.throwIfAborted();
+        await this.#chore();
+      };
+      await rows.enterKeys(turn, () => progress(++entered, total));
+    };
+    const { ended } = this.jobs.start(
+      { kind: 'rebuild', about: 'key indexes', unit: 'tables', onDrain: 'cancel', run },
+      untenanted('annals', 'operator', 'start'),
+    );
+    await ended.catch((error: unknown) => {
+      // What was not filled is filled when it is asked for.
+      if (!(error instanceof ServiceError) || (error.code !== 'REL_CANCELLED' && error.code !== 'REL_UNAVAILABLE')) throw error;
+    });
   }
 
   /** What goes by the clock, until the store closes: agreements that end, purges that were cut off, a licence that runs out. */
@@ -302,6 +326,7 @@ export class Service {
     if (this.#state !== 'ready') return true;
     this.#state = 'draining';
     this.#closing.abort();
+    this.jobs.drain();
     this.erasures.close();
     this.watch.close();
     this.lookups.close();

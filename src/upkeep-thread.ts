@@ -44,8 +44,8 @@ export const copyInThread: CopyBeside = (request, signal, onProgress) =>
   inThread({ kind: 'copy', request }, signal, (thread) => thread.postMessage('abort'), onProgress);
 
 /** On the disk of the machine. Once the signal aborts, the restore ends and clears what it has made. */
-export const restoreInThread: RestoreBeside = (request, signal) =>
-  inThread({ kind: 'restore', request }, signal, (thread) => thread.postMessage('abort'));
+export const restoreInThread: RestoreBeside = (request, signal, onProgress) =>
+  inThread({ kind: 'restore', request }, signal, (thread) => thread.postMessage('abort'), onProgress);
 
 /** On the disk of the machine. It only reads: once the signal aborts, it ends wherever it is. */
 export const digestInThread: DigestBeside = (request, signal) =>
@@ -108,13 +108,17 @@ async function done(task: Task, yieldTurn: () => Promise<void>): Promise<unknown
 
 async function copied(request: CopyRequest, yieldTurn: () => Promise<void>): Promise<unknown> {
   const { copyLog } = await import('./log/backup-copy.ts');
+  return await copyLog(request, { disk: nodeDisk, yieldTurn, onProgress: progressTold() });
+}
+
+/** Now and then. */
+function progressTold(): OnCopied {
   let told = 0;
-  const onProgress = (bytes: number, bytesTotal: number): void => {
-    if (bytes - told < PROGRESS_BYTES) return;
+  return (bytes, bytesTotal) => {
+    if (bytes - told < PROGRESS_BYTES && bytes !== bytesTotal) return;
     told = bytes;
     parentPort!.postMessage({ bytes, bytesTotal } satisfies Progress);
   };
-  return await copyLog(request, { disk: nodeDisk, yieldTurn, onProgress });
 }
 
 async function restored(request: RestoreRequest, yieldTurn: () => Promise<void>): Promise<unknown> {
@@ -129,6 +133,7 @@ async function restored(request: RestoreRequest, yieldTurn: () => Promise<void>)
     random: systemRandom,
     say: () => undefined,
     yieldTurn,
+    onProgress: progressTold(),
     ...(spareCores() > 0 && { openBeside: { startWorker: threadWorker, bytesMin: OPEN_BESIDE_BYTES_MIN, windowBytes: 1 << 20 } }),
   });
 }

@@ -120,6 +120,7 @@ export async function openHttpDoor(
     watch: service.watch,
     lookups: service.lookups,
     erasures: service.erasures,
+    jobs: service.jobs,
     authenticator: service.authenticator,
     system: {
       version: service.version,
@@ -142,7 +143,7 @@ export async function openHttpDoor(
           segmentsPrunedByBloom: projections.rows.pruned.byBloom,
         };
       },
-      compact: async () => (await service.columns?.compact()) ?? { segments: 0, bytesBefore: 0, bytesAfter: 0 },
+      compact: async (options) => (await service.columns?.compact(options)) ?? { segments: 0, bytesBefore: 0, bytesAfter: 0 },
       backups: service.backups,
       rotateDataKey: async () => {
         const { active, previous } = await service.keyring.rotate();

@@ -67,6 +67,8 @@ export class Ingest {
   readonly #ids: string[] = [];
   readonly #mixed = new Set<string>();
   readonly #errors: { index: number; code: string; detail: string }[] = [];
+  /** Told how many rows were accepted or rejected so far. */
+  onTaken: ((rows: number) => void) | null = null;
   #accepted = 0;
   #rejected = 0;
   #systemFrom: bigint | null = null;
@@ -244,6 +246,7 @@ export class Ingest {
       this.#systemFromLast = outcome.systemFromLast;
     }
     if (outcome.durability === 'buffered') this.#durability = 'buffered';
+    this.onTaken?.(this.#accepted + this.#rejected);
   }
 
   #reject(rejections: IngestBatch['rejections']): void {

@@ -5,9 +5,11 @@
 import { ServiceError } from '../errors.ts';
 import { sees, type Caller } from '../governance/caller.ts';
 import type { GateContract, Invocation } from '../governance/gate-contract.ts';
+import type { JobLane, JobRunner, JobView, JobWork } from '../governance/jobs/job-runner.ts';
 import type { Ingest, IngestReply } from './ingest-stream.ts';
 
-const runningMax = 2;
+/** Of all doors together. */
+const lane: JobLane = { runningMax: 2 };
 const waitingMax = 64;
 const waitingBytesMax = 256 * 1024 * 1024;
 /** Ended tasks that can still be asked for. */
@@ -16,12 +18,10 @@ const endedMax = 2_000;
 export interface IngestTask {
   readonly id: string;
   readonly path: string | null;
-  state: 'queued' | 'running' | 'done' | 'failed';
+  /** State and times. */
+  readonly job: JobView;
   /** Counts as it runs. */
   progress: Pick<Ingest, 'accepted' | 'rejected'> | null;
-  readonly queuedAt: bigint;
-  startedAt: bigint | null;
-  finishedAt: bigint | null;
   reply: IngestReply | null;
   failure: unknown;
 }
@@ -35,68 +35,67 @@ export interface TaskRequest {
   readonly accessScopeRef: string | null;
   /** Size of the body that is held for it. */
   readonly bytes: number;
+  /** Of the rows. */
+  readonly type: string;
   /** `progress` is told the ingest as soon as it exists. */
-  readonly run: (invocation: Invocation, progress: (ingest: Ingest) => void) => Promise<IngestReply>;
+  readonly run: (invocation: Invocation, progress: (ingest: Ingest) => void, work: JobWork) => Promise<IngestReply>;
 }
 
 export class IngestTasks {
   readonly #gate: GateContract;
-  readonly #now: () => bigint;
+  readonly #jobs: JobRunner;
   readonly #tasks = new Map<string, IngestTask>();
   readonly #ended: string[] = [];
-  readonly #turns: (() => void)[] = [];
-  #running = 0;
   #heldBytes = 0;
 
-  constructor(gate: GateContract, now: () => bigint) {
+  constructor(gate: GateContract, jobs: JobRunner) {
     this.#gate = gate;
-    this.#now = now;
+    this.#jobs = jobs;
   }
 
   /** Throws REL_QUEUE_FULL when a body of this size can't be held. */
   checkRoom(bytes: number): void {
-    if (this.#turns.length >= waitingMax || this.#heldBytes + bytes > waitingBytesMax) {
+    if (this.#jobs.waiting(lane) >= waitingMax || this.#heldBytes + bytes > waitingBytesMax) {
       throw new ServiceError('REL_QUEUE_FULL', 'too many ingest tasks are waiting', { retryAfterSecs: 1 });
     }
   }
 
   accept(request: TaskRequest): IngestTask {
-    const { id, caller, purpose, breakGlass, accessScopeRef, bytes } = request;
+    const { id, caller, purpose, breakGlass, accessScopeRef, bytes, type } = request;
     this.checkRoom(bytes);
-    const task: IngestTask = {
-      id,
-      path: caller.path,
-      state: 'queued',
-      progress: null,
-      queuedAt: this.#now(),
-      startedAt: null,
-      finishedAt: null,
-      reply: null,
-      failure: null,
-    };
-    this.#tasks.set(id, task);
-    this.#heldBytes += bytes;
-    let entered = false;
+    let task: IngestTask | null = null;
     const asking = { action: 'ingest', purpose, breakGlass, accessScopeRef, correlationId: id } as const;
     const done = this.#gate.invoke(caller, asking, (invocation) => {
-      entered = true;
-      return this.#inTurn(task, () => request.run(invocation, (ingest) => (task.progress = ingest)));
+      const run = (work: JobWork): Promise<IngestReply> => {
+        const begun = (ingest: Ingest): void => void (task!.progress = ingest);
+        return request.run(invocation, begun, work);
+      };
+      const { view, ended } = this.#jobs.start(
+        { id, kind: 'ingest', about: type, unit: 'rows', lane, onDrain: 'wait', run },
+        caller,
+      );
+      task = { id, path: caller.path, job: view, progress: null, reply: null, failure: null };
+      return ended;
     });
+    // A gate that lets nobody in any more says so in this turn: nothing is promised that a drain would not wait for.
+    const accepted = task as IngestTask | null;
+    if (accepted === null) {
+      done.catch(() => undefined);
+      throw new ServiceError('REL_UNAVAILABLE', 'the service is draining');
+    }
+    this.#tasks.set(id, accepted);
+    this.#heldBytes += bytes;
     done
       .then(
         (reply) => {
-          task.state = 'done';
-          task.reply = reply;
+          accepted.reply = reply;
         },
         (error: unknown) => {
-          task.state = 'failed';
-          task.failure = error;
+          accepted.failure = error;
         },
       )
-      .finally(() => this.#end(task, bytes));
-    // A gate that lets nobody in any more says so in this turn: nothing is promised that a drain would not wait for.
-    if (!entered) throw new ServiceError('REL_UNAVAILABLE', 'the service is draining');
-    return task;
+      .finally(() => this.#end(accepted, bytes));
+    return accepted;
   }
 
   /** REL_NOT_FOUND for what does not exist and for what the caller's path does not cover. */
@@ -113,23 +112,7 @@ export class IngestTasks {
     }
   }
 
-  async #inTurn(task: IngestTask, run: () => Promise<IngestReply>): Promise<IngestReply> {
-    if (this.#running >= runningMax) await new Promise<void>((resolve) => this.#turns.push(resolve));
-    else this.#running++;
-    try {
-      task.state = 'running';
-      task.startedAt = this.#now();
-      return await run();
-    } finally {
-      // The turn passes on without being given back, so that nobody comes in between.
-      const next = this.#turns.shift();
-      if (next === undefined) this.#running--;
-      else next();
-    }
-  }
-
   #end(task: IngestTask, bytes: number): void {
-    task.finishedAt = this.#now();
     this.#heldBytes -= bytes;
     this.#ended.push(task.id);
     if (this.#ended.length > endedMax) this.#tasks.delete(this.#ended.shift()!);

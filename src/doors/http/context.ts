@@ -17,6 +17,7 @@ import type { Authenticator } from '../../governance/authentication/authenticato
 import type { Caller } from '../../governance/caller.ts';
 import type { ErasureDesk } from '../../governance/erasure/erasure-desk.ts';
 import type { Action, GateContract } from '../../governance/gate-contract.ts';
+import type { JobRunner } from '../../governance/jobs/job-runner.ts';
 import type { PlannerContract } from '../../planner/planner-contract.ts';
 import type { LookupTables } from '../../planner/standing/lookup-tables.ts';
 import type { StandingQueries } from '../../planner/standing/watch.ts';
@@ -51,6 +52,7 @@ export interface HttpDoorOptions {
   readonly lookups: LookupTables;
   /** What replies hold of rows is to go with them; absent: nothing is erased here. */
   readonly erasures?: Pick<ErasureDesk, 'reach'>;
+  readonly jobs: JobRunner;
   readonly authenticator: Pick<Authenticator, 'dataCaller' | 'renewed' | 'adminCaller'>;
   readonly system: SystemDesk;
   readonly readLimit: RateLimiter;

@@ -35,6 +35,7 @@ import { plainIngest, registerIngest } from './routes/ingest.ts';
 import { registerBackups } from './routes/backups.ts';
 import { registerCompact } from './routes/compact.ts';
 import { registerForget } from './routes/forget.ts';
+import { registerJobs } from './routes/jobs.ts';
 import { registerLater } from './routes/later.ts';
 import { registerLookupRoutes } from './routes/lookup.ts';
 import { registerPlatform } from './routes/platform.ts';
@@ -87,6 +88,7 @@ export async function createHttpDoor(options: HttpDoorOptions): Promise<HttpDoor
   registerExhibits(data, context);
   registerSchema(data, context);
   await registerPatchRow(data, context);
+  registerJobs(data, context, 'token');
   registerBranches(data, context);
   registerAudit(data, context, 'token');
   registerAuditExport(data, context, 'token');
@@ -106,6 +108,7 @@ export async function createHttpDoor(options: HttpDoorOptions): Promise<HttpDoor
   registerAuditExport(admin, context, 'admin');
   registerBackups(admin, context);
   registerCompact(admin, context);
+  registerJobs(admin, context, 'admin');
   registerRotateKey(admin, context);
   registerPlatform(admin, context);
   registerPolicies(admin, context);

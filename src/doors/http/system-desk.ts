@@ -58,11 +58,17 @@ export interface RestoreReport {
   readonly erased_absent: boolean;
 }
 
+/** How long work is followed, and ended before its time. */
+export interface UpkeepOptions {
+  readonly signal?: AbortSignal;
+  readonly onProgress?: (done: number, total: number) => void;
+}
+
 export interface BackupDesk {
-  create(): Promise<BackupView>;
+  create(options?: UpkeepOptions): Promise<BackupView>;
   list(): Promise<(BackupView | DamagedBackup)[]>;
   /** Into an empty directory, beside the store that runs. */
-  restore(backup: string, target: string): Promise<RestoreReport>;
+  restore(backup: string, target: string, options?: UpkeepOptions): Promise<RestoreReport>;
 }
 
 /** Numbers of data keys, and how many are there. */
@@ -84,7 +90,9 @@ export interface SystemDesk {
   doors(): readonly DoorStatus[];
   storage(): StorageFigures;
   /** Rewrites segment files of mostly superseded rows. */
-  compact(): Promise<{ readonly segments: number; readonly bytesBefore: number; readonly bytesAfter: number }>;
+  compact(
+    options?: UpkeepOptions,
+  ): Promise<{ readonly segments: number; readonly bytesBefore: number; readonly bytesAfter: number }>;
   readonly backups: BackupDesk;
   /** A new data key for what is sealed from now on. */
   rotateDataKey(): Promise<KeyRotation>;

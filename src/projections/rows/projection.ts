@@ -157,9 +157,21 @@ export class Rows implements Projection {
     for (const layer of this.#ordered()) for (const table of layer.everyTable()) yield* table.wipe();
   }
 
+  /** Tables whose keys a start left for later. */
+  get entering(): number {
+    if (!this.#entering) return 0;
+    return [...this.#layers.values()].flatMap((layer) => [...layer.everyTable()]).filter(({ isEntering }) => isEntering).length;
+  }
+
   /** Indexes that a start left for later are filled, one after the other, a slice a `turn`. */
-  async enterKeys(turn: () => Promise<void>): Promise<void> {
-    for (const layer of this.#layers.values()) for (const table of layer.everyTable()) await table.enterKeys(turn);
+  async enterKeys(turn: () => Promise<void>, onEntered?: () => void): Promise<void> {
+    for (const layer of this.#layers.values()) {
+      for (const table of layer.everyTable()) {
+        const { isEntering } = table;
+        await table.enterKeys(turn);
+        if (isEntering) onEntered?.();
+      }
+    }
     this.#entering = false;
   }
 

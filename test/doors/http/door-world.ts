@@ -7,6 +7,7 @@ import { connect } from 'node:net';
 import { Ids, systemClock, systemRandom } from '../../../src/clock.ts';
 import type { Clock } from '../../../src/clock.ts';
 import type { HttpDoorOptions, LogLine } from '../../../src/doors/http/context.ts';
+import { JobRunner } from '../../../src/governance/jobs/job-runner.ts';
 import { createHttpDoor, type HttpDoor } from '../../../src/doors/http/server.ts';
 import { ServiceError } from '../../../src/errors.ts';
 import { RateLimiter } from '../../../src/governance/admission/rate-limit.ts';
@@ -107,6 +108,7 @@ export class DoorWorld {
         SERVICE_PINNED_NAMESPACES: ['pinned'],
       },
       gate: this.#gate(),
+      jobs: new JobRunner({ now: () => clock.now(), newId: () => 'job' }),
       planner: this.#planner(),
       lookups: new LookupTables({ files: null, clock }),
       watch: new StandingQueries({

@@ -27,7 +27,7 @@ export class StoreWorld {
   /** With an admin credential, and a token for `call`; a setting of '' is left out. */
   static async open(
     settings: Readonly<Record<string, string>> = {},
-    parts: Partial<Pick<ServiceParts, 'disk' | 'lookupFiles' | 'clock' | 'say'>> = {},
+    parts: Partial<Pick<ServiceParts, 'disk' | 'lookupFiles' | 'clock' | 'say' | 'derived' | 'restoreBeside'>> = {},
   ): Promise<StoreWorld> {
     const env: Record<string, string> = {
       SERVICE_IN_MEMORY: 'true',

@@ -1,6 +1,7 @@
 /** Backups of the whole store, and restores beside it. Source: specification, "Endpoints", "Behaviour facts". */
 import { z } from 'zod';
 import { ServiceError } from '../../../errors.ts';
+import type { JobWork } from '../../../governance/jobs/job-runner.ts';
 import type { App, HttpContext } from '../context.ts';
 import { invoke } from '../invoke.ts';
 import { problems } from '../schemas.ts';
@@ -65,7 +66,9 @@ export function registerBackups(app: App, context: HttpContext): void {
     handler: (request) =>
       invoke(context, request, 'administer', undefined, async (invocation) => {
         refuseTenant(request.body ?? {});
-        const backup = await backups.create();
+        const run = ({ signal, progress }: JobWork) => backups.create({ signal, onProgress: progress });
+        const job = { kind: 'backup', unit: 'bytes', onDrain: 'cancel', run } as const;
+        const backup = await context.jobs.start(job, invocation.caller).ended;
         invocation.describe({ template: 'backup ?', literals: [backup.backup] });
         return backup;
       }),
@@ -109,7 +112,9 @@ export function registerBackups(app: App, context: HttpContext): void {
         if (backup === undefined || target === undefined)
           throw new ServiceError('REL_INVALID', 'a restore names a backup and a target_dir');
         invocation.describe({ template: 'restore ?', literals: [backup] });
-        return backups.restore(backup, target);
+        const run = ({ signal, progress }: JobWork) => backups.restore(backup, target, { signal, onProgress: progress });
+        const job = { kind: 'restore', about: backup, unit: 'bytes', onDrain: 'cancel', run } as const;
+        return context.jobs.start(job, invocation.caller).ended;
       }),
   });
 }

@@ -1,5 +1,6 @@
 /** Compaction on request: files of mostly superseded rows in less room. No answer changes by it. */
 import { z } from 'zod';
+import type { JobWork } from '../../../governance/jobs/job-runner.ts';
 import type { App, HttpContext } from '../context.ts';
 import { invoke } from '../invoke.ts';
 import { problems } from '../schemas.ts';
@@ -14,8 +15,10 @@ export function registerCompact(app: App, context: HttpContext): void {
     config: { access: 'admin', action: 'administer' },
     schema: { summary: 'Rewrite files of superseded rows', tags: ['system'], response: { 200: reply, ...problems } },
     handler: (request) =>
-      invoke(context, request, 'administer', undefined, async () => {
-        const { segments, bytesBefore, bytesAfter } = await context.system.compact();
+      invoke(context, request, 'administer', undefined, async ({ caller }) => {
+        const run = ({ signal, progress }: JobWork) => context.system.compact({ signal, onProgress: progress });
+        const job = { kind: 'compaction', unit: 'segments', onDrain: 'cancel', run } as const;
+        const { segments, bytesBefore, bytesAfter } = await context.jobs.start(job, caller).ended;
         return { segments, bytes_before: bytesBefore, bytes_after: bytesAfter };
       }),
   });

@@ -89,7 +89,7 @@ const routes = [
 ] as const satisfies readonly Plan[];
 
 export async function registerIngest(app: App, context: HttpContext): Promise<void> {
-  const tasks = new IngestTasks(context.gate, () => context.clock.now());
+  const tasks = new IngestTasks(context.gate, context.jobs);
   context.erasures?.reach(tasks);
   await app.register((scope, _options, done) => {
     scope.removeAllContentTypeParsers();
@@ -137,8 +137,13 @@ function registerRoute(app: App, context: HttpContext, plan: Plan, tasks: Ingest
             breakGlass: statedOpener(request, 'breakGlass'),
             accessScopeRef: statedOpener(request, 'accessScopeRef'),
             bytes: body.length,
-            run: async (later, progress) => {
-              const { ingested } = await write(context, later, asked, context.bodies.pieces(body), progress);
+            type: asked.type,
+            run: async (later, progress, work) => {
+              const pieces = untilAborted(context.bodies.pieces(body), work.signal);
+              const { ingested } = await write(context, later, asked, pieces, (ingest) => {
+                progress(ingest);
+                ingest.onTaken = (rows) => work.progress(rows, null);
+              });
               context.metrics.ingested(ingested.accepted);
               return ingested;
             },
@@ -324,6 +329,14 @@ function preface(invocation: Invocation, asked: Asked): string {
     columns: reader.columns ?? null,
     null_text: reader.nullText ?? null,
   });
+}
+
+/** What was written before stays. */
+async function* untilAborted(pieces: AsyncIterable<Uint8Array>, signal: AbortSignal): AsyncGenerator<Uint8Array, void> {
+  for await (const piece of pieces) {
+    signal.throwIfAborted();
+    yield piece;
+  }
 }
 
 function collected(context: HttpContext, source: Readable, contentLength: string | undefined): Promise<Uint8Array> {

@@ -19,7 +19,6 @@ const dataRoutes: readonly Row[] = [
   ['POST', '/graphql'],
   ['GET POST', '/sparql'],
   ['GET POST', '/rules'],
-  ['GET', '/jobs'],
   ['POST', '/rules/sigma'],
   ['GET', '/cluster/nodes', '/cluster/topology'],
   ['POST', '/cluster/rebalance', '/cluster/drain/:node'],

@@ -39,7 +39,11 @@ export function registerTasks(app: App, context: HttpContext, tasks: IngestTasks
 }
 
 function shown(context: HttpContext, task: IngestTask) {
-  const { id, state, progress, queuedAt, startedAt, finishedAt, reply, failure } = task;
+  const { id, job, progress, reply, failure } = task;
+  const { queuedAt, startedAt, finishedAt } = job;
+  // It has ended, and what it came to is being recorded still.
+  const isOpen = job.finishedAt !== null && reply === null && failure === null;
+  const state = isOpen ? 'running' : job.state === 'cancelled' ? 'failed' : job.state;
   const error = failure === null ? null : toServiceError(failure);
   return {
     task_id: id,
@@ -48,7 +52,7 @@ function shown(context: HttpContext, task: IngestTask) {
     rejected: progress?.rejected ?? 0,
     queued_at: queuedAt,
     started_at: startedAt,
-    finished_at: finishedAt,
+    finished_at: isOpen ? null : finishedAt,
     ...(reply === null ? {} : { reply }),
     ...(error === null
       ? {}

@@ -70,6 +70,13 @@ export interface Compacted {
   readonly bytesAfter: number;
 }
 
+export interface CompactOptions {
+  /** Ends it between two segments: what was rewritten by then stays so. */
+  readonly signal?: AbortSignal;
+  /** Segments, of those that are worth it. */
+  readonly onProgress?: (done: number, total: number) => void;
+}
+
 /** Of the budget: what columns may take however much the rest takes. */
 const LEAST_SHARE = 8;
 /** Sealed segments that may wait to be written while more are replayed. */
@@ -343,14 +350,18 @@ export class ColumnStore implements SegmentKeeper, DerivedKind {
   /**
    * Files of segments that are mostly superseded are packed tightly: history stays, in less room, and leaves memory first.
    */
-  async compact(): Promise<Compacted> {
+  async compact({ signal, onProgress }: CompactOptions = {}): Promise<Compacted> {
     await this.settled();
     const worth = [...this.#kept.values()].filter(
       ({ segment, file, dense }) => file && !dense && segment.cells.isAtRest && segment.liveCount * 2 <= segment.length,
     );
     let [segments, bytesBefore, bytesAfter] = [0, 0, 0];
+    const total = worth.length;
+    let done = 0;
+    onProgress?.(0, total);
     const work = async (): Promise<void> => {
       for (let next = worth.pop(); next; next = worth.pop()) {
+        if (signal?.aborted) return;
         const before = next.file!;
         let after: SegmentFile | null;
         try {
@@ -360,6 +371,7 @@ export class ColumnStore implements SegmentKeeper, DerivedKind {
           worth.length = 0;
           return;
         }
+        onProgress?.(++done, total);
         if (!after) continue;
         segments++;
         bytesBefore += before.file.size;
@@ -367,6 +379,7 @@ export class ColumnStore implements SegmentKeeper, DerivedKind {
       }
     };
     await Promise.all(Array.from({ length: this.#options.compactMax }, work));
+    signal?.throwIfAborted();
     return { segments, bytesBefore, bytesAfter };
   }
 

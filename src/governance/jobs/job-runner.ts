@@ -1,0 +1,247 @@
+/**
+ * Long work that somebody asked for, in one list: who asked, how far it is, and an end before its time. A job runs within an
+ * invocation of its own, which whoever starts it has entered, so that it is admitted, recorded and waited for as any other; here is
+ * only its turn, its progress and its cancellation. In memory: a start forgets them. Nothing of any row is in the list.
+ *
+ *   queued -> running -> done | failed | cancelled
+ */
+import { type ErrorCode, ServiceError } from '../../errors.ts';
+import { administers } from '../authorization/policy.ts';
+import { type Caller, covers, sees } from '../caller.ts';
+
+export type JobKind = 'ingest' | 'backup' | 'restore' | 'compaction' | 'rebuild';
+export type JobState = 'queued' | 'running' | 'done' | 'failed' | 'cancelled';
+export type JobUnit = 'rows' | 'bytes' | 'segments' | 'tables';
+
+export interface JobView {
+  readonly id: string;
+  readonly kind: JobKind;
+  /** A type or the name of a backup; null where the kind says it all. */
+  readonly about: string | null;
+  readonly state: JobState;
+  readonly unit: JobUnit;
+  readonly done: number;
+  /** Null while it is not known. */
+  readonly total: number | null;
+  readonly principal: string;
+  /** Organisation path of whoever asked. */
+  readonly path: string | null;
+  /** Nanoseconds. */
+  readonly queuedAt: bigint;
+  readonly startedAt: bigint | null;
+  readonly finishedAt: bigint | null;
+  /** What a failed one ended in. */
+  readonly code: ErrorCode | null;
+}
+
+/** What a job is given to run with. */
+export interface JobWork {
+  /** Aborted with a ServiceError: the job ends with it as soon as it can. */
+  readonly signal: AbortSignal;
+  /** `total` null: not known yet. */
+  progress(done: number, total: number | null): void;
+}
+
+/** Jobs of a lane run so many at a time; the others wait in their order. */
+export interface JobLane {
+  readonly runningMax: number;
+}
+
+export interface JobSpec<T> {
+  /** A new one where it has none. */
+  readonly id?: string;
+  readonly kind: JobKind;
+  readonly about?: string;
+  readonly unit: JobUnit;
+  /** Absent: it runs at once. */
+  readonly lane?: JobLane;
+  /** A drain waits for what was promised and cancels what can be asked for again. */
+  readonly onDrain: 'wait' | 'cancel';
+  run(work: JobWork): Promise<T>;
+}
+
+export interface StartedJob<T> {
+  readonly view: JobView;
+  readonly ended: Promise<T>;
+}
+
+/** Jobs that have ended can be asked for while there are not more of them. */
+const endedMax = 2_000;
+
+type Job = { -readonly [K in keyof JobView]: JobView[K] } & {
+  readonly caller: Pick<Caller, 'credential' | 'tenant' | 'principal' | 'path'>;
+  readonly ending: AbortController;
+  readonly onDrain: 'wait' | 'cancel';
+};
+
+interface Waiting {
+  readonly job: Job;
+  readonly go: () => void;
+}
+
+interface LaneState {
+  running: number;
+  readonly waiting: Waiting[];
+}
+
+export interface JobRunnerParts {
+  readonly now: () => bigint;
+  readonly newId: () => string;
+}
+
+export class JobRunner {
+  readonly #parts: JobRunnerParts;
+  /** In the order in which they were asked for. */
+  readonly #jobs = new Map<string, Job>();
+  readonly #ended: string[] = [];
+  readonly #lanes = new Map<JobLane, LaneState>();
+  #draining = false;
+
+  constructor(parts: JobRunnerParts) {
+    this.#parts = parts;
+  }
+
+  /** Throws REL_UNAVAILABLE while the store drains. Within the caller's invocation, which must last as long as the job. */
+  start<T>(spec: JobSpec<T>, { credential, tenant, principal, path }: Caller): StartedJob<T> {
+    if (this.#draining) throw draining();
+    const { kind, about = null, unit, onDrain } = spec;
+    const job: Job = {
+      id: spec.id ?? this.#parts.newId(),
+      kind,
+      about,
+      state: 'queued',
+      unit,
+      done: 0,
+      total: null,
+      principal,
+      path,
+      queuedAt: this.#parts.now(),
+      startedAt: null,
+      finishedAt: null,
+      code: null,
+      caller: { credential, tenant, principal, path },
+      ending: new AbortController(),
+      onDrain,
+    };
+    this.#jobs.set(job.id, job);
+    return { view: job, ended: this.#run(spec, job) };
+  }
+
+  /** Jobs of a lane that wait for their turn. */
+  waiting(lane: JobLane): number {
+    return this.#lanes.get(lane)?.waiting.length ?? 0;
+  }
+
+  /** The newest first: a caller's own, an administrator's of the tenant, and all of them for who runs the store. */
+  list(caller: Caller): readonly JobView[] {
+    return [...this.#jobs.values()].filter((job) => isVisible(job, caller)).reverse();
+  }
+
+  /** REL_NOT_FOUND for what is not there and for what the caller may not see alike. */
+  find(id: string, caller: Caller): JobView {
+    return this.#found(id, caller);
+  }
+
+  /** Ends with REL_CANCELLED as soon as it can; what it has done stays. REL_CONFLICT for one that has ended. */
+  cancel(id: string, caller: Caller): JobView {
+    const job = this.#found(id, caller);
+    if (job.finishedAt !== null) throw new ServiceError('REL_CONFLICT', `the job has ended: it is ${job.state}`);
+    job.ending.abort(new ServiceError('REL_CANCELLED', `the job was cancelled by ${caller.principal}`));
+    return job;
+  }
+
+  /** Takes no more jobs, and cancels those that nobody was promised. */
+  drain(): void {
+    this.#draining = true;
+    for (const { finishedAt, onDrain, ending } of this.#jobs.values()) {
+      if (finishedAt === null && onDrain === 'cancel') ending.abort(draining());
+    }
+  }
+
+  #found(id: string, caller: Caller): Job {
+    const job = this.#jobs.get(id);
+    if (job === undefined || !isVisible(job, caller)) throw new ServiceError('REL_NOT_FOUND', 'no such job');
+    return job;
+  }
+
+  async #run<T>({ lane, run }: JobSpec<T>, job: Job): Promise<T> {
+    const { signal } = job.ending;
+    try {
+      if (lane !== undefined) await this.#turn(lane, job);
+      try {
+        signal.throwIfAborted();
+        job.state = 'running';
+        job.startedAt = this.#parts.now();
+        const progress = (done: number, total: number | null): void => {
+          job.done = done;
+          job.total = total;
+        };
+        const result = await run({ signal, progress });
+        job.state = 'done';
+        job.done = job.total ?? job.done;
+        return result;
+      } finally {
+        if (lane !== undefined) this.#pass(lane);
+      }
+    } catch (error) {
+      const cancelled = signal.aborted;
+      job.state = cancelled ? 'cancelled' : 'failed';
+      // However the work noticed that it was to end, it says why.
+      const reason = signal.reason as ServiceError;
+      const told = cancelled
+        ? new ServiceError(reason.code, reason.message, error instanceof ServiceError ? error.facts : {})
+        : error;
+      job.code = told instanceof ServiceError ? told.code : 'REL_INTERNAL';
+      throw told;
+    } finally {
+      job.finishedAt = this.#parts.now();
+      this.#ended.push(job.id);
+      if (this.#ended.length > endedMax) this.#jobs.delete(this.#ended.shift()!);
+    }
+  }
+
+  /** Resolves with a place in the lane; one that was cancelled while it waited gets its place at once, and gives it back. */
+  async #turn(lane: JobLane, job: Job): Promise<void> {
+    const state = this.#lanes.get(lane) ?? { running: 0, waiting: [] };
+    this.#lanes.set(lane, state);
+    if (state.running < lane.runningMax) {
+      state.running++;
+      return;
+    }
+    await new Promise<void>((resolve) => {
+      const waiting = { job, go: resolve };
+      state.waiting.push(waiting);
+      job.ending.signal.addEventListener('abort', () => {
+        const at = state.waiting.indexOf(waiting);
+        if (at < 0) return;
+        state.waiting.splice(at, 1);
+        state.running++;
+        resolve();
+      });
+    });
+  }
+
+  /** The place goes on to the next without being given back, so that nobody comes in between. */
+  #pass(lane: JobLane): void {
+    const state = this.#lanes.get(lane)!;
+    const next = state.running > lane.runningMax ? undefined : state.waiting.shift();
+    if (next === undefined) state.running--;
+    else next.go();
+  }
+}
+
+function isVisible({ caller: owner }: Job, caller: Caller): boolean {
+  if (administers(caller) && (caller.credential !== 'token' || caller.tenant === null)) return true;
+  if (administers(caller)) return owner.path !== null && covers(caller.tenant!, owner.path);
+  const { principal, credential, tenant } = owner;
+  return (
+    caller.principal === principal &&
+    caller.credential === credential &&
+    caller.tenant === tenant &&
+    sees(caller.path, owner.path)
+  );
+}
+
+function draining(): ServiceError {
+  return new ServiceError('REL_UNAVAILABLE', 'the service is draining');
+}
