@@ -72,6 +72,16 @@ export async function main(args: readonly string[]): Promise<void> {
       finish(async () => (await import('./cli/branch.ts')).branchCommand(name, merged(options), version)),
     );
 
+  remote(program.command('jobs'))
+    .description('long work of a running server: list it, follow one until it ends (exit 1 unless it is done), or cancel it')
+    .argument('[id]', 'follow this one')
+    .option('--cancel', 'cancel it instead')
+    .option('--admin', '--url names the admin listener; the admin credential is SERVICE_ADMIN_TOKEN')
+    .option('--json', 'print JSON')
+    .action((id: string | undefined, options: object) =>
+      finish(async () => (await import('./cli/jobs.ts')).jobsCommand(id, merged(options))),
+    );
+
   shared(program.command('replay'))
     .description('rebuild projections from the log and print their digests')
     .option(

@@ -6,6 +6,8 @@ import { join } from 'node:path';
 import { afterAll } from 'vitest';
 import { lookupFiles } from '../../../src/cli/lookup-files.ts';
 import type { Clock } from '../../../src/clock.ts';
+import { untenanted } from '../../../src/governance/caller.ts';
+import type { JobWork } from '../../../src/governance/jobs/job-runner.ts';
 import { FaultyDisk } from '../../simulation/faulty-disk.ts';
 import { adminSecret, StoreWorld } from './store-world.ts';
 
@@ -19,6 +21,8 @@ export interface Prepared {
   readonly disk: { failing: boolean };
   readonly exhibit: string;
   readonly task: string;
+  /** Under way until it is cancelled. */
+  readonly job: string;
   readonly position: string;
   /** Tokens to end, for those who list, rotate and revoke. */
   readonly spares: readonly string[];
@@ -67,6 +71,9 @@ export const requests: Readonly<Record<string, Asked>> = {
   'GET /ingest/tasks/{id}': { path: ({ task }) => `/ingest/tasks/${task}` },
   'POST /exhibits': { body: { title: canary } },
   'POST /exhibits/{id}/links': { path: ({ exhibit }) => `/exhibits/${exhibit}/links`, body: { act: 'note', text: canary } },
+  'GET /jobs': {},
+  'GET /jobs/{id}': { path: ({ task }) => `/jobs/${task}` },
+  'DELETE /jobs/{id}': { path: ({ job }) => `/jobs/${job}`, ends: true },
   'GET /exhibits/{id}': { path: ({ exhibit }) => `/exhibits/${exhibit}`, shows: true },
   'GET /types': { shows: true },
   'POST /types': { body: { name: 'Fresh', properties: { a: 'string' } } },
@@ -148,6 +155,9 @@ export const adminRequests: Readonly<Record<string, Asked>> = {
   'PUT /admin/policies/{id}': { path: () => '/admin/policies/p1', body: { policy }, ends: true },
   'GET /admin/policies/{id}': { path: () => '/admin/policies/p0', shows: true },
   'DELETE /admin/policies/{id}': { path: () => '/admin/policies/p0', ends: true },
+  'GET /admin/jobs': {},
+  'GET /admin/jobs/{id}': { path: ({ task }) => `/admin/jobs/${task}` },
+  'DELETE /admin/jobs/{id}': { path: ({ job }) => `/admin/jobs/${job}`, ends: true },
   'POST /admin/compact': { body: {} },
   'POST /admin/rotate-dek': { body: {} },
   'POST /admin/backup': { body: {} },
@@ -229,6 +239,7 @@ export async function prepared(settings: Record<string, string> = {}, clock?: Cl
     disk,
     exhibit: exhibit.json['exhibit_id'] as string,
     task: String(task.json['task_id']),
+    job: endless(world),
     position: Number(entry?.['position'] ?? 0).toString(),
     spares,
     platform,
@@ -324,3 +335,13 @@ export const every: readonly Every[] = [
   ...Object.entries(requests).map(([route, request]) => ({ route, request, admin: false })),
   ...Object.entries(adminRequests).map(([route, request]) => ({ route, request, admin: true })),
 ];
+
+/** Work of the world's own token that lasts until it is cancelled. */
+function endless({ service }: StoreWorld): string {
+  const run = ({ signal }: JobWork): Promise<never> =>
+    new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason as Error)));
+  const owner = { ...untenanted('tester', 'operator', 'test'), credential: 'token' } as const;
+  const { view, ended } = service.jobs.start({ kind: 'compaction', unit: 'segments', onDrain: 'cancel', run }, owner);
+  ended.catch(() => undefined);
+  return view.id;
+}

@@ -72,7 +72,7 @@ afterEach(async () => {
 
 const codeOf = ({ status, json }: Reply): [number, unknown] => [status, (json['type'] as string | undefined)?.split('/').at(-1)];
 const jobs = async (): Promise<Record<string, unknown>[]> =>
-  (await world.admin('GET', '/jobs')).json['jobs'] as Record<string, unknown>[];
+  (await world.admin('GET', '/admin/jobs')).json['jobs'] as Record<string, unknown>[];
 const rows = (from: number, to: number): object[] =>
   Array.from({ length: to - from }, (_, i) => ({ id: `r${from + i}`, n: from + i }));
 
@@ -97,26 +97,26 @@ async function restoreInProgress(): Promise<{ id: string; reply: Promise<Reply> 
 describe('a restore', () => {
   test('is shown while it runs and when it has ended, with its reply as it was', async () => {
     const { id, reply } = await restoreInProgress();
-    expect((await world.admin('GET', `/jobs/${id}`)).json).toMatchObject({ id, state: 'running' });
+    expect((await world.admin('GET', `/admin/jobs/${id}`)).json).toMatchObject({ id, state: 'running' });
     restoring.letGo();
     expect((await reply).json).toMatchObject({ root_match: true, target_dir: '/restored' });
-    const ended = (await world.admin('GET', `/jobs/${id}`)).json;
+    const ended = (await world.admin('GET', `/admin/jobs/${id}`)).json;
     expect(ended).toMatchObject({ state: 'done', error: null });
     expect(ended['done']).toBe(ended['total']);
     expect((await jobs()).map(({ kind, state }) => [kind, state])).toEqual([
       ['restore', 'done'],
       ['backup', 'done'],
     ]);
-    expect(codeOf(await world.admin('DELETE', `/jobs/${id}`))).toEqual([409, 'REL_CONFLICT']);
+    expect(codeOf(await world.admin('DELETE', `/admin/jobs/${id}`))).toEqual([409, 'REL_CONFLICT']);
   });
 
   test('is cancelled, and leaves nothing', async () => {
     const { id, reply } = await restoreInProgress();
-    const cancelled = await world.admin('DELETE', `/jobs/${id}`);
+    const cancelled = await world.admin('DELETE', `/admin/jobs/${id}`);
     expect([cancelled.status, cancelled.json['id']]).toEqual([202, id]);
     restoring.letGo();
     expect(codeOf(await reply)).toEqual([408, 'REL_CANCELLED']);
-    expect((await world.admin('GET', `/jobs/${id}`)).json).toMatchObject({ state: 'cancelled', error: 'REL_CANCELLED' });
+    expect((await world.admin('GET', `/admin/jobs/${id}`)).json).toMatchObject({ state: 'cancelled', error: 'REL_CANCELLED' });
     expect((await disk.list('/restored').catch(() => [])) as unknown[]).toEqual([]);
     // The next one is not in its way.
     const [{ about: backup }] = (await jobs()) as [{ about: string }];
@@ -145,7 +145,7 @@ test('a compaction is shown while it runs, segment by segment', { timeout: 30_00
   writing.letGo();
   const { segments } = (await reply).json;
   expect(segments).toBe(job!['total']);
-  expect((await world.admin('GET', `/jobs/${job!['id'] as string}`)).json).toMatchObject({
+  expect((await world.admin('GET', `/admin/jobs/${job!['id'] as string}`)).json).toMatchObject({
     state: 'done',
     done: segments,
     total: segments,

@@ -393,7 +393,14 @@ describe('bounded ingest queue: SERVICE_INGEST_QUEUE_MB', () => {
 describe('Rate limits: SERVICE_RATE_LIMIT_RPS, SERVICE_READ_RATE_LIMIT_RPS, SERVICE_MEMORY_RATE_LIMIT_RPS', () => {
   /** Not described while they are not built. */
   const memoryRoutes = ['POST /memory/remember', 'GET /memory/recall', 'POST /memory/summarise'];
-  const laterRoutes = ['POST /search', 'POST /mcp/tools/call', 'POST /graphql', 'GET /sparql', 'GET /cluster/nodes', 'GET /jobs'];
+  const laterRoutes = [
+    'POST /search',
+    'POST /mcp/tools/call',
+    'POST /graphql',
+    'GET /sparql',
+    'GET /cluster/nodes',
+    'GET /rules',
+  ];
 
   test('every route has a bucket, and its 429 the four headers, whether or not the caller is known', async () => {
     const world = await opened({

@@ -25,7 +25,7 @@ POST /api/v1/tenants/x/resume|GET /api/v1/tenants/x/usage|GET /api/v1/tenants/us
 GET /audit/count|GET /audit/entries|GET /audit/proof|GET /audit/log|POST /api/v1/audit/export
 GET /status|GET /metrics|GET /metrics.json|GET /config|GET /openapi.json|GET /specs
 GET /cluster/nodes|GET /cluster/topology|POST /cluster/rebalance|POST /cluster/drain/x
-GET /watch/stream?subscription=none|GET /rules|POST /rules|POST /rules/sigma|GET /jobs`;
+GET /watch/stream?subscription=none|GET /rules|POST /rules|POST /rules/sigma|GET /jobs|GET /jobs/x|DELETE /jobs/x|PATCH /types/T/x`;
 
 const adminRoutes = `
 POST /admin/tokens|GET /admin/tokens|DELETE /admin/tokens/x|POST /admin/tokens/x/rotate|GET /admin/tokens/audit
@@ -33,6 +33,7 @@ GET /admin/audit/count|GET /admin/audit/entries|POST /admin/audit/export
 GET /platform/tenants|GET /platform/tenants/x|PATCH /platform/tenants/x/tier|POST /platform/tenants/x/suspend
 POST /platform/tenants/x/reactivate|DELETE /platform/tenants/x|GET /platform/license|GET /platform/usage
 POST /admin/backup|GET /admin/backups|POST /admin/restore|POST /admin/compact|POST /admin/reindex|POST /admin/rotate-dek
+GET /admin/jobs|GET /admin/jobs/x|DELETE /admin/jobs/x
 GET /admin/system|GET /admin/dashboard|GET /admin/console
 GET /admin/policies|GET /admin/policies/x|PUT /admin/policies/x|DELETE /admin/policies/x`;
 
@@ -120,7 +121,7 @@ describe('the admin listener', () => {
     world.records.length = 0;
     const reply = await world.admin(method, path, body);
     expect([200, 201, 404, 501]).toContain(reply.status);
-    if (reply.status === 404) expect(reply.json['detail']).toMatch(/^no such (token|tenant|policy|backup)$/);
+    if (reply.status === 404) expect(reply.json['detail']).toMatch(/^no such (token|tenant|policy|backup|job)$/);
     expect(world.records.length).toBe(1);
     expect(world.records[0]?.caller.credential).toBe('admin');
   });

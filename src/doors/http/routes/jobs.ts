@@ -1,5 +1,5 @@
 /**
- * GET /jobs, GET and DELETE /jobs/:id: long work under way and ended. A caller sees its own, an administrator that of the tenant, and
+ * GET /jobs, GET and DELETE /jobs/:id, and the same below /admin: long work under way and ended. A caller sees its own, an administrator that of the tenant, and
  * who runs the store all of it. Source: specification, "Other HTTP routes".
  */
 import { z } from 'zod';
@@ -31,12 +31,13 @@ const params = z.object({ id: z.string() });
 
 export function registerJobs(app: App, context: HttpContext, access: 'token' | 'admin'): void {
   const { jobs } = context;
+  const base = access === 'admin' ? '/admin/jobs' : '/jobs';
   const reading = { access, action: 'inspect', bucket: 'read' } as const;
   const changing = { access, action: access === 'admin' ? 'administer' : 'ingest', bucket: 'write' } as const;
 
   app.route({
     method: 'GET',
-    url: '/jobs',
+    url: base,
     config: reading,
     schema: {
       summary: 'Jobs under way and ended, the newest first; kept until the next start',
@@ -53,7 +54,7 @@ export function registerJobs(app: App, context: HttpContext, access: 'token' | '
 
   app.route({
     method: 'GET',
-    url: '/jobs/:id',
+    url: `${base}/:id`,
     config: reading,
     schema: { summary: 'How far a job is', tags, params, response: { 200: job, ...problems } },
     handler: (request) =>
@@ -62,7 +63,7 @@ export function registerJobs(app: App, context: HttpContext, access: 'token' | '
 
   app.route({
     method: 'DELETE',
-    url: '/jobs/:id',
+    url: `${base}/:id`,
     config: changing,
     schema: {
       summary: 'Cancel a job: it ends as soon as it can, and what it has done by then stays; 409 where it has ended',
