@@ -3,7 +3,6 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { get, request as httpRequest } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll } from 'vitest';
 import { lookupFiles } from '../../../src/cli/lookup-files.ts';
 import type { Clock } from '../../../src/clock.ts';
 import { untenanted } from '../../../src/governance/caller.ts';
@@ -179,7 +178,8 @@ export const open = new Set(['GET /health', 'GET /health/live', 'GET /health/rea
 const directory = mkdtempSync(join(tmpdir(), 'annals-closed-'));
 mkdirSync(join(directory, 'lookups'));
 writeFileSync(join(directory, 'lookups', 'codes.csv'), 'code,country\n49,DE\n');
-afterAll(() => rmSync(directory, { recursive: true, force: true }));
+// Files of one process share this module: the directory lasts as long as the process.
+process.once('exit', () => rmSync(directory, { recursive: true, force: true }));
 
 /** A store of the cluster profile, with two tenants and something of each kind that a request can name. */
 export async function prepared(settings: Record<string, string> = {}, clock?: Clock): Promise<Prepared> {

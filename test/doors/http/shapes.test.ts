@@ -101,6 +101,8 @@ describe('replies', () => {
     check('post', '/ingest/auto', await world.call('POST', '/ingest/auto?object_type=Auto', '{"a":1}'));
     check('post', '/ingest/bulk', await world.call('POST', '/ingest/bulk?object_type=T', '{"a":3}'));
     check('get', '/ingest/tasks/{id}', await world.call('GET', '/ingest/tasks/x'));
+    check('get', '/jobs', await world.call('GET', '/jobs'));
+    check('delete', '/jobs/{id}', await world.call('DELETE', '/jobs/x'));
     for (const body of ['{"a":4}', '[{"a":5},']) {
       const task = await world.call('POST', '/ingest?object_type=T&async=true', body);
       check('post', '/ingest', task);
@@ -109,6 +111,9 @@ describe('replies', () => {
         check('get', '/ingest/tasks/{id}', status);
         state = status.json['state'] as string;
       }
+      const path = `/jobs/${task.json['task_id'] as string}`;
+      check('get', '/jobs/{id}', await world.call('GET', path));
+      check('delete', '/jobs/{id}', await world.call('DELETE', path));
     }
     const opened = await world.call('POST', '/exhibits', { title: 'case' });
     check('post', '/exhibits', opened);
