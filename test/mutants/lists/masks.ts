@@ -8,7 +8,6 @@ const sets = 'src/planner/binding/set-operations.ts';
 const access = 'src/planner/passes/choose-access-paths.ts';
 const sketches = 'src/planner/sketches.ts';
 const explain = 'src/planner/explain.ts';
-const planner = 'src/planner/planner.ts';
 const views = 'src/planner/standing/materialized-views.ts';
 const watch = 'src/planner/standing/watch.ts';
 const changes = 'src/planner/standing/change-set.ts';
@@ -154,9 +153,9 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'masks: plans are shared by grants',
-    file: planner,
-    find: 'return `${template}\\0${branch}\\0${names}\\0${grantKey}`;',
-    replace: 'return `${template}\\0${branch}\\0${names}\\0${grantKey.length < 0}`;',
+    file: 'src/planner/plan-names.ts',
+    find: 'return masked.size === 0 ? key : `${key}.${this.#maskOf(masked)}`;',
+    replace: 'return key;',
     killedBy: byMasks,
   },
   {

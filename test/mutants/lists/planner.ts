@@ -14,7 +14,6 @@ const sink = 'src/planner/operators/column-sink.ts';
 const limit = 'src/planner/operators/limit.ts';
 const scan = 'src/planner/operators/scan.ts';
 const executor = 'src/planner/executor.ts';
-const planner = 'src/planner/planner.ts';
 const paths = 'src/planner/passes/choose-access-paths.ts';
 const pushDown = 'src/planner/passes/push-down-filters.ts';
 const sketches = 'src/planner/sketches.ts';
@@ -26,6 +25,8 @@ const byLimits = ['test/planner/executor/limits.test.ts'];
 const byPasses = ['test/planner/passes/passes.test.ts'];
 const bySketches = ['test/planner/sketches.test.ts'];
 const byPlans = ['test/planner/plans.test.ts'];
+const bySharedPlans = ['test/planner/shared-plans.test.ts'];
+const byFront = ['test/planner/front.test.ts'];
 
 export const mutants: readonly Mutant[] = [
   {
@@ -233,16 +234,9 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'planner: a plan outlives the types that it was made for',
-    file: planner,
-    find: '${catalog.ontologyVersion}\\0',
-    replace: '',
-    killedBy: byAnswers,
-  },
-  {
-    name: 'planner: a plan serves literals that its guards exclude',
-    file: planner,
-    find: 'literals[a] === literals[b]',
-    replace: 'true',
+    file: 'src/planner/plan-names.ts',
+    find: 'const key = `\\0t${this.#definitionOf(definition)}`;',
+    replace: 'const key = `\\0t`;',
     killedBy: byAnswers,
   },
   {
@@ -373,10 +367,52 @@ export const mutants: readonly Mutant[] = [
     killedBy: ['test/planner/executor/count-distinct.test.ts'],
   },
   {
-    name: 'planner: what others wrote makes plans anew',
-    file: planner,
-    find: 'if (rowsOf(snapshot, type) > 2 * rows + 1_000) return true;',
-    replace: 'if (snapshot.position > 2 * rows + 1_000) return true;',
+    name: 'planner: joins are arranged by what others wrote',
+    file: 'src/planner/plans.ts',
+    find: 'if (rows === undefined) estimates.set(scan.type, (rows = rowsOf(snapshot, scan.type)));',
+    replace: 'rows = scan.type.length * snapshot.position;',
     killedBy: ['test/planner/governed-figures.test.ts'],
+  },
+  {
+    name: 'plans: a type is told by how often its tenant has changed one',
+    file: 'src/planner/plan-names.ts',
+    find: 'JSON.stringify({ ...definition, ontologyVersion: 0 })',
+    replace: 'JSON.stringify(definition.ontologyVersion)',
+    killedBy: bySharedPlans,
+  },
+  {
+    name: 'plans: joins stay as the first caller had them',
+    file: 'src/planner/plans.ts',
+    find: 'const known = key === null ? undefined : shared.arrangements.get(key);',
+    replace: 'const known = [...shared.arrangements.values()][0];',
+    killedBy: bySharedPlans,
+  },
+  {
+    name: 'plans: views of two texts share a plan',
+    file: 'src/planner/plan-names.ts',
+    find: 'return `\\0v${this.#text(view.sql)}(${inside})`;',
+    replace: 'return `\\0v(${inside})`;',
+    killedBy: bySharedPlans,
+  },
+  {
+    name: 'session: each question takes a snapshot of its own',
+    file: 'src/planner/session.ts',
+    find: 'snapshot: () => (this.#snapshot ??= this.#invocation.snapshot()),',
+    replace: 'snapshot: () => (this.#snapshot = this.#invocation.snapshot()),',
+    killedBy: byFront,
+  },
+  {
+    name: 'session: questions are of any purpose',
+    file: 'src/planner/session.ts',
+    find: 'if (purpose !== undefined && this.#snapshot !== null && number > 0 && purpose !== this.#snapshot.purpose) {',
+    replace: 'if (purpose === "") {',
+    killedBy: byFront,
+  },
+  {
+    name: 'question: languages share plans by template',
+    file: 'src/planner/question.ts',
+    find: 'this.key = `\\0${parsed.language}\\0${dialect}\\0${parsed.template}\\0${types}`;',
+    replace: 'this.key = `\\0${dialect}\\0${parsed.template}\\0${types}`;',
+    killedBy: byFront,
   },
 ];

@@ -19,8 +19,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'sql: the smallest i64 is refused',
     file: lexer,
-    find: 'value < -FOREVER - 1n',
-    replace: 'value < -FOREVER',
+    find: 'if (value > FOREVER || value < -FOREVER - 1n) fail(',
+    replace: 'if (value > FOREVER || value < -FOREVER) fail(',
     killedBy: byLexer,
   },
   {
@@ -235,9 +235,9 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'answers: equal literals of one statement are shared by the next',
-    file: 'src/planner/planner.ts',
-    find: '&& cached.plan.guards.every(([a, b]) => literals[a] === literals[b]);',
-    replace: ';',
+    file: 'src/planner/plans.ts',
+    find: 'return known?.plan.guards.every(([a, b]) => parameters[a] === parameters[b]) === true ? known : null;',
+    replace: 'return known ?? null;',
     killedBy: byAnswers,
   },
   {
