@@ -4,6 +4,7 @@
  * names in that mean. Neither who asks nor where, why or when is part of it: two tenants that mean the same share a plan.
  */
 import { LRUCache } from 'lru-cache';
+import { ServiceError } from '../errors.ts';
 import type { MaskKind, TypeDefinition } from '../log/entry.ts';
 import type { GovernedSnapshot } from '../governance/gate-contract.ts';
 import type { ViewDefinition } from './binding/environment.ts';
@@ -13,7 +14,7 @@ import { lexStatement } from './languages/sql-lexer.ts';
 import { parseLexed } from './languages/sql-parser.ts';
 import { typesCalled, wordLiterals } from './functions/calls.ts';
 import { byText } from './plan-cache.ts';
-import type { Query } from './statement.ts';
+import type { Literal, Query } from './statement.ts';
 import type { ServedView } from './standing/materialized-views.ts';
 
 /** Names that a query reads by, wherever they stand in it; common tables of its own may be among them. */
@@ -91,8 +92,9 @@ export class PlanNames {
       key += table === undefined ? '\0-' : `\0l${this.#numberOf(table)}`;
     }
     if (!names.calls) return key;
-    // A call names its type by a value, or means one that the catalog tells.
-    const called = typesCalled(query, literals, snapshot.catalog);
+    const called = calledBy(query, literals, snapshot);
+    // Binding says what is wrong with it, and where in the text at hand.
+    if (called === null) return `${key}\0-`;
     key += `\0${JSON.stringify([...wordLiterals(query, literals), ...called].map(String))}`;
     for (const name of called) key += this.#tableKey(name, snapshot, served, within);
     return key;
@@ -158,6 +160,16 @@ export class PlanNames {
     let number = this.#texts.get(text);
     if (number === undefined) this.#texts.set(text, (number = ++this.#next));
     return number;
+  }
+}
+
+/** A call names its type by a value, or means one that the catalog tells. null: it names none as it should. */
+function calledBy(query: Query, literals: readonly Literal[], { catalog }: GovernedSnapshot): readonly string[] | null {
+  try {
+    return typesCalled(query, literals, catalog);
+  } catch (error) {
+    if (error instanceof ServiceError) return null;
+    throw error;
   }
 }
 
