@@ -4,8 +4,8 @@
  * no text literal, and a statement that parses does so again.
  */
 import { assert, ServiceError } from '../../../src/errors.ts';
-import { lexStatement } from '../../../src/planner/languages/sql-lexer.ts';
-import { parseLexed, parseStatement } from '../../../src/planner/languages/sql-parser.ts';
+import { lexStatement, type MarkerValues, untyped } from '../../../src/planner/languages/sql-lexer.ts';
+import { parseLexed } from '../../../src/planner/languages/sql-parser.ts';
 
 export const name = 'sql-parser';
 
@@ -19,11 +19,19 @@ export function run(bytes: Uint8Array): void {
   check(grown(bytes));
 }
 
+/** Values for `$1`, `$2` …, of every type and of none. */
+const given: readonly ReturnType<MarkerValues>[] = [7n, "it's", null, 1.5, true, untyped, '\ud800', 2n ** 63n];
+
 function check(text: string): void {
+  checkRead(text, null);
+  if (text.includes('$')) checkRead(text, (number) => given[number - 1]);
+}
+
+function checkRead(text: string, values: MarkerValues | null): void {
   try {
-    const { template, statement } = parseStatement(text);
+    const { template, statement } = parseLexed(lexStatement(text, values));
     assert(!/[0-9]'|'/.test(template.replaceAll(/"(?:[^"]|"")*"/g, '')), 'the template holds no text literal');
-    const again = parseLexed(lexStatement(text));
+    const again = parseLexed(lexStatement(text, values));
     assert(again.statement.kind === statement.kind && again.template === template, 'parsing is repeatable');
   } catch (error) {
     if (!(error instanceof ServiceError)) throw error;
@@ -75,7 +83,7 @@ const alternatives: Readonly<Record<string, string>> = {
   tail: "LIMIT 5 | ORDER BY c | ORDER BY e DESC COLLATE UNICODE , c LIMIT 3 | LIMIT 5 AFTER '17' | ORDER BY c LIMIT 1 AFTER '2' | WITH PROVENANCE | FACETS c , c | tail tail | OFFSET 5",
   list: 'l | e | e , list | NAME => l | T , l , X => l',
   c: 'a | t.b | "q""q" | `w` | größe',
-  l: "1 | -9223372036854775808 | 9223372036854775808 | 'it''s' | 1.5e-3 | TRUE | NULL | .5 | 007",
+  l: "1 | -9223372036854775808 | 9223372036854775808 | 'it''s' | 1.5e-3 | TRUE | NULL | .5 | 007 | $1 | $2 | $6 | $8 | $99",
   e: "c | l | e op e | ( e ) | NOT e | - e | e IS NULL | e IS NOT NULL | e IN ( list ) | e NOT IN ( query ) | e BETWEEN e AND e | e NOT LIKE '%x_' | CASE e WHEN e THEN e ELSE e END | CASE WHEN e THEN e END | now() | now() - INTERVAL '3 days' | MATCH ( c , 'q' , PHRASE ) | SOUNDEX ( c ) = 'x' | f ( list ) | LOOKUP n ( c ) -> d | ARRAY [ l , l ] | MAX ( e ) | COALESCE ( e , e ) | e <=> e",
   op: '= | != | <> | < | <= | > | >= | + | - | * | / | % | AND | OR',
   control:
@@ -92,6 +100,7 @@ const statements = [
   "EXPLAIN ANALYZE PURPOSE 'p' SELECT DISTINCT a, SUM(b) AS s FROM T t AS OF SYSTEM TIME '2024-01-01' WHERE a > 1.5 AND b NOT IN (1, -2) GROUP BY a HAVING COUNT(*) > 3 ORDER BY s DESC COLLATE UNICODE LIMIT 5 FACETS a WITH PROVENANCE;",
   'WITH RECURSIVE n (i) AS (SELECT a FROM T UNION ALL SELECT i + 1 FROM n) SELECT * FROM n LEFT JOIN (SELECT b FROM U) u ON n.i = u.b',
   "SELECT CASE a WHEN 1 THEN 'x' ELSE NULL END, LOOKUP c(x) -> y FROM T WHERE at > now() - INTERVAL '7 days' OR MATCH(a, 'q', PHRASE)",
+  'SELECT a FROM T AS OF $2 WHERE b = $1 AND c IN ($3, $4, -$4) AND d LIKE $6 LIMIT $6',
   'MATCH (a:P {n: "x"})-[r:K*1..3]->(b) RETURN b -- end',
   "/* c */ HYBRID_SEARCH FROM D QUERY 'x' LIMIT 3",
 ];
