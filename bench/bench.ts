@@ -33,6 +33,7 @@ import { subjects } from './measures/subjects.ts';
 import { tenants } from './measures/tenants.ts';
 import { tpch } from './measures/tpch.ts';
 import { tpchStandard } from './measures/tpch-standard.ts';
+import { text } from './measures/text.ts';
 import { watch } from './measures/watch.ts';
 import { Postgres } from './peers/postgres.ts';
 import { Sqlite } from './peers/sqlite.ts';
@@ -64,6 +65,7 @@ const measures: Readonly<Record<string, Measure>> = {
   tenants,
   governance,
   watch,
+  text,
 };
 
 const usage = `npm run bench -- [--quick] [--only ${Object.keys(measures).join(',')}] [--rows n] [--directory path] [--output file] [--markdown] [--check | --accept] [--ratios file]`;

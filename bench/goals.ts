@@ -94,6 +94,8 @@ export const aims = {
   },
   'memory.budget-scan': rough(share('scan under SERVICE_MEMORY_BUDGET_MB=256 / without a limit')),
   'health-under-load.p99': { text: '/health p99 under four scans and an ingest', unit: 'ms', better: 'smaller', wanted: 10 },
+  'text.fts5': times('search of short texts, best 10 and how many: FTS5’s time / ours, geometric mean', 20),
+  'text.then': rough(share('search before a tenth changed / search now, geometric mean', 3)),
   'tpch.duckdb': share('questions in the manner of TPC-H: our time / DuckDB’s, geometric mean'),
   'tpch.duckdb-worst': share('questions in the manner of TPC-H: our time / DuckDB’s, the worst of them'),
   'tpch-standard.duckdb': share('TPC-H’s 22 questions as written: our time / DuckDB’s, geometric mean', 1.5),
