@@ -139,9 +139,12 @@ function* searchedBlocks(
     return type === undefined ? true : type === 'string' && (inherited?.readsAsStored(name, type) ?? true);
   };
   const stored = request.indexed!.filter(isStored);
-  const whole = stored.every((name) => indexes.whole(segment, name) !== null);
-  const step = whole ? SEGMENT_ROWS : CHUNK_ROWS;
-  for (let base = from - (from % step); base < to; base += step) {
+  const covered = stored.map((name) => indexes.covered(segment, name));
+  const [one = SEGMENT_ROWS] = covered;
+  const prefix = covered.every((rows) => rows === one) ? one : 0;
+  for (let base = from < prefix ? 0 : from - (from % CHUNK_ROWS), step; base < to; base += step) {
+    const whole = base < prefix;
+    step = whole ? prefix - base : CHUNK_ROWS;
     const filter = filterOf(segment, visibility);
     if (!filter) return;
     const [first, end] = [Math.max(base, filter.first), Math.min(base + step, filter.end)];

@@ -2,8 +2,8 @@
  * Indexes of texts, by segment and column: each a pure function of the cells that a segment holds, in the segment's own row
  * numbers. What is visible, to whom and when, is the reader's business, so versions, branches and policies need nothing here.
  *
- * - A sealed segment is indexed as a whole, by a worker, once somebody searched the column; until then, and of a segment that
- *   grows, chunks of some hundred rows are indexed when a reader comes to them, so that every answer is complete.
+ * - A sealed segment is indexed as a whole, by a worker, once somebody searched the column, and so is what one that grows has by
+ *   then; of the rest, chunks of some hundred rows are indexed when a reader comes to them, so that every answer is complete.
  * - Whoever removes cells or changes what a column rests as has the segment's indexes forgotten: none holds a word of a row that
  *   is gone, and the next reader has new ones made.
  * - All of them share one budget: those that nobody asked for lately go first, and are made again when they are asked for.
@@ -21,6 +21,9 @@ import { cellsOf } from './text-cells.ts';
 
 /** Rows that are indexed in one turn. */
 export const CHUNK_ROWS = 512;
+
+/** Rows by which a segment grows until its first ones are indexed anew. */
+const GROWN_ROWS = 8_192;
 
 export interface SegmentIndexesOptions {
   /** null: nothing is made beside the event loop, and segments are indexed chunk by chunk. */
@@ -115,20 +118,31 @@ export class SegmentIndexes {
     return this.#options.language;
   }
 
-  /** Of all rows of a sealed segment; null while there is none, and then one is asked for. */
-  whole(segment: Segment, column: string): TextIndex | null {
-    if (!segment.sealed) return null;
+  /**
+   * Rows from the first on that one index says all of: those of a sealed segment once it was made, and of one that grows the
+   * first many. What is missing is asked for.
+   */
+  covered(segment: Segment, column: string): number {
     const kept = this.#kept(segment, column);
+    const rows = kept.whole?.rows ?? 0;
     if (kept.whole) this.#ages.get(kept);
-    else this.#build(kept);
-    return kept.whole;
+    const { length } = segment;
+    if (segment.sealed ? rows < length : length - rows >= GROWN_ROWS) this.#build(kept);
+    return rows;
+  }
+
+  /** Of those rows. */
+  whole(segment: Segment, column: string): TextIndex | null {
+    return this.#kept(segment, column).whole;
   }
 
   /** Begins to index whole segments; null where all of them are, or none can be. */
   prepare(segments: readonly Segment[], columns: readonly string[]): Preparation | null {
     if (!this.#options.workers) return null;
     const building = segments.flatMap((segment) =>
-      columns.flatMap((column) => (this.whole(segment, column) ? [] : (this.#kept(segment, column).building ?? []))),
+      columns.flatMap((column) =>
+        this.covered(segment, column) < segment.length ? (this.#kept(segment, column).building ?? []) : [],
+      ),
     );
     if (building.length === 0) return null;
     let done = 0;
@@ -222,14 +236,20 @@ export class SegmentIndexes {
     hold.next();
     try {
       const { removals } = segment;
-      const cells = cellsOf(segment, vectorOf(segment, column), 0, segment.length);
-      const bytes = await workers!.run(textIndexJob, { cells, language }, 'index', abort.signal);
+      const rows = segment.sealed ? segment.length : segment.length - (segment.length % CHUNK_ROWS);
+      const cells = cellsOf(segment, vectorOf(segment, column), 0, rows);
+      const bytes = await workers!.run(
+        textIndexJob,
+        { cells: segment.sealed ? cells : copied(cells), language },
+        'index',
+        abort.signal,
+      );
       if (abort.signal.aborted) return;
       kept.whole = TextIndex.open(bytes);
       kept.removals = removals;
+      for (const number of kept.chunks.keys()) if (number * CHUNK_ROWS < rows) kept.chunks.delete(number);
       const chunks = [...kept.chunks.values()].reduce((sum, chunk) => sum + chunk.bytes.length, 0);
-      kept.chunks.clear();
-      this.#resize(kept, bytes.length - chunks);
+      this.#resize(kept, bytes.length + chunks - kept.bytes);
     } catch (error) {
       // Chunks answer in its place.
       if (!abort.signal.aborted && !isCancelled(error)) say(`a text index can't be made (${messageOf(error)})`);
@@ -239,6 +259,15 @@ export class SegmentIndexes {
       hold.return();
     }
   }
+}
+
+/** What grows moves: the worker has texts of its own. */
+function copied(cells: TextCells): TextCells {
+  const { rows, offsets, heap, codes, absent } = cells;
+  if (codes !== null) return cells;
+  const [start, end] = [offsets[0]!, offsets[rows]!];
+  const own = offsets.slice(0, rows + 1).map((offset) => offset - start);
+  return { rows, offsets: own, heap: heap.slice(start, end), codes, absent: absent && absent.slice() };
 }
 
 function vectorOf(segment: Segment, column: string): Vector {
