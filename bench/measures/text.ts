@@ -17,7 +17,7 @@ export async function text({ report, directory, sqlite, rows, port }: BenchConte
   const asked = Array.from({ length: questions }, (_, i) => texts.question(2 + (i % 3)));
   const server = await AnnalsServer.start(directory, 'text', port());
   const measure = (what: string): string => `${what}, ${rows.toLocaleString('en')} short documents`;
-  const own: { now: number[][]; then: number[][] } = { now: [], then: [] };
+  const own: { now: number[][]; before: number[][] } = { now: [], before: [] };
   try {
     await server.request(
       '/types',
@@ -56,11 +56,11 @@ export async function text({ report, directory, sqlite, rows, port }: BenchConte
     const before = instantText(/"as_of_system":(\d+)/.exec((await ask(asked[0]!, 'AS OF CURRENT')).text)![1]!);
     await ingest(0, Math.floor(rows / 10), (i) => documents[rows - 1 - i]!);
     await ask(asked[0]!, 'AS OF CURRENT');
-    own.then = await sample(`AS OF SYSTEM TIME '${before}'`);
+    own.before = await sample(`AS OF SYSTEM TIME '${before}'`);
     const shape = { unit: 'ms', better: 'smaller', note: 'its processing_time_ms, best 10 and how many match' } as const;
     report.add({ ...shape, measure: measure('search'), product: 'annals', samples: own.now.flat() });
-    report.add({ ...shape, measure: measure('search before a tenth changed'), product: 'annals', samples: own.then.flat() });
-    report.figure('text.then', geometricMean(own.then.map((times, i) => quotient(times, own.now[i]!))));
+    report.add({ ...shape, measure: measure('search before a tenth changed'), product: 'annals', samples: own.before.flat() });
+    report.figure('text.then', geometricMean(own.before.map((times, i) => quotient(times, own.now[i]!))));
   } finally {
     await server.stop();
   }
