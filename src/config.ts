@@ -207,7 +207,9 @@ export const settingsTable = {
   SERVICE_MV_MAX_ROWS: integer(1_000_000, 0, 1e12, 'cached rows of a materialized view'),
   SERVICE_SEARCH_PRESET: optionalText('default typo tolerance of searches'),
   SERVICE_LLM_URL: optionalText('model that translates plain questions'),
-  SERVICE_EMBED_URL: optionalText('OpenAI-compatible embeddings endpoint'),
+  SERVICE_EMBED_URL: optionalText('OpenAI-compatible embeddings endpoint; without it texts are embedded by hashing'),
+  SERVICE_EMBED_MODEL: text('text-embedding-3-small', 'model that SERVICE_EMBED_URL is asked for'),
+  SERVICE_EMBED_KEY: optionalText('bearer token of SERVICE_EMBED_URL', true),
   SERVICE_CLUSTER_DEAD_AFTER_SECS: integer(90, 1, 86_400, 'silence after which a node counts as dead'),
 
   SERVICE_GRPC_PORT: port(50_051, 'gRPC door'),

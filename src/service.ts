@@ -31,6 +31,8 @@ import { type WorkerKeeper, workerKeeper } from './log/worker-keeper.ts';
 import { spareCores, type StartWorker, threadWorker } from './log/workers.ts';
 import { unfinishedRestore } from './log/restore.ts';
 import { erasureSeed, type MasterKeys, masterKeys } from './master-keys.ts';
+import { httpEmbedder } from './http-embedder.ts';
+import type { Embedder } from './planner/embedding/embedder.ts';
 import { Planner } from './planner/planner.ts';
 import { TurnQueue, type WorkKind } from './planner/turn-queue.ts';
 import { type LookupFiles, LookupTables } from './planner/standing/lookup-tables.ts';
@@ -230,6 +232,7 @@ export class Service {
       standing: { watch: this.watch, lookups: this.lookups, views: this.views, erasures: this.erasures },
       pinnedBranches: settings.SERVICE_PINNED_NAMESPACES ?? [],
       sketchColumns: settings.SERVICE_SKETCH_COLUMNS ?? [],
+      embedder: embedderOf(settings),
     });
     const { indexes } = projections.rows;
     const texts = { search: () => (indexes.stale > 0 ? [{ where: 'text index', what: null, count: indexes.stale }] : []) };
@@ -381,6 +384,11 @@ interface Opened extends Rooms, Ground {
   readonly checkpoints: CheckpointKeeper | null;
   readonly columns: ColumnStore | null;
   readonly checkpoint: Checkpoint | null;
+}
+
+function embedderOf(settings: Settings): Embedder | null {
+  const { SERVICE_EMBED_URL: url, SERVICE_EMBED_MODEL: model, SERVICE_EMBED_KEY: key } = settings;
+  return url === null ? null : httpEmbedder({ url, model, key });
 }
 
 function newRooms(

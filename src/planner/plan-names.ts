@@ -96,7 +96,7 @@ export class PlanNames {
     // Binding says what is wrong with it, and where in the text at hand.
     if (called === null) return `${key}\0-`;
     key += `\0${JSON.stringify([...wordLiterals(query, literals), ...called].map(String))}`;
-    for (const name of called) key += this.#tableKey(name, snapshot, served, within);
+    for (const name of called) key += this.#tableKey(name, snapshot, served, within) + hiddenKey(name, snapshot);
     return key;
   }
 
@@ -171,6 +171,13 @@ function calledBy(query: Query, literals: readonly Literal[], { catalog }: Gover
     if (error instanceof ServiceError) return null;
     throw error;
   }
+}
+
+/** Columns that are masked in every row: a call leaves them out, or refuses them, where it takes others of which some cells show. */
+function hiddenKey(type: string, snapshot: GovernedSnapshot): string {
+  if (snapshot.catalog.type(type) === undefined) return '';
+  const hidden = [...snapshot.masked(type).keys()].filter((column) => snapshot.hides(type, column));
+  return hidden.length === 0 ? '' : `\0h${JSON.stringify(hidden.sort())}`;
 }
 
 const none: ReadonlySet<string> = new Set();

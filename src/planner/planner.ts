@@ -10,6 +10,7 @@ import { exampleValues, inferredTypes, lexUnasked, markerTypes, openSlots, slotT
 import type { ControlStatement, Standing } from './control-request.ts';
 import { type Cursor, opaqueCursor, readCursor } from './cursor.ts';
 import { type Result, run, type RunRequest, type Scheduler } from './executor.ts';
+import type { Embedder } from './embedding/embedder.ts';
 import { explain, policyLines } from './explain.ts';
 import { typesCalled, unitsOf } from './functions/calls.ts';
 import { asInstant } from './expressions/evaluate.ts';
@@ -88,6 +89,8 @@ export interface PlannerOptions {
   readonly pinnedBranches?: readonly string[];
   /** Columns that are sketched, of whatever type has them. */
   readonly sketchColumns?: readonly string[];
+  /** The model that texts are given to; without one their vectors are hashed. */
+  readonly embedder?: Embedder | null;
   /** Fewer passes give the same answers, only slower; the first one can't be left out. */
   readonly passes?: readonly Pass[];
   /** False: every question has its plan made. The same answers, only slower. */
@@ -117,6 +120,7 @@ export class Planner implements PlannerDoor {
   readonly #questions = new LRUCache<string, Question>({ max: 1_024, ...byText });
   readonly #plans: Plans;
   readonly #sketches: Sketches;
+  readonly #embedder: Embedder | null;
 
   constructor(options: PlannerOptions) {
     this.#clock = options.clock;
@@ -125,6 +129,7 @@ export class Planner implements PlannerDoor {
     this.#limits = { ...defaultLimits, ...options.limits };
     const turns = new TurnQueue();
     this.#scheduler = { yield: options.yieldTurn ?? (() => turns.next()) };
+    this.#embedder = options.embedder ?? null;
     this.#sketches = new Sketches(options.sketchColumns ?? [], this.#clock, this.#scheduler);
     this.#plans = new Plans({
       passes: options.passes ?? passes,
@@ -251,7 +256,7 @@ export class Planner implements PlannerDoor {
         ...cursors(plan, question.query, result, execution),
         provenance,
         facets: result.facets,
-        notices: noticesOf(cached, snapshot),
+        notices: noticesOf(cached, snapshot, execution.notices),
         plan: null,
         actualRows: null,
         processingTimeMs: this.#clock.monotonicMs() - startedMs,
@@ -359,6 +364,8 @@ export class Planner implements PlannerDoor {
       blockRows: pageRows === null ? this.#limits.blockRows : Math.min(this.#limits.blockRows, Math.max(1_024, 2 * pageRows)),
       scannedRowsMax: this.#limits.scannedRowsMax,
       vectorRowsMax: this.#limits.vectorRowsMax === 0 ? Number.POSITIVE_INFINITY : this.#limits.vectorRowsMax,
+      embedder: this.#embedder,
+      notices: [],
       memory: new MemoryMeter(this.#limits.memoryBytesMax),
       counters: { scanned: 0, hits: 0 },
     };
@@ -454,8 +461,9 @@ function defaultBounds(time: DefaultTime, now: bigint): Execution['time'] {
 }
 
 /** What the asker has to know of rows that others share. */
-function noticesOf({ reads }: ReadyPlan, snapshot: GovernedSnapshot): readonly string[] {
-  const notices = reads.flatMap(({ type, columns }) => snapshot.notices(type, columns));
+/** What there is to say of the rows that were read, and what came up while they were. */
+function noticesOf({ reads }: ReadyPlan, snapshot: GovernedSnapshot, own: readonly string[]): readonly string[] {
+  const notices = [...reads.flatMap(({ type, columns }) => snapshot.notices(type, columns)), ...own];
   return notices.length === 0 ? none : [...new Set(notices)];
 }
 

@@ -143,6 +143,7 @@ export class Plans {
       catalog: snapshot.catalog,
       views: (name) => this.#names.view(snapshot, name),
       masked: (type) => snapshot.masked(type),
+      hides: (type, column) => snapshot.hides(type, column),
       lookups: (name) => this.#options.lookups?.table(snapshot.caller.path, name),
       servedView: (name) => (name === served?.name ? served.columns : undefined),
     });

@@ -296,6 +296,13 @@ const functions: readonly Shape[] = [
   deal('like a protected row', "SIMILAR TO Vault WHERE id = 'v0' LIMIT 3", { refused: 'REL_HUMINT' }),
   deal('like a row with a protected column', "SIMILAR TO Clue WHERE id = 'none' LIMIT 3", { refused: 'REL_PROTECTED_COLUMN' }),
   deal('like a row of another tenant', "SIMILAR TO Hidden WHERE id = 'h1' LIMIT 3", { refused: 'REL_UNKNOWN_TYPE' }),
+  deal('hybrid', "HYBRID_SEARCH FROM Deal QUERY 'open c4n4ry' LIMIT 5"),
+  deal('hybrid, by score', "SELECT * FROM HYBRID_SEARCH('Deal', 'open p1 done', FUSION => 'linear') LIMIT 5"),
+  deal('hybrid, of some', "SELECT * FROM HYBRID_SEARCH('Deal', 'open') WHERE amount < 1000000 LIMIT 2"),
+  deal('hybrid, of masked words', "HYBRID_SEARCH FROM Deal QUERY 's-1 s-2' LIMIT 5"),
+  deal('hybrid, of hidden rows', "HYBRID_SEARCH FROM Dossier QUERY 'x' LIMIT 5"),
+  deal('hybrid, of protected rows', "HYBRID_SEARCH FROM Vault QUERY 'x' LIMIT 5", { refused: 'REL_HUMINT' }),
+  deal('hybrid, as of', "HYBRID_SEARCH FROM Deal QUERY 'open' AS OF '2024-01-01T00:00:02.000Z' LIMIT 5"),
   deal('plan of likeness', "EXPLAIN SELECT * FROM SIMILAR('Deal', emb, ARRAY[1, 0]) LIMIT 3", {
     notFor: ['export', 'arrow'],
     moves: true,

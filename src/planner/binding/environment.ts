@@ -26,6 +26,8 @@ export interface BindRequest {
   readonly views?: (name: string) => ViewDefinition | undefined;
   /** Columns of a type that are masked for the caller; none are where this is absent. */
   readonly masked?: (type: string) => ReadonlyMap<string, MaskKind>;
+  /** Whether a column is masked in every row; where this is absent, each that is masked in some. */
+  readonly hides?: (type: string, column: string) => boolean;
   readonly lookups?: (name: string) => LookupTable | undefined;
   /** Columns of a view whose rows the snapshot serves as those of a table by its name. */
   readonly servedView?: (name: string) => readonly PlanColumn[] | undefined;
@@ -91,6 +93,11 @@ export class Environment {
 
   masked(type: string): ReadonlyMap<string, MaskKind> {
     return this.request.masked?.(type) ?? noMasks;
+  }
+
+  /** Masked in every row that the caller may see. */
+  hides(type: string, column: string): boolean {
+    return this.masked(type).has(column) && (this.request.hides?.(type, column) ?? true);
   }
 
   lookup(name: string): LookupTable | undefined {

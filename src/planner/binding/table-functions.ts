@@ -2,9 +2,9 @@
 import { arranged, type FunctionSource } from '../functions/calls.ts';
 import { refuseTableFunction } from '../functions/all.ts';
 import { valuesOf, wordsOf } from '../functions/arguments.ts';
-import type { BoundScope } from '../functions/table-function.ts';
+import type { BoundScope, RankedType } from '../functions/table-function.ts';
 import { type Bound, columnsIn } from '../expressions/bound-expression.ts';
-import type { FunctionNode, PlanColumn, PlanNode } from '../logical-plan.ts';
+import type { FunctionNode, Match, PlanColumn, PlanNode } from '../logical-plan.ts';
 import { conjunction } from '../passes/simplify-expressions.ts';
 import { at } from '../places.ts';
 import type { Select } from '../statement.ts';
@@ -35,11 +35,12 @@ export function bindFunction(source: FunctionSource, environment: Environment, s
     const node: FunctionNode = { ...common, type: null, input: null, reads: [], columns, own: [...columns.keys()] };
     return { node, tables: [{ name, type: null, columns, first: 0 }] };
   }
-  const { node: input, tables } = scan(ranked.type);
+  const { node: scanned, tables } = scan(ranked.type);
+  const input = searched(scanned, ranked, common.values, (column) => environment.hides(ranked.type, column));
   const { columns: typed } = tables[0]!;
   const masked = environment.masked(ranked.type);
   for (const column of ranked.named) {
-    if (masked.has(column)) {
+    if (environment.hides(ranked.type, column)) {
       throw at('REL_MASKED_COLUMN', `column ${JSON.stringify(column)} is masked: ${made.name} can't rank by it`, source.place);
     }
   }
@@ -47,23 +48,47 @@ export function bindFunction(source: FunctionSource, environment: Environment, s
     throw at('REL_MASKED_COLUMN', `column "system_from" is masked: ${made.name} tells rows apart by it`, source.place);
   }
   // Columns of the type, then the function's own, then those that show masked ones, which no name reaches.
-  const shown = input.columns.slice(typed.length);
+  const shown = scanned.columns.slice(typed.length);
   const named: OutputType[] = [
     ...typed.map(
       (column): OutputType => (column.shown === undefined ? column : { ...column, shown: column.shown + columns.length }),
     ),
     ...columns,
   ];
-  const all: PlanColumn[] = [...input.columns.slice(0, typed.length), ...columns, ...shown];
+  const all: PlanColumn[] = [...scanned.columns.slice(0, typed.length), ...columns, ...shown];
+  const score = input === scanned ? [] : [input.columns.length - 1];
   const node: FunctionNode = {
     ...common,
     type: ranked.type,
     input,
-    reads: [...rankedBy, ...ranked.reads].map((column) => typed.findIndex((each) => each.name === column)),
+    reads: [...[...rankedBy, ...ranked.reads].map((column) => typed.findIndex((each) => each.name === column)), ...score],
     columns: all,
     own: all.map((_, i) => (i >= typed.length && i < typed.length + columns.length ? i - typed.length : -1)),
   };
   return { node, tables: [{ name, type: null, columns: named, first: 0 }] };
+}
+
+/** With how well the texts of a row match, where the function asks for that. Texts that no row shows are no part of it. */
+function searched(
+  scan: PlanNode,
+  { matches }: RankedType,
+  values: FunctionNode['values'],
+  hides: (column: string) => boolean,
+): PlanNode {
+  if (matches === undefined || scan.kind !== 'scan') return scan;
+  const columns = matches.columns.flatMap((name) => (hides(name) ? [] : [scan.columns.findIndex((each) => each.name === name)]));
+  if (columns.length === 0) return scan;
+  const value = values.get(matches.argument)!;
+  if (!('bound' in value) || value.bound.kind !== 'literal') {
+    throw at('REL_INVALID', `${matches.argument} is a text in quotes`, value.place);
+  }
+  const match: Match = { columns, slot: value.bound.slot, mode: 'ANY' };
+  const found: readonly PlanColumn[] = [
+    { name: '#match 1', type: 'boolean' },
+    { name: '_score', type: 'number' },
+  ];
+  const rest = { matches: [match], scored: true, required: [], best: null } as const;
+  return { kind: 'search', input: scan, ...rest, columns: [...scan.columns, ...found] };
 }
 
 /** A call takes from the condition what says how to rank: what is left of it says which rows are ranked. */

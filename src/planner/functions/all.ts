@@ -2,10 +2,11 @@
 import type { ServiceError } from '../../errors.ts';
 import { at } from '../places.ts';
 import type { Place } from '../statement.ts';
+import { hybridSearch } from './hybrid-search.ts';
 import { similar } from './similar.ts';
 import type { TableFunction } from './table-function.ts';
 
-export const tableFunctions: readonly TableFunction[] = [similar];
+export const tableFunctions: readonly TableFunction[] = [hybridSearch, similar];
 
 const byName: ReadonlyMap<string, TableFunction> = new Map(tableFunctions.map((each) => [each.name, each]));
 
@@ -35,7 +36,6 @@ const needs: ReadonlyMap<string, string> = new Map(
     'the identity projection':
       'LOOKUP_IDENTITY RESOLVE_IDENTITY FUSE_IDENTITIES SPLIT_IDENTITIES DETECT_IDENTITIES CROSS_PLATFORM_ACCOUNT',
     'the text projection': 'SANCTIONS_SCREEN',
-    'the text and vector projections': 'HYBRID_SEARCH',
     'the vector projection': 'SIMILAR_IMAGE FACE_SEARCH VOICE_MATCH',
     'the domain functions': 'GEOFENCE ANPR_TRACE DISPATCH_PRIORITY CRIME_PATTERN_CLUSTER',
     'the scorers':

@@ -54,8 +54,9 @@ export function wordsOf(
   for (const spec of specs) {
     const value = isWord(spec.kind) ? given.get(spec.name) : undefined;
     if (value === undefined) continue;
-    const text =
+    const written =
       value.kind === 'column' && value.table === null ? value.name : value.kind === 'literal' ? literals[value.slot] : undefined;
+    const text = typeof written === 'boolean' ? String(written) : written;
     if (typeof text !== 'string') throw at('REL_INVALID', `${spec.name} of ${called} is a name`, value.place);
     const word = spec.choices?.find((choice) => choice.toLowerCase() === text.toLowerCase()) ?? text;
     if (spec.choices && !spec.choices.includes(word)) {

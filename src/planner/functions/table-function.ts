@@ -36,6 +36,8 @@ export interface RankedType {
   readonly reads: readonly string[];
   /** Those of them that the caller named: one that is masked is refused, where another is left out. */
   readonly named: readonly string[];
+  /** Texts that are searched for what an argument says: the last column that it reads is then how well a row matches. */
+  readonly matches?: { readonly columns: readonly string[]; readonly argument: string };
 }
 
 export interface Opening {

@@ -9,7 +9,7 @@
  * ends in time linear in its length and never exhausts the stack.
  */
 import { isTableFunction } from '../functions/all.ts';
-import type { Dialect, ParsedStatement, Query, Slot, Source, Statement } from '../statement.ts';
+import type { Dialect, Expression, FunctionArgument, ParsedStatement, Query, Slot, Source, Statement } from '../statement.ts';
 import { controlFunction, readControl, readFunctionControl } from './sql-control.ts';
 import { readArguments } from './sql-expressions.ts';
 import { lexStatement, type LexedStatement } from './sql-lexer.ts';
@@ -88,16 +88,15 @@ function readKeywordForm(cursor: TokenCursor): Source | null {
     const name = cursor.name('a type');
     cursor.expect('QUERY');
     const text = cursor.literal('s', 'the text to search, in quotes');
-    return {
-      kind: 'function',
-      name: 'HYBRID_SEARCH',
-      arguments: [
-        { name: null, value: { kind: 'column', table: null, name, place: type } },
-        { name: 'QUERY', value: { kind: 'literal', ...text } },
-      ],
-      alias: null,
-      place,
-    };
+    const list: FunctionArgument[] = [
+      { name: null, value: { kind: 'column', table: null, name, place: type } },
+      { name: 'QUERY', value: { kind: 'literal', ...text } },
+    ];
+    if (cursor.accept('FUSION'))
+      list.push({ name: 'FUSION', value: { kind: 'literal', ...cursor.literal('s', "'rrf' or 'linear'") } });
+    const rerank: Expression = { kind: 'column', table: null, name: 'true', place: cursor.place };
+    if (cursor.accept('RERANK')) list.push({ name: 'RERANK', value: rerank });
+    return { kind: 'function', name: 'HYBRID_SEARCH', arguments: list, alias: null, place };
   }
   if (cursor.acceptPair('SIMILAR', 'TO')) {
     const type = cursor.place;

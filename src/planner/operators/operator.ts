@@ -7,6 +7,7 @@ import { ServiceError } from '../../errors.ts';
 import type { Vector } from '../../log/columns.ts';
 import type { TimeBounds } from '../../projections/access-paths.ts';
 import type { GovernedSnapshot } from '../../governance/gate-contract.ts';
+import type { Embedder } from '../embedding/embedder.ts';
 import type { KernelContext } from '../expressions/kernel-context.ts';
 import type { TypoTolerance } from '../search/query.ts';
 import type { Literal, Slot } from '../statement.ts';
@@ -49,6 +50,10 @@ export interface Execution {
   readonly rowsMax?: number;
   /** Rows that a function that ranks may yield. */
   readonly vectorRowsMax: number;
+  /** The model that texts are given to; null: their vectors are hashed. */
+  readonly embedder: Embedder | null;
+  /** Sentences about this answer, as they come up. */
+  readonly notices: string[];
   /** What the statement's table function waited for. */
   readonly prepared?: unknown;
   readonly memory: MemoryMeter;

@@ -28,7 +28,6 @@ const constructs: Readonly<Record<string, readonly string[]>> = {
     'SELECT name FROM Doc ORDER BY emb <=> ARRAY[1, 0] LIMIT 3',
     "SIMILAR_IMAGE('media-1')",
   ],
-  'the text and vector projections': ["HYBRID_SEARCH FROM Doc QUERY 'ada' LIMIT 3"],
   'the graph projection': [
     'SELECT name, DEGREE(id) AS d FROM Doc',
     'SELECT name FROM Doc WHERE DEGREE(id, out) > 2',

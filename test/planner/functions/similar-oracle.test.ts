@@ -195,6 +195,7 @@ const columns = {
 const policies = {
   all: 'permit(principal, action, resource);',
   rows: 'forbid(principal in Role::"clerk", action, resource is Doc) when { resource.region == "XX" };',
+  some: '@mask("null") forbid(principal in Role::"clerk", action == Action::"readCell", resource == Column::"Doc._emb_a") when { resource.n == 7 };',
   cells:
     '@mask("redact") forbid(principal in Role::"clerk", action == Action::"readCell", resource == Column::"Doc._emb_b") when { resource.region == "US" };',
 };

@@ -1,0 +1,48 @@
+/**
+ * HYBRID_SEARCH: rows of a type by a text, ranked by its words (BM25) and by the likeness of meaning, both fused.
+ *
+ *   HYBRID_SEARCH FROM Doc QUERY 'solar panels' LIMIT 5
+ *   SELECT * FROM HYBRID_SEARCH('Doc', 'solar panels', FUSION => 'linear') LIMIT 5
+ */
+import { at } from '../places.ts';
+import { HybridOperator, prepareHybrid } from '../search/hybrid-operator.ts';
+import { textColumns, vectorColumns } from './similar.ts';
+import type { TableFunction } from './table-function.ts';
+
+export const hybridSearch: TableFunction = {
+  name: 'HYBRID_SEARCH',
+  summary: 'Rows of a type by the words of a text and by how alike they are to it, both rankings fused.',
+  arguments: [
+    { name: 'TYPE', kind: 'type', required: true, summary: 'the type' },
+    { name: 'QUERY', kind: 'text', required: true, summary: 'the text that is searched for' },
+    {
+      name: 'FUSION',
+      kind: 'word',
+      choices: ['rrf', 'linear'],
+      summary: "how rankings are fused: 'rrf' (by place, the default) or 'linear' (by score)",
+    },
+    {
+      name: 'RERANK',
+      kind: 'word',
+      choices: ['true', 'false'],
+      summary: 'whether a reranker orders what was found; needs one to be set up',
+    },
+  ],
+  action: 'search',
+  units: 1,
+  deterministic: true,
+  types: ({ words }) => [words.word('TYPE')!],
+  columns: ({ words }) => [{ name: words.word('FUSION') === 'linear' ? '_score' : '_rrf_score', type: 'number' }],
+  ranks: ({ words, catalog }) => {
+    if (words.word('RERANK') === 'true') {
+      throw at('REL_NOT_IMPLEMENTED', 'RERANK is not implemented: it needs a reranker', words.placeOf('RERANK'));
+    }
+    const type = words.word('TYPE')!;
+    const definition = catalog.type(type);
+    if (definition === undefined) return { type, reads: [], named: [] };
+    const texts = textColumns(definition);
+    return { type, reads: [...texts, ...vectorColumns(definition)], named: [], matches: { columns: texts, argument: 'QUERY' } };
+  },
+  prepare: prepareHybrid,
+  open: (opening) => new HybridOperator(opening),
+};

@@ -1,0 +1,160 @@
+/**
+ * HYBRID_SEARCH at work: one look at all visible rows, each with its BM25 score, which the search below it gives, and with the
+ * cosine of its vector to the text's. The best of either ranking are fused, by place or by score.
+ *
+ * Without a model the vector of a row is hashed from its text columns, as the text's is, so that nothing but the row decides. With
+ * one, the vectors that rows came with are compared where they have as many dimensions; rows without one are ranked by words.
+ */
+import { assert, ServiceError } from '../../errors.ts';
+import type { Vector } from '../../log/columns.ts';
+import { cellAt } from '../../log/vector-builder.ts';
+import { addHashed, cosineOf, hashedDims } from '../embedding/hashing.ts';
+import type { Opening } from '../functions/table-function.ts';
+import { BestRows, compareRanked, type RankedRow } from '../operators/best-rows.ts';
+import { type Batch, emptyBatch, type Operator } from '../operators/operator.ts';
+import { checkFetched, checkRanked, mostRanked, rankedRows, scoreColumn } from '../operators/ranked-rows.ts';
+import { Direction } from '../vectors/cosine.ts';
+
+/** Rows of each ranking that are fused. */
+const rankedMost = 1_000;
+/** Source: specification, "Search", shape C: the rank constant of reciprocal-rank fusion. */
+const rankConstant = 60;
+/** Of so many best rows the median score counts as a half. */
+const medianOf = 50;
+/** Texts that are hashed between two looks at the clock. */
+const textsAtOnce = 256;
+
+interface Candidate extends RankedRow {
+  /** BM25; 0 where no word is there. */
+  readonly words: number;
+  /** Cosine, 0 where it is not above. */
+  readonly likeness: number;
+}
+
+/** The text as the model sees it; null without a model, and where it does not answer, which the answer says. */
+export async function prepareHybrid(
+  { values, execution }: Omit<Opening, 'input' | 'prepared'>,
+  signal: AbortSignal | undefined,
+): Promise<Direction | 'hashed' | null> {
+  const { embedder, kernels, notices } = execution;
+  if (embedder === null) return 'hashed';
+  try {
+    return new Direction(await embedder.embed(values.text('QUERY', kernels)!, signal));
+  } catch (error) {
+    if (!(error instanceof ServiceError) || error.code !== 'REL_UNAVAILABLE') throw error;
+    notices.push(`${error.message}: rows are ranked by words alone`);
+    return null;
+  }
+}
+
+export class HybridOperator implements Operator {
+  readonly #opening: Opening;
+  readonly #input: Operator;
+  readonly #pieces: Generator<Batch, void>;
+
+  constructor(opening: Opening) {
+    assert(opening.input !== null, 'HYBRID_SEARCH ranks the rows of a type');
+    this.#opening = opening;
+    this.#input = opening.input;
+    this.#pieces = this.#run(opening);
+  }
+
+  next(): Batch | null {
+    const piece = this.#pieces.next();
+    return piece.done ? null : piece.value;
+  }
+
+  close(): void {
+    this.#input.close();
+  }
+
+  *#run({ node, values, execution }: Opening): Generator<Batch, void> {
+    checkFetched(node, execution);
+    const most = mostRanked(node, execution);
+    const columns = node.reads.slice(2).map((column) => node.input!.columns[column]!);
+    const numbersOf = (type: string): readonly number[] => columns.flatMap((column, i) => (column.type === type ? [i + 2] : []));
+    const [texts, vectors, [score]] = [numbersOf('string'), numbersOf('vector'), numbersOf('number')];
+    const meaning = meaningOf(this.#opening.prepared, values.text('QUERY', execution.kernels)!, { texts, vectors });
+    const byWords = new BestRows<Candidate>(rankedMost);
+    const byLikeness = new BestRows<Candidate>(rankedMost);
+    for (let batch = this.#input.next(); batch !== null; batch = this.#input.next()) {
+      const read = node.reads.map((column) => batch.columns[column]!);
+      for (let place = 0; place < batch.count; place++) {
+        const row = batch.selection === null ? batch.first + place : batch.selection[place]!;
+        const words = score === undefined ? 0 : numberAt(read[score]!, row);
+        const likeness = Math.max(0, meaning(read, row));
+        if (words > 0 || likeness > 0) {
+          execution.counters.hits++;
+          const times = read[0]!;
+          assert(times.kind === 'i64', 'system times are i64');
+          const found = { key: String(cellAt(read[1]!, 'string', row) ?? ''), systemFrom: times.values[row]!, words, likeness };
+          if (words > 0 && words >= byWords.floor) byWords.offer({ ...found, score: words });
+          if (likeness > 0 && likeness >= byLikeness.floor) byLikeness.offer({ ...found, score: likeness });
+        }
+        if (place % textsAtOnce === textsAtOnce - 1) yield emptyBatch;
+      }
+      yield emptyBatch;
+    }
+    const isLinear = node.words.includes('linear');
+    const arms = (score === undefined ? 0 : 1) + (this.#opening.prepared === null ? 0 : 1);
+    const fused = fuse(byWords.ranked(), byLikeness.ranked(), isLinear ? Math.max(1, arms) : null).slice(0, most);
+    checkRanked(node, fused.length, execution);
+    yield* rankedRows(node, execution, fused, scoreColumn);
+  }
+}
+
+type Meaning = (columns: readonly Vector[], row: number) => number;
+
+/** How alike a row is to the text. */
+function meaningOf(
+  prepared: unknown,
+  text: string,
+  { texts, vectors }: { readonly texts: readonly number[]; readonly vectors: readonly number[] },
+): Meaning {
+  if (prepared === null) return () => 0;
+  if (prepared instanceof Direction) {
+    return (columns, row) => {
+      let highest = 0;
+      for (const column of vectors) {
+        const vector = columns[column]!;
+        if (vector.kind !== 'vec' || vector.dims !== prepared.dims || vector.nulls?.[row] === 1) continue;
+        highest = Math.max(highest, prepared.cosine(vector.values, row * vector.dims));
+      }
+      return highest;
+    };
+  }
+  const sought = new Float64Array(hashedDims);
+  addHashed(text, sought);
+  const own = new Float64Array(hashedDims);
+  return (columns, row) => {
+    own.fill(0);
+    for (const column of texts) {
+      const cell = cellAt(columns[column]!, 'string', row);
+      if (typeof cell === 'string') addHashed(cell, own);
+    }
+    return cosineOf(sought, own);
+  };
+}
+
+function numberAt(vector: Vector, row: number): number {
+  return vector.kind === 'f64' && vector.nulls?.[row] !== 1 ? vector.values[row]! : 0;
+}
+
+/** One score for each row of either ranking, best first: the mean of so many scores, or null: by places. */
+function fuse(byWords: readonly Candidate[], byLikeness: readonly Candidate[], mean: number | null): readonly Candidate[] {
+  const scores = new Map<bigint, number>();
+  const rows = new Map<bigint, Candidate>();
+  // Source: docs/search.md; a score of the median counts as a half of all that words can say.
+  const half = byWords[Math.floor((Math.min(byWords.length, medianOf) - 1) / 2)]?.score ?? 1;
+  for (const ranking of [byWords, byLikeness]) {
+    for (const [i, row] of ranking.entries()) {
+      rows.set(row.systemFrom, row);
+      const score =
+        mean !== null
+          ? (row.words / (row.words + half) + row.likeness) / mean
+          : (scores.get(row.systemFrom) ?? 0) + 1 / (rankConstant + i + 1);
+      scores.set(row.systemFrom, score);
+    }
+  }
+  return [...rows.values()].map((row) => ({ ...row, score: scores.get(row.systemFrom)! })).sort(compareRanked);
+}

@@ -1,0 +1,124 @@
+/** HYBRID_SEARCH in its forms, by hashing, by a model that answers, and by one that does not. */
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { rowsOf, TestStore } from '../../harness.ts';
+
+const vector = { type: 'vector', dims: 2, required: false, masked: false, indexed: false, subject: false } as const;
+const columns = { id: 'string', title: 'string', body: 'string', n: 'integer', _emb_text: vector } as const;
+const docs = [
+  { id: 'a', title: 'Solar panels', body: 'panels on the roof turn light into current', n: 1, _emb_text: [1, 0] },
+  { id: 'b', title: 'Wind', body: 'a turbine turns wind into current', n: 2, _emb_text: [0.6, 0.8] },
+  { id: 'c', title: 'Solarium', body: 'light without a roof', n: 3, _emb_text: [0, 1] },
+  { id: 'd', title: 'Bread', body: 'flour, water, salt', n: 4, _emb_text: [-1, 0] },
+];
+
+async function storeWith(settings: Record<string, string> = {}): Promise<TestStore> {
+  const store = await TestStore.open('2024-01-01', settings);
+  await store.register('Doc', columns, 'id');
+  await store.put('Doc', docs);
+  store.clock.set('2024-02-01');
+  return store;
+}
+
+async function asked(store: TestStore, sql: string): Promise<{ ids: string; scores: number[]; notices: readonly string[] }> {
+  const answer = await store.answer(sql);
+  const rows = rowsOf(answer);
+  const scores = rows.map((row) => Number(row['_rrf_score'] ?? row['_score']));
+  return { ids: rows.map((row) => String(row['id'])).join(' '), scores, notices: answer.notices ?? [] };
+}
+
+describe('without a model', () => {
+  let store: TestStore;
+  beforeAll(async () => {
+    store = await storeWith();
+  });
+  afterAll(() => store.close());
+
+  test('words and likeness, fused by place', async () => {
+    const { ids, scores } = await asked(store, "HYBRID_SEARCH FROM Doc QUERY 'solar panels' LIMIT 2");
+    expect(ids).toBe('a c');
+    // First by words and by likeness; second by likeness alone.
+    expect(scores).toEqual([1 / 61 + 1 / 61, 1 / 62]);
+  });
+
+  test.each([
+    "SELECT * FROM HYBRID_SEARCH('Doc', 'solar panels') LIMIT 2",
+    "SELECT * FROM HYBRID_SEARCH(Doc, QUERY => 'solar panels', FUSION => 'rrf') LIMIT 2",
+    "HYBRID_SEARCH FROM Doc QUERY 'solar panels' FUSION 'rrf' LIMIT 2",
+  ])('%s', async (sql) => {
+    expect((await asked(store, sql)).ids).toBe('a c');
+  });
+
+  test('by score', async () => {
+    const { ids, scores } = await asked(store, "HYBRID_SEARCH FROM Doc QUERY 'current' FUSION 'linear' LIMIT 2");
+    expect(ids.split(' ').sort().join(' ')).toBe('a b');
+    for (const score of scores) expect(score).toBeGreaterThan(0.2);
+    expect(scores[0]).toBeLessThanOrEqual(1);
+  });
+
+  test('of some rows, and as it was known', async () => {
+    expect((await asked(store, "HYBRID_SEARCH FROM Doc QUERY 'current' WHERE n > 1 LIMIT 1")).ids).toBe('b');
+    const before = "HYBRID_SEARCH FROM Doc QUERY 'bread' AS OF SYSTEM TIME '2024-01-15' LIMIT 1";
+    await store.put('Doc', [{ id: 'd', title: 'Stone', body: 'granite', n: 4, _emb_text: null }]);
+    store.clock.set('2024-03-01');
+    expect((await asked(store, before)).ids).toBe('d');
+    expect((await asked(store, "HYBRID_SEARCH FROM Doc QUERY 'granite' LIMIT 1")).ids).toBe('d');
+  });
+
+  test.each([
+    ["HYBRID_SEARCH FROM Doc QUERY 'x' FUSION 'both' LIMIT 1", 'REL_INVALID'],
+    ["HYBRID_SEARCH FROM Doc QUERY 'x' RERANK LIMIT 1", 'REL_NOT_IMPLEMENTED'],
+    ["SELECT * FROM HYBRID_SEARCH('Doc') LIMIT 1", 'REL_INVALID'],
+    ["SELECT * FROM HYBRID_SEARCH('Doc', 7) LIMIT 1", 'REL_TYPE_MISMATCH'],
+    ["HYBRID_SEARCH FROM Nope QUERY 'x' LIMIT 1", 'REL_UNKNOWN_TYPE'],
+    ["HYBRID_SEARCH FROM Doc QUERY 'x' LIMIT 1001", 'REL_VECTOR_BUDGET'],
+  ])('%s', async (sql, code) => {
+    await expect(store.answer(sql)).rejects.toMatchObject({ code });
+  });
+});
+
+describe('with a model', () => {
+  let server: Server;
+  let reply: { status: number; body: string };
+  const heard: { authorization: string | undefined; body: unknown }[] = [];
+  let url: string;
+  beforeAll(async () => {
+    server = createServer((request, response) => {
+      const chunks: Buffer[] = [];
+      request.on('data', (chunk: Buffer) => chunks.push(chunk));
+      request.on('end', () => {
+        heard.push({ authorization: request.headers.authorization, body: JSON.parse(Buffer.concat(chunks).toString()) });
+        response.writeHead(reply.status, { 'content-type': 'application/json' }).end(reply.body);
+      });
+    });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1/embeddings`;
+  });
+  afterAll(() => server.close());
+
+  const settings = () => ({ SERVICE_EMBED_URL: url, SERVICE_EMBED_MODEL: 'small', SERVICE_EMBED_KEY: 'k' });
+
+  test('the vectors that rows came with are compared with the text’s', async () => {
+    const store = await storeWith(settings());
+    reply = { status: 200, body: JSON.stringify({ data: [{ embedding: [0, 2] }] }) };
+    const { ids, notices } = await asked(store, "HYBRID_SEARCH FROM Doc QUERY 'nothing of it' LIMIT 5");
+    expect([ids, notices]).toEqual(['c b', []]);
+    expect(heard.at(-1)).toEqual({ authorization: 'Bearer k', body: { model: 'small', input: 'nothing of it' } });
+    await store.close();
+  });
+
+  test.each([
+    ['fails', { status: 500, body: 'solar panels' }, 'status 500'],
+    ['answers with no vector', { status: 200, body: '{"data":[]}' }, 'an answer without a vector'],
+    ['answers with another number of dimensions', { status: 200, body: '{"data":[{"embedding":[1,2,3]}]}' }, null],
+  ])('that %s: words alone', async (_, given, reason) => {
+    const store = await storeWith(settings());
+    reply = given;
+    const { ids, notices } = await asked(store, "HYBRID_SEARCH FROM Doc QUERY 'solar panels' LIMIT 5");
+    expect(ids).toBe('a');
+    const said = `the embedding model small does not answer: ${reason}: rows are ranked by words alone`;
+    expect(notices).toEqual(reason === null ? [] : [said]);
+    await store.close();
+  });
+});
