@@ -12,7 +12,8 @@ import type { ColumnRef, Expression, OrderItem, Place, ProjectionItem, Query, Se
 import { aggregateType, containsAggregate } from './aggregates.ts';
 import { type BoundQuery, type BoundSource, type CommonName, type Environment, outsideRecursion } from './environment.ts';
 import { columnType, nameOf, type Output, type OutputType, project, throughColumns, uniqueNames } from './outputs.ts';
-import { type BoundSearch, bindSearch } from './matches.ts';
+import { bindSimilarity, similarIn } from '../expressions/bind-similar.ts';
+import { type BoundSearch, bindSearch, scoreName } from './matches.ts';
 import { bindCompute, bindScore } from './ranking.ts';
 import { positionOf, skipped } from './order.ts';
 import { bindOver } from './overs.ts';
@@ -137,7 +138,9 @@ class SelectBinder {
   /** Where rows can't grow (ON, VALUES), queries that look at them are refused. */
   #contextOf(scope: Scope, level: Level | null): ExpressionContext {
     const leaf: Leaf = (expression) =>
-      this.#search?.column(expression) ?? (expression.kind === 'column' ? scope.column(expression) : undefined);
+      this.#search?.column(expression) ??
+      this.#similarity(expression, scope) ??
+      (expression.kind === 'column' ? scope.column(expression) : undefined);
     return this.#withSubselects({ environment: this.#environment, leaf }, scope, level);
   }
 
@@ -174,6 +177,13 @@ class SelectBinder {
         return bound;
       },
     };
+  }
+
+  /** `_score` beside a SIMILAR that the condition requires. */
+  #similarity(expression: Expression, scope: Scope): Bound | undefined {
+    const isScore = expression.kind === 'column' && expression.table === null && expression.name === scoreName;
+    const call = isScore && !scope.has(scoreName) ? similarIn(this.#select.where) : null;
+    return call ? bindSimilarity(call, (operand) => bindExpression(operand, this.#contextOf(scope, null))) : undefined;
   }
 
   #plain(): { level: Level; outputs: Output[]; context: ExpressionContext } {

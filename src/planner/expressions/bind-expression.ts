@@ -8,6 +8,7 @@ import { at } from '../places.ts';
 import type { Expression, Literal, Place, Subselect } from '../statement.ts';
 import { asInstantLiteral, bindCall, commonResult, isText, isNumeric } from './bind-call.ts';
 import { bindMatch } from './bind-match.ts';
+import { bindSimilar } from './bind-similar.ts';
 import { type ArithmeticOp, type Bound, type CompareOp, columnsIn } from './bound-expression.ts';
 import type { ValueType } from './value-type.ts';
 import { calendarSteps, fixedIntervals, isCalendarUnit } from './functions/instants.ts';
@@ -52,7 +53,6 @@ const functionNeeds: ReadonlyMap<string, string> = new Map([
   ['BM25', 'the text projection'],
   ['DEGREE', 'the graph projection'],
   ['VECTOR', 'the vector projection'],
-  ['SIMILAR', 'the vector projection'],
   ['ARRAY', 'the vector projection'],
   ['<=>', 'the vector projection'],
   ['<->', 'the vector projection'],
@@ -110,6 +110,7 @@ class ExpressionBinder {
         return this.#case(expression);
       case 'call':
         if (expression.name === 'LOOKUP') return this.#lookup(expression);
+        if (expression.name === 'SIMILAR') return bindSimilar(expression, (operand) => this.bind(operand));
         if (expression.name === 'MATCH') return bindMatch(expression, (operand) => this.bind(operand));
         if (phoneticFunctions.has(expression.name))
           throw at('REL_INVALID', `${expression.name}(column) stands beside a text, with = or != between them`, place);

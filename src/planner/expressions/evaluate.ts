@@ -11,7 +11,7 @@ import type { Literal, Place } from '../statement.ts';
 import type { ArithmeticOp, Bound, CompareOp } from './bound-expression.ts';
 import { likeMatches } from './like.ts';
 import { matcherOf } from './match.ts';
-import { distance, elapsed, folded, nanoseconds, type ScalarFunction } from './scalar-functions.ts';
+import { cosine, direction, distance, elapsed, folded, nanoseconds, type ScalarFunction } from './scalar-functions.ts';
 import { phoneticCode } from './phonetic.ts';
 
 export interface Environment {
@@ -235,6 +235,9 @@ function scalar(name: ScalarFunction, cells: readonly Cell[]): number | null {
       return finite(nanoseconds(Number(first)));
     case 'elapsed':
       return elapsed(first as bigint, second as bigint);
+    case 'cosine':
+      assert(first instanceof Float32Array, 'a cosine is of a vector');
+      return cosine(first, 0, first.length, direction(cells.slice(1).map(Number)));
     case 'distance':
       assert(first instanceof Float32Array, 'a distance is from a vector');
       return distance(first, 0, first.length, cells.slice(1).map(Number));

@@ -204,6 +204,7 @@ export class KernelCode extends KernelWriter {
   }
 
   #function({ name, operands }: Extract<Bound, { kind: 'function' }>): Value {
+    if (name === 'cosine') return this.#cosine(operands[0]!, operands.slice(1));
     if (name === 'distance') return this.#distance(operands[0]!, operands.slice(1));
     const values = operands.map((operand) => this.#converted(this.value(operand), name === 'elapsed' ? 'big' : 'num'));
     if (name === 'known') {
@@ -262,6 +263,23 @@ export class KernelCode extends KernelWriter {
       this.emit('}');
     }
     return { code: held, ok: `(${ok} === 1)`, rep };
+  }
+
+  /** The direction is of the statement: it is made once for all rows. */
+  #cosine(from: Bound, to: readonly Bound[]): Value {
+    if (from.kind !== 'column') throw new AssertionError('a cosine is of a column');
+    const vector = this.shape.columns[from.index]!;
+    if (vector.kind !== 'vec') return { code: '0', ok: '0', rep: 'num' };
+    const numbers = to.map((bound) => {
+      if (bound.kind !== 'parameter') throw new AssertionError('components of a vector are constants');
+      return bound.index;
+    });
+    const name = this.vector(from.index);
+    const cells = `[${numbers.map((index) => `Number(context.parameters[${index}].narrow)`).join(', ')}]`;
+    const point = this.once(`${name}d${numbers[0]}`, `help.direction(${cells})`);
+    const dims = this.once(`${name}k`, `columns[${from.index}].dims`);
+    const ok = this.ok(from.index);
+    return this.#held(this.#guarded(ok, `help.cosine(${name}v, i * ${dims}, ${dims}, ${point})`, '0'), ok, 'num');
   }
 
   #distance(from: Bound, to: readonly Bound[]): Value {

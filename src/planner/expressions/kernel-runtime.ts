@@ -5,7 +5,7 @@ import type { Bound } from './bound-expression.ts';
 import type { Evaluator } from './functions/scalar-function.ts';
 import { likeMatches, LikePattern } from './like.ts';
 import { matcherOf } from './match.ts';
-import { distance, elapsed, folded, nanoseconds } from './scalar-functions.ts';
+import { cosine, direction, distance, elapsed, folded, nanoseconds } from './scalar-functions.ts';
 import { phoneticCode } from './phonetic.ts';
 
 /** Thrown by a narrow kernel: the block needs bigints. */
@@ -25,6 +25,8 @@ export const runtime = {
   abs: Math.abs,
   elapsed,
   nanoseconds,
+  cosine,
+  direction,
   distance,
   folded,
   phoneticCode,

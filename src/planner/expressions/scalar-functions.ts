@@ -1,7 +1,8 @@
 /** Functions of numbers that ranking is made of. NULL in, NULL out, but for `greatest` and `known`; infinity is an overflow. */
 import { ServiceError } from '../../errors.ts';
+import { Direction } from '../vectors/cosine.ts';
 
-export type ScalarFunction = 'exp' | 'abs' | 'elapsed' | 'nanoseconds' | 'greatest' | 'known' | 'distance';
+export type ScalarFunction = 'exp' | 'abs' | 'elapsed' | 'nanoseconds' | 'greatest' | 'known' | 'distance' | 'cosine';
 
 /** Nanoseconds from an instant to now, 0 for one that is still to come. */
 export function elapsed(now: bigint, instant: bigint): number {
@@ -23,6 +24,22 @@ export function distance(values: Float32Array, start: number, dims: number, poin
     sum += difference * difference;
   }
   return Math.sqrt(sum);
+}
+
+/** A vector of the statement as rows are compared with it: of 32-bit floats, as theirs are. */
+export function direction(point: readonly number[]): Direction {
+  const values = Float32Array.from(point);
+  if (!values.every(Number.isFinite)) throw new ServiceError('REL_INVALID', 'a vector is of finite 32-bit floats');
+  if (values.every((value) => value === 0)) {
+    throw new ServiceError('REL_INVALID', 'a vector of zeros has no direction: no row is like it');
+  }
+  return new Direction(values);
+}
+
+/** Between the vector at `start` and a direction. */
+export function cosine(values: Float32Array, start: number, dims: number, to: Direction): number {
+  if (to.dims !== dims) throw new ServiceError('REL_INVALID', `SIMILAR is given ${to.dims} numbers, the vectors have ${dims}`);
+  return to.cosine(values, start);
 }
 
 /** Text without its case, for comparisons that ignore it. */

@@ -220,21 +220,28 @@ class CosineScorer implements Scorer {
       }
     }
     const { best, threshold, seeds, execution } = ranking;
+    const { counters } = execution;
+    const [least, surely] = [threshold - error, threshold + error];
+    let floor = best.floor - error;
     for (let place = 0; place < count; place++) {
       const estimate = highest[place]!;
       // What 32 bits can't tell, NaN among it, is worked out.
-      if (estimate === Number.NEGATIVE_INFINITY || estimate < threshold - error) continue;
+      if (estimate === Number.NEGATIVE_INFINITY || estimate < least) continue;
+      if (estimate >= surely && estimate < floor && seeds.size === 0) {
+        counters.hits++;
+        continue;
+      }
       const row = rowAt(batch, place);
       if (seeds.size > 0 && seeds.has(timeAt(batch.columns[0]!, row))) continue;
-      const isOver = estimate >= threshold + error;
-      if (isOver && estimate < best.floor - error) {
-        execution.counters.hits++;
+      if (estimate >= surely && estimate < floor) {
+        counters.hits++;
         continue;
       }
       const score = this.#cosine(batch, row);
       if (score < threshold) continue;
-      execution.counters.hits++;
+      counters.hits++;
       if (score >= best.floor) offer(batch, row, score, ranking);
+      floor = best.floor - error;
     }
   }
 

@@ -78,6 +78,47 @@ describe('by a row', () => {
   });
 });
 
+describe('as a condition', () => {
+  test.each([
+    ['its rows', 'SELECT id FROM Doc AS OF CURRENT WHERE SIMILAR(embedding, ARRAY[1, 0], threshold=0.8)', 'east north'],
+    [
+      'negated',
+      'SELECT id FROM Doc AS OF CURRENT WHERE NOT SIMILAR(embedding, ARRAY[1, 0], THRESHOLD => 0.8)',
+      'north-east west',
+    ],
+    [
+      'beside others',
+      "SELECT id FROM Doc AS OF CURRENT WHERE SIMILAR(embedding, ARRAY[-1, 0], threshold=1) OR lang = 'en'",
+      'east west nowhere north',
+    ],
+    [
+      'with its score',
+      'SELECT id, _score FROM Doc AS OF CURRENT WHERE SIMILAR(embedding, ARRAY[1, 0], threshold=-1) ORDER BY _score DESC LIMIT 3',
+      'east north north-east',
+    ],
+  ])('%s', async (_, sql, ids) => {
+    expect((await store.rows(sql)).map((row) => row['id']).join(' ')).toBe(ids);
+  });
+
+  test('is the cosine that the function ranks by', async () => {
+    const scores = async (sql: string): Promise<unknown[]> => (await store.rows(sql)).map((row) => row['_score']);
+    expect(
+      await scores(
+        'SELECT _score FROM Doc AS OF CURRENT WHERE SIMILAR(embedding, ARRAY[0.3, -0.7], threshold=-1) ORDER BY _score DESC',
+      ),
+    ).toEqual(await scores("SELECT * FROM SIMILAR('Doc', embedding, ARRAY[0.3, -0.7])"));
+  });
+
+  test.each([
+    ['SELECT id FROM Doc WHERE SIMILAR(embedding, ARRAY[1, 0])', 'REL_INVALID'],
+    ['SELECT id FROM Doc WHERE SIMILAR(title, ARRAY[1, 0], threshold=0.5)', 'REL_TYPE_MISMATCH'],
+    ['SELECT id FROM Doc WHERE SIMILAR(embedding, ARRAY[1, 0, 0], threshold=0.5)', 'REL_INVALID'],
+    ["SELECT id FROM Doc WHERE SIMILAR(embedding, ARRAY[1, 'x'], threshold=0.5)", 'REL_TYPE_MISMATCH'],
+  ])('%s', async (sql, code) => {
+    await expect(store.answer(sql)).rejects.toMatchObject({ code });
+  });
+});
+
 test('total hits and plan', async () => {
   const answer = await store.answer("SELECT * FROM SIMILAR('Doc', embedding, ARRAY[1, 0]) WHERE lang = 'en' LIMIT 1");
   expect([answer.rowCount, answer.estimatedTotalHits]).toEqual([1, 2]);
