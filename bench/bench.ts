@@ -34,6 +34,7 @@ import { tenants } from './measures/tenants.ts';
 import { tpch } from './measures/tpch.ts';
 import { tpchStandard } from './measures/tpch-standard.ts';
 import { text } from './measures/text.ts';
+import { vectors } from './measures/vectors.ts';
 import { watch } from './measures/watch.ts';
 import { Postgres } from './peers/postgres.ts';
 import { Sqlite } from './peers/sqlite.ts';
@@ -66,6 +67,7 @@ const measures: Readonly<Record<string, Measure>> = {
   governance,
   watch,
   text,
+  vectors,
 };
 
 const usage = `npm run bench -- [--quick] [--only ${Object.keys(measures).join(',')}] [--rows n] [--directory path] [--output file] [--markdown] [--check | --accept] [--ratios file]`;

@@ -101,6 +101,13 @@ export const aims = {
   'tpch-standard.duckdb': share('TPC-H’s 22 questions as written: our time / DuckDB’s, geometric mean', 1.5),
   'tpch-standard.duckdb-worst': share('TPC-H’s 22 questions as written: our time / DuckDB’s, the worst of them', 5),
   'tpch.sqlite': share('questions in the manner of TPC-H: our time / SQLite’s, geometric mean'),
+  'vectors.exact': {
+    text: 'p95, 10 nearest of 131,072 x 128 vectors, exact, one thread',
+    unit: 'ms',
+    better: 'smaller',
+    wanted: 4,
+  },
+  'vectors.half': rough(share('nearest vectors where a condition leaves half / of all', 1.5)),
   'export.csv': times('export of CSV over HTTP / DuckDB’s COPY to a file'),
   'subjects.sealed-1': sealing('every row of another subject'),
   'subjects.sealed-10': sealing('10 rows in a body of one subject'),

@@ -13,12 +13,6 @@ const root = join(import.meta.dirname, '../../..');
 /** By what they need. */
 const constructs: Readonly<Record<string, readonly string[]>> = {
   'the text projection': [
-    "SELECT name FROM Doc WHERE MATCH(name, 'ada')",
-    "SELECT name FROM Doc WHERE MATCH(name, 'ada', PHRASE) AND n > 3",
-    "SELECT name FROM Doc WHERE n = 1 OR NOT MATCH(name, 'ad*', SUFFIX)",
-    "SELECT name FROM Doc WHERE MATCH(name, 'a AND b', BOOLEAN) ORDER BY name LIMIT 3",
-    "SELECT d.name FROM Doc d JOIN Doc e ON d.id = e.id WHERE MATCH(d.name, 'ada', FUZZY)",
-    "SELECT name FROM Doc WHERE id IN (SELECT id FROM Doc WHERE MATCH(name, 'x'))",
     'SELECT name FROM Doc RANK BY BM25()',
     'SELECT name FROM Doc COMPUTE h AS HIGHLIGHT(name)',
     "SANCTIONS_SCREEN('Ada')",
