@@ -5,6 +5,7 @@
  */
 import { LRUCache } from 'lru-cache';
 import { ServiceError } from '../errors.ts';
+import { compareText } from '../log/value.ts';
 import type { MaskKind, TypeDefinition } from '../log/entry.ts';
 import type { GovernedSnapshot } from '../governance/gate-contract.ts';
 import type { ViewDefinition } from './binding/environment.ts';
@@ -141,7 +142,7 @@ export class PlanNames {
   }
 
   #maskOf(masked: ReadonlyMap<string, MaskKind>): number {
-    return this.#objects.get(masked) ?? this.#remember(masked, JSON.stringify([...masked].sort()));
+    return this.#objects.get(masked) ?? this.#remember(masked, JSON.stringify([...masked].sort(([a], [b]) => compareText(a, b))));
   }
 
   #remember(object: object, text: string): number {

@@ -47,12 +47,12 @@ function asDoubles(sql: string): string {
 function shown(cell: unknown, type: string): string {
   if (cell === null || cell === undefined) return 'NULL';
   if (type === 'timestamp') return formatInstant(cell as bigint).slice(0, 10);
-  return typeof cell === 'number' ? cell.toPrecision(10) : String(cell);
+  return typeof cell === 'number' ? cell.toPrecision(10) : String(cell as string | bigint | boolean);
 }
 
 function theirs(cell: unknown): string {
   if (cell === null) return 'NULL';
-  return typeof cell === 'number' ? cell.toPrecision(10) : String(cell);
+  return typeof cell === 'number' ? cell.toPrecision(10) : String(cell as string | bigint | boolean);
 }
 
 describe('TPC-H as written', () => {

@@ -31,7 +31,7 @@ afterAll(({}, { file }) => {
 /** What a test file may change, and the next one in its process would find. */
 function processState(): Record<string, string> {
   return {
-    'the environment': JSON.stringify(Object.entries(process.env).toSorted()),
+    'the environment': JSON.stringify(Object.entries(process.env).toSorted(([a], [b]) => (a < b ? -1 : 1))),
     'the working directory': process.cwd(),
     'signal listeners': String(process.listenerCount('SIGTERM') + process.listenerCount('SIGINT')),
   };

@@ -23,6 +23,7 @@ import {
   scalarOf,
   type Value,
 } from './kernel-text.ts';
+import { cosine, distance } from './kernel-vectors.ts';
 import { KernelWriter } from './kernel-writer.ts';
 
 export class KernelCode extends KernelWriter {
@@ -173,10 +174,10 @@ export class KernelCode extends KernelWriter {
         divisor = this.temporary(right.code);
         ok = both(ok, `(${divisor} !== 0)`);
       }
-      const result = this.#guarded(ok, `${left.code} ${op} ${divisor}`, '0');
+      const result = this.guarded(ok, `${left.code} ${op} ${divisor}`, '0');
       // Infinity and NaN are the only values that differ from themselves once subtracted.
       this.emit(`if (${result} - ${result} !== 0) throw help.numberOverflow();`);
-      return this.#held(result, ok, 'num');
+      return this.held(result, ok, 'num');
     }
     const big = this.shape.wide || left.rep === 'big' || right.rep === 'big';
     if (big) {
@@ -189,37 +190,43 @@ export class KernelCode extends KernelWriter {
       ok = both(ok, `(${divisor} !== ${big ? '0n' : '0'})`);
     }
     if (big) {
-      const result = this.#guarded(ok, `${left.code} ${op} ${divisor}`, '0n');
+      const result = this.guarded(ok, `${left.code} ${op} ${divisor}`, '0n');
       this.emit(`if (BigInt.asIntN(64, ${result}) !== ${result}) throw help.integerOverflow();`);
-      return this.#held(result, ok, 'big');
+      return this.held(result, ok, 'big');
     }
     // Adding 0 turns -0, which no integer is, into 0.
-    const result = this.#guarded(
+    const result = this.guarded(
       ok,
       op === '*' || op === '%' ? `${left.code} ${op} ${divisor} + 0` : `${left.code} ${op} ${divisor}`,
       '0',
     );
     this.emit(`if (${result} > 9007199254740991 || ${result} < -9007199254740991) throw help.widen;`);
-    return this.#held(result, ok, 'int');
+    return this.held(result, ok, 'int');
   }
 
   #function({ name, operands }: Extract<Bound, { kind: 'function' }>): Value {
-    if (name === 'cosine') return this.#cosine(operands[0]!, operands.slice(1));
-    if (name === 'distance') return this.#distance(operands[0]!, operands.slice(1));
+    if (name === 'cosine') return cosine(this, operands[0]!, operands.slice(1));
+    if (name === 'distance') {
+      return distance(
+        this,
+        operands[0]!,
+        operands.slice(1).map((bound) => this.#converted(this.value(bound), 'num')),
+      );
+    }
     const values = operands.map((operand) => this.#converted(this.value(operand), name === 'elapsed' ? 'big' : 'num'));
     if (name === 'known') {
       const [{ code, ok }] = values as [Value];
-      return this.#held(this.temporary(ok === null ? code : `${ok} ? ${code} : 0`), null, 'num');
+      return this.held(this.temporary(ok === null ? code : `${ok} ? ${code} : 0`), null, 'num');
     }
     if (name === 'greatest') {
       const items = values.map(({ code, ok }) => (ok === null ? code : `(${ok} ? ${code} : -Infinity)`));
       const most = this.temporary(`Math.max(${items.join(', ')})`);
-      return this.#held(most, values.some(({ ok }) => ok === null) ? null : `(${most} !== -Infinity)`, 'num');
+      return this.held(most, values.some(({ ok }) => ok === null) ? null : `(${most} !== -Infinity)`, 'num');
     }
     const ok = values.reduce<string | null>((all, value) => both(all, value.ok), null);
-    const result = this.#guarded(ok, `help.${name}(${values.map(({ code }) => code).join(', ')})`, '0');
+    const result = this.guarded(ok, `help.${name}(${values.map(({ code }) => code).join(', ')})`, '0');
     this.emit(`if (${result} - ${result} !== 0) throw help.numberOverflow();`);
-    return this.#held(result, ok, 'num');
+    return this.held(result, ok, 'num');
   }
 
   /**
@@ -265,35 +272,6 @@ export class KernelCode extends KernelWriter {
     return { code: held, ok: `(${ok} === 1)`, rep };
   }
 
-  /** The direction is of the statement: it is made once for all rows. */
-  #cosine(from: Bound, to: readonly Bound[]): Value {
-    if (from.kind !== 'column') throw new AssertionError('a cosine is of a column');
-    const vector = this.shape.columns[from.index]!;
-    if (vector.kind !== 'vec') return { code: '0', ok: '0', rep: 'num' };
-    const numbers = to.map((bound) => {
-      if (bound.kind !== 'parameter') throw new AssertionError('components of a vector are constants');
-      return bound.index;
-    });
-    const name = this.vector(from.index);
-    const cells = `[${numbers.map((index) => `Number(context.parameters[${index}].narrow)`).join(', ')}]`;
-    const point = this.once(`${name}d${numbers[0]}`, `help.direction(${cells})`);
-    const dims = this.once(`${name}k`, `columns[${from.index}].dims`);
-    const ok = this.ok(from.index);
-    return this.#held(this.#guarded(ok, `help.cosine(${name}v, i * ${dims}, ${dims}, ${point})`, '0'), ok, 'num');
-  }
-
-  #distance(from: Bound, to: readonly Bound[]): Value {
-    if (from.kind !== 'column') throw new AssertionError('a distance is from a column');
-    const vector = this.shape.columns[from.index]!;
-    if (vector.kind !== 'vec') return { code: '0', ok: '0', rep: 'num' };
-    const name = this.vector(from.index);
-    const point = to.map((bound) => this.#converted(this.value(bound), 'num'));
-    const ok = point.reduce<string | null>((all, value) => both(all, value.ok), this.ok(from.index));
-    const dims = this.once(`${name}k`, `columns[${from.index}].dims`);
-    const code = `help.distance(${name}v, i * ${dims}, ${dims}, [${point.map((value) => value.code).join(', ')}])`;
-    return this.#held(this.#guarded(ok, code, '0'), ok, 'num');
-  }
-
   #toNumber(operand: Bound): Value {
     const value = this.value(operand);
     if (value.rep === 'big' && value.ok !== '0') {
@@ -301,15 +279,6 @@ export class KernelCode extends KernelWriter {
       this.emit(`if (!(${value.ok === null ? exact : `!${value.ok} || ${exact}`})) throw help.inexactNumber();`);
     }
     return this.#converted(value, 'num');
-  }
-
-  /** What lies under a NULL is arbitrary: it must not take part in arithmetic that can fail. */
-  #guarded(ok: string | null, code: string, otherwise: string): string {
-    return this.temporary(ok === null ? code : `${ok} ? ${code} : ${otherwise}`);
-  }
-
-  #held(code: string, ok: string | null, rep: Rep): Value {
-    return { code, ok: ok === null ? null : this.temporary(ok), rep };
   }
 
   /** Branches are nested statements: a branch not taken computes nothing and can't fail. */

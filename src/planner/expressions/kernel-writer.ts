@@ -3,6 +3,7 @@ import type { Vector } from '../../log/columns.ts';
 import type { Bound } from './bound-expression.ts';
 import { generated } from './generated.ts';
 import type { KernelContext } from './kernel-context.ts';
+import type { Rep, Value } from './kernel-text.ts';
 import { runtime } from './kernel-runtime.ts';
 
 /** What the generated code depends on besides the expression. */
@@ -99,5 +100,14 @@ export class KernelWriter {
     const name = this.name();
     this.emit(`const ${name} = ${code};`);
     return name;
+  }
+
+  /** What lies under a NULL is arbitrary: it must not take part in arithmetic that can fail. */
+  guarded(ok: string | null, code: string, otherwise: string): string {
+    return this.temporary(ok === null ? code : `${ok} ? ${code} : ${otherwise}`);
+  }
+
+  held(code: string, ok: string | null, rep: Rep): Value {
+    return { code, ok: ok === null ? null : this.temporary(ok), rep };
   }
 }

@@ -156,7 +156,7 @@ class Parser {
 
   #edits(term: string): number {
     const { mode, typo } = this.#options;
-    const length = [...term].length;
+    const length = Array.from(term).length;
     const long = length >= LONG_WORD ? 2 : 1;
     if (mode === 'FUZZY') return long;
     if (mode === 'BOOLEAN' || !typo?.enabled || length < typo.minWordSize || this.#exact.has(term)) return 0;

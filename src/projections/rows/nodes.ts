@@ -13,7 +13,7 @@ export function nodesOf(cell: Cell, type: ColumnType): readonly string[] | null 
   for (const item of items) {
     if (item === null) continue;
     if (typeof item === 'object' || (typeof item === 'number' && !Number.isSafeInteger(item))) return null;
-    texts.push(String(item));
+    texts.push(String(item as string | number | boolean));
   }
   return given(texts);
 }

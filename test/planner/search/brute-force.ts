@@ -5,7 +5,7 @@ import { stemmer } from '../../../src/projections/rows/indexes/text/stems.ts';
 export type Mode = 'ANY' | 'PHRASE' | 'FUZZY' | 'STEMMED' | 'BOOLEAN' | 'SUFFIX' | 'INFIX';
 
 export function distanceOf(a: string, b: string): number {
-  const [x, y] = [[...a], [...b]];
+  const [x, y] = [Array.from(a), Array.from(b)];
   let row = y.map((_, j) => j + 1);
   x.forEach((char, i) => {
     let diagonal = i;
@@ -48,7 +48,7 @@ function soughtOf(text: string, mode: Mode): Sought {
     case 'ANY':
       return some(words.map(word));
     case 'FUZZY':
-      return some(tokensOf(text).map((each) => (term) => distanceOf(each, term) <= ([...each].length >= 9 ? 2 : 1)));
+      return some(tokensOf(text).map((each) => (term) => distanceOf(each, term) <= (Array.from(each).length >= 9 ? 2 : 1)));
     case 'STEMMED':
       return some(tokensOf(text).map((each) => (term) => stem(each) === stem(term)));
     case 'SUFFIX':

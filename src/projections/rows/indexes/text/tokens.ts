@@ -97,7 +97,7 @@ export function tokensOf(raw: string): string[] {
 }
 
 function pairs(run: string, into: string[]): void {
-  const chars = [...run];
+  const chars = Array.from(run);
   if (chars.length === 1) into.push(run);
   for (let i = 1; i < chars.length; i++) into.push(chars[i - 1]! + chars[i]!);
 }
