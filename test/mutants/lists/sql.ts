@@ -236,7 +236,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'answers: equal literals of one statement are shared by the next',
     file: 'src/planner/plans.ts',
-    find: 'return known?.plan.guards.every(([a, b]) => parameters[a] === parameters[b]) === true ? known : null;',
+    find: 'return known?.plan.guards.every((guard) => guardHolds(guard, parameters)) === true ? known : null;',
     replace: 'return known ?? null;',
     killedBy: byAnswers,
   },
