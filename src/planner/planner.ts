@@ -11,6 +11,7 @@ import type { ControlStatement, Standing } from './control-request.ts';
 import { type Cursor, opaqueCursor, readCursor } from './cursor.ts';
 import { type Result, run, type RunRequest, type Scheduler } from './executor.ts';
 import type { Embedder } from './embedding/embedder.ts';
+import { forgetHashed } from './embedding/hashing.ts';
 import { explain, policyLines } from './explain.ts';
 import { typesCalled, unitsOf } from './functions/calls.ts';
 import { asInstant } from './expressions/evaluate.ts';
@@ -148,6 +149,7 @@ export class Planner implements PlannerDoor {
     this.#questions.clear();
     this.#plans.clear();
     this.#sketches.clear();
+    forgetHashed();
   }
 
   /** Runs that found their plan, and plans that were made. */

@@ -28,6 +28,11 @@ export function addHashed(text: string, sum: Float64Array): void {
   }
 }
 
+/** Lets go of every word: some may be of a row that was erased. */
+export function forgetHashed(): void {
+  known.clear();
+}
+
 function featuresOf(word: string): Int32Array {
   const found = known.get(word);
   if (found !== undefined) return found;

@@ -20,6 +20,8 @@ import { sharedWords, wordsIn } from './words.ts';
 
 /** Texts that are taken apart between two looks at the clock. */
 const textsAtOnce = 512;
+/** Components of vectors that are looked at between two looks at the clock. */
+const componentsAtOnce = 1 << 20;
 
 export class SimilarOperator implements Operator {
   readonly #opening: Opening;
@@ -66,7 +68,9 @@ export class SimilarOperator implements Operator {
     for (let batch = this.#input.next(); batch !== null; batch = this.#input.next()) {
       if (batch.count > 0) {
         const ranked = { ...batch, columns: node.reads.map((column) => batch.columns[column]!) };
-        for (const _ of scorer.score(ranked, { best, threshold, seeds, execution })) yield emptyBatch;
+        for (const piece of piecesOf(ranked)) {
+          for (const _ of scorer.score(piece, { best, threshold, seeds, execution })) yield emptyBatch;
+        }
       }
       yield emptyBatch;
     }
@@ -157,6 +161,18 @@ function rowAt({ selection, first }: Batch, place: number): number {
 function timeAt(vector: Vector, row: number): bigint {
   assert(vector.kind === 'i64', 'system times are i64');
   return vector.values[row]!;
+}
+
+/** Rows that are no more than a turn’s work, however long their vectors are. */
+function* piecesOf(batch: Batch): Generator<Batch, void> {
+  const { columns, selection, first, count } = batch;
+  const dims = Math.max(1, ...columns.map((column) => (column.kind === 'vec' ? column.dims : 1)));
+  const rows = Math.max(1, Math.floor(componentsAtOnce / dims));
+  for (let from = 0; from < count; from += rows) {
+    const piece = Math.min(rows, count - from);
+    if (selection === null) yield { columns, selection, first: first + from, count: piece };
+    else yield { columns, selection: selection.subarray(from, from + piece), first: 0, count: piece };
+  }
 }
 
 interface Ranking {
