@@ -23,7 +23,8 @@ const blockRows = 512;
 const bestMax = 10_000;
 /** Words beyond which what was found of them is found again when it is needed again. */
 const leavesKept = 16;
-const rowsInSegment = 65_536;
+/** Scores of one stretch, for as long as nobody else has a turn: of its own, each search would keep the collector busy. */
+const sums = new Float64Array(65_536);
 
 /** A stretch of rows as one search sees it. */
 interface Stretch {
@@ -54,9 +55,9 @@ export class SearchOperator implements Operator {
   readonly #places = new Map<object, Stretch[]>();
   /** By match: what scores go by. */
   readonly #scorings: Writable<Scoring>[];
-  readonly #matched: readonly Uint8Array[];
-  readonly #absent: readonly Uint8Array[];
-  readonly #scores = new Float64Array(rowsInSegment);
+  #matched: readonly Uint8Array[];
+  #absent: readonly Uint8Array[];
+  #scores = new Float64Array(0);
   #scan: ScanOperator | null = null;
   #first: Iterator<RowBlock, void> | null = null;
   #held = 0;
@@ -80,8 +81,8 @@ export class SearchOperator implements Operator {
       averages: columns.map(() => 0),
       weights: columns.map(() => 1),
     }));
-    this.#matched = node.matches.map(() => new Uint8Array(rowsInSegment));
-    this.#absent = node.matches.map(() => new Uint8Array(rowsInSegment));
+    this.#matched = [];
+    this.#absent = [];
     this.#work = this.#run();
   }
 
@@ -234,7 +235,7 @@ export class SearchOperator implements Operator {
     let total = 0;
     for (const [place, stretches] of this.#places) {
       for (const stretch of stretches) {
-        const found = this.#find(stretch);
+        const found = this.#find(stretch, sums.fill(0, 0, stretch.rows));
         const bits = found.matches[required[0]!]!.slice();
         for (const match of required.slice(1)) for (let i = 0; i < bits.length; i++) bits[i]! &= found.matches[match]![i]!;
         const rows = new Int32Array(bitCount(bits));
@@ -267,11 +268,12 @@ export class SearchOperator implements Operator {
     return candidates;
   }
 
-  #find(stretch: Stretch): Found {
+  /** `sums` takes the scores, and is the caller's again once it has read them. */
+  #find(stretch: Stretch, sums?: Float64Array): Found {
     if (stretch.found) return stretch.found;
     const { scored } = this.#node;
     const matches = stretch.searches.map((search) => search.matching());
-    const scores = scored ? new Float64Array(stretch.rows) : null;
+    const scores = scored ? (sums ?? new Float64Array(stretch.rows)) : null;
     if (scores) stretch.searches.forEach((search, i) => search.score(this.#scorings[i]!, scores));
     return (stretch.found = { matches, scores });
   }
@@ -295,6 +297,7 @@ export class SearchOperator implements Operator {
       const lies = placed!.rows;
       return lies === null ? row : lies.selection === null ? lies.first + row : lies.selection[row]!;
     };
+    this.#reach((selection === null ? first + count : selection[count - 1]! + 1) | 0);
     let hasAbsent = false;
     for (let k = 0; k < count; k++) {
       const row = selection === null ? first + k : selection[k]!;
@@ -312,6 +315,15 @@ export class SearchOperator implements Operator {
     );
     const score: Vector[] = scored ? [{ kind: 'f64', values: this.#scores, nulls: null }] : [];
     return { columns: [...columns, ...own, ...score], selection, first, count };
+  }
+
+  /** Makes room for what is said of rows up to a number: most batches are of few rows. */
+  #reach(rows: number): void {
+    if (this.#scores.length >= rows) return;
+    const { matches } = this.#node;
+    this.#matched = matches.map(() => new Uint8Array(rows));
+    this.#absent = matches.map(() => new Uint8Array(rows));
+    this.#scores = new Float64Array(rows);
   }
 
   /** What was found of a row of a place, and its number there. */
