@@ -50,8 +50,9 @@ export class Scope {
   }
 
   /** A column behind those of the tables is masked, or made of one that is. */
-  addMasked(index: number, column: OutputType): void {
-    this.#masked.set(index, { table: { name: null, type: null, columns: [], first: index }, column });
+  addMasked(index: number, { name, type, masked }: OutputType): void {
+    // How the mask shows it stays behind in the query that it comes from: here it is NULL.
+    this.#masked.set(index, { table: { name: null, type: null, columns: [], first: index }, column: { name, type, masked } });
   }
 
   has(name: string): boolean {
