@@ -14,6 +14,7 @@ export const aloneFiles = [
   'simulation/stored-crash',
   'simulation/stored-rounds',
   'doors/http/query',
+  'doors/http/erasure',
   'log/group-commit',
   'cli',
   // Compare two servers to the byte, or measure memory or turns of the event loop.

@@ -112,10 +112,9 @@ describe('rule 2: AS OF', () => {
     expect(from).toMatchObject({ kind: 'subquery', query: { asOf: null } });
   });
 
-  test.each([
-    ['AS OF 5', '1:23: expected a timestamp in quotes, found an integer'],
-    ["AS OF SYSTEM '2024-01-01'", '1:30: expected TIME, found a string'],
-  ])('refused: %s', (clause, message) => expect(refused(`SELECT * FROM T ${clause}`)).toContain(message));
+  test.each([["AS OF SYSTEM '2024-01-01'", '1:30: expected TIME, found a string']])('refused: %s', (clause, message) =>
+    expect(refused(`SELECT * FROM T ${clause}`)).toContain(message),
+  );
 
   test('the value of a timestamp is not the parser’s business', () => {
     expect(query("SELECT * FROM T AS OF 'yesterday'").asOf).toMatchObject({ axis: 'valid' });
