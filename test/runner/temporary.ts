@@ -3,8 +3,11 @@ import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-/** Kept by tools that tests start, and used by the next of them. */
-const caches = /^(tsx|node-compile-cache|v8-compile-cache)/;
+/**
+ * Kept by tools that tests start, and used by the next of them; and what files of one process share until it ends, which
+ * may be by a signal. They go with the folder.
+ */
+const caches = /^(tsx|node-compile-cache|v8-compile-cache|annals-shared-)/;
 
 export function temporaryFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), 'annals-tests-'));

@@ -175,7 +175,7 @@ export const adminRequests: Readonly<Record<string, Asked>> = {
 /** They tell nothing of anybody's data, and answer without a token and without a record. */
 export const open = new Set(['GET /health', 'GET /health/live', 'GET /health/ready', 'GET /version']);
 
-const directory = mkdtempSync(join(tmpdir(), 'annals-closed-'));
+const directory = mkdtempSync(join(tmpdir(), 'annals-shared-'));
 mkdirSync(join(directory, 'lookups'));
 writeFileSync(join(directory, 'lookups', 'codes.csv'), 'code,country\n49,DE\n');
 // Files of one process share this module: the directory lasts as long as the process.
