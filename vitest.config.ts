@@ -20,6 +20,7 @@ export default defineConfig({
     },
     // Twice what the longest takes with both cores busy elsewhere.
     testTimeout: 300_000,
+    expect: { poll: { interval: 5 } },
     hookTimeout: 60_000,
     projects: [
       { extends: true, test: { name: 'shared', include: ['test/**/*.test.ts'], exclude: aloneFiles, isolate: false } },

@@ -23,6 +23,7 @@ import { exportRows } from './measures/export.ts';
 import { governance } from './measures/governance.ts';
 import { healthUnderLoad } from './measures/health-under-load.ts';
 import { history } from './measures/history.ts';
+import { joins } from './measures/joins.ts';
 import { memory } from './measures/memory.ts';
 import { pointRead } from './measures/point-read.ts';
 import { proof } from './measures/proof.ts';
@@ -32,7 +33,6 @@ import { startUp } from './measures/start.ts';
 import { subjects } from './measures/subjects.ts';
 import { tenants } from './measures/tenants.ts';
 import { tpch } from './measures/tpch.ts';
-import { tpchStandard } from './measures/tpch-standard.ts';
 import { text } from './measures/text.ts';
 import { vectors } from './measures/vectors.ts';
 import { watch } from './measures/watch.ts';
@@ -61,8 +61,8 @@ const measures: Readonly<Record<string, Measure>> = {
   backup,
   subjects,
   erasure,
+  joins,
   tpch,
-  'tpch-standard': tpchStandard,
   tenants,
   governance,
   watch,

@@ -69,3 +69,82 @@ export function cosines(
     store<f32>(into + (<usize>k << 2), isExact ? dot / sqrt<f32>(square) : <f32>NaN);
   }
 }
+
+@inline
+function rowOf(selection: usize, first: i32, k: i32): i32 {
+  return selection == 0 ? first + k : load<i32>(selection + (<usize>k << 2));
+}
+
+/** Writes the place of a row that may reach the cut; what compares with nothing may. */
+@inline
+function keep(dot: v128, scale: f32, row: i32, scales: usize, bounds: usize, least: f32, into: usize, k: i32, kept: i32): i32 {
+  const sum =
+    i32x4.extract_lane(dot, 0) + i32x4.extract_lane(dot, 1) + (i32x4.extract_lane(dot, 2) + i32x4.extract_lane(dot, 3));
+  const at = <usize>row << 2;
+  const highest = <f32>sum * load<f32>(scales + at) * scale + load<f32>(bounds + at);
+  store<i32>(into + (<usize>kept << 2), k);
+  return kept + (highest < least ? 0 : 1);
+}
+
+/**
+ * Writes the places, among the chosen rows, of those that may be at least as like the query as `least`; gives their number.
+ * Rows are as `coarse-vectors.ts` has them, `width` bytes each; the query has as many whole numbers of 16 bits, of the scale
+ * `scale`, that sum up with any row within 32 bits.
+ */
+export function candidates(
+  components: usize,
+  width: i32,
+  scales: usize,
+  bounds: usize,
+  query: usize,
+  scale: f32,
+  least: f32,
+  selection: usize,
+  first: i32,
+  count: i32,
+  into: usize,
+): i32 {
+  let kept = 0;
+  let k = 0;
+  // Four rows at a time: the query is read once for all of them.
+  for (; k + 4 <= count; k += 4) {
+    const row0 = rowOf(selection, first, k);
+    const row1 = rowOf(selection, first, k + 1);
+    const row2 = rowOf(selection, first, k + 2);
+    const row3 = rowOf(selection, first, k + 3);
+    const at0 = components + <usize>row0 * <usize>width;
+    const at1 = components + <usize>row1 * <usize>width;
+    const at2 = components + <usize>row2 * <usize>width;
+    const at3 = components + <usize>row3 * <usize>width;
+    let dot0 = i32x4.splat(0);
+    let dot1 = i32x4.splat(0);
+    let dot2 = i32x4.splat(0);
+    let dot3 = i32x4.splat(0);
+    for (let i: usize = 0; i < <usize>width; i += 16) {
+      const low = v128.load(query + (i << 1));
+      const high = v128.load(query + (i << 1), 16);
+      dot0 = i32x4.add(dot0, i32x4.dot_i16x8_s(low, v128.load_ext<i8>(at0 + i)));
+      dot1 = i32x4.add(dot1, i32x4.dot_i16x8_s(low, v128.load_ext<i8>(at1 + i)));
+      dot2 = i32x4.add(dot2, i32x4.dot_i16x8_s(low, v128.load_ext<i8>(at2 + i)));
+      dot3 = i32x4.add(dot3, i32x4.dot_i16x8_s(low, v128.load_ext<i8>(at3 + i)));
+      dot0 = i32x4.add(dot0, i32x4.dot_i16x8_s(high, v128.load_ext<i8>(at0 + i, 8)));
+      dot1 = i32x4.add(dot1, i32x4.dot_i16x8_s(high, v128.load_ext<i8>(at1 + i, 8)));
+      dot2 = i32x4.add(dot2, i32x4.dot_i16x8_s(high, v128.load_ext<i8>(at2 + i, 8)));
+      dot3 = i32x4.add(dot3, i32x4.dot_i16x8_s(high, v128.load_ext<i8>(at3 + i, 8)));
+    }
+    kept = keep(dot0, scale, row0, scales, bounds, least, into, k, kept);
+    kept = keep(dot1, scale, row1, scales, bounds, least, into, k + 1, kept);
+    kept = keep(dot2, scale, row2, scales, bounds, least, into, k + 2, kept);
+    kept = keep(dot3, scale, row3, scales, bounds, least, into, k + 3, kept);
+  }
+  for (; k < count; k++) {
+    const row = rowOf(selection, first, k);
+    const at = components + <usize>row * <usize>width;
+    let dot = i32x4.splat(0);
+    for (let i: usize = 0; i < <usize>width; i += 8) {
+      dot = i32x4.add(dot, i32x4.dot_i16x8_s(v128.load(query + (i << 1)), v128.load_ext<i8>(at + i)));
+    }
+    kept = keep(dot, scale, row, scales, bounds, least, into, k, kept);
+  }
+  return kept;
+}

@@ -14,13 +14,13 @@ export function tooSlow(rows, measured) {
     }));
 }
 
-/** Files that the table does not know, and rows of files that are gone. */
-export function withoutRow(rows, measured) {
-  const added = Object.keys(measured).filter((file) => rows[file] === undefined && measured[file] !== null);
-  const gone = Object.keys(rows).filter((file) => measured[file] === undefined);
+/** Test files that the table does not know, and rows of files that are gone. */
+export function withoutRow(rows, files) {
+  const added = files.filter((file) => rows[file] === undefined);
+  const gone = Object.keys(rows).filter((file) => !files.includes(file));
   return [
     ...added.map((file) => `${file} has no row in test/durations.json. Add it: npm test -- --update-durations ${file}`),
-    ...gone.map((file) => `test/durations.json has a row of ${file}, which did not run: remove the row`),
+    ...gone.map((file) => `test/durations.json has a row of ${file}, which is gone: remove the row`),
   ];
 }
 
@@ -38,7 +38,8 @@ export function updated(rows, measured, some) {
   const fresh = {};
   for (const [file, row] of Object.entries(rows)) if (some || measured[file] !== undefined) fresh[file] = row;
   for (const [file, seconds] of Object.entries(measured)) {
-    if (seconds !== null && (rows[file] === undefined || !near(rows[file], seconds))) fresh[file] = Number(seconds.toFixed(1));
+    if (rows[file] === undefined) fresh[file] = Number((seconds ?? 0).toFixed(1));
+    else if (seconds !== null && !near(rows[file], seconds)) fresh[file] = Number(seconds.toFixed(1));
   }
   return Object.fromEntries(Object.entries(fresh).sort(([a], [b]) => (a < b ? -1 : 1)));
 }

@@ -1,8 +1,8 @@
 // Brings a checkout to a state that runs: installs what package-lock.json says if node_modules is not it, and
 // compiles src to dist if any source is newer. Quiet when there is nothing to do.
-import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { existsSync, lstatSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
@@ -15,15 +15,20 @@ if (major < 20 || (major === 20 && minor < 19)) {
 }
 
 function run(command, args) {
+  // Loaded where there is something to do: every command of the checkout comes by here.
+  const { spawnSync } = createRequire(import.meta.url)('node:child_process');
   const { status, error } = spawnSync(command, args, { cwd: root, stdio: ['ignore', 'inherit', 'inherit'] });
   if (error) throw error;
   if (status !== 0) process.exit(status ?? 1);
 }
 
-function newest(path) {
-  const info = statSync(path);
-  if (!info.isDirectory()) return info.mtimeMs;
-  return readdirSync(path).reduce((latest, name) => Math.max(latest, newest(join(path, name))), 0);
+function newest(directory) {
+  let latest = 0;
+  for (const entry of readdirSync(directory, { withFileTypes: true })) {
+    const path = `${directory}/${entry.name}`;
+    latest = Math.max(latest, entry.isDirectory() ? newest(path) : statSync(path).mtimeMs);
+  }
+  return latest;
 }
 
 // By content, not by date: a checkout or a copy changes dates, and an install that is not needed would pull the

@@ -169,7 +169,7 @@ export class Backups implements BackupDesk {
     return copyLog(request, { disk, yieldTurn: this.#pace(asked), onProgress });
   }
 
-  /** Of the store, and of whoever asked. */
+  /** Aborts with the store, and with whoever asked. */
   #signal(asked: AbortSignal | undefined): AbortSignal {
     const { signal } = this.#parts;
     return asked === undefined ? signal : AbortSignal.any([signal, asked]);
@@ -215,7 +215,8 @@ export class Backups implements BackupDesk {
       this.#mustLast();
       if (!backupIdPattern.test(backup)) throw new ServiceError('REL_NOT_FOUND', `there is no backup ${JSON.stringify(backup)}`);
       const data = settings.SERVICE_DATA_DIR;
-      if (!isAbsolute(target) || target.includes('\0')) throw new ServiceError('REL_INVALID', 'target_dir is an absolute path');
+      if (!isAbsolute(target) || target.includes('\0'))
+        throw new ServiceError('REL_INVALID', 'target_dir must be an absolute path');
       for (const own of [data, this.#directory]) {
         if (isWithin(target, own)) throw new ServiceError('REL_INVALID', `target_dir lies in ${own}, which this store uses`);
       }

@@ -3,15 +3,11 @@
  * malformed or unknown stops the start. README's table, `/config` and the boot checks read this same table.
  */
 import { existsSync, readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
-import { parse as parseToml, TomlError } from 'smol-toml';
-import { didYouMean } from './errors.ts';
-
-/** One line that says what to set: printed without a stack, exit code 2. */
-export class ConfigError extends Error {
-  override readonly name = 'ConfigError';
-}
+import type * as Toml from 'smol-toml';
+import { ConfigError, didYouMean } from './errors.ts';
 
 interface Setting<T> {
   readonly help: string;
@@ -101,7 +97,7 @@ const list = (
 });
 
 /** Languages whose words have stems by Snowball's rules; `none`: each word is its own stem. */
-const textLanguages =
+export const textLanguages: readonly string[] =
   'none arabic armenian basque catalan czech danish dutch english finnish french german hungarian irish italian norwegian porter portuguese romanian russian slovene spanish swedish tamil turkish'.split(
     ' ',
   );
@@ -205,8 +201,16 @@ export const settingsTable = {
   SERVICE_LOOKUP_ROOT: optionalText('directory that CSV files of lookup tables are read from'),
   SERVICE_MAX_VECTOR_K: integer(1000, 0, 1_000_000, 'largest vector k; 0 disables'),
   SERVICE_MV_MAX_ROWS: integer(1_000_000, 0, 1e12, 'cached rows of a materialized view'),
-  SERVICE_SEARCH_PRESET: optionalText('default typo tolerance of searches'),
-  SERVICE_LLM_URL: optionalText('model that translates plain questions'),
+  SERVICE_SEARCH_PRESET: oneOf(
+    ['exact', 'default', 'forgiving'],
+    'default',
+    'typos that searches overlook: none; 1 edit, 2 from 9 characters on; 1 edit from 3, 2 from 6',
+  ),
+  SERVICE_LLM_URL: optionalText(
+    'OpenAI-compatible chat endpoint that turns plain questions into SQL; without it their forms decide',
+  ),
+  SERVICE_LLM_MODEL: text('gpt-4o-mini', 'model that SERVICE_LLM_URL is asked for'),
+  SERVICE_LLM_KEY: optionalText('bearer token of SERVICE_LLM_URL', true),
   SERVICE_EMBED_URL: optionalText('OpenAI-compatible embeddings endpoint; without it texts are embedded by hashing'),
   SERVICE_EMBED_MODEL: text('text-embedding-3-small', 'model that SERVICE_EMBED_URL is asked for'),
   SERVICE_EMBED_KEY: optionalText('bearer token of SERVICE_EMBED_URL', true),
@@ -388,9 +392,11 @@ function findConfigFile(inputs: ConfigInputs): string | null {
 
 /** Keys are the settings' own names, or the same in lower case without the prefix: `wal_sync = "always"`. */
 function readConfigFile(path: string): Record<string, string> {
+  // Most have no such file.
+  const { parse, TomlError } = createRequire(import.meta.url)('smol-toml') as typeof Toml;
   let content: Record<string, unknown>;
   try {
-    content = parseToml(readFileSync(path, 'utf8'), { integersAsBigInt: true });
+    content = parse(readFileSync(path, 'utf8'), { integersAsBigInt: true });
   } catch (error) {
     if (error instanceof TomlError)
       throw new ConfigError(`${path}:${error.line}:${error.column}: ${error.message.split('\n')[0]}`);
@@ -408,10 +414,26 @@ function readConfigFile(path: string): Record<string, string> {
 }
 
 function checkRanking(name: string, value: string): string {
-  if (!value.split(',').every((rule) => /^[^:]+:[^:]+:[^:]+$/.test(rule))) {
-    throw new ConfigError(`${name}: ${JSON.stringify(value)} is malformed: expected rule:field:value[,rule:field:value]`);
-  }
+  rankingRules(value, (text) => {
+    throw new ConfigError(`${name}: ${JSON.stringify(value)} is malformed: ${text}`);
+  });
   return value;
+}
+
+const rankingRule = /^(recency|custom|exact):([^:]+):(-?\d+(?:\.\d+)?)$/;
+
+/** Rules of a `SERVICE_RANKING_<Type>`, each as RANK BY has it. */
+export function rankingRules(
+  value: string,
+  refuse: (text: string) => never = () => {
+    throw new ConfigError('a ranking was checked when it was read');
+  },
+): readonly { readonly rule: 'recency' | 'custom' | 'exact'; readonly field: string; readonly value: number }[] {
+  return value.split(',').map((text) => {
+    const [, rule, field, amount] = rankingRule.exec(text.trim()) ?? [];
+    if (rule === undefined) return refuse('expected rule:field:value[,rule:field:value], a rule being recency, custom or exact');
+    return { rule: rule as 'recency' | 'custom' | 'exact', field: field!, value: Number(amount) };
+  });
 }
 
 function nonEmpty(given: string): string {

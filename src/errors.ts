@@ -58,6 +58,7 @@ export const errorTable = {
   REL_UNAUTHENTICATED: row('unauthenticated', 401, 'missing or invalid credential'),
   REL_ACL: row('forbidden', 403, 'access denied'),
   REL_XORG: row('forbidden', 403, 'no sharing agreement covers the access'),
+  REL_TENANT_MISMATCH: row('forbidden', 403, 'a search filters by the tenant_id of another tenant than the caller’s own'),
   REL_HUMINT: row('forbidden', 403, 'classified type, never returned through any door'),
   REL_ACCESS_SCOPE: row('forbidden', 403, 'the type requires access_scope_ref'),
   REL_PROTECTED_COLUMN: row('forbidden', 403, 'the column references a protected type'),
@@ -90,6 +91,8 @@ export interface ErrorFacts {
   readonly line?: number;
   readonly column?: number;
   readonly retryAfterSecs?: number;
+  /** What it was made from was written since: the same again may well succeed. */
+  readonly stale?: true;
   /** Further members of a problem record: what a write that failed on its way had done before. */
   readonly extras?: Readonly<Record<string, unknown>>;
   readonly cause?: unknown;
@@ -116,6 +119,11 @@ export class ServiceError extends Error {
   }
 }
 
+/** One line that says what to set: printed without a stack, exit code 2. */
+export class ConfigError extends Error {
+  override readonly name = 'ConfigError';
+}
+
 /** A state that our own code must never reach. Stays on in production: halting beats serving a wrong answer. */
 export class AssertionError extends Error {
   override readonly name = 'AssertionError';
@@ -135,7 +143,8 @@ export function didYouMean(name: string, known: Iterable<string>): string {
   if (name.length > longestGuessed) return '';
   const lower = name.toLowerCase();
   let best = '';
-  let least = Math.min(3, Math.max(1, Math.floor(name.length / 3))) + 1;
+  // One letter more or less makes any other name of a name of two.
+  let least = Math.min(3, Math.max(name.length < 3 ? 0 : 1, Math.floor(name.length / 3))) + 1;
   let looked = 0;
   for (const each of known) {
     if (Math.abs(each.length - name.length) >= least) continue;

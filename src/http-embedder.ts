@@ -1,5 +1,6 @@
 /** An embedding model behind an endpoint as OpenAI's: `POST {model, input}` answers `{data: [{embedding: [number, …]}]}`. */
 import { ServiceError } from './errors.ts';
+import type { Settings } from './config.ts';
 import type { Embedder } from './planner/embedding/embedder.ts';
 
 export interface HttpEmbedderOptions {
@@ -13,6 +14,11 @@ export interface HttpEmbedderOptions {
 /** Milliseconds after which a model counts as down. */
 const patienceMs = 10_000;
 const dimsMax = 4_096;
+
+export function embedderOf(settings: Settings): Embedder | null {
+  const { SERVICE_EMBED_URL: url, SERVICE_EMBED_MODEL: model, SERVICE_EMBED_KEY: key } = settings;
+  return url === null ? null : httpEmbedder({ url, model, key });
+}
 
 export function httpEmbedder({ url, model, key }: HttpEmbedderOptions): Embedder {
   return {

@@ -6,7 +6,6 @@ import { readFileSync } from 'node:fs';
 import { Command } from 'commander';
 import { finish } from './cli/exit.ts';
 import type { VerifyProofOptions } from './cli/proof.ts';
-import { settingsHelp } from './cli/settings-help.ts';
 
 /** One version for package, server and clients: package.json is beside both `src` and `dist`. */
 export const version = (JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as { version: string })
@@ -34,6 +33,8 @@ export async function main(args: readonly string[]): Promise<void> {
 
   const onBranch = (command: Command): Command => remote(command).option('--branch <name>', 'the branch to read or write');
 
+  // A table of every setting, which no other verb shows.
+  const settingsHelp = args.includes('serve') ? (await import('./cli/settings-help.ts')).settingsHelp : '';
   shared(program.command('serve'))
     .description('open the store and serve its doors until SIGINT or SIGTERM')
     .addHelpText('after', settingsHelp)
@@ -81,6 +82,16 @@ export async function main(args: readonly string[]): Promise<void> {
     .action((id: string | undefined, options: object) =>
       finish(async () => (await import('./cli/jobs.ts')).jobsCommand(id, merged(options))),
     );
+
+  program
+    .command('mcp')
+    .description('tools of a running server for an agent client, over standard input and output (Model Context Protocol)')
+    .option('--url <url>', 'the server, such as http://127.0.0.1:9090 (ANNALS_URL)')
+    .option('--token <token>', 'bearer token (ANNALS_TOKEN)')
+    .option('--organization <path>', 'organisation path: what is written belongs to it, what is read lies in or below it')
+    .option('--purpose <purpose>', 'purpose of every call; without it each call states its own')
+    .option('--branch <name>', 'the branch to read or write')
+    .action((options: object) => finish(async () => (await import('./cli/mcp.ts')).mcpCommand(merged(options))));
 
   shared(program.command('replay'))
     .description('rebuild projections from the log and print their digests')

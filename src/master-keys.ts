@@ -5,8 +5,8 @@
 import { hkdfSync } from 'node:crypto';
 import { dirname, join } from 'node:path';
 import type { Random } from './clock.ts';
-import { ConfigError, parseKey, readSettingFile, type Settings } from './config.ts';
-import { ServiceError } from './errors.ts';
+import { parseKey, readSettingFile, type Settings } from './config.ts';
+import { ConfigError, ServiceError } from './errors.ts';
 import type { Disk } from './log/disk.ts';
 import { type Keyring, keyFilePath } from './log/keys.ts';
 

@@ -13,7 +13,7 @@ import { ColumnStore } from './projections/rows/store/column-store.ts';
 
 /** Nothing but values that can be handed to a thread. */
 export interface SavedStateRequest {
-  /** Of the derived files. */
+  /** Where the derived files lie. */
   readonly directory: string;
   /** The checkpoint that must be there. */
   readonly place: CheckpointPlace;

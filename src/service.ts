@@ -1,12 +1,10 @@
-/**
- * Composition root: opens the rooms bottom-up (disk, keys, log, projections, gate, planner), closes them top-down.
- * Everything that a room needs from outside arrives here as an argument; nothing below reads a setting by itself.
- */
+/** Composition root: opens the rooms bottom-up, closes them top-down. What a room needs from outside arrives here as an argument. */
 import { join } from 'node:path';
 import { Backups, type CopyBeside, type DigestBeside } from './backups.ts';
 import { type Clock, Ids, type Random } from './clock.ts';
-import { ConfigError, isLoopback, type Settings } from './config.ts';
-import { ServiceError } from './errors.ts';
+import { isLoopback, type Settings } from './config.ts';
+import { builtDoors } from './doors/doors.ts';
+import { ConfigError, ServiceError } from './errors.ts';
 import { Authenticator } from './governance/authentication/authenticator.ts';
 import { ErasureChores } from './governance/erasure/erasure-chores.ts';
 import { RedactionChore } from './governance/erasure/redaction-chore.ts';
@@ -31,8 +29,7 @@ import { type WorkerKeeper, workerKeeper } from './log/worker-keeper.ts';
 import { spareCores, type StartWorker, threadWorker } from './log/workers.ts';
 import { unfinishedRestore } from './log/restore.ts';
 import { erasureSeed, type MasterKeys, masterKeys } from './master-keys.ts';
-import { httpEmbedder } from './http-embedder.ts';
-import type { Embedder } from './planner/embedding/embedder.ts';
+import { modelsOf } from './http-models.ts';
 import { Planner } from './planner/planner.ts';
 import { TurnQueue, type WorkKind } from './planner/turn-queue.ts';
 import { type LookupFiles, LookupTables } from './planner/standing/lookup-tables.ts';
@@ -47,6 +44,7 @@ import { Projections } from './projections/projections.ts';
 import type { RowSettings } from './projections/rows/row-storage.ts';
 import { ColumnStore } from './projections/rows/store/column-store.ts';
 import type { RestoreBeside } from './restores.ts';
+import { plannerOptions } from './planner-options.ts';
 
 /** What is kept beside the log so that a start does not read all of it, and columns need not all be in memory. */
 export interface DerivedParts {
@@ -97,7 +95,7 @@ export interface ServiceParts {
 
 /** Throws a ConfigError that lists every reason why these settings must not be served. */
 export function checkBoot(settings: Settings): void {
-  const refusals = bootRefusals(settings, { builtDoors: [] });
+  const refusals = bootRefusals(settings, { builtDoors });
   if (refusals.length > 0) throw new ConfigError(refusals.join('; '));
   readLicence(settings);
 }
@@ -112,6 +110,7 @@ export class Service {
   readonly projections: Projections;
   readonly gate: Gate;
   readonly planner: Planner;
+  readonly models: ReturnType<typeof modelsOf>;
   /** What doors wait with while they take up or send a body for long. */
   readonly yieldTurn: () => Promise<void>;
   readonly watch: StandingQueries;
@@ -218,21 +217,14 @@ export class Service {
       yieldTurn: { soon: opened.turnsOf('erasures'), awaited: opened.turnsOf('files'), later: this.#chore },
       say: parts.say,
     });
+    this.models = modelsOf(settings);
     this.planner = new Planner({
       clock,
       version: parts.version,
-      limits: {
-        timeoutMs: settings.SERVICE_QUERY_TIMEOUT_SECS * 1000,
-        resultRowsMax: settings.SERVICE_MAX_RESULT_ROWS,
-        scannedRowsMax: settings.SERVICE_MAX_SCANNED_ROWS,
-        memoryBytesMax: settings.SERVICE_QUERY_MEMORY_MB * 1024 * 1024,
-        vectorRowsMax: settings.SERVICE_MAX_VECTOR_K,
-      },
       yieldTurn,
       standing: { watch: this.watch, lookups: this.lookups, views: this.views, erasures: this.erasures },
-      pinnedBranches: settings.SERVICE_PINNED_NAMESPACES ?? [],
-      sketchColumns: settings.SERVICE_SKETCH_COLUMNS ?? [],
-      embedder: embedderOf(settings),
+      embedder: this.models.embedder,
+      ...plannerOptions(settings),
     });
     const { indexes } = projections.rows;
     const texts = { search: () => (indexes.stale > 0 ? [{ where: 'text index', what: null, count: indexes.stale }] : []) };
@@ -274,6 +266,11 @@ export class Service {
 
   /** What a start left for later, beside what is asked; resolves when nothing is left. */
   async settle(): Promise<void> {
+    await this.#enterKeys();
+    this.projections.rows.beginIndexes();
+  }
+
+  async #enterKeys(): Promise<void> {
     const { rows } = this.projections;
     const total = rows.entering;
     if (total === 0) return rows.enterKeys(this.#chore);
@@ -386,11 +383,6 @@ interface Opened extends Rooms, Ground {
   readonly checkpoint: Checkpoint | null;
 }
 
-function embedderOf(settings: Settings): Embedder | null {
-  const { SERVICE_EMBED_URL: url, SERVICE_EMBED_MODEL: model, SERVICE_EMBED_KEY: key } = settings;
-  return url === null ? null : httpEmbedder({ url, model, key });
-}
-
 function newRooms(
   { settings, derived, moreProjections = [], say }: ServiceParts,
   { ids, workers }: Pick<Ground, 'ids' | 'workers'>,
@@ -413,7 +405,7 @@ function newRooms(
   return { projections, audit };
 }
 
-/** Of the memory for rows: what indexes of their texts take at most. */
+/** Indexes of texts take at most one part in so many of the memory for rows. */
 const INDEX_SHARE = 4;
 /** The same where nothing bounds what rows take. */
 const UNBOUND_INDEX_BYTES = 256 * 2 ** 20;

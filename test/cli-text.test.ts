@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest';
-import { parseExactJson } from '../src/cli/exact-json.ts';
+import { parseExactJson } from '../src/doors/http/read-exact-json.ts';
 import { Progress, type ProgressTarget } from '../src/cli/progress.ts';
 import { renderTable } from '../src/cli/table.ts';
 
 test('integers beyond a double come out exact, digits inside strings stay text', () => {
   const text =
-    '{"a":9223372036854775807,"b":-9223372036854775808,"c":1.5,"d":"x \\"9223372036854775807","e":1234567890123456e5,"f":[1]}';
+    '{"a":9223372036854775807,"b":-9223372036854775808,"c":1.5,"d":"x \\"9223372036854775807","e":1234567890123456e5,"f":[1],"g":0.2876820724517809}';
   expect(parseExactJson(text)).toEqual({
     a: 9_223_372_036_854_775_807n,
     b: -9_223_372_036_854_775_808n,
@@ -13,6 +13,7 @@ test('integers beyond a double come out exact, digits inside strings stay text',
     d: 'x "9223372036854775807',
     e: 123_456_789_012_345_600_000,
     f: [1],
+    g: 0.287_682_072_451_780_9,
   });
 });
 

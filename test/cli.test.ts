@@ -300,8 +300,16 @@ test('query writes every format, to a file or standard output, from a server as 
   const refused = await query(['--format', 'csv', '--output', join(home, 'refused.csv'), 'SELECT * FROM Nope'], env);
   expect(refused).toMatchObject({ status: 3, stderr: expect.stringContaining('REL_UNKNOWN_TYPE') as string });
   expect([existsSync(join(home, 'refused.csv')), existsSync(join(home, 'refused.csv.part'))]).toEqual([false, false]);
+  const analyzed = await analyzedBy((format) => query(['--format', format, `EXPLAIN ANALYZE ${sql}`], env));
+  const nothing = ['--format', 'ndjson', 'SELECT id FROM Thing WHERE t = NULL'];
+  const told = expect.stringMatching(/^annals: 1:32: a comparison with NULL holds for no row[^\n]*\n$/m) as string;
+  expect(await query(nothing, env)).toEqual({ status: 0, stdout: '', stderr: told });
   await stop(server);
+  expect(await query(['--data-dir', directory, ...nothing])).toMatchObject({ status: 0, stdout: '', stderr: told });
 
+  expect(await analyzedBy((format) => query(['--data-dir', directory, '--format', format, `EXPLAIN ANALYZE ${sql}`]))).toEqual(
+    analyzed,
+  );
   expect(await query(['--data-dir', directory, '--format', 'csv', sql])).toMatchObject({ status: 0, stdout: csv });
   const arrow = join(home, 'rows.arrows');
   expect((await query(['--data-dir', directory, '--format', 'arrow', '--output', arrow, sql])).status).toBe(0);
@@ -314,6 +322,26 @@ test('query writes every format, to a file or standard output, from a server as 
     expect((await query([...args, '--data-dir', directory, sql])).status).toBe(2);
   }
 });
+
+/** A plan and its figures for a reader and for programs; what they tell, but for times. */
+async function analyzedBy(ask: (format: string) => Promise<{ readonly stdout: string }>): Promise<unknown> {
+  type Told = Readonly<Record<string, unknown>>;
+  const timeless = ({ time_ms: ms, ...others }: Told): Told => ({ ...others, timed: typeof ms });
+  const text = (await ask('table')).stdout;
+  expect(text).toMatch(
+    /^project .*\n  sort id, _pk \[in 2, out 2, expected 2; .* ms; holds 17 bytes\]\n    scan Thing .*\n2 rows in .* ms\n$/,
+  );
+  const { operators, ...whole } = JSON.parse((await ask('json')).stdout) as Told & { readonly operators: readonly Told[] };
+  expect(whole).toEqual({
+    plan: expect.any(Array) as unknown,
+    actual_rows: 2,
+    processing_time_ms: expect.any(Number) as unknown,
+  });
+  const told = operators.map(timeless);
+  const lines = (await ask('ndjson')).stdout.trimEnd().split('\n');
+  expect(lines.map((line) => timeless(JSON.parse(line) as Told))).toEqual(told);
+  return told;
+}
 
 test('branch forks, lists and deletes, on a directory as on a server; query and ingest go by --branch', async () => {
   const directory = freshDirectory();

@@ -2,7 +2,8 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
-import { ConfigError, isLoopback, loadSettings, parseBind, parseKey, redactedSettings, settingsTable } from '../src/config.ts';
+import { isLoopback, loadSettings, parseBind, parseKey, redactedSettings, settingsTable } from '../src/config.ts';
+import { ConfigError } from '../src/errors.ts';
 
 const home = mkdtempSync(join(tmpdir(), 'annals-config-'));
 afterAll(() => rmSync(home, { recursive: true }));

@@ -14,8 +14,8 @@ import { nodeDisk } from '../src/log/node-disk.ts';
 import { formatInstant, parseInstant } from '../src/log/timestamp.ts';
 import type { Cell, ColumnType } from '../src/log/value.ts';
 import { readIngest } from '../src/planner/formats/ingest-reader.ts';
-import type { Answer } from '../src/planner/planner-contract.ts';
-import type { Dialect } from '../src/planner/statement.ts';
+import type { Answer, Executed } from '../src/planner/planner-contract.ts';
+import type { Dialect, Literal } from '../src/planner/statement.ts';
 import type { Outcome } from '../src/projections/command.ts';
 import { Service, type ServiceParts } from '../src/service.ts';
 
@@ -172,6 +172,11 @@ export class TestStore {
     );
   }
 
+  /** Runs a statement that may write. */
+  execute(sql: string, parameters: readonly Literal[] = [], caller = analyst): Promise<Executed> {
+    return this.invoke(caller, 'query', (invocation) => this.service.planner.execute(invocation, { sql, parameters }));
+  }
+
   async rows(sql: string, caller = analyst): Promise<Row[]> {
     return rowsOf(await this.answer(sql, caller));
   }
@@ -194,7 +199,7 @@ export class TestStore {
 
   invoke<T>(
     caller: Caller,
-    action: 'query' | 'ingest' | 'delete' | 'remove' | 'schema' | 'audit',
+    action: 'query' | 'search' | 'ingest' | 'delete' | 'remove' | 'schema' | 'audit',
     run: (invocation: Invocation) => Promise<T>,
     purpose: string | null = null,
   ): Promise<T> {

@@ -19,7 +19,10 @@ interface Block {
 
 const root = join(import.meta.dirname, '..');
 /** In the order of the tour, as docs/http.md says it. */
-const pages = ['README.md', ...['http', 'tenants', 'proofs', 'erasure', 'backups'].map((name) => `docs/${name}.md`)];
+const pages = [
+  'README.md',
+  ...['http', 'agents', 'search', 'languages', 'tenants', 'proofs', 'erasure', 'backups'].map((name) => `docs/${name}.md`),
+];
 const directory = mkdtempSync(join(tmpdir(), 'annals-readme-'));
 const dataDir = join(directory, 'data/service');
 let server: ChildProcess | undefined;

@@ -17,13 +17,13 @@ let copies = 0;
 
 const settings = (): Record<string, string> => ({ SERVICE_IN_MEMORY: 'false', SERVICE_DATA_DIR: join(home, 'data') });
 
-/** A store of 50,000 rows with a backup, made once: each test has a copy of its own. */
+/** A store of 20,000 rows with a backup, made once: each test has a copy of its own. */
 let template: string;
 let made: string;
 beforeAll(async () => {
   home = template = mkdtempSync(join(tmpdir(), 'annals-thread-'));
   await begin('2024-01-01');
-  for (let batch = 0; batch < 10; batch++)
+  for (let batch = 0; batch < 4; batch++)
     await store.put(
       'Person',
       Array.from({ length: 5_000 }, (_, i) => ({ id: `${batch}-${i}`, name: `Name ${i}`, age: i })),
@@ -153,7 +153,7 @@ it('reports and refuses as in the turn', { timeout: 60_000 }, async () => {
   const report = await backups.restore(backup, target);
   over = true;
   await turning;
-  expect(report).toMatchObject({ backup, target_dir: target, root_match: true, rows: 50_000, erased_absent: true });
+  expect(report).toMatchObject({ backup, target_dir: target, root_match: true, rows: 20_000, erased_absent: true });
   expect(report.projections.every(({ match }) => match)).toBe(true);
   expect(turns).toBeGreaterThan(100);
   expect(readdirSync(target)).toEqual(['keys', 'log']);

@@ -66,7 +66,7 @@ export async function text({ report, directory, sqlite, rows, port }: BenchConte
   }
   if (sqlite === null) return;
   const script = documents.map((each, i) => `INSERT INTO docs(id, text) VALUES ('d${i}', '${each}');\n`);
-  const search = await sqlite.import(
+  const { ask: search } = await sqlite.import(
     `CREATE VIRTUAL TABLE docs USING fts5(id UNINDEXED, text);\nBEGIN;\n${script.join('')}COMMIT;\n`,
   );
   const peer: number[][] = [];

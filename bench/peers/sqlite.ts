@@ -2,7 +2,7 @@
 import { spawnSync } from 'node:child_process';
 import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { mustRun, pinned, serverCore } from '../processes.ts';
+import { mustRun, pinned, run, serverCore } from '../processes.ts';
 import { orderCells, orderColumns } from '../workload.ts';
 
 export class Sqlite {
@@ -35,24 +35,39 @@ export class Sqlite {
   }
 
   /** A database made by a script, and how to ask it: rows, and milliseconds by its own clock after one unmeasured run. */
-  async import(script: string): Promise<(sql: string, runs: number) => Promise<SqliteRun>> {
-    const file = join(this.#directory, 'tpch.sqlite');
+  async import(script: string): Promise<SqliteDatabase> {
+    const file = join(this.#directory, 'tables.sqlite');
     rmSync(file, { force: true });
     await mustRun(['sqlite3', file], { input: Buffer.from(`PRAGMA synchronous=OFF;\n${script}ANALYZE;\n`) });
-    return async (sql, runs) => {
-      const question = `${sql.replaceAll('\n', ' ')};\n`;
-      const command = pinned(serverCore, ['sqlite3', '-json', file]);
-      // Its page cache holds the whole database, as its competitors do.
-      const repeated =
-        '.output /dev/null\n' + `${question}.timer on\n` + question.repeat(runs) + `.timer off\n.output stdout\n${question}`;
-      const { stdout } = await mustRun(command, {
-        input: Buffer.from(`PRAGMA cache_size=-1000000;\n.output stdout\n${repeated}`),
-      });
+    const command = pinned(serverCore, ['sqlite3', '-json', file]);
+    // Its page cache holds the whole database, as its competitors do.
+    const asked = (text: string): { input: Buffer } => ({
+      input: Buffer.from(`PRAGMA cache_size=-1000000;\n.output stdout\n${text}`),
+    });
+    const found = (stdout: string): SqliteRun => {
       const samples = [...stdout.matchAll(/Run Time: real ([\d.]+)/g)].map(([, seconds]) => Number(seconds) * 1000);
       const json = stdout.slice(stdout.indexOf('[{'));
-      const rows = (JSON.parse(json) as Record<string, string | number | null>[]).map((row) => Object.values(row));
-      return { samples, rows };
+      const rows = stdout.includes('[{') ? (JSON.parse(json) as Record<string, string | number | null>[]) : [];
+      return { samples, rows: rows.map((row) => Object.values(row)) };
     };
+    const question = (sql: string): string => `${sql.replaceAll('\n', ' ')};\n`;
+    const ask = async (sql: string, runs: number): Promise<SqliteRun> => {
+      const repeated =
+        `.output /dev/null\n${question(sql)}.timer on\n${question(sql).repeat(runs)}` +
+        `.timer off\n.output stdout\n${question(sql)}`;
+      return found((await mustRun(command, asked(repeated))).stdout);
+    };
+    const askWithin = async (sql: string, runs: number, ms: number): Promise<SqliteRun | null> => {
+      const began = performance.now();
+      const first = await run(command, { ...asked(`.timer on\n.output /dev/null\n${question(sql)}`), timeout: ms });
+      if (first.status !== 0) {
+        if (performance.now() - began < ms) throw new Error(`sqlite3: exit ${first.status}\n${first.stderr.slice(0, 2_000)}`);
+        return null;
+      }
+      const took = performance.now() - began;
+      return ask(sql, Math.max(1, Math.min(runs, Math.floor(ms / took) - 2)));
+    };
+    return { ask, askWithin };
   }
 
   /** Seconds of a script, the time of an empty one taken off. */
@@ -66,6 +81,12 @@ export class Sqlite {
     const empty = await timed('');
     return (await timed(script)) - empty;
   }
+}
+
+export interface SqliteDatabase {
+  ask(sql: string, runs: number): Promise<SqliteRun>;
+  /** null where one run takes longer. */
+  askWithin(sql: string, runs: number, ms: number): Promise<SqliteRun | null>;
 }
 
 export interface SqliteRun {

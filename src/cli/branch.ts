@@ -1,5 +1,5 @@
 /** `annals branch`: forks, lists and deletes branches, of a running server or in a data directory. */
-import { ConfigError } from '../config.ts';
+import { ConfigError } from '../errors.ts';
 import type { Action, Invocation } from '../governance/gate-contract.ts';
 import { mainBranch } from '../log/entry.ts';
 import { formatInstant } from '../log/timestamp.ts';

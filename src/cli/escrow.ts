@@ -1,8 +1,8 @@
 /** `annals escrow`: the keys of a data directory, in one file under a secret of its own. Takes no lock: a server may run beside it. */
 import { isAbsolute, relative, resolve } from 'node:path';
 import { systemClock, systemRandom } from '../clock.ts';
-import { ConfigError, type Settings } from '../config.ts';
-import { ServiceError } from '../errors.ts';
+import type { Settings } from '../config.ts';
+import { ConfigError, ServiceError } from '../errors.ts';
 import { type EscrowLabel, readEscrow, writeEscrow } from '../log/escrow.ts';
 import { keyFilePath, openKeyring } from '../log/keys.ts';
 import { nodeDisk } from '../log/node-disk.ts';

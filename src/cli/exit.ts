@@ -1,7 +1,5 @@
 /** How a command ends: codes that scripts can rely on, and one line on stderr that says why. */
-import { ConfigError } from '../config.ts';
-import { ServiceError } from '../errors.ts';
-import { RemoteError } from './remote.ts';
+import { ConfigError, ServiceError } from '../errors.ts';
 
 export const exitCode = {
   ok: 0,
@@ -14,6 +12,11 @@ export const exitCode = {
   /** Shutdown with acknowledged work still queued. */
   undrained: 4,
 } as const;
+
+/** A running server refused or failed: its own words. */
+export class RemoteError extends Error {
+  override readonly name = 'RemoteError';
+}
 
 /** What the machine refuses (a file that is not there, a full disk) is no bug: its own words say what and where. */
 function isRefusal(error: unknown): error is Error {

@@ -3,11 +3,10 @@ import { createWriteStream } from 'node:fs';
 import { rename, rm } from 'node:fs/promises';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import { ConfigError } from '../config.ts';
+import { ConfigError } from '../errors.ts';
 import { envelopeFacts } from '../doors/http/answer-envelope.ts';
 import { type OutputFormat, outputForms, refuseLoss } from '../planner/formats/output-format.ts';
 import type { DirectoryOptions } from './local.ts';
-import { operator, withService } from './local.ts';
 import { download, remoteOf, type RemoteOptions } from './remote.ts';
 
 export interface ExportOptions extends DirectoryOptions, RemoteOptions {
@@ -26,6 +25,7 @@ export async function exportRows(sql: string, format: OutputFormat, options: Exp
     for (const name of ['purpose', 'branch'] as const) if (options[name] !== undefined) parameters.set(name, options[name]);
     return writeOut(download(remote, `/export?${parameters.toString()}`), options.output);
   }
+  const { operator, withService } = await import('./local.ts');
   const form = outputForms[format];
   const write = await form.writer();
   return withService(options, version, async (service) => {

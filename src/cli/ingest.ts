@@ -2,7 +2,7 @@
 import { createReadStream, statSync } from 'node:fs';
 import { Readable } from 'node:stream';
 import { systemClock } from '../clock.ts';
-import { ConfigError } from '../config.ts';
+import { ConfigError } from '../errors.ts';
 import { batchSizes, Ingest, type IngestReply } from '../doors/ingest-stream.ts';
 import { formatInstant } from '../log/timestamp.ts';
 import { readIngest } from '../planner/formats/ingest-reader.ts';
@@ -122,7 +122,7 @@ async function send(remote: Remote, file: string, options: IngestOptions): Promi
     const on = options.branch === undefined ? '' : `?${new URLSearchParams({ branch: options.branch }).toString()}`;
     await request(remote, 'POST', `/types${on}`, [], JSON.stringify({ name: options.type, primary_key: options.key }));
   }
-  const body = Readable.toWeb(Readable.from(bytesOf(file))) as ReadableStream;
+  const body = Readable.from(bytesOf(file));
   const members = ['accepted', 'rejected', 'errors', 'type'];
   return (await request(
     remote,

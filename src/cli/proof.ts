@@ -5,13 +5,12 @@
 import { spawnSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { ConfigError } from '../config.ts';
 import { headJson, proofJson } from '../doors/proof-document.ts';
-import { ServiceError } from '../errors.ts';
+import { ConfigError, ServiceError } from '../errors.ts';
 import type { Invocation } from '../governance/gate-contract.ts';
 import { writeNdjson } from '../planner/formats/json-rows.ts';
 import type { Service } from '../service.ts';
-import { parseExactJson } from './exact-json.ts';
+import { parseExactJson } from '../doors/http/read-exact-json.ts';
 import { exitCode } from './exit.ts';
 import { type DirectoryOptions, operator, withService } from './local.ts';
 import { type Remote, remoteOf, type RemoteOptions, request } from './remote.ts';

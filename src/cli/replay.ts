@@ -1,6 +1,6 @@
 /** `annals replay`: projections rebuilt from the log alone, and their digests. */
 import { systemClock } from '../clock.ts';
-import { ConfigError } from '../config.ts';
+import { ConfigError } from '../errors.ts';
 import { openJob } from '../log/frame-opener.ts';
 import { hexOf } from '../log/sha256.ts';
 import { spareCores, startedAhead, type StartWorker, threadWorker } from '../log/workers.ts';

@@ -3,10 +3,13 @@ import { totalmem } from 'node:os';
 import { setFlagsFromString } from 'node:v8';
 import { systemClock, systemRandom } from '../clock.ts';
 import { loadSettings, readSettingFile, redactedSettings, type Settings } from '../config.ts';
+import type { Door, DoorStatus } from '../doors/door.ts';
 import { doorStatuses } from '../doors/doors.ts';
-import { checkFree } from '../doors/http/listen.ts';
+import { strangersPerSecond } from '../doors/frame/door-parts.ts';
+import { checkFree } from '../doors/frame/listen.ts';
 import type { SystemDesk } from '../doors/http/system-desk.ts';
 import { createHttpDoor, type HttpDoor } from '../doors/http/server.ts';
+import { createRelationalDoor } from '../doors/relational/door.ts';
 import { RateLimiter } from '../governance/admission/rate-limit.ts';
 import { MemoryDisk } from '../log/memory-disk.ts';
 import { nodeDisk } from '../log/node-disk.ts';
@@ -66,7 +69,9 @@ export async function serveCommand(options: ServeOptions, version: string): Prom
       `recovery cut ${recovery.cutBytes} bytes of an unfinished write from ${recovery.cutFrom}; nothing acknowledged was in them`,
     );
 
-  const door = await orClose(service, () => openHttpDoor(service, settings, () => statuses));
+  const limits = rateLimits(settings);
+  const door = await orClose(service, () => openHttpDoor(service, settings, () => statuses, limits));
+  const others = await orClose(service, () => openSocketDoors(service, settings, statuses, limits), door);
   // Listened for before the first line is printed: whoever reads it may send one at once, and it has to drain.
   const signalled = untilSignal();
   void service.settle();
@@ -75,6 +80,7 @@ export async function serveCommand(options: ServeOptions, version: string): Prom
     `annals ${version} (${settings.SERVICE_PROFILE}), process ${process.pid}, serves ${door.dataUrl}, administration on ${door.adminUrl}`,
   );
   say(`data in ${settings.SERVICE_IN_MEMORY ? 'memory only' : settings.SERVICE_DATA_DIR}, wal sync ${settings.SERVICE_WAL_SYNC}`);
+  for (const { name, port } of others) say(`${name} door on port ${port}`);
   const absent = statuses.filter((status) => status.state === 'absent').map((status) => status.name);
   if (absent.length > 0) say(`doors that this version does not have: ${absent.join(', ')}`);
   if (settings.SERVICE_WAL_SYNC === 'off') say('SERVICE_WAL_SYNC=off: acknowledged writes may be lost with the machine');
@@ -85,7 +91,7 @@ export async function serveCommand(options: ServeOptions, version: string): Prom
   say(`${signal}: draining`);
   // All sockets may be closed while the drain still runs: the process must not end before it has.
   const alive = setInterval(() => undefined, 60_000);
-  const doorsClosed = door.stop();
+  const doorsClosed = Promise.all([door, ...others].map((each) => each.stop()));
   const drained = await service.close();
   await doorsClosed;
   clearInterval(alive);
@@ -108,15 +114,16 @@ async function orClose<T>(service: Service, step: () => Promise<T>, door?: HttpD
 export async function openHttpDoor(
   service: Service,
   settings: Settings,
-  doors: () => ReturnType<typeof doorStatuses>,
+  doors: () => readonly DoorStatus[],
+  limits = rateLimits(settings),
 ): Promise<HttpDoor> {
-  const { SERVICE_TLS_CERT: cert, SERVICE_TLS_KEY: key } = settings;
   const door = await createHttpDoor({
     yieldTurn: service.yieldTurn,
     crowded: service.crowded,
     settings,
     gate: service.gate,
     planner: service.planner,
+    ...service.models,
     watch: service.watch,
     lookups: service.lookups,
     erasures: service.erasures,
@@ -125,6 +132,7 @@ export async function openHttpDoor(
     system: {
       version: service.version,
       profile: settings.SERVICE_PROFILE,
+      nodeId: settings.SERVICE_LOG_ORIGIN,
       demo: settings.SERVICE_DEMO_MODE,
       state: () => (service.state() === 'closed' ? 'draining' : service.state()) as ReturnType<SystemDesk['state']>,
       failure: () => service.log.status().failure,
@@ -144,6 +152,7 @@ export async function openHttpDoor(
         };
       },
       compact: async (options) => (await service.columns?.compact(options)) ?? { segments: 0, bytesBefore: 0, bytesAfter: 0 },
+      reindex: async (type, options) => service.projections.rows.renewIndexes(type, options),
       backups: service.backups,
       rotateDataKey: async () => {
         const { active, previous } = await service.keyring.rotate();
@@ -154,14 +163,12 @@ export async function openHttpDoor(
       posture: () => ({
         kms_dev_mode: settings.SERVICE_KMS_LOCAL_DEV,
         cluster_fencing: !settings.SERVICE_UNSAFE_LOCAL_FENCING,
-        grpc_tls: cert !== null && !settings.SERVICE_GRPC_PLAINTEXT_OK,
+        grpc_tls: settings.SERVICE_TLS_CERT !== null && !settings.SERVICE_GRPC_PLAINTEXT_OK,
         security_mode: settings.SERVICE_SECURITY_MODE,
       }),
       config: () => redactedSettings(settings),
     },
-    readLimit: new RateLimiter(settings.SERVICE_READ_RATE_LIMIT_RPS),
-    writeLimit: new RateLimiter(settings.SERVICE_RATE_LIMIT_RPS),
-    memoryLimit: new RateLimiter(settings.SERVICE_MEMORY_RATE_LIMIT_RPS),
+    ...limits,
     clock: service.clock,
     ids: service.ids,
     random: service.random,
@@ -169,13 +176,68 @@ export async function openHttpDoor(
       say(
         `${line.event} ${line.correlationId} ${line.route}: ${line.error instanceof Error ? (line.error.stack ?? line.error.message) : String(line.error)}`,
       ),
-    tls:
-      cert !== null && key !== null
-        ? { cert: readSettingFile('SERVICE_TLS_CERT', cert), key: readSettingFile('SERVICE_TLS_KEY', key) }
-        : null,
+    tls: tlsOf(settings),
   });
   await door.start();
   return door;
+}
+
+/** Addresses share them over all doors. */
+export function rateLimits(settings: Settings): Record<'readLimit' | 'writeLimit' | 'memoryLimit', RateLimiter> {
+  return {
+    readLimit: new RateLimiter(settings.SERVICE_READ_RATE_LIMIT_RPS),
+    writeLimit: new RateLimiter(settings.SERVICE_RATE_LIMIT_RPS),
+    memoryLimit: new RateLimiter(settings.SERVICE_MEMORY_RATE_LIMIT_RPS),
+  };
+}
+
+/** Every other built door that this start opens, in the order of the list; where one fails, those before it are closed. */
+export async function openSocketDoors(
+  service: Service,
+  settings: Settings,
+  statuses: DoorStatus[],
+  limits = rateLimits(settings),
+): Promise<Door[]> {
+  const parts = {
+    ...limits,
+    settings,
+    gate: service.gate,
+    planner: service.planner,
+    authenticator: service.authenticator,
+    clock: service.clock,
+    ids: service.ids,
+    random: service.random,
+    yieldTurn: service.yieldTurn,
+    strangers: new RateLimiter(strangersPerSecond),
+    organizationRequired: settings.SERVICE_TENANCY_MODE === 'multi',
+    failed: (error: unknown) => say(`internal error: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`),
+    tls: tlsOf(settings),
+  };
+  const opened: Door[] = [];
+  for (const [i, { name, state }] of statuses.entries()) {
+    const create = creators[name];
+    if (create === undefined || state !== 'listening') continue;
+    const door = create(parts);
+    try {
+      await door.start();
+    } catch (error) {
+      await Promise.all(opened.map((each) => each.stop()));
+      throw error;
+    }
+    opened.push(door);
+    statuses[i] = { name, port: door.port, state };
+  }
+  return opened;
+}
+
+const creators: Readonly<Record<string, typeof createRelationalDoor>> = { relational: createRelationalDoor };
+
+function tlsOf({
+  SERVICE_TLS_CERT: cert,
+  SERVICE_TLS_KEY: key,
+}: Settings): { readonly cert: string; readonly key: string } | null {
+  if (cert === null || key === null) return null;
+  return { cert: readSettingFile('SERVICE_TLS_CERT', cert), key: readSettingFile('SERVICE_TLS_KEY', key) };
 }
 
 /**

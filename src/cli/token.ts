@@ -1,6 +1,6 @@
 /** `annals token mint`: through a running server's admin listener, or straight into the data directory of a stopped one. */
 import { systemClock, systemRandom } from '../clock.ts';
-import { ConfigError } from '../config.ts';
+import { ConfigError } from '../errors.ts';
 import { draftToken, type TokenRequest } from '../governance/authentication/bearer-tokens.ts';
 import type { Service } from '../service.ts';
 import { exitCode } from './exit.ts';

@@ -1,5 +1,5 @@
 /** What every door is to the composition root, and when a compatibility door opens. */
-import { ConfigError } from '../config.ts';
+import { ConfigError } from '../errors.ts';
 
 export interface Door {
   readonly name: string;

@@ -1,5 +1,7 @@
 /** Every door of the specification at a glance: its settings, how it is guarded, and whether this version has it. */
-import { ConfigError, type SettingName, type Settings } from '../config.ts';
+import type { SettingName, Settings } from '../config.ts';
+import { ConfigError } from '../errors.ts';
+import type { OptionalDoor } from '../governance/tenancy/profile.ts';
 import { type DoorStatus, isEnabled } from './door.ts';
 
 export interface DoorRow {
@@ -25,7 +27,7 @@ export const doors: readonly DoorRow[] = [
   row('grpc', 'SERVICE_GRPC_PORT', 'SERVICE_GRPC_ENABLE', 'token', false),
   row('flight', 'SERVICE_FLIGHT_PORT', 'SERVICE_FLIGHT_ENABLE', 'explicit', false),
   row('object', 'SERVICE_OBJECT_PORT', 'SERVICE_OBJECT_ENABLE', 'token', false),
-  row('relational', 'SERVICE_RELATIONAL_PORT', 'SERVICE_RELATIONAL_ENABLE', 'token', false),
+  row('relational', 'SERVICE_RELATIONAL_PORT', 'SERVICE_RELATIONAL_ENABLE', 'token', true),
   row('columnar-http', 'SERVICE_COLUMNAR_HTTP_PORT', 'SERVICE_COLUMNAR_HTTP_ENABLE', 'token', false),
   row('columnar-native', 'SERVICE_COLUMNAR_NATIVE_PORT', 'SERVICE_COLUMNAR_NATIVE_ENABLE', 'token', false),
   row('graph-http', 'SERVICE_GRAPH_HTTP_PORT', 'SERVICE_GRAPH_HTTP_ENABLE', 'token', false),
@@ -33,6 +35,11 @@ export const doors: readonly DoorRow[] = [
   row('kv', 'SERVICE_KV_PORT', 'SERVICE_KV_ENABLE', 'token', false),
   row('document', 'SERVICE_DOCUMENT_PORT', 'SERVICE_DOCUMENT_ENABLE', 'token', false),
 ];
+
+/** As settings spell them: `RELATIONAL` of `SERVICE_RELATIONAL_ENABLE`. */
+export const builtDoors: readonly OptionalDoor[] = doors.flatMap(({ built, enable }) =>
+  built && enable !== null ? [enable.slice('SERVICE_'.length, -'_ENABLE'.length) as OptionalDoor] : [],
+);
 
 /** Doors of this start. A door that is not built is reported, and fatal only when it was asked for by name. */
 export function doorStatuses(settings: Settings): DoorStatus[] {

@@ -1,5 +1,5 @@
 /** What each kind of error is called on each protocol. A new kind does not compile until every protocol has a word for it. */
-import type { ErrorKind } from '../errors.ts';
+import { type ErrorCode, errorTable, type ErrorKind } from '../errors.ts';
 
 export interface ProtocolCodes {
   readonly http: number;
@@ -58,3 +58,22 @@ export const errorCodes: Record<ErrorKind, ProtocolCodes> = {
     279,
   ),
 };
+
+/** Where clients of a protocol branch on more than the kind. */
+const byCode: { readonly [code in ErrorCode]?: Partial<ProtocolCodes> } = {
+  REL_PARSE: { sqlstate: '42601' },
+  REL_INVALID: { sqlstate: '22023' },
+  REL_UNKNOWN_COLUMN: { sqlstate: '42703' },
+  REL_TYPE_MISMATCH: { sqlstate: '22P02' },
+  REL_REQUIRED: { sqlstate: '23502' },
+  REL_READ_ONLY: { sqlstate: '25006' },
+  REL_MASKED_COLUMN: { sqlstate: '42501' },
+  REL_NOT_FOUND: { sqlstate: '42704' },
+  REL_UNPROCESSABLE: { sqlstate: '22003' },
+};
+
+/** What this error is called; `stale`: what it was made from was written since. */
+export function errorCodesOf(code: ErrorCode, stale = false): ProtocolCodes {
+  const codesOfKind = { ...errorCodes[errorTable[code].kind], ...byCode[code] };
+  return stale ? { ...codesOfKind, sqlstate: '40001' } : codesOfKind;
+}

@@ -55,7 +55,7 @@ export interface IngestRequest {
   readonly when?: WriteCondition | null;
   /** It has been promised: it waits for room, where a body that is here as a whole is refused otherwise. */
   readonly waits?: boolean;
-  /** Of rows that bring none of their own. */
+  /** Provenance of rows that bring none of their own. */
   readonly provenance: Provenance;
   /** Under an idempotency key: its digest, and that of the body. */
   readonly once?: { readonly key: string; readonly body: BodyDigest };
@@ -84,15 +84,15 @@ export class Ingest {
     this.#request = request;
   }
 
-  /** Of the type as it stands; null when it is to be made. Throws REL_UNKNOWN_TYPE before any byte of the body is read. */
+  /** The type as it stands; null when it is to be made. Throws REL_UNKNOWN_TYPE before any byte of the body is read. */
   definition(): TypeDefinition | null {
     const { type, createType } = this.#request;
-    const { catalog } = this.#invocation.snapshot();
+    const { catalog, offers } = this.#invocation.snapshot();
     const definition = catalog.type(type);
     if (definition === undefined && !createType) {
       const guess = didYouMean(
         type,
-        catalog.types().map(({ name }) => name),
+        catalog.types().flatMap(({ name }) => (offers(name) ? name : [])),
       );
       throw new ServiceError('REL_UNKNOWN_TYPE', `the type ${JSON.stringify(type.slice(0, 128))} is not registered${guess}`);
     }

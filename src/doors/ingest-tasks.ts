@@ -8,7 +8,7 @@ import type { GateContract, Invocation } from '../governance/gate-contract.ts';
 import type { JobLane, JobRunner, JobView, JobWork } from '../governance/jobs/job-runner.ts';
 import type { Ingest, IngestReply } from './ingest-stream.ts';
 
-/** Of all doors together. */
+/** Shared by all doors. */
 const lane: JobLane = { runningMax: 2 };
 const waitingMax = 64;
 const waitingBytesMax = 256 * 1024 * 1024;
@@ -35,7 +35,7 @@ export interface TaskRequest {
   readonly accessScopeRef: string | null;
   /** Size of the body that is held for it. */
   readonly bytes: number;
-  /** Of the rows. */
+  /** Type of the rows. */
   readonly type: string;
   /** `progress` is told the ingest as soon as it exists. */
   readonly run: (invocation: Invocation, progress: (ingest: Ingest) => void, work: JobWork) => Promise<IngestReply>;

@@ -21,7 +21,7 @@ export interface ExhibitDeskParts {
   readonly mayReplay: (type: string | null) => boolean;
   /** Projections at an instant that a snapshot had. */
   readonly snapshotOf: (instant: bigint, branch: string, path: string | null) => AccessPaths;
-  readonly govern: (paths: AccessPaths, grant: PinnedGrant) => GovernedSnapshot;
+  readonly govern: (paths: AccessPaths, grant: PinnedGrant, action: 'query' | 'search') => GovernedSnapshot;
   /** Digest of the policy set that entries below a position left. */
   readonly policyDigestAt: (position: number) => string;
   /** A recipe as the log has it; null: erased. */
@@ -69,9 +69,9 @@ export class GovernedExhibits implements ExhibitDesk {
     return this.#parts.policyDigestAt(position);
   }
 
-  pin(grant: PinnedGrant): GovernedSnapshot {
+  pin(grant: PinnedGrant, action: 'query' | 'search' = 'query'): GovernedSnapshot {
     if (!sees(this.#parts.caller.path, grant.path) || !this.#parts.mayReplay(null)) throw refused();
-    return this.#parts.govern(this.#parts.snapshotOf(grant.instant, grant.branch, grant.path), grant);
+    return this.#parts.govern(this.#parts.snapshotOf(grant.instant, grant.branch, grant.path), grant, action);
   }
 
   rowsErasedSince(snapshot: GovernedSnapshot, types: ReadonlySet<string>): boolean {

@@ -2,7 +2,8 @@
  * What doors and planner hold of the gate. Two verbs inside one invocation: `snapshot` to read, `submit` to write;
  * the invocation itself guarantees that exactly one access record is written on every way out.
  */
-import type { BranchBody, ExhibitBody, MaskKind, Recalled, TokenRecord } from '../log/entry.ts';
+import type { Vector } from '../log/columns.ts';
+import type { BranchBody, ExhibitBody, MaskKind, Recalled, TokenRecord, TypeDefinition } from '../log/entry.ts';
 import type { SignedHead } from '../log/log-store.ts';
 import type { RowProof } from '../log/row-proof.ts';
 import type { AccessPaths, AuditReader, ExhibitLink, ExhibitView, RowReader } from '../projections/access-paths.ts';
@@ -13,7 +14,7 @@ import type { Caller } from './caller.ts';
 import type { PolicyDesk, TenantDesk } from './desks.ts';
 
 /** An access path that has passed the gate: rows outside the caller's scope can't come out of it. */
-export interface GovernedSnapshot extends Omit<AccessPaths, 'erasures' | 'of'> {
+export interface GovernedSnapshot extends Omit<AccessPaths, 'erasures' | 'of' | 'recalls'> {
   readonly governed: true;
   readonly caller: Caller;
   readonly purpose: string | null;
@@ -28,16 +29,36 @@ export interface GovernedSnapshot extends Omit<AccessPaths, 'erasures' | 'of'> {
   hides(type: string, column: string): boolean;
   /** What an answer that reads these columns of a type has to say of rows that others share: what of them is not there. */
   notices(type: string, columns: readonly string[]): readonly string[];
+  /** Whether names of the type and its columns may be told to whoever misspelt one: the caller may read rows of it. */
+  offers(type: string): boolean;
   /** What decides whether a row of a type is seen: whose it is and nothing else; or what it holds, its past or terms too. */
   seenBy(type: string): 'path' | 'row';
+  /** Whether rows of other tenants are among those of a type that may be seen. */
+  shares(type: string): boolean;
   /** Whether any row of a type that is of this path may be seen. */
   mayShow(type: string, path: string | null): boolean;
   /** Tells whether rows of one of these types that may be seen were erased after this call. */
   erasing(types: Iterable<string>): () => boolean;
+  /** How often rows were recalled, as far as that was done at or below the caller's own path; by an instant, at most that of the snapshot. */
+  recalled(type: string, rows: readonly RecalledRow[], instant: bigint): readonly RecalledTimes[];
+  /** Such rows as the access record of a recall names them. */
+  recalledAs(type: string, rows: readonly RecalledRow[]): Recalled;
   /** The rows themselves, for guesses, also where `rows` was replaced by some of them or by an answer that stands for them. */
   readonly stored: RowReader;
   /** At an instant that a recipe names: answers come from the log, never from what was cached of it. */
   readonly pinned?: true;
+}
+
+export interface RecalledRow {
+  readonly key: string;
+  /** Organisation path that it is of. */
+  readonly path: string | null;
+}
+
+export interface RecalledTimes {
+  readonly count: number;
+  /** Nanoseconds; null: never. */
+  readonly last: bigint | null;
 }
 
 export type Action =
@@ -107,6 +128,21 @@ export interface SubmitOptions {
   readonly sync?: boolean;
   /** Rows wait while too much is on its way to the disk, in the order of their submission, instead of being refused. */
   readonly waits?: boolean;
+  /**
+   * Looks at what a command that writes rows is about to store, in the turn that stores it: it does not wait for anything, and what
+   * it throws refuses the command.
+   */
+  readonly before?: (outcome: Omit<Outcome, 'durability' | 'replayed'>, written: () => readonly WrittenRows[]) => void;
+}
+
+/** Versions of one type, one after the other in system time, as they are about to be stored. */
+export interface WrittenRows {
+  readonly definition: TypeDefinition;
+  readonly length: number;
+  /** When the first of them begins. */
+  readonly systemFrom: bigint;
+  /** As a reader will find it; a column of which the caller sees some cells masked reads as NULL. */
+  column(name: string): Vector;
 }
 
 export interface Invocation {
@@ -133,6 +169,8 @@ export interface Invocation {
   policies(): PolicyDesk;
   /** Schedules and holds on a row of the caller's own path. REL_NOT_FOUND where there is none that it may remove. */
   kept(type: string, key: string): readonly Kept[];
+  /** The same snapshot of nothing but rows that the caller may delete; of what agreements share, none. Throws REL_ACL where it may delete no row of the type. */
+  deletable(type: string): GovernedSnapshot;
   /** Throws unless the caller may erase at all; what policies ask of the rows of each type, undefined while none is installed. */
   erasing(): RowCheck | undefined;
   /**
@@ -217,7 +255,7 @@ export interface PinnedGrant {
   readonly accessScopeRef: string | null;
   /** `as_of_system` of the snapshot that the recipe was run on. */
   readonly instant: bigint;
-  /** Of the policy set at its basis. */
+  /** Digest of the policy set at its basis. */
   readonly policyDigest: string;
   /** By type: properties that were declared masked. */
   readonly masked: Readonly<Record<string, readonly string[]>>;
@@ -245,7 +283,7 @@ export interface ExhibitDesk {
    * agreements share is not among them, for it ends with them. REL_ACL unless the caller's path covers that scope,
    * REL_UNPROCESSABLE where the log had another policy set then.
    */
-  pin(grant: PinnedGrant): GovernedSnapshot;
+  pin(grant: PinnedGrant, action?: 'query' | 'search'): GovernedSnapshot;
   /** True when rows of these types that a pinned snapshot saw were removed for good since. */
   rowsErasedSince(snapshot: GovernedSnapshot, types: ReadonlySet<string>): boolean;
   /** A signed head that covers the link: never over what is not durable. */
@@ -289,7 +327,7 @@ export interface PolicyExplanation {
     readonly when: string | null;
     readonly because: string;
   }[];
-  /** Of the policy set that decided; empty while none was installed. */
+  /** Digest of the policy set that decided; empty while none was installed. */
   readonly policyDigest: string;
   /** Entries below it were decided by. Audit and admin surfaces only. */
   readonly position: number;

@@ -128,6 +128,15 @@ export class GatedInvocation implements Invocation {
     return kept;
   }
 
+  deletable(type: string): GovernedSnapshot {
+    const asked = this.#asked;
+    this.#admission.admit();
+    this.#core.judge.authorise(asked.judged, { action: 'delete', objectType: type });
+    const { log, projections } = this.#core.parts;
+    const paths = projections.snapshot(log.basis(), this.caller.branch, tenantOf(this.caller.path));
+    return grantedSnapshot(this.#core, paths, { ...asked.judged, action: 'delete' }, asked.time, 'delete');
+  }
+
   erasing(): RowCheck | undefined {
     const { judge } = this.#core;
     this.#admission.admit();

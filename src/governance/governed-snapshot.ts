@@ -17,7 +17,7 @@ import { isClassified } from './authorization/egress.ts';
 import type { Grant, Lane } from './authorization/grant.ts';
 import type { Guards } from './authorization/guards.ts';
 import { sees, type Caller } from './caller.ts';
-import type { GovernedSnapshot } from './gate-contract.ts';
+import type { GovernedSnapshot, RecalledRow } from './gate-contract.ts';
 import type { Reading } from './governed-rows.ts';
 import type { Beginning } from './tenancy/earlier-tenant.ts';
 import { VisibleRows } from './visible-rows.ts';
@@ -31,7 +31,7 @@ export interface Governing {
   readonly accessScopeRef: string | null;
   guardsOf(paths: TenantPaths): Guards;
   readonly grant: Grant;
-  /** Of the caller’s tenant. */
+  /** When the caller’s tenant began. */
   readonly beginning: Beginning;
 }
 
@@ -64,11 +64,21 @@ export function governSnapshot(paths: AccessPaths, governing: Governing, reading
     protectionEpoch: paths.protectionEpoch,
     masked: (type) => types.of(type).grant.masked,
     hides: (type, column) => types.of(type).grant.lanes.every(({ masks }) => masks.get(column)?.when === null),
+    offers: (type) => types.offers(type),
     notices: (type, columns) => types.notices(type, columns),
     seenBy: (type) => (types.of(type).grant.lanes.every(isWhole) ? 'path' : 'row'),
+    shares: (type) => types.of(type).sources.some((source) => source.paths.tenant !== paths.tenant),
     mayShow,
     rows,
     stored: rows,
+    recalled: (type, rows, instant) => {
+      const reader = paths.recalls(instant);
+      return rows.map((row) => reader.of(saltedId(reading, paths.branchId, type, row), (path) => sees(caller.path, path)));
+    },
+    recalledAs: (type, rows) => ({
+      salt: recallSalt,
+      ids: rows.map((row) => saltedId(reading, paths.branchId, type, row)),
+    }),
     removals: governRemovals(paths.removals, types, covers),
     erasing: (names) =>
       erasing(
@@ -77,6 +87,7 @@ export function governSnapshot(paths: AccessPaths, governing: Governing, reading
         mayShow,
       ),
     textLanguage: paths.textLanguage,
+    searchAt: paths.searchAt,
     views,
   };
 }
@@ -90,6 +101,14 @@ function erasing(erasures: ErasureReader, types: Iterable<string>, mayShow: Gove
     }
     return false;
   };
+}
+
+/** Raised with what is hashed. */
+const recallSalt = 'recall/1';
+
+/** What a row is called in access records: without the store's key it leads to no row. */
+function saltedId({ hash }: Reading, branch: number, type: string, { key, path }: RecalledRow): string {
+  return hash.of(JSON.stringify([recallSalt, branch, path, type, key]), path);
 }
 
 /** What an earlier tenant of the same path asked was planned with its views. */

@@ -3,7 +3,7 @@
  * log has acknowledged them. What must hold: no await stands between admission and append.
  */
 import { ServiceError } from '../errors.ts';
-import type { EntryContext, EntryDraft, TokenRecord } from '../log/entry.ts';
+import type { EntryContext, EntryDraft, MaskKind, TokenRecord, TypeDefinition } from '../log/entry.ts';
 import { tenantOf } from '../log/value.ts';
 import type { Appended, Durability, NextPlace } from '../log/log-store.ts';
 import type { BranchRecord } from '../projections/branches/projection.ts';
@@ -26,6 +26,7 @@ import { beginningOf, onceFrom } from './tenancy/earlier-tenant.ts';
 import { checkMinted } from './tenancy/multi-tenancy.ts';
 import { registryPart } from './tenancy/registry.ts';
 import { writeChecks, writesRows } from './write-checks.ts';
+import { writtenRows } from './written-rows.ts';
 
 /** What commands on exhibits and policies are held against. */
 interface Desks {
@@ -137,6 +138,7 @@ export class GovernedWrites {
     const next = log.next();
     const checks = writeChecks(this.#core.judge, this.#asked.judged, command, this.#core.parts.clock.now());
     const { drafts, outcome, receiptLeaf } = projections.decide(this.#asMeant(command), this.#context(), next, checks);
+    options.before?.(outcome, () => writtenRows(drafts, next, this.#asked.caller.path, (type) => this.#reads(type)));
     // A command that changed nothing still rests on what was written before it.
     const acknowledged = drafts.length === 0 ? log.acknowledged : this.#append(drafts, next, options, settings);
     return { outcome, receiptLeaf, acknowledged };
@@ -174,14 +176,20 @@ export class GovernedWrites {
     if (command.kind !== 'put-rows' && command.kind !== 'delete-rows') return;
     const { computedFrom, type } = command;
     if (computedFrom === undefined || computedFrom.length === 0) return;
-    const { log, projections } = this.#core.parts;
-    const { caller, judged, time } = this.#asked;
-    const paths = projections.snapshot(log.basis(), caller.branch, tenantOf(caller.path));
-    const masks = grantedSnapshot(this.#core, paths, { ...judged, action: 'query' }, time).masked(type);
+    const { masks } = this.#reads(type);
     const masked = computedFrom.find((name) => masks.has(name));
     if (masked === undefined) return;
     const column = JSON.stringify(masked);
     throw new ServiceError('REL_MASKED_COLUMN', `${column} is masked: nothing can be written from it, nor by a condition on it`);
+  }
+
+  /** A type as its writer reads it now. */
+  #reads(type: string): { readonly definition: TypeDefinition | undefined; readonly masks: ReadonlyMap<string, MaskKind> } {
+    const { log, projections } = this.#core.parts;
+    const { caller, judged, time } = this.#asked;
+    const paths = projections.snapshot(log.basis(), caller.branch, tenantOf(caller.path));
+    const snapshot = grantedSnapshot(this.#core, paths, { ...judged, action: 'query' }, time);
+    return { definition: paths.catalog.type(type), masks: snapshot.masked(type) };
   }
 
   /** Those that a command writes to, and those of the edges that its rows may have. */

@@ -1,6 +1,7 @@
 /** A snapshot under the grant of an invocation: as policies and agreements stand, or as a recipe has pinned them. */
 import { ServiceError } from '../errors.ts';
 import type { AccessPaths, TenantPaths } from '../projections/access-paths.ts';
+import type { CedarAction } from './authorization/cedar/policies.ts';
 import type { Guards } from './authorization/guards.ts';
 import type { Judged } from './authorization/judge.ts';
 import type { Caller } from './caller.ts';
@@ -11,17 +12,29 @@ import { beginningOf } from './tenancy/earlier-tenant.ts';
 
 type Granting = Pick<Core, 'judge' | 'grants' | 'reading' | 'parts'>;
 
-export function grantedSnapshot(core: Granting, paths: AccessPaths, judged: Judged, now: bigint): GovernedSnapshot {
+export function grantedSnapshot(
+  core: Granting,
+  paths: AccessPaths,
+  judged: Judged,
+  now: bigint,
+  right?: CedarAction,
+): GovernedSnapshot {
   const { judge, reading, grants, parts } = core;
   const guardsOf = ({ protection }: TenantPaths): Guards => judge.guards(judged, protection);
   const { caller, action, purpose, breakGlass, accessScopeRef } = judged;
-  const grant = grants.grantFor({ caller, action, stated: judged, now });
+  const grant = grants.grantFor({ caller, action, stated: judged, now, ...(right && { right }) });
   const beginning = beginningOf(parts.projections.tenants, caller);
   return governSnapshot(paths, { caller, purpose, breakGlass, accessScopeRef, guardsOf, grant, beginning }, reading);
 }
 
 /** Under the scope and the policies of then, read as it was, whoever derives it again; never cached with plans of now. */
-export function pinnedSnapshot(core: Granting, paths: AccessPaths, deriver: Caller, pinned: PinnedGrant): GovernedSnapshot {
+export function pinnedSnapshot(
+  core: Granting,
+  paths: AccessPaths,
+  deriver: Caller,
+  pinned: PinnedGrant,
+  action: 'query' | 'search',
+): GovernedSnapshot {
   const { judge, grants, reading } = core;
   const { principal, path, branch, roles, attributes, door, clientIp, instant, masked } = pinned;
   const { purpose, breakGlass, accessScopeRef } = pinned;
@@ -30,8 +43,8 @@ export function pinnedSnapshot(core: Granting, paths: AccessPaths, deriver: Call
     throw new ServiceError('REL_UNPROCESSABLE', 'the policy set at the basis of the recipe is not the one that it names');
   }
   const caller = { ...deriver, principal, path, branch, roles, attributes, door, clientIp, sharedFrom: null };
-  const judged: Judged = { caller, action: 'query', purpose, breakGlass, accessScopeRef };
-  const grant = grants.grantOfThen({ caller, action: 'query', stated: judged, now: instant }, set);
+  const judged: Judged = { caller, action, purpose, breakGlass, accessScopeRef };
+  const grant = grants.grantOfThen({ caller, action, stated: judged, now: instant }, set);
   const guardsOf = () => judge.guards(judged, paths.protection);
   const protection = (type: string) => ({ ...paths.protection(type), masked: new Set(masked[type]) });
   const snapshot = governSnapshot({ ...paths, protection }, { ...judged, guardsOf, grant, beginning: null }, reading);

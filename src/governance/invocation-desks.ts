@@ -90,9 +90,9 @@ export class InvocationDesks {
       log,
       mayReplay: (objectType) => this.#may({ action: 'replay', objectType }),
       snapshotOf: (instant, branch, path) => projections.snapshotOf(instant, branch, tenantOf(path)),
-      govern: (paths, grant) => {
+      govern: (paths, grant, action) => {
         this.#asked.basis = grant.instant;
-        return pinnedSnapshot(this.#core, paths, caller, grant);
+        return pinnedSnapshot(this.#core, paths, caller, grant, action);
       },
       policyDigestAt: (position) => this.#core.judge.policies.at(position)?.digest ?? '',
       openRecipe: (stored) => this.#core.parts.recipes.open(stored),

@@ -313,7 +313,7 @@ class JudgedBlock {
   }
 }
 
-/** Of rows that do not leave. */
+/** Masks every cell of a row that does not leave. */
 const hiddenRow: CellMask = { kind: 'null', when: null, because: '' };
 
 /** By place. */

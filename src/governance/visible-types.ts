@@ -69,6 +69,14 @@ export class VisibleTypes {
     return new Set([...own, ...grant.sharing.flatMap(({ types }) => [...types].filter((name) => this.find(name) !== undefined))]);
   }
 
+  /** Some rows of it may be read, as far as policies and guards go. */
+  offers(name: string): boolean {
+    return (
+      this.find(name)?.sources.some(({ grant, guards, declared }) => grant.allowed && !isClosed(guards, declared.name, [])) ===
+      true
+    );
+  }
+
   /** What others share changes plans with their definitions. */
   get sharedKey(): string {
     const { grant, paths } = this.#parts;

@@ -96,9 +96,9 @@ export const kindOfNumber: ReadonlyMap<number, EntryKind> = new Map(
 
 export interface DecodedBody {
   readonly body: EntryBody;
-  /** Of a `rows` body; null elsewhere. */
+  /** Secrets of a `rows` body; null elsewhere. */
   readonly secrets: RowSecrets | null;
-  /** Of rows that are sealed by subject: rows without a key are dropped. Null elsewhere. */
+  /** Rows that are sealed by subject, those without a key dropped. Null elsewhere. */
   readonly sealed: SealedRows | null;
 }
 

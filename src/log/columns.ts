@@ -23,8 +23,31 @@ export type Vector =
   | { readonly kind: 'bool'; readonly values: Uint8Array; readonly nulls: Uint8Array | null }
   | { readonly kind: 'dict'; readonly values: Int32Array; readonly dictionary: Dictionary; readonly nulls: Uint8Array | null }
   | { readonly kind: 'text'; readonly offsets: Uint32Array; readonly heap: Uint8Array; readonly nulls: Uint8Array | null }
-  | { readonly kind: 'vec'; readonly values: Float32Array; readonly dims: number; readonly nulls: Uint8Array | null }
+  | {
+      readonly kind: 'vec';
+      readonly values: Float32Array;
+      readonly dims: number;
+      readonly nulls: Uint8Array | null;
+      readonly coarse?: CoarseColumn;
+    }
   | { readonly kind: 'null' };
+
+/** Vectors as bytes, by the same row numbers; null where there are none so far, which asking sets about. */
+export interface CoarseColumn {
+  cells(): CoarseCells | null;
+}
+
+/** Offsets are in the buffer of `bytes`. A turn later it may hold something else. */
+export interface CoarseCells {
+  readonly rows: number;
+  readonly bytes: Uint8Array;
+  /** Scales and bounds: a 32-bit float a row each. */
+  readonly scales: number;
+  readonly bounds: number;
+  /** So many signed bytes a row. */
+  readonly components: number;
+  readonly width: number;
+}
 
 /** Distinct strings of a column, in order of first appearance. Append-only: a code never changes its meaning. */
 export interface Dictionary {

@@ -83,7 +83,7 @@ export interface RemovalBody {
   readonly type: string;
   /** For those who follow the type. A key that versions of a subject had is not among them: it is written nowhere but in their rows. */
   readonly keys: readonly string[];
-  /** Of every version of the removed keys, ascending. */
+  /** Positions of every version of the removed keys, ascending. */
   readonly positions: Float64Array;
 }
 
@@ -93,7 +93,7 @@ export interface PropertyDefinition {
   readonly masked: boolean;
   readonly indexed: boolean;
   readonly subject: boolean;
-  /** Of a vector column; 0 elsewhere. */
+  /** Length of the vectors of a vector column; 0 elsewhere. */
   readonly dims: number;
   /** Type whose rows the cells name; absent: none. What names rows of a protected type is as protected. */
   readonly references?: string;
@@ -137,7 +137,7 @@ export interface TypeDefinition {
   readonly role?: string;
   /** Properties whose cells name the thing that a row is about, beside its key. Never empty. */
   readonly identifier?: readonly string[];
-  /** Of its texts: a BCP 47 tag. */
+  /** Language of its texts: a BCP 47 tag. */
   readonly language?: string;
 }
 
@@ -307,7 +307,7 @@ export interface PolicyBody {
   readonly id: string;
   /** Cedar; empty when deleted. */
   readonly text: string;
-  /** Of the set after this entry: lower-case hex SHA-256 over the RFC 8785 JSON of {id: text}; empty when none is left. */
+  /** Digest of the set after this entry: lower-case hex SHA-256 over the RFC 8785 JSON of {id: text}; empty when none is left. */
   readonly digest: string;
 }
 
@@ -318,7 +318,7 @@ export type DeletionManner = 'soft' | 'purge' | 'tombstone';
 export interface TenantBody {
   readonly kind: 'tenant';
   readonly change: 'created' | 'changed' | 'suspended' | 'reactivated' | 'deleted' | 'purged';
-  /** Of a deletion; null elsewhere. */
+  /** How a deletion was meant; null elsewhere. */
   readonly manner: DeletionManner | null;
   readonly tenant: TenantRecord;
 }
@@ -398,7 +398,7 @@ export interface AgreementRecord extends AgreementTerms {
   readonly id: string;
   readonly state: AgreementState;
   readonly createdAt: bigint;
-  /** Of the first activation; null before it. */
+  /** Time of the first activation; null before it. */
   readonly activatedAt: bigint | null;
 }
 
@@ -409,7 +409,7 @@ export interface AgreementRecord extends AgreementTerms {
 export interface ErasureBody {
   readonly kind: 'erasure';
   readonly change: 'intended' | 'completed';
-  /** Of the receipt. */
+  /** The receipt has the same id. */
   readonly id: string;
   /** Lower-case hex HMAC-SHA-256 of the subject under a salt that only the requester is told. */
   readonly commitment: string;
@@ -432,7 +432,7 @@ export interface ErasedVersions {
   readonly type: string;
   /** Organisation paths that the versions lay in: null first, then in codepoint order. */
   readonly paths: readonly (string | null)[];
-  /** Of all versions, on every branch, ascending. */
+  /** Positions of all versions, on every branch, ascending. */
   readonly positions: readonly number[];
 }
 
@@ -456,7 +456,7 @@ export interface RetentionBody {
 /** Bytes were dropped from the log's files. Takes a leaf and no position. */
 export interface RedactionBody {
   readonly kind: 'redaction';
-  /** Of all rows that entries up to this leaf removed for good, nothing but leaf hashes is left in the log. */
+  /** Entries up to this leaf left nothing but leaf hashes in the log of the rows that they removed for good. */
   readonly through: number;
   /** Rows that were dropped on that occasion. */
   readonly rows: number;
@@ -538,6 +538,7 @@ export interface CommittedEntry extends EntryDraft {
 
 /** Positions that a body covers. */
 export function positionsOf(body: EntryBody): number {
+  if (isOpen(body)) return 1;
   switch (body.kind) {
     case 'rows':
       return body.ops.length;
@@ -558,17 +559,6 @@ export function positionsOf(body: EntryBody): number {
     case 'agreement':
     case 'erasure':
     case 'retention':
-    case 'batch':
-    case 'edge':
-    case 'embedding':
-    case 'judgement':
-    case 'identity':
-    case 'model':
-    case 'rule':
-    case 'job':
-    case 'run':
-    case 'quarantine':
-    case 'search':
       return 1;
   }
 }

@@ -105,7 +105,7 @@ export async function restoreBackup<T>(options: RestoreOptions, judge: (restored
 
 async function checkTarget(disk: Disk, target: string): Promise<void> {
   const names = await disk.list(target).catch(() => null);
-  if (!names) throw new ServiceError('REL_CONFLICT', `${target} is no directory`);
+  if (!names) throw new ServiceError('REL_CONFLICT', `${target} is not a directory`);
   if (names.length > 0 && !names.includes(MARKER)) throw new ServiceError('REL_CONFLICT', `${target} is not empty`);
 }
 

@@ -9,7 +9,7 @@
  *
  * Changing this needs a new version in the first line and a fixture.
  */
-import type { EntryBody } from './entry.ts';
+import { type EntryBody, isOpen } from './entry.ts';
 import { sha256, sha256Hex } from './sha256.ts';
 
 /** Root of an entry that states nothing: the hash of no bytes. */
@@ -20,6 +20,7 @@ const encoder = new TextEncoder();
 
 /** Null for kinds that state nothing, and for rows, whose root is over the rows. */
 export function statementOf(body: EntryBody): string | null {
+  if (isOpen(body)) return null;
   switch (body.kind) {
     case 'branch':
       return lines('annals/branch/v1', body.change, JSON.stringify(body.name), JSON.stringify(body.source), body.shares);
@@ -41,17 +42,6 @@ export function statementOf(body: EntryBody): string | null {
     case 'agreement':
     case 'retention':
     case 'redaction':
-    case 'batch':
-    case 'edge':
-    case 'embedding':
-    case 'judgement':
-    case 'identity':
-    case 'model':
-    case 'rule':
-    case 'job':
-    case 'run':
-    case 'quarantine':
-    case 'search':
       return null;
   }
 }

@@ -13,7 +13,10 @@ const iso = /^(\d{4})-(\d{2})-(\d{2})(?:T(\d{2}):(\d{2}):(\d{2})(?:\.(\d{1,9}))?
  */
 export function parseInstant(text: string): bigint {
   const match = iso.exec(text);
-  if (!match) throw new ServiceError('REL_INVALID', `not a UTC ISO-8601 timestamp: ${JSON.stringify(text.slice(0, 64))}`);
+  if (!match) {
+    const given = JSON.stringify(text.slice(0, 64));
+    throw new ServiceError('REL_INVALID', `not a UTC ISO-8601 timestamp: ${given}; write one like 2024-05-01T10:00:00Z`);
+  }
   const [, year, month, day, hour = '00', minute = '00', second = '00', fraction = '', zone = 'Z'] = match;
   if (zone !== 'Z') throw new ServiceError('REL_INVALID', `timestamps are UTC; the offset ${zone} is not accepted`);
   const ms = Date.UTC(+year!, +month! - 1, +day!, +hour, +minute, +second);

@@ -8,7 +8,6 @@ export interface SmallAnswerFacts {
   readonly costUnits: number;
   readonly processingTimeMs: number;
   readonly plan?: string;
-  readonly actualRows?: number | null;
 }
 
 export function smallAnswer(
@@ -33,7 +32,7 @@ export function smallAnswer(
     provenance: null,
     facets: null,
     plan: facts.plan ?? null,
-    actualRows: facts.actualRows ?? null,
+    actualRows: null,
     processingTimeMs: facts.processingTimeMs,
     overtaken: () => false,
   };

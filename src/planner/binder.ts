@@ -26,6 +26,7 @@ export function bindQuery(request: BindRequest): LogicalPlan {
     withProvenance,
     objectTypes: [...environment.objectTypes],
     viewLiterals: environment.viewLiterals,
+    caveats: environment.caveats,
     guards: environment.guards,
   };
   return hasApply(plan) ? refuseOuter(decorrelate(plan)) : plan;
@@ -36,7 +37,8 @@ function hasApply(plan: LogicalPlan): boolean {
 }
 
 /** What the AS OF of a statement says, on both axes. */
-export function timeOf({ asOf, body }: Query, literals: readonly Literal[]): LogicalPlan['time'] {
+export function timeOf({ asOf, body, oneInstant }: Query, literals: readonly Literal[]): LogicalPlan['time'] {
+  if (oneInstant) return functionTime(asOf, literals);
   if (body.kind === 'select' && body.from.kind === 'function') return functionTime(asOf, literals);
   return { system: axis(asOf, 'system', 'all', literals), valid: axis(asOf, 'valid', 'all', literals) };
 }

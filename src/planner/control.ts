@@ -27,9 +27,6 @@ const controls: { readonly [W in ControlWhat]: Control } = {
   'erase-subject': eraseSubject,
   'fuse-identities': needs('FUSE_IDENTITIES', 'the identity projection'),
   'split-identities': needs('SPLIT_IDENTITIES', 'the identity projection'),
-  'explain-path': needs('EXPLAIN_PATH', 'the graph projection'),
-  call: needs('CALL', 'the graph projection'),
-  pattern: needs('MATCH', 'the graph projection'),
 };
 
 /** Recognised, and refused with what it would take. */

@@ -112,6 +112,18 @@ export async function run(options: ExecutorOptions, request: RunRequest): Promis
   return { ...output.finish(), facets };
 }
 
+/** All rows in one turn, of a plan over given rows that are few. */
+export function runAtOnce(plan: LogicalPlan, execution: Execution): readonly OutputBatch[] {
+  const output = new Output(Infinity, { plan, execution, taker: null });
+  const root = buildOperator(plan.root, new Map(), execution);
+  try {
+    for (let batch = root.next(); batch !== null; batch = root.next()) if (batch.count > 0) output.append(batch);
+  } finally {
+    root.close();
+  }
+  return output.finish().batches;
+}
+
 /** What a table function has to wait for is there before its operator is built. */
 async function prepared(root: PlanNode, { execution, signal }: RunRequest): Promise<Execution> {
   const node = functionIn(root);
@@ -291,6 +303,17 @@ function buildOperator(
     if (!rows) rounds.kept.set(node, (rows = new KeptRows(node.columns, execution)));
     return rows.reader(() => buildOperator(node, kernels, execution));
   }
+  const operator = operatorOf(node, kernels, execution, rounds, rowsAtOnce);
+  return execution.watch === null ? operator : execution.watch.around(node, operator);
+}
+
+function operatorOf(
+  node: PlanNode,
+  kernels: PlanKernels,
+  execution: Execution,
+  rounds: Rounds | null,
+  rowsAtOnce: number,
+): Operator {
   const build = (input: PlanNode, rows = 0): Operator => buildOperator(input, kernels, execution, rounds, rows);
   switch (node.kind) {
     case 'scan':
@@ -330,8 +353,10 @@ function buildOperator(
         input: build(node.input),
         node,
         execution,
-        countAfter: (after, rowsMax) =>
-          buildOperator(node.counting ?? node.input, kernels, { ...execution, after, rowsMax, blockRows: countingBlockRows }),
+        countAfter: (after, rowsMax) => {
+          const counting = { after, rowsMax, blockRows: countingBlockRows, watch: null };
+          return buildOperator(node.counting ?? node.input, kernels, { ...execution, ...counting });
+        },
       });
     case 'skip':
       return new SkipOperator(build(node.input), node, execution);
@@ -349,7 +374,11 @@ function buildOperator(
       return new SetOperationOperator(build(node.left), build(node.right), node, execution);
     case 'function': {
       const input = node.input && build(node.input);
-      return functionOf(node).open({ node, values: new Values(node.values), input, execution, prepared: execution.prepared });
+      // A function is about one instant, wherever it stands.
+      const then = node.graph ? { ...execution, time: oneInstant(execution) } : execution;
+      const edges = (node.graph?.edges ?? []).map((scan) => () => buildOperator(scan, kernels, then));
+      const { prepared: waited } = execution;
+      return functionOf(node).open({ node, values: new Values(node.values), input, edges, execution: then, prepared: waited });
     }
     case 'recursive': {
       const own: Rounds = { table: node.table, kept: new Map() };
@@ -364,6 +393,12 @@ function buildOperator(
       });
     }
   }
+}
+
+/** As `binder.ts` has it for statements about a function: now, on each axis that is not named. */
+function oneInstant({ time: { system, valid }, kernels: { instant } }: Execution): Execution['time'] {
+  const known = system === 'all' ? instant : system;
+  return { system: known, valid: valid === 'all' ? known : valid };
 }
 
 function readsWorking(node: PlanNode, table: string): boolean {
@@ -382,19 +417,19 @@ function checkTime(nowMs: number, request: RunRequest, options: ExecutorOptions)
 /** Copies what leaves: batches belong to operators and store, the answer outlives both. */
 class Output {
   readonly #rowsMax: number;
-  readonly #request: RunRequest;
+  readonly #request: Pick<RunRequest, 'plan' | 'execution' | 'taker'>;
   readonly #execution: Execution;
   readonly #batches: OutputBatch[] = [];
   /** null once it takes no more. */
   #taker: RunRequest['taker'];
   #taken = 0;
-  /** Of rows since the last batch; null before the first. */
+  /** Takes the rows since the last batch; null before the first. */
   #sink: RowSink | null = null;
   #rowCount = 0;
   #heldBefore = 0;
   #held = 0;
 
-  constructor(rowsMax: number, request: RunRequest) {
+  constructor(rowsMax: number, request: Pick<RunRequest, 'plan' | 'execution' | 'taker'>) {
     this.#rowsMax = rowsMax;
     this.#request = request;
     this.#execution = request.execution;

@@ -3,6 +3,7 @@ import type { PolicyExplanation } from '../governance/gate-contract.ts';
 import { formatInstant } from '../log/timestamp.ts';
 import type { Cell } from '../log/value.ts';
 import { shownColumn, shownOf } from '../projections/access-paths.ts';
+import { Analysis } from './analysis.ts';
 import type { SketchOf } from './column-sketch.ts';
 import type { Bound } from './expressions/bound-expression.ts';
 import { Values } from './functions/arguments.ts';
@@ -17,31 +18,64 @@ import {
   type ScanNode,
   type SearchNode,
 } from './logical-plan.ts';
+import type { Measurements } from './operators/measurements.ts';
 import { type Execution, firstRows } from './operators/operator.ts';
 import { checkFetched } from './operators/ranked-rows.ts';
 import { scanRequest } from './operators/scan.ts';
 import { rowsOf, shareOf, type Statistics } from './passes/estimate-rows.ts';
+import type { OperatorFigures } from './planner-contract.ts';
 
 /** What kernels work for, where columns rest in their reach. */
 const kernel = '; kernel';
 
-export function explain(plan: LogicalPlan, execution: Execution, sketch: SketchOf): string[] {
+export interface Explained {
+  readonly lines: readonly string[];
+  /** Empty for a run that was not measured. */
+  readonly operators: readonly OperatorFigures[];
+}
+
+export function explain(
+  plan: LogicalPlan,
+  execution: Execution,
+  sketch: SketchOf,
+  measurements: Measurements | null = null,
+): Explained {
   const statistics = statisticsOf(execution, sketch);
+  const analysis = measurements && new Analysis(plan, execution, measurements);
   const lines: string[] = [];
-  const add = (node: PlanNode, indent: string): void => {
-    lines.push(indent + describe(node, execution, plan) + promised(node, statistics));
-    for (const input of inputsOf(node)) add(input, `${indent}  `);
+  const operators: OperatorFigures[] = [];
+  const add = (node: PlanNode, part: string, depth: number, indent: string): void => {
+    const line = describe(node, execution, plan, analysis !== null);
+    const indented = indent + '  '.repeat(depth) + line;
+    if (analysis) {
+      const rowsExpected = Math.round(rowsOf(node, statistics));
+      const figures = { part, depth, operator: node.kind, line, rowsExpected, ...analysis.of(node) };
+      operators.push(figures);
+      lines.push(`${indented} [${figuresText(figures)}]`);
+    } else lines.push(indented + promised(node, statistics));
+    for (const input of inputsOf(node)) add(input, part, depth + 1, indent);
   };
-  add(plan.root, '');
+  add(plan.root, 'answer', 0, '');
   plan.subqueries.forEach(({ root, as }, i) => {
     lines.push(`${as} ${i + 1}`);
-    add(root, '  ');
+    add(root, `${as} ${i + 1}`, 0, '  ');
   });
   if (plan.facets) {
     lines.push('facets');
-    add(plan.facets.root, '  ');
+    add(plan.facets.root, 'facets', 0, '  ');
   }
-  return lines;
+  return { lines, operators };
+}
+
+function figuresText({ state, rowsIn, rowsOut, rowsExpected, timeMs, memoryBytes, index }: OperatorFigures): string {
+  const rows = [...(rowsIn === null ? [] : [`in ${rowsIn}`]), ...(rowsOut === null ? [] : [`out ${rowsOut}`])];
+  return [
+    ...(state === 'read' ? [] : [state]),
+    [...rows, `expected ${rowsExpected}`].join(', '),
+    ...(timeMs === null ? [] : [`${timeMs.toFixed(3)} ms`]),
+    ...(memoryBytes === null ? [] : [`holds ${memoryBytes} bytes`]),
+    ...(index === null ? [] : [`index ${index}`]),
+  ].join('; ');
 }
 
 /** A decision and what determines it. Where it stands in the log is for audit surfaces. */
@@ -65,10 +99,14 @@ export function policyLines(explanation: PolicyExplanation): string[] {
 
 /** With the values of this statement, unlike the plan, which serves others too. */
 function statisticsOf(execution: Execution, sketch: SketchOf): Statistics {
+  const known = new Map<ScanNode, number>();
   return {
     estimate: (scan) => {
+      let rows = known.get(scan);
+      if (rows !== undefined) return rows;
       const request = scanRequest(scan, execution);
-      return request ? execution.snapshot.rows.estimate(request).rows : 0;
+      known.set(scan, (rows = request ? execution.snapshot.rows.estimate(request).rows : 0));
+      return rows;
     },
     sketch,
     cell: (parameter) => execution.kernels.parameters[parameter]!.cell,
@@ -81,10 +119,10 @@ function promised(node: PlanNode, statistics: Statistics): string {
   return `; about ${Math.round(rowsOf(node, statistics))} rows`;
 }
 
-function describe(node: PlanNode, execution: Execution, plan: LogicalPlan): string {
+function describe(node: PlanNode, execution: Execution, plan: LogicalPlan, isAnalyzed: boolean): string {
   switch (node.kind) {
     case 'scan':
-      return scan(node, execution);
+      return scan(node, execution, isAnalyzed);
     case 'search':
       return search(node, execution);
     case 'filter':
@@ -133,7 +171,8 @@ function describe(node: PlanNode, execution: Execution, plan: LogicalPlan): stri
       const { words, limit } = node;
       const values = new Values(node.values);
       const given = [...words, ...values.names.map((name) => `${name} => ${values.shown(name, execution.kernels)}`)];
-      return `function ${node.name}(${given.join(', ')})${limit ? ` first ${execution.rowLimit(limit)}` : ''}`;
+      const how = node.type === null ? '' : '; exact, without an index of vectors: every row that may be seen is compared';
+      return `function ${node.name}(${given.join(', ')})${limit ? ` first ${execution.rowLimit(limit)}` : ''}${how}`;
     }
     case 'window': {
       const over = columnText(node.column, node.input, execution);
@@ -181,21 +220,22 @@ function columnText(column: number, node: PlanNode, execution: Execution): strin
 function search({ input, matches, required, scored, best }: SearchNode, execution: Execution): string {
   const each = matches.map(({ columns, slot, mode }, i) => {
     const names = columns.map((column) => input.columns[column]!.name).join(', ');
-    const by = required.includes(i) ? 'reads what it finds' : 'reads all rows';
+    const by = required.includes(i) ? 'reads what it finds' : 'reads all rows, as others are asked for too';
     return `match(${names}, ${cellText(execution.literals[slot] ?? null)}${mode === 'ANY' ? '' : `, ${mode.toLowerCase()}`}) by text index, ${by}`;
   });
   if (scored) each.push('scored by BM25');
-  if (best) each.push(`best ${execution.rowLimit(best)}`);
+  if (best) each.push(`best ${firstRows(best.limit, best.offset, execution)}`);
   return `search ${input.type} (${each.join('; ')})`;
 }
 
-function scan(node: ScanNode, execution: Execution): string {
+/** Analyzed, it shows what it gave, and not how it came by it. */
+function scan(node: ScanNode, execution: Execution, isAnalyzed: boolean): string {
   const request = scanRequest(node, execution);
   if (!request) return `scan ${node.type} (nothing: every key is NULL)`;
   const { access, rows, segments } = execution.snapshot.rows.estimate(request);
   const parts = [
     `by ${access}`,
-    `about ${rows} rows in ${segments} segments`,
+    ...(isAnalyzed ? [] : [`about ${rows} rows in ${segments} segments`]),
     `columns ${node.columns.map(named).join(', ') || 'none'}`,
   ];
   const masked = maskedIn(node);
@@ -205,7 +245,8 @@ function scan(node: ScanNode, execution: Execution): string {
   if (system !== 'all') parts.push(`known at ${formatInstant(system)}`);
   if (request.keys) parts.push(`keys ${request.keys.length}`);
   if (request.after !== undefined) parts.push(`after ${request.after}`);
-  for (const { column, op, value } of request.zones ?? []) parts.push(`zone ${column} ${op} ${cellText(value)}`);
+  const zones = isAnalyzed ? [] : (request.zones ?? []);
+  for (const { column, op, value } of zones) parts.push(`zone ${column} ${op} ${cellText(value)}`);
   return `scan ${node.type} (${parts.join('; ')})`;
 }
 
@@ -274,7 +315,7 @@ function text(bound: Bound, columns: readonly PlanColumn[], execution: Execution
     case 'phonetic':
       return `${bound.function}(${of(bound.operand)})`;
     case 'match':
-      return `match(${of(bound.operand)}, ${of(bound.query)}${bound.mode === 'ANY' ? '' : `, ${bound.mode.toLowerCase()}`})`;
+      return `match(${of(bound.operand)}, ${of(bound.query)}${bound.mode === 'ANY' ? '' : `, ${bound.mode.toLowerCase()}`}; no index: not over rows of one type)`;
     case 'like':
       return `(${of(bound.operand)} like ${of(bound.pattern)})`;
     case 'case': {

@@ -5,8 +5,10 @@
 import type { MaskKind } from '../log/entry.ts';
 import type { ColumnType } from '../log/value.ts';
 import type { Bound, Guard } from './expressions/bound-expression.ts';
+import type { Caveat } from './expressions/caveats.ts';
 import type { ValueType } from './expressions/value-type.ts';
 import type { AggregateName } from './expressions/functions/aggregates.ts';
+import type { GraphTypes } from './graph/graph-types.ts';
 import type { MatchMode } from './search/query.ts';
 import type { Frame, Literal, Place, Slot, WindowFunction } from './statement.ts';
 
@@ -82,6 +84,9 @@ export interface Match {
   /** Literal that says what for. */
   readonly slot: number;
   readonly mode: MatchMode;
+  /** By column, literals: what its words weigh among those of the others; and by what a score rises where it holds one. */
+  readonly weights: readonly (number | null)[];
+  readonly boosts: readonly (number | null)[];
 }
 
 /**
@@ -95,8 +100,8 @@ export interface SearchNode {
   readonly scored: boolean;
   /** Rows that these matches don't hold of are not asked for by anybody above. Only with them indexes can do the looking up. */
   readonly required: readonly number[];
-  /** Only rows that score best are asked for, of those that hold all of `required`: at least so many. */
-  readonly best: Slot | null;
+  /** Only rows that score best are asked for, of those that hold all of `required`: at least so many, an offset on top. */
+  readonly best: { readonly limit: Slot; readonly offset: Slot | undefined } | null;
   readonly columns: readonly PlanColumn[];
 }
 
@@ -307,6 +312,25 @@ export interface FunctionNode {
   readonly columns: readonly PlanColumn[];
   /** For each column its number among the function's own; -1 for one of the type. */
   readonly own: readonly number[];
+  /** What a function over the graph reads; absent for every other. */
+  readonly graph?: GraphInput;
+  /** A column, and the argument that says what it equals, where it is not given: a condition above may give it. */
+  readonly seeks?: { readonly column: string; readonly argument: string };
+}
+
+export interface GraphInput {
+  readonly types: GraphTypes;
+  /** Rows of each type of edges: both ends, system_from and, where edges are weighed, the weight. */
+  readonly edges: readonly PlanNode[];
+  readonly weight: string | null;
+  /** Words of the call, by the names of their arguments. */
+  readonly choices: ReadonlyMap<string, string>;
+  /** All edges of its types are in the graph, whatever the statement asks of rows. */
+  readonly isWhole: boolean;
+  /** LIMIT counts groups of rows: no node above cuts them. */
+  readonly limitsGroups: boolean;
+  /** Where the call stands. */
+  readonly place: Place;
 }
 
 /** An expression without columns, or those of an ARRAY. */
@@ -352,6 +376,8 @@ export interface LogicalPlan {
   /** Literals of views that the statement names: their slots come after those of the statement. */
   readonly viewLiterals: readonly Literal[];
   readonly guards: readonly Guard[];
+  /** What its comparisons may have to be told of. */
+  readonly caveats: readonly Caveat[];
 }
 
 /** What a node reads, in the order of its fields. */
@@ -362,7 +388,7 @@ export function inputsOf(node: PlanNode): readonly PlanNode[] {
     case 'working':
       return [];
     case 'function':
-      return node.input ? [node.input] : [];
+      return [...(node.input ? [node.input] : []), ...(node.graph?.edges ?? [])];
     case 'apply':
       return [node.input, node.query];
     case 'join':
@@ -408,6 +434,7 @@ export function mapInputs(node: PlanNode, map: (input: PlanNode) => PlanNode): P
     }
     case 'function': {
       const input = node.input && map(node.input);
+      if (node.graph) return { ...node, input, graph: { ...node.graph, edges: node.graph.edges.map(map) } };
       return input === node.input ? node : { ...node, input };
     }
     default:

@@ -13,7 +13,10 @@ import { nearestView } from './binding/views.ts';
 import type { LookupTable } from './expressions/lookup-table.ts';
 import { lexStatement } from './languages/sql-lexer.ts';
 import { parseLexed } from './languages/sql-parser.ts';
+import { functionOfTable } from './functions/all.ts';
+import type { Words } from './functions/argument-spec.ts';
 import { typesCalled, wordLiterals } from './functions/calls.ts';
+import { nowhere } from './places.ts';
 import { byText } from './plan-cache.ts';
 import type { Literal, Query } from './statement.ts';
 import type { ServedView } from './standing/materialized-views.ts';
@@ -24,6 +27,8 @@ export interface ReadNames {
   readonly lookups: readonly string[];
   /** A table function stands among them: it names types in its own way. */
   readonly calls: boolean;
+  /** Walks and degrees of nodes, which any type has a part in; and the literals that say which way edges are counted. */
+  readonly degrees: readonly number[] | null;
 }
 
 /** A query, the literals that its slots number, and its names. */
@@ -35,6 +40,7 @@ export function namesRead(query: Query): ReadNames {
   const tables = new Set<string>();
   const lookups = new Set<string>();
   let calls = false;
+  let degrees: readonly number[] | null = null;
   // Trees are plain data: a kind of node that comes later is found wherever it stands.
   const open: unknown[] = [query];
   for (let node = open.pop(); node !== undefined; node = open.pop()) {
@@ -42,10 +48,19 @@ export function namesRead(query: Query): ReadNames {
     const { kind, name, arguments: given } = node as { kind?: unknown; name?: unknown; arguments?: readonly unknown[] };
     if (kind === 'table') tables.add(String(name));
     if (kind === 'function') calls = true;
+    if (kind === 'walk') degrees ??= [];
+    if (kind === 'call' && name === 'DEGREE') degrees = [...(degrees ?? []), ...degreeWords(given)];
     if (kind === 'call' && name === 'LOOKUP') for (const each of namesIn(given)) lookups.add(each);
     open.push(...Object.values(node));
   }
-  return { tables: [...tables].sort(), lookups: [...lookups].sort(), calls };
+  return { tables: [...tables].sort(), lookups: [...lookups].sort(), calls, degrees };
+}
+
+function degreeWords(given: readonly unknown[] = []): readonly number[] {
+  return given.flatMap((argument) => {
+    const { value } = argument as { value: { kind: string; slot?: number } };
+    return value.kind === 'literal' ? [value.slot!] : [];
+  });
 }
 
 function namesIn(given: readonly unknown[] = []): readonly string[] {
@@ -92,6 +107,10 @@ export class PlanNames {
       const table = this.#lookups(snapshot.caller.path, name);
       key += table === undefined ? '\0-' : `\0l${this.#numberOf(table)}`;
     }
+    if (names.degrees) {
+      key += `\0d${JSON.stringify(names.degrees.map((slot) => String(literals[slot])))}`;
+      for (const { name } of snapshot.catalog.types()) key += this.#tableKey(name, snapshot, served, within);
+    }
     if (!names.calls) return key;
     const called = calledBy(query, literals, snapshot);
     // Binding says what is wrong with it, and where in the text at hand.
@@ -110,6 +129,8 @@ export class PlanNames {
     }
     if (name === served?.name) return `\0s${this.#text(JSON.stringify(served.columns))}`;
     const view = nearestView(snapshot.views, name);
+    const call = view === undefined ? functionOfTable(name) : undefined;
+    if (call) return `\0f${this.#text(JSON.stringify(call.types({ words: noWords, catalog: snapshot.catalog })))}`;
     if (view === undefined) return '\0-';
     // A view that comes to itself is refused when it is bound, wherever that is.
     if (within.has(name)) return '\0r';
@@ -182,3 +203,6 @@ function hiddenKey(type: string, snapshot: GovernedSnapshot): string {
 }
 
 const none: ReadonlySet<string> = new Set();
+
+/** A call without arguments has none. */
+const noWords: Words = { word: () => undefined, placeOf: () => nowhere, given: none };

@@ -1,9 +1,10 @@
 /** What doors hold of the planner: a question in, governed columns out. */
 import type { Vector } from '../log/columns.ts';
 import type { ColumnType } from '../log/value.ts';
-import type { Invocation } from '../governance/gate-contract.ts';
+import type { GovernedSnapshot, Invocation } from '../governance/gate-contract.ts';
 import type { TypoTolerance } from './search/query.ts';
-import type { DefaultTime, Dialect, Literal, ParsedQuestion } from './statement.ts';
+import type { DefaultTime, Dialect, Literal, ParsedQuestion, Place } from './statement.ts';
+import type { WriteStatement } from './write-statement.ts';
 
 export type QuestionRequest = QuestionOptions & (QuestionText | QuestionStatement);
 
@@ -28,8 +29,8 @@ export interface QuestionOptions {
   /** Purpose from the door (body field, header); a PURPOSE clause must agree with it or stand alone. */
   readonly purpose?: string | null;
   readonly signal?: AbortSignal;
-  /** How far words of MATCH may differ from what is written; absent: not at all. */
-  readonly typo?: TypoTolerance;
+  /** How far words of MATCH may differ from what is written: `configured` as searches may that don't say; absent: not at all. */
+  readonly typo?: TypoTolerance | 'configured';
   /** Refuses what is not a question (control statements) with REL_INVALID. */
   readonly questionsOnly?: boolean;
   /** Takes rows while they are read, where nothing but the rows is wanted of them. */
@@ -106,9 +107,74 @@ export interface Answer {
   /** Plan of EXPLAIN and EXPLAIN ANALYZE, one operator a line, children indented by two spaces. */
   readonly plan: string | null;
   readonly actualRows: number | null;
+  /** What EXPLAIN ANALYZE measured, in the order of the plan's lines. */
+  readonly operators?: readonly OperatorFigures[];
   readonly processingTimeMs: number;
   /** Rows that it may hold were erased since it was made: what has not left of it must not. */
   overtaken(): boolean;
+}
+
+/** What one operator came to, of the rows that the caller sees. */
+export interface OperatorFigures {
+  /** `answer`, `set 1` and the like for a query that runs before it, `facets`. */
+  readonly part: string;
+  /** Below the first of its part. */
+  readonly depth: number;
+  /** The word that its line begins with, and the line. */
+  readonly operator: string;
+  readonly line: string;
+  readonly state: 'read' | 'stopped early' | 'not read' | 'within the line above';
+  /** null: not told. */
+  readonly rowsIn: number | null;
+  readonly rowsOut: number | null;
+  readonly rowsExpected: number;
+  /** Its own, without that of its inputs; null where it did not run by itself. */
+  readonly timeMs: number | null;
+  /** Bytes of the cells that it held, at most; null where it holds none. */
+  readonly memoryBytes: number | null;
+  /** By which it finds rows; null: by none. */
+  readonly index: string | null;
+}
+
+/** What a statement came to that may have written. */
+export interface Executed {
+  /** Rows of a question, or of RETURNING: without columns where nothing is returned. */
+  readonly answer: Answer;
+  /** Null: it was a question. */
+  readonly written: Written | null;
+}
+
+export interface Written {
+  readonly verb: 'insert' | 'update' | 'delete';
+  /** Rows that were put, that were changed, and that were ended. */
+  readonly inserted: number;
+  readonly updated: number;
+  readonly deleted: number;
+  /** Rows of an INSERT that left what was there as it is. */
+  readonly kept: number;
+  /** ns, of the first and the last version that was written; 0 where none was. */
+  readonly systemFrom: bigint;
+  readonly systemFromLast: bigint;
+  readonly durability: 'synced' | 'buffered';
+}
+
+/** A write that another language has parsed, or built. */
+export interface ParsedWrite {
+  /** As in `ParsedQuestion`. */
+  readonly language: string;
+  readonly template: string;
+  readonly statement: WriteStatement;
+  readonly parameters: readonly Literal[];
+  placeOf(slot: number): Place;
+}
+
+export type ExecuteRequest = ExecuteOptions & ((QuestionText & { readonly write?: never }) | { readonly write: ParsedWrite });
+
+export interface ExecuteOptions extends Pick<QuestionOptions, 'dialect' | 'purpose' | 'signal'> {
+  /** Fsynced before it is acknowledged, whatever the settings say. */
+  readonly sync?: boolean;
+  /** What a question without AS OF is about; `current` where this is absent. */
+  readonly time?: DefaultTime;
 }
 
 export interface PlannerContract {
@@ -118,8 +184,17 @@ export interface PlannerContract {
 
 /** What doors hold of it that do more than ask once. */
 export interface PlannerDoor extends PlannerContract {
-  /** What a question would answer, and take, without being run. REL_INVALID for what is no question. */
+  /**
+   * What a question would answer, and take, without being run; with `writes`, what RETURNING would. REL_INVALID for what is no
+   * question.
+   */
   describe(invocation: Invocation, request: DescribeRequest): Promise<Description>;
+  /**
+   * Runs a statement that may write: INSERT, UPDATE and DELETE, all of it or nothing; anything else is asked as a question about what
+   * holds now. The invocation is one of `query`; what is written is judged and recorded as `ingest` or `delete`. REL_CONFLICT where
+   * a row that it would change was written since it was read: the statement may be run again.
+   */
+  execute(invocation: Invocation, request: ExecuteRequest): Promise<Executed>;
   /**
    * Several questions on one snapshot, in one invocation, with one access record. Without a `verb` one question is recorded
    * as itself; what has one is recorded by its words, and lists its questions below.
@@ -127,8 +202,10 @@ export interface PlannerDoor extends PlannerContract {
   session(invocation: Invocation, verb?: SessionVerb): PlannerSession;
 }
 
-export type DescribeRequest = Pick<QuestionOptions, 'time' | 'dialect' | 'purpose'> &
-  (
+export type DescribeRequest = Pick<QuestionOptions, 'time' | 'dialect' | 'purpose'> & {
+  /** INSERT, UPDATE and DELETE are described too; they are refused as REL_READ_ONLY otherwise. */
+  readonly writes?: true;
+} & (
     | (Omit<QuestionText, 'parameters'> & {
         /** Types of `$1`, `$2` …, as far as they are stated: null, and what comes behind the last, is found out. */
         readonly parameterTypes?: readonly (ColumnType | null)[];
@@ -138,7 +215,7 @@ export type DescribeRequest = Pick<QuestionOptions, 'time' | 'dialect' | 'purpos
 
 export interface Description {
   readonly columns: readonly OutputColumn[];
-  /** Of `$1`, `$2` …, or of the slots of a parsed statement. What nothing tells is text. */
+  /** Types of `$1`, `$2` …, or of the slots of a parsed statement; text where nothing tells the type. */
   readonly parameters: readonly ColumnType[];
 }
 
@@ -154,6 +231,8 @@ export interface PlannerSession {
    * was taken for, and is a question: REL_INVALID otherwise.
    */
   ask(request: QuestionRequest): Promise<Answer>;
+  /** What the questions are asked of: for who has to know what there is before a question can be made. Taken once. */
+  snapshot(): GovernedSnapshot;
   /** Rows that any of the answers may hold were erased since it was made: what has not left of them must not. */
   overtaken(): boolean;
 }

@@ -5,6 +5,7 @@ import { ServiceError } from '../errors.ts';
 import type { GovernedSnapshot, Invocation } from '../governance/gate-contract.ts';
 import { smallAnswer } from './answers.ts';
 import { timeOf } from './binder.ts';
+import type { RankingRule } from './binding/ranking.ts';
 import { runControl } from './control.ts';
 import { exampleValues, inferredTypes, lexUnasked, markerTypes, openSlots, slotTypes } from './describe.ts';
 import type { ControlStatement, Standing } from './control-request.ts';
@@ -14,11 +15,14 @@ import type { Embedder } from './embedding/embedder.ts';
 import { forgetHashed } from './embedding/hashing.ts';
 import { explain, policyLines } from './explain.ts';
 import { typesCalled, unitsOf } from './functions/calls.ts';
+import { caveatsOf } from './expressions/caveats.ts';
 import { asInstant } from './expressions/evaluate.ts';
+import { GraphCache } from './graph/graph-cache.ts';
 import { KernelContext } from './expressions/kernel-context.ts';
 import { type LexedStatement, lexing, lexStatement, type MarkerValues } from './languages/sql-lexer.ts';
 import { KnownShapes } from './languages/sql-shapes.ts';
 import type { AxisBound, LogicalPlan } from './logical-plan.ts';
+import { Measurements } from './operators/measurements.ts';
 import { type Execution, MemoryMeter } from './operators/operator.ts';
 import { associateJoins } from './passes/associate-joins.ts';
 import { chooseAccessPaths } from './passes/choose-access-paths.ts';
@@ -37,10 +41,13 @@ import { tablesOf } from './standing/view-definition.ts';
 import { byText } from './plan-cache.ts';
 import { Plans, type ReadyPlan } from './plans.ts';
 import { TurnQueue } from './turn-queue.ts';
+import { AskedWrite, type OwnQuestion, WriteFront } from './writes/write-front.ts';
 import type {
   Answer,
   DescribeRequest,
   Description,
+  Executed,
+  ExecuteRequest,
   OutputBatch,
   PlannerDoor,
   PlannerSession,
@@ -50,6 +57,8 @@ import type {
   SessionVerb,
 } from './planner-contract.ts';
 import { type Asked, AskedStatement, AskedText, type Question, questionOf, statedPurpose, typesNamed } from './question.ts';
+import { type TypoTolerance, typoPresets } from './search/query.ts';
+import { SearchRules } from './search/text-rules.ts';
 import { type Reading, Session } from './session.ts';
 import type { DefaultTime, Dialect, Literal, Place, Query, Slot } from './statement.ts';
 
@@ -92,6 +101,10 @@ export interface PlannerOptions {
   readonly sketchColumns?: readonly string[];
   /** The model that texts are given to; without one their vectors are hashed. */
   readonly embedder?: Embedder | null;
+  /** What searches start from that say nothing of typos; `exact` where this is absent. */
+  readonly searchPreset?: keyof typeof typoPresets;
+  /** By type: what its searches rank by that have no RANK BY. */
+  readonly rankings?: ReadonlyMap<string, readonly RankingRule[]>;
   /** Fewer passes give the same answers, only slower; the first one can't be left out. */
   readonly passes?: readonly Pass[];
   /** False: every question has its plan made. The same answers, only slower. */
@@ -109,6 +122,8 @@ const defaultLimits: Required<PlannerLimits> = {
 };
 
 const shortText = 4_096;
+/** Graphs that are kept for questions to come. */
+const graphBytesMax = 512 * 1024 * 1024;
 
 export class Planner implements PlannerDoor {
   readonly #clock: Clock;
@@ -120,8 +135,11 @@ export class Planner implements PlannerDoor {
   readonly #shapes = new KnownShapes();
   readonly #questions = new LRUCache<string, Question>({ max: 1_024, ...byText });
   readonly #plans: Plans;
+  readonly #writes: WriteFront;
   readonly #sketches: Sketches;
+  readonly #graphs = new GraphCache(graphBytesMax);
   readonly #embedder: Embedder | null;
+  readonly #searchTypo: TypoTolerance;
 
   constructor(options: PlannerOptions) {
     this.#clock = options.clock;
@@ -131,6 +149,7 @@ export class Planner implements PlannerDoor {
     const turns = new TurnQueue();
     this.#scheduler = { yield: options.yieldTurn ?? (() => turns.next()) };
     this.#embedder = options.embedder ?? null;
+    this.#searchTypo = typoPresets[options.searchPreset ?? 'exact'];
     this.#sketches = new Sketches(options.sketchColumns ?? [], this.#clock, this.#scheduler);
     this.#plans = new Plans({
       passes: options.passes ?? passes,
@@ -139,6 +158,13 @@ export class Planner implements PlannerDoor {
       scheduler: this.#scheduler,
       sketches: this.#sketches,
       lookups: this.#standing?.lookups ?? null,
+      ...(options.rankings && { rankings: options.rankings }),
+    });
+    this.#writes = new WriteFront({
+      clock: this.#clock,
+      plans: this.#plans,
+      ask: (reading, request, own) => this.#ask(reading, request, own),
+      executionOf: (plan, query, asked, snapshot) => this.#execution(plan, query, asked, {}, snapshot),
     });
   }
 
@@ -148,7 +174,9 @@ export class Planner implements PlannerDoor {
     this.#shapes.clear();
     this.#questions.clear();
     this.#plans.clear();
+    this.#writes.clear();
     this.#sketches.clear();
+    this.#graphs.clear();
     forgetHashed();
   }
 
@@ -165,12 +193,31 @@ export class Planner implements PlannerDoor {
     return new Session(invocation, verb ?? null, (reading, request) => this.#ask(reading, request));
   }
 
+  async execute(invocation: Invocation, request: ExecuteRequest): Promise<Executed> {
+    const startedMs = this.#clock.monotonicMs();
+    const { dialect = 'wide', purpose = null, signal } = request;
+    if (request.write !== undefined) {
+      const { write } = request;
+      return this.#writes.execute(invocation, new AskedWrite(write, dialect), write.statement, request, startedMs);
+    }
+    const { sql, parameters } = request;
+    const question = { sql, dialect, purpose, ...(parameters && { parameters }), ...(signal && { signal }) };
+    const asked = sql.length > shortText ? await this.#askedLong(question) : this.#asked(question);
+    const statement = this.#writes.statementOf(asked);
+    if (statement === null)
+      return { answer: await this.query(invocation, { ...question, time: request.time ?? 'current' }), written: null };
+    return this.#writes.execute(invocation, asked, statement, request, startedMs);
+  }
+
   async describe(invocation: Invocation, request: DescribeRequest): Promise<Description> {
     const dialect = request.dialect ?? 'spec';
     const stated = request.parsed === undefined ? (request.parameterTypes ?? []) : [];
     const lexed = request.parsed === undefined ? lexUnasked(request.sql, stated) : null;
     const asked = request.parsed === undefined ? new AskedText(lexed!, dialect) : new AskedStatement(request.parsed, dialect);
     invocation.describe({ template: asked.guardedTemplate });
+    const write = request.writes && lexed ? this.#writes.statementOf(asked) : null;
+    if (write !== null)
+      return this.#writes.describe(invocation, { asked, lexed: lexed!, stated, statement: write, purpose: request.purpose });
     const statement = asked.parse();
     if (statement.kind === 'control')
       throw at('REL_INVALID', 'only a question can be described: this runs at once', statement.place);
@@ -189,7 +236,7 @@ export class Planner implements PlannerDoor {
     };
   }
 
-  async #ask(reading: Reading, request: QuestionRequest): Promise<Answer> {
+  async #ask(reading: Reading, request: QuestionRequest, own: OwnQuestion = {}): Promise<Answer> {
     const startedMs = this.#clock.monotonicMs();
     const isLong = request.sql !== undefined && request.sql.length > shortText;
     const asked = isLong ? await this.#askedLong(request) : this.#asked(request);
@@ -214,13 +261,15 @@ export class Planner implements PlannerDoor {
         this.#plans.found(asked, question, snapshot, served) ??
         (await this.#plans.make(asked, question, snapshot, served, known ? null : question, isLong));
       const { plan } = cached;
+      own.onPlan?.(cached);
       if (asked.guardedTemplate !== asked.template) reading.describe({ template: asked.template });
       // Subqueries and views read types that FROM does not name.
       if (cached.readsMore) reading.describe({ objectType: plan.objectTypes.join(',') });
-      const { typo } = request;
-      const execution = { ...this.#execution(plan, question.query, asked, time, snapshot), ...(typo && { typo }) };
+      const watch = question.mode === 'analyze' ? new Measurements(plan, this.#clock) : null;
+      const shared = this.#execution(plan, question.query, asked, request, snapshot);
+      const execution = { ...shared, watch, ...(own.given && { working: own.given }) };
       if (isLong) await this.#scheduler.yield();
-      if (question.mode === 'plan') return this.#explained(plan, execution, null, startedMs);
+      if (question.mode === 'plan') return this.#explained(plan, execution, startedMs, null);
 
       const erasedMeanwhile = snapshot.erasing(plan.objectTypes);
       const result = await run(
@@ -247,7 +296,7 @@ export class Planner implements PlannerDoor {
       }
       const costUnits = unitsOf(question.query);
       reading.describe({ rowCount: result.rowCount, costUnits });
-      if (question.mode === 'analyze') return this.#explained(plan, execution, result.rowCount, startedMs);
+      if (watch) return this.#explained(plan, execution, startedMs, { actualRows: result.rowCount, watch });
       return {
         columns: cached.columns,
         batches: result.batches.map((batch) => ({ ...batch, columns: batch.columns.slice(0, plan.visible) })),
@@ -268,23 +317,23 @@ export class Planner implements PlannerDoor {
   }
 
   /** The same text again, or one of other literals, is the common case. */
-  #lex(sql: string, dialect: Dialect): Asked {
+  #lex(sql: string, dialect: Dialect): AskedText {
     const known = this.#shapes.recognise(sql) ?? this.#lexed.get(sql);
     if (known) return new AskedText(known, dialect);
     const lexed = lexStatement(sql);
     this.#lexed.set(sql, lexed);
     const asked = new AskedText(lexed, dialect);
-    if (this.#questions.has(asked.key)) this.#shapes.learn(lexed);
+    if (this.#questions.has(asked.key) || this.#writes.knows(asked.key)) this.#shapes.learn(lexed);
     return asked;
   }
 
-  #asked({ sql, parameters, parsed, dialect = 'spec' }: QuestionRequest): Asked {
+  #asked({ sql, parameters, parsed, dialect = 'spec' }: QuestionRequest): AskedText | AskedStatement {
     if (parsed !== undefined) return new AskedStatement(parsed, dialect);
     if (parameters === undefined) return this.#lex(sql, dialect);
     return new AskedText(allUsed(lexStatement(sql, valuesOf(parameters)), parameters), dialect);
   }
 
-  async #askedLong({ sql, parameters, dialect = 'spec' }: QuestionRequest): Promise<Asked> {
+  async #askedLong({ sql, parameters, dialect = 'spec' }: QuestionRequest): Promise<AskedText> {
     const work = lexing(sql!, parameters === undefined ? null : valuesOf(parameters));
     for (;;) {
       const step = work.next();
@@ -329,7 +378,13 @@ export class Planner implements PlannerDoor {
     });
   }
 
-  #execution(plan: LogicalPlan, query: Query, asked: Asked, time: DefaultTime, snapshot: GovernedSnapshot): Execution {
+  #execution(
+    plan: LogicalPlan,
+    query: Query,
+    asked: Asked,
+    { time = 'all', typo }: QuestionOptions,
+    snapshot: GovernedSnapshot,
+  ): Execution {
     const stated = asked.parameters.length;
     const literals = plan.viewLiterals.length > 0 ? [...asked.parameters, ...plan.viewLiterals] : asked.parameters;
     const placeOf = (slot: number): Place => (slot < stated ? asked.placeOf(slot) : query.place);
@@ -338,13 +393,16 @@ export class Planner implements PlannerDoor {
     if (pinned !== null && pinned > snapshot.instant)
       throw at('REL_INVALID', 'the cursor is of a later instant', placeOf(query.after!.slot));
     const instant = pinned ?? snapshot.instant;
-    const { textLanguage } = snapshot;
-    const kernels = new KernelContext({ literals, placeOf, instant, textLanguage, parameters: plan.parameters });
+    const typos = typo === 'configured' ? { otherwise: this.#searchTypo } : (typo ?? null);
+    let believed = instant;
+    const rules = (): SearchRules => new SearchRules(snapshot.searchAt(believed), snapshot.textLanguage, typos);
+    const kernels = new KernelContext({ literals, placeOf, instant, rules, parameters: plan.parameters });
     const axis = (bound: AxisBound): 'all' | bigint =>
       bound === 'all' ? 'all' : bound === 'now' ? instant : asInstant(kernels.constant(bound.instant));
     const isDefault = query.asOf === null && time !== 'all';
     const bounds = isDefault ? defaultBounds(time, instant) : { system: axis(plan.time.system), valid: axis(plan.time.valid) };
     const { system } = bounds;
+    if (system !== 'all' && system < instant) believed = system;
     const rowLimit = ({ slot }: Slot): number => {
       const limit = literals[slot];
       if (typeof limit !== 'bigint' || limit < 0n) {
@@ -366,10 +424,13 @@ export class Planner implements PlannerDoor {
       blockRows: pageRows === null ? this.#limits.blockRows : Math.min(this.#limits.blockRows, Math.max(1_024, 2 * pageRows)),
       scannedRowsMax: this.#limits.scannedRowsMax,
       vectorRowsMax: this.#limits.vectorRowsMax === 0 ? Number.POSITIVE_INFINITY : this.#limits.vectorRowsMax,
+      graphs: this.#graphs,
+      graphRowsMax: this.#limits.resultRowsMax,
       embedder: this.#embedder,
-      notices: [],
+      notices: caveatsOf(plan.caveats, literals, placeOf),
       memory: new MemoryMeter(this.#limits.memoryBytesMax),
       counters: { scanned: 0, hits: 0 },
+      watch: null,
     };
   }
 
@@ -392,9 +453,18 @@ export class Planner implements PlannerDoor {
     return entries;
   }
 
-  async #explained(plan: LogicalPlan, execution: Execution, actualRows: number | null, startedMs: number): Promise<Answer> {
+  async #explained(
+    plan: LogicalPlan,
+    execution: Execution,
+    startedMs: number,
+    run: { readonly actualRows: number; readonly watch: Measurements } | null,
+  ): Promise<Answer> {
+    // To explain takes no part in what it explains.
+    const processingTimeMs = this.#clock.monotonicMs() - startedMs;
     const sketch = await this.#sketches.of(plan, execution.snapshot);
-    return this.#lines(explain(plan, execution, sketch), execution.kernels.instant, actualRows, startedMs);
+    const { lines, operators } = explain(plan, execution, sketch, run?.watch);
+    const answer = this.#lines(lines, execution.kernels.instant, startedMs);
+    return run ? { ...answer, actualRows: run.actualRows, operators, processingTimeMs } : answer;
   }
 
   /**
@@ -407,16 +477,16 @@ export class Planner implements PlannerDoor {
     const kernels = new KernelContext({ literals, placeOf: (slot) => asked.placeOf(slot), instant: now, parameters: [] });
     const { system } = timeOf(query, literals);
     const stated = typeof system === 'string' ? undefined : asInstant(kernels.constant(system.instant));
-    const at = query.asOf === null && typeof time === 'object' ? time.system : stated;
+    const at = query.asOf === null && typeof time === 'object' && time.system !== 'now' ? time.system : stated;
     const types = [...new Set([...typesNamed(query), ...typesCalled(query, literals), ...(tablesOf(query) ?? [])])];
     const lines = (types.length === 0 ? [null] : types).flatMap((type) => {
       const told = policyLines(reading.explainPolicy(type, at));
       return types.length > 1 ? [`type ${type}`, ...told] : told;
     });
-    return this.#lines(lines, now, null, startedMs);
+    return this.#lines(lines, now, startedMs);
   }
 
-  #lines(lines: readonly string[], asOfSystem: bigint, actualRows: number | null, startedMs: number): Answer {
+  #lines(lines: readonly string[], asOfSystem: bigint, startedMs: number): Answer {
     return smallAnswer(
       planColumns,
       lines.map((line) => [line]),
@@ -424,14 +494,13 @@ export class Planner implements PlannerDoor {
         asOfSystem,
         costUnits: 1,
         plan: lines.join('\n'),
-        actualRows,
         processingTimeMs: this.#clock.monotonicMs() - startedMs,
       },
     );
   }
 }
 
-/** Of EXPLAIN. */
+/** Columns of what EXPLAIN answers. */
 const planColumns: Answer['columns'] = [{ name: 'plan', type: 'string' }];
 
 /** Outside of a recursion. */
@@ -459,10 +528,10 @@ function allUsed(lexed: LexedStatement, parameters: readonly Literal[]): LexedSt
 function defaultBounds(time: DefaultTime, now: bigint): Execution['time'] {
   if (time === 'all') return { system: 'all', valid: 'all' };
   if (time === 'current') return { system: now, valid: now };
-  return { system: time.system ?? 'all', valid: time.valid ?? 'all' };
+  const { system = 'all', valid = 'all' } = time;
+  return { system: system === 'now' ? now : system, valid: valid === 'now' ? now : valid };
 }
 
-/** What the asker has to know of rows that others share. */
 /** What there is to say of the rows that were read, and what came up while they were. */
 function noticesOf({ reads }: ReadyPlan, snapshot: GovernedSnapshot, own: readonly string[]): readonly string[] {
   const notices = [...reads.flatMap(({ type, columns }) => snapshot.notices(type, columns)), ...own];

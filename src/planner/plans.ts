@@ -8,6 +8,7 @@ import { assert } from '../errors.ts';
 import type { GovernedSnapshot } from '../governance/gate-contract.ts';
 import { shownOf } from '../projections/access-paths.ts';
 import { bindQuery } from './binder.ts';
+import type { RankingRule } from './binding/ranking.ts';
 import type { PlanKernels, Scheduler } from './executor.ts';
 import { guardHolds } from './expressions/bound-expression.ts';
 import { hasJoin, inputsOf, type LogicalPlan, nodesOf, type PlanNode, type ScanNode } from './logical-plan.ts';
@@ -50,7 +51,7 @@ interface SharedPlan {
   readonly plan: LogicalPlan;
   readonly columns: Answer['columns'];
   readonly readsMore: boolean;
-  /** Of a plan without joins; null of others. */
+  /** Null for a plan with joins, which are arranged for each run. */
   readonly ready: ReadyPlan | null;
   /** Nodes of the plan, by number. */
   readonly numbers: ReadonlyMap<PlanNode, number>;
@@ -65,6 +66,7 @@ export interface PlansOptions {
   readonly scheduler: Scheduler;
   readonly sketches: Sketches;
   readonly lookups: Pick<LookupTables, 'table'> | null;
+  readonly rankings?: ReadonlyMap<string, readonly RankingRule[]>;
 }
 
 export class Plans {
@@ -129,8 +131,8 @@ export class Plans {
 
   /** Right and naive: names are bound, and no pass has seen it. */
   bound(
-    { query, withProvenance }: Question,
-    { dialect }: Asked,
+    { query, withProvenance }: Pick<Question, 'query' | 'withProvenance'>,
+    { dialect }: Pick<Asked, 'dialect'>,
     snapshot: GovernedSnapshot,
     served: ServedView | null,
     literals: readonly Literal[],
@@ -144,9 +146,18 @@ export class Plans {
       views: (name) => this.#names.view(snapshot, name),
       masked: (type) => snapshot.masked(type),
       hides: (type, column) => snapshot.hides(type, column),
+      offers: (type) => snapshot.offers(type),
+      viewNames: () => snapshot.views.map(({ name }) => name),
       lookups: (name) => this.#options.lookups?.table(snapshot.caller.path, name),
+      rankings: (type) => this.#options.rankings?.get(type),
       servedView: (name) => (name === served?.name ? served.columns : undefined),
     });
+  }
+
+  /** With all passes but those that arrange joins, at once; nobody keeps it. */
+  atOnce(question: Question, asked: Asked, snapshot: GovernedSnapshot): LogicalPlan {
+    const plan = this.bound(question, asked, snapshot, null, asked.parameters);
+    return [...this.#settling, ...this.#finishing].reduce((before, pass) => pass(before, ofNobody), plan);
   }
 
   #shared(asked: Asked, question: Question, snapshot: GovernedSnapshot, served: ServedView | null): SharedPlan | null {

@@ -6,9 +6,11 @@ import { ServiceError } from '../errors.ts';
 import type { InvocationFacts } from '../governance/gate-contract.ts';
 import type { LexedStatement } from './languages/sql-lexer.ts';
 import { parseLexed } from './languages/sql-parser.ts';
+import { parseWrite } from './languages/sql-writes.ts';
 import { at } from './places.ts';
 import type { QuestionOptions } from './planner-contract.ts';
 import type { Dialect, Literal, ParsedQuestion, Place, Query, QueryBody, Source, Statement } from './statement.ts';
+import type { WriteStatement } from './write-statement.ts';
 
 export interface Asked {
   /** Statements of one key have one tree: whatever the tree depends on is in it. Values of slots are not, their types are. */
@@ -58,6 +60,11 @@ export class AskedText implements Asked {
 
   parse(): Statement {
     return parseLexed(this.#lexed, this.dialect).statement;
+  }
+
+  /** Null where it is no INSERT, UPDATE or DELETE. */
+  write(): WriteStatement | null {
+    return parseWrite(this.#lexed, this.dialect);
   }
 
   text(): string {
@@ -167,7 +174,10 @@ export function typesNamed(query: Query): readonly string[] {
   const source = (from: Source): void => {
     if (from.kind === 'table') names.add(from.name);
     else if (from.kind === 'subquery') whole(from.query);
-    else if (from.kind === 'join') {
+    else if (from.kind === 'walk') {
+      source(from.input);
+      for (const type of from.types) names.add(type);
+    } else if (from.kind === 'join') {
       source(from.left);
       source(from.right);
     }

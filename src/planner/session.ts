@@ -49,6 +49,10 @@ export class Session implements PlannerSession {
     return answer;
   }
 
+  snapshot(): GovernedSnapshot {
+    return (this.#snapshot ??= this.#invocation.snapshot());
+  }
+
   overtaken(): boolean {
     return this.#answers.some((answer) => answer.overtaken());
   }
@@ -57,7 +61,7 @@ export class Session implements PlannerSession {
     return {
       caller: this.#invocation.caller,
       describe: (facts) => this.#describe(number, facts),
-      snapshot: () => (this.#snapshot ??= this.#invocation.snapshot()),
+      snapshot: () => this.snapshot(),
       explainPolicy: (type, at) => this.#invocation.explainPolicy(type, at),
       control: () => {
         if (this.#verb !== null || this.#statements.length > 1) {

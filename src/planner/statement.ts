@@ -2,6 +2,7 @@
  * The syntax tree that every language produces. Literals are slots into a parameter list, so that statements which
  * differ only in literals share one template, one tree and one compiled plan. Nodes are frozen; `kind` tells them apart.
  */
+import type { ColumnType } from '../log/value.ts';
 import type { AggregateName } from './expressions/functions/aggregates.ts';
 
 /** Where a node starts in its text: 1-based. */
@@ -39,7 +40,7 @@ export type Dialect = 'spec' | 'wide';
  * What a question without AS OF is about: every version, what is believed and true now, or an instant of either axis in
  * nanoseconds; an axis that is not named is about every version. An AS OF in the statement stands for itself.
  */
-export type DefaultTime = 'all' | 'current' | { readonly valid?: bigint; readonly system?: bigint };
+export type DefaultTime = 'all' | 'current' | { readonly valid?: bigint | 'now'; readonly system?: bigint | 'now' };
 
 export type Statement =
   | { readonly kind: 'query'; readonly purpose: Slot | null; readonly query: Query; readonly withProvenance: boolean }
@@ -75,10 +76,7 @@ export type ControlWhat =
   | 'erase-subject'
   | 'fuse-identities'
   | 'split-identities'
-  | 'explain-path'
-  | 'explain-replay'
-  | 'call'
-  | 'pattern';
+  | 'explain-replay';
 
 /** Index into `ParsedStatement.parameters`. */
 export interface Slot {
@@ -99,6 +97,8 @@ export interface Query {
   readonly offset: Slot | null;
   readonly after: Slot | null;
   readonly facets: readonly ColumnRef[];
+  /** It is about what is believed and true at one instant, now where AS OF says no other, as functions are. */
+  readonly oneInstant?: true;
   readonly place: Place;
 }
 
@@ -160,14 +160,40 @@ export type Source =
       readonly using: readonly string[] | 'natural' | null;
       readonly place: Place;
     }
+  /** Rows that are there before the question is asked, by the name under which they are given; no text can say it. */
+  | { readonly kind: 'given'; readonly rows: string; readonly tables: readonly GivenTable[]; readonly place: Place }
   /** `name(arg, NAME => value, …)` and the keyword forms that translate to it. */
   | {
       readonly kind: 'function';
       readonly name: string;
       readonly arguments: readonly FunctionArgument[];
+      /** What is asked of the edges that it goes along: the binder takes it from the condition. */
+      readonly edges?: Expression;
       readonly alias: string | null;
       readonly place: Place;
+    }
+  /** For each row of the input, walks along edges from a node that it names: its columns, then those of `walk-columns.ts`. */
+  | {
+      readonly kind: 'walk';
+      readonly input: Source;
+      readonly from: Expression;
+      /** Types of edges; empty: every one. */
+      readonly types: readonly string[];
+      readonly direction: 'out' | 'in' | 'both';
+      /** null: one edge. */
+      readonly hops: { readonly least: Slot | null; readonly most: Slot } | null;
+      /** Trails that it shares no edge with. */
+      readonly avoids: readonly ColumnRef[];
+      readonly alias: string;
+      readonly place: Place;
     };
+
+/** Columns that stand side by side in given rows under one name. `apart`: they are reached by that name only. */
+export interface GivenTable {
+  readonly name: string;
+  readonly columns: readonly { readonly name: string; readonly type: ColumnType }[];
+  readonly apart?: true;
+}
 
 export interface FunctionArgument {
   readonly name: string | null;

@@ -7,6 +7,7 @@ import type { AccessRecord, TypeDefinition } from '../log/entry.ts';
 import type { Cell, ColumnType } from '../log/value.ts';
 import type { Protection } from './catalog/protection.ts';
 import type { TextIndex } from './rows/indexes/text/text-index.ts';
+import type { SearchConfig } from './tenants/search-config.ts';
 
 /** The name of another tenant's type: `"acme"."Parcel"`. */
 export function tenantTypeName(tenant: string, type: string): string {
@@ -133,7 +134,7 @@ export interface RowBlock {
   readonly scanned: number;
   /** Path code that every row of the block has, or -1 when they differ. */
   readonly path: number;
-  /** Of rows first .. first+count-1 some are not visible. Where a scan said `unsiftedRows` only, and all have one path. */
+  /** Some of rows first .. first+count-1 are not visible. Only where a scan said `unsiftedRows`, and all have one path. */
   readonly sift?: Sift;
   /** Where the scan asked for it. */
   readonly further?: Further;
@@ -168,7 +169,7 @@ export interface SettledCells {
   readonly length: number;
   /** Where the rows of the block lie in it; null: they have the numbers that the block has. */
   readonly rows: Pick<RowBlock, 'selection' | 'first'> | null;
-  /** Of columns that never change: when a version ended does. */
+  /** Vectors of columns that never change: when a version ended does. */
   columns(columns: readonly string[]): readonly Vector[];
 }
 
@@ -204,7 +205,7 @@ export interface RowReader {
   scan(request: ScanRequest): Iterator<RowBlock, void>;
   estimate(request: ScanRequest): ScanEstimate;
   pathCodes(): PathCodes;
-  /** Of the visible version with this system_from in one of these paths (absent: any); undefined when there is none. */
+  /** Provenance of the visible version with this system_from in one of these paths (absent: any); undefined when there is none. */
   provenanceOf(type: string, systemFrom: bigint, paths?: readonly number[]): RowProvenance | undefined;
 }
 
@@ -232,6 +233,12 @@ export interface ErasureReader {
   of(type: string): Iterable<readonly [string | null, number]>;
 }
 
+/** Recalls by salted ids of what was recalled, as of a snapshot. */
+export interface RecallReader {
+  /** `counts`: whether recalls made under a path count. Instants in nanoseconds. */
+  of(id: string, counts: (path: string | null) => boolean): { readonly count: number; readonly last: bigint | null };
+}
+
 export interface HoldReader {
   /** Ids of the legal holds on the rows that versions at these positions belong to. */
   on(type: string, positions: Iterable<number>): readonly string[];
@@ -245,7 +252,7 @@ export interface ViewRecord {
   readonly refreshSecs: number;
   /** Organisation path of its maker. */
   readonly owner: string | null;
-  /** Of its entry. */
+  /** Position of its entry. */
   readonly position: number;
 }
 
@@ -344,10 +351,13 @@ export interface AccessPaths extends TenantPaths {
   /** What another tenant means by its types, at the same branch and basis: for what agreements share of its rows. */
   readonly of: (tenant: string | null) => TenantPaths;
   readonly removals: RemovalReader;
-  /** Of now, whatever instant is read: what is erased is in no answer that is made later. */
+  readonly recalls: (instant: bigint) => RecallReader;
+  /** Erasures up to now, whatever instant is read: what is erased is in no answer that is made later. */
   readonly erasures: ErasureReader;
   /** Whose stems texts are indexed by. */
   readonly textLanguage: string;
+  /** What the tenant's searches start from that read what was believed at an instant. */
+  readonly searchAt: (instant: bigint) => SearchConfig;
   /** Views that can be named: of the caller's own path and of those above it. */
   readonly views: readonly ViewRecord[];
 }

@@ -15,6 +15,7 @@ import type {
   TenantQuota,
   TenantRecord,
   TokenRecord,
+  TypeDefinition,
   TypeGuard,
 } from '../log/entry.ts';
 
@@ -77,6 +78,8 @@ export interface PutRows {
   readonly patch?: SentCells;
   /** Rows of keys that stand otherwise are rejected with REL_CONFLICT. */
   readonly when?: WriteCondition;
+  /** Rows that are there already are left as they are instead of being rejected. Together with `when: 'absent'`. */
+  readonly keepsPresent?: true;
   /** Nothing of the key is to come after the row: what its bounds leave uncovered later on is closed and not asserted again. */
   readonly replace?: true;
   /** The outcome tells what became of each row. */
@@ -93,9 +96,10 @@ export type SentCells = ReadonlyMap<string, Uint8Array>;
 
 /**
  * How a key has to stand for its row to be written. A row is present where it holds at some instant within the bounds of the write,
- * from now on where it has none; unchanged, where it is present and no version of it was written after the instant (nanoseconds).
+ * from now on where it has none; unchanged, where it is present and no version of it was written after the instant (nanoseconds),
+ * with `exceptOwn` but by rows before it in the same write.
  */
-export type WriteCondition = 'absent' | 'present' | { readonly unchangedSince: bigint };
+export type WriteCondition = 'absent' | 'present' | { readonly unchangedSince: bigint; readonly exceptOwn?: true };
 
 /** One batch of a request under an idempotency key. Batches of a request are put in order, each once. */
 export interface BatchReceipt {
@@ -119,6 +123,8 @@ export interface DeleteRows {
   readonly kind: 'delete-rows';
   readonly type: string;
   readonly keys: readonly string[];
+  /** They were, are or will be true everywhere but from here to there (nanoseconds; null: no end), whatever time it is now. */
+  readonly within?: { readonly from: bigint; readonly to: bigint | null };
   /** As in `PutRows`; a row that is not there is REL_NOT_FOUND without a condition, and REL_CONFLICT under one. */
   readonly when?: Exclude<WriteCondition, 'absent'>;
   readonly listsRows?: true;
@@ -146,6 +152,12 @@ export interface RemoveRows {
 }
 
 /** Registering the same definition again is a no-op; a conflicting one is REL_CONFLICT. */
+/** What rows of a type are. */
+export type TypeMeaning = Pick<TypeDefinition, 'edge' | 'role' | 'identifier' | 'language'>;
+
+/** Left out: it stays as it is. null: it says so no longer. */
+export type GivenMeaning = { readonly [K in keyof TypeMeaning]?: TypeMeaning[K] | null };
+
 export interface RegisterType {
   readonly kind: 'register-type';
   readonly name: string;
@@ -155,6 +167,7 @@ export interface RegisterType {
   readonly graphTriggers: readonly GraphTrigger[];
   /** Absent: none. */
   readonly guard?: TypeGuard;
+  readonly meaning?: GivenMeaning;
 }
 
 /**
@@ -166,6 +179,7 @@ export interface EvolveType {
   readonly name: string;
   readonly properties: Readonly<Record<string, PropertyDefinition>>;
   readonly guard?: Partial<TypeGuard>;
+  readonly meaning?: GivenMeaning;
   /** Said by the gate: the caller administers the scope, and may take back what guards and masks it. */
   readonly mayTakeBack?: boolean;
 }
@@ -214,7 +228,7 @@ export interface CreateView {
   readonly refreshSecs: number;
 }
 
-/** Of the path that drops it. REL_NOT_FOUND where that path has no such view, whoever else has one. */
+/** Drops a view of the caller's path: REL_NOT_FOUND where that path has no such view, whoever else has one. */
 export interface DropView {
   readonly kind: 'drop-view';
   readonly name: string;
@@ -326,7 +340,7 @@ export interface MoveAgreement {
   readonly side: AgreementSide;
 }
 
-/** Of one that is still proposed. The sides stay. */
+/** Changes an agreement that is still proposed. The sides stay. */
 export interface ChangeAgreement {
   readonly kind: 'change-agreement';
   readonly id: string;
@@ -404,8 +418,8 @@ export interface RowOutcome {
   readonly index: number;
   /** Null of a row that was refused before it had one. */
   readonly key: string | null;
-  readonly became: 'created' | 'updated' | 'deleted' | 'refused';
-  /** system_from of the first version that was written for it; 0 of a refused one, whose reason is among the errors. */
+  readonly became: 'created' | 'updated' | 'deleted' | 'kept' | 'refused';
+  /** system_from of the first version that was written for it; 0 where none was: a refused row has its reason among the errors. */
   readonly systemFrom: bigint;
 }
 
@@ -424,12 +438,12 @@ export interface Outcome {
   /** False when the command changed nothing (a type registered again). */
   readonly changed: boolean;
   readonly durability: 'synced' | 'buffered';
-  /** Of a step of a purge: where the next one goes on; absent when nothing is left. */
+  /** Where the next step of a purge goes on; absent when nothing is left. */
   readonly purge?: PurgeCursor;
   /** What an earlier command under the same receipt came to: this one wrote nothing. */
   readonly replayed?: true;
   /** In the order of the rows; where it was asked for. */
   readonly rows?: readonly RowOutcome[];
-  /** Of a batch: what each step came to. */
+  /** What each step of a batch came to. */
   readonly steps?: readonly Omit<Outcome, 'durability' | 'steps'>[];
 }

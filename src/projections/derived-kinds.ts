@@ -23,7 +23,7 @@ export class DerivedKinds {
     this.#kinds = kinds;
   }
 
-  /** Of these names in the directory of derived files: those that nothing rests on. */
+  /** Those of these names in the directory of derived files that nothing rests on. */
   unknown(names: readonly string[]): readonly string[] {
     return names.filter((name) => !this.#kinds.some((kind) => name.startsWith(kind.prefix) && kind.holds(name)));
   }

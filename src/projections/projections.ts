@@ -16,6 +16,7 @@ import { OpenEntries } from './open-entries/projection.ts';
 import { Policies } from './policies/projection.ts';
 import type { Projection } from './projection.ts';
 import { Projector } from './projector.ts';
+import { RecallCounts } from './recalls/projection.ts';
 import { Receipts } from './receipts/projection.ts';
 import { Redactions } from './redactions/projection.ts';
 import { RemovedKeys } from './removed-keys/projection.ts';
@@ -53,6 +54,7 @@ export class Projections {
   readonly exhibits = new Exhibits();
   readonly openEntries = new OpenEntries();
   readonly policies = new Policies();
+  readonly recalls = new RecallCounts();
   readonly receipts = new Receipts();
   readonly retention = new Retention();
   readonly rows: Rows;
@@ -83,6 +85,7 @@ export class Projections {
       this.erasures,
       this.tenants,
       this.views,
+      this.recalls,
       this.openEntries,
       ...(options.more ?? []),
     ]);

@@ -4,9 +4,11 @@ import type { AccessPaths, TenantPaths } from './access-paths.ts';
 import { unknownBranch } from './branches/commands.ts';
 import type { Branches } from './branches/projection.ts';
 import type { Catalog } from './catalog/projection.ts';
+import type { RecallCounts } from './recalls/projection.ts';
 import type { Erasures } from './erasures/projection.ts';
 import type { RemovedKeys } from './removed-keys/projection.ts';
 import type { Rows } from './rows/projection.ts';
+import type { Tenants } from './tenants/projection.ts';
 import type { Views } from './views/projection.ts';
 
 interface SnapshotSources {
@@ -15,7 +17,9 @@ interface SnapshotSources {
   readonly rows: Rows;
   readonly erasures: Erasures;
   readonly removedKeys: RemovedKeys;
+  readonly recalls: RecallCounts;
   readonly views: Views;
+  readonly tenants: Tenants;
 }
 
 /**
@@ -24,7 +28,7 @@ interface SnapshotSources {
  * that means no branch to the tenant, or one whose fork the basis does not cover.
  */
 export function takeSnapshot(
-  { branches, catalog, rows, erasures, removedKeys, views }: SnapshotSources,
+  { branches, catalog, rows, erasures, removedKeys, recalls, views, tenants }: SnapshotSources,
   basis: Basis,
   branch: string,
   tenant: string | null,
@@ -49,8 +53,10 @@ export function takeSnapshot(
     position: basis.position,
     instant: basis.instant,
     removals: removedKeys.reader(branchId, basis.position),
+    recalls: (instant) => recalls.reader(instant < basis.instant ? instant : basis.instant),
     erasures: erasures.reader,
     textLanguage: rows.indexes.language,
+    searchAt: (instant) => tenants.searchAt(tenant, instant),
     views: views.on(branchId, basis.position),
   };
 }

@@ -1,6 +1,7 @@
 /** Specification, "Door enabling", and what becomes of doors that this version does not have. */
 import { describe, expect, test } from 'vitest';
-import { ConfigError, loadSettings } from '../../src/config.ts';
+import { loadSettings } from '../../src/config.ts';
+import { ConfigError } from '../../src/errors.ts';
 import { isEnabled } from '../../src/doors/door.ts';
 import { doors, doorStatuses } from '../../src/doors/doors.ts';
 

@@ -7,11 +7,19 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
 import { type Every, every, hear, prepared, type Prepared, recordsOf, tokenOf } from '../doors/http/every-route.ts';
 import { adminSecret } from '../doors/http/store-world.ts';
+import { verbs } from '../../src/doors/verbs/all.ts';
 
 const takesBody = ({ route }: Every): boolean => /^(POST|PUT|PATCH) /.test(route);
 /** Of those without a body: actions that cost units. */
 const waitsForTurn = new Set([
+  ...verbs.flatMap(({ action, http = [] }) =>
+    http
+      .filter(({ method }) => method === 'GET' && action === 'search')
+      .map(({ url }) => `GET ${url.replaceAll(/:(\w+)/g, '{$1}')}`),
+  ),
+  'GET /mcp/sessions',
   'GET /export',
+  'GET /sparql',
   'GET /audit/count',
   'GET /audit/entries',
   'GET /audit/proof',
@@ -142,7 +150,9 @@ describe('once each', () => {
     const left = shared.filter((each) => takesBody(each) || each.request.ends !== true);
     const talks = left.map((each) => talk(one, each, begunOf(one, each)));
     // What does not arrive whole is looked at after a while, when it comes by the way of small requests.
-    await new Promise((resolve) => setTimeout(resolve, 4_000));
+    await new Promise((resolve) => setTimeout(resolve, 300));
+    clock.skewMs += 3_000;
+    await new Promise((resolve) => setTimeout(resolve, 1_300));
     for (const { socket } of talks) socket.destroy();
     const gone = async () => [...(await recordsOf(one.world)).values()].flat().filter((code) => code === 'REL_CANCELLED').length;
     const midway = left.filter((each) => takesBody(each) || waitsForTurn.has(each.route)).length;

@@ -48,6 +48,35 @@ async function refusalOf(work: Promise<unknown>): Promise<string | null> {
 const read = (who: Caller, action: Action = 'query'): Promise<unknown> =>
   invoke(who, action, (invocation) => store.service.planner.query(invocation, { sql: 'SELECT name FROM Person' }));
 
+test('an error names what a misspelt name may have meant, of what the caller may read alone', async () => {
+  await store.register('Payroll', { salary: 'integer' });
+  await store.register('Vault', { combination: 'string' });
+  await invoke(analyst, 'schema', (invocation) =>
+    invocation.submit({ kind: 'evolve-type', name: 'Vault', properties: {}, guard: { protected: true } }),
+  );
+  await install('reads', 'permit(principal, action == Action::"read", resource) unless { resource is Payroll };');
+  const refused = (sql: string, who = ann) =>
+    refusalOf(invoke(who, 'query', (invocation) => store.service.planner.query(invocation, { sql })));
+  expect(await refused('SELECT nmae FROM Person')).toBe(
+    'REL_UNKNOWN_COLUMN: 1:8: type "Person" has no column "nmae" (did you mean name?); it has name, region',
+  );
+  expect(await refused('SELECT t.nmae FROM (SELECT * FROM Person) t')).toMatch(/did you mean name\?\); it has .*name, region$/);
+  expect(await refused('SELECT peple.name FROM Person people')).toMatch(/no table "peple" in FROM \(did you mean people\?\)$/);
+  expect(await refused('SELECT * FROM Persn')).toMatch(/"Persn" is not registered \(did you mean Person\?\)$/);
+  for (const sql of [
+    'SELECT salry FROM Payroll',
+    'SELECT t.salry FROM (SELECT * FROM Payroll) t',
+    'SELECT name, salry FROM Person, Payroll',
+    'SELECT * FROM Payrol',
+    'SELECT combinaton FROM Vault',
+    'WITH v AS (SELECT * FROM Vault) SELECT combinaton FROM v',
+    'SELECT * FROM Valt',
+  ]) {
+    expect(await refused(sql), sql).toMatch(/^REL_UNKNOWN_/);
+    expect(await refused(sql), sql).not.toMatch(/salary|Payroll\?|combination|Vault\?/);
+  }
+});
+
 describe('under a policy set', () => {
   const attempts: Readonly<Record<string, (who: Caller) => Promise<unknown>>> = {
     audit: (who) => invoke(who, 'audit', async (invocation) => invocation.audit().count({})),

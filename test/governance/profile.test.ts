@@ -1,6 +1,7 @@
 /** Every start that the specification refuses, cell by cell, and the starts that it allows. */
 import { describe, expect, test } from 'vitest';
-import { ConfigError, loadSettings } from '../../src/config.ts';
+import { loadSettings } from '../../src/config.ts';
+import { ConfigError } from '../../src/errors.ts';
 import { bootRefusals, optionalDoors, type OptionalDoor } from '../../src/governance/tenancy/profile.ts';
 
 const key = 'ab'.repeat(32);

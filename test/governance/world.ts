@@ -2,6 +2,7 @@
  * A gate over a log and projections small enough to read at a glance. Rows are pairs of path and key; the log can be
  * told to refuse, and every step that matters leaves a word in `steps`.
  */
+import { noSearchConfig } from '../../src/projections/tenants/search-config.ts';
 import { protectionOf } from '../../src/projections/catalog/protection.ts';
 import type { Clock } from '../../src/clock.ts';
 import { ServiceError } from '../../src/errors.ts';
@@ -210,9 +211,11 @@ export class FakeState implements GovernedState {
       protectionEpoch: 0,
       protection: (name) => protectionOf(this.types.filter((type) => type.name === name)),
       removals: { removedAfter: () => [] },
+      recalls: () => ({ of: () => ({ count: 0, last: null }) }),
       erasures: { count: 0, of: () => [] },
       views: [],
       textLanguage: 'english',
+      searchAt: () => noSearchConfig,
       rows: {
         scan: (request) => this.#blocks(request),
         estimate: (request) => ({ access: 'live', rows: this.#visible(request).length, segments: 1 }),

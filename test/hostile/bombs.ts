@@ -21,6 +21,16 @@ const times = (count: number, text: (i: number) => string, between = ''): string
 const nested = (depth: number): string =>
   `${times(depth, () => 'SELECT n FROM (')}SELECT n FROM Small${times(depth, (i) => `) q${depth - i}`, '')} LIMIT 3`;
 
+/** Queries in conditions, each about the rows of the one around it. */
+const correlated = (depth: number): string =>
+  `SELECT COUNT(*) AS c FROM Small s0 WHERE ${times(depth, (i) => `EXISTS (SELECT 1 FROM Small s${i + 1} WHERE s${i + 1}.n >= s${i}.n AND `)}1 = 1${')'.repeat(depth)}`;
+
+/** Queries for a value, each within the other. */
+const valued = (depth: number): string =>
+  `SELECT ${times(depth, (i) => `(SELECT MAX(s${i + 1}.n) FROM Small s${i + 1} WHERE s${i + 1}.n <= ${i === 0 ? 's0.n' : `s${i}.n`} AND s${i + 1}.n >= 0 + `)}0${')'.repeat(depth)} AS m FROM Small s0`;
+
+const tables = (count: number, table: string): string => times(count, (i) => `${table} t${i}`, ', ');
+
 export interface Sizes {
   readonly big: number;
   readonly middle: number;
@@ -82,6 +92,50 @@ export function bombs({ big, middle }: Sizes): Bomb[] {
     },
     { name: '38 subqueries deep', sql: nested(38), ends: answered },
     { name: '41 subqueries deep', sql: nested(41), ends: refused },
+    { name: 'EXISTS, 39 around each other', sql: correlated(39), ends: [...answered, ...bounded] },
+    { name: 'EXISTS, 41 around each other', sql: correlated(41), ends: refused },
+    { name: 'values, 39 around each other', sql: valued(39), ends: [...answered, ...bounded] },
+    { name: 'cross join of 20 tables', sql: `SELECT COUNT(*) AS c FROM ${tables(20, 'Middle')}`, ends: bounded },
+    {
+      name: '20 tables, bound in WHERE',
+      sql: `SELECT COUNT(*) AS c FROM ${tables(20, 'Middle')} WHERE ${times(19, (i) => `t${i}.n = t${i + 1}.n`, ' AND ')}`,
+      ends: [...answered, ...bounded],
+    },
+    {
+      name: '20 tables, bound crosswise',
+      sql: `SELECT COUNT(*) AS c FROM ${tables(20, 'Middle')} WHERE ${times(10, (i) => `t${i}.g = t${i + 10}.g`, ' AND ')}`,
+      ends: bounded,
+    },
+    {
+      name: 'windows over everything',
+      sql: 'SELECT n, SUM(n) OVER (PARTITION BY g ORDER BY n) AS a, LAG(s) OVER (ORDER BY s, n) AS b, COUNT(*) OVER () AS c FROM Big',
+      ends: [...answered, ...bounded],
+    },
+    {
+      name: 'a frame of everything for each row',
+      sql: 'SELECT MAX(t.a) AS m FROM (SELECT SUM(n) OVER (ORDER BY n ROWS BETWEEN 500000 PRECEDING AND 500000 FOLLOWING) AS a FROM Big) t',
+      ends: [...answered, ...bounded],
+    },
+    {
+      name: 'EXISTS without equality',
+      sql: 'SELECT COUNT(*) AS c FROM Big a WHERE NOT EXISTS (SELECT 1 FROM Big b WHERE b.n + 0.5 = a.n * 2 OR b.n < a.n - 1e9)',
+      ends: [...answered, ...bounded],
+    },
+    {
+      name: 'more than ALL of everything',
+      sql: 'SELECT COUNT(*) AS c FROM Big WHERE n > ALL (SELECT n FROM Big)',
+      ends: [...answered, ...bounded],
+    },
+    {
+      name: 'one text of everything',
+      sql: "SELECT LENGTH(STRING_AGG(s, ',')) AS n, MEDIAN(n) AS m FROM Big",
+      ends: [...answered, ...bounded, 'REL_INVALID'],
+    },
+    {
+      name: 'patterns on long texts',
+      sql: "SELECT COUNT(*) AS c FROM Text WHERE body ~ '(a|aa)+(b|c)+x$' OR REGEXP_REPLACE(body, '(a*)*b', 'x', 'g') = 'x'",
+      ends: [...answered, ...bounded],
+    },
     { name: '1 MiB of parentheses', sql: `SELECT ${'('.repeat((1 << 20) - 100)}`, ends: refused },
     { name: '8 MiB of statement', sql: `SELECT n FROM Small WHERE s = '${'text '.repeat(1_677_000)}'`, ends: refused },
     {

@@ -120,6 +120,20 @@ export const changes: readonly Difference[] = [
     }),
   },
   {
+    name: 'others set what their searches start from, or did not',
+    hides,
+    governed: true,
+    run: inFirst(async (stage) => {
+      const config = {
+        stop_words: ['open'],
+        synonyms: [['open', 'done']],
+        field_weights: { Deal: { note: 9 } },
+        language: 'german',
+      };
+      await acting(stage, 'oscorp admin').send('PUT', '/tenants/oscorp/config/search', { config });
+    }),
+  },
+  {
     name: 'others proposed, made and ended agreements among themselves, or did not',
     hides,
     governed: true,

@@ -1,5 +1,7 @@
 /** What takes more than one request: pages, exhibits, standing queries, proofs, branches, answers that are renewed with time. */
+import { ServiceError } from '../../src/errors.ts';
 import { EventStream } from '../doors/http/event-stream.ts';
+import { exactJson, rowsOf } from '../harness.ts';
 import type { Adversary } from './adversaries.ts';
 import { renaming } from './changes.ts';
 import type { Compared } from './compare.ts';
@@ -57,6 +59,59 @@ async function meanwhile(stage: Stage, id: string, { shares }: Partial<Adversary
     await stage.put('Deal', 'acme', victimPath, [row]);
     await stage.remove('Deal', 'acme', victimPath, id, id.endsWith('h'));
   });
+}
+
+const keysWritten = ['x1', 'x2', 'x3', 'y1'];
+
+/** Statements that come upon hidden rows by their keys, by what they hold, and through other tables; none leaves a row but under those keys. */
+const written: readonly string[] = [
+  ...keysWritten.flatMap((id) => [
+    `UPDATE Deal SET amount = amount + 1 WHERE id = '${id}' RETURNING id, amount`,
+    `DELETE FROM Deal WHERE id = '${id}' RETURNING id, amount, note`,
+    `INSERT INTO Deal (id, amount, note) VALUES ('${id}', 1, 'own') RETURNING id, amount, system_from`,
+    `INSERT INTO Deal (id, amount) VALUES ('${id}', 2) ON CONFLICT DO NOTHING RETURNING amount`,
+    `INSERT INTO Deal (id, amount) VALUES ('${id}', 3) ON CONFLICT (id) DO UPDATE SET amount = Deal.amount + EXCLUDED.amount RETURNING amount, note`,
+    `UPDATE Deal SET amount = amount * 4000000 WHERE id = '${id}'`,
+    `UPDATE Deal d SET note = p.name FROM Party p WHERE d.id = '${id}' AND p.id = 'p1' RETURNING d.note`,
+  ]),
+  "UPDATE Deal SET note = 'told' WHERE amount > 1000000 RETURNING id",
+  'DELETE FROM Deal WHERE amount > 1000000 RETURNING id, amount',
+  'DELETE FROM Deal USING Dossier o WHERE Deal.id = o.id RETURNING o.id',
+  'INSERT INTO Deal (id, amount) SELECT id, 1 FROM Dossier RETURNING id',
+  "INSERT INTO Deal (id, amount) SELECT 'x2', COUNT(*) FROM Deal WHERE amount > 1000000 ON CONFLICT (id) DO UPDATE SET amount = EXCLUDED.amount RETURNING amount",
+  "INSERT INTO Deal (id, note) VALUES ('x2', (SELECT MAX(note) FROM Deal)) ON CONFLICT (id) DO UPDATE SET note = EXCLUDED.note RETURNING note",
+  "UPDATE Deal SET note = secret WHERE id = 'x1'",
+  "UPDATE Deal SET note = 'x' WHERE secret LIKE 's%' AND id = 'x1'",
+  "UPDATE Deal SET secret = 'mine' WHERE id = 'x1' RETURNING id",
+  "UPDATE Deal SET note = note WHERE id = 'x1' RETURNING *",
+  "DELETE FROM Deal WHERE id IN ('x1', 'x2', 'x3', 'x4') RETURNING id, note, amount",
+  "INSERT INTO Hidden (id) VALUES ('x1')",
+  'DELETE FROM hidden_view',
+  'DELETE FROM SourceTrueIdentity',
+];
+
+/** A statement that may write, as the doors that take some will run it. */
+async function executed(stage: Stage, adversary: Adversary, sql: string): Promise<Heard> {
+  const { authorization, 'x-organization-id': organization, 'x-service-purpose': purpose } = adversary.headers(stage);
+  const { service } = stage.lab;
+  await stage.lab.tick();
+  const answer = async (): Promise<string> => {
+    const named = typeof organization === 'string' ? { organization } : {};
+    const stated = { authorization: String(authorization), door: 'relational', clientIp: '127.0.0.1', ...named };
+    const caller = service.authenticator.dataCaller(stated as Parameters<typeof service.authenticator.dataCaller>[0]);
+    const asked = {
+      action: 'query',
+      purpose: typeof purpose === 'string' ? purpose : null,
+      correlationId: service.ids.next(),
+    } as const;
+    const done = await service.gate.invoke(caller, asked, (invocation) => service.planner.execute(invocation, { sql }));
+    return exactJson({ columns: done.answer.columns, rows: rowsOf(done.answer), written: done.written });
+  };
+  const body = await answer().catch((error: unknown) => {
+    if (error instanceof ServiceError) return `${error.code} ${error.message}`;
+    throw error;
+  });
+  return { sent: { method: 'EXECUTE', path: sql }, status: 200, headers: [], body: Buffer.from(body) };
 }
 
 export const conversations: readonly Conversation[] = [
@@ -176,6 +231,19 @@ export const conversations: readonly Conversation[] = [
       if (stream.status === 200) await stream.close();
       await settled();
       heard.push({ sent: { method: 'GET', path }, status: stream.status, headers: [], body: Buffer.from(events + stream.body) });
+      return heard;
+    },
+  },
+  {
+    name: 'writes by SQL',
+    hold: async (stage, adversary) => {
+      if (adversary.path === undefined) return [];
+      const heard: Heard[] = [];
+      for (const sql of written) heard.push(await executed(stage, adversary, sql));
+      for (const id of keysWritten) {
+        const path = `/types/Deal/${id}?hard=true`;
+        heard.push(await stage.lab.ask({ method: 'DELETE', path, headers: adversary.headers(stage) }));
+      }
       return heard;
     },
   },

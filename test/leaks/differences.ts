@@ -53,6 +53,8 @@ export const differences: readonly Difference[] = [
     run: inFirst(async (stage) => {
       await put(stage, [secretDeal(stage, 'x1', 'a row')]);
       await put(stage, [{ id: 'p1', name: stage.canaries.text(victim, 'a party'), boss: 'p2', score: 9 }], 'Party');
+      const said = { subject: 'p1', predicate: 'knows', object: stage.canaries.text(victim, 'a triple') };
+      await put(stage, [{ id: 'k1', ...said }], 'KnowledgeTriple');
       // Paths that start as those of adversaries do.
       for (const [path, holder] of [
         ['globex-two', 'root'],
@@ -93,6 +95,33 @@ export const differences: readonly Difference[] = [
         'initech',
       );
     },
+  },
+  {
+    name: 'memories, calls and recalls of others',
+    hides: victim,
+    run: inFirst(async (stage) => {
+      const ask = async (path: string, body: object): Promise<Record<string, string>> => {
+        const heard = await stage.must(
+          'POST',
+          `/memory/${path}`,
+          stage.headers('acme', victimPath),
+          JSON.stringify({ purpose: 'test', ...body }),
+        );
+        return JSON.parse((jsonOf(heard)['content'] as { text: string }[])[0]!.text) as Record<string, string>;
+      };
+      const content = `shared words, secret of the victim ${stage.canaries.text(victim, 'a memory')}`;
+      const { id } = await ask('remember', { content, session_id: 'hidden session', memory_class: 'hidden class' });
+      const { id: other } = await ask('remember', {
+        content: 'shared words again',
+        derived_from: [id],
+        session_id: 'hidden session',
+      });
+      stage.ids.set('hidden memory', id!);
+      const { call_id: call } = await ask('recall', { query: 'shared words', stability_days: 3 });
+      stage.ids.set('hidden recall', call!);
+      await ask('consolidate', { id: other, content: 'shared words once more' });
+      await ask(`quarantine/${id}`, { reason: stage.canaries.text(victim, 'a reason') });
+    }),
   },
   {
     name: 'a type holds hidden rows only, or none',

@@ -35,6 +35,7 @@ test('what an adversary may see makes cells red: of answers, counts, plans and f
     'estimated hits',
     'plan of a scan',
     'a standing query',
+    'writes by SQL',
     'GET /audit/count',
   ])
     expect(cells).toContain(`another tenant × ${shape} × `);

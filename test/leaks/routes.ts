@@ -2,9 +2,15 @@
  * One row for every route that the running server registers: what an adversary sends there to learn of what is hidden. A
  * route without a row fails the matrix, and so does a row that no route answers.
  */
+import { tools } from '../../src/doors/mcp/tools.ts';
+import { verbs } from '../../src/doors/verbs/all.ts';
+import type { Verb } from '../../src/doors/verbs/verb.ts';
+import { filled, type Known, requestOf } from '../doors/verbs/examples.ts';
 import type { Adversary } from './adversaries.ts';
 import type { Compared } from './compare.ts';
 import type { Heard, Sent } from './lab.ts';
+import { documents, patterns } from './languages.ts';
+import { searches, severalSearches } from './searches.ts';
 import { jsonOf, type Stage } from './stage.ts';
 
 export interface RouteRow {
@@ -88,7 +94,131 @@ function ofAgreements(body?: object): readonly Probe[] {
 
 const named = (name: string): object => ({ name, properties: { id: 'string' }, primary_key: 'id' });
 
+/** What tools show of positions: cursors of the audit trail, and a receipt, which is of its entry in the log. */
+const shownByTools: Readonly<Record<string, Compared>> = {
+  get_audit_trail: { blank: /(\\?"next\\?":)(?:\\?"[^"\\]*\\?"|null)/g },
+  erase_subject: bodyless,
+};
+
+/** What verbs are asked about: an item of others, one that is nobody's, one's own type; texts of others to find. */
+const sought: readonly Known[] = [
+  { 'a memory': 'hidden memory', 'another memory': 'hidden memory', 'a recall': 'hidden recall' },
+  { 'a memory': 'none', 'another memory': 'd1', 'a recall': 'none' },
+];
+
+/** With ids of the stage in place of their names. */
+function inStage(stage: Stage, ids: Known): Known {
+  return Object.fromEntries(Object.entries(ids).map(([name, of]) => [name, stage.ids.get(of) ?? of])) as unknown as Known;
+}
+
+/** More that a verb may be asked than its example: what others hold, by every way to name it. */
+const more: Readonly<Record<string, readonly Readonly<Record<string, unknown>>[]>> = {
+  recall: [
+    { query: 'secret of the victim', top_k: 50, detailed: true, stability_days: 30 },
+    { query: 'shared words', session_id: 'hidden session' },
+    { query: 'shared words', as_of: '2024-01-01T00:00:03.000Z' },
+    { query: 'open', type: 'Deal', min_confidence: 0.1 },
+    { class_filter: 'hidden class' },
+  ],
+  remember: [
+    { content: 'shared words of mine', session_id: 'hidden session' },
+    { content: 'x', type: 'Dossier' },
+  ],
+  forget: [{ id: 'hidden memory' }, { id: 'hidden memory', retain_days: -1 }, { id: 'd1', type: 'Deal', retain_days: 1 }],
+  resolve: [{ id: 'x1', type: 'Deal' }],
+  recognize: [{ id: 'x1', type: 'Deal' }],
+  consolidate: [{ id: 'x2', type: 'Deal', content: 'mine' }],
+  summarise: [{ topic: 'secret of the victim' }, { session_id: 'hidden session' }],
+  justify: [{ id: 'hidden session' }, { id: 'hidden call' }],
+  quarantine: [{ id: 'hidden session' }],
+  lift_quarantine: [{ id: 'hidden memory' }],
+  episodes_in: [{}, { session_id: 'hidden session' }],
+  query: [
+    { sql: 'SELECT * FROM Deal' },
+    { sql: 'SELECT * FROM ToolCall' },
+    { sql: 'SELECT * FROM MemoryItem' },
+    { sql: 'SELECT * FROM Quarantine' },
+  ],
+  nl_query: [{ question: 'deals' }, { question: 'dossiers' }],
+  hybrid_search: [
+    { query: 'open', entity_type: 'Deal' },
+    { query: 'shared words', entity_type: 'MemoryItem' },
+  ],
+  get_entities: [{ entity_type: 'Deal', filters: { who: 'p1' } }, { entity_type: 'Dossier' }],
+  aggregate_stats: [{ entity_type: 'Deal', group_by: 'note' }, { entity_type: 'Dossier' }],
+  get_relationships: [{ entity_id: 'p1' }, { entity_id: 'x1' }],
+  explain_policy: [{ entity_type: 'Deal' }, { entity_type: 'Dossier' }],
+  erase_subject: [{ subject: 'p1', reason: 'asked to' }],
+};
+
+function inputsOf({ name, example }: Verb, stage: Stage): readonly Readonly<Record<string, unknown>>[] {
+  const asked = [...sought.map((ids) => filled(example, inStage(stage, ids))), ...(more[name] ?? [])];
+  return asked.map((input) => ({
+    ...Object.fromEntries(Object.entries(input).map(([member, value]) => [member, stage.ids.get(String(value)) ?? value])),
+    purpose: 'test',
+  }));
+}
+
+/** As many probes as inputs; made for a stage when they are sent. */
+function probesOf(
+  verb: Verb,
+  sent: (input: Readonly<Record<string, unknown>>) => { readonly path?: string; readonly body?: object },
+): readonly Probe[] {
+  const count = sought.length + (more[verb.name]?.length ?? 0);
+  return Array.from({ length: count }, (_, i): Probe => {
+    const of = (stage: Stage) => sent(inputsOf(verb, stage)[i]!);
+    const { path, body } = sent({ ...verb.example, id: 'x' });
+    const compared = shownByTools[verb.name];
+    return {
+      ...(compared && { compared }),
+      ...(path !== undefined && { path: (stage: Stage) => of(stage).path! }),
+      ...(body !== undefined && { body: (stage: Stage) => JSON.stringify(of(stage).body) }),
+    };
+  });
+}
+
+const verbRows: Readonly<Record<string, RouteRow>> = Object.fromEntries(
+  verbs.flatMap((verb) =>
+    (verb.http ?? []).map((route): [string, RouteRow] => [
+      `${route.method} ${route.url}`,
+      { probes: probesOf(verb, (input) => requestOf(route, input)) },
+    ]),
+  ),
+);
+
+const messages = { accept: 'application/json, text/event-stream', 'content-type': 'application/json' };
+const rpc = (method: string, params: object = {}): object => ({ jsonrpc: '2.0', id: 1, method, params });
+/** Each tool; what has a route of its own is asked there, and here by its example. */
+const flatCalls = tools.flatMap((verb) => {
+  const probes = probesOf(verb, (input) => ({ body: { name: verb.name, arguments: input } }));
+  return verb.http === undefined ? probes : probes.slice(0, 1);
+});
+const rpcCalls = tools
+  .filter(({ name }) => ['recall', 'query', 'justify'].includes(name))
+  .flatMap((verb) => probesOf(verb, (input) => ({ body: rpc('tools/call', { name: verb.name, arguments: input }) })));
+const asSparql = { 'content-type': 'application/sparql-query' };
+const asResults = { ...asSparql, accept: 'application/sparql-results+json' };
+
 export const dataRows: Readonly<Record<string, RouteRow>> = {
+  ...verbRows,
+  'POST /mcp/initialize': { probes: [json({})] },
+  'GET /mcp/tools': read,
+  'POST /mcp/tools/call': { probes: flatCalls },
+  'GET /mcp/sessions': { probes: [{}, to('/mcp/sessions?session_id=hidden%20session'), to('/mcp/sessions?limit=1')] },
+  'POST /mcp': {
+    probes: [
+      ...[
+        rpc('tools/list'),
+        rpc('resources/list'),
+        rpc('resources/read', { uri: 'annals://types/Dossier' }),
+        rpc('prompts/list'),
+      ].map((body) => ({
+        ...json(body),
+        headers: messages,
+      })),
+      ...rpcCalls.map((probe) => ({ ...probe, headers: messages })),
+    ],
+  },
   'POST /query': {
     probes: [
       json({ sql: 'SELECT * FROM Deal' }),
@@ -99,6 +229,16 @@ export const dataRows: Readonly<Record<string, RouteRow>> = {
   },
   'POST /query/stream': { probes: [json({ sql: 'SELECT * FROM Deal' }), json({ sql: 'SELECT' })] },
   'POST /query/arrow': { probes: [json({ sql: 'SELECT * FROM Deal' }), json({ sql: 'SELECT' })] },
+  'POST /search': { probes: searches.map(json) },
+  'POST /multi-search': { probes: severalSearches.map(json) },
+  'POST /graphql': { probes: documents.map(json) },
+  'GET /sparql': { probes: patterns.map((query) => to(`/sparql?${new URLSearchParams({ query }).toString()}`)) },
+  'POST /sparql': {
+    probes: patterns.flatMap((query) => [
+      { body: () => query, headers: asSparql },
+      { body: () => query, headers: asResults },
+    ]),
+  },
   'GET /export': { probes: [to('/export?sql=SELECT%20*%20FROM%20Deal&format=csv'), to('/export')] },
   // An open stream has no end: what it tells is in the conversations.
   'GET /watch/stream': {
@@ -227,38 +367,9 @@ export const dataRows: Readonly<Record<string, RouteRow>> = {
   'GET /openapi.json': read,
   'GET /specs': read,
 
-  'POST /search': later(json({ query: 'open', type: 'Deal' })),
-  'POST /multi-search': later(json({ queries: [{ query: 'open', type: 'Deal' }] })),
-  'POST /nl_query': later(json({ question: 'deals' })),
   'POST /rag/ingest': later(json({})),
   'POST /ingest/media': later(json({})),
   'GET /rag/ingest/:task_id': later({ path: at('/rag/ingest/', 'hidden task') }),
-  'POST /memory/remember': later(json({ content: 'x' })),
-  'POST /memory/remember/batch': later(json({ items: [] })),
-  'POST /memory/consolidate': later(json({ id: 'x1' })),
-  'POST /memory/summarise': later(json({ topic: 'x' })),
-  'POST /memory/associate': later(json({ from_id: 'x1', to_id: 'x2' })),
-  'POST /memory/associate/batch': later(json({})),
-  'GET /memory/recall': later(to('/memory/recall?q=open')),
-  'POST /memory/recall': later(json({ q: 'open' })),
-  'GET /memory/recognize/:id': later(to('/memory/recognize/x1')),
-  'GET /memory/episodes': later(),
-  'GET /memory/justify/:id': later(to('/memory/justify/x1')),
-  'GET /memory/resolve/:id': later(to('/memory/resolve/x1')),
-  'DELETE /memory/forget/:id': {
-    probes: ['', '?purpose=test&retain_days=1', '?purpose=test&retain_days=-1', '?purpose=test'].flatMap((query) => [
-      to(`/memory/forget/m1${query}`),
-      to(`/memory/forget/d1${query}`),
-    ]),
-  },
-  'POST /mcp': later(json({})),
-  'POST /mcp/initialize': later(json({})),
-  'POST /mcp/tools/call': later(json({ name: 'query', arguments: { sql: 'SELECT * FROM Deal' } })),
-  'GET /mcp/tools': later(),
-  'GET /mcp/sessions': later(),
-  'POST /graphql': later(json({ query: '{ Deal { id } }' })),
-  'GET /sparql': later(to('/sparql?query=SELECT')),
-  'POST /sparql': later(json({})),
   'GET /rules': later(),
   'POST /rules': later(json({})),
   'POST /rules/sigma': later(json({})),
@@ -282,7 +393,12 @@ export const dataRows: Readonly<Record<string, RouteRow>> = {
   'GET /tenants/:id/quota': { probes: ofTenants('/quota') },
   'PUT /tenants/:id/quota': { probes: ofTenants('/quota', { query_units: 1 }) },
   'GET /tenants/:id/config/search': { probes: ofTenants('/config/search') },
-  'PUT /tenants/:id/config/search': { probes: ofTenants('/config/search', { preset: 'x' }) },
+  'PUT /tenants/:id/config/search': {
+    probes: [
+      ...ofTenants('/config/search', { preset: 'x' }),
+      ...ofTenants('/config/search', { config: { stop_words: ['zzz'] } }),
+    ],
+  },
   'GET /tenants/:id/members': { probes: ofTenants('/members') },
   'POST /tenants/:id/members': { probes: ofTenants('/members', { principal: 'x', role: 'tenant-admin' }) },
   'GET /tenants/:id/members/:pid': { probes: ofTenants('/members/loader') },
@@ -336,7 +452,7 @@ export const adminRows: Readonly<Record<string, RouteRow>> = {
   'POST /admin/compact': { probes: [json({})] },
   'POST /admin/backup': { probes: [json({})] },
   'POST /admin/restore': { probes: [json({ backup: '00000000-0', target_dir: '/restored' })] },
-  'POST /admin/reindex': { probes: [json({})] },
+  'POST /admin/reindex': { probes: [json({}), json({ object_type: 'Hidden' })] },
   'POST /admin/rotate-dek': { probes: [json({})] },
   'GET /admin/backups': read,
   'GET /admin/system': read,

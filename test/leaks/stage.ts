@@ -209,7 +209,12 @@ const types: readonly object[] = [
     },
   },
   { name: 'Card', primary_key: 'id', properties: { ...plain, pan: 'string', born: 'timestamp', ceiling: 'integer' } },
-  { name: 'Party', primary_key: 'id', properties: { ...plain, boss: 'string', score: 'integer' } },
+  {
+    name: 'Party',
+    primary_key: 'id',
+    properties: { ...plain, boss: 'string', score: 'integer' },
+    graph_triggers: [{ link_type: 'Reports', src_field: 'id', dst_field: 'boss' }],
+  },
   { name: 'Dossier', primary_key: 'id', properties: { ...plain, size: 'integer' } },
   { name: 'Vault', primary_key: 'id', properties: plain, protected: true },
   { name: 'Cleared', primary_key: 'id', properties: plain, access_scope: true },
@@ -258,6 +263,11 @@ const dealsOf = (at: number): Readonly<Record<string, unknown>>[] => [
   { id: 'd4', who: 'p9', amount: 40 + at, rate: 4, at: '2024-04-01', note: 'Ärger', ok: true },
 ];
 
+const known = [
+  { id: 'k1', subject: 'p1', predicate: 'knows', object: 'p2' },
+  { id: 'k2', subject: 'p2', predicate: 'knows', object: 'p3' },
+];
+
 const parties = [
   { id: 'p1', name: 'Robert', boss: 'p2', score: 1 },
   { id: 'p2', name: 'Rupert', boss: 'p3', score: 2 },
@@ -288,6 +298,7 @@ export async function openStage(side: Side, regime: Regime): Promise<Stage> {
     // Inside the first write of everybody's own rows there are rows on both sides of it.
     if (i === 4) stage.cursor = lab.now + 1n;
     await stage.put('Party', holder, path, parties);
+    await stage.put('KnowledgeTriple', holder, path, known);
     await stage.put('Card', holder, path, cards);
     await stage.put('Deal', holder, path, [{ ...dealsOf(i)[1]!, amount: 200 + i, note: 'done' }]);
     await stage.remove('Deal', holder, path, 'd3', false);

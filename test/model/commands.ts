@@ -30,6 +30,7 @@ const integers = [0n, 1n, -1n, 2n ** 53n - 1n, 2n ** 53n + 1n, 2n ** 63n - 1n, -
 const numbers = [0, -0, 0.1, 1e300, -5e-324];
 
 export const someKey = fc.constantFrom(...keys);
+export const someKeys = fc.uniqueArray(someKey, { minLength: 1, maxLength: 3 });
 export const somePath = fc.constantFrom(...paths);
 const someDay = fc.constantFrom(...days);
 const someCells: fc.Arbitrary<Cells> = fc.record({
@@ -44,7 +45,7 @@ const unbounded: fc.Arbitrary<Sent> = fc.record({
   validTo: fc.constant(null),
   cells: someCells,
 });
-const bounded: fc.Arbitrary<Sent> = fc.record({
+export const someBounded: fc.Arbitrary<Sent> = fc.record({
   key: someKey,
   validFrom: fc.option(someDay),
   validTo: fc.option(someDay),
@@ -54,10 +55,10 @@ const bounded: fc.Arbitrary<Sent> = fc.record({
 /** One of the branches that stand by then; 0 is main. */
 export const someBranch = fc.oneof(fc.constant(0), fc.nat(5));
 
-const someRows = fc.array(fc.oneof(unbounded, bounded), { minLength: 1, maxLength: 4 });
+const someRows = fc.array(fc.oneof(unbounded, someBounded), { minLength: 1, maxLength: 4 });
 /** Rows that send some of their cells. */
 const somePatches = fc.array(
-  fc.tuple(fc.oneof(unbounded, bounded), fc.subarray(['name', 'n', 'x', 'who'])).map(([row, sent]) => ({
+  fc.tuple(fc.oneof(unbounded, someBounded), fc.subarray(['name', 'n', 'x', 'who'])).map(([row, sent]) => ({
     ...row,
     cells: Object.fromEntries(sent.map((name) => [name, row.cells[name] ?? null])),
   })),

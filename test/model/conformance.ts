@@ -4,6 +4,7 @@ import { believing, compareEverything } from './believed.ts';
 import type { Mistake } from './bitemporal.ts';
 import { Branched } from './branched.ts';
 import { someCommands } from './commands.ts';
+import { someStatements } from './statements.ts';
 import { someCopies } from './copies.ts';
 import { Subjects } from './erasures.ts';
 import { someForgetting } from './forgetting.ts';
@@ -42,7 +43,7 @@ export async function checkConformance(options: ConformanceOptions): Promise<Con
     // Rows of a type without subjects lie in other parts of entries, and removals name their keys.
     fc.integer({ min: 0, max: 3 }).map((each) => each > 0),
     fc.integer({ min: 0, max: 3 }).map((each) => each === 0),
-    fc.commands([...someCommands(), ...someForgetting(), ...someCopies(), ...someNames()], {
+    fc.commands([...someCommands(), ...someForgetting(), ...someCopies(), ...someNames(), ...someStatements()], {
       maxCommands: 40,
       size: 'max',
       ...(options.replayPath === undefined ? {} : { replayPath: options.replayPath }),

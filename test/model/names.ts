@@ -118,7 +118,11 @@ class EvolveThing implements Command {
     readonly column: string,
     readonly type: Columns[string],
   ) {}
-  check = (): boolean => true;
+  /** Integers may become texts: what that makes of stored cells is held by the tests of catalog and columns. */
+  check = (believed: Believed): boolean => {
+    const branch = branchOf(believed, this.path, this.branch);
+    return this.type !== 'string' || believed.model.things(branch, this.path).columns(this.path)?.[this.column] !== 'integer';
+  };
   toString = (): string => `add ${this.column} ${this.type} of ${this.path} on branch ${this.branch}`;
 
   async run(believed: Believed, real: RealStore): Promise<void> {

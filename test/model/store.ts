@@ -11,6 +11,7 @@ import type { Caller } from '../../src/governance/caller.ts';
 import type { Action, Invocation } from '../../src/governance/gate-contract.ts';
 import { readIngest } from '../../src/planner/formats/ingest-reader.ts';
 import type { Answer } from '../../src/planner/planner-contract.ts';
+import type { Literal } from '../../src/planner/statement.ts';
 import type { Outcome, PutRows } from '../../src/projections/command.ts';
 import { Service } from '../../src/service.ts';
 import { rowsOf, TestClock, TestRandom } from '../harness.ts';
@@ -154,10 +155,29 @@ export class RealStore {
       );
       return invocation.submit({ kind: 'batch', steps });
     };
-    return this.#invoke(path, 'ingest', batch, branch).catch((error: unknown) => {
-      if (!(error instanceof ServiceError) || error.kind === 'storage' || error.kind === 'unavailable') throw error;
-      return { ...nothing, errors: [{ index: -1, code: error.code, detail: error.message }] };
-    });
+    return this.#invoke(path, 'ingest', batch, branch).catch(refusedWhole);
+  }
+
+  /** What a statement that writes came to, as a batch of one. */
+  async execute(path: string | null, branch: string, sql: string, parameters: readonly Literal[]): Promise<Outcome> {
+    try {
+      const { written } = await this.#invoke(
+        path,
+        'query',
+        (invocation) => this.#service.planner.execute(invocation, { sql, parameters }),
+        branch,
+      );
+      const { systemFrom, systemFromLast } = written!;
+      return { ...nothing, rejected: 0, systemFrom, systemFromLast, changed: systemFrom > 0n };
+    } catch (error) {
+      return refusedWhole(error);
+    }
+  }
+
+  /** That a reader is given now. */
+  async instant(path: string | null, branch: string): Promise<bigint> {
+    const { answer } = await this.query(path, 'SELECT 1 AS one', branch);
+    return answer.asOfSystem;
   }
 
   register(path: string | null, name: string, columns: Columns, branch: string): Promise<Outcome> {
@@ -390,6 +410,11 @@ export class RealStore {
     };
     return this.#service.gate.invoke(caller, { action, purpose: 'test', correlationId: 'model' }, run);
   }
+}
+
+function refusedWhole(error: unknown): Outcome {
+  if (!(error instanceof ServiceError) || error.kind === 'storage' || error.kind === 'unavailable') throw error;
+  return { ...nothing, errors: [{ index: -1, code: error.code, detail: error.message }] };
 }
 
 const nothing: Outcome = {

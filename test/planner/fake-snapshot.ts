@@ -1,4 +1,5 @@
 /** A governed snapshot over arrays: what the planner sees of storage, with layouts and segment sizes chosen by the test. */
+import { noSearchConfig } from '../../src/projections/tenants/search-config.ts';
 import { protectionOf } from '../../src/projections/catalog/protection.ts';
 import type { Caller } from '../../src/governance/caller.ts';
 import type { GovernedSnapshot, Invocation, InvocationFacts } from '../../src/governance/gate-contract.ts';
@@ -82,13 +83,18 @@ export class FakeStore {
       masked: (type) => new Map(Object.entries(this.#types.get(type)?.type.masked ?? {})),
       seenBy: () => 'path',
       hides: () => false,
+      offers: () => true,
+      shares: () => false,
       textLanguage: 'english',
+      searchAt: () => noSearchConfig,
       mayShow: () => true,
       protection: () => protectionOf([]),
       protectionEpoch: 0,
       rows: this.#reader(),
       stored: this.#reader(),
       removals: { removedAfter: () => [] },
+      recalled: (_, rows) => rows.map(() => ({ count: 0, last: null })),
+      recalledAs: (_, rows) => ({ salt: '', ids: rows.map(({ key }) => key) }),
       erasing: () => () => false,
       views: [],
     };
@@ -102,6 +108,7 @@ export class FakeStore {
       snapshot: () => this.snapshot(caller),
       submit: () => Promise.reject(new Error('read only')),
       kept: () => [],
+      deletable: () => this.snapshot(caller),
       erasing: () => {
         throw new Error('nothing is erased here');
       },

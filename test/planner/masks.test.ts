@@ -261,7 +261,7 @@ describe('what is made of a masked column is what NULL makes of it', () => {
 
 test('a masked key of a lookup is NULL, and so is what it finds', async () => {
   const value = (_: string, key: Cell): Cell => (key === null ? null : `of ${String(key)}`);
-  const table = { fieldType: () => 'string', value } as const;
+  const table = { fields: [], fieldType: () => 'string', value } as const;
   const lookups = { epoch: 0, table: () => table };
   const looking = new Planner({ clock: systemClock, standing: { lookups, views: { serve: () => null } } as unknown as Standing });
   const sql = 'SELECT LOOKUP cards(ssn) -> owner AS a, LOOKUP cards(name) -> owner AS b FROM Person LIMIT 1';

@@ -77,7 +77,7 @@ describe('EXPLAIN', () => {
     expect(Number(below) + Number(above)).toBe(3000);
     expect(Math.abs(Number(between) - 480)).toBeLessThan(200);
     expect(await filterOf(store, 'other = 1')).toBe('nothing');
-    expect(await filterOf(store, 'size IS NULL AND other = 1')).toBe('333');
+    expect(await filterOf(store, 'size IS NULL AND other = 1')).toBe('100');
     await store.close();
   });
 

@@ -62,6 +62,14 @@ beforeAll(async () => {
     range(50_000, 50_100).map((i) => ({ ...row(i, 3), ...late })),
   );
   passed('correction');
+  await store.register('Title', { k: 'string', j: 'json', t: 'string', many: 'json', all: 'string' }, 'k');
+  await store.put(
+    'Title',
+    range(0, 66_000).map((i) => {
+      const [few, all] = [[`The "${i % 7}" Land`, i % 7, true, null, 'é, ü\n'][i % 5]!, i % 3 === 0 ? i : `${i} Girls`];
+      return { k: `k${i}`, j: few, t: few === null ? null : String(few), many: all, all: String(all) };
+    }),
+  );
 }, 120_000);
 afterAll(async () => {
   await store.close();
@@ -193,6 +201,61 @@ describe('sealed segments and the head answer as one table', () => {
       expect(await store.rows(`${sql} LIMIT 25`)).toEqual(whole.slice(0, 25));
       expect(whole.length).toBe(189_500);
     }
+  });
+
+  /** The text column holds what json comes to beside a text. */
+  test('json beside a text answers as a text column does', async () => {
+    const asked = async (from: string, condition: string) =>
+      await store.column(`SELECT k FROM ${from} WHERE ${condition} ORDER BY system_from`);
+    for (const [condition, least] of [
+      [`$ = 'The "3" Land'`, 1_000],
+      [`'The "3" Land' != $`, 1_000],
+      ["$ = '4'", 1_000],
+      ["$ IN ('true', '4', NULL)", 1_000],
+      ["NOT $ IN ('true', '4')", 1_000],
+      ["$ LIKE 'The %'", 1_000],
+      ["NOT $ LIKE '%Land'", 1_000],
+      ["$ ILIKE 'the %'", 1_000],
+      ["$ > 'T' AND $ <= 'a'", 1_000],
+      ["$ BETWEEN 'A' AND 'Z'", 1_000],
+      ["CASE $ WHEN '4' THEN true WHEN 'true' THEN true ELSE false END", 1_000],
+      ["# = '7 Girls'", 1],
+      ["# = '9'", 1],
+      ["# LIKE '9%Girls'", 700],
+      ["# IN ('9', '7 Girls', '8', 'absent')", 2],
+      ["$ IN (SELECT t FROM Title WHERE k = 'k0')", 1_000],
+      [`'The "3" Land' IN (SELECT $ FROM Title WHERE k = 'k10') AND k < 'k2'`, 1_000],
+      ["# = ANY (SELECT s.all FROM Title s WHERE s.k IN ('k1', 'k3'))", 2],
+      ["EXISTS (SELECT 1 FROM Title s WHERE s.t = $ AND s.k < 'k1')", 1_000],
+    ] as const) {
+      const said = (many: string, few: string) => condition.replaceAll('$', few).replaceAll('#', many);
+      const found = await asked('Title', said('many', 'j'));
+      expect([condition, found]).toEqual([condition, await asked('Title', said('all', 't'))]);
+      expect(found.length, condition).toBeGreaterThanOrEqual(least);
+    }
+    for (const [left, right] of [
+      ['many', 'all'],
+      ['all', 'many'],
+    ]) {
+      const joined = `SELECT COUNT(*) AS n FROM Title a JOIN Title b ON a.${left} = b.${right}`;
+      expect(await count(joined)).toBe(66_000n);
+      expect(await count(`${joined} WHERE a.k LIKE 'k1%' AND b.j = '4'`)).toEqual(
+        await count(`SELECT COUNT(*) AS n FROM Title WHERE k LIKE 'k1%' AND t = '4'`),
+      );
+    }
+    expect(
+      await count(`SELECT COUNT(*) AS n FROM Title a LEFT JOIN Title b ON a.many = b.all AND b.t = '4' WHERE b.k IS NULL`),
+    ).toBe(await count(`SELECT COUNT(*) AS n FROM Title WHERE t IS NULL OR t != '4'`));
+  });
+
+  test('a comparison that can hold for no row is an error, or a notice', async () => {
+    expect((await store.refusal('SELECT k FROM Title WHERE j = 4')).message).toContain('compare json with a text, or CAST it');
+    const notices = async (condition: string) => (await store.answer(`SELECT k FROM Title WHERE ${condition}`)).notices;
+    expect(await notices("j = '4'")).toEqual([]);
+    expect(await notices(`j = '"4"'`)).toEqual(['1:31: json is compared by its value; write the text without its double quotes']);
+    expect(await notices(`j = '"5"' OR many LIKE 'x'`)).toHaveLength(1);
+    expect(await notices('t = NULL')).toEqual(['1:31: a comparison with NULL holds for no row; write IS NULL or IS NOT NULL']);
+    expect(await notices('t IS NULL')).toEqual([]);
   });
 
   test('DISTINCT and GROUP BY agree', async () => {

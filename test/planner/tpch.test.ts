@@ -1,11 +1,11 @@
 /** TPC-H's 22 questions as they are written, at a small scale, beside DuckDB: the same rows in the same order. */
 import { type DuckDBConnection, DuckDBInstance } from '@duckdb/node-api';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { standardQueries, standardSizes, standardTables } from '../../bench/tpch-standard.ts';
+import { tpchQueries, tpchSizes, tpchTables } from '../../bench/tpch.ts';
 import { formatInstant } from '../../src/log/timestamp.ts';
 import { rowsOf, TestStore } from '../harness.ts';
 
-const sizes = standardSizes(8_000);
+const sizes = tpchSizes(8_000);
 const types = { integer: 'BIGINT', number: 'DOUBLE', string: 'VARCHAR', timestamp: 'DATE' } as const;
 
 let store: TestStore;
@@ -14,7 +14,7 @@ let duckdb: DuckDBConnection;
 beforeAll(async () => {
   store = await TestStore.open();
   duckdb = await (await DuckDBInstance.create(':memory:', { threads: '1' })).connect();
-  for (const table of standardTables) {
+  for (const table of tpchTables) {
     const names = Object.keys(table.columns);
     await store.register(table.name, table.columns, null);
     const rows = Array.from({ length: table.rows(sizes) }, (_, i) => table.row(i, sizes));
@@ -56,7 +56,7 @@ function theirs(cell: unknown): string {
 }
 
 describe('TPC-H as written', () => {
-  test.each(standardQueries.map((sql, i) => [`Q${i + 1}`, sql] as const))('%s', async (_, sql) => {
+  test.each(tpchQueries.map((sql, i) => [`Q${i + 1}`, sql] as const))('%s', async (_, sql) => {
     const answer = await store.answer(sql);
     const ours = rowsOf(answer).map((row) => answer.columns.map(({ name, type }) => shown(row[name], type)));
     const peer = (await duckdb.runAndReadAll(asDoubles(sql))).getRows().map((row) => row.map(theirs));

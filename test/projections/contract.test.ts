@@ -31,6 +31,7 @@ const names = [
   'erasures',
   'tenants',
   'views',
+  'recalls',
   'open-entries',
 ];
 

@@ -176,6 +176,10 @@ describe('after an erasure', () => {
     const restored = Store.of('acme', freshProjections(undefined, again));
     await saved.restore(restored.projections.projector);
     restored.goOn(store);
+    const codedIn = (each: Store, column: string) => {
+      const dictionary = each.projections.rows.table('acme', 'Patient')!.dictionaryOf(column)!;
+      return texts(dictionary).filter((text) => text?.replaceAll('\0', '') !== '');
+    };
     for (const each of [store, restored]) erase(each, 'ann');
     await again.store.settled();
     // Three sealed segments, of each the two columns that are coded.
@@ -190,6 +194,11 @@ describe('after an erasure', () => {
     await again.store.settled();
     again.store.trim(0);
     expect(restored.projections.digests()).toEqual(store.projections.digests());
+    // What no cell holds any more is in no dictionary either, however many held it before the start.
+    for (const each of [store, restored]) {
+      for (const step of each.projections.rows.wipe()) expect(step).toBeUndefined();
+      expect([codedIn(each, 'who'), codedIn(each, 'name')]).toEqual([[], []]);
+    }
     for (const each of [rows.store, again.store]) await each.close();
   });
 

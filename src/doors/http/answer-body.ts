@@ -8,7 +8,7 @@ import type { ServerResponse } from 'node:http';
 import type { Caller } from '../../governance/caller.ts';
 import type { FastifyReply, FastifyRequest, HttpContext } from './context.ts';
 import { callerOf } from './invoke.ts';
-import { checkCaller, checkErased, type Overtaken, stalledMs, watchStream, watchWhole } from './lease.ts';
+import { checkCaller, checkErased, type Overtaken, stalledMs, watchStream, watchWhole } from '../frame/lease.ts';
 
 /** Longest stretch of encoding without a turn for others. */
 const sliceMs = 2;
@@ -33,6 +33,38 @@ export function openBody(
   }
   reply.raw.end();
   return null;
+}
+
+/** Answers up to here leave in one piece, with their length. */
+const bytesAtOnce = 1 << 19;
+
+/** Sends what an answer is made of, once its access record is there: whole where it is short, else as fast as the client takes it. */
+export async function sendPieces(
+  context: HttpContext,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  headers: Readonly<Record<string, string>>,
+  pieces: Iterator<Uint8Array, void>,
+  answer: Overtaken,
+): Promise<FastifyReply> {
+  const begun: Uint8Array[] = [];
+  let bytes = 0;
+  let step = pieces.next();
+  for (; step.done !== true && bytes < bytesAtOnce; step = pieces.next()) {
+    begun.push(step.value);
+    bytes += step.value.length;
+  }
+  const isWhole = step.done === true;
+  const rest = step.done === true ? [] : [step.value];
+  const told = { ...headers, ...(isWhole && { 'content-length': String(bytes) }) };
+  const body = openBody(context, request, reply, told, answer);
+  await body?.sendAll(isWhole ? [Buffer.concat(begun)].values() : after([...begun, ...rest], pieces));
+  return reply;
+}
+
+function* after(begun: readonly Uint8Array[], rest: Iterator<Uint8Array, void>): Generator<Uint8Array, void> {
+  yield* begun;
+  for (let step = rest.next(); step.done !== true; step = rest.next()) yield step.value;
 }
 
 /** Whose answer it is, and whether it may be sent still. */

@@ -1,5 +1,5 @@
 /** An answer's envelope: all that a reply says of the rows beside the rows. Source: specification, "Result envelopes". */
-import type { Answer, Facets } from '../../planner/planner-contract.ts';
+import type { Answer, Facets, OperatorFigures } from '../../planner/planner-contract.ts';
 import { exactJson } from './exact-json.ts';
 
 /** What formats with a place for facts keep of an answer: its basis and size, and the envelope that /query gives. */
@@ -74,7 +74,7 @@ function firstMembers(answer: Answer): string {
     columns = JSON.stringify(answer.columns.map((column) => column.name));
     columnNames.set(answer.columns, columns);
   }
-  const ms = Math.round(answer.processingTimeMs * 1000) / 1000;
+  const ms = rounded(answer.processingTimeMs);
   let text =
     `,"row_count":${answer.rowCount},"cost_units":${answer.costUnits},"columns":${columns},"processing_time_ms":${ms}` +
     `,"elapsed_ms":${ms},"estimatedTotalHits":${answer.estimatedTotalHits},"as_of_system":${answer.asOfSystem}`;
@@ -98,5 +98,29 @@ function lastMembers(answer: Answer): string {
   let text = '';
   if (answer.plan !== null) text += `,"plan":${JSON.stringify(answer.plan.replace(/\n$/, '').split('\n'))}`;
   if (answer.actualRows !== null) text += `,"actual_rows":${answer.actualRows}`;
+  if (answer.operators !== undefined) text += `,"operators":${JSON.stringify(answer.operators.map(operatorMembers))}`;
   return text;
+}
+
+/** What an operator of EXPLAIN ANALYZE came to, as every door names it. */
+export function operatorMembers(figures: OperatorFigures): Record<string, string | number | null> {
+  const { part, depth, operator, line, state, index, timeMs } = figures;
+  return {
+    part,
+    depth,
+    operator,
+    line,
+    state,
+    rows_in: figures.rowsIn,
+    rows_out: figures.rowsOut,
+    rows_expected: figures.rowsExpected,
+    time_ms: timeMs === null ? null : rounded(timeMs),
+    memory_bytes: figures.memoryBytes,
+    index,
+  };
+}
+
+/** Milliseconds to the microsecond. */
+function rounded(ms: number): number {
+  return Math.round(ms * 1000) / 1000;
 }

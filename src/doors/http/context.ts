@@ -18,9 +18,11 @@ import type { Caller } from '../../governance/caller.ts';
 import type { ErasureDesk } from '../../governance/erasure/erasure-desk.ts';
 import type { Action, GateContract } from '../../governance/gate-contract.ts';
 import type { JobRunner } from '../../governance/jobs/job-runner.ts';
-import type { PlannerContract } from '../../planner/planner-contract.ts';
+import type { Embedder } from '../../planner/embedding/embedder.ts';
+import type { PlannerDoor } from '../../planner/planner-contract.ts';
 import type { LookupTables } from '../../planner/standing/lookup-tables.ts';
 import type { StandingQueries } from '../../planner/standing/watch.ts';
+import type { Translator } from '../../planner/languages/translator.ts';
 import type { Bodies } from './bodies.ts';
 import type { HttpMetrics } from './metrics.ts';
 import type { SystemDesk } from './system-desk.ts';
@@ -35,6 +37,7 @@ export type HttpSettings = Pick<
   | 'SERVICE_BODY_LIMIT_MB'
   | 'SERVICE_DRAIN_TIMEOUT_SECS'
   | 'SERVICE_PINNED_NAMESPACES'
+  | 'SERVICE_MAX_RESULT_ROWS'
 >;
 
 export interface LogLine {
@@ -47,7 +50,11 @@ export interface LogLine {
 export interface HttpDoorOptions {
   readonly settings: HttpSettings;
   readonly gate: GateContract;
-  readonly planner: PlannerContract;
+  readonly planner: Pick<PlannerDoor, 'query' | 'session'>;
+  /** What texts are given to; null: their vectors are hashed. */
+  readonly embedder: Embedder | null;
+  /** Turns questions into statements; null: by their forms alone. */
+  readonly translator: Translator | null;
   readonly watch: StandingQueries;
   readonly lookups: LookupTables;
   /** What replies hold of rows is to go with them; absent: nothing is erased here. */

@@ -44,6 +44,21 @@ export function headerText(request: RequestFacts, name: string): string | null {
   return value;
 }
 
+/** Which of these media types the Accept header likes best, the first of those that it likes alike; null when it names none. */
+export function preferredType<Type extends string>(request: RequestFacts, types: readonly Type[]): Type | null {
+  let best: Type | null = null;
+  let bestQuality = 0;
+  for (const part of (headerText(request, 'accept') ?? '').split(',')) {
+    const [name, ...parameters] = part.split(';').map((text) => text.trim().toLowerCase());
+    const quality = Number(parameters.find((text) => text.startsWith('q='))?.slice(2) ?? 1);
+    const type = types.find((each) => each === name);
+    if (type === undefined || !(quality > bestQuality)) continue;
+    best = type;
+    bestQuality = quality;
+  }
+  return best;
+}
+
 /** The purpose that a request states: its own field, else the header. Two that differ are refused, not ranked. */
 export function statedPurpose(request: RequestFacts, field: string | undefined): string | null {
   const header = headerText(request, 'x-service-purpose');

@@ -20,15 +20,30 @@ export function invoke<T>(
   run: (invocation: Invocation) => Promise<T>,
   more: Pick<InvocationRequest, 'whileSuspended' | 'purposeRequired'> = {},
 ): Promise<T> {
-  const caller = onBranch(callerOf(request), statedBranch(request));
   assert(!request.recorded, 'a request enters the gate once');
-  const purpose = statedPurpose(request, purposeField);
-  const breakGlass = statedOpener(request, 'breakGlass');
-  const accessScopeRef = statedOpener(request, 'accessScopeRef');
+  const { caller, ...stated } = statedBy(request, purposeField);
   request.recorded = true;
-  const gone = signalOf(request.raw.socket);
-  const asked = { action, purpose, correlationId: request.id, breakGlass, accessScopeRef, gone, ...more };
-  return context.gate.invoke(caller, asked, run);
+  return context.gate.invoke(caller, { action, ...stated, ...more }, run);
+}
+
+/** Who asks, and what the request states beside its question. */
+export function statedBy(
+  request: RequestFacts,
+  purposeField: string | undefined,
+): Omit<InvocationRequest, 'action'> & {
+  readonly caller: Caller;
+  readonly gone: AbortSignal;
+  readonly breakGlass: string | null;
+  readonly accessScopeRef: string | null;
+} {
+  return {
+    caller: onBranch(callerOf(request), statedBranch(request)),
+    purpose: statedPurpose(request, purposeField),
+    correlationId: request.id,
+    breakGlass: statedOpener(request, 'breakGlass'),
+    accessScopeRef: statedOpener(request, 'accessScopeRef'),
+    gone: signalOf(request.raw.socket),
+  };
 }
 
 /**

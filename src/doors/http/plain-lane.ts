@@ -16,7 +16,7 @@ import type { Action } from '../../governance/gate-contract.ts';
 import { AnswerBody } from './answer-body.ts';
 import type { HttpContext, RequestFacts } from './context.ts';
 import { callerOf } from './invoke.ts';
-import { type Overtaken, stalledMs, watchWhole } from './lease.ts';
+import { type Overtaken, stalledMs, watchWhole } from '../frame/lease.ts';
 import { type PlainHead, readPlainHead } from './plain-head.ts';
 import { problemType, toServiceError } from './problem.ts';
 import { refusalOf } from './refusal.ts';

@@ -5,19 +5,12 @@ import type { Action } from '../../governance/gate-contract.ts';
 import { checkText } from '../../log/value.ts';
 import type { Answer, RowTaker } from '../../planner/planner-contract.ts';
 import type { TypoTolerance } from '../../planner/search/query.ts';
+import { inBothCases, oneSpelling } from '../spellings.ts';
+import { typoTolerance } from '../search-body.ts';
+import { reasons } from '../stated.ts';
 import type { HttpContext, RequestFacts } from './context.ts';
 import { statedPurpose } from './headers.ts';
 import { invoke, signalOf } from './invoke.ts';
-
-/** Members in snake case, as the specification has them, or in camel case. Source: specification, "Search", shape A. */
-const typoTolerance = z
-  .strictObject({
-    enabled: z.boolean().optional().describe('true by default'),
-    ...inBothCases('min_word_size', z.int().min(0).max(1_000).optional()),
-    ...inBothCases('disable_on_words', z.array(z.string()).optional()),
-    ...inBothCases('disable_on_attributes', z.array(z.string()).optional()),
-  })
-  .refine(...oneSpelling('min_word_size', 'disable_on_words', 'disable_on_attributes'));
 
 /** The longest statement takes six of them with every character escaped: what is longer is not read, nor parsed. */
 export const questionBytesMax = 8 << 20;
@@ -25,10 +18,7 @@ export const questionBytesMax = 8 << 20;
 export const questionBody = z
   .object({
     sql: z.string().describe('one read-only statement'),
-    purpose: z.string().optional().describe('why; recorded in the audit trail'),
-    branch: z.string().optional().describe('branch to read; main by default'),
-    break_glass: z.string().optional().describe('why a protected type is to be opened; recorded in the audit trail'),
-    access_scope_ref: z.string().optional().describe('the access scope that the reader was cleared for'),
+    ...reasons,
     ...inBothCases('typo_tolerance', typoTolerance.optional()),
   })
   .refine(...oneSpelling('typo_tolerance'))
@@ -40,8 +30,8 @@ export interface Question {
   readonly branch?: string | undefined;
   readonly break_glass?: string | undefined;
   readonly access_scope_ref?: string | undefined;
-  readonly typo_tolerance?: z.infer<typeof typoTolerance> | undefined;
-  readonly typoTolerance?: z.infer<typeof typoTolerance> | undefined;
+  readonly typo_tolerance?: TypoTolerance | undefined;
+  readonly typoTolerance?: TypoTolerance | undefined;
 }
 
 const plainNames: ReadonlySet<string> = new Set<keyof Question>(['sql', 'purpose', 'branch', 'break_glass', 'access_scope_ref']);
@@ -83,7 +73,7 @@ export async function ask<T>(
   use: (answer: Answer) => T,
 ): Promise<T> {
   const { sql, purpose } = question;
-  const typo = typoOf(question);
+  const typo = question.typo_tolerance ?? question.typoTolerance;
   checkText(sql, 'the statement');
   const signal = signalOf(request.raw.socket);
   return invoke(context, request, options.action, purpose, async (invocation) => {
@@ -98,34 +88,3 @@ export async function ask<T>(
     return use(answer);
   });
 }
-
-/** Undefined where the body says nothing of it. */
-function typoOf({ typo_tolerance, typoTolerance: other }: Question): TypoTolerance | undefined {
-  const said = typo_tolerance ?? other;
-  return (
-    said && {
-      enabled: said.enabled ?? true,
-      minWordSize: said.min_word_size ?? said.minWordSize ?? 0,
-      disableOnWords: said.disable_on_words ?? said.disableOnWords ?? [],
-      disableOnAttributes: said.disable_on_attributes ?? said.disableOnAttributes ?? [],
-    }
-  );
-}
-
-function inBothCases<Name extends string, T extends z.ZodType>(name: Name, type: T): Record<Name | CamelCase<Name>, T> {
-  return { [name]: type, [camelCase(name)]: type } as Record<Name | CamelCase<Name>, T>;
-}
-
-/** A check and what it says: of a member in two spellings neither would be the one that counts. */
-function oneSpelling(...names: readonly string[]): [(value: object) => boolean, string] {
-  return [
-    (value) => !names.some((name) => Object.hasOwn(value, name) && Object.hasOwn(value, camelCase(name))),
-    `${names.join(', ')}: in one spelling each, snake case or camel case`,
-  ];
-}
-
-function camelCase(name: string): string {
-  return name.replaceAll(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
-}
-
-type CamelCase<Name extends string> = Name extends `${infer Head}_${infer Tail}` ? `${Head}${Capitalize<CamelCase<Tail>>}` : Name;

@@ -29,19 +29,33 @@ export async function refusalOf(
   destination: Destination,
   raw: unknown,
 ): Promise<Refusal> {
-  let error = await recorded(context, request, destination, toServiceError(raw));
+  const error = await refusedWith(context, request, destination, raw);
+  const problem = problemOf(error, context.settings.SERVICE_ERRORS_BASE, destination.route, request.id);
+  return { status: problem.status, headers: headersOf(error), text: exactJson({ ...problem, ...error.facts.extras }) };
+}
+
+/** What it failed with, once that is on record; the detail of a bug goes to the operator alone. */
+export async function refusedWith(
+  context: HttpContext,
+  request: RequestFacts,
+  destination: Destination,
+  raw: unknown,
+): Promise<ServiceError> {
+  const error = await recorded(context, request, destination, toServiceError(raw));
+  if (error.code !== 'REL_INTERNAL') return error;
   const { route } = destination;
-  if (error.code === 'REL_INTERNAL') {
-    context.log({ event: 'internal error', correlationId: request.id, route, error: error.facts.cause ?? error });
-    error = new ServiceError('REL_INTERNAL', 'internal error');
-  }
-  const problem = problemOf(error, context.settings.SERVICE_ERRORS_BASE, route, request.id);
+  context.log({ event: 'internal error', correlationId: request.id, route, error: error.facts.cause ?? error });
+  return new ServiceError('REL_INTERNAL', 'internal error');
+}
+
+/** Headers that go with a refusal, whatever its body is. */
+export function headersOf({ status, facts }: ServiceError): readonly (readonly [string, string])[] {
   const headers: [string, string][] = [];
-  const { retryAfterSecs } = error.facts;
-  if (problem.status === 429 || problem.status === 503 || retryAfterSecs !== undefined)
+  const { retryAfterSecs } = facts;
+  if (status === 429 || status === 503 || retryAfterSecs !== undefined)
     headers.push(['retry-after', String(retryAfterSecs ?? 1)]);
-  if (problem.status === 401) headers.push(['www-authenticate', 'Bearer realm="annals"']);
-  return { status: problem.status, headers, text: exactJson({ ...problem, ...error.facts.extras }) };
+  if (status === 401) headers.push(['www-authenticate', 'Bearer realm="annals"']);
+  return headers;
 }
 
 /** Makes sure that a failed request of a known caller has its access record; the gate's own verdict wins. */

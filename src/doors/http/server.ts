@@ -17,8 +17,9 @@ import { Bodies } from './bodies.ts';
 import type { App, FastifyReply, FastifyRequest, HttpContext, HttpDoorOptions } from './context.ts';
 import { exactJson } from './exact-json.ts';
 import { headerText, refuseRepeatedHeaders } from './headers.ts';
+import { readBodies } from './body-reader.ts';
 import { jsonBytesMax, parseJsonBody } from './json-body.ts';
-import { listenersOf, listenOn } from './listen.ts';
+import { listenersOf, listenOn } from '../frame/listen.ts';
 import { HttpMetrics } from './metrics.ts';
 import { describeRoutes } from './openapi.ts';
 import { PlainLane } from './plain-lane.ts';
@@ -31,10 +32,11 @@ import { registerBranches } from './routes/branches.ts';
 import { registerControlPlane } from './routes/control-plane.ts';
 import { registerExhibits } from './routes/exhibits.ts';
 import { registerExport } from './routes/export.ts';
+import { registerGraphql } from './routes/graphql.ts';
 import { plainIngest, registerIngest } from './routes/ingest.ts';
 import { registerBackups } from './routes/backups.ts';
 import { registerCompact } from './routes/compact.ts';
-import { registerForget } from './routes/forget.ts';
+import { registerReindex } from './routes/reindex.ts';
 import { registerJobs } from './routes/jobs.ts';
 import { registerLater } from './routes/later.ts';
 import { registerLookupRoutes } from './routes/lookup.ts';
@@ -46,9 +48,14 @@ import { registerQueryStream } from './routes/query-stream.ts';
 import { registerRotateKey } from './routes/rotate-key.ts';
 import { registerPatchRow } from './routes/patch-row.ts';
 import { registerSchema } from './routes/schema.ts';
+import { registerSearch } from './routes/search.ts';
 import { registerSharing } from './routes/sharing.ts';
+import { registerSparql } from './routes/sparql.ts';
 import { registerSystem } from './routes/system.ts';
 import { registerTenants } from './routes/tenants.ts';
+import { registerFlatTools } from '../mcp/flat.ts';
+import { registerRpc } from '../mcp/rpc.ts';
+import { registerVerbs } from './routes/verbs.ts';
 import { registerWatch } from './routes/watch.ts';
 import { registerAdminTokens, registerOwnTokens } from './routes/tokens.ts';
 
@@ -81,6 +88,9 @@ export async function createHttpDoor(options: HttpDoorOptions): Promise<HttpDoor
   await describeRoutes(data, context);
   registerQuery(data, context);
   registerQueryStream(data, context);
+  registerSearch(data, context);
+  await registerGraphql(data, context);
+  await registerSparql(data, context);
   registerWatch(data, context);
   registerLookupRoutes(data, context);
   registerExport(data, context);
@@ -97,7 +107,9 @@ export async function createHttpDoor(options: HttpDoorOptions): Promise<HttpDoor
   registerTenants(data, context);
   registerSharing(data, context);
   registerControlPlane(data, context);
-  registerForget(data, context);
+  registerVerbs(data, context);
+  registerFlatTools(data, context);
+  registerRpc(data, context);
   registerSystem(data, context);
   registerLater(data, context, 'token');
   const plain = tls ? null : new PlainLane(context, data.server as Server, [plainQuery(context), plainIngest(context)]);
@@ -108,6 +120,7 @@ export async function createHttpDoor(options: HttpDoorOptions): Promise<HttpDoor
   registerAuditExport(admin, context, 'admin');
   registerBackups(admin, context);
   registerCompact(admin, context);
+  registerReindex(admin, context);
   registerJobs(admin, context, 'admin');
   registerRotateKey(admin, context);
   registerPlatform(admin, context);
@@ -189,17 +202,7 @@ function createListener(context: HttpContext, tls: { readonly cert: string; read
   (app.server as Server).maxHeadersCount = 0;
   app.removeAllContentTypeParsers();
   // Whatever a body is labelled, the routes that buffer one mean JSON: plain `curl -d` says it is a form.
-  app.addContentTypeParser('*', (request, payload, done) => {
-    const take = (error: Error | null, body?: Buffer): void => {
-      if (error) return done(error);
-      try {
-        done(null, parseJsonBody(body!));
-      } catch (thrown) {
-        done(thrown as Error);
-      }
-    };
-    context.bodies.collect(payload, request.headers['content-length'], take, request.routeOptions.bodyLimit);
-  });
+  readBodies(app, context, (body) => parseJsonBody(body));
   app.setValidatorCompiler(validatorCompiler);
   app.setSerializerCompiler(() => exactJson);
   app.decorateRequest('caller', null);

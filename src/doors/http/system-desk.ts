@@ -83,6 +83,8 @@ export interface KeyRotation {
 export interface SystemDesk {
   readonly version: string;
   readonly profile: string;
+  /** What tells this store from others. */
+  readonly nodeId: string;
   readonly demo: boolean;
   state(): 'starting' | 'ready' | 'full' | 'draining' | 'failed';
   /** Why the log accepts no writes, for now or until a restart; null while it does. */
@@ -93,6 +95,11 @@ export interface SystemDesk {
   compact(
     options?: UpkeepOptions,
   ): Promise<{ readonly segments: number; readonly bytesBefore: number; readonly bytesAfter: number }>;
+  /** Indexes of texts, of one type or of what was searched; undefined where nobody has rows of the type. */
+  reindex(
+    type: string | null,
+    options?: UpkeepOptions,
+  ): Promise<{ readonly indexes: number; readonly bytes: number } | undefined>;
   readonly backups: BackupDesk;
   /** A new data key for what is sealed from now on. */
   rotateDataKey(): Promise<KeyRotation>;

@@ -1,9 +1,9 @@
 /** What tenants and their usage look like in replies, for the three families of routes about them. Instants are ISO-8601. */
 import { z } from 'zod';
-import { ServiceError } from '../../errors.ts';
 import type { TenantUsage, TenantView } from '../../governance/desks.ts';
 import type { Json } from '../../log/canonical-json.ts';
-import { FOREVER, formatInstant, parseInstant } from '../../log/timestamp.ts';
+import { formatInstant } from '../../log/timestamp.ts';
+import { toInstant } from '../instants.ts';
 
 /** Names of quotas in bodies, and in the record. */
 export const quotaFields = {
@@ -52,11 +52,13 @@ export const tenantReply = z
 
 export const tenantList = z.object({ tenants: z.array(tenantReply) });
 
-/** Any JSON: a schema that says so of every level would be one that names itself. */
-export const searchConfig = z.record(
-  z.string(),
-  z.custom<Json>(() => true),
-);
+/** What is wrong with it is 422, which no schema says: `checkSearchConfig` does. */
+export const searchConfig = z
+  .record(
+    z.string(),
+    z.custom<Json>(() => true),
+  )
+  .describe('{language, stop_words, synonyms: [[…]], field_weights: {type: {column: number}}, typo_tolerance}');
 
 export const createBody = z
   .strictObject({
@@ -170,12 +172,4 @@ export function toPeriod({ since, until }: z.infer<typeof usageQuery>): { since?
     ...(since === undefined ? {} : { since: toInstant(since) }),
     ...(until === undefined ? {} : { until: toInstant(until) }),
   };
-}
-
-/** ISO-8601 or nanoseconds. */
-export function toInstant(text: string): bigint {
-  if (!/^\d{11,19}$/.test(text)) return parseInstant(text);
-  const instant = BigInt(text);
-  if (instant > FOREVER) throw new ServiceError('REL_INVALID', 'an instant is out of range');
-  return instant;
 }

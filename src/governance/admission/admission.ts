@@ -127,5 +127,4 @@ export class Admission {
   }
 }
 
-export const foreign = (): ServiceError =>
-  new ServiceError('REL_XORG', 'what another organisation shares is read, and nothing else is done with it');
+export const foreign = (): ServiceError => new ServiceError('REL_XORG', 'rows that another organisation shares are read-only');

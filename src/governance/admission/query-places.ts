@@ -70,7 +70,7 @@ export class QueryPlaces {
     if (gone?.aborted) throw cancelled();
     const line = this.#lines.slice(priorities.indexOf(priority)).find(({ length }) => length < this.#limits.waitingMax);
     if (line === undefined) {
-      throw new ServiceError('REL_QUEUE_FULL', 'as many queries are running and waiting as the store takes', {
+      throw new ServiceError('REL_QUEUE_FULL', 'too many queries are running and waiting; retry later', {
         retryAfterSecs: 1,
       });
     }

@@ -2,7 +2,7 @@
  * From what a request carries to a `Caller`: the one place where a door learns who asks. Data routes take registry
  * tokens only; the bootstrap secret and the admin credential never pass here.
  */
-import type { Clock } from '../../clock.ts';
+import type { Clock, Random } from '../../clock.ts';
 import type { Settings } from '../../config.ts';
 import type { TokenRecord } from '../../log/entry.ts';
 import { tenantOf } from '../../log/value.ts';
@@ -13,6 +13,7 @@ import { type Caller, covers, untenanted } from '../caller.ts';
 import { foreignOrganization, parseOrganization, pathInForce } from '../tenancy/organization.ts';
 import { unauthenticated, verifyToken } from './bearer-tokens.ts';
 import { openDevelopment } from './open-development.ts';
+import { ScramExchange, type ScramSecret, scramSecret } from './scram.ts';
 import { verifyAdmin, verifySharedSecret } from './shared-secret.ts';
 import { TokenRegistry } from './token-registry.ts';
 
@@ -41,6 +42,7 @@ export interface AuthenticatorParts {
 export class Authenticator {
   readonly #parts: AuthenticatorParts;
   readonly #registry: TokenRegistry;
+  #scramSecret: ScramSecret | null = null;
 
   constructor(parts: AuthenticatorParts) {
     this.#parts = parts;
@@ -100,6 +102,31 @@ export class Authenticator {
   sharedSecretCaller(presented: string | null, organization: string | null, door: string): Caller {
     verifySharedSecret(this.#parts.settings, presented);
     return { ...untenanted('shared-secret', 'shared-secret', door), path: organization };
+  }
+
+  /**
+   * The exchange by which a client of a compatibility door shows that it has the bootstrap secret without sending it. Throws
+   * REL_UNAUTHENTICATED where none is set.
+   */
+  scram(random: Random): ScramExchange {
+    const { SERVICE_BEARER_TOKEN: secret } = this.#parts.settings;
+    if (secret === null || secret === '') throw unauthenticated();
+    this.#scramSecret ??= scramSecret(secret, random.fill(new Uint8Array(16)));
+    return new ScramExchange(this.#scramSecret, random);
+  }
+
+  /** A caller that came to the end of such an exchange. Throws REL_UNAUTHENTICATED for one that did not, REL_INVALID for a malformed path. */
+  provenCaller(
+    exchange: ScramExchange,
+    facts: Pick<Caller, 'door' | 'clientIp'> & { readonly organization: string | null },
+  ): Caller {
+    if (!exchange.proven) throw unauthenticated();
+    const { door, clientIp, organization } = facts;
+    return {
+      ...untenanted('shared-secret', 'shared-secret', door),
+      path: parseOrganization(organization ?? undefined),
+      clientIp,
+    };
   }
 
   /** A bound token that names a path outside its tenant stays where it is, and is shown what is shared with it from there. */

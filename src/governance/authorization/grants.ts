@@ -31,6 +31,8 @@ export interface Granted {
   readonly caller: Caller;
   readonly stated: Stated;
   readonly action: Action;
+  /** Rows are seen by this right, in place of the one that the action sees them by. */
+  readonly right?: CedarAction;
   /** Nanoseconds: the instant of the invocation, never that of what it reads. */
   readonly now: bigint;
 }
@@ -88,12 +90,12 @@ export class Grants {
   }
 
   #viewOf(granted: Granted, set: PolicySet | null, agreements: readonly AgreementRecord[]): CallerView {
-    const { caller, stated, action } = granted;
+    const { caller, stated, action, right } = granted;
     const { path, sharedFrom: visiting } = caller;
     const { epoch } = this;
     const last = this.#last.get(caller);
     if (last !== undefined && last.epoch === epoch && isSame(last.granted, granted)) return last.view;
-    const cedarAction = readAs(action);
+    const cedarAction = right ?? readAs(action);
     const asker = askerOf(caller, stated);
     const key = `${set?.digest ?? ''} ${cedarAction} ${JSON.stringify(visiting)} ${askerKey(asker)}`;
     // Agreements are not in the key: a view is of one epoch.
@@ -141,6 +143,7 @@ function readAs(action: Action): CedarAction {
 function isSame(a: Granted, b: Granted): boolean {
   return (
     a.action === b.action &&
+    a.right === b.right &&
     a.stated.purpose === b.stated.purpose &&
     a.stated.breakGlass === b.stated.breakGlass &&
     a.stated.accessScopeRef === b.stated.accessScopeRef

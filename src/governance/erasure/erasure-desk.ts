@@ -131,7 +131,7 @@ export interface Erased {
   readonly certified: boolean;
   /** Where it was asked for. */
   readonly receipt: Envelope | null;
-  /** Of the commitment in the receipt, in hex: told to whoever erased the subject first, and never again. */
+  /** Salt of the commitment in the receipt, in hex: told to whoever erased the subject first, and never again. */
   readonly salt: string | null;
   /** Public key that verifies receipts, in hex. */
   readonly verificationKey: string;
@@ -217,7 +217,7 @@ export class ErasureDesk {
     };
   }
 
-  /** Of an erasure that was completed. */
+  /** The receipt of an erasure that was completed. */
   async receipt(id: string): Promise<Envelope> {
     const erasure = this.#parts.state.erasures.of(id);
     assert(erasure?.completed, 'there is a receipt of what was completed');
@@ -415,7 +415,7 @@ export class ErasureDesk {
     });
   }
 
-  /** Of these positions, ascending, those whose texts no key of their own covers. */
+  /** Those of these ascending positions whose texts no key of their own covers. */
   async #unsealed(positions: readonly number[], nextStep: () => Promise<void>): Promise<readonly number[]> {
     const found: number[] = [];
     for (const position of positions) {
@@ -478,7 +478,7 @@ function residual(id: string, hits: readonly ResidualHit[]): ServiceError {
   const places = hits.map(({ where, what, count }) => `${where}${what === null ? '' : ` ${what}`}: ${count}`).join('; ');
   return new ServiceError(
     'REL_UNPROCESSABLE',
-    `the rows are out of reach, and there is no certificate: something of the subject is left (${places}). Remove it, and ask again`,
+    `erasure incomplete: the rows are out of reach, but the subject still appears in ${places}. Remove it there and erase again: there is no certificate until then`,
     { extras: { erasure: id, residuals: hits.map(({ where, what, count }) => ({ where, what, count })) } },
   );
 }

@@ -9,9 +9,9 @@ import { type ErrorCode, ServiceError } from '../../errors.ts';
 import { administers } from '../authorization/policy.ts';
 import { type Caller, covers, sees } from '../caller.ts';
 
-export type JobKind = 'ingest' | 'backup' | 'restore' | 'compaction' | 'rebuild';
+export type JobKind = 'ingest' | 'backup' | 'restore' | 'compaction' | 'reindex' | 'rebuild';
 export type JobState = 'queued' | 'running' | 'done' | 'failed' | 'cancelled';
-export type JobUnit = 'rows' | 'bytes' | 'segments' | 'tables';
+export type JobUnit = 'rows' | 'bytes' | 'segments' | 'indexes' | 'tables';
 
 export interface JobView {
   readonly id: string;
@@ -68,11 +68,13 @@ export interface StartedJob<T> {
 /** Jobs that have ended can be asked for while there are not more of them. */
 const endedMax = 2_000;
 
-type Job = { -readonly [K in keyof JobView]: JobView[K] } & {
+interface Job {
+  /** All that leaves this file. */
+  readonly view: { -readonly [K in keyof JobView]: JobView[K] };
   readonly caller: Pick<Caller, 'credential' | 'tenant' | 'principal' | 'path'>;
   readonly ending: AbortController;
   readonly onDrain: 'wait' | 'cancel';
-};
+}
 
 interface Waiting {
   readonly job: Job;
@@ -105,7 +107,7 @@ export class JobRunner {
   start<T>(spec: JobSpec<T>, { credential, tenant, principal, path }: Caller): StartedJob<T> {
     if (this.#draining) throw draining();
     const { kind, about = null, unit, onDrain } = spec;
-    const job: Job = {
+    const view: Job['view'] = {
       id: spec.id ?? this.#parts.newId(),
       kind,
       about,
@@ -119,12 +121,10 @@ export class JobRunner {
       startedAt: null,
       finishedAt: null,
       code: null,
-      caller: { credential, tenant, principal, path },
-      ending: new AbortController(),
-      onDrain,
     };
-    this.#jobs.set(job.id, job);
-    return { view: job, ended: this.#run(spec, job) };
+    const job: Job = { view, caller: { credential, tenant, principal, path }, ending: new AbortController(), onDrain };
+    this.#jobs.set(view.id, job);
+    return { view, ended: this.#run(spec, job) };
   }
 
   /** Jobs of a lane that wait for their turn. */
@@ -134,27 +134,27 @@ export class JobRunner {
 
   /** The newest first: a caller's own, an administrator's of the tenant, and all of them for who runs the store. */
   list(caller: Caller): readonly JobView[] {
-    return [...this.#jobs.values()].filter((job) => isVisible(job, caller)).reverse();
+    return [...this.#jobs.values()].flatMap((job) => (isVisible(job, caller) ? job.view : [])).reverse();
   }
 
   /** REL_NOT_FOUND for what is not there and for what the caller may not see alike. */
   find(id: string, caller: Caller): JobView {
-    return this.#found(id, caller);
+    return this.#found(id, caller).view;
   }
 
   /** Ends with REL_CANCELLED as soon as it can; what it has done stays. REL_CONFLICT for one that has ended. */
   cancel(id: string, caller: Caller): JobView {
-    const job = this.#found(id, caller);
-    if (job.finishedAt !== null) throw new ServiceError('REL_CONFLICT', `the job has ended: it is ${job.state}`);
-    job.ending.abort(new ServiceError('REL_CANCELLED', `the job was cancelled by ${caller.principal}`));
-    return job;
+    const { view, ending } = this.#found(id, caller);
+    if (view.finishedAt !== null) throw new ServiceError('REL_CONFLICT', `the job has ended: it is ${view.state}`);
+    ending.abort(new ServiceError('REL_CANCELLED', `the job was cancelled by ${caller.principal}`));
+    return view;
   }
 
   /** Takes no more jobs, and cancels those that nobody was promised. */
   drain(): void {
     this.#draining = true;
-    for (const { finishedAt, onDrain, ending } of this.#jobs.values()) {
-      if (finishedAt === null && onDrain === 'cancel') ending.abort(draining());
+    for (const { view, onDrain, ending } of this.#jobs.values()) {
+      if (view.finishedAt === null && onDrain === 'cancel') ending.abort(draining());
     }
   }
 
@@ -166,36 +166,37 @@ export class JobRunner {
 
   async #run<T>({ lane, run }: JobSpec<T>, job: Job): Promise<T> {
     const { signal } = job.ending;
+    const { view } = job;
     try {
       if (lane !== undefined) await this.#turn(lane, job);
       try {
         signal.throwIfAborted();
-        job.state = 'running';
-        job.startedAt = this.#parts.now();
+        view.state = 'running';
+        view.startedAt = this.#parts.now();
         const progress = (done: number, total: number | null): void => {
-          job.done = done;
-          job.total = total;
+          view.done = done;
+          view.total = total;
         };
         const result = await run({ signal, progress });
-        job.state = 'done';
-        job.done = job.total ?? job.done;
+        view.state = 'done';
+        view.done = view.total ?? view.done;
         return result;
       } finally {
         if (lane !== undefined) this.#pass(lane);
       }
     } catch (error) {
       const cancelled = signal.aborted;
-      job.state = cancelled ? 'cancelled' : 'failed';
+      view.state = cancelled ? 'cancelled' : 'failed';
       // However the work noticed that it was to end, it says why.
       const reason = signal.reason as ServiceError;
       const told = cancelled
         ? new ServiceError(reason.code, reason.message, error instanceof ServiceError ? error.facts : {})
         : error;
-      job.code = told instanceof ServiceError ? told.code : 'REL_INTERNAL';
+      view.code = told instanceof ServiceError ? told.code : 'REL_INTERNAL';
       throw told;
     } finally {
-      job.finishedAt = this.#parts.now();
-      this.#ended.push(job.id);
+      view.finishedAt = this.#parts.now();
+      this.#ended.push(view.id);
       if (this.#ended.length > endedMax) this.#jobs.delete(this.#ended.shift()!);
     }
   }

@@ -2,7 +2,7 @@
  * What a sharing agreement may say, so that nothing in it is silently without effect: a mask on a column that no type has
  * would hide nothing, and a condition that can't be decided would share nothing.
  */
-import { ServiceError } from '../../errors.ts';
+import { didYouMean, ServiceError } from '../../errors.ts';
 import type { AgreementTerms, TypeDefinition } from '../../log/entry.ts';
 import { systemColumns } from '../../log/value.ts';
 import { readAgreementCondition } from '../authorization/agreement-policy.ts';
@@ -47,7 +47,11 @@ function definitionOf(name: string, typeOf: (name: string) => TypeDefinition | u
 
 function checkColumn(column: string, types: readonly TypeDefinition[]): void {
   if (Object.hasOwn(systemColumns, column) || types.some(({ properties }) => Object.hasOwn(properties, column))) return;
-  throw new ServiceError('REL_UNKNOWN_COLUMN', `none of the shared types has a column ${JSON.stringify(column)}`);
+  const guess = didYouMean(
+    column,
+    types.flatMap(({ properties }) => Object.keys(properties)),
+  );
+  throw new ServiceError('REL_UNKNOWN_COLUMN', `none of the shared types has a column ${JSON.stringify(column)}${guess}`);
 }
 
 function checkCondition(where: string, types: readonly string[], typeOf: (name: string) => TypeDefinition | undefined): void {

@@ -5,7 +5,8 @@
  *   {"tier", "max_tenants", "storage_max_gb", "capabilities", "expires_unix_secs", "licensee", "signature"}
  */
 import * as crypto from 'node:crypto';
-import { ConfigError, parseKey, readSettingFile, type Settings } from '../../config.ts';
+import { parseKey, readSettingFile, type Settings } from '../../config.ts';
+import { ConfigError } from '../../errors.ts';
 import { canonicalJson, type Json } from '../../log/canonical-json.ts';
 import { bytesPerGb, licenceOf, type Licence } from './licence.ts';
 

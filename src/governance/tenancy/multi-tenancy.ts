@@ -34,7 +34,10 @@ export function multiTenancyRules(tenants: Pick<Tenants, 'tenant'>): readonly Ru
 export function checkMinted(token: Pick<TokenRecord, 'tenant' | 'roles'>, tenants: Pick<Tenants, 'tenant'>): void {
   if (token.tenant === null) {
     if (token.roles.includes(platformAdmin)) return;
-    throw new ServiceError('REL_INVALID', `with many tenants a token has a tenant_id, or the role ${platformAdmin}`);
+    throw new ServiceError(
+      'REL_INVALID',
+      `tenant_id is required in multi-tenant mode, unless the token has the role ${platformAdmin}`,
+    );
   }
   if (!stands(tenants, token.tenant)) throw new ServiceError('REL_NOT_FOUND', 'no such tenant');
 }

@@ -2,7 +2,8 @@
  * What the start refuses, as one table of rules: each looks at settings and facts and says in one line what to set.
  * Malformed and unknown settings, the removed profile `lite` among them, were refused when the settings were read.
  */
-import { ConfigError, isLoopback, parseBind, type Settings } from '../../config.ts';
+import { isLoopback, parseBind, type Settings } from '../../config.ts';
+import { ConfigError } from '../../errors.ts';
 
 /** Names of the doors that have a port and an enabling setting of their own, as in `SERVICE_<DOOR>_ENABLE`. */
 export const optionalDoors = [

@@ -1,12 +1,14 @@
 /** What the parts of one binding share: the statement's literals, the catalog, and what they add to the plan. */
 import type { MaskKind } from '../../log/entry.ts';
 import type { CatalogReader } from '../../projections/access-paths.ts';
+import type { Caveat } from '../expressions/caveats.ts';
 import type { Guard } from '../expressions/bound-expression.ts';
 import type { LookupTable } from '../expressions/lookup-table.ts';
 import type { PlanColumn, PlanNode, Subquery } from '../logical-plan.ts';
 import { at } from '../places.ts';
 import type { AsOf, Dialect, Literal, Place, Query } from '../statement.ts';
 import type { OutputType } from './outputs.ts';
+import type { RankingRule } from './ranking.ts';
 import type { ScopeTable } from './scope.ts';
 
 /** A view: its query and the literals that its slots number. */
@@ -28,6 +30,12 @@ export interface BindRequest {
   readonly masked?: (type: string) => ReadonlyMap<string, MaskKind>;
   /** Whether a column is masked in every row; where this is absent, each that is masked in some. */
   readonly hides?: (type: string, column: string) => boolean;
+  /** Whether names of a type and its columns may be told in an error; all of them may where this is absent. */
+  readonly offers?: (type: string) => boolean;
+  /** Views that the caller sees. */
+  readonly viewNames?: () => readonly string[];
+  /** What searches of a type rank by where they don't say, by its name. */
+  readonly rankings?: (type: string) => readonly RankingRule[] | undefined;
   readonly lookups?: (name: string) => LookupTable | undefined;
   /** Columns of a view whose rows the snapshot serves as those of a table by its name. */
   readonly servedView?: (name: string) => readonly PlanColumn[] | undefined;
@@ -66,6 +74,7 @@ export class Environment {
   readonly subqueries: Subquery[] = [];
   readonly objectTypes = new Set<string>();
   readonly viewLiterals: Literal[] = [];
+  readonly caveats: Caveat[] = [];
   #literals: readonly Literal[];
   #selects = 0;
   #recursions = 0;
@@ -100,6 +109,10 @@ export class Environment {
     return this.masked(type).has(column) && (this.request.hides?.(type, column) ?? true);
   }
 
+  offers(type: string): boolean {
+    return this.request.offers?.(type) ?? true;
+  }
+
   lookup(name: string): LookupTable | undefined {
     return this.request.lookups?.(name);
   }
@@ -126,7 +139,7 @@ export class Environment {
 }
 
 /** The same tree with every slot moved on. */
-function shifted<T>(tree: T, offset: number): T {
+export function shifted<T>(tree: T, offset: number): T {
   if (Array.isArray(tree)) return tree.map((each: unknown) => shifted(each, offset)) as T;
   if (tree === null || typeof tree !== 'object') return tree;
   const copy: Record<string, unknown> = {};

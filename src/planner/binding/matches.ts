@@ -27,17 +27,20 @@ export interface SearchRequest {
   readonly orderBy: readonly OrderItem[];
   readonly scope: Scope;
   readonly source: PlanNode;
+  /** It ranks, whether or not the statement says so. */
+  readonly scored: boolean;
 }
 
 /** Undefined where nothing of it is searched, or its rows are not those of one type. */
-export function bindSearch({ select, orderBy, scope, source }: SearchRequest): BoundSearch | undefined {
+export function bindSearch({ select, orderBy, scope, source, scored: ranked }: SearchRequest): BoundSearch | undefined {
   const [table, ...others] = scope.tables;
   if (source.kind !== 'scan' || others.length > 0 || !table || table.type === null) return undefined;
   const calls: Call[] = [];
-  let scored = false;
+  let scored = ranked;
   const ranks = select.rankBy.length > 0 || scope.has(scoreName);
   const read = (expression: Expression): void => {
     if (expression.kind === 'call' && expression.name === 'MATCH') calls.push(expression);
+    if (isBm25(expression)) scored = true;
     if (expression.kind === 'column' && expression.table === null && expression.name === scoreName && !ranks) scored = true;
     for (const part of operandsOf(expression)) read(part);
   };
@@ -45,6 +48,7 @@ export function bindSearch({ select, orderBy, scope, source }: SearchRequest): B
   if (calls.length === 0) return undefined;
   for (const item of select.projection) if (item.kind === 'expression') read(item.expression);
   for (const { expression } of select.compute) read(expression);
+  for (const expression of select.rankBy) read(expression);
   for (const { expression } of orderBy) read(expression);
   const width = source.columns.length;
   const matches = calls.map((call) => matchOf(call, scope));
@@ -66,19 +70,24 @@ export function bindSearch({ select, orderBy, scope, source }: SearchRequest): B
     score,
     column: (expression) => {
       if (isScore(expression)) return score!;
+      if (isBm25(expression)) return score ?? undefined;
       const number = expression.kind === 'call' ? calls.indexOf(expression) : -1;
       return number < 0 ? undefined : columnAt(width + number);
     },
   };
 }
 
+function isBm25(expression: Expression): boolean {
+  return expression.kind === 'call' && expression.name === 'BM25' && expression.arguments.length === 0;
+}
+
 function matchOf(call: Call, scope: Scope): Match {
-  const { texts, slot, mode } = readMatch(call);
-  const columns = texts.map((text) => {
+  const { fields, slot, mode } = readMatch(call);
+  const columns = fields.map(({ text }) => {
     if (text.kind !== 'column') throw at('REL_INVALID', 'MATCH is of a column', text.place);
     const bound = scope.column(text);
     if (bound.kind !== 'column' || bound.type !== 'string') throw notText(bound.type, text);
     return bound.index;
   });
-  return { columns, slot, mode };
+  return { columns, slot, mode, weights: fields.map(({ weight }) => weight), boosts: fields.map(({ boost }) => boost) };
 }

@@ -10,14 +10,34 @@
  *   SATURATE(x, k)                   x / (x + k)
  *   DECAY(x, scale)                  e ^ -(|x| / scale)
  *   DIST(attr, x[, y, ...])          Euclidean distance; a number has one coordinate, a vector as many as it has
+ *   BM25()                           how well the row matches the MATCHes of WHERE
+ *   VECTOR()                         the cosine to what SIMILAR seeks
+ *   HIGHLIGHT(field)                 of COMPUTE alone: the text with the words marked that MATCH seeks
  */
 import { bindExpression, type ExpressionContext } from '../expressions/bind-expression.ts';
+import { readMatch } from '../expressions/bind-match.ts';
+import { bindSimilarity, similarIn } from '../expressions/bind-similar.ts';
 import type { Bound } from '../expressions/bound-expression.ts';
+import type { Signature } from '../expressions/functions/scalar-function.ts';
 import type { ScalarFunction } from '../expressions/scalar-functions.ts';
 import { at } from '../places.ts';
+import { scoreName } from './matches.ts';
 import type { Expression, FunctionArgument, Literal, Place, Select } from '../statement.ts';
 
 type Call = Extract<Expression, { kind: 'call' }>;
+
+/** One rule of `SERVICE_RANKING_<Type>`. */
+export interface RankingRule {
+  readonly rule: 'recency' | 'custom' | 'exact';
+  readonly field: string;
+  readonly value: number;
+}
+
+/** What ranks rows of a type that a MATCH finds where the statement does not say: how well they match, and these. */
+export function bindDefaultScore(rules: readonly RankingRule[], select: Select, rows: ExpressionContext): Bound {
+  const ranking = new Ranking(select, rows);
+  return added([ranking.bm25(select.place), ...rules.map((rule) => known(ranking.byRule(rule)))]);
+}
 
 export function bindScore(select: Select, rows: ExpressionContext): Bound {
   const ranking = new Ranking(select, rows);
@@ -25,7 +45,7 @@ export function bindScore(select: Select, rows: ExpressionContext): Bound {
 }
 
 export function bindCompute(expression: Expression, select: Select, rows: ExpressionContext): Bound {
-  const bound = new Ranking(select, rows).any(expression);
+  const bound = new Ranking(select, rows, 'compute').any(expression);
   if (bound.type === 'interval') throw at('REL_TYPE_MISMATCH', 'an INTERVAL is no column', expression.place);
   return bound;
 }
@@ -34,12 +54,17 @@ class Ranking {
   readonly #select: Select;
   readonly #rows: ExpressionContext;
 
-  constructor(select: Select, rows: ExpressionContext) {
+  readonly #leaf: ExpressionContext['leaf'];
+  readonly #use: 'rank' | 'compute';
+
+  constructor(select: Select, rows: ExpressionContext, use: 'rank' | 'compute' = 'rank') {
     this.#select = select;
+    this.#leaf = rows.leaf;
+    this.#use = use;
     // Primitives nest in arithmetic and in each other.
     this.#rows = {
       ...rows,
-      leaf: (expression) => (expression.kind === 'call' ? this.#call(expression) : rows.leaf(expression)),
+      leaf: (expression) => (expression.kind === 'call' ? this.#call(expression) : undefined) ?? rows.leaf(expression),
     };
   }
 
@@ -51,6 +76,22 @@ class Ranking {
     const bound = this.any(expression);
     if (isNumber(bound)) return bound;
     throw at('REL_TYPE_MISMATCH', `a score is a number, this is ${bound.type}`, expression.place);
+  }
+
+  bm25(place: Place): Bound {
+    const score = this.#leaf(bm25Of(place));
+    if (score) return score;
+    throw at('REL_INVALID', 'BM25() is of the rows of one type that a MATCH in WHERE finds', place);
+  }
+
+  byRule({ rule, field, value }: RankingRule): Bound {
+    const column: Expression = { kind: 'column', table: null, name: field, place: this.#select.place };
+    const by: Bound = { kind: 'constant', cell: value, type: 'number' };
+    const of = this.any(column);
+    if (rule === 'recency') return this.#recencyOf(of, by, column.place);
+    if (rule === 'exact') return this.#exactOf(of, by, this.#soughtTexts(column.place), column.place);
+    if (isNumber(of)) return product([of, by]);
+    throw at('REL_TYPE_MISMATCH', `a score is a number, ${JSON.stringify(field)} is ${of.type}`, column.place);
   }
 
   #call(call: Call): Bound | undefined {
@@ -84,34 +125,40 @@ class Ranking {
       case 'DIST':
         return this.#distance(call);
       case 'BM25':
-        throw needs(call, 'the text projection');
-      case 'HIGHLIGHT':
-        throw needs(call, 'the text projection');
+        arguments_(call, 0, 0);
+        return this.bm25(call.place);
       case 'VECTOR':
-        throw needs(call, 'the vector projection');
+        arguments_(call, 0, 0);
+        return this.#vector(call.place);
+      case 'HIGHLIGHT':
+        return this.#highlight(call);
       default:
         return undefined;
     }
   }
 
-  /** Ages count from the instant that `now()` means. */
   #recency(call: Call): Bound {
-    const [fieldExpression, halfExpression] = arguments_(call, 2, 2);
-    const field = this.any(fieldExpression!);
+    const [field, halfLife] = arguments_(call, 2, 2);
+    return this.#recencyOf(this.any(field!), this.number(halfLife!), call.place);
+  }
+
+  /** Ages count from the instant that `now()` means. */
+  #recencyOf(field: Bound, halfLife: Bound, place: Place): Bound {
     if (field.type !== 'timestamp' && field.type !== 'integer') {
-      throw at('REL_TYPE_MISMATCH', `RECENCY is of a timestamp or an integer of nanoseconds, not ${field.type}`, call.place);
+      throw at('REL_TYPE_MISMATCH', `RECENCY is of a timestamp or an integer of nanoseconds, not ${field.type}`, place);
     }
-    const halfLife = this.number(halfExpression!);
     const nanoseconds = scalar('elapsed', { kind: 'now', type: 'timestamp' }, field);
     return decayed(arithmetic('/', nanoseconds, scalar('nanoseconds', halfLife)));
   }
 
   #exact(call: Call): Bound {
-    const [fieldExpression, boostExpression, textExpression] = arguments_(call, 2, 3);
-    const field = this.any(fieldExpression!);
-    if (field.type !== 'string') throw at('REL_TYPE_MISMATCH', `EXACT is of text, not ${field.type}`, call.place);
-    const boost = this.number(boostExpression!);
-    const texts = textExpression ? [textExpression] : this.#soughtTexts(call.place);
+    const [field, boost, text] = arguments_(call, 2, 3);
+    const texts = text ? [text] : this.#soughtTexts(call.place);
+    return this.#exactOf(this.any(field!), this.number(boost!), texts, call.place);
+  }
+
+  #exactOf(field: Bound, boost: Bound, texts: readonly Expression[], place: Place): Bound {
+    if (field.type !== 'string') throw at('REL_TYPE_MISMATCH', `EXACT is of text, not ${field.type}`, place);
     const branches = texts.map((text) => {
       const pattern = this.any(text);
       if (pattern.kind !== 'literal' || pattern.type !== 'string') {
@@ -121,6 +168,39 @@ class Ranking {
     });
     const none: Bound = { kind: 'constant', cell: 0n, type: 'integer' };
     return { kind: 'case', operand: null, branches, otherwise: none, type: boost.type === 'number' ? 'number' : 'integer' };
+  }
+
+  /** The cosine that SIMILAR in WHERE compares, or the score of a function that ranks by likeness. */
+  #vector(place: Place): Bound {
+    const call = similarIn(this.#select.where);
+    if (call) return bindSimilarity(call, (operand) => this.any(operand));
+    const isRanked = this.#select.from.kind === 'function' && this.#select.from.name === 'SIMILAR';
+    const score = isRanked ? this.#leaf({ kind: 'column', table: null, name: scoreName, place }) : undefined;
+    if (score) return score;
+    throw at('REL_INVALID', 'VECTOR() is of rows that SIMILAR finds: SIMILAR(column, ARRAY[…], threshold=0.5) in WHERE', place);
+  }
+
+  #highlight(call: Call): Bound {
+    if (this.#use === 'rank') throw at('REL_INVALID', 'HIGHLIGHT is no number: it stands behind COMPUTE', call.place);
+    const [field] = arguments_(call, 1, 1);
+    const operand = this.any(field!);
+    if (operand.type !== 'string') throw at('REL_TYPE_MISMATCH', `HIGHLIGHT is of text, not ${operand.type}`, call.place);
+    const sought = matchesIn(this.#select.where).map(readMatch);
+    if (sought.length === 0) throw at('REL_INVALID', 'HIGHLIGHT marks the words of a MATCH, and WHERE has none', call.place);
+    const modes = sought.map(({ mode }) => mode);
+    const column = operand.kind === 'column' ? operand.name : '';
+    const signature: Signature = {
+      takes: ['string'],
+      repeats: true,
+      yields: 'string',
+      evaluate: (text) => text!,
+      searching:
+        (rules) =>
+        (text, ...queries) =>
+          rules.highlighted(String(text), queries.map(String), modes, column),
+    };
+    const queries = sought.map(({ slot }): Bound => ({ kind: 'literal', slot, as: 'value', type: 'string', place: call.place }));
+    return { kind: 'call', name: call.name, function: signature, operands: [operand, ...queries], type: 'string' };
   }
 
   /** Texts that WHERE compares something with. */
@@ -135,6 +215,10 @@ class Ranking {
           walk(each.right);
         } else if (each.op === '=' || each.op === 'like') found.push(...[each.left, each.right].filter(isText));
       } else if (each.kind === 'in-list' && !each.negated) found.push(...each.items.filter(isText));
+      else if (each.kind === 'call' && each.name === 'MATCH') {
+        const { slot } = readMatch(each);
+        found.push({ kind: 'literal', slot, place: each.place });
+      }
     };
     if (this.#select.where) walk(this.#select.where);
     if (found.length === 0 || found.length > 32) {
@@ -176,8 +260,18 @@ function arguments_(call: Call, least: number, most: number): Expression[] {
   return call.arguments.map(({ value }) => value);
 }
 
-function needs(call: Call, what: string): Error {
-  return at('REL_NOT_IMPLEMENTED', `${call.name}() is not implemented: it needs ${what}`, call.place);
+/** The call that a search answers with its score. */
+function bm25Of(place: Place): Expression {
+  return { kind: 'call', name: 'BM25', arguments: [], place };
+}
+
+/** Those that say what is sought: under NOT, they say what is not. */
+function matchesIn(where: Expression | null): readonly Call[] {
+  if (where === null) return [];
+  if (where.kind === 'binary' && (where.op === 'and' || where.op === 'or')) {
+    return [...matchesIn(where.left), ...matchesIn(where.right)];
+  }
+  return where.kind === 'call' && where.name === 'MATCH' ? [where] : [];
 }
 
 function isNumber(bound: Bound): boolean {

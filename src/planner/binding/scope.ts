@@ -3,6 +3,7 @@
  * stands in two tables says nothing; a name of an outer query is told apart from one that nobody knows.
  */
 import { didYouMean } from '../../errors.ts';
+import { systemColumns } from '../../log/value.ts';
 import { shownColumn } from '../../projections/access-paths.ts';
 import { type Bound, columnsIn } from '../expressions/bound-expression.ts';
 import { at } from '../places.ts';
@@ -19,6 +20,8 @@ export interface ScopeTable {
   readonly first: number;
   /** Positions that USING has merged with another table's: they are reached by the table's name only. */
   readonly hidden?: ReadonlySet<number>;
+  /** Whether its names may be told to whoever misspelt one; absent: they may. */
+  readonly isOffered?: () => boolean;
 }
 
 /** A query around a subquery: what it knows, the subquery may name. */
@@ -78,7 +81,7 @@ export class Scope {
   /** `*` or `t.*`. */
   star(qualifier: string | null, place: Place): Output[] {
     const tables = qualifier === null ? this.tables : this.tables.filter(({ name }) => name === qualifier);
-    if (qualifier !== null && tables.length === 0) throw noTable(qualifier, place);
+    if (qualifier !== null && tables.length === 0) throw this.#noTable(qualifier, place);
     return tables.flatMap((table) =>
       table.columns.flatMap(({ name }, position): Output[] =>
         qualifier === null && table.hidden?.has(position) ? [] : [{ name, bound: columnOf(table, position) }],
@@ -121,9 +124,17 @@ export class Scope {
     });
   }
 
+  #noTable(name: string, place: Place): Error {
+    const guess = didYouMean(
+      name,
+      this.tables.flatMap((table) => table.name ?? []),
+    );
+    return at('REL_UNKNOWN_COLUMN', `there is no table ${JSON.stringify(name)} in FROM${guess}`, place);
+  }
+
   #unknown(reference: ColumnRef): Error {
     const { table: qualifier, name, quoted, place } = reference;
-    if (qualifier !== null && !this.tables.some((table) => table.name === qualifier)) return noTable(qualifier, place);
+    if (qualifier !== null && !this.tables.some((table) => table.name === qualifier)) return this.#noTable(qualifier, place);
     const tables = qualifier === null ? this.tables : this.tables.filter((table) => table.name === qualifier);
     const [only, ...others] = tables;
     const owner =
@@ -134,8 +145,9 @@ export class Scope {
           : only.name === null
             ? 'there is no column'
             : `${JSON.stringify(only.name)} has no column`;
-    const guess = didYouMean(name, new Set(tables.flatMap((table) => table.columns.map((column) => column.name))));
-    const hint = guess !== '' ? guess : quoted ? '; texts stand in single quotes' : '';
+    const offered = tables.filter(({ isOffered }) => isOffered?.() !== false);
+    const guess = didYouMean(name, new Set(offered.flatMap((table) => table.columns.map((column) => column.name))));
+    const hint = (guess !== '' ? guess : quoted ? '; texts stand in single quotes' : '') + listed(offered);
     return at('REL_UNKNOWN_COLUMN', `${owner} ${JSON.stringify(name)}${hint}`, place);
   }
 }
@@ -145,6 +157,19 @@ function columnOf(table: ScopeTable, position: number): Bound {
   return { kind: 'column', index: table.first + position, name, type: columnType(type) };
 }
 
-function noTable(name: string, place: Place): Error {
-  return at('REL_UNKNOWN_COLUMN', `there is no table ${JSON.stringify(name)} in FROM`, place);
+/** Names of columns that an error lists, at most. */
+const listedMax = 40;
+
+/** What the tables have; columns that every type has are left out. */
+function listed(tables: readonly ScopeTable[]): string {
+  let left = listedMax;
+  const lists = tables.flatMap(({ name, type, columns }) => {
+    const own = columns.flatMap((column) => (type !== null && Object.hasOwn(systemColumns, column.name) ? [] : column.name));
+    if (own.length === 0 || left === 0) return [];
+    const shown = own.slice(0, left);
+    left -= shown.length;
+    const more = own.length > shown.length ? ` and ${own.length - shown.length} more` : '';
+    return `${tables.length === 1 || name === null ? 'it' : JSON.stringify(name)} has ${shown.join(', ')}${more}`;
+  });
+  return lists.map((list) => `; ${list}`).join('');
 }

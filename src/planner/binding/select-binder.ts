@@ -7,14 +7,14 @@ import { type Bound, sameExpression } from '../expressions/bound-expression.ts';
 import { aggregateFunctions } from '../expressions/functions/aggregates.ts';
 import type { AggregateCall, FacetPlan, PlanColumn, PlanNode, SortKey } from '../logical-plan.ts';
 import { at } from '../places.ts';
-import { shownColumn } from '../../projections/access-paths.ts';
+import { shownColumn, splitTypeName } from '../../projections/access-paths.ts';
 import type { ColumnRef, Expression, OrderItem, Place, ProjectionItem, Query, Select, Slot } from '../statement.ts';
 import { aggregateType, containsAggregate } from './aggregates.ts';
 import { type BoundQuery, type BoundSource, type CommonName, type Environment, outsideRecursion } from './environment.ts';
 import { columnType, nameOf, type Output, type OutputType, project, throughColumns, uniqueNames } from './outputs.ts';
 import { bindSimilarity, similarIn } from '../expressions/bind-similar.ts';
 import { type BoundSearch, bindSearch, scoreName } from './matches.ts';
-import { bindCompute, bindScore } from './ranking.ts';
+import { bindCompute, bindDefaultScore, bindScore, type RankingRule } from './ranking.ts';
 import { positionOf, skipped } from './order.ts';
 import { bindOver } from './overs.ts';
 import { type OuterQuery, Scope } from './scope.ts';
@@ -60,6 +60,8 @@ class SelectBinder {
   readonly #level: Level;
   readonly #rows: ExpressionContext;
   readonly #search: BoundSearch | undefined;
+  /** What `_score` adds to how well a row matches, where the statement has no RANK BY. */
+  #rules: readonly RankingRule[] = [];
 
   constructor(request: SelectRequest) {
     const { environment } = request;
@@ -77,7 +79,9 @@ class SelectBinder {
       contextOf: (scope) => this.#contextOf(scope, null),
     });
     this.#scope = new Scope(this.#source.tables, request.outer);
-    this.#search = bindSearch({ select, orderBy: request.orderBy, scope: this.#scope, source: this.#source.node });
+    this.#rules = this.#rulesOf(select);
+    const scored = this.#rules.length > 0;
+    this.#search = bindSearch({ select, orderBy: request.orderBy, scope: this.#scope, source: this.#source.node, scored });
     this.#level = this.#levelOf(this.#search?.node ?? this.#source.node);
     this.#rows = this.#contextOf(this.#scope, this.#level);
   }
@@ -89,7 +93,7 @@ class SelectBinder {
     const source = this.#level.node;
     const grouped = select.groupBy.length > 0 || select.window !== null || this.#aggregates();
     const rowByRow = !grouped && !select.distinct;
-    const ranked = select.rankBy.length > 0;
+    const ranked = select.rankBy.length > 0 || (rowByRow && this.#ranksByRules());
     if (!rowByRow && (ranked || select.compute.length > 0)) {
       throw at('REL_INVALID', 'RANK BY and COMPUTE are of rows: they exclude DISTINCT and aggregates', select.place);
     }
@@ -138,6 +142,7 @@ class SelectBinder {
   /** Where rows can't grow (ON, VALUES), queries that look at them are refused. */
   #contextOf(scope: Scope, level: Level | null): ExpressionContext {
     const leaf: Leaf = (expression) =>
+      this.#ruledScore(expression) ??
       this.#search?.column(expression) ??
       this.#similarity(expression, scope) ??
       (expression.kind === 'column' ? scope.column(expression) : undefined);
@@ -179,6 +184,29 @@ class SelectBinder {
     };
   }
 
+  /** Those of the type, but for what is masked. */
+  #rulesOf({ rankBy }: Select): readonly RankingRule[] {
+    const [table] = this.#scope.tables;
+    const type = table?.type ?? null;
+    if (type === null || rankBy.length > 0) return [];
+    const masked = this.#environment.masked(type);
+    return (this.#environment.request.rankings?.(splitTypeName(type)?.type ?? type) ?? []).filter(
+      ({ field }) => !masked.has(field),
+    );
+  }
+
+  /** The order of a statement that searches and says no other. */
+  #ranksByRules(): boolean {
+    const { orderBy, statement } = this.#request;
+    return this.#rules.length > 0 && this.#search !== undefined && orderBy.length === 0 && statement?.query.after === null;
+  }
+
+  #ruledScore(expression: Expression): Bound | undefined {
+    if (this.#rules.length === 0 || this.#search === undefined || this.#scope.has(scoreName)) return undefined;
+    const isScore = expression.kind === 'column' && expression.table === null && expression.name === scoreName;
+    return isScore ? bindDefaultScore(this.#rules, this.#select, this.#rows) : undefined;
+  }
+
   /** `_score` beside a SIMILAR that the condition requires. */
   #similarity(expression: Expression, scope: Scope): Bound | undefined {
     const isScore = expression.kind === 'column' && expression.table === null && expression.name === scoreName;
@@ -192,7 +220,9 @@ class SelectBinder {
     if (rankBy.length > 0) {
       const score = bindScore(this.#select, this.#rows);
       this.#scope.refuseMasked(score, 'RANK BY', rankBy[0]!.place);
-      outputs.push({ name: '_score', bound: score });
+      outputs.push({ name: scoreName, bound: score });
+    } else if (this.#ranksByRules() && !outputs.some(({ name }) => name === scoreName)) {
+      outputs.push({ name: scoreName, bound: bindDefaultScore(this.#rules, this.#select, this.#rows) });
     }
     for (const { label, expression } of compute) {
       const bound = bindCompute(expression, this.#select, this.#rows);
@@ -383,7 +413,7 @@ class SelectBinder {
   /** Sorts rows before they are projected, so that ORDER BY may use what the projection leaves out. */
   #sortedRows(level: Level, outputs: readonly Output[], context: ExpressionContext, grouped: boolean): PlanNode {
     const { orderBy, limit, offset, statement } = this.#request;
-    const ranked = orderBy.length === 0 && this.#select.rankBy.length > 0;
+    const ranked = orderBy.length === 0 && !grouped && (this.#select.rankBy.length > 0 || this.#ranksByRules());
     if (orderBy.length === 0 && !ranked) return level.node;
     const computed: Output[] = [];
     // Queries in ORDER BY add columns: those that are computed for the order come behind them.
@@ -430,7 +460,7 @@ class SelectBinder {
     return { kind: 'sort', input: node, keys, limit, ...skipped(offset), counted: statement !== null, columns: node.columns };
   }
 
-  /** A column of the projection, by its place or its alias. */
+  /** A column of the projection, by its place or its name. */
   #ordering(expression: Expression, outputs: readonly Output[]): Bound | undefined {
     const visible = outputs.filter(({ name }) => name !== '_score');
     const position = positionOf(expression, visible.length, this.#environment);
@@ -440,7 +470,9 @@ class SelectBinder {
   #alias(expression: Expression, outputs: readonly Output[]): Bound | undefined {
     if (expression.kind !== 'column' || expression.table !== null) return undefined;
     const { projection, rankBy, compute } = this.#select;
+    const isNamed = (item: ProjectionItem): boolean => item.kind === 'expression' && shownName(item) === expression.name;
     const named =
+      projection.filter(isNamed).length === 1 ||
       projection.some((item) => item.kind === 'expression' && item.alias === expression.name) ||
       (rankBy.length > 0 && expression.name === '_score') ||
       compute.some(({ label }) => label === expression.name);
@@ -452,6 +484,7 @@ class SelectBinder {
     const { columns } = node;
     const counted = statement !== null;
     const input = node.kind === 'function' && limit && !offset ? { ...node, limit } : node;
+    if (input.kind === 'function' && input.limit !== null && input.graph?.limitsGroups) return input;
     const first: PlanNode = limit ? { kind: 'limit', input, limit, ...skipped(offset), counting: null, counted, columns } : node;
     return offset ? { kind: 'skip', input: first, offset, columns } : first;
   }
@@ -499,6 +532,11 @@ function outerColumn(bound: Bound | undefined, level: Level | null, place: Place
 /** The value on the rows of FILTER, NULL on the others. */
 function whereTrue(condition: Bound, value: Bound): Bound {
   return { kind: 'case', operand: null, branches: [{ when: condition, result: value }], otherwise: null, type: value.type };
+}
+
+/** How a column of the projection is called, where that is said or it is one of FROM. */
+function shownName({ alias, expression }: Extract<ProjectionItem, { kind: 'expression' }>): string | null {
+  return alias ?? (expression.kind === 'column' ? expression.name : null);
 }
 
 export function checkSortKey(bound: Bound, item: OrderItem): void {

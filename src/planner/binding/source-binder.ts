@@ -6,13 +6,16 @@ import { type ReadableColumn, shownColumn, splitTypeName } from '../../projectio
 import { commonResult } from '../expressions/bind-call.ts';
 import { bindExpression, bindPredicate, type ExpressionContext, matched } from '../expressions/bind-expression.ts';
 import { type Bound, childrenOf } from '../expressions/bound-expression.ts';
-import type { PlanColumn, PlanNode } from '../logical-plan.ts';
+import { functionOfTable } from '../functions/all.ts';
+import type { FunctionSource } from '../functions/calls.ts';
+import { inputsOf, type PlanColumn, type PlanNode } from '../logical-plan.ts';
 import { at } from '../places.ts';
 import type { ColumnRef, Place, Query, Slot, Source } from '../statement.ts';
 import { type BoundQuery, type BoundSource, type CommonName, type Environment, noMasks } from './environment.ts';
 import { columnType, type Output, type OutputType, project, renamed, throughColumns } from './outputs.ts';
 import { type OuterQuery, Scope, type ScopeTable } from './scope.ts';
-import { bindFunction } from './table-functions.ts';
+import { bindFunction, type FunctionRequest } from './table-functions.ts';
+import { bindWalk } from './walks.ts';
 
 export interface SourceRequest {
   readonly environment: Environment;
@@ -41,7 +44,7 @@ export function bindSource(source: Source, request: SourceRequest): BoundSource 
 }
 
 /** System columns first, then properties in order; a declared `id` keeps its declared type. */
-function readableColumns(definition: TypeDefinition): ReadableColumn[] {
+export function readableColumns(definition: TypeDefinition): ReadableColumn[] {
   const columns: ReadableColumn[] = Object.entries(systemColumns).map(([name, type]) => ({
     name,
     type: (Object.hasOwn(definition.properties, name) && definition.properties[name]?.type) || type,
@@ -69,45 +72,58 @@ class SourceBinder {
       case 'subquery': {
         this.#count(source);
         const bound = this.#request.bindQuery(source.query, this.#request.names);
-        return derived(renamed(bound, source.alias ?? '', source.columns, source.place), source.alias);
+        return this.#derived(renamed(bound, source.alias ?? '', source.columns, source.place), source.alias);
       }
       case 'values':
         return this.#values(source);
+      case 'given':
+        return given(source);
       case 'join':
         return this.#join(source);
       case 'function':
-        return bindFunction(source, this.#request.environment, (type) => this.#ranked(type, source.place));
+        return this.#called(source);
+      case 'walk':
+        return bindWalk(source, this.bind(source.input), this.#functions(source.place));
     }
+  }
+
+  #called(source: FunctionSource): BoundSource {
+    return bindFunction(source, this.#functions(source.place));
+  }
+
+  #functions(place: Place): FunctionRequest {
+    const { environment, contextOf } = this.#request;
+    return { environment, scan: (type) => this.#ranked(type, place), contextOf };
   }
 
   #table(source: Extract<Source, { kind: 'table' }>): BoundSource {
     const { environment, names } = this.#request;
     const name = source.alias ?? splitTypeName(source.name)?.type ?? source.name;
     const common = names.findLast((each) => each.name === source.name);
-    if (common) return derived(common.bind(source.place), name);
+    if (common) return this.#derived(common.bind(source.place), name);
     const definition = environment.catalog.type(source.name);
     if (definition) return this.#scan(source.name, definition, name);
     const served = environment.request.servedView?.(source.name);
     if (served) return this.#served(source.name, served, name);
     const view = environment.request.views?.(source.name);
     // A view stands for itself: it sees no common table of the statement that names it.
-    if (view) return derived(this.#request.bindQuery(environment.adopt(view), []), name);
+    if (view) return this.#derived(this.#request.bindQuery(environment.adopt(view), []), name);
+    const named = functionOfTable(source.name);
+    if (named) return this.#called({ kind: 'function', name: named.name, arguments: [], alias: name, place: source.place });
     throw this.#unknownType(source.name, source.place);
   }
 
   #unknownType(name: string, place: Place): Error {
-    const types = this.#request.environment.catalog.types();
-    const guess = didYouMean(
-      name,
-      types.map((type) => type.name),
-    );
+    const { environment, names } = this.#request;
+    const types = environment.catalog.types().flatMap((type) => (environment.offers(type.name) ? type.name : []));
+    const guess = didYouMean(name, [...names.map((each) => each.name), ...(environment.request.viewNames?.() ?? []), ...types]);
     return at('REL_UNKNOWN_TYPE', `type ${JSON.stringify(name)} is not registered${guess}`, place);
   }
 
   #served(view: string, columns: readonly PlanColumn[], name: string): BoundSource {
     const about = { type: view, primaryKey: null, masked: noMasks };
     const node: PlanNode = { kind: 'scan', ...about, columns, keys: null, zones: [], after: null };
-    return derived({ node, columns }, name);
+    return this.#derived({ node, columns }, name);
   }
 
   #ranked(name: string, place: Place): BoundSource {
@@ -137,7 +153,8 @@ class SourceBinder {
       zones: [],
       after: this.#request.after,
     };
-    return { node, tables: [{ name, type, columns: named, first: 0 }] };
+    const isOffered = (): boolean => this.#request.environment.offers(type);
+    return { node, tables: [{ name, type, columns: named, first: 0, isOffered }] };
   }
 
   /** The whole condition is the join's residual: the passes take it apart. */
@@ -245,6 +262,12 @@ class SourceBinder {
     return { node, tables: width === 0 ? [] : [{ name: null, type: null, columns, first: 0 }] };
   }
 
+  /** A column of bare NULLs keeps that type, whatever it leaves as. */
+  #derived({ node, columns }: BoundQuery, name: string | null): BoundSource {
+    const { environment } = this.#request;
+    return { node, tables: [{ name, type: null, columns, first: 0, isOffered: () => isOffered(node, environment) }] };
+  }
+
   #count(source: { readonly place: Place }): void {
     if (++this.#tables > tablesMax) throw at('REL_PARSE', `FROM joins more than ${tablesMax} tables`, source.place);
   }
@@ -262,7 +285,19 @@ function sharedNames(left: readonly ScopeTable[], right: readonly ScopeTable[]):
   return [...new Set(namesOf(left))].filter((name) => others.has(name));
 }
 
-/** A column of bare NULLs keeps that type, whatever it leaves as. */
-function derived({ node, columns }: BoundQuery, name: string | null): BoundSource {
-  return { node, tables: [{ name, type: null, columns, first: 0 }] };
+/** Whether names of all types that a query reads may be told; those of a view that is served have been checked with it. */
+function isOffered(node: PlanNode, environment: Environment): boolean {
+  if (node.kind === 'scan' && environment.catalog.type(node.type) && !environment.offers(node.type)) return false;
+  return inputsOf(node).every((input) => isOffered(input, environment));
+}
+
+function given({ rows, tables }: Extract<Source, { kind: 'given' }>): BoundSource {
+  const columns = tables.flatMap((table) => table.columns);
+  let first = 0;
+  const scoped = tables.map((table): ScopeTable => {
+    const placed = { name: table.name, type: null, columns: table.columns, first };
+    first += table.columns.length;
+    return table.apart ? { ...placed, hidden: new Set(table.columns.keys()) } : placed;
+  });
+  return { node: { kind: 'working', table: rows, columns }, tables: scoped };
 }

@@ -7,6 +7,7 @@
  * the two questions is a mark of its own.
  */
 import { type Bound, childrenOf, mapChildren } from '../expressions/bound-expression.ts';
+import { jsonText } from '../expressions/bind-call.ts';
 import { matched } from '../expressions/bind-expression.ts';
 import { expressionsOf, inputsOf, type PlanColumn, type PlanNode } from '../logical-plan.ts';
 import { at } from '../places.ts';
@@ -122,8 +123,9 @@ export class Subselects {
     const node = firstColumns(bound, operands.length);
     if (op === '=' && operands.length === 1 && !namesOuter(node)) {
       const values: Bound = { kind: 'parameter', index: -1, type: columns[0]!.type };
-      const [each] = matched(operands[0]!, values, '=', place);
-      const set = environment.addSubquery({ root: node, type: node.columns[0]!.type, as: 'set' });
+      const [each, other] = matched(operands[0]!, values, '=', place);
+      const root = other.type === 'string' && values.type === 'json' ? asText(node) : node;
+      const set = environment.addSubquery({ root, type: root.columns[0]!.type, as: 'set' });
       return { kind: 'in-set', operand: each, set, type: 'boolean' };
     }
     if (operands.length > 1 && op !== '=') {
@@ -179,6 +181,14 @@ function columnsOf(bound: BoundQuery, wanted: number, place: Place): BoundQuery[
 /** Without the columns that show masked ones: expressions see the cells that they may. */
 function firstColumns({ node }: BoundQuery, count: number): PlanNode {
   return node.columns.length === count ? node : project(node, throughColumns(node).slice(0, count));
+}
+
+/** The one column of a node, json, as the text that it is compared by. */
+function asText(node: PlanNode): PlanNode {
+  return project(
+    node,
+    throughColumns(node).map(({ name, bound }) => ({ name, bound: jsonText(bound) })),
+  );
 }
 
 /** Whether anything in a plan names a column of a query around it. */

@@ -2,19 +2,28 @@
 import { arranged, type FunctionSource } from '../functions/calls.ts';
 import { refuseTableFunction } from '../functions/all.ts';
 import { valuesOf, wordsOf } from '../functions/arguments.ts';
-import type { BoundScope, RankedType } from '../functions/table-function.ts';
+import type { BoundScope, RankedType, TableFunction } from '../functions/table-function.ts';
 import { type Bound, columnsIn } from '../expressions/bound-expression.ts';
 import type { FunctionNode, Match, PlanColumn, PlanNode } from '../logical-plan.ts';
 import { conjunction } from '../passes/simplify-expressions.ts';
 import { at } from '../places.ts';
 import type { Select } from '../statement.ts';
+import type { ExpressionContext } from '../expressions/bind-expression.ts';
 import type { BoundSource, Environment } from './environment.ts';
+import { edgeScans } from './graph-edges.ts';
 import type { OutputType } from './outputs.ts';
+import type { Scope } from './scope.ts';
 
 /** A version is told apart from all others by these, and rows that are alike come in their order. */
 const rankedBy: readonly string[] = ['system_from', '_pk'];
 
-export function bindFunction(source: FunctionSource, environment: Environment, scan: (type: string) => BoundSource): BoundSource {
+export interface FunctionRequest {
+  readonly environment: Environment;
+  readonly scan: (type: string) => BoundSource;
+  readonly contextOf: (scope: Scope) => ExpressionContext;
+}
+
+export function bindFunction(source: FunctionSource, { environment, scan, contextOf }: FunctionRequest): BoundSource {
   const call = arranged(source, null);
   if (call === undefined) throw refuseTableFunction(source.name, source.place);
   const { function: made, given } = call;
@@ -32,7 +41,20 @@ export function bindFunction(source: FunctionSource, environment: Environment, s
   const name = source.alias ?? source.name;
   const ranked = made.ranks?.(scope);
   if (ranked === undefined) {
-    const node: FunctionNode = { ...common, type: null, input: null, reads: [], columns, own: [...columns.keys()] };
+    const asked = made.graph?.(scope);
+    const isWhole = source.edges === undefined;
+    const graph = asked && { ...asked, edges: edgeScans(asked, source, scan, contextOf), isWhole, place: source.place };
+    const own = [...columns.keys()];
+    const node: FunctionNode = {
+      ...common,
+      type: null,
+      input: null,
+      reads: [],
+      columns,
+      own,
+      ...(graph && { graph }),
+      ...seekOf(made, given),
+    };
     return { node, tables: [{ name, type: null, columns, first: 0 }] };
   }
   const { node: scanned, tables } = scan(ranked.type);
@@ -68,6 +90,10 @@ export function bindFunction(source: FunctionSource, environment: Environment, s
   return { node, tables: [{ name, type: null, columns: named, first: 0 }] };
 }
 
+function seekOf({ seeks }: TableFunction, given: ReadonlyMap<string, unknown>): Pick<FunctionNode, 'seeks'> {
+  return seeks === undefined || given.has(seeks.argument) ? {} : { seeks };
+}
+
 /** With how well the texts of a row match, where the function asks for that. Texts that no row shows are no part of it. */
 function searched(
   scan: PlanNode,
@@ -82,7 +108,8 @@ function searched(
   if (!('bound' in value) || value.bound.kind !== 'literal') {
     throw at('REL_INVALID', `${matches.argument} is a text in quotes`, value.place);
   }
-  const match: Match = { columns, slot: value.bound.slot, mode: 'ANY' };
+  const none = columns.map(() => null);
+  const match: Match = { columns, slot: value.bound.slot, mode: 'ANY', weights: none, boosts: none };
   const found: readonly PlanColumn[] = [
     { name: '#match 1', type: 'boolean' },
     { name: '_score', type: 'number' },
@@ -97,7 +124,7 @@ export function withoutSeed(select: Select): Select {
   const call = arranged(select.from, select.where);
   if (call === undefined) return select;
   const given = [...call.given].map(([name, value]) => ({ name, value }));
-  return { ...select, from: { ...select.from, arguments: given }, where: call.where };
+  return { ...select, from: { ...select.from, arguments: given, ...(call.edges && { edges: call.edges }) }, where: call.where };
 }
 
 /** What is asked of the columns of a type decides which of its rows are ranked at all; the rest is asked of what comes out. */

@@ -21,6 +21,7 @@ export function readingThrough(
     policies: refuse,
     erasing: refuse,
     kept: refuse,
+    deletable: refuse,
     explainPolicy: refuse,
   };
   return { ...refused, caller, correlationId, describe, snapshot };

@@ -8,6 +8,7 @@ import type { ValueType } from './value-type.ts';
 import { scalarFunction, scalarFunctions } from './functions/all.ts';
 import { casts, typeNames } from './functions/casts.ts';
 import { extractFields, extractions } from './functions/instants.ts';
+import { jsonAsText } from './functions/json.ts';
 import { isSame, resolved, type ScalarFunction } from './functions/scalar-function.ts';
 
 type Call = Extract<Expression, { kind: 'call' }>;
@@ -41,7 +42,8 @@ export function bindCall(call: Call, bind: Bind): Bound {
   return called(
     found,
     name,
-    call.arguments.map(({ value }) => bind(value)),
+    // A pattern is held against what the text of a JSON string is, as by LIKE.
+    call.arguments.map(({ value }) => (found.group === 'patterns' ? jsonText(bind(value)) : bind(value))),
     place,
   );
 }
@@ -138,6 +140,12 @@ export function commonResult(
 export function asInstantLiteral(bound: Bound): Bound {
   const instant = bound.kind === 'literal' && bound.as === 'value' && (bound.type === 'string' || bound.type === 'integer');
   return instant ? { ...bound, as: 'instant', type: 'timestamp' } : bound;
+}
+
+/** json as the text that it is compared by; anything else as it is. */
+export function jsonText(bound: Bound): Bound {
+  if (bound.type !== 'json') return bound;
+  return { kind: 'call', name: 'TEXT', function: jsonAsText, operands: [bound], type: 'string' };
 }
 
 export function isText(type: ValueType): boolean {

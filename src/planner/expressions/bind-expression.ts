@@ -2,16 +2,19 @@
  * Gives every node of an expression a type, or refuses it with its place. What a name means is the caller's business
  * (`Leaf`): a column of a type, an output of an aggregate, an alias.
  */
-import type { ServiceError } from '../../errors.ts';
+import { didYouMean, type ServiceError } from '../../errors.ts';
 import type { ColumnType } from '../../log/value.ts';
 import { at } from '../places.ts';
 import type { Expression, Literal, Place, Subselect } from '../statement.ts';
-import { asInstantLiteral, bindCall, commonResult, isText, isNumeric } from './bind-call.ts';
+import { asInstantLiteral, bindCall, commonResult, isText, isNumeric, jsonText } from './bind-call.ts';
 import { bindMatch } from './bind-match.ts';
 import { bindSimilar } from './bind-similar.ts';
 import { type ArithmeticOp, type Bound, type CompareOp, columnsIn } from './bound-expression.ts';
+import type { Caveat } from './caveats.ts';
 import type { ValueType } from './value-type.ts';
+import { jsonAsText } from './functions/json.ts';
 import { calendarSteps, fixedIntervals, isCalendarUnit } from './functions/instants.ts';
+import { degreeQuery } from './degree.ts';
 import type { LookupTable } from './lookup-table.ts';
 import type { PhoneticFunction } from './phonetic.ts';
 
@@ -20,7 +23,12 @@ export type Leaf = (expression: Expression) => Bound | undefined;
 
 /** Where an expression stands. */
 export interface ExpressionContext {
-  readonly environment: { readonly literals: readonly Literal[]; lookup(name: string): LookupTable | undefined };
+  readonly environment: {
+    readonly literals: readonly Literal[];
+    /** Grows by what is found; absent where nobody is told. */
+    readonly caveats?: Caveat[];
+    lookup(name: string): LookupTable | undefined;
+  };
   readonly leaf: Leaf;
   /** The column of a window function's results. */
   readonly over: (over: Over, bind: (operand: Expression) => Bound) => Bound;
@@ -48,11 +56,10 @@ function notImplemented(what: string, place: Place, need?: string): ServiceError
   return at('REL_NOT_IMPLEMENTED', `${what} is not implemented${need === undefined ? '' : `: it needs ${need}`}`, place);
 }
 
+/** What a search says of the rows that it finds. */
+const rankPrimitives: ReadonlySet<string> = new Set(['BM25', 'HIGHLIGHT', 'VECTOR']);
+
 const functionNeeds: ReadonlyMap<string, string> = new Map([
-  ['HIGHLIGHT', 'the text projection'],
-  ['BM25', 'the text projection'],
-  ['DEGREE', 'the graph projection'],
-  ['VECTOR', 'the vector projection'],
   ['ARRAY', 'the vector projection'],
   ['<=>', 'the vector projection'],
   ['<->', 'the vector projection'],
@@ -111,9 +118,12 @@ class ExpressionBinder {
       case 'call':
         if (expression.name === 'LOOKUP') return this.#lookup(expression);
         if (expression.name === 'SIMILAR') return bindSimilar(expression, (operand) => this.bind(operand));
+        if (expression.name === 'DEGREE') return this.#degree(expression);
         if (expression.name === 'MATCH') return bindMatch(expression, (operand) => this.bind(operand));
         if (phoneticFunctions.has(expression.name))
           throw at('REL_INVALID', `${expression.name}(column) stands beside a text, with = or != between them`, place);
+        if (rankPrimitives.has(expression.name))
+          throw at('REL_INVALID', `${expression.name}() stands in RANK BY or COMPUTE, over rows that WHERE searches`, place);
         if (functionNeeds.has(expression.name))
           throw notImplemented(`${expression.name}()`, place, functionNeeds.get(expression.name));
         return bindCall(expression, (argument) => this.bind(argument));
@@ -146,10 +156,10 @@ class ExpressionBinder {
       case 'or':
         return { kind: op, operands: [this.#condition(left), this.#condition(right)], type: 'boolean' };
       case 'like': {
-        const operand = this.bind(left);
-        const pattern = this.bind(right);
+        const operand = jsonText(this.bind(left));
+        const pattern = jsonText(this.bind(right));
         for (const side of [operand, pattern]) {
-          if (!isText(side.type) && side.type !== 'null') throw mismatch(`LIKE compares text, not ${side.type}`, place);
+          if (side.type !== 'string' && side.type !== 'null') throw mismatch(`LIKE compares text, not ${side.type}`, place);
         }
         return { kind: 'like', operand, pattern, type: 'boolean' };
       }
@@ -188,8 +198,22 @@ class ExpressionBinder {
   #compare(op: CompareOp, leftExpression: Expression, rightExpression: Expression, place: Place): Bound {
     const sounds = this.#phonetic(leftExpression, rightExpression) ?? this.#phonetic(rightExpression, leftExpression);
     if (sounds) return { kind: 'compare', op, ...sounds, type: 'boolean' };
-    const [left, right] = matched(this.bind(leftExpression), this.bind(rightExpression), op, place);
+    const [left, right] = this.#matched(this.bind(leftExpression), this.bind(rightExpression), op, place);
     return { kind: 'compare', op, left, right, type: 'boolean' };
+  }
+
+  /** `matched`, and what whoever asks should know of a comparison that holds of no row. */
+  #matched(left: Bound, right: Bound, op: CompareOp, place: Place): [Bound, Bound] {
+    const { caveats } = this.#context.environment;
+    for (const [side, other] of [
+      [left, right],
+      [right, left],
+    ] as const) {
+      if (side.kind !== 'literal') continue;
+      if (side.type === 'null') caveats?.push({ kind: 'null', slot: side.slot });
+      else if (side.type === 'string' && isJson(other)) caveats?.push({ kind: 'quoted', slot: side.slot });
+    }
+    return matched(left, right, op, place);
   }
 
   /** Rule 6: how a column sounds, beside how a text sounds that is the same for every row, and so is encoded once. */
@@ -222,6 +246,13 @@ class ExpressionBinder {
     return { kind: 'in', operand, items, type: 'boolean' };
   }
 
+  /** How many edges lead from or to what a column names: 0 where that is no node. */
+  #degree(call: Extract<Expression, { kind: 'call' }>): Bound {
+    const query = degreeQuery(call, this.#context.environment.literals);
+    const found = this.#context.subselect({ kind: 'scalar-query', query, place: call.place }, (operand) => this.bind(operand));
+    return { kind: 'coalesce', operands: [found, { kind: 'constant', cell: 0n, type: 'integer' }], type: 'integer' };
+  }
+
   #lookup({ arguments: given, place }: Extract<Expression, { kind: 'call' }>): Bound {
     const [table, key, field] = given.map(({ value }) => value);
     if (table?.kind !== 'column' || field?.kind !== 'column' || !key) {
@@ -232,12 +263,12 @@ class ExpressionBinder {
     if (found.fieldType(field.name) === undefined) {
       throw at(
         'REL_UNKNOWN_COLUMN',
-        `lookup table ${JSON.stringify(table.name)} has no field ${JSON.stringify(field.name)}`,
+        `lookup table ${JSON.stringify(table.name)} has no field ${JSON.stringify(field.name)}${didYouMean(field.name, found.fields)}; it has ${found.fields.join(', ')}`,
         field.place,
       );
     }
-    const operand = this.bind(key);
-    if (!isText(operand.type) && operand.type !== 'integer' && operand.type !== 'null') {
+    const operand = jsonText(this.bind(key));
+    if (operand.type !== 'string' && operand.type !== 'integer' && operand.type !== 'null') {
       throw mismatch(`LOOKUP takes a key of text or integers, not ${operand.type}`, key.place);
     }
     return { kind: 'lookup', table: found, field: field.name, operand, type: 'string' };
@@ -245,10 +276,12 @@ class ExpressionBinder {
 
   /** One operand beside several values: it must read the same beside each. */
   #alike(operand: Bound, values: readonly Expression[], op: CompareOp, place: Place): [Bound, Bound[]] {
-    const pairs = values.map((value) => matched(operand, this.bind(value), op, value.place));
+    const bounds = values.map((value) => this.bind(value));
+    const beside = bounds.some(({ type }) => type === 'string') ? jsonText(operand) : operand;
+    const pairs = bounds.map((bound, i) => this.#matched(beside, bound, op, values[i]!.place));
     const types = new Set(pairs.map(([each]) => each.type));
     if (types.size > 1) throw mismatch(`one value can't be compared as ${[...types].join(' and ')}`, place);
-    return [pairs[0]?.[0] ?? operand, pairs.map(([, value]) => value)];
+    return [pairs[0]?.[0] ?? beside, pairs.map(([, value]) => value)];
   }
 
   #arithmetic(op: ArithmeticOp, left: Bound, right: Bound, place: Place): Bound {
@@ -299,26 +332,35 @@ const phoneticFunctions: ReadonlyMap<string, PhoneticFunction> = new Map([
   ['COLOGNE', 'cologne'],
 ]);
 
-/** Two operands of one comparison, literals beside a timestamp read as instants; refuses what can't be compared. */
+/** Two operands of one comparison: literals beside a timestamp are instants, json beside a text is the text of its value. Refuses what can't be compared. */
 export function matched(left: Bound, right: Bound, op: CompareOp, place: Place): [Bound, Bound] {
   if (left.type === 'timestamp') right = asInstantLiteral(right);
   else if (right.type === 'timestamp') left = asInstantLiteral(left);
+  if (left.type === 'string' || right.type === 'string') [left, right] = [jsonText(left), jsonText(right)];
   if (left.type === 'null' || right.type === 'null') return [left, right];
   const fits =
     (isNumeric(left.type) && isNumeric(right.type)) ||
     (isInstant(left.type) && isInstant(right.type)) ||
-    (isText(left.type) && isText(right.type)) ||
+    (isText(left.type) && left.type === right.type) ||
     (left.type === 'boolean' && right.type === 'boolean');
-  if (!fits) throw mismatch(`${left.type} can't be compared with ${right.type}`, place);
+  if (!fits) {
+    const help = left.type === 'json' || right.type === 'json' ? ': compare json with a text, or CAST it' : '';
+    throw mismatch(`${left.type} can't be compared with ${right.type}${help}`, place);
+  }
   const equality = op === '=' || op === '!=';
   if (!equality && (left.type === 'json' || right.type === 'json'))
-    throw mismatch('json has no order: only = and != compare it', place);
+    throw mismatch('json has no order beside json: only = and != compare it', place);
   if (!equality && left.type === 'boolean') throw mismatch('boolean has no order: only = and != compare it', place);
   return [left, right];
 }
 
 function negatedIf(negated: boolean, operand: Bound): Bound {
   return negated ? { kind: 'not', operand, type: 'boolean' } : operand;
+}
+
+/** json by itself, or already as the text that it is compared by. */
+function isJson(bound: Bound): boolean {
+  return bound.type === 'json' || (bound.kind === 'call' && bound.function === jsonAsText);
 }
 
 /** Timestamps compare with integers: both are exact 64-bit. */

@@ -8,13 +8,14 @@ type Call = Extract<Expression, { kind: 'call' }>;
 
 /** MATCH where there is no search: of one text. */
 export function bindMatch(call: Call, bind: (expression: Expression) => Bound): Bound {
-  const { texts, slot, mode } = readMatch(call);
-  const [text, ...others] = texts;
-  if (others.length > 0) {
-    throw at('REL_INVALID', 'MATCH of several columns is of rows of one type, not of a join or a subquery', call.place);
+  const { fields, slot, mode } = readMatch(call);
+  const [field, ...others] = fields;
+  if (others.length > 0 || mode === 'FREQUENCY') {
+    const what = others.length > 0 ? 'MATCH of several columns' : 'FREQUENCY';
+    throw at('REL_INVALID', `${what} is of rows of one type, not of a join or a subquery`, call.place);
   }
-  const operand = bind(text!);
-  if (operand.type !== 'string' && operand.type !== 'null') throw notText(operand.type, text!);
+  const operand = bind(field!.text);
+  if (operand.type !== 'string' && operand.type !== 'null') throw notText(operand.type, field!.text);
   const query: Bound = { kind: 'literal', slot, as: 'value', type: 'string', place: call.place };
   return { kind: 'match', operand, query, mode, type: 'boolean' };
 }
@@ -23,13 +24,36 @@ export function notText(type: string, { place }: Expression): Error {
   return at('REL_TYPE_MISMATCH', `MATCH is of text, not ${type}`, place);
 }
 
-export function readMatch({ arguments: given, place }: Call): { texts: readonly Expression[]; slot: number; mode: MatchMode } {
+/** A text that is searched. What stands behind it by name are literals: numbers by which it counts. */
+export interface MatchField {
+  readonly text: Expression;
+  /** What its words weigh among those of the others. */
+  readonly weight: number | null;
+  /** What a score is multiplied by, where it holds any of the words: of several the highest. */
+  readonly boost: number | null;
+}
+
+export interface ReadMatch {
+  readonly fields: readonly MatchField[];
+  /** Slot of the literal that says what for. */
+  readonly slot: number;
+  readonly mode: MatchMode;
+}
+
+/** WEIGHT and BOOST stand behind the column that they are of; no text of SQL has them. */
+export function readMatch({ arguments: given, place }: Call): ReadMatch {
   const named = given.find(({ name }) => name === 'MODE')?.value;
   const plain = given.filter(({ name }) => name === null).map(({ value }) => value);
   const query = plain.at(-1);
   if (plain.length < 2 || query?.kind !== 'literal') {
     throw at('REL_PARSE', "MATCH is written MATCH(column, 'text') or MATCH(column, 'text', MODE)", place);
   }
+  const fields: { -readonly [K in keyof MatchField]: MatchField[K] }[] = [];
+  for (const { name, value } of given) {
+    if (name === null && value !== query) fields.push({ text: value, weight: null, boost: null });
+    else if (name === 'WEIGHT' && value.kind === 'literal') fields.at(-1)!.weight = value.slot;
+    else if (name === 'BOOST' && value.kind === 'literal') fields.at(-1)!.boost = value.slot;
+  }
   const mode = named?.kind === 'column' ? named.name.toUpperCase() : 'ANY';
-  return { texts: plain.slice(0, -1), slot: query.slot, mode: matchModes.find((each) => each === mode) ?? 'ANY' };
+  return { fields, slot: query.slot, mode: matchModes.find((each) => each === mode) ?? 'ANY' };
 }

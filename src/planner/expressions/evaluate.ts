@@ -10,8 +10,8 @@ import { at } from '../places.ts';
 import type { Literal, Place } from '../statement.ts';
 import type { ArithmeticOp, Bound, CompareOp } from './bound-expression.ts';
 import { likeMatches } from './like.ts';
-import { matcherOf } from './match.ts';
 import { cosine, direction, distance, elapsed, folded, nanoseconds, type ScalarFunction } from './scalar-functions.ts';
+import type { SearchRules } from '../search/text-rules.ts';
 import { phoneticCode } from './phonetic.ts';
 
 export interface Environment {
@@ -21,8 +21,8 @@ export interface Environment {
   /** What `now()` means. */
   readonly instant: bigint;
   readonly parameters: readonly Cell[];
-  /** Whose stems MATCH goes by. */
-  readonly textLanguage: string;
+  /** How texts are searched. */
+  readonly rules: () => SearchRules;
   /** Rows of the subqueries behind IN, as far as they have run. */
   readonly sets: readonly CellSet[];
   /** What other subqueries came to. */
@@ -114,7 +114,10 @@ export function evaluate(bound: Bound, env: Environment): Cell {
       const query = evaluate(bound.query, env);
       if (text === null || query === null) return null;
       assert(typeof text === 'string' && typeof query === 'string', 'MATCH is bound to text');
-      return matcherOf(query, bound.mode, env.textLanguage).matches(text);
+      return env
+        .rules()
+        .matcher(query, bound.mode, bound.operand.kind === 'column' ? bound.operand.name : '')
+        .matches(text);
     }
     case 'arithmetic': {
       const left = evaluate(bound.left, env);
@@ -141,6 +144,7 @@ export function evaluate(bound: Bound, env: Environment): Cell {
       return called(
         bound,
         bound.operands.map((operand) => evaluate(operand, env)),
+        env,
       );
     case 'coalesce': {
       for (const operand of bound.operands) {
@@ -176,9 +180,14 @@ export function evaluate(bound: Bound, env: Environment): Cell {
 }
 
 /** A function's result for these cells. */
-export function called({ function: signature, type }: Extract<Bound, { kind: 'call' }>, cells: readonly Cell[]): Cell {
+function called(
+  { function: signature, type }: Extract<Bound, { kind: 'call' }>,
+  cells: readonly Cell[],
+  { rules }: Pick<Environment, 'rules'>,
+): Cell {
   if (signature.takesNull !== true && cells.includes(null)) return null;
-  return converted(signature.evaluate(...cells), type);
+  const evaluator = signature.searching?.(rules()) ?? signature.evaluate;
+  return converted(evaluator(...cells), type);
 }
 
 /** Exact across integer and number; text in codepoint order; false before true. */

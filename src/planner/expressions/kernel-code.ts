@@ -110,7 +110,7 @@ export class KernelCode extends KernelWriter {
   value(bound: Bound): Value {
     switch (bound.kind) {
       case 'column':
-        return this.#column(bound);
+        return this.column(bound);
       case 'parameter':
         return this.#parameter(bound.index);
       case 'arithmetic':
@@ -139,19 +139,6 @@ export class KernelCode extends KernelWriter {
         return { code: `(${isTrue} & 1)`, ok: this.temporary(`${isTrue} | ${rails.isFalse}`), rep: 'bool' };
       }
     }
-  }
-
-  #column(bound: BoundColumn): Value {
-    const vector = this.shape.columns[bound.index]!;
-    if (vector.kind === 'null') return { code: '0', ok: '0', rep: bound.type === 'boolean' ? 'bool' : 'int' };
-    const name = this.vector(bound.index);
-    const ok = this.ok(bound.index);
-    const code = `${name}v[i]`;
-    if (vector.kind === 'bool') return { code, ok, rep: 'bool' };
-    if (vector.kind === 'i64')
-      return bound.type === 'number' ? { code: `Number(${code})`, ok, rep: 'num' } : { code, ok, rep: 'big' };
-    if (vector.kind === 'i32' || vector.kind === 'f64') return { code, ok, rep: bound.type === 'number' ? 'num' : 'int' };
-    throw new AssertionError(`a ${vector.kind} column is no scalar number`);
   }
 
   #parameter(index: number): Value {
@@ -246,11 +233,19 @@ export class KernelCode extends KernelWriter {
       cells.push(code === null || there === '0' ? 'null' : known ? code : `(${there} ? ${code} : null)`);
     }
     const site = this.site(bound);
-    const call = `${this.once(`f${site}`, `help.evaluator(sites[${site}])`)}(${cells.join(', ')})`;
+    const call = `${this.once(`f${site}`, `help.evaluator(sites[${site}], context)`)}(${cells.join(', ')})`;
     return this.temporary(ok === null ? call : `${ok} ? ${call} : null`);
   }
 
   #called(bound: Extract<Bound, { kind: 'call' }>): Value {
+    const [operand] = bound.operands;
+    const words = bound.function.ofHalves && operand?.kind === 'column' ? this.columnWords(operand) : null;
+    if (words) {
+      const site = this.site(bound);
+      const field = this.once(`h${site}`, `sites[${site}].function.ofHalves`);
+      const ok = this.ok((operand as BoundColumn).index);
+      return { code: this.guarded(ok, `${field}(${words.high}, ${words.low})`, '0'), ok, rep: repOf(bound) };
+    }
     const cell = this.#cell(bound);
     const rep = repOf(bound);
     if (cell === null) return { code: rep === 'big' ? '0n' : '0', ok: '0', rep };
@@ -423,10 +418,8 @@ export class KernelCode extends KernelWriter {
 
   /** High and low halves of a 64-bit column, or of an integer constant beside one: far cheaper to compare than bigints. */
   #words(bound: Bound, other: Value): Words | null {
-    if (bound.kind === 'column' && this.shape.columns[bound.index]!.kind === 'i64' && bound.type !== 'number') {
-      const words = this.once(`${this.vector(bound.index)}w`, `help.words(c${bound.index}v)`);
-      return { high: `${words}[2 * i + 1]`, low: `${words}[2 * i]` };
-    }
+    const column = bound.kind === 'column' ? this.columnWords(bound) : null;
+    if (column) return column;
     if (bound.kind !== 'parameter' || other.rep !== 'big') return null;
     const { letter } = this.shape.context.parameters[bound.index]!;
     if (letter !== 'i' && letter !== 'b') return null;
@@ -468,7 +461,7 @@ export class KernelCode extends KernelWriter {
     return { code: ok === null ? code : `(${ok} ? ${code} : 0)`, ok, rep: 'code' };
   }
 
-  /** Of the texts of one dictionary column a function is asked once each. */
+  /** Asks a function once for each text of a dictionary column. */
   #calledCode(bound: Extract<Bound, { kind: 'call' }>, interner: string): Value {
     const index = mayRaise(bound) ? null : this.#onlyDictionary(bound);
     if (index !== null) {
@@ -562,7 +555,8 @@ export class KernelCode extends KernelWriter {
     const { ok, string } = this.#operand(operand);
     if (ok === '0' || this.shape.context.parameters[query.index]!.letter === 'z') return never;
     const sought = `context.parameters[${query.index}].narrow`;
-    const matcher = this.once(`p${query.index}m${mode}`, `help.matcher(${sought}, '${mode}', context.textLanguage)`);
+    const column = JSON.stringify(operand.kind === 'column' ? operand.name : '');
+    const matcher = this.once(`p${query.index}m${mode}${column}`, `context.rules.matcher(${sought}, '${mode}', ${column})`);
     const found = this.temporary(`${ok === null ? '' : `${ok} && `}${matcher}.matches(${string})`);
     return { isTrue: both(ok, found), isFalse: both(ok, `!${found}`) };
   }

@@ -5,6 +5,8 @@
 import { assert } from '../../errors.ts';
 import type { Dictionary } from '../../log/columns.ts';
 import type { Cell } from '../../log/value.ts';
+import { noSearchConfig } from '../../projections/tenants/search-config.ts';
+import { SearchRules } from '../search/text-rules.ts';
 import type { Literal, Place } from '../statement.ts';
 import { type Bound, childrenOf } from './bound-expression.ts';
 import { type CellSet, evaluate } from './evaluate.ts';
@@ -112,7 +114,8 @@ export interface ContextRequest {
   readonly literals: readonly Literal[];
   readonly placeOf: (slot: number) => Place;
   readonly instant: bigint;
-  readonly textLanguage?: string;
+  /** How texts are searched; absent: by their words alone. */
+  readonly rules?: () => SearchRules;
   /** Column-free expressions of the plan. */
   readonly parameters: readonly Bound[];
 }
@@ -120,11 +123,10 @@ export interface ContextRequest {
 export class KernelContext {
   readonly parameters: Parameter[];
   readonly instant: bigint;
-  /** Whose stems MATCH goes by. */
-  readonly textLanguage: string;
   readonly #request: ContextRequest;
   readonly #cells: Cell[];
   // Made when they are asked for: most executions have no use for any.
+  #rules: SearchRules | null = null;
   #tables: Map<Bound, Map<Dictionary, TruthTable>> | null = null;
   #sets: Map<Bound, ConstantSet> | null = null;
   #interners: Map<Bound, TextInterner> | null = null;
@@ -137,7 +139,6 @@ export class KernelContext {
   constructor(request: ContextRequest) {
     this.#request = request;
     this.instant = request.instant;
-    this.textLanguage = request.textLanguage ?? 'none';
     this.#cells = request.parameters.map((bound, index) => {
       const last = lastSubquery(bound);
       if (last < 0) return this.#evaluate(bound, null, []);
@@ -145,6 +146,11 @@ export class KernelContext {
       return null;
     });
     this.parameters = this.#cells.map(parameterOf);
+  }
+
+  /** How texts are searched. */
+  get rules(): SearchRules {
+    return (this.#rules ??= this.#request.rules?.() ?? noRules);
   }
 
   /** Whether a constant is known before any subquery has run. */
@@ -255,11 +261,14 @@ export class KernelContext {
 
   #evaluate(bound: Bound, cell: Cell, parameters: readonly Cell[]): Cell {
     const { literals, placeOf, instant } = this.#request;
-    const { textLanguage } = this;
+    // Most expressions search no text.
+    const rules = (): SearchRules => this.rules;
     const [sets, results] = [this.#subquerySets, this.#results];
-    return evaluate(bound, { literals, placeOf, instant, textLanguage, parameters, sets, results, cell });
+    return evaluate(bound, { literals, placeOf, instant, rules, parameters, sets, results, cell });
   }
 }
+
+const noRules = new SearchRules(noSearchConfig, 'none', null);
 
 const noSet: CellSet = { isEmpty: true, hasNull: false, has: () => false };
 

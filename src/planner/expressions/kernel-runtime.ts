@@ -3,8 +3,8 @@ import { compareText } from '../../log/value.ts';
 import { inexactNumber, integerOverflow, numberOverflow } from './evaluate.ts';
 import type { Bound } from './bound-expression.ts';
 import type { Evaluator } from './functions/scalar-function.ts';
+import type { KernelContext } from './kernel-context.ts';
 import { likeMatches, LikePattern } from './like.ts';
-import { matcherOf } from './match.ts';
 import { cosine, direction, distance, elapsed, folded, nanoseconds } from './scalar-functions.ts';
 import { phoneticCode } from './phonetic.ts';
 
@@ -30,10 +30,13 @@ export const runtime = {
   distance,
   folded,
   phoneticCode,
-  matcher: matcherOf,
   likeMatches,
-  /** Of a call: its function, whose integers are numbers where the call yields one. */
-  evaluator: ({ function: { evaluate }, type }: Extract<Bound, { kind: 'call' }>): Evaluator => {
+  /** A call's function, whose integers are numbers where the call yields one. */
+  evaluator: (
+    { function: { evaluate: plain, searching }, type }: Extract<Bound, { kind: 'call' }>,
+    { rules }: Pick<KernelContext, 'rules'>,
+  ): Evaluator => {
+    const evaluate = searching?.(rules) ?? plain;
     if (type !== 'number') return evaluate;
     return (...cells) => {
       const result = evaluate(...cells);

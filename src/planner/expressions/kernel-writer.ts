@@ -1,9 +1,10 @@
 /** A kernel's text while it grows: what is declared ahead of the loop, the lines inside it, and the objects it refers to. */
 import type { Vector } from '../../log/columns.ts';
-import type { Bound } from './bound-expression.ts';
+import { AssertionError } from '../../errors.ts';
+import type { Bound, BoundColumn } from './bound-expression.ts';
 import { generated } from './generated.ts';
 import type { KernelContext } from './kernel-context.ts';
-import type { Rep, Value } from './kernel-text.ts';
+import type { Rep, Value, Words } from './kernel-text.ts';
 import { runtime } from './kernel-runtime.ts';
 
 /** What the generated code depends on besides the expression. */
@@ -77,6 +78,27 @@ export class KernelWriter {
     if (vector.kind !== 'null' && vector.nulls) parts.push(['n', 'nulls']);
     for (const [suffix, property] of parts) this.#prologue.push(`const ${name}${suffix} = columns[${index}].${property};`);
     return name;
+  }
+
+  /** A column that is no text, cell by cell. */
+  column(bound: BoundColumn): Value {
+    const vector = this.shape.columns[bound.index]!;
+    if (vector.kind === 'null') return { code: '0', ok: '0', rep: bound.type === 'boolean' ? 'bool' : 'int' };
+    const name = this.vector(bound.index);
+    const ok = this.ok(bound.index);
+    const code = `${name}v[i]`;
+    if (vector.kind === 'bool') return { code, ok, rep: 'bool' };
+    if (vector.kind === 'i64')
+      return bound.type === 'number' ? { code: `Number(${code})`, ok, rep: 'num' } : { code, ok, rep: 'big' };
+    if (vector.kind === 'i32' || vector.kind === 'f64') return { code, ok, rep: bound.type === 'number' ? 'num' : 'int' };
+    throw new AssertionError(`a ${vector.kind} column is no scalar number`);
+  }
+
+  /** The halves of a 64-bit column, high and low; null where it is none. */
+  columnWords({ index, type }: BoundColumn): Words | null {
+    if (this.shape.columns[index]!.kind !== 'i64' || type === 'number') return null;
+    const words = this.once(`${this.vector(index)}w`, `help.words(c${index}v)`);
+    return { high: `${words}[2 * i + 1]`, low: `${words}[2 * i]` };
   }
 
   once(name: string, code: string): string {

@@ -4,6 +4,7 @@ import type { Cell } from '../../log/value.ts';
 import type { TextInterner } from './text-interner.ts';
 
 export interface LookupTable {
+  readonly fields: readonly string[];
   /** Undefined where the table has no such field. */
   readonly fieldType: (field: string) => 'string' | undefined;
   /** The field beside a key; NULL where the key is not known. */

@@ -1,24 +1,25 @@
 /** MATCH of one text by itself: what an index says of a row, said by looking at its words. */
-import { LRUCache } from 'lru-cache';
+import { assert } from '../../errors.ts';
 import { stemmer } from '../../projections/rows/indexes/text/stems.ts';
 import { tokensOf } from '../../projections/rows/indexes/text/tokens.ts';
-import { type MatchMode, parseTextQuery, type TextQuery } from '../search/query.ts';
+import { parseTextQuery, type QueryOptions, type TextQuery } from '../search/query.ts';
 import { passes } from '../search/terms.ts';
 
 export class TextMatcher {
-  readonly #query: TextQuery;
+  readonly query: TextQuery;
   readonly #stem: (term: string) => string;
   /** By term: numbers of the leaves that it passes. */
   readonly #passed = new Map<string, readonly number[]>();
 
-  constructor(text: string, mode: MatchMode, language: string) {
-    this.#stem = stemmer(language);
-    this.#query = parseTextQuery(text, { mode, stem: this.#stem, typo: null });
+  constructor(text: string, options: QueryOptions) {
+    this.#stem = stemmer(options.rules.language);
+    this.query = parseTextQuery(text, options);
   }
 
   matches(text: string): boolean {
-    const { leaves, shape } = this.#query;
-    const found = tokensOf(text).map((term) => this.#leavesOf(term));
+    const { leaves, shape } = this.query;
+    assert(shape !== 'rarest', 'how rare words are is known of the rows of a type alone');
+    const found = tokensOf(text).map((term) => this.leavesOf(term));
     const held = new Set(found.flat());
     if (shape === 'any') return held.size > 0;
     if (shape === 'phrase') {
@@ -32,23 +33,13 @@ export class TextMatcher {
     return result;
   }
 
-  #leavesOf(term: string): readonly number[] {
+  leavesOf(term: string): readonly number[] {
     let passed = this.#passed.get(term);
     if (passed) return passed;
-    passed = this.#query.leaves.flatMap((leaf, i) => (passes(leaf, term, this.#stem) ? [i] : []));
+    passed = this.query.leaves.flatMap((leaf, i) => (passes(leaf, term, this.#stem) ? [i] : []));
     if (this.#passed.size < termsKept) this.#passed.set(term, passed);
     return passed;
   }
-}
-
-/** Matchers that were asked for lately: a text is taken apart once for all rows. */
-const matchers = new LRUCache<string, TextMatcher>({ max: 16 });
-
-export function matcherOf(text: string, mode: MatchMode, language: string): TextMatcher {
-  const key = `${language}\0${mode}\0${text}`;
-  let matcher = matchers.get(key);
-  if (!matcher) matchers.set(key, (matcher = new TextMatcher(text, mode, language)));
-  return matcher;
 }
 
 const termsKept = 20_000;

@@ -6,7 +6,7 @@
  * that they see and widen without loss: integers to numbers while every one is exact in a double, scalars of different
  * kinds to text, and anything else to JSON text. A widened column stays so for the rest of the stream, so that later batches agree with earlier ones.
  */
-import { AssertionError, ServiceError } from '../../errors.ts';
+import { AssertionError, didYouMean, ServiceError } from '../../errors.ts';
 import type { NamedColumn, RowBatch } from '../../log/columns.ts';
 import type { TypeDefinition } from '../../log/entry.ts';
 import type { SentCells } from '../../projections/command.ts';
@@ -27,7 +27,7 @@ export interface Column {
   readonly fixed: boolean;
   /** An open type's own declaration of the column. */
   readonly declared: ColumnType | null;
-  /** Of a vector; 0 until one is seen. */
+  /** Length of the vectors; 0 until one is seen. */
   dims: number;
   /** Integer tokens are taken as their decimal text (`_pk`, and an `id` declared as string). */
   readonly integersAsText: boolean;
@@ -35,7 +35,7 @@ export interface Column {
   readonly added: boolean;
   /** Bytes of text that the latest batch had in it. */
   heapBytes: number;
-  /** Of a column that waits for its whole batch to be typed: which cell kinds it has, one bit each. */
+  /** Cell kinds, one bit each, of a column that waits for its whole batch to be typed. */
   kindsSeen: number;
   builder: VectorBuilder | null;
   /** Scalars of different kinds came in: they are kept as text. */
@@ -45,12 +45,16 @@ export interface Column {
 /** Rows that a batch is expected to hold, before there was one: a body may be one small row. */
 const firstCapacity = 8;
 
+/** Misspelt names of one body that a guess is kept for. */
+const guessesMax = 64;
+
 export class ColumnSet implements ColumnNames {
   /** As JSON writes them, so that equal bytes are equal names whatever has to be escaped in them. */
   readonly names: Uint8Array[] = [];
   readonly columns: Column[] = [];
   readonly #slots = new Map<string, number>();
   readonly #definition: TypeDefinition | null;
+  readonly #guesses = new Map<string, string>();
   readonly #tape: RowTape;
   /** Columns that existed before the row on the tape. */
   #settled = 0;
@@ -258,7 +262,7 @@ export class ColumnSet implements ColumnNames {
       return null;
     }
     if (!embedding && definition && !definition.open) {
-      tape.refuse('REL_UNKNOWN_COLUMN', `type ${definition.name} has no property ${JSON.stringify(name)}`);
+      tape.refuse('REL_UNKNOWN_COLUMN', `type ${definition.name} has no property ${JSON.stringify(name)}${this.#guess(name)}`);
       return null;
     }
     if (this.#properties >= limits.columnsPerType) {
@@ -267,6 +271,16 @@ export class ColumnSet implements ColumnNames {
     }
     this.#properties++;
     return { ...(embedding ? make('vector', true) : make(null, false)), added: true };
+  }
+
+  /** Rows that are wrong alike are many: what is told of a name is found once. */
+  #guess(name: string): string {
+    let guess = this.#guesses.get(name);
+    if (guess === undefined) {
+      guess = didYouMean(name, Object.keys(this.#definition!.properties));
+      if (this.#guesses.size < guessesMax) this.#guesses.set(name, guess);
+    }
+    return guess;
   }
 
   /** Refuses the row when a declared column can't hold cell `i`; leaves parsed instants and vectors for `#append`. */

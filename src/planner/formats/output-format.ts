@@ -69,21 +69,6 @@ export function isOutputFormat(name: string): name is OutputFormat {
   return Object.hasOwn(outputForms, name);
 }
 
-/** The format that an HTTP Accept header likes best; null when it names none of ours. */
-export function preferredFormat(accept: string): OutputFormat | null {
-  let best: OutputFormat | null = null;
-  let bestQuality = 0;
-  for (const part of accept.split(',')) {
-    const [type, ...parameters] = part.split(';').map((text) => text.trim().toLowerCase());
-    const quality = Number(parameters.find((text) => text.startsWith('q='))?.slice(2) ?? 1);
-    const format = outputFormats.find((name) => outputForms[name].mediaType.split(';')[0] === type);
-    if (format === undefined || !(quality > bestQuality)) continue;
-    best = format;
-    bestQuality = quality;
-  }
-  return best;
-}
-
 /** Throws REL_INVALID for a form that would drop what was asked for beside the rows without a word. */
 export function refuseLoss({ provenance, facets }: Answer, { carriesFacts, extension }: OutputForm): void {
   if (carriesFacts || (provenance === null && facets === null)) return;

@@ -1,17 +1,31 @@
 /** The table functions there are, and the names of those that are not built yet with what they need. */
-import type { ServiceError } from '../../errors.ts';
+import { didYouMean, type ServiceError } from '../../errors.ts';
 import { at } from '../places.ts';
 import type { Place } from '../statement.ts';
+import { graphFunctions, innerFunctions } from '../graph/functions.ts';
+import { walk } from '../graph/walk.ts';
 import { hybridSearch } from './hybrid-search.ts';
+import { provenanceTriples } from './provenance-triples.ts';
 import { similar } from './similar.ts';
 import type { TableFunction } from './table-function.ts';
 
-export const tableFunctions: readonly TableFunction[] = [hybridSearch, similar];
+export const tableFunctions: readonly TableFunction[] = [hybridSearch, similar, provenanceTriples, ...graphFunctions];
 
-const byName: ReadonlyMap<string, TableFunction> = new Map(tableFunctions.map((each) => [each.name, each]));
+const byName: ReadonlyMap<string, TableFunction> = new Map(
+  [...tableFunctions, ...innerFunctions, walk].map((each) => [each.name, each]),
+);
 
 export function tableFunction(name: string): TableFunction | undefined {
   return byName.get(name);
+}
+
+const byTable: ReadonlyMap<string, TableFunction> = new Map(
+  tableFunctions.flatMap((each) => (each.table ? [[each.table, each]] : [])),
+);
+
+/** The function whose rows are named like those of a type. */
+export function functionOfTable(name: string): TableFunction | undefined {
+  return byTable.get(name);
 }
 
 /** Names behind which a call may stand without SELECT * FROM. */
@@ -21,18 +35,17 @@ export function isTableFunction(name: string): boolean {
 
 export function refuseTableFunction(name: string, place: Place): ServiceError {
   const need = needs.get(name);
-  if (need === undefined) return at('REL_NOT_FOUND', `there is no table function ${JSON.stringify(name)}`, place);
+  if (need === undefined) {
+    return at('REL_NOT_FOUND', `there is no table function ${JSON.stringify(name)}${didYouMean(name, byName.keys())}`, place);
+  }
   return at('REL_NOT_IMPLEMENTED', `${name} is not implemented: it needs ${need}`, place);
 }
 
 /** Source: specification, "SQL dialect", the table of operators. */
 const needs: ReadonlyMap<string, string> = new Map(
   Object.entries({
-    'the graph projection':
-      'PATHS_BETWEEN NETWORK_EXPAND GRAPH_PAGERANK DEGREE_CENTRALITY TRIANGLE_COUNT CONNECTED_COMPONENTS LABEL_PROPAGATION ' +
-      'GRAPH_DIJKSTRA GRAPH_SCC GRAPH_CYCLES GRAPH_SSSP GRAPH_SPANNING_TREE GRAPH_APSP GRAPH_DIAMETER GRAPH_SIMILARITY ' +
-      'GRAPH_NODE_METRIC GRAPH_NODE_SIMILARITY GRAPH_LINK_PREDICT LINK_PREDICT GRAPH_COMMUNITY EXPLAIN_PATH EXPLAIN_REPLAY ' +
-      'BENEFICIAL_OWNERSHIP_CHAIN CRYPTO_TRACE WIRE_RECONSTRUCTION HAWALA_TRACE',
+    'the graph projection': 'BENEFICIAL_OWNERSHIP_CHAIN CRYPTO_TRACE WIRE_RECONSTRUCTION HAWALA_TRACE',
+    'an exhibit': 'EXPLAIN_REPLAY',
     'the identity projection':
       'LOOKUP_IDENTITY RESOLVE_IDENTITY FUSE_IDENTITIES SPLIT_IDENTITIES DETECT_IDENTITIES CROSS_PLATFORM_ACCOUNT',
     'the text projection': 'SANCTIONS_SCREEN',

@@ -12,6 +12,7 @@ export interface ArrangedCall {
   readonly given: ReadonlyMap<string, Expression>;
   /** What is left of the statement's condition. */
   readonly where: Expression | null;
+  readonly edges: Expression | null;
 }
 
 /** Undefined for a function that is not built. */
@@ -20,7 +21,12 @@ export function arranged(source: FunctionSource, where: Expression | null): Arra
   if (made === undefined) return undefined;
   const written: Call = { arguments: source.arguments, where, place: source.place };
   const call = made.arrange?.(written) ?? written;
-  return { function: made, given: argumentsByName(made, call.arguments, source.place), where: call.where };
+  return {
+    function: made,
+    given: argumentsByName(made, call.arguments, source.place),
+    where: call.where,
+    edges: call.edges ?? null,
+  };
 }
 
 /** The one call that a statement may be about. */

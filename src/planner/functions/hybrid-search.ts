@@ -4,8 +4,10 @@
  *   HYBRID_SEARCH FROM Doc QUERY 'solar panels' LIMIT 5
  *   SELECT * FROM HYBRID_SEARCH('Doc', 'solar panels', FUSION => 'linear') LIMIT 5
  */
+import type { TypeDefinition } from '../../log/entry.ts';
 import { at } from '../places.ts';
 import { HybridOperator, prepareHybrid } from '../search/hybrid-operator.ts';
+import type { Words } from './argument-spec.ts';
 import { textColumns, vectorColumns } from './similar.ts';
 import type { TableFunction } from './table-function.ts';
 
@@ -18,8 +20,14 @@ export const hybridSearch: TableFunction = {
     {
       name: 'FUSION',
       kind: 'word',
-      choices: ['rrf', 'linear'],
-      summary: "how rankings are fused: 'rrf' (by place, the default) or 'linear' (by score)",
+      choices: ['rrf', 'linear', 'likeness'],
+      summary: "how rankings are fused: 'rrf' (by place, the default), 'linear' (by score), or 'likeness' alone",
+    },
+    { name: 'COLUMN', kind: 'column', summary: 'the one text column that is searched; every text column by default' },
+    {
+      name: 'VECTOR',
+      kind: 'vector',
+      summary: 'the text as the model sees it, where that is known: the model is not asked then; zeros: words alone decide',
     },
     {
       name: 'RERANK',
@@ -32,7 +40,7 @@ export const hybridSearch: TableFunction = {
   units: 1,
   deterministic: true,
   types: ({ words }) => [words.word('TYPE')!],
-  columns: ({ words }) => [{ name: words.word('FUSION') === 'linear' ? '_score' : '_rrf_score', type: 'number' }],
+  columns: ({ words }) => [{ name: (words.word('FUSION') ?? 'rrf') === 'rrf' ? '_rrf_score' : '_score', type: 'number' }],
   ranks: ({ words, catalog }) => {
     if (words.word('RERANK') === 'true') {
       throw at('REL_NOT_IMPLEMENTED', 'RERANK is not implemented: it needs a reranker', words.placeOf('RERANK'));
@@ -40,9 +48,18 @@ export const hybridSearch: TableFunction = {
     const type = words.word('TYPE')!;
     const definition = catalog.type(type);
     if (definition === undefined) return { type, reads: [], named: [] };
-    const texts = textColumns(definition);
-    return { type, reads: [...texts, ...vectorColumns(definition)], named: [], matches: { columns: texts, argument: 'QUERY' } };
+    const texts = searchedColumns(definition, words);
+    const ranked = { type, reads: [...texts, ...vectorColumns(definition)], named: [] };
+    return words.word('FUSION') === 'likeness' ? ranked : { ...ranked, matches: { columns: texts, argument: 'QUERY' } };
   },
   prepare: prepareHybrid,
   open: (opening) => new HybridOperator(opening),
 };
+
+function searchedColumns(definition: TypeDefinition, words: Words): readonly string[] {
+  const column = words.word('COLUMN');
+  if (column === undefined) return textColumns(definition);
+  if (definition.properties[column]?.type === 'string') return [column];
+  const text = `type ${JSON.stringify(definition.name)} has no text column ${JSON.stringify(column)}`;
+  throw at('REL_UNKNOWN_COLUMN', text, words.placeOf('COLUMN'));
+}

@@ -7,7 +7,7 @@
  * the statement's: without AS OF, what is believed and true now.
  */
 import type { CatalogReader } from '../../projections/access-paths.ts';
-import type { FunctionNode, PlanColumn } from '../logical-plan.ts';
+import type { FunctionNode, GraphInput, PlanColumn } from '../logical-plan.ts';
 import type { Execution, Operator } from '../operators/operator.ts';
 import type { Expression, FunctionArgument, Place } from '../statement.ts';
 import type { Signature, Words } from './argument-spec.ts';
@@ -17,6 +17,8 @@ import type { Values } from './arguments.ts';
 export interface Call {
   readonly arguments: readonly FunctionArgument[];
   readonly where: Expression | null;
+  /** What is asked of the edges of a graph, in the names of their columns. */
+  readonly edges?: Expression | null;
   readonly place: Place;
 }
 
@@ -45,6 +47,8 @@ export interface Opening {
   readonly values: Values;
   /** Rows of the type that it ranks, with the columns of `node.reads`; null for a function that ranks none. */
   readonly input: Operator | null;
+  /** Scans of the edges of a graph, each begun when it is called. */
+  readonly edges: readonly (() => Operator)[];
   readonly execution: Execution;
   /** What `prepare` gave. */
   readonly prepared: unknown;
@@ -59,6 +63,10 @@ export interface TableFunction extends Signature {
   readonly units: number;
   /** The same rows follow from the log alone: its answer can be put on an exhibit. */
   readonly deterministic: boolean;
+  /** A name for all that it yields without arguments, that stands in FROM like a type. */
+  readonly table?: string;
+  /** A text column, and the argument that says what it equals: a condition on the one becomes the other. */
+  readonly seeks?: { readonly column: string; readonly argument: string };
   /** Brings the ways in which a call may be written into that of `arguments`. Pure: literals have no value yet. */
   readonly arrange?: (call: Call) => Call;
   /** Types whose rows it reads: for the access record, guards and erasures. */
@@ -67,8 +75,10 @@ export interface TableFunction extends Signature {
   columns(scope: BoundScope): readonly PlanColumn[];
   /** The type whose rows it ranks; absent where its rows are its own. */
   ranks?(scope: BoundScope): RankedType;
+  /** What a function over the graph reads. */
+  graph?(scope: BoundScope): Omit<GraphInput, 'edges' | 'place' | 'isWhole'>;
   /** What has to be waited for before rows are read. */
-  prepare?(opening: Omit<Opening, 'input' | 'prepared'>, signal: AbortSignal | undefined): Promise<unknown>;
+  prepare?(opening: Omit<Opening, 'input' | 'edges' | 'prepared'>, signal: AbortSignal | undefined): Promise<unknown>;
   /** The operator: each `next()` is a bounded piece of work. */
   open(opening: Opening): Operator;
 }

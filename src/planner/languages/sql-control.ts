@@ -1,6 +1,6 @@
 /**
  * Statements that do something other than answer a query: the control statements of the specification's operator table,
- * graph patterns, and the writes and definitions that are recognised only to be refused by name.
+ * and the writes and definitions that are recognised only to be refused by name.
  */
 import type { ControlWhat, FunctionArgument, Place, Query, Slot, Source, Statement } from '../statement.ts';
 import type { TokenCursor } from './token-cursor.ts';
@@ -14,9 +14,6 @@ export function readControl(cursor: TokenCursor, purpose: Slot | null): Statemen
   const { place } = cursor;
   const key = cursor.key();
   const second = cursor.key(1);
-  if ((key === 'MATCH' && second === '(') || (key === 'OPTIONAL' && second === 'MATCH')) {
-    return readPattern(cursor, purpose);
-  }
   if (key === 'DROP' && (second === 'MATERIALIZED' || second === 'LOOKUP')) return readDrop(cursor, purpose);
   if (writeVerbs.has(key)) return { kind: 'write', verb: key, place };
   switch (key) {
@@ -29,8 +26,6 @@ export function readControl(cursor: TokenCursor, purpose: Slot | null): Statemen
       return readBranch(cursor, purpose);
     case 'WATCH':
       return readWatch(cursor, purpose);
-    case 'CALL':
-      return readProcedure(cursor, purpose);
     case 'ERASE':
       return readErasure(cursor, purpose);
     case 'REGISTER':
@@ -52,7 +47,6 @@ export function readControl(cursor: TokenCursor, purpose: Slot | null): Statemen
 const controlFunctions: ReadonlyMap<string, { readonly what: ControlWhat; readonly count: number }> = new Map([
   ['FUSE_IDENTITIES', { what: 'fuse-identities', count: 2 }],
   ['SPLIT_IDENTITIES', { what: 'split-identities', count: 2 }],
-  ['EXPLAIN_PATH', { what: 'explain-path', count: 2 }],
   ['EXPLAIN_REPLAY', { what: 'explain-replay', count: 1 }],
 ]);
 
@@ -140,45 +134,6 @@ function readWatch(cursor: TokenCursor, outer: Slot | null): Statement {
   return control('watch', place, purpose, { query: readWholeQuery(cursor) });
 }
 
-/** CALL traverse.<algorithm>.<mode>(value, …, {option: value, …}) [YIELD name, …]. */
-function readProcedure(cursor: TokenCursor, purpose: Slot | null): Statement {
-  const { place } = cursor;
-  cursor.next();
-  if (cursor.key() !== 'TRAVERSE' && cursor.key() !== 'GDS') {
-    throw cursor.expected('traverse.<algorithm>.<mode> or gds.<algorithm>.<mode>');
-  }
-  const names = [cursor.next().text];
-  for (const part of ['an algorithm', 'a mode']) {
-    cursor.expect('.');
-    names.push(cursor.name(part));
-  }
-  const slots: Slot[] = [];
-  const options: Option[] = [];
-  cursor.expect('(');
-  if (!cursor.accept(')')) {
-    do {
-      if (cursor.accept('{')) readOptions(cursor, options);
-      else slots.push(cursor.anyLiteral('a literal or {option: value}'));
-    } while (cursor.accept(','));
-    cursor.expect(')');
-  }
-  if (cursor.accept('YIELD')) {
-    do names.push(cursor.name('a name to yield'));
-    while (cursor.accept(','));
-  }
-  return control('call', place, purpose, { names, arguments: slots, options });
-}
-
-function readOptions(cursor: TokenCursor, options: Option[]): void {
-  if (cursor.accept('}')) return;
-  do {
-    const name = cursor.name('the name of an option');
-    cursor.expect(':');
-    options.push({ name, value: cursor.anyLiteral('a literal') });
-  } while (cursor.accept(','));
-  cursor.expect('}');
-}
-
 /** ERASE SUBJECT 'subject' REASON 'reason' [CERTIFY]. */
 function readErasure(cursor: TokenCursor, purpose: Slot | null): Statement {
   const { place } = cursor;
@@ -216,30 +171,6 @@ function readLookupTable(cursor: TokenCursor, purpose: Slot | null): Statement {
     if (!cursor.accept('MINUTE')) cursor.expect('MINUTES');
   }
   return control('register-lookup', place, purpose, { names, arguments: [path], options });
-}
-
-const patternWrites: ReadonlySet<string> = new Set('CREATE MERGE SET DELETE DETACH REMOVE'.split(' '));
-const closing: Readonly<Record<string, string>> = { '(': ')', '[': ']', '{': '}' };
-
-/** A graph pattern: recognised here, read by its own language. Brackets must close, and something must be returned. */
-function readPattern(cursor: TokenCursor, purpose: Slot | null): Statement {
-  const { place } = cursor;
-  const open: string[] = [];
-  const names: string[] = [];
-  let returns = false;
-  while (cursor.token.kind !== 'end' && cursor.key() !== ';') {
-    const { key } = cursor.token;
-    if (open.length === 0 && patternWrites.has(key)) return { kind: 'write', verb: key, place: cursor.place };
-    if (open.length === 0 && key === 'RETURN') returns = true;
-    if (key in closing) open.push(closing[key]!);
-    else if (key === ')' || key === ']' || key === '}') {
-      if (open.pop() !== key) throw cursor.error(`'${key}' closes nothing`);
-    }
-    cursor.next();
-  }
-  if (open.length > 0) throw cursor.expected(`'${open.at(-1)!}'`);
-  if (!returns) throw cursor.expected('RETURN');
-  return control('pattern', place, purpose, { names });
 }
 
 /** The query of another statement. AS OF stands on the outermost query, which this one is. */

@@ -7,6 +7,7 @@
  */
 import { type AggregateName, aggregateNamed } from '../expressions/functions/aggregates.ts';
 import { intervalUnits } from '../expressions/functions/instants.ts';
+import { matchModes } from '../search/query.ts';
 import type { BinaryOp, ColumnRef, Expression, FunctionArgument, Interval, Place, WindowFunction } from '../statement.ts';
 import { argument, readSpecialCall, readTypeSuffix } from './sql-functions.ts';
 import { readOver } from './sql-over.ts';
@@ -41,13 +42,22 @@ export function readArguments(cursor: TokenCursor, equalsNames = false): Functio
   const list: FunctionArgument[] = [];
   if (cursor.accept(')')) return list;
   do {
-    const named = cursor.isName() && (cursor.key(1) === '=>' || (equalsNames && cursor.key(1) === '='));
+    // Before => stands a name and nothing else: FROM => 'a'.
+    const arrow = cursor.token.kind === 'word' && cursor.key(1) === '=>';
+    const named = arrow || (cursor.isName() && (cursor.key(1) === '=>' || (equalsNames && cursor.key(1) === '=')));
     const name = named ? cursor.next().text.toUpperCase() : null;
     if (named) cursor.next();
-    list.push({ name, value: readExpression(cursor) });
+    list.push({ name, value: readDirection(cursor) ?? readExpression(cursor) });
   } while (cursor.accept(','));
   cursor.expect(')');
   return list;
+}
+
+/** IN that ends a list of arguments is the word for a direction: DEGREE(id, in). */
+function readDirection(cursor: TokenCursor): Expression | null {
+  if (cursor.key() !== 'IN' || cursor.key(1) !== ')') return null;
+  const { place } = cursor;
+  return { kind: 'column', table: null, name: cursor.next().text, place };
 }
 
 function readChain(cursor: TokenCursor, op: 'or' | 'and'): Expression {
@@ -189,7 +199,7 @@ function readIn(cursor: TokenCursor, operand: Expression, negated: boolean, plac
   const items: Expression[] = [];
   if (cursor.accept(')')) return { kind: 'in-list', operand, items, negated, place };
   do {
-    // Of a hundred thousand values, none goes down through every level of the grammar.
+    // A list of a hundred thousand values is read without going through every level of the grammar for each.
     const after = cursor.key(1);
     const alone = cursor.token.kind === 'literal' && (after === ',' || after === ')');
     items.push(alone ? readOperand(cursor) : readExpression(cursor));
@@ -471,7 +481,7 @@ function readFunction(cursor: TokenCursor, name: string, place: Place): Expressi
   return { kind: 'call', name, arguments: readArguments(cursor, name === 'SIMILAR'), place };
 }
 
-const matchModes: ReadonlySet<string> = new Set(['PHRASE', 'FUZZY', 'STEMMED', 'BOOLEAN', 'SUFFIX', 'INFIX']);
+const writtenModes: ReadonlySet<string> = new Set(matchModes.filter((mode) => mode !== 'ANY'));
 
 /** MATCH(column[, column …], 'text'[, MODE]). */
 function readMatch(cursor: TokenCursor, place: Place): Expression {
@@ -486,7 +496,7 @@ function readMatch(cursor: TokenCursor, place: Place): Expression {
   list.push(argument({ kind: 'literal', slot: text.slot, place: text.place }));
   if (cursor.accept(',')) {
     const mode = cursor.key();
-    if (!matchModes.has(mode)) throw cursor.expected('PHRASE, FUZZY, STEMMED, BOOLEAN, SUFFIX or INFIX');
+    if (!writtenModes.has(mode)) throw cursor.expected(`one of ${[...writtenModes].join(', ')}`);
     list.push(argument({ kind: 'column', table: null, name: mode, place: cursor.place }, 'MODE'));
     cursor.next();
   }

@@ -9,10 +9,23 @@
  * ends in time linear in its length and never exhausts the stack.
  */
 import { isTableFunction } from '../functions/all.ts';
-import type { Dialect, Expression, FunctionArgument, ParsedStatement, Query, Slot, Source, Statement } from '../statement.ts';
+import type {
+  Dialect,
+  Expression,
+  FunctionArgument,
+  Literal,
+  ParsedStatement,
+  Query,
+  Slot,
+  Source,
+  Statement,
+} from '../statement.ts';
 import { controlFunction, readControl, readFunctionControl } from './sql-control.ts';
-import { readArguments } from './sql-expressions.ts';
+import { readArguments, readExpression } from './sql-expressions.ts';
 import { lexStatement, type LexedStatement } from './sql-lexer.ts';
+import { readPattern, startsPattern } from './graph-pattern.ts';
+import { patternQuery } from './pattern-query.ts';
+import { readProcedure } from './sql-procedure.ts';
 import { readOrder, readQuery, readQueryOver } from './sql-query.ts';
 import { TokenCursor } from './token-cursor.ts';
 
@@ -25,6 +38,20 @@ export function parseLexed(lexed: LexedStatement, dialect: Dialect = 'spec'): Pa
   const cursor = new TokenCursor(lexed, { readQuery, readOrder }, dialect);
   const statement = readStatement(cursor);
   return { template: lexed.template, statement, parameters: lexed.parameters };
+}
+
+/** A rank expression by itself, as it stands behind COMPUTE: its slots number its own parameters. */
+export function parseRankExpression(text: string): {
+  readonly expression: Expression;
+  readonly template: string;
+  readonly parameters: readonly Literal[];
+} {
+  const lexed = lexStatement(text);
+  const cursor = new TokenCursor(lexed, { readQuery, readOrder }, 'spec');
+  cursor.aggregates = 'functions';
+  const expression = readExpression(cursor);
+  expectEnd(cursor);
+  return { expression, template: lexed.template, parameters: lexed.parameters };
 }
 
 function readStatement(cursor: TokenCursor): Statement {
@@ -40,6 +67,12 @@ function readPurposed(cursor: TokenCursor): Statement {
     return endQuery(cursor, purpose, readQuery(cursor));
   const source = readKeywordForm(cursor);
   if (source) return endQuery(cursor, purpose, readQueryOver(cursor, source));
+  if (startsPattern(cursor)) {
+    const read = readPattern(cursor);
+    if ('write' in read) return { kind: 'write', verb: read.write, place: read.place };
+    return endQuery(cursor, purpose, patternQuery(read));
+  }
+  if (cursor.accept('CALL')) return readProcedure(cursor, (query) => endQuery(cursor, purpose, query));
   const control = readControl(cursor, purpose);
   if (control) {
     if (control.kind === 'control') expectEnd(cursor);

@@ -56,7 +56,7 @@ function readQueryTail(cursor: TokenCursor, common: CommonTable[], body: QueryBo
   return { with: common, body, asOf: null, orderBy, limit, offset, after, facets, place };
 }
 
-function readCommonTables(cursor: TokenCursor): CommonTable[] {
+export function readCommonTables(cursor: TokenCursor): CommonTable[] {
   cursor.expect('WITH');
   const recursive = cursor.accept('RECURSIVE');
   const tables: CommonTable[] = [];
@@ -185,7 +185,10 @@ function readSelect(cursor: TokenCursor): Select {
 }
 
 function readSelectTail(cursor: TokenCursor, head: SelectHead): Select {
-  while (cursor.key() === 'AS' && isAsOf(cursor)) readAsOf(cursor);
+  if (isAsOf(cursor)) {
+    readAsOf(cursor);
+    if (isAsOf(cursor)) throw cursor.error('a statement has one AS OF; combine the axes with explicit predicates');
+  }
   if (cursor.asOf !== null && /^(,|JOIN|INNER|LEFT|RIGHT|FULL|CROSS|NATURAL)$/.test(cursor.key())) throw cursor.error(oneInstant);
   const where = cursor.accept('WHERE') ? readExpression(cursor) : null;
   const groups = cursor.acceptPair('GROUP', 'BY') ? readGroups(cursor) : noGroups;
@@ -209,7 +212,7 @@ function readSelectTail(cursor: TokenCursor, head: SelectHead): Select {
   return { kind: 'select', ...head, where, groupBy: groups.expressions, window: groups.window, having, rankBy, compute };
 }
 
-function readProjectionItem(cursor: TokenCursor): ProjectionItem {
+export function readProjectionItem(cursor: TokenCursor): ProjectionItem {
   const { place } = cursor;
   if (cursor.accept('*')) return { kind: 'star', table: null, place };
   if (cursor.isName() && cursor.key(1) === '.' && cursor.key(2) === '*') {
@@ -226,11 +229,12 @@ function readProjectionItem(cursor: TokenCursor): ProjectionItem {
 /** What may follow a SELECT that has no FROM. */
 function endsSelect(cursor: TokenCursor): boolean {
   const { kind, key } = cursor.token;
+  if (cursor.writes && (key === 'ON' || key === 'RETURNING')) return true;
   return kind === 'end' || /^([);]|WHERE|GROUP|HAVING|ORDER|LIMIT|UNION|INTERSECT|EXCEPT)$/.test(key) || key === 'OFFSET';
 }
 
 /** Tables side by side, each with its joins. */
-function readSources(cursor: TokenCursor): Source {
+export function readSources(cursor: TokenCursor): Source {
   let left = readSource(cursor);
   while (cursor.key() === ',') {
     const { place } = cursor;
@@ -257,6 +261,7 @@ function readSource(cursor: TokenCursor): Source {
     for (const side of [left, right]) if (side.kind === 'function') throw functionAlone(cursor, side.place);
     const using = natural ? 'natural' : isCross ? null : readUsing(cursor);
     const bare = isCross || using !== null;
+    if (!bare && isAsOf(cursor)) throw cursor.error(oneInstant);
     if (!bare) cursor.expect('ON');
     left = { kind: 'join', type, left, right, on: bare ? null : readExpression(cursor), using, place };
   }
@@ -324,7 +329,7 @@ function opensQuery(cursor: TokenCursor): boolean {
 }
 
 /** (a, b) behind an alias. */
-function readColumnNames(cursor: TokenCursor): string[] {
+export function readColumnNames(cursor: TokenCursor): string[] {
   const names: string[] = [];
   if (!cursor.accept('(')) return names;
   do names.push(cursor.name('a column name'));
@@ -338,7 +343,7 @@ const notAliases: ReadonlySet<string> = new Set(
   'COMPUTE FACETS OFFSET FETCH FOR WINDOW REFRESH CROSS NATURAL USING AFTER'.split(' '),
 );
 
-function readAlias(cursor: TokenCursor): string | null {
+export function readAlias(cursor: TokenCursor): string | null {
   if (cursor.key() === 'AS') {
     if (isAsOf(cursor)) return null;
     cursor.next();
@@ -353,17 +358,16 @@ const oneInstant =
   'AS OF holds for the whole statement, so that all of its tables are read at one instant: write it once, behind the last ' +
   'table of FROM; for another instant of one table, put conditions on its valid_from and valid_to (system_from and system_to)';
 
-/** `AS OF '…'`, `AS OF SYSTEM TIME …`, `AS OF CURRENT`: anything else behind AS is an alias, `of` included. */
-function isAsOf(cursor: TokenCursor): boolean {
-  if (cursor.key(1) !== 'OF') return false;
-  const key = cursor.key(2);
-  if (key === 'CURRENT' || key === 'SYSTEM' || cursor.peek(2).kind === 'literal') return true;
-  return (key === 'NOW' && cursor.key(3) === '(') || (key === 'TIMESTAMP' && cursor.peek(3).kind === 'literal');
+/** `AS OF '…'`, `AS OF SYSTEM TIME …`, `AS OF CURRENT`: before what may follow a table, AS gives an alias, `of` included. */
+export function isAsOf(cursor: TokenCursor): boolean {
+  if (cursor.key() !== 'AS' || cursor.key(1) !== 'OF') return false;
+  const { key, kind, reserved } = cursor.peek(2);
+  return kind === 'literal' || key === '-' || (!reserved && !notAliases.has(key));
 }
 
-function readAsOf(cursor: TokenCursor): void {
+export function readAsOf(cursor: TokenCursor): void {
   const { place } = cursor;
-  if (cursor.asOf) throw cursor.error('a statement has one AS OF; combine the axes with explicit predicates');
+  if (cursor.asOf) throw cursor.error(oneInstant);
   cursor.expect('AS');
   cursor.expect('OF');
   if (cursor.accept('CURRENT')) {
@@ -375,10 +379,10 @@ function readAsOf(cursor: TokenCursor): void {
   cursor.asOf = { axis: system ? 'system' : 'valid', instant: readInstant(cursor), place };
 }
 
-/** `'2024-05-01'`, TIMESTAMP '…', nanoseconds, `now()`, `now() - INTERVAL '1 day'`. */
+/** `'2024-05-01'`, DATE or TIMESTAMP '…', nanoseconds, `now()`, `now() - INTERVAL '1 day'`. */
 function readInstant(cursor: TokenCursor): Expression {
   const { place } = cursor;
-  cursor.accept('TIMESTAMP');
+  if (!cursor.accept('TIMESTAMP')) cursor.accept('DATE');
   if (cursor.isLiteral('s') || cursor.isLiteral('i')) return { kind: 'literal', ...cursor.anyLiteral('an instant') };
   if (cursor.key() !== 'NOW' || cursor.key(1) !== '(') throw cursor.expected('a timestamp in quotes, nanoseconds or now()');
   cursor.next();

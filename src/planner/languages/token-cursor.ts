@@ -30,6 +30,8 @@ export class TokenCursor {
   #subqueries = 0;
   /** The one AS OF of the statement. */
   asOf: AsOf | null = null;
+  /** It reads a write, where RETURNING is no name. */
+  writes = false;
   /** What SUM and MAX mean here: in RANK BY and COMPUTE they are functions of several values. */
   aggregates: 'allowed' | 'refused' | 'within' | 'functions' = 'refused';
 
@@ -82,11 +84,11 @@ export class TokenCursor {
   }
 
   isName(): boolean {
-    return !this.token.reserved;
+    return !this.token.reserved && !(this.writes && this.token.key === 'RETURNING');
   }
 
   name(what: string): string {
-    if (this.token.reserved) throw this.expected(what);
+    if (!this.isName()) throw this.expected(what);
     return this.next().text;
   }
 

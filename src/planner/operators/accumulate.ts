@@ -2,6 +2,7 @@
  * The loop that all aggregate functions of a question share, generated once per layout from fixed words so that each is a
  * plain loop over typed arrays, and the same work as steps for kernels, where columns rest in their reach.
  */
+import { AssertionError } from '../../errors.ts';
 import type { Vector } from '../../log/columns.ts';
 import { generated } from '../expressions/generated.ts';
 import type { CodePairs } from './group-table.ts';
@@ -40,6 +41,26 @@ export interface Accumulator {
   share(batch: Batch, groupsMax: number): KernelShare;
   /** Results of these groups as a column; `rows` is how many rows each group has. */
   result(groups: Int32Array, rows: Float64Array): Vector;
+}
+
+/** A function that takes every row of a batch by itself: neither the common loop nor kernels have a share in it. */
+export abstract class RowByRow implements Accumulator {
+  readonly byPlace = true;
+  abstract readonly bytes: number;
+  abstract update(batch: Batch, groups: Int32Array, groupsMax: number): void;
+  abstract result(groups: Int32Array, rows: Float64Array): Vector;
+
+  step(): null {
+    return null;
+  }
+
+  share(): never {
+    throw new AssertionError('no step, no share');
+  }
+
+  prepare(): null {
+    return null;
+  }
 }
 
 /**

@@ -8,7 +8,7 @@ import type { Dictionary, Vector } from '../../log/columns.ts';
 import { type ColumnType, compareText, I64_MAX, I64_MIN } from '../../log/value.ts';
 import { integerOverflow, numberOverflow } from '../expressions/evaluate.ts';
 import type { AggregateCall } from '../logical-plan.ts';
-import { type Accumulator, type Fragment, type KernelShare, type KernelStep, isFixed, larger } from './accumulate.ts';
+import { type Accumulator, type Fragment, type KernelShare, type KernelStep, isFixed, larger, RowByRow } from './accumulate.ts';
 import { cellAccumulator } from './cell-accumulators.ts';
 import type { Batch } from './operator.ts';
 import { OfDistinct } from './of-distinct.ts';
@@ -71,7 +71,7 @@ abstract class DoubleState {
     if (mayBeNull && this.b.length < groupsMax) this.b = larger(this.b, groupsMax, 0);
   }
 
-  /** Of a function whose doubles kernels take further as they stand. */
+  /** For a function whose doubles kernels take further as they stand. */
   share(batch: Batch, groupsMax: number): KernelShare {
     const vector = this.vector(batch);
     this.reserve(groupsMax, vector !== null && (vector.kind === 'null' || vector.nulls !== null));
@@ -393,8 +393,7 @@ class IntegerExtreme extends DoubleState implements Accumulator {
 }
 
 /** Codepoint order. A value is taken over rarely, so the best ones are kept as strings. */
-class TextExtreme implements Accumulator {
-  readonly byPlace = true;
+class TextExtreme extends RowByRow {
   readonly #column: number;
   readonly #sign: number;
   readonly #best: (string | undefined)[] = [];
@@ -404,20 +403,9 @@ class TextExtreme implements Accumulator {
   bytes = 0;
 
   constructor(column: number, name: 'min' | 'max') {
+    super();
     this.#column = column;
     this.#sign = name === 'min' ? -1 : 1;
-  }
-
-  step(): null {
-    return null;
-  }
-
-  share(): never {
-    throw new AssertionError('no step, no share');
-  }
-
-  prepare(): null {
-    return null;
   }
 
   update(batch: Batch, groups: Int32Array, groupsMax: number): void {

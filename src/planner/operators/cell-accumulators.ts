@@ -10,7 +10,7 @@ import { cellAt, VectorBuilder } from '../../log/vector-builder.ts';
 import { numberOverflow } from '../expressions/evaluate.ts';
 import { bounded } from '../expressions/functions/scalar-function.ts';
 import type { AggregateCall } from '../logical-plan.ts';
-import type { Accumulator } from './accumulate.ts';
+import { type Accumulator, RowByRow } from './accumulate.ts';
 import type { Batch } from './operator.ts';
 
 /** One function for all groups. `S` is the state of a group that has met a value. */
@@ -44,6 +44,8 @@ export function cellAccumulator(call: AggregateCall, column: number, types: read
       return make(joined);
     case 'array_agg':
       return make(listed(types[column]!));
+    case 'collect':
+      return make({ ...listed(types[column]!), takesNull: false });
     default:
       throw new AssertionError(`${call.function} adds up in columns`);
   }
@@ -51,8 +53,7 @@ export function cellAccumulator(call: AggregateCall, column: number, types: read
 
 const stateBytes = 64;
 
-class CellAccumulator<S> implements Accumulator {
-  readonly byPlace = true;
+class CellAccumulator<S> extends RowByRow {
   readonly #folding: Folding<S>;
   readonly #column: number;
   readonly #second: number | null;
@@ -62,23 +63,12 @@ class CellAccumulator<S> implements Accumulator {
   bytes = 0;
 
   constructor(folding: Folding<S>, call: AggregateCall, column: number, types: readonly ColumnType[]) {
+    super();
     this.#folding = folding;
     this.#column = column;
     this.#second = call.second ?? null;
     this.#types = types;
     this.#met = call.distinct ? [] : null;
-  }
-
-  step(): null {
-    return null;
-  }
-
-  share(): never {
-    throw new AssertionError('no step, no share');
-  }
-
-  prepare(): null {
-    return null;
   }
 
   update(batch: Batch, groups: Int32Array): void {

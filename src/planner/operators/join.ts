@@ -13,12 +13,13 @@ import { compileFilter, type FilterKernel, KernelCache } from '../expressions/ke
 import { type JoinNode, yieldsRight } from '../logical-plan.ts';
 import { CheckedRows } from './checked-rows.ts';
 import { RowSink } from './column-sink.ts';
+import { CombinedIntegers } from './combined-integers.ts';
 import { DenseIntegers } from './dense-integers.ts';
 import { EveryRow } from './every-row.ts';
 import { JoinMatches, type Partners } from './join-matches.ts';
 import { MarkMatches } from './mark-matches.ts';
 import { NumberedRows } from './numbered-rows.ts';
-import { type Batch, emptyBatch, type Execution, type Operator } from './operator.ts';
+import { type Batch, emptyBatch, type Execution, type Operator, type Pieces, PiecesOperator } from './operator.ts';
 import { Predicate } from './predicate.ts';
 import { type RowIndex, rowsPerStep } from './row-index.ts';
 
@@ -37,29 +38,21 @@ export function joinKernels(node: JoinNode): KernelCache<FilterKernel> | null {
 
 const blockRows = 8_192;
 
-type Pieces<T> = Generator<Batch, T, void>;
-
-export class JoinOperator implements Operator {
+export class JoinOperator extends PiecesOperator {
   readonly #parts: JoinParts;
   readonly #types: readonly ColumnType[];
   readonly #residual: Predicate | null;
-  readonly #pieces: Pieces<void>;
   #heads = new Int32Array(0);
   #held = 0;
 
   constructor(parts: JoinParts) {
+    super();
     const { node, residual, execution } = parts;
     this.#parts = parts;
     this.#types = node.leftKeys.map((left, k) =>
       commonType(node.left.columns[left]!.type, node.right.columns[node.rightKeys[k]!]!.type),
     );
     this.#residual = residual && new Predicate(residual, execution);
-    this.#pieces = node.build === 'right' ? this.#holdRight() : this.#holdLeft();
-  }
-
-  next(): Batch | null {
-    const piece = this.#pieces.next();
-    return piece.done ? null : piece.value;
   }
 
   close(): void {
@@ -67,7 +60,11 @@ export class JoinOperator implements Operator {
     this.#parts.right.close();
   }
 
-  *#holdRight(): Pieces<void> {
+  protected pieces(): Pieces {
+    return this.#parts.node.build === 'right' ? this.#holdRight() : this.#holdLeft();
+  }
+
+  *#holdRight(): Pieces {
     const { left, right, node } = this.#parts;
     const sink = this.#sink('right');
     for (let batch = right.next(); batch !== null; batch = right.next()) {
@@ -91,7 +88,7 @@ export class JoinOperator implements Operator {
     yield* matches.unmet();
   }
 
-  *#holdLeft(): Pieces<void> {
+  *#holdLeft(): Pieces {
     const { left, right, node } = this.#parts;
     const sink = this.#sink('left');
     for (let batch = left.next(); batch !== null; batch = left.next()) {
@@ -155,6 +152,8 @@ export class JoinOperator implements Operator {
     if (keys.length > 1) {
       const checked = yield* paced(CheckedRows.build(types, vectors, rows));
       if (checked !== null) return checked;
+      const combined = yield* paced(CombinedIntegers.build(vectors, rows));
+      if (combined !== null) return combined;
     } else if (types[0] !== 'number') {
       const dense = yield* paced(DenseIntegers.build(vectors[0]!, rows));
       if (dense !== null) return dense;
@@ -248,7 +247,7 @@ class Chains {
     return this.firsts.byteLength + this.following.byteLength;
   }
 
-  *build(): Pieces<void> {
+  *build(): Pieces {
     const { firsts, following } = this;
     const owners = this.#owners;
     let shared = 0;

@@ -108,5 +108,5 @@ export class LimitOperator implements Operator {
 
 /** A sort, and a function that ranks rows, drops some of its matches. */
 function countsItself(input: PlanNode): boolean {
-  return input.kind === 'sort' || (input.kind === 'function' && input.input !== null);
+  return input.kind === 'sort' || (input.kind === 'function' && (input.input !== null || input.graph !== undefined));
 }

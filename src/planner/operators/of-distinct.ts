@@ -1,8 +1,7 @@
 /** Passes on the first row of each value in each group: a function over distinct values. NULLs are no values. */
-import { AssertionError } from '../../errors.ts';
 import type { Vector } from '../../log/columns.ts';
 import type { ColumnType } from '../../log/value.ts';
-import { accumulate, type Accumulator, type Fragment, RowCounts } from './accumulate.ts';
+import { accumulate, type Accumulator, type Fragment, RowByRow, RowCounts } from './accumulate.ts';
 import type { Batch } from './operator.ts';
 import { PairNumbers } from './pair-numbers.ts';
 import { type ValueNumbers, valueNumbers } from './value-numbers.ts';
@@ -12,8 +11,7 @@ interface SharesLoop extends Accumulator {
   prepare(batch: Batch, groupsMax: number): Fragment;
 }
 
-export class OfDistinct implements Accumulator {
-  readonly byPlace = true;
+export class OfDistinct extends RowByRow {
   readonly #inner: SharesLoop;
   readonly #column: number;
   readonly #values: ValueNumbers;
@@ -27,6 +25,7 @@ export class OfDistinct implements Accumulator {
   #settled = false;
 
   constructor(inner: SharesLoop, column: number, type: ColumnType) {
+    super();
     this.#inner = inner;
     this.#column = column;
     this.#values = valueNumbers(type);
@@ -34,18 +33,6 @@ export class OfDistinct implements Accumulator {
 
   get bytes(): number {
     return this.#values.bytes + this.#pairs.bytes + this.#rows.counts.byteLength + this.#inner.bytes;
-  }
-
-  step(): null {
-    return null;
-  }
-
-  share(): never {
-    throw new AssertionError('no step, no share');
-  }
-
-  prepare(): null {
-    return null;
   }
 
   update(batch: Batch, groups: Int32Array, groupsMax: number): void {

@@ -8,8 +8,9 @@ import type { Vector } from '../../log/columns.ts';
 import type { TimeBounds } from '../../projections/access-paths.ts';
 import type { GovernedSnapshot } from '../../governance/gate-contract.ts';
 import type { Embedder } from '../embedding/embedder.ts';
+import type { GraphCache } from '../graph/graph-cache.ts';
 import type { KernelContext } from '../expressions/kernel-context.ts';
-import type { TypoTolerance } from '../search/query.ts';
+import type { PlanNode } from '../logical-plan.ts';
 import type { Literal, Slot } from '../statement.ts';
 
 /** Row numbers in `selection[0..count)` index every vector; null means first .. first+count-1. */
@@ -26,7 +27,28 @@ export interface Operator {
   close(): void;
 }
 
+/** Looks on while operators run. */
+export interface Watch {
+  around(node: PlanNode, operator: Operator): Operator;
+}
+
 export const emptyBatch: Batch = { columns: [], selection: null, first: 0, count: 0 };
+
+/** Batches that are made one by one, as they are asked for. */
+export type Pieces<T = void> = Generator<Batch, T, void>;
+
+/** An operator that is written as a generator; it begins with the first `next`. */
+export abstract class PiecesOperator implements Operator {
+  #pieces: Pieces | null = null;
+
+  next(): Batch | null {
+    const piece = (this.#pieces ??= this.pieces()).next();
+    return piece.done ? null : piece.value;
+  }
+
+  abstract close(): void;
+  protected abstract pieces(): Pieces;
+}
 
 /** What operators of one execution share. */
 export interface Execution {
@@ -36,7 +58,7 @@ export interface Execution {
   readonly after: bigint | null;
   /** Basis of an earlier page: what was written or closed after it is not to be seen. */
   readonly pinned: bigint | null;
-  /** Of the statement and its views, by slot. */
+  /** Literals of the statement and its views, by slot. */
   readonly literals: readonly Literal[];
   /** Number of rows that a LIMIT says. */
   readonly rowLimit: (limit: Slot) => number;
@@ -44,12 +66,14 @@ export interface Execution {
   readonly working: ReadonlyMap<string, WorkingRows>;
   readonly blockRows: number;
   readonly scannedRowsMax: number;
-  /** How far words of MATCH may differ from what is written; absent: not at all. */
-  readonly typo?: TypoTolerance;
   /** Rows that a scan delivers, and no more; absent: all. */
   readonly rowsMax?: number;
   /** Rows that a function that ranks may yield. */
   readonly vectorRowsMax: number;
+  /** Graphs of earlier questions. */
+  readonly graphs: GraphCache;
+  /** Rows that a function over the graph may yield. */
+  readonly graphRowsMax: number;
   /** The model that texts are given to; null: their vectors are hashed. */
   readonly embedder: Embedder | null;
   /** Sentences about this answer, as they come up. */
@@ -58,6 +82,8 @@ export interface Execution {
   readonly prepared?: unknown;
   readonly memory: MemoryMeter;
   readonly counters: Counters;
+  /** null: nobody looks on. */
+  readonly watch: Watch | null;
 }
 
 export interface WorkingRows {

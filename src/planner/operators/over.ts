@@ -10,7 +10,8 @@ import { integerOverflow, numberOverflow } from '../expressions/evaluate.ts';
 import type { OverCall, OverNode } from '../logical-plan.ts';
 import { CollectedRows } from './collected-rows.ts';
 import { type Batch, emptyBatch, type Execution, type Operator } from './operator.ts';
-import { type Compare, comparator, mergeSorted } from './row-order.ts';
+import { type Compare, comparator } from './row-order.ts';
+import { sortedRows } from './row-sort.ts';
 
 const outputRows = 4_096;
 const stepsPerCall = 8_192;
@@ -70,7 +71,7 @@ export class OverOperator implements Operator {
     const vectors = yield* this.#rows.vectors();
     this.#hold(rows * (4 + calls.length * resultBytes));
     const byPartition = partition.map((column) => ({ column, descending: false, collate: 'codepoint' }) as const);
-    const order = yield* mergeSorted(rows, comparator(vectors, [...byPartition, ...keys], rows));
+    const order = yield* sortedRows(vectors, [...byPartition, ...keys], rows);
     const samePartition = comparator(vectors, byPartition, rows);
     const peers = keys.length === 0 ? all : comparator(vectors, keys, rows);
     const types = this.#node.input.columns.map(({ type }) => type);
@@ -204,7 +205,7 @@ class Frames {
   readonly #call: OverCall;
   readonly #before: number;
   readonly #after: number;
-  /** Of the row asked for last: where its peers begin and end. */
+  /** Where the peers of the row asked for last begin and end. */
   #peersFrom: number;
   #peersTo: number;
 

@@ -75,12 +75,26 @@ export function* rankedRows<R extends RankedRow>(
 /** The last column is system_from. False for a version that was removed for good since it was ranked. */
 function fetch(
   { type }: FunctionNode,
-  { snapshot, time }: Execution,
+  execution: Execution,
   columns: readonly string[],
   systemFrom: bigint,
   sink: RowSink,
 ): boolean {
   assert(type !== null, 'rows of a type are fetched');
+  const found = fetchVersion(execution, type, columns, systemFrom);
+  if (found === null) return false;
+  sink.append({ columns: found.columns, selection: null, first: found.row, count: 1 });
+  return true;
+}
+
+/** A version by its system_from, which is among the columns; null where it was removed for good. Good until the next turn. */
+export function fetchVersion(
+  { snapshot, time }: Pick<Execution, 'snapshot' | 'time'>,
+  type: string,
+  columns: readonly string[],
+  systemFrom: bigint,
+): { readonly columns: readonly Vector[]; readonly row: number } | null {
+  const place = columns.indexOf('system_from');
   const blocks = snapshot.rows.scan({
     type,
     columns,
@@ -93,14 +107,12 @@ function fetch(
     for (let step = blocks.next(); step.done !== true; step = blocks.next()) {
       const block: RowBlock = step.value;
       if (block.count === 0) continue;
-      const vector = block.columns.at(-1)!;
+      const vector = block.columns[place]!;
       assert(vector.kind === 'i64', 'system times are i64');
       const row = block.selection === null ? block.first : block.selection[0]!;
-      if (vector.values[row] !== systemFrom) return false;
-      sink.append({ columns: block.columns, selection: block.selection, first: block.first, count: 1 });
-      return true;
+      return vector.values[row] === systemFrom ? { columns: block.columns, row } : null;
     }
-    return false;
+    return null;
   } finally {
     blocks.return?.();
   }

@@ -21,10 +21,13 @@ export function comparator(vectors: readonly Vector[], keys: readonly SortKey[],
     const values = keyValues(vector, key, rows);
     columns[k] = { values, nulls: vector.nulls };
     const [below, above] = key.descending ? ['1', '-1'] : ['-1', '1'];
+    // Halves of 64 bits, the lower one unsigned, are compared far faster than bigints.
     const ordered =
-      typeof values === 'function'
-        ? `x = v${k}(a, b); if (x < 0) return ${below}; if (x > 0) return ${above};`
-        : `x = v${k}[a]; y = v${k}[b]; if (x < y) return ${below}; if (x > y) return ${above};`;
+      vector.kind === 'i64'
+        ? `x = v${k}[2 * a + 1]; y = v${k}[2 * b + 1]; if (x === y) { x = v${k}[2 * a] >>> 0; y = v${k}[2 * b] >>> 0; } if (x < y) return ${below}; if (x > y) return ${above};`
+        : typeof values === 'function'
+          ? `x = v${k}(a, b); if (x < 0) return ${below}; if (x > 0) return ${above};`
+          : `x = v${k}[a]; y = v${k}[b]; if (x < y) return ${below}; if (x > y) return ${above};`;
     body.push(
       vector.nulls
         ? `if (n${k}[a] !== n${k}[b]) return ${key.nullsFirst ? `n${k}[b] - n${k}[a]` : `n${k}[a] - n${k}[b]`}; if (n${k}[a] === 0) { ${ordered} }`
@@ -166,16 +169,17 @@ export class Threshold {
   }
 }
 
-type KeyValues = ArrayLike<number> | BigInt64Array | Compare;
+type KeyValues = ArrayLike<number> | Compare;
 
 /** An array whose elements compare as the key does, or a function that compares two rows. */
 function keyValues(vector: Exclude<Vector, { kind: 'null' }>, key: SortKey, rows: number): KeyValues {
   switch (vector.kind) {
     case 'i32':
     case 'f64':
-    case 'i64':
     case 'bool':
       return vector.values;
+    case 'i64':
+      return new Int32Array(vector.values.buffer, vector.values.byteOffset, rows * 2);
     case 'dict': {
       const { values, dictionary } = vector;
       const ranks = dictionaryRanks(dictionary, key, rows);

@@ -7,14 +7,14 @@
 import { ServiceError } from '../../errors.ts';
 import type { Vector } from '../../log/columns.ts';
 import type { IndexedRows, PlacedRows, RowBlock, ScanRequest } from '../../projections/access-paths.ts';
-import { stemmer } from '../../projections/rows/indexes/text/stems.ts';
 import { textIndexOf } from '../../projections/rows/indexes/text/text-builder.ts';
 import { chosenCells } from '../../projections/rows/indexes/text/chosen-cells.ts';
-import type { Match, SearchNode } from '../logical-plan.ts';
-import { parseTextQuery, type TextQuery } from '../search/query.ts';
+import type { SearchNode } from '../logical-plan.ts';
+import { stemmed } from '../search/other-stems.ts';
+import { parseTextQuery, rarestOf, type TextQuery } from '../search/query.ts';
 import { BestScores } from '../search/best-scores.ts';
 import { bitCount, eachBit, type Field, type Scoring, StretchSearch } from '../search/stretch.ts';
-import { type Batch, emptyBatch, type Execution, type Operator } from './operator.ts';
+import { type Batch, emptyBatch, type Execution, firstRows, type Operator } from './operator.ts';
 import { type ScanBatch, ScanOperator } from './scan.ts';
 
 /** Rows that are indexed in one go where they come without an index. */
@@ -23,8 +23,10 @@ const blockRows = 512;
 const bestMax = 10_000;
 /** Words beyond which what was found of them is found again when it is needed again. */
 const leavesKept = 16;
-/** Scores of one stretch, for as long as nobody else has a turn: of its own, each search would keep the collector busy. */
+/** Scores of one stretch, for as long as nobody else has a turn: of its own, each search would keep the collector busy. Zeros between turns. */
 const sums = new Float64Array(65_536);
+/** Likewise. */
+const matchingRows = new Int32Array(65_536);
 
 /** A stretch of rows as one search sees it. */
 interface Stretch {
@@ -44,6 +46,13 @@ interface Found {
   scores: Float64Array | { readonly rows: Int32Array; readonly scores: Float64Array } | null;
 }
 
+/** Rows of a stretch that are still to be read, what they score, and how many match. */
+interface Matching {
+  readonly rows: Int32Array;
+  readonly scores: Float64Array;
+  readonly matching: number;
+}
+
 export class SearchOperator implements Operator {
   readonly #node: SearchNode;
   readonly #execution: Execution;
@@ -55,6 +64,12 @@ export class SearchOperator implements Operator {
   readonly #places = new Map<object, Stretch[]>();
   /** By match: what scores go by. */
   readonly #scorings: Writable<Scoring>[];
+  /** By match and column. */
+  readonly #boosts: readonly (readonly (number | null)[])[];
+  /** Whose stems are sought, where the indexes have others. */
+  readonly #language: string | null;
+  /** By match: which rows it holds of, once that is known. */
+  #shapes: readonly TextQuery['shape'][];
   #matched: readonly Uint8Array[];
   #absent: readonly Uint8Array[];
   #scores = new Float64Array(0);
@@ -72,15 +87,25 @@ export class SearchOperator implements Operator {
         throw new ServiceError('REL_MASKED_COLUMN', `column ${JSON.stringify(name)} is masked: MATCH can't search it`);
       }
     }
-    const stem = stemmer(snapshot.textLanguage);
-    this.#queries = node.matches.map((match) => match.columns.map((column) => this.#query(match, column, stem)));
+    const { rules } = execution.kernels;
+    const textRules = rules.of(snapshot.catalog.type(node.input.type));
+    this.#language = textRules.language === textRules.indexed ? null : textRules.language;
+    this.#queries = node.matches.map(({ columns, slot, mode }) =>
+      columns.map((column) => {
+        const typo = rules.typo(node.input.columns[column]!.name);
+        return parseTextQuery(String(execution.literals[slot] ?? ''), { mode, typo, rules: textRules });
+      }),
+    );
     this.#searched = [...new Set(node.matches.flatMap(({ columns }) => columns))];
-    this.#scorings = node.matches.map(({ columns }, i) => ({
+    this.#scorings = node.matches.map(({ columns, weights }, i) => ({
       rows: 0,
       frequencies: this.#queries[i]![0]!.leaves.map(() => 0),
       averages: columns.map(() => 0),
-      weights: columns.map(() => 1),
+      weights: weights.map((slot, k) => this.#factor(slot) ?? this.#weight(columns[k]!)),
+      tables: [],
     }));
+    this.#boosts = node.matches.map(({ boosts }) => boosts.map((slot) => this.#factor(slot)));
+    this.#shapes = this.#queries.map(([query]) => query!.shape);
     this.#matched = [];
     this.#absent = [];
     this.#work = this.#run();
@@ -98,10 +123,13 @@ export class SearchOperator implements Operator {
     this.#held = this.#execution.memory.change(this.#held, 0);
   }
 
-  #query({ slot, mode }: Match, column: number, stem: (term: string) => string): TextQuery {
-    const { literals, typo = null } = this.#execution;
-    const isOff = typo?.disableOnAttributes.includes(this.#node.input.columns[column]!.name);
-    return parseTextQuery(String(literals[slot] ?? ''), { mode, stem, typo: isOff ? null : typo });
+  #weight(column: number): number {
+    const { input } = this.#node;
+    return this.#execution.kernels.rules.weight(input.type, input.columns[column]!.name) ?? 1;
+  }
+
+  #factor(slot: number | null): number | null {
+    return slot === null ? null : Number(this.#execution.literals[slot]);
   }
 
   *#run(): Generator<Batch, void> {
@@ -129,21 +157,24 @@ export class SearchOperator implements Operator {
     /** By match and column: terms of all rows that are shown. */
     const totals = matches.map(({ columns }) => columns.map(() => ({ held: 0, total: 0 })));
     let isWhole = true;
+    const isCounted = scored || this.#shapes.includes('rarest');
     this.#first = snapshot.rows.scan(request);
     for (let step = this.#first.next(); step.done !== true; step = this.#first.next()) {
       const block = pinned === null ? step.value : writtenBefore(step.value, pinned);
       if (block.count > 0) {
         const { placed, indexed } = block;
         const fields = placed && indexed ? this.#indexed(block, placed, indexed) : null;
-        const stretch = this.#stretch(
+        const searched =
           fields ??
-            this.#made(
-              block,
-              names.map((_, i) => block.columns[i]!),
-            ),
-          indexed?.base ?? 0,
-        );
-        if (scored) this.#count(stretch, totals);
+          this.#made(
+            block,
+            names.map((_, i) => block.columns[i]!),
+          );
+        if (this.#language !== null && this.#node.matches.some(({ mode }) => mode === 'STEMMED')) {
+          for (const { index } of searched.values()) for (const _ of stemmed(index, this.#language)) yield emptyBatch;
+        }
+        const stretch = this.#stretch(searched, indexed?.base ?? 0);
+        if (isCounted) this.#count(stretch, totals);
         if (fields === null || !placed) isWhole = false;
         else this.#keep(placed.place, stretch);
       }
@@ -153,6 +184,7 @@ export class SearchOperator implements Operator {
     for (const [i, scoring] of this.#scorings.entries()) {
       scoring.averages = totals[i]!.map(({ held, total }) => (held === 0 ? 1 : total / held));
     }
+    this.#shapes = this.#shapes.map((shape, i) => (shape === 'rarest' ? rarestOf(this.#scorings[i]!.frequencies) : shape));
     return isWhole;
   }
 
@@ -222,9 +254,9 @@ export class SearchOperator implements Operator {
   *#candidates(): Generator<Batch, Map<object, Int32Array>> {
     const { required, best, scored } = this.#node;
     const { counters } = this.#execution;
-    // Of what is told by what is not there, rows without a text are no part, which no index knows.
+    // A match by what is absent leaves out rows without a text, and no index knows those.
     const isTold = required.every((match) => !this.#queries[match]!.some(({ scores }) => scores.includes(false)));
-    const wanted = best === null || !scored || !isTold ? Infinity : this.#execution.rowLimit(best);
+    const wanted = best === null || !scored || !isTold ? Infinity : firstRows(best.limit, best.offset, this.#execution);
     const scores = wanted <= bestMax ? new BestScores(wanted) : null;
     const kept: {
       readonly place: object;
@@ -235,22 +267,10 @@ export class SearchOperator implements Operator {
     let total = 0;
     for (const [place, stretches] of this.#places) {
       for (const stretch of stretches) {
-        const found = this.#find(stretch, sums.fill(0, 0, stretch.rows));
-        const bits = found.matches[required[0]!]!.slice();
-        for (const match of required.slice(1)) for (let i = 0; i < bits.length; i++) bits[i]! &= found.matches[match]![i]!;
-        const rows = new Int32Array(bitCount(bits));
-        const own = found.scores as Float64Array | null;
-        let count = 0;
-        eachBit(bits, (row) => {
-          if (scores && !scores.take(own![row]!)) return;
-          rows[count++] = row;
-        });
-        total += rows.length;
-        const among = rows.slice(0, count);
-        const ownScores = Float64Array.from(among, (row) => own?.[row] ?? 0);
-        if (scored) found.scores = { rows: among, scores: ownScores };
-        kept.push({ place, stretch, rows: among, scores: ownScores });
-        this.#held = this.#execution.memory.change(this.#held, this.#held + count * 12);
+        const { rows, scores: own, matching } = (scores && this.#bestOf(stretch, scores)) ?? this.#required(stretch, scores);
+        total += matching;
+        kept.push({ place, stretch, rows, scores: own });
+        this.#held = this.#execution.memory.change(this.#held, this.#held + rows.length * 12);
         yield emptyBatch;
       }
     }
@@ -268,14 +288,67 @@ export class SearchOperator implements Operator {
     return candidates;
   }
 
+  /** Rows of a stretch that all of the required matches hold of; with scores, those of them that may be among the best. */
+  #required(stretch: Stretch, best: BestScores | null): Matching {
+    const { required, scored } = this.#node;
+    const found = this.#find(stretch, sums.fill(0, 0, stretch.rows));
+    const bits = found.matches[required[0]!]!.slice();
+    for (const match of required.slice(1)) for (let i = 0; i < bits.length; i++) bits[i]! &= found.matches[match]![i]!;
+    const matching = bitCount(bits);
+    const all = new Int32Array(matching);
+    const own = found.scores as Float64Array | null;
+    let count = 0;
+    eachBit(bits, (row) => {
+      if (best === null || best.take(own![row]!)) all[count++] = row;
+    });
+    const rows = all.slice(0, count);
+    const scores = Float64Array.from(rows, (row) => own?.[row] ?? 0);
+    sums.fill(0, 0, stretch.rows);
+    if (scored) found.scores = { rows, scores };
+    return { rows, scores, matching };
+  }
+
+  /** The same in one look, for the questions that are asked most; null where it can't tell. */
+  #bestOf(stretch: Stretch, best: BestScores): Matching | null {
+    const [search, ...others] = stretch.searches;
+    if (others.length > 0 || this.#boosts[0]!.some((boost) => boost !== null)) return null;
+    const matching = search!.scoreAny(this.#scorings[0]!, sums, matchingRows);
+    if (matching === null) return null;
+    let count = 0;
+    for (let i = 0; i < matching; i++) {
+      const row = matchingRows[i]!;
+      if (best.take(sums[row]!)) matchingRows[count++] = row;
+      else sums[row] = 0;
+    }
+    const rows = matchingRows.slice(0, count).sort();
+    const scores = Float64Array.from(rows, (row) => sums[row]!);
+    const bits = new Int32Array((stretch.rows + 31) >>> 5);
+    for (const row of rows) {
+      sums[row] = 0;
+      bits[row >>> 5]! |= 1 << (row & 31);
+    }
+    stretch.found = { matches: [bits], scores: { rows, scores } };
+    return { rows, scores, matching };
+  }
+
   /** `sums` takes the scores, and is the caller's again once it has read them. */
   #find(stretch: Stretch, sums?: Float64Array): Found {
     if (stretch.found) return stretch.found;
     const { scored } = this.#node;
-    const matches = stretch.searches.map((search) => search.matching());
+    const matches = stretch.searches.map((search, i) => search.matching(this.#shapes[i]));
     const scores = scored ? (sums ?? new Float64Array(stretch.rows)) : null;
-    if (scores) stretch.searches.forEach((search, i) => search.score(this.#scorings[i]!, scores));
+    if (scores) stretch.searches.forEach((search, i) => this.#score(search, i, scores));
     return (stretch.found = { matches, scores });
+  }
+
+  /** What raises the scores of one MATCH leaves those of the others alone. */
+  #score(search: StretchSearch, match: number, into: Float64Array): void {
+    const boosts = this.#boosts[match]!;
+    const isRaised = boosts.some((boost) => boost !== null);
+    const own = isRaised && this.#boosts.length > 1 ? new Float64Array(search.rows) : into;
+    search.score(this.#scorings[match]!, own);
+    if (isRaised) search.raise(boosts, own);
+    if (own !== into) for (let row = 0; row < search.rows; row++) into[row]! += own[row]!;
   }
 
   /** The batch with what was found of its rows. */

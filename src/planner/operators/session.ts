@@ -10,39 +10,33 @@ import type { WindowNode } from '../logical-plan.ts';
 import { CollectedRows } from './collected-rows.ts';
 import { GroupTable } from './group-table.ts';
 import { Instants } from './instants.ts';
-import { type Batch, emptyBatch, type Execution, type Operator } from './operator.ts';
+import { type Batch, emptyBatch, type Execution, type Operator, type Pieces, PiecesOperator } from './operator.ts';
 import { comparator, mergeSorted } from './row-order.ts';
 
 const outputRows = 4_096;
 const rowsPerStep = 16_384;
 const ranksPerStep = 131_072;
 
-export class SessionOperator implements Operator {
+export class SessionOperator extends PiecesOperator {
   readonly #input: Operator;
   readonly #node: WindowNode;
   readonly #gap: bigint;
   readonly #execution: Execution;
-  readonly #pieces: Generator<Batch, void, void>;
   #held = 0;
 
   constructor(input: Operator, node: WindowNode, gap: bigint, execution: Execution) {
+    super();
     this.#input = input;
     this.#node = node;
     this.#gap = gap;
     this.#execution = execution;
-    this.#pieces = this.#run();
-  }
-
-  next(): Batch | null {
-    const piece = this.#pieces.next();
-    return piece.done ? null : piece.value;
   }
 
   close(): void {
     this.#input.close();
   }
 
-  *#run(): Generator<Batch, void, void> {
+  protected *pieces(): Pieces {
     const { column, partition, input } = this.#node;
     const types = input.columns.map(({ type }) => type);
     const sink = new CollectedRows(types);

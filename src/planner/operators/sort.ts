@@ -7,7 +7,8 @@ import type { Vector } from '../../log/columns.ts';
 import type { SortNode } from '../logical-plan.ts';
 import { CollectedRows } from './collected-rows.ts';
 import { type Batch, emptyBatch, type Execution, firstRows, type Operator } from './operator.ts';
-import { comparator, mergeSorted, Threshold } from './row-order.ts';
+import { Threshold } from './row-order.ts';
+import { sortedRows } from './row-sort.ts';
 
 const outputRows = 4_096;
 /** Rows beyond twice the limit that are collected before those that can't come out are dropped. */
@@ -67,7 +68,7 @@ export class SortOperator implements Operator {
   *#sortCollected(): Generator<undefined, Int32Array, void> {
     this.#vectors = yield* this.#sink.vectors();
     this.#held = this.#execution.memory.change(this.#held, this.#sink.bytes);
-    return yield* mergeSorted(this.#sink.length, comparator(this.#vectors, this.#node.keys, this.#sink.length));
+    return yield* sortedRows(this.#vectors, this.#node.keys, this.#sink.length);
   }
 
   #sorted(order: Int32Array): void {

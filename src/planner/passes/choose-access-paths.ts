@@ -3,8 +3,10 @@
  * storage may skip stretches of rows. Both are necessary conditions only, so the filter stays as it is.
  */
 import { type Bound, columnsIn } from '../expressions/bound-expression.ts';
+import { nowhere } from '../places.ts';
 import {
   type FilterNode,
+  type FunctionNode,
   type LogicalPlan,
   mapInputs,
   mapRoots,
@@ -24,7 +26,23 @@ function chosen(node: PlanNode): PlanNode {
   if (node.kind === 'filter' && node.input.kind === 'search') {
     return withInput(node, { ...node.input, input: narrowed(node.input.input, node) });
   }
+  if (node.kind === 'filter' && node.input.kind === 'function') return withInput(node, sought(node.input, node));
   return mapInputs(node, chosen);
+}
+
+/** What a column of a function equals becomes the argument that says so: the function need not make the other rows. */
+function sought(call: FunctionNode, filter: FilterNode): FunctionNode {
+  const { seeks, columns, values } = call;
+  if (seeks === undefined) return call;
+  for (const conjunct of conjunctsOf(filter.predicate)) {
+    if (conjunct.kind !== 'compare' || conjunct.op !== '=') continue;
+    const [column, bound] = conjunct.left.kind === 'column' ? [conjunct.left, conjunct.right] : [conjunct.right, conjunct.left];
+    const isSought = column.kind === 'column' && columns[column.index]?.name === seeks.column;
+    if (!isSought || bound.kind !== 'parameter' || bound.type !== 'string') continue;
+    const value = { place: nowhere, isVector: false, bound };
+    return { ...call, values: new Map([...values, [seeks.argument, value]]) };
+  }
+  return call;
 }
 
 function narrowed(scan: ScanNode, filter: FilterNode): ScanNode {
@@ -59,7 +77,7 @@ function keysOf(conjunct: Bound, scan: ScanNode): readonly Bound[] | null {
   return null;
 }
 
-/** Of a text that is the declared key storage knows extremes as of `_pk`, whatever else the rows call `id`. */
+/** Storage knows the extremes of a declared key of texts as those of `_pk`, whatever else the rows call `id`. */
 function onKey(zone: Zone, scan: ScanNode): Zone {
   const isKey = zone.column === scan.primaryKey && zone.type === 'string' && !scan.masked.has('_pk');
   return isKey ? { ...zone, column: '_pk' } : zone;

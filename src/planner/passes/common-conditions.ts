@@ -47,7 +47,7 @@ function divided(condition: Bound, boundaries: readonly number[]): readonly Boun
   return [...common, ...impliedBy(rests, boundaries), common.length === 0 ? condition : rest];
 }
 
-/** Of each table, what must be true of its row for any arm to hold. */
+/** For each table, what must be true of its row for any arm to hold. */
 function impliedBy(arms: readonly (readonly Bound[])[], boundaries: readonly number[]): readonly Bound[] {
   if (boundaries.length < 2) return [];
   const tableOf = (bound: Bound): number => {

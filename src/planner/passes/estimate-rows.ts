@@ -6,18 +6,21 @@
 import type { Cell } from '../../log/value.ts';
 import type { ColumnSketch } from '../column-sketch.ts';
 import type { Bound } from '../expressions/bound-expression.ts';
-import type { FilterNode, PlanNode } from '../logical-plan.ts';
+import type { FilterNode, JoinNode, PlanNode } from '../logical-plan.ts';
 import type { PassContext } from './pass.ts';
 import { conjunctsOf } from './simplify-expressions.ts';
 
 export interface Statistics extends PassContext {
-  /** Of a parameter; absent where a plan is made for any. */
+  /** The value of a parameter; absent where a plan is made for any. */
   readonly cell?: (parameter: number) => Cell;
 }
 
-/** Of a condition of which nothing is known; as if there were no more than four of them. */
+/** Share of rows that pass a condition of which nothing is known. */
 const guessedShare = 1 / 3;
-const guessesMax = 4;
+/** The same for one that asks for one value, or for a text somewhere in texts. */
+const guessedEqual = 1 / 10;
+/** However many conditions there are, they are not thought to let less through. */
+const guessedLeast = 1 / 100;
 
 export function rowsOf(node: PlanNode, statistics: Statistics): number {
   switch (node.kind) {
@@ -40,7 +43,7 @@ export function rowsOf(node: PlanNode, statistics: Statistics): number {
     case 'join':
       if (node.type === 'semi' || node.type === 'anti') return rowsOf(node.left, statistics) / 2;
       if (node.type === 'mark' || node.type === 'single') return rowsOf(node.left, statistics);
-      return Math.max(rowsOf(node.left, statistics), rowsOf(node.right, statistics));
+      return joinedRows(node, statistics);
     case 'set-operation':
       return (
         rowsOf(node.left, statistics) + (node.op === 'except' || node.op === 'intersect' ? 0 : rowsOf(node.right, statistics))
@@ -58,12 +61,80 @@ export function rowsOf(node: PlanNode, statistics: Statistics): number {
   }
 }
 
+/** Each equality finds one of so many values as the smaller of the two tables has rows; outer joins keep the rows of their side. */
+function joinedRows(node: JoinNode, statistics: Statistics): number {
+  const [left, right] = [rowsOf(node.left, statistics), rowsOf(node.right, statistics)];
+  const kept = Math.max(node.type === 'right' ? 0 : left, node.type === 'left' ? 0 : right);
+  if (node.leftKeys.length === 0) return node.type === 'inner' ? Math.max(left, right) : kept;
+  const [lefts, rights] = [node.leftKeys, node.rightKeys].map((keys, side) =>
+    keys.map((key) => tableRowsOf(side === 0 ? node.left : node.right, key, statistics)),
+  );
+  const values = lefts!.reduce((product, rows, k) => product * Math.min(rows, rights![k]!), 1);
+  const met = (left * right) / Math.max(1, Math.min(values, Math.max(...lefts!), Math.max(...rights!)));
+  return node.type === 'inner' ? Math.max(1, met) : Math.max(kept, met);
+}
+
+/** Rows of the table that a column of a node is stored in, or of whatever else it comes from. */
+export function tableRowsOf(node: PlanNode, column: number, statistics: Statistics): number {
+  switch (node.kind) {
+    case 'filter':
+    case 'sort':
+    case 'limit':
+      return tableRowsOf(node.input, column, statistics);
+    case 'project': {
+      const made = node.expressions[column]!;
+      return made.kind === 'column' ? tableRowsOf(node.input, made.index, statistics) : rowsOf(node, statistics);
+    }
+    case 'join': {
+      const width = node.left.columns.length;
+      if (column < width) return tableRowsOf(node.left, column, statistics);
+      return column - width < node.right.columns.length
+        ? tableRowsOf(node.right, column - width, statistics)
+        : rowsOf(node, statistics);
+    }
+    default:
+      return Math.max(1, rowsOf(node, statistics));
+  }
+}
+
 /** What a filter lets through, conditions taken to be independent; and whether a sketch had a part in it. */
 export function shareOf({ predicate, input }: FilterNode, statistics: Statistics): { share: number; isSketched: boolean } {
   const conjuncts = conjunctsOf(predicate);
-  const known = conjuncts.flatMap((conjunct) => knownShare(conjunct, input, statistics) ?? []);
-  const guesses = Math.min(guessesMax, conjuncts.length - known.length);
-  return { share: known.reduce((product, share) => product * share, guessedShare ** guesses), isSketched: known.length > 0 };
+  let known = 1;
+  let guessed = 1;
+  let isSketched = false;
+  for (const conjunct of conjuncts) {
+    const share = knownShare(conjunct, input, statistics);
+    if (share === null) guessed *= guess(conjunct);
+    else {
+      known *= share;
+      isSketched = true;
+    }
+  }
+  return { share: known * Math.max(guessedLeast, guessed), isSketched };
+}
+
+function guess(bound: Bound): number {
+  switch (bound.kind) {
+    case 'compare':
+      return bound.op === '=' ? guessedEqual : bound.op === '!=' ? 1 - guessedEqual : guessedShare;
+    case 'like':
+    case 'is-null':
+      return guessedEqual;
+    case 'in':
+      return Math.min(guessedShare, bound.items.length * guessedEqual);
+    case 'or':
+      return Math.min(
+        1 - guessedShare,
+        bound.operands.reduce((sum, each) => sum + guess(each), 0),
+      );
+    case 'and':
+      return bound.operands.reduce((product, each) => product * guess(each), 1);
+    case 'not':
+      return Math.max(guessedShare, 1 - guess(bound.operand));
+    default:
+      return guessedShare;
+  }
 }
 
 /** Null where no sketch says anything of the condition. */
@@ -141,7 +212,7 @@ function groupsOf(input: PlanNode, columns: number, statistics: Statistics): num
   return Math.min(groups, rowsOf(input, statistics));
 }
 
-/** Of the stored column that a column of a node is. */
+/** Sketch of the stored column that a column of a node is. */
 function sketchAt(node: PlanNode, column: number, statistics: Statistics): ColumnSketch | null {
   switch (node.kind) {
     case 'scan':

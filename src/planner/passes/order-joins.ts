@@ -1,8 +1,8 @@
 /**
- * Which side of a join is held in memory: the one that promises fewer rows. The order of rows does not depend on it.
+ * Which side of a join is held in memory: the one that promises less. The order of rows does not depend on it.
  * Figures are of what the caller may see.
  */
-import { type JoinNode, type LogicalPlan, mapInputs, mapRoots, type PlanNode } from '../logical-plan.ts';
+import { inputsOf, type JoinNode, type LogicalPlan, mapInputs, mapRoots, type PlanNode, yieldsRight } from '../logical-plan.ts';
 import { rowsOf } from './estimate-rows.ts';
 import type { PassContext } from './pass.ts';
 
@@ -11,12 +11,20 @@ export function orderJoins(plan: LogicalPlan, context: PassContext): LogicalPlan
     const own = mapInputs(node, ordered);
     return own.kind === 'join' ? withBuild(own) : own;
   };
+  const cellsOf = (node: PlanNode): number => rowsOf(node, context) * tablesIn(node);
   // Holding the left side takes a second look at it, so the right one must be clearly larger.
   const withBuild = (node: JoinNode): JoinNode => ({
     ...node,
-    build: isOuterLeft(node) ? 'right' : rowsOf(node.left, context) * 2 < rowsOf(node.right, context) ? 'left' : 'right',
+    build: isOuterLeft(node) || cellsOf(node.left) * 2 >= cellsOf(node.right) ? 'right' : 'left',
   });
   return mapRoots(plan, ordered);
+}
+
+/** Tables whose columns a row carries: as good a guess as any of how wide it is, before it is known which columns are used. */
+function tablesIn(node: PlanNode): number {
+  if (node.kind === 'join') return tablesIn(node.left) + (yieldsRight(node.type) ? tablesIn(node.right) : 0);
+  const [input, ...others] = inputsOf(node);
+  return input && others.length === 0 && node.kind !== 'aggregate' ? tablesIn(input) : 1;
 }
 
 /** Left rows go by and are told apart by their partners. */

@@ -93,6 +93,10 @@ function pruned(node: PlanNode, needed: ReadonlySet<number>): Pruned {
     case 'working':
       return { node, moved: unmoved(node) };
     case 'function': {
+      if (node.graph) {
+        const graph = { ...node.graph, edges: node.graph.edges.map(whole) };
+        return { node: { ...node, input: node.input && whole(node.input), graph }, moved: unmoved(node) };
+      }
       if (node.input === null) return { node, moved: unmoved(node) };
       const { node: input, moved: ranked } = pruned(node.input, new Set(node.reads));
       const kept = ascending(needed);

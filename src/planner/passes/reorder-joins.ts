@@ -33,11 +33,22 @@ interface Leaf {
   readonly base: number;
 }
 
+/** Two tables that a condition binds, and the values that equal columns have: the same object for all that equal each other. */
+interface Equality {
+  readonly tables: readonly [number, number];
+  readonly values: { readonly column: number; readonly rows: number };
+}
+
 export function reorderJoins(plan: LogicalPlan, context: PassContext): LogicalPlan {
+  // Each node once: a cluster looks at what lies below it, and where it stays as written, that is looked at again.
+  const known = new Map<PlanNode, PlanNode>();
   const ordered = (node: PlanNode): PlanNode => {
-    if (!isInner(node)) return mapInputs(node, ordered);
-    const cluster = new Cluster(node, context, ordered);
-    return cluster.better() ?? mapInputs(node, ordered);
+    let found = known.get(node);
+    if (found === undefined) {
+      found = (isInner(node) ? new Cluster(node, context, ordered).better() : null) ?? mapInputs(node, ordered);
+      known.set(node, found);
+    }
+    return found;
   };
   return mapRoots(plan, ordered);
 }
@@ -51,12 +62,14 @@ class Cluster {
   readonly #context: PassContext;
   readonly #leaves: Leaf[] = [];
   readonly #conditions: Bound[] = [];
+  readonly #equalities: readonly Equality[];
   #sound = true;
 
   constructor(root: JoinNode, context: PassContext, below: (node: PlanNode) => PlanNode) {
     this.#root = root;
     this.#context = context;
     this.#collect(root, 0, below);
+    this.#equalities = this.#found();
   }
 
   /** null where the order written stays. */
@@ -94,7 +107,7 @@ class Cluster {
       }
       return;
     }
-    const own = mapInputs(node, below);
+    const own = below(node);
     const order = orderOf(own);
     if (order < 0) this.#sound = false;
     this.#leaves.push({
@@ -107,7 +120,40 @@ class Cluster {
   }
 
   #tablesOf(condition: Bound): ReadonlySet<number> {
-    return new Set([...columnsIn(condition)].map((index) => this.#leaves.findLastIndex(({ first }) => first <= index)));
+    return new Set([...columnsIn(condition)].map((index) => this.#tableOf(index)));
+  }
+
+  #found(): Equality[] {
+    const pairs = this.#conditions.flatMap((condition) => {
+      if (condition.kind !== 'compare' || condition.op !== '=') return [];
+      const { left, right } = condition;
+      const tables = [...this.#tablesOf(condition)];
+      if (tables.length !== 2) return [];
+      const columns = left.kind === 'column' && right.kind === 'column' ? [left.index, right.index] : [];
+      return [{ tables: tables as [number, number], columns }];
+    });
+    // By column: what it equals, under the number of one of them.
+    const classes = new Map<number, { readonly column: number; rows: number }>();
+    const classOf = (column: number): { readonly column: number; rows: number } =>
+      classes.get(column) ?? { column, rows: this.#leaves[this.#tableOf(column)]!.base };
+    for (const { columns } of pairs) {
+      const [one, other] = columns.map(classOf);
+      if (!one || !other || one === other) continue;
+      one.rows = Math.min(one.rows, other.rows);
+      for (const column of columns) classes.set(column, one);
+      for (const [column, own] of classes) if (own === other) classes.set(column, one);
+    }
+    return pairs.map(({ tables, columns: [column] }, i) => ({
+      tables,
+      values:
+        column === undefined
+          ? { column: -1 - i, rows: Math.min(...tables.map((table) => this.#leaves[table]!.base)) }
+          : classOf(column),
+    }));
+  }
+
+  #tableOf(column: number): number {
+    return this.#leaves.findLastIndex(({ first }) => first <= column);
   }
 
   #greedy(start: number): readonly number[] {
@@ -119,7 +165,7 @@ class Cluster {
       for (let leaf = 0; leaf < this.#leaves.length; leaf++) {
         if (order.includes(leaf)) continue;
         const joined = this.#joined(rows, order, leaf);
-        // Of two that add as much, the one that is held in less memory.
+        // Where two add as much, the one that is held in less memory.
         const weight = joined + this.#leaves[leaf]!.rows * 1e-6;
         if (weight < least) {
           least = weight;
@@ -132,18 +178,25 @@ class Cluster {
     return order;
   }
 
-  /** Rows of what is there joined with one more table: each equality finds one of so many different values. */
+  /**
+   * Rows of what is there joined with one more table. Columns that equal each other have as many values as the smallest of their
+   * tables has rows; several of them together tell at most the rows of either side apart.
+   */
   #joined(rows: number, there: readonly number[], leaf: number): number {
     const { rows: more, base } = this.#leaves[leaf]!;
+    const met = new Set<number>();
     let values = 1;
-    for (const condition of this.#conditions) {
-      if (condition.kind !== 'compare' || condition.op !== '=') continue;
-      const tables = this.#tablesOf(condition);
-      if (tables.size !== 2 || !tables.has(leaf)) continue;
-      const other = [...tables].find((table) => table !== leaf)!;
-      if (there.includes(other)) values = Math.max(values, Math.min(base, this.#leaves[other]!.base));
+    let most = 1;
+    for (const { tables, values: own } of this.#equalities) {
+      const other = tables[0] === leaf ? tables[1] : tables[0];
+      if (!tables.includes(leaf) || !there.includes(other)) continue;
+      most = Math.max(most, this.#leaves[other]!.base);
+      // The same value once more, by way of another table, tells nothing new.
+      if (met.has(own.column)) continue;
+      met.add(own.column);
+      values *= own.rows;
     }
-    return Math.max(1, (rows * more) / values);
+    return Math.max(1, (rows * more) / Math.min(values, base, most));
   }
 
   /** Rows that come out of all joins, and rows that are held for them. */

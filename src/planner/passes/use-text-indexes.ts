@@ -55,7 +55,7 @@ function bestOf(sort: SortNode): PlanNode | null {
   const search = requiring(node.input, node);
   if (!search.scored || column !== search.columns.length - 1) return null;
   if (conjunctsOf(node.predicate).some((conjunct) => matchOf(conjunct, search) === null)) return null;
-  let below: PlanNode = { ...node, input: { ...search, best: sort.limit } };
+  let below: PlanNode = { ...node, input: { ...search, best: { limit: sort.limit, offset: sort.offset } } };
   for (const each of path.reverse()) if (each.kind === 'project') below = { ...each, input: below };
   return { ...sort, input: below };
 }

@@ -11,7 +11,7 @@ import { cellAt } from '../../log/vector-builder.ts';
 import { addHashed, cosineOf, hashedDims } from '../embedding/hashing.ts';
 import type { Opening } from '../functions/table-function.ts';
 import { BestRows, compareRanked, type RankedRow } from '../operators/best-rows.ts';
-import { type Batch, emptyBatch, type Operator } from '../operators/operator.ts';
+import { emptyBatch, type Operator, type Pieces, PiecesOperator } from '../operators/operator.ts';
 import { checkFetched, checkRanked, mostRanked, rankedRows, scoreColumn } from '../operators/ranked-rows.ts';
 import { Direction } from '../vectors/cosine.ts';
 
@@ -19,7 +19,7 @@ import { Direction } from '../vectors/cosine.ts';
 const rankedMost = 1_000;
 /** Source: specification, "Search", shape C: the rank constant of reciprocal-rank fusion. */
 const rankConstant = 60;
-/** Of so many best rows the median score counts as a half. */
+/** The median score of so many best rows counts as a half. */
 const medianOf = 50;
 /** Texts that are hashed between two looks at the clock. */
 const textsAtOnce = 256;
@@ -33,10 +33,13 @@ interface Candidate extends RankedRow {
 
 /** The text as the model sees it; null without a model, and where it does not answer, which the answer says. */
 export async function prepareHybrid(
-  { values, execution }: Omit<Opening, 'input' | 'prepared'>,
+  { values, execution }: Omit<Opening, 'input' | 'edges' | 'prepared'>,
   signal: AbortSignal | undefined,
 ): Promise<Direction | 'hashed' | null> {
   const { embedder, kernels, notices } = execution;
+  const known = values.vector('VECTOR', kernels);
+  // Zeros say that the model was asked before, and did not answer.
+  if (known !== undefined) return known.some((component) => component !== 0) ? new Direction(known) : null;
   if (embedder === null) return 'hashed';
   try {
     return new Direction(await embedder.embed(values.text('QUERY', kernels)!, signal));
@@ -47,36 +50,33 @@ export async function prepareHybrid(
   }
 }
 
-export class HybridOperator implements Operator {
+export class HybridOperator extends PiecesOperator {
   readonly #opening: Opening;
   readonly #input: Operator;
-  readonly #pieces: Generator<Batch, void>;
 
   constructor(opening: Opening) {
+    super();
     assert(opening.input !== null, 'HYBRID_SEARCH ranks the rows of a type');
     this.#opening = opening;
     this.#input = opening.input;
-    this.#pieces = this.#run(opening);
-  }
-
-  next(): Batch | null {
-    const piece = this.#pieces.next();
-    return piece.done ? null : piece.value;
   }
 
   close(): void {
     this.#input.close();
   }
 
-  *#run({ node, values, execution }: Opening): Generator<Batch, void> {
+  protected *pieces(): Pieces {
+    const { node, values, execution } = this.#opening;
     checkFetched(node, execution);
     const most = mostRanked(node, execution);
     const columns = node.reads.slice(2).map((column) => node.input!.columns[column]!);
     const numbersOf = (type: string): readonly number[] => columns.flatMap((column, i) => (column.type === type ? [i + 2] : []));
     const [texts, vectors, [score]] = [numbersOf('string'), numbersOf('vector'), numbersOf('number')];
     const meaning = meaningOf(this.#opening.prepared, values.text('QUERY', execution.kernels)!, { texts, vectors });
+    // The first word is the type.
+    const [isLinear, isAlike] = ['linear', 'likeness'].map((fusion) => node.words.slice(1).includes(fusion));
     const byWords = new BestRows<Candidate>(rankedMost);
-    const byLikeness = new BestRows<Candidate>(rankedMost);
+    const byLikeness = new BestRows<Candidate>(isAlike ? most : rankedMost);
     for (let batch = this.#input.next(); batch !== null; batch = this.#input.next()) {
       const read = node.reads.map((column) => batch.columns[column]!);
       for (let place = 0; place < batch.count; place++) {
@@ -95,7 +95,11 @@ export class HybridOperator implements Operator {
       }
       yield emptyBatch;
     }
-    const isLinear = node.words.includes('linear');
+    if (isAlike) {
+      const best = byLikeness.ranked();
+      checkRanked(node, best.length, execution);
+      return yield* rankedRows(node, execution, best, scoreColumn);
+    }
     const arms = (score === undefined ? 0 : 1) + (this.#opening.prepared === null ? 0 : 1);
     const fused = fuse(byWords.ranked(), byLikeness.ranked(), isLinear ? Math.max(1, arms) : null).slice(0, most);
     checkRanked(node, fused.length, execution);

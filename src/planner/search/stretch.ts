@@ -2,9 +2,10 @@
  * One search within one stretch of rows: by the indexes of its columns, of nothing but the rows that may be seen. How many rows
  * hold each word, which rows match, and what they score.
  */
+import { assert } from '../../errors.ts';
 import { PLACES, type TextIndex } from '../../projections/rows/indexes/text/text-index.ts';
 import type { TextQuery } from './query.ts';
-import { termsOf } from './terms.ts';
+import { isTolerant, passesAsWritten, termsOf } from './terms.ts';
 
 /** A column of the stretch, and which of its cells are shown: a bit a row; null: all. */
 export interface Field {
@@ -26,6 +27,8 @@ export interface Scoring {
   /** By column. */
   readonly averages: readonly number[];
   readonly weights: readonly number[];
+  /** By leaf, as far as they were asked for: what rows of usual lengths score by it. */
+  readonly tables: WordScores[];
 }
 
 /** Saturation of how often a term stands in a row, and how much a long row counts for less. */
@@ -47,11 +50,65 @@ export function wordScore(idf: number, weighted: number): number {
   return idf * ((weighted * (K1 + 1)) / (weighted + K1));
 }
 
+/** What a word counts that differs from what is written, beside one that does not. */
+const nearShare = 0.5;
+
 const ROWS = 65_536;
+
 const rowsOf = new Int32Array(ROWS);
 const countsOf = new Int32Array(ROWS);
-const often = new Int32Array(ROWS);
+const often = new Float64Array(ROWS);
 const weights = new Float64Array(ROWS);
+
+/** Most words stand once or twice in a row, and most rows are short: two divisions a row that need not be made. */
+const USUAL_TIMES = 4;
+const USUAL_LENGTH = 128;
+
+/** What rows score by one word of one column. */
+class WordScores {
+  readonly #idf: number;
+  readonly #weight: number;
+  readonly #average: number;
+  /** By `times * USUAL_LENGTH + length`. */
+  readonly usual = new Float64Array(USUAL_TIMES * USUAL_LENGTH);
+
+  constructor(idf: number, weight: number, average: number) {
+    this.#idf = idf;
+    this.#weight = weight;
+    this.#average = average;
+    for (let times = 1; times < USUAL_TIMES; times++) {
+      for (let length = 1; length < USUAL_LENGTH; length++) this.usual[times * USUAL_LENGTH + length] = this.of(times, length);
+    }
+  }
+
+  of(times: number, length: number): number {
+    return wordScore(this.#idf, fieldWeight(this.#weight, times, length, this.#average));
+  }
+}
+
+/** Adds what the rows in `rowsOf` score by a word; rows that had no score before are noted. Returns how many are noted now. */
+function addScores(
+  word: WordScores,
+  { index: { lengths }, shown }: Field,
+  count: number,
+  into: Float64Array,
+  noted: Int32Array,
+  notedBefore: number,
+): number {
+  const { usual } = word;
+  let at = notedBefore;
+  for (let i = 0; i < count; i++) {
+    const row = rowsOf[i]!;
+    if (shown !== null && ((shown[row >>> 5]! >>> (row & 31)) & 1) === 0) continue;
+    const before = into[row]!;
+    if (before === 0) noted[at++] = row;
+    const times = countsOf[i]!;
+    const length = lengths[row]!;
+    into[row] =
+      before + (times < USUAL_TIMES && length < USUAL_LENGTH ? usual[times * USUAL_LENGTH + length]! : word.of(times, length));
+  }
+  return at;
+}
 
 export class StretchSearch {
   readonly rows: number;
@@ -114,9 +171,9 @@ export class StretchSearch {
     return bitCount(this.#rowsOf(leaf));
   }
 
-  /** A bit a row of those that may be seen. */
-  matching(): Int32Array {
-    const found = this.#matching();
+  /** A bit a row of those that may be seen, by the shape of the query or what it came to. */
+  matching(shape: TextQuery['shape'] = this.query.shape): Int32Array {
+    const found = this.#matching(shape);
     // What is told by what a row does not hold is told of all rows.
     const rest = this.rows & 31;
     if (rest > 0) found[found.length - 1]! &= (1 << rest) - 1;
@@ -128,8 +185,9 @@ export class StretchSearch {
     return found;
   }
 
-  #matching(): Int32Array {
-    const { shape, leaves } = this.query;
+  #matching(shape: TextQuery['shape']): Int32Array {
+    const { leaves } = this.query;
+    assert(shape !== 'rarest', 'it is known by now how rare words are');
     if (shape === 'any') {
       const found = new Int32Array(this.#words);
       for (let leaf = 0; leaf < leaves.length; leaf++) join(found, this.#rowsOf(leaf));
@@ -154,9 +212,50 @@ export class StretchSearch {
       const frequency = scoring.frequencies[leaf]!;
       if (frequency === 0) return;
       const idf = rarity(scoring.rows, frequency);
-      if (this.#fields.length === 1 && this.#termsOf(0, leaf).length === 1) this.#scoreOne(leaf, idf, scoring, into);
+      const isPlain = this.#fields.length === 1 && !isTolerant(this.query.leaves[leaf]!);
+      if (isPlain && this.#termsOf(0, leaf).length === 1) this.#scoreOne(leaf, idf, scoring, into);
       else this.#scoreMany(leaf, idf, scoring, into);
     });
+  }
+
+  /**
+   * The same where any word is enough, all rank, and each is one term of the only column: at once which rows match, in no order, and
+   * what they score. Returns how many match; null for any other query. `into` holds zeros, and `rows` has room for all.
+   */
+  scoreAny(
+    { rows: all, frequencies, averages, weights: fieldWeights, tables }: Scoring,
+    into: Float64Array,
+    rows: Int32Array,
+  ): number | null {
+    const { shape, leaves, scores } = this.query;
+    const weight = fieldWeights[0]!;
+    if (this.#fields.length > 1 || shape !== 'any' || scores.includes(false) || weight <= 0) return null;
+    if (leaves.some((each, leaf) => isTolerant(each) || this.#termsOf(0, leaf).length > 1)) return null;
+    const field = this.#fields[0]!;
+    let matching = 0;
+    for (let leaf = 0; leaf < leaves.length; leaf++) {
+      const [term] = this.#termsOf(0, leaf);
+      if (term === undefined) continue;
+      const word = (tables[leaf] ??= new WordScores(rarity(all, frequencies[leaf]!), weight, averages[0]!));
+      matching = addScores(word, field, field.index.postings(term, rowsOf, countsOf), into, rows, matching);
+    }
+    return matching;
+  }
+
+  /** Multiplies scores by the highest of these numbers, by field, of those whose cell holds any of the words that rank. */
+  raise(boosts: readonly (number | null)[], into: Float64Array): void {
+    const falling = [...boosts.entries()].flatMap(([field, by]) => (by === null ? [] : [{ field, by }]));
+    falling.sort((a, b) => b.by - a.by);
+    const raised = new Int32Array(this.#words);
+    for (const { field, by } of falling) {
+      const held = new Int32Array(this.#words);
+      this.query.leaves.forEach((_, leaf) => {
+        if (this.query.scores[leaf]) join(held, this.#rowsIn(field, leaf));
+      });
+      for (let i = 0; i < held.length; i++) held[i]! &= ~raised[i]!;
+      eachBit(held, (row) => (into[row]! *= by));
+      join(raised, held);
+    }
   }
 
   #scoreOne(leaf: number, idf: number, { averages, weights: fieldWeights }: Scoring, into: Float64Array): void {
@@ -174,9 +273,11 @@ export class StretchSearch {
   #scoreMany(leaf: number, idf: number, { averages, weights: fieldWeights }: Scoring, into: Float64Array): void {
     const rows = this.#rowsOf(leaf);
     this.#fields.forEach(({ index, shown }, field) => {
+      const sought = this.#queries[field]!.leaves[leaf]!;
       for (const term of this.#termsOf(field, leaf)) {
+        const share = isTolerant(sought) && !passesAsWritten(sought, index.term(term)) ? nearShare : 1;
         const count = index.postings(term, rowsOf, countsOf);
-        for (let i = 0; i < count; i++) often[rowsOf[i]!]! += countsOf[i]!;
+        for (let i = 0; i < count; i++) often[rowsOf[i]!]! += share * countsOf[i]!;
       }
       eachBit(rows, (row) => {
         const found = often[row]!;
@@ -201,17 +302,24 @@ export class StretchSearch {
   #rowsOf(leaf: number): Int32Array {
     let found = this.#leafRows[leaf];
     if (found) return found;
-    found = new Int32Array(this.#words);
-    for (const [field, { index, shown }] of this.#fields.entries()) {
-      const own = this.#fields.length === 1 ? found : new Int32Array(this.#words);
-      for (const term of this.#termsOf(field, leaf)) {
-        const count = index.postings(term, rowsOf, countsOf);
-        for (let i = 0; i < count; i++) own[rowsOf[i]! >>> 5]! |= 1 << (rowsOf[i]! & 31);
-      }
-      if (shown !== null) meet(own, shown);
-      if (own !== found) join(found, own);
+    for (const field of this.#fields.keys()) {
+      const own = this.#rowsIn(field, leaf);
+      if (found) join(found, own);
+      else found = own;
     }
-    return (this.#leafRows[leaf] = found);
+    return (this.#leafRows[leaf] = found!);
+  }
+
+  /** Rows that hold a leaf in one column, where their cell is shown. */
+  #rowsIn(field: number, leaf: number): Int32Array {
+    const { index, shown } = this.#fields[field]!;
+    const found = new Int32Array(this.#words);
+    for (const term of this.#termsOf(field, leaf)) {
+      const count = index.postings(term, rowsOf, countsOf);
+      for (let i = 0; i < count; i++) found[rowsOf[i]! >>> 5]! |= 1 << (rowsOf[i]! & 31);
+    }
+    if (shown !== null) meet(found, shown);
+    return found;
   }
 
   #termsOf(field: number, leaf: number): readonly number[] {
@@ -241,7 +349,7 @@ export class StretchSearch {
   }
 }
 
-/** Of these places those that come right after one of the others; both ascending. */
+/** Those of `places` that come right after one of `before`; both ascending. */
 function following(before: readonly number[], places: readonly number[]): number[] {
   const found: number[] = [];
   let i = 0;

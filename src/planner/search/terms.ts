@@ -1,10 +1,13 @@
 /** Which terms pass a test: one by one, and of a whole dictionary without a look at most of it. */
 import type { TextIndex } from '../../projections/rows/indexes/text/text-index.ts';
+import { termsOfStem } from './other-stems.ts';
 import type { Leaf } from './query.ts';
 
 /** Whether one term passes. `stem` is asked for tests on stems only. */
 export function passes(leaf: Leaf, term: string, stem: (term: string) => string): boolean {
   switch (leaf.kind) {
+    case 'either':
+      return leaf.of.some((each) => passes(each, term, stem));
     case 'stem':
       return stem(term) === leaf.text;
     case 'term':
@@ -20,7 +23,9 @@ export function passes(leaf: Leaf, term: string, stem: (term: string) => string)
 
 /** Numbers of the terms of an index that pass, ascending. */
 export function termsOf(index: TextIndex, leaf: Leaf): readonly number[] {
-  if (leaf.kind === 'stem') return index.ofStem(leaf.text);
+  if (leaf.kind === 'either') return union(leaf.of.map((each) => termsOf(index, each)));
+  if (leaf.kind === 'stem')
+    return leaf.language === null ? index.ofStem(leaf.text) : termsOfStem(index, leaf.language, leaf.text);
   if (leaf.kind === 'term') {
     if (leaf.edits > 0) return nearTerms(index, leaf.text, leaf.edits);
     const found = index.find(leaf.text);
@@ -29,7 +34,24 @@ export function termsOf(index: TextIndex, leaf: Leaf): readonly number[] {
   const found =
     leaf.kind === 'beginning' ? numbersFrom(index.beginning(leaf.text)) : index.holding(leaf.text, leaf.kind === 'end');
   if (leaf.edits === 0) return found;
-  return [...new Set([...found, ...nearTerms(index, leaf.text, leaf.edits)])].sort((a, b) => a - b);
+  return union([found, nearTerms(index, leaf.text, leaf.edits)]);
+}
+
+/** Whether some terms pass only as they differ from what is written. */
+export function isTolerant(leaf: Leaf): boolean {
+  return leaf.kind === 'either' ? leaf.of.some(isTolerant) : leaf.kind !== 'stem' && leaf.edits > 0;
+}
+
+/** Whether a term passes as it is written. */
+export function passesAsWritten(leaf: Leaf, term: string): boolean {
+  if (leaf.kind === 'either') return leaf.of.some((each) => passesAsWritten(each, term));
+  return leaf.kind === 'stem' || passes({ ...leaf, edits: 0 }, term, same);
+}
+
+const same = (term: string): string => term;
+
+function union(found: readonly (readonly number[])[]): number[] {
+  return [...new Set(found.flat())].sort((a, b) => a - b);
 }
 
 function numbersFrom([first, end]: readonly [number, number]): number[] {

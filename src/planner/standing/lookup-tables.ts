@@ -158,6 +158,10 @@ class Table implements LookupTable {
     this.#clock = clock;
   }
 
+  get fields(): readonly string[] {
+    return this.#definition.fields;
+  }
+
   fieldType = (field: string): 'string' | undefined => (this.#definition.fields.includes(field) ? 'string' : undefined);
 
   value = (field: string, key: Cell): Cell => {

@@ -80,13 +80,18 @@ const excluded: ReadonlyMap<string, string> = new Map([
   ['over', 'window functions'],
 ]);
 
+const calls: ReadonlyMap<string, string> = new Map([
+  ['LOOKUP', 'lookup tables, which change without a commit'],
+  ['DEGREE', 'degrees, which change with rows of other types'],
+]);
+
 /** Looks at every node below: trees are plain data, and a kind that comes later is found wherever it stands. */
 function refuseWithin(tree: unknown, refuse: (what: string, place: Place) => never): void {
   const open: unknown[] = [tree];
   for (let node = open.pop(); node !== undefined; node = open.pop()) {
     if (typeof node !== 'object' || node === null) continue;
     const { kind, name, place } = node as { kind?: string; name?: string; place?: Place };
-    const what = kind === 'call' && name === 'LOOKUP' ? 'lookup tables, which change without a commit' : excluded.get(kind ?? '');
+    const what = (kind === 'call' ? calls.get(name ?? '') : undefined) ?? excluded.get(kind ?? '');
     if (what !== undefined && place !== undefined) refuse(what, place);
     for (const below of Object.values(node)) if (typeof below === 'object' && below !== null) open.push(below);
   }

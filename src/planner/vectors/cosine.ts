@@ -24,9 +24,13 @@ export class Direction {
     return this.values.length;
   }
 
-  /** Of length 1, as far as 32 bits hold it. */
+  get length(): number {
+    return Math.sqrt(this.#square);
+  }
+
+  /** The vector at length 1, as far as 32 bits hold it. */
   unit(): Float32Array {
-    const length = Math.sqrt(this.#square);
+    const { length } = this;
     return this.values.map((value) => value / length);
   }
 

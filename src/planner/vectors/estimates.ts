@@ -5,28 +5,10 @@
 import { memoryOf, type Workspace, workspaceIn } from '../../log/column-memory.ts';
 import type { Batch } from '../operators/operator.ts';
 import type { VectorColumn } from './vector-column.ts';
-import { vectorKernelsCode } from '../kernels/vector-kernels-code.ts';
-
-interface VectorKernels {
-  cosines(values: number, dims: number, query: number, selection: number, first: number, count: number, into: number): void;
-}
-
-let module: WebAssembly.Module | null = null;
-const instances = new WeakMap<WebAssembly.Memory, VectorKernels>();
-
-function kernelsIn(memory: WebAssembly.Memory): VectorKernels {
-  let kernels = instances.get(memory);
-  if (!kernels) {
-    module ??= new WebAssembly.Module(Buffer.from(vectorKernelsCode, 'base64'));
-    // The name and arguments of the export are those of the source: a test compares what is compiled with it.
-    kernels = new WebAssembly.Instance(module, { env: { memory } }).exports as unknown as VectorKernels;
-    instances.set(memory, kernels);
-  }
-  return kernels;
-}
+import { kernelsIn } from './vector-kernels.ts';
 
 const pageBytes = 65_536;
-/** Of vectors that are copied at a time. */
+/** Bytes of vectors that are copied at a time. */
 const copiedBytes = 1 << 20;
 
 /** Rows whose estimates are made in one call, so that their numbers have room beside the vectors. */
@@ -38,7 +20,7 @@ export class Estimates {
   readonly #workspaces = new Map<WebAssembly.Memory, Workspace>();
   #copies: WebAssembly.Memory | null = null;
 
-  /** Of length 1. */
+  /** `unit` has the length 1. */
   constructor(unit: Float32Array) {
     this.#unit = unit;
   }

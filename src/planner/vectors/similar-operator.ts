@@ -1,21 +1,20 @@
 /**
- * SIMILAR at work: one look at the vectors of all visible rows. Estimates in 32 bits say which rows may be among the best, and
- * only of those is the cosine worked out, so the answer is that of working it out for every row. Which rows are seen, on which
+ * SIMILAR at work: one look at all visible rows, whose answer is that of working out the cosine of every one. Which rows are seen, on which
  * branch, as of when and under which policy, is the scan's business: nothing here knows a row that its caller may not see.
  */
 import { assert } from '../../errors.ts';
-import type { Vector } from '../../log/columns.ts';
 import type { Cell } from '../../log/value.ts';
 import { cellAt } from '../../log/vector-builder.ts';
 import type { Opening } from '../functions/table-function.ts';
 import type { FunctionNode, PlanColumn, ScanNode } from '../logical-plan.ts';
 import { BestRows } from '../operators/best-rows.ts';
-import { type Batch, emptyBatch, type Execution, type Operator } from '../operators/operator.ts';
+import { type Batch, emptyBatch, type Operator, type Pieces, PiecesOperator } from '../operators/operator.ts';
 import { checkFetched, checkRanked, mostRanked, rankedRows, scoreColumn } from '../operators/ranked-rows.ts';
 import { ScanOperator } from '../operators/scan.ts';
 import { at } from '../places.ts';
-import { Direction, estimateError } from './cosine.ts';
-import { Estimates } from './estimates.ts';
+import { Direction } from './cosine.ts';
+import { CosineScorer, Slot } from './cosine-scorer.ts';
+import { hitRow, type Ranking, rowAt, type Scorer, timeAt } from './scorer.ts';
 import { sharedWords, wordsIn } from './words.ts';
 
 /** Texts that are taken apart between two looks at the clock. */
@@ -23,23 +22,17 @@ const textsAtOnce = 512;
 /** Components of vectors that are looked at between two looks at the clock. */
 const componentsAtOnce = 1 << 20;
 
-export class SimilarOperator implements Operator {
+export class SimilarOperator extends PiecesOperator {
   readonly #opening: Opening;
   readonly #input: Operator;
-  readonly #pieces: Generator<Batch, void>;
   #scorer: Scorer | null = null;
   #seedScan: Operator | null = null;
 
   constructor(opening: Opening) {
+    super();
     assert(opening.input !== null, 'SIMILAR ranks the rows of a type');
     this.#opening = opening;
     this.#input = opening.input;
-    this.#pieces = this.#run(opening);
-  }
-
-  next(): Batch | null {
-    const piece = this.#pieces.next();
-    return piece.done ? null : piece.value;
   }
 
   close(): void {
@@ -48,7 +41,8 @@ export class SimilarOperator implements Operator {
     this.#scorer?.close();
   }
 
-  *#run({ node, values, execution }: Opening): Generator<Batch, void> {
+  protected *pieces(): Pieces {
+    const { node, values, execution } = this.#opening;
     const { kernels } = execution;
     checkFetched(node, execution);
     const best = new BestRows(mostRanked(node, execution));
@@ -154,15 +148,6 @@ function directionOf(vector: Float32Array, { type }: FunctionNode, column: strin
   throw at('REL_INVALID', 'a vector of zeros has no direction: no row is like it', values.placeOf('VECTOR'));
 }
 
-function rowAt({ selection, first }: Batch, place: number): number {
-  return selection === null ? first + place : selection[place]!;
-}
-
-function timeAt(vector: Vector, row: number): bigint {
-  assert(vector.kind === 'i64', 'system times are i64');
-  return vector.values[row]!;
-}
-
 /** Rows that are no more than a turn’s work, however long their vectors are. */
 function* piecesOf(batch: Batch): Generator<Batch, void> {
   const { columns, selection, first, count } = batch;
@@ -175,118 +160,7 @@ function* piecesOf(batch: Batch): Generator<Batch, void> {
   }
 }
 
-interface Ranking {
-  readonly best: BestRows;
-  readonly threshold: number;
-  /** system_from of rows that are left out. */
-  readonly seeds: ReadonlySet<bigint>;
-  readonly execution: Execution;
-}
-
-interface Scorer {
-  /** Columns of the batch are system_from, `_pk`, then those that are ranked by. Yields between bounded pieces. */
-  score(batch: Batch, ranking: Ranking): Generator<undefined, void>;
-  close(): void;
-}
-
-function offer({ columns }: Batch, row: number, score: number, { best }: Ranking): void {
-  const key = String(cellAt(columns[1]!, 'string', row) ?? '');
-  best.offer({ score, key, systemFrom: timeAt(columns[0]!, row) });
-}
-
-/** One column and the directions that its vectors are compared with. */
-class Slot {
-  /** In the batch. */
-  readonly column: number;
-  readonly directions: readonly { readonly direction: Direction; readonly estimates: Estimates }[];
-
-  constructor(column: number, directions: readonly Direction[]) {
-    this.column = column;
-    this.directions = directions.map((direction) => ({ direction, estimates: new Estimates(direction.unit()) }));
-  }
-}
-
-/** The highest cosine over slots and directions. */
-class CosineScorer implements Scorer {
-  readonly #slots: readonly Slot[];
-  #highest = new Float32Array(0);
-  #one = new Float32Array(0);
-
-  constructor(slots: readonly Slot[]) {
-    this.#slots = slots;
-  }
-
-  *score(batch: Batch, ranking: Ranking): Generator<undefined, void> {
-    const { count } = batch;
-    if (this.#highest.length < count) {
-      this.#highest = new Float32Array(count);
-      this.#one = new Float32Array(count);
-    }
-    const highest = this.#highest.subarray(0, count).fill(Number.NEGATIVE_INFINITY);
-    let error = 0;
-    for (const { column, directions } of this.#slots) {
-      const vector = batch.columns[column]!;
-      if (vector.kind !== 'vec') continue;
-      for (const { direction, estimates } of directions) {
-        if (direction.dims !== vector.dims) continue;
-        error = Math.max(error, estimateError(vector.dims));
-        estimates.of(vector, batch, this.#one);
-        merge(highest, this.#one, vector.nulls, batch);
-        yield;
-      }
-    }
-    const { best, threshold, seeds, execution } = ranking;
-    const { counters } = execution;
-    const [least, surely] = [threshold - error, threshold + error];
-    let floor = best.floor - error;
-    for (let place = 0; place < count; place++) {
-      const estimate = highest[place]!;
-      // What 32 bits can't tell, NaN among it, is worked out.
-      if (estimate === Number.NEGATIVE_INFINITY || estimate < least) continue;
-      if (estimate >= surely && estimate < floor && seeds.size === 0) {
-        counters.hits++;
-        continue;
-      }
-      const row = rowAt(batch, place);
-      if (seeds.size > 0 && seeds.has(timeAt(batch.columns[0]!, row))) continue;
-      if (estimate >= surely && estimate < floor) {
-        counters.hits++;
-        continue;
-      }
-      const score = this.#cosine(batch, row);
-      if (score < threshold) continue;
-      counters.hits++;
-      if (score >= best.floor) offer(batch, row, score, ranking);
-      floor = best.floor - error;
-    }
-  }
-
-  close(): void {
-    for (const { directions } of this.#slots) for (const { estimates } of directions) estimates.close();
-  }
-
-  #cosine({ columns }: Batch, row: number): number {
-    let highest = Number.NEGATIVE_INFINITY;
-    for (const { column, directions } of this.#slots) {
-      const vector = columns[column]!;
-      if (vector.kind !== 'vec' || vector.nulls?.[row] === 1) continue;
-      for (const { direction } of directions) {
-        if (direction.dims === vector.dims) highest = Math.max(highest, direction.cosine(vector.values, row * vector.dims));
-      }
-    }
-    return highest;
-  }
-}
-
-/** The higher of two estimates of each row that has a vector; NaN where either is. */
-function merge(highest: Float32Array, estimates: Float32Array, nulls: Uint8Array | null, batch: Batch): void {
-  for (let place = 0; place < highest.length; place++) {
-    if (nulls !== null && nulls[rowAt(batch, place)] === 1) continue;
-    highest[place] = Math.max(highest[place]!, estimates[place]!);
-  }
-}
-
-/** Of the words that either has, the share that both have. */
+/** Scores by the share of the words of either that both have. */
 class WordScorer implements Scorer {
   readonly #columns: readonly number[];
   readonly #words: ReadonlySet<string>;
@@ -297,7 +171,7 @@ class WordScorer implements Scorer {
   }
 
   *score(batch: Batch, ranking: Ranking): Generator<undefined, void> {
-    const { threshold, seeds, execution, best } = ranking;
+    const { threshold, seeds } = ranking;
     for (let place = 0; place < batch.count; place++) {
       const row = rowAt(batch, place);
       const words = new Set<string>();
@@ -307,10 +181,7 @@ class WordScorer implements Scorer {
       }
       const score = sharedWords(this.#words, words);
       const isSeed = seeds.has(timeAt(batch.columns[0]!, row));
-      if (score > 0 && score >= threshold && !isSeed) {
-        execution.counters.hits++;
-        if (score >= best.floor) offer(batch, row, score, ranking);
-      }
+      if (score > 0 && score >= threshold && !isSeed) hitRow(batch, row, score, ranking);
       if (place % textsAtOnce === textsAtOnce - 1) yield;
     }
   }

@@ -7,7 +7,7 @@ export function* wordsIn(text: string): Generator<string, void> {
     yield word;
 }
 
-/** Of the words that either has, the share that both have. */
+/** The share of the words of either that both have. */
 export function sharedWords(a: ReadonlySet<string>, b: ReadonlySet<string>): number {
   if (a.size === 0 || b.size === 0) return 0;
   let both = 0;

@@ -134,7 +134,7 @@ function passes(filter: Filter, record: AccessRecord): boolean {
 
 /** A question over several types names them all, separated by commas. */
 function isAbout({ objectType, statements = [] }: AccessRecord, type: string): boolean {
-  // Of an invocation that asked many questions, the list of all their types may be cut.
+  // The list of types may be cut where an invocation asked many questions.
   return names(objectType, type) || statements.some((statement) => names(statement.objectType, type));
 }
 

@@ -30,11 +30,33 @@ export const builtinTypes: readonly TypeDefinition[] = [
   builtin('Episode', { title: 'string', session_id: 'string' }),
   builtin('KnowledgeTriple', { subject: 'string', predicate: 'string', object: 'string' }),
   builtin('KvEntry', { value: 'string' }),
-  builtin('MemoryItem', { content: 'string', session_id: 'string', confidence: 'number', memory_class: 'string' }),
+  builtin('MemoryItem', {
+    content: 'string',
+    session_id: 'string',
+    confidence: 'number',
+    memory_class: 'string',
+    tool_call_id: 'string',
+    supersedes: 'string',
+    derived_from: 'json',
+  }),
   builtin('ObjectStoreBucket', { name: 'string' }),
   builtin('ObjectStoreObject', { bucket: 'string', key: 'string', size: 'integer', content_hash: 'string' }),
   builtin('PubSubMessage', { channel: 'string', message: 'string' }),
-  builtin('ToolCall', { name: 'string', arguments: 'json', result: 'json', latency: 'number', session_id: 'string' }),
+  builtin('Quarantine', {
+    item_type: 'string',
+    item_id: 'string',
+    root_id: 'string',
+    receipt_id: 'string',
+    reason: 'string',
+  }),
+  builtin('ToolCall', {
+    name: 'string',
+    arguments: 'json',
+    result: 'json',
+    latency: 'number',
+    session_id: 'string',
+    recipe: 'json',
+  }),
 ];
 
 export const builtinTypeNames: ReadonlySet<string> = new Set(builtinTypes.map((type) => type.name));

@@ -1,5 +1,5 @@
 /** Registering and evolving types: a command and the catalog to a `type` entry. Pure. */
-import { ServiceError } from '../../errors.ts';
+import { didYouMean, ServiceError } from '../../errors.ts';
 import type { EntryDraft, GraphTrigger, PropertyDefinition, TypeDefinition, TypeGuard } from '../../log/entry.ts';
 import type { NextPlace } from '../../log/log-store.ts';
 import {
@@ -16,6 +16,7 @@ import type { CatalogReader } from '../access-paths.ts';
 import type { EvolveType, RegisterType } from '../command.ts';
 import { type DecideContext, type Decision, decideOne } from '../decision.ts';
 import { builtinTypeNames, classifiedTypes } from './builtin-types.ts';
+import { changedMeaning, checkMeaning, meaningOf, sameMeaning } from './meaning.ts';
 import { canBeSubject } from './subject.ts';
 
 /** What evolving has to know of stored cells. */
@@ -41,6 +42,8 @@ export function decideRegister(
   checkSubjects(properties);
   checkPrimaryKey(command);
   checkTriggers(command);
+  const meaning = meaningOf(command.meaning ?? {});
+  checkMeaning(meaning, new Map(properties), command.properties === null);
 
   const existing = catalog.type(command.name);
   if (existing) {
@@ -62,6 +65,7 @@ export function decideRegister(
     graphTriggers: command.graphTriggers,
     ontologyVersion: catalog.ontologyVersion + 1,
     ...guardOf(command.guard),
+    ...meaning,
   };
   return decideOne('register-type', command.name, [typeDraft(definition, context)], next);
 }
@@ -78,7 +82,8 @@ export function decideEvolve(
   if (!existing) throw new ServiceError('REL_UNKNOWN_TYPE', `no type ${JSON.stringify(command.name)}`);
   const properties = new Map(Object.entries(existing.properties));
   const guard = changedGuard(existing, command);
-  let changed = !sameGuard(guard.guard, existing.guard);
+  const meaning = changedMeaning(existing, command.meaning);
+  let changed = !sameGuard(guard.guard, existing.guard) || !sameMeaning(meaning, existing);
   for (const [name, given] of Object.entries(command.properties)) {
     checkProperty(name, given);
     const before = properties.get(name);
@@ -102,9 +107,10 @@ export function decideEvolve(
   }
   checkCount(properties.size);
   checkSubjects([...properties]);
+  checkMeaning(meaning, properties, existing.open);
   if (!changed) return decideOne('evolve-type', command.name, [], next);
-  const { guard: _, ...unguarded } = evolved(existing, properties, catalog);
-  const definition: TypeDefinition = { ...unguarded, ...guard };
+  const { guard: _, edge: _e, role: _r, identifier: _i, language: _l, ...plain } = evolved(existing, properties, catalog);
+  const definition: TypeDefinition = { ...plain, ...guard, ...meaning };
   return decideOne('evolve-type', command.name, [typeDraft(definition, context)], next);
 }
 
@@ -199,7 +205,10 @@ function checkTriggers(command: RegisterType): void {
       const property =
         command.properties !== null && Object.hasOwn(command.properties, field) ? command.properties[field] : undefined;
       if (command.properties !== null && property === undefined && !Object.hasOwn(systemColumns, field))
-        throw new ServiceError('REL_UNKNOWN_COLUMN', `graph trigger names ${JSON.stringify(field)}, which is not a property`);
+        throw new ServiceError(
+          'REL_UNKNOWN_COLUMN',
+          `graph trigger names ${JSON.stringify(field)}, which is not a property${didYouMean(field, Object.keys(command.properties))}`,
+        );
       if (property?.masked === true) throw maskedEnd(field);
       if (property?.type === 'vector')
         throw new ServiceError('REL_INVALID', `graph trigger names ${JSON.stringify(field)}, and a vector names no row`);
@@ -292,6 +301,7 @@ function sameDeclaration(command: RegisterType, existing: TypeDefinition): boole
   if ((command.properties === null) !== existing.open || command.primaryKey !== existing.primaryKey) return false;
   if (!sameTriggers(command.graphTriggers, existing.graphTriggers)) return false;
   if (!sameGuard(guardOf(command.guard).guard, existing.guard)) return false;
+  if (!sameMeaning(meaningOf(command.meaning ?? {}), existing)) return false;
   if (command.properties === null) return true;
   const declared = Object.entries(command.properties);
   if (!declared.every(([name, property]) => existing.properties[name] && sameProperty(existing.properties[name], property)))

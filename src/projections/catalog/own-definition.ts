@@ -4,7 +4,7 @@ import type { PropertyDefinition, TypeDefinition } from '../../log/entry.ts';
 /** By what they say, but for those that name a type: a tenant's names go with the tenant. */
 const known = new Map<string, PropertyDefinition>();
 
-/** Of one shape, whatever it was read from: an object that is spread from another may take a hidden class of its own. */
+/** One shape, whatever it was read from: an object that is spread from another may take a hidden class of its own. */
 export function ownDefinition(
   {
     name,

@@ -3,7 +3,7 @@
  * whoever follows a type has to learn of it. As a hard delete does, its memory reaches the branch that it was asked on and
  * what was forked from it. It grows with the keys removed; their rows are gone.
  *
- * Of keys that a subject's rows had, and of what was erased, it is known that something went, never what.
+ * For keys of a subject's rows, and for what was erased, it records that something went, never what.
  */
 import { deserialize, serialize } from 'node:v8';
 import { assert } from '../../errors.ts';

@@ -14,7 +14,7 @@ import { refusedKeys, type WritePlace } from '../rows/row-check.ts';
 import { type HeldState, heldBy, rowOf, rowsOfKept } from './holds.ts';
 import type { Kept, Retention } from './projection.ts';
 
-/** Of a schedule or of a hold. */
+/** Decides a schedule or a hold. */
 export function decideKeep(
   command: ScheduleRetention | HoldRow,
   retention: Retention,

@@ -9,7 +9,9 @@ import { opColumn, pathColumn } from '../access-paths.ts';
 import type { Timeline } from '../../log/timeline.ts';
 import type { CodeColumn } from './code-column.ts';
 import { gather, windowOf } from './gather.ts';
+import type { SegmentIndexes } from './indexes/segment-indexes.ts';
 import type { Inherited } from './overlay.ts';
+import type { ScanSource } from './scan-source.ts';
 import type { Scopes } from './scopes.ts';
 import type { Segment } from './segment.ts';
 import { SEGMENT_ROWS, type SegmentColumn } from './segment-column.ts';
@@ -46,15 +48,19 @@ export class BlockColumns {
   readonly #idIsKey: boolean;
   /** The inherited part of a table on a branch; null where the segments' own columns say all. */
   readonly #inherited: Inherited | null;
+  readonly #indexes: SegmentIndexes;
   /** Arrays of system columns in a segment's own row numbers: blocks of one segment fill different stretches of them. */
   #segment: Segment | null = null;
   /** system_from of the block at hand, which is valid_from too where no row was given one. */
   #ownTimes: Vector | null = null;
   #arrays: Map<string, BigInt64Array> | null = null;
 
-  /** `idIsKey`: nobody declared an `id`, and a row without one reads as its key. */
-  constructor(timeline: Timeline, scopes: Scopes, basis: number, idIsKey: boolean, inherited: Inherited | null) {
+  constructor(
+    { timeline, scopes, basis, idIsKey, indexes }: Pick<ScanSource, 'timeline' | 'scopes' | 'basis' | 'idIsKey' | 'indexes'>,
+    inherited: Inherited | null,
+  ) {
     this.#inherited = inherited;
+    this.#indexes = indexes;
     this.#timeline = timeline;
     this.#scopes = scopes;
     this.#basis = basis;
@@ -98,7 +104,11 @@ export class BlockColumns {
         return this.#ops(chosen, compact);
       default: {
         const column = this.#column(segment, name);
-        return column ? whole(column.vector(segment.length), chosen, compact) : { kind: 'null' };
+        if (!column) return { kind: 'null' };
+        const vector = whole(column.vector(segment.length), chosen, compact);
+        // A copy of the column, and rows that were gathered, are numbered otherwise or hold something else.
+        const isStored = vector.kind === 'vec' && !compact && column === segment.column(name);
+        return isStored ? { ...vector, coarse: { cells: () => this.#indexes.coarse(segment, name) } } : vector;
       }
     }
   }

@@ -3,6 +3,7 @@ import { assert, type ErrorCode, ServiceError } from '../../errors.ts';
 import type { EntryDraft, Provenance, RowsBody, TypeDefinition } from '../../log/entry.ts';
 import { rowOp } from '../../log/entry.ts';
 import type { NextPlace } from '../../log/log-store.ts';
+import { FOREVER } from '../../log/timestamp.ts';
 import { checkIdentifier, limits } from '../../log/value.ts';
 import type { CatalogReader, HoldReader } from '../access-paths.ts';
 import { classifiedTypes } from '../catalog/builtin-types.ts';
@@ -27,7 +28,7 @@ import { removalOf } from './removal.ts';
 import { NO_ROW } from './segment.ts';
 import type { StoredVersions } from './stored-versions.ts';
 import { subjectsOf } from './subjects.ts';
-import { VersionPlan } from './version-plan.ts';
+import { type OpenVersion, VersionPlan } from './version-plan.ts';
 import { planned, textVector } from './written.ts';
 
 const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
@@ -45,6 +46,8 @@ export function decidePut(
   refuseClassified(type);
   if (patch !== undefined && command.replace)
     throw new ServiceError('REL_INVALID', 'a write patches rows or replaces them, not both');
+  if (command.keepsPresent && command.when !== 'absent')
+    throw new ServiceError('REL_INVALID', "rows that are there are kept by a write of those that are not: when is 'absent'");
   const known = catalog.type(type);
   if (!known && !command.createType) throw unknownType(type);
   if (!known) checkIdentifier(type, 'a type name');
@@ -118,12 +121,19 @@ export function decideDelete(
   const rejections = new Rejections();
   const outcomes: RowOutcome[] = [];
   const seen = new Set<string>();
+  const { within } = command;
+  if (within !== undefined && within.from >= (within.to ?? FOREVER)) {
+    throw new ServiceError('REL_INVALID', 'the time within which rows end has to end after it begins');
+  }
+  const isEnded = (version: OpenVersion): boolean =>
+    within === undefined
+      ? table!.opOf(version.cells) !== rowOp.delete
+      : version.from < version.to && version.from < (within.to ?? FOREVER) && within.from < version.to;
   command.keys.forEach((key, index) => {
     if (seen.has(key)) return;
     seen.add(key);
     const newest = table ? newestOf(table, path, key) : NO_ROW;
-    const standing =
-      newest === NO_ROW ? [] : openVersions(table!, newest).filter((version) => table!.opOf(version.cells) !== rowOp.delete);
+    const standing = newest === NO_ROW ? [] : openVersions(table!, newest).filter(isEnded);
     const refuse = (code: ErrorCode, detail: string): void => {
       rejections.add(index, code, detail);
       outcomes.push({ index, key, became: 'refused', systemFrom: 0n });
@@ -134,10 +144,13 @@ export function decideDelete(
     const conflict =
       command.when === undefined
         ? null
-        : conflictOf(command.when, standing.length > 0, newest === NO_ROW ? -1 : table!.positionOf(newest), rows);
+        : conflictOf(command.when, standing.length > 0, newest === NO_ROW ? -1 : table!.positionOf(newest), rows, next);
     if (conflict !== null) return refuse('REL_CONFLICT', conflict);
     const mark = plan.mark;
-    for (const version of standing) plan.end(version);
+    for (const version of standing) {
+      if (within === undefined) plan.end(version);
+      else plan.endWithin(version, within.from, within.to ?? FOREVER);
+    }
     const unfollowed = edges?.follow(key, standing, versionsSince(plan, mark.versions, next)) ?? null;
     if (unfollowed !== null) {
       plan.goBack(mark);

@@ -21,7 +21,7 @@ export function refusal(code: ErrorCode, detail: string): Refusal {
 /** Both ends of an edge, and in which type it is. */
 export interface Ends {
   readonly link: string;
-  /** Of the edge. */
+  /** Key of the edge. */
   readonly key: string;
   readonly source: string;
   readonly target: string;
@@ -44,7 +44,7 @@ export class EdgeEnds {
     this.#path = path;
   }
 
-  /** Of a row of this key, with these cells. */
+  /** Ends of a row with this key and these cells. */
   of(key: string, cells: number): Ends[] | Refusal {
     const ends: Ends[] = [];
     for (const trigger of this.#type.graphTriggers) {

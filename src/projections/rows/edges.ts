@@ -47,7 +47,7 @@ export interface EdgePlace {
   readonly catalog: CatalogReader;
   readonly rows: BranchRows;
   readonly context: DecideContext;
-  /** Of the first row. */
+  /** Place of the first row. */
   readonly at: NextPlace;
 }
 

@@ -64,6 +64,11 @@ export class ColumnSpace {
     });
   }
 
+  /** Resolves in a later turn of the event loop. */
+  turn(): Promise<void> {
+    return new Promise((resolve) => this.#defer(resolve));
+  }
+
   /** What was given back may be used again, but for what open readers hold: for who walks all of a store within one turn. */
   reclaim(): void {
     this.#epoch++;

@@ -83,7 +83,8 @@ export class Layer {
     const meant = this.layersMeant(tenant, name, () => undefined);
     // Whose rows there are already is still said by the property that said it then.
     const former = meant.some(({ table }) => table.segments.length > 0) ? this.names.subjectOf(tenant, name) : null;
-    this.names.define(tenant, name, subject ?? former);
+    const indexed = Object.entries(properties).flatMap(([column, property]) => (property.indexed ? column : []));
+    this.names.define(tenant, name, subject ?? former, indexed);
     for (const { table, inherited } of meant) {
       if (inherited) continue;
       for (const [column, { type }] of Object.entries(properties)) table.setColumnType(column, type, keepFormer);
@@ -179,20 +180,31 @@ export class Layer {
   }
 }
 
+export interface SavedNames {
+  readonly subjects: readonly (readonly [string, string | null])[];
+  readonly indexed: readonly (readonly [string, readonly string[]])[];
+}
+
 /** What a branch's `type` entries said of names, as far as tables need it. */
 export class ScopedNames {
   /** By scope and name the property that says whose rows of the type are; null: none does. */
   #subjects: Map<string, string | null>;
+  /** The same way, columns that are indexed from the first row on; a name without any has none here. */
+  #indexed: Map<string, readonly string[]>;
   /** With a copy, until either of the two changes: there are as many names as tenants have types. */
   #shared = false;
 
-  constructor(subjects: Iterable<readonly [string, string | null]> = []) {
+  constructor({ subjects, indexed }: SavedNames = { subjects: [], indexed: [] }) {
     this.#subjects = new Map(subjects);
+    this.#indexed = new Map(indexed);
   }
 
-  define(tenant: string | null, type: string, subject: string | null): void {
+  define(tenant: string | null, type: string, subject: string | null, indexed: readonly string[] = []): void {
     this.#takeOwn();
-    this.#subjects.set(keyOf(tenant, type), subject);
+    const key = keyOf(tenant, type);
+    this.#subjects.set(key, subject);
+    if (indexed.length > 0) this.#indexed.set(key, indexed);
+    else this.#indexed.delete(key);
   }
 
   /** True for a name that the tenant defined itself: it inherits nothing of it. */
@@ -202,7 +214,16 @@ export class ScopedNames {
 
   forget(tenant: string): void {
     this.#takeOwn();
-    for (const key of this.#subjects.keys()) if (key.startsWith(`${tenant}\0`)) this.#subjects.delete(key);
+    for (const key of this.#subjects.keys()) {
+      if (!key.startsWith(`${tenant}\0`)) continue;
+      this.#subjects.delete(key);
+      this.#indexed.delete(key);
+    }
+  }
+
+  /** Columns of a tenant's type that are indexed from the first row on. */
+  indexedOf(tenant: string | null, type: string): readonly string[] {
+    return this.#indexed.get(keyOf(this.isOwn(tenant, type) ? tenant : null, type)) ?? [];
   }
 
   /** The property that says whose rows of a tenant's type are. */
@@ -214,17 +235,21 @@ export class ScopedNames {
   copy(): ScopedNames {
     const copy = new ScopedNames();
     copy.#subjects = this.#subjects;
+    copy.#indexed = this.#indexed;
     this.#shared = copy.#shared = true;
     return copy;
   }
 
   #takeOwn(): void {
-    if (this.#shared) this.#subjects = new Map(this.#subjects);
+    if (this.#shared) {
+      this.#subjects = new Map(this.#subjects);
+      this.#indexed = new Map(this.#indexed);
+    }
     this.#shared = false;
   }
 
-  saved(): readonly (readonly [string, string | null])[] {
-    return [...this.#subjects];
+  saved(): SavedNames {
+    return { subjects: [...this.#subjects], indexed: [...this.#indexed] };
   }
 }
 

@@ -2,7 +2,7 @@
 import { rowOp } from '../../log/entry.ts';
 import type { RowProvenance } from '../access-paths.ts';
 import { BranchTable } from './branch-table.ts';
-import type { ScanSource } from './scan.ts';
+import type { ScanSource } from './scan-source.ts';
 import { NO_ROW } from './segment.ts';
 import type { StoredVersions } from './stored-versions.ts';
 

@@ -18,7 +18,7 @@ import { boundVector, keyColumns, textVector, type Written } from './written.ts'
 
 /** An open version of an edge. */
 export interface OpenEdge {
-  /** Of a stored one its position; of one of this command -1 - its number. */
+  /** Its position where it is stored; -1 - its number where this command makes it. */
   readonly position: number;
   readonly from: bigint;
   readonly to: bigint;

@@ -3,6 +3,7 @@
  * whoever may read the link type, so it asks of readers what the type of the rows asks. Pure.
  */
 import type { PropertyDefinition, TypeDefinition, TypeGuard } from '../../log/entry.ts';
+import { meaningOf } from '../catalog/meaning.ts';
 import { canBeSubject, subjectProperty } from '../catalog/subject.ts';
 import type { StoredColumns } from '../catalog/commands.ts';
 
@@ -62,7 +63,8 @@ export function linkTypeOf(
   if (known !== undefined && isSame(known, properties, guard)) return known;
   const open = known?.open ?? true;
   const graphTriggers = known?.graphTriggers ?? [];
-  return { name, properties: Object.fromEntries(properties), open, primaryKey: null, graphTriggers, ontologyVersion, ...guard };
+  const own = { name, properties: Object.fromEntries(properties), open, primaryKey: null, graphTriggers, ontologyVersion };
+  return { ...own, ...guard, ...meaningOf(known ?? {}) };
 }
 
 /** The property that says whose an edge is; null where the type has one that is right as it is. */

@@ -5,7 +5,7 @@
  */
 import { assert } from '../../errors.ts';
 import { type Branch, BranchTree, lineageOf } from '../../log/branches.ts';
-import { type CommittedEntry, type ErasedVersions, scopeOfName, tenantOfErased } from '../../log/entry.ts';
+import { type CommittedEntry, type ErasedVersions, type RowsBody, scopeOfName, tenantOfErased } from '../../log/entry.ts';
 import { tenantOf } from '../../log/value.ts';
 import type {
   CatalogReader,
@@ -22,11 +22,12 @@ import type { Timeline } from '../../log/timeline.ts';
 import type { StartWorker } from '../../log/workers.ts';
 import { BranchRows } from './branch-rows.ts';
 import type { ColumnSpace } from './extents.ts';
-import type { SegmentIndexes } from './indexes/segment-indexes.ts';
+import { forgetIndexes, type Renewed, type RenewOptions, type SegmentIndexes } from './indexes/segment-indexes.ts';
 import { declaredTypes, Layer, type ScopedNames } from './layer.ts';
 import { provenanceOf } from './lineage.ts';
 import { subjectProperty } from '../catalog/subject.ts';
-import { estimateRows, scanRows, type ScanSource } from './scan.ts';
+import { estimateRows, scanRows } from './scan.ts';
+import type { ScanSource } from './scan-source.ts';
 import { Scopes } from './scopes.ts';
 import { StandingVersions } from './standing-versions.ts';
 import { type StoredTexts, storedTexts } from './stored-texts.ts';
@@ -57,7 +58,7 @@ export function rowsOf(
 
 export class Rows implements Projection {
   readonly name = 'rows';
-  readonly formatVersion = 5;
+  readonly formatVersion = 6;
   readonly restsOn = ['temporal'];
   readonly timeline: Timeline;
   readonly #storage: RowStorage;
@@ -67,6 +68,8 @@ export class Rows implements Projection {
   #layers: Map<number, Layer>;
   /** Restored tables may lack keys in their indexes. */
   #entering = false;
+  /** Segments have their indexes begun as they are sealed. */
+  #indexing = false;
   /** By tenant and type: its indexes are being filled for those who write. */
   readonly #filling = new Map<string, Promise<void>>();
 
@@ -88,9 +91,55 @@ export class Rows implements Projection {
     return this.#storage.space;
   }
 
-  /** Of the texts of its columns. */
+  /** Indexes of the texts of its columns. */
   get indexes(): SegmentIndexes {
     return this.#storage.indexes;
+  }
+
+  /**
+   * Indexes of texts made anew, of every tenant and branch: those of columns that were searched, or of every column of texts of one
+   * type. Undefined where nobody has rows of it.
+   */
+  renewIndexes(type: string | null, options?: RenewOptions): Promise<Renewed> | undefined {
+    const tables = [...this.#ordered()]
+      .flatMap((layer) => layer.tables())
+      .filter((table) => type === null || table.type === type);
+    if (type !== null && tables.length === 0) return undefined;
+    const wanted = tables.flatMap((table) =>
+      table.segments.flatMap((segment) => {
+        const columns = type === null ? this.indexes.searched(segment) : textColumns(table);
+        return columns.map((column) => ({ segment, column }));
+      }),
+    );
+    return this.indexes.renew(wanted, options);
+  }
+
+  /**
+   * Indexes of sealed segments are begun, beside the turn, of columns of texts that were searched or are declared to be indexed: of
+   * those that there are, and from here on as segments are sealed.
+   */
+  beginIndexes(): void {
+    this.#indexing = true;
+    for (const layer of this.#ordered()) for (const table of layer.tables()) this.#beginIndexes(layer, table, 0);
+  }
+
+  #append(entry: CommittedEntry, body: RowsBody): void {
+    const layer = this.#layerOf(entry);
+    const tenant = tenantOf(entry.context.path);
+    const before = layer.table(tenant, body.type)?.segments.length ?? 0;
+    layer.append(entry, body, this.#scopes.encode(entry.context.path));
+    if (!this.#indexing) return;
+    const table = layer.table(tenant, body.type)!;
+    if (table.segments.length > Math.max(before, 1)) this.#beginIndexes(layer, table, Math.max(0, before - 1));
+  }
+
+  #beginIndexes(layer: Layer, table: Table, from: number): void {
+    const names = table.textsToIndex(layer.names.indexedOf(table.tenant, table.type));
+    if (names.length > 0)
+      this.indexes.prepare(
+        table.segments.slice(from).filter(({ sealed }) => sealed),
+        names,
+      );
   }
 
   /** A tenant's table on main. */
@@ -215,7 +264,7 @@ export class Rows implements Projection {
     const { body } = entry;
     switch (body.kind) {
       case 'rows':
-        this.#layerOf(entry).append(entry, body, this.#scopes.encode(entry.context.path));
+        this.#append(entry, body);
         return;
       case 'removal':
         this.#layerOf(entry).remove(tenantOf(entry.context.path), body);
@@ -253,7 +302,7 @@ export class Rows implements Projection {
   }
 
   async restore(source: CheckpointReader): Promise<void> {
-    this.#storage.store?.clear();
+    this.#clear();
     const saved = await restoreRows(source, this.#storage);
     const scopes = new Scopes();
     for (const path of saved.paths) scopes.encode(path);
@@ -266,7 +315,7 @@ export class Rows implements Projection {
   }
 
   reset(): void {
-    this.#storage.store?.clear();
+    this.#clear();
     this.#scopes = new Scopes();
     this.#tree = new BranchTree();
     this.#layers = new Map([[0, new Layer(0, [], this.#storage)]]);
@@ -342,7 +391,17 @@ export class Rows implements Projection {
 
   #letGo(tables: Iterable<Table>): void {
     const { store } = this.#storage;
-    if (store) for (const { segments } of tables) segments.forEach((segment) => store.forget(segment));
+    for (const { segments } of tables) {
+      for (const segment of segments) {
+        forgetIndexes(segment);
+        store?.forget(segment);
+      }
+    }
+  }
+
+  #clear(): void {
+    this.#storage.store?.clear();
+    this.indexes.clear();
   }
 
   #layerOf(entry: CommittedEntry): Layer {
@@ -384,7 +443,9 @@ class RowsAt implements RowReader {
   }
 
   prepare(type: string, columns: readonly string[]): Preparation | null {
-    const segments = this.#source(type).layers.flatMap(({ table }) => table.segments.filter(({ sealed }) => sealed));
+    const { layers } = this.#source(type);
+    for (const { table } of layers) table.noteSearched(columns);
+    const segments = layers.flatMap(({ table }) => table.segments.filter(({ sealed }) => sealed));
     return this.#rows.indexes.prepare(segments, columns);
   }
 
@@ -413,4 +474,8 @@ class RowsAt implements RowReader {
     const types = declaredTypes(catalog, type);
     return { timeline, scopes, indexes, layers: this.#layer.layersOf(tenant, type, types), basis, types, idIsKey };
   }
+}
+
+function textColumns(table: Table): readonly string[] {
+  return [...table.columnTypes()].flatMap(([name, { type }]) => (type === 'string' ? name : []));
 }

@@ -48,7 +48,7 @@ export function putWhole(batch: CheckedBatch, table: StoredVersions | undefined,
   };
 }
 
-/** Of bodies of one row that ends nothing: never written to. */
+/** Shared by bodies of one row that ends nothing: never written to. */
 const oneOp = new Uint8Array(1);
 const oneWithoutCloses = new Uint32Array(2);
 const noCloses = new Float64Array(0);

@@ -25,7 +25,7 @@ import { type OpenVersion, type PlanMark, VersionPlan } from './version-plan.ts'
 import { boundAt, boundVector, planned, type Written } from './written.ts';
 
 export interface RowByRow {
-  readonly put: Pick<PutRows, 'patch' | 'when' | 'replace' | 'listsRows'>;
+  readonly put: Pick<PutRows, 'patch' | 'when' | 'keepsPresent' | 'replace' | 'listsRows'>;
   readonly batch: CheckedBatch;
   readonly cells: RowCells;
   readonly edges: RowEdges | null;
@@ -47,6 +47,8 @@ interface Key {
   open: readonly OpenVersion[];
   /** Position of its newest version; -1: it has none. */
   newest: number;
+  /** The same before the batch. */
+  readonly stored: number;
 }
 
 export function putByRow(asked: RowByRow): PutByRow {
@@ -76,7 +78,12 @@ export function putByRow(asked: RowByRow): PutByRow {
     if (group === first) known.push(storedKey(table, path, keys, row));
     const key = known[group]!;
     const standing = key.open.filter((version) => version.from < version.to && version.from < end && start < version.to);
-    const conflict = put.when === undefined ? null : conflictOf(put.when, standing.length > 0, key.newest, rows);
+    const newest = typeof put.when === 'object' && put.when.exceptOwn ? key.stored : key.newest;
+    const conflict = put.when === undefined ? null : conflictOf(put.when, standing.length > 0, newest, rows, at);
+    if (conflict !== null && put.keepsPresent) {
+      if (put.listsRows) outcomes.push({ index: row, key: keyOf(row), became: 'kept', systemFrom: 0n });
+      continue;
+    }
     if (conflict !== null) {
       rejections.add(row, 'REL_CONFLICT', conflict);
       continue;
@@ -156,8 +163,9 @@ export function openVersions(table: StoredVersions, newest: number): OpenVersion
 
 function storedKey(table: StoredVersions | undefined, path: number, keys: CheckedBatch['keys'], row: number): Key {
   const newest = table && path >= 0 ? table.newest(path, keys.heap, keys.offsets[row]!, keys.offsets[row + 1]!) : NO_ROW;
-  if (newest === NO_ROW) return { open: [], newest: -1 };
-  return { open: openVersions(table!, newest), newest: table!.positionOf(newest) };
+  if (newest === NO_ROW) return { open: [], newest: -1, stored: -1 };
+  const stored = table!.positionOf(newest);
+  return { open: openVersions(table!, newest), newest: stored, stored };
 }
 
 /** Rows of a patch, once they are whole: whether they have what their type requires, and may be written as they would be stored. */

@@ -12,13 +12,13 @@ import { gather } from './gather.ts';
 import type { StoredVersions } from './stored-versions.ts';
 
 export class RowCells {
-  /** Of all columns that a version may have, of now. */
+  /** Types of all columns that a version may have now. */
   readonly types: ReadonlyMap<string, ColumnType>;
   readonly #own: ReadonlyMap<string, NamedColumn>;
   readonly #length: number;
   readonly #table: StoredVersions | undefined;
   readonly #patch: SentCells | null;
-  /** Of a patch: cells by row, in the order of `types`. */
+  /** Cells of a patch by row, in the order of `types`. */
   readonly #merged: Cell[][] = [];
   readonly #slots = new Map<string, number>();
 
@@ -76,12 +76,12 @@ export class RowCells {
     this.#merged.length = from;
   }
 
-  /** Of merged rows. */
+  /** Columns of merged rows. */
   merged(rows: readonly number[]): NamedColumn[] {
     return this.columns(rows.map((row) => -1 - row));
   }
 
-  /** Of planned versions: gathered from the batch, or cell by cell where some are stored or merged. */
+  /** Columns of planned versions: gathered from the batch, or cell by cell where some are stored or merged. */
   columns(versions: readonly number[]): NamedColumn[] {
     if (this.#patch === null && versions.every((cells) => cells < 0)) {
       const rows = Int32Array.from(versions, (cells) => -1 - cells);

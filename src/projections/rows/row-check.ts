@@ -56,15 +56,15 @@ export function rejectUnwritable(
   });
 }
 
-/** Of rows as they would be stored: 1 for each that passes. */
+/** 1 for each row that passes, as it would be stored. */
 export function permitted(test: RowTest, batch: StoredRows, place: WritePlace): Uint8Array {
   const passes = new Uint8Array(batch.length);
-  const columns = test.columns.map((name) => columnOf(name, batch, place));
+  const columns = test.columns.map((name) => storedColumn(name, batch, place));
   test.test(columns, null, 0, batch.length, passes);
   return passes;
 }
 
-/** Of these keys those with a version that does not pass: one that is open, or any at all. */
+/** Those of these keys that have a version that does not pass: an open one, or any at all. */
 export function refusedKeys(
   test: RowTest | 'none',
   type: string,
@@ -98,7 +98,7 @@ function refuse(rejections: Rejections, row: number): void {
 export const notPermitted = 'no policy permits writing this row';
 
 /** As a reader will find it, once the row is stored. */
-function columnOf(name: string, batch: StoredRows, { path, at }: WritePlace): Vector {
+export function storedColumn(name: string, batch: StoredRows, { path, at }: Pick<WritePlace, 'path' | 'at'>): Vector {
   const { length, keys, validFrom, validTo } = batch;
   const own = batch.cells.find((column) => column.name === name);
   const instants = (bounds: Vector, unbounded: (row: number) => bigint): Vector => {

@@ -23,7 +23,7 @@ export interface RowStorage {
   /** Hands out that memory to segments. */
   readonly space: ColumnSpace;
   readonly settings: RowSettings;
-  /** Of a tenant's type, for its tables on all branches. */
+  /** Shared by the tables of a tenant's type on all branches. */
   closingOrders(tenant: string | null, type: string): ClosingOrders;
   /** By all scans of all types. */
   readonly pruned: PruningCounts;

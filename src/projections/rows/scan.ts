@@ -10,15 +10,15 @@ import {
 } from '../access-paths.ts';
 import { memoryOf } from '../../log/column-memory.ts';
 import type { Vector } from '../../log/columns.ts';
-import type { Timeline } from '../../log/timeline.ts';
 import { BlockColumns, type ChosenRows } from './block-columns.ts';
 import type { TableLayer } from './branch-table.ts';
-import { CHUNK_ROWS, type SegmentIndexes } from './indexes/segment-indexes.ts';
+import { CHUNK_ROWS } from './indexes/segment-indexes.ts';
 import type { TextIndex } from './indexes/text/text-index.ts';
 import { inheritedCounts } from './inherited-counts.ts';
+import type { ScanSource } from './scan-source.ts';
 import type { Scopes } from './scopes.ts';
 import type { ClosingOrders } from './closing-order.ts';
-import { HIDDEN, type DeclaredTypes, type Inherited } from './overlay.ts';
+import { HIDDEN, type Inherited } from './overlay.ts';
 import { NO_ROW, type Segment } from './segment.ts';
 import { SEGMENT_ROWS } from './segment-column.ts';
 import type { Table } from './table.ts';
@@ -46,20 +46,6 @@ const madeColumns: ReadonlySet<string> = new Set([
   'namespace_path',
 ]);
 
-export interface ScanSource {
-  readonly timeline: Timeline;
-  readonly scopes: Scopes;
-  readonly indexes: SegmentIndexes;
-  /** Oldest first: on a branch, what it inherited comes before its own. Empty when no row of the type was ever written. */
-  readonly layers: readonly TableLayer[];
-  /** Positions below this one are visible. */
-  readonly basis: number;
-  /** Types of columns as a branch declares them; null on main, whose tables know them. */
-  readonly types: DeclaredTypes | null;
-  /** The type declares no `id`: a row that was sent without one reads as its key there. A declared one is a cell like any other. */
-  readonly idIsKey: boolean;
-}
-
 /** Positions of a layer lie below those of the next, so that layer after layer keeps the order of system_from. */
 export function scanRows(source: ScanSource, request: ScanRequest): Generator<RowBlock, void> {
   const { layers } = source;
@@ -71,11 +57,12 @@ function* scanLayers(source: ScanSource, request: ScanRequest): Generator<RowBlo
 }
 
 function* scanLayer(source: ScanSource, layer: TableLayer, request: ScanRequest): Generator<RowBlock, void> {
-  const { timeline, scopes, basis } = source;
+  const { timeline, scopes } = source;
   const { table, inherited } = layer;
   const reader = readerOf(layer, source, request);
   const { visibility } = reader;
-  const columns = new BlockColumns(timeline, scopes, basis, source.idIsKey, inherited);
+  if (request.indexed) table.noteSearched(request.indexed);
+  const columns = new BlockColumns(source, inherited);
   if (request.keys) {
     yield* keyBlocks(table, request, reader, columns, scopes);
     return;
@@ -485,7 +472,7 @@ class FurtherColumns implements Further {
     this.#chosen = chosen;
     this.#columns = columns;
     const { segment, rows, first } = chosen;
-    // Of a segment that a branch shares in part, cells are read up to the fork.
+    // A branch that shares a part of a segment reads its cells up to the fork.
     if (inherited && segment.rowAtOrAfter(inherited.end) !== segment.length) return;
     // A block that was gathered has numbers of its own.
     const gathered = made.first !== first || made.selection !== rows;

@@ -8,7 +8,7 @@ import { assert } from '../../errors.ts';
 import type { SavedBranches } from '../../log/branches.ts';
 import type { CheckpointReader, CheckpointWriter } from '../projection.ts';
 import { alone, type FixedArray } from './extents.ts';
-import { type Layer, ScopedNames } from './layer.ts';
+import { type Layer, type SavedNames, ScopedNames } from './layer.ts';
 import { Overlay } from './overlay.ts';
 import type { RowStorage } from './row-storage.ts';
 import type { Segment } from './segment.ts';
@@ -27,7 +27,7 @@ interface Contents {
 interface SavedLayer {
   readonly id: number;
   readonly tables: number;
-  readonly names: ReturnType<ScopedNames['saved']>;
+  readonly names: SavedNames;
   readonly overlays: readonly SavedOverlay[];
 }
 

@@ -18,6 +18,8 @@ interface TableColumn {
   coding: boolean;
   /** Cells coded so far. */
   coded: number;
+  /** Somebody searched it: its indexes are made as segments are sealed, and begun again after a start. */
+  searched: boolean;
 }
 
 export type SavedColumns = readonly {
@@ -26,6 +28,7 @@ export type SavedColumns = readonly {
   readonly dictionary: SavedDictionary | null;
   readonly coding: boolean;
   readonly coded: number;
+  readonly searched: boolean;
 }[];
 
 export class TableColumns {
@@ -42,7 +45,7 @@ export class TableColumns {
     const column = this.#columns.get(name);
     if (!column) {
       const dictionary = type === 'string' ? new ByteDictionary() : null;
-      this.#columns.set(name, { type, dictionary, coding: type === 'string', coded: 0 });
+      this.#columns.set(name, { type, dictionary, coding: type === 'string', coded: 0, searched: false });
       return;
     }
     if (column.type === type) return;
@@ -54,6 +57,19 @@ export class TableColumns {
     column.type = type;
     column.dictionary = null;
     column.coding = false;
+  }
+
+  noteSearched(names: readonly string[]): void {
+    for (const name of names) {
+      const column = this.#columns.get(name);
+      if (column) column.searched = true;
+    }
+  }
+
+  /** Columns of texts that were searched, and those of these names. */
+  textsToIndex(names: readonly string[]): readonly string[] {
+    const texts = [...this.#columns].filter(([, { type }]) => type === 'string');
+    return texts.flatMap(([name, { searched }]) => (searched || names.includes(name) ? name : []));
   }
 
   /** Cells from .. to-1 of a vector, as rows `first` and on of the segment that grows. */
@@ -85,8 +101,9 @@ export class TableColumns {
 
   restore(columns: SavedColumns): void {
     // All have one shape, however many tables there are: an object made by spreading may get a hidden class of its own.
-    for (const { name, type, dictionary, coding, coded } of columns) {
-      this.#columns.set(name, { type, dictionary: dictionary && ByteDictionary.restored(dictionary), coding, coded });
+    for (const { name, type, dictionary, coding, coded, searched } of columns) {
+      const own = dictionary && ByteDictionary.restored(dictionary);
+      this.#columns.set(name, { type, dictionary: own, coding, coded, searched });
     }
   }
 }

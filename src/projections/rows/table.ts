@@ -97,6 +97,16 @@ export class Table implements StoredKeys, StoredVersions {
     return this.#entering !== null;
   }
 
+  /** Somebody searches these columns. */
+  noteSearched(names: readonly string[]): void {
+    this.#columns.noteSearched(names);
+  }
+
+  /** Columns of texts that were searched, and those of these names. */
+  textsToIndex(names: readonly string[]): readonly string[] {
+    return this.#columns.textsToIndex(names);
+  }
+
   /** A slice of that; false where there is nothing to do. */
   enterSome(): boolean {
     if (this.#entering?.step() === false) this.#entering = null;

@@ -149,6 +149,14 @@ export class VersionPlan {
     this.#add(rowOp.delete, other.cells, other.from, until < other.from ? other.from : until);
   }
 
+  /** The end of an open version between two instants: what it says before and after them is asserted again. */
+  endWithin(other: OpenVersion, from: bigint, to: bigint): void {
+    this.closes.push(other.position);
+    this.#add(rowOp.delete, other.cells, other.from, other.from);
+    if (other.from < from) this.#remainder(other, other.from, from);
+    if (to < other.to) this.#remainder(other, to, other.to);
+  }
+
   #remainder(of: OpenVersion, from: bigint, to: bigint): OpenVersion {
     const version = { position: this.#position + this.length, from, to, cells: of.cells };
     this.#add(rowOp.remainder, of.cells, from, to);

@@ -44,7 +44,7 @@ interface TextZones {
   most: number;
   /** Bits of the stretches of which no text is less than that of the row before it. */
   rising: number;
-  /** Of the rows behind those that are summarised, as far as they were looked at. */
+  /** The rows behind those that are summarised, as far as they were looked at. */
   tail: { readonly from: number; end: number; rises: boolean };
 }
 
@@ -95,7 +95,7 @@ export interface PruningCounts {
 }
 
 /**
- * Of the paths that a scan may show (undefined: all), those of which rows can match: what is asked of `tenant_id` and
+ * Those of the paths that a scan may show (undefined: all) whose rows can match: what is asked of `tenant_id` and
  * `namespace_path` is known by path, without a look at any row.
  */
 export function matchingPaths(
@@ -346,7 +346,7 @@ function wideExtremes({ values, nulls }: Extract<Vector, { kind: 'i64' }>, from:
 
 function textsHolding(zones: TextZones, { op, bytes }: Predicate): number {
   if (bytes === null) return ALL;
-  // Of keys in the order of arrival all segments but one or two are told by this alone.
+  // Where keys rise with arrival, this alone rules out all segments but one or two.
   if (zones.least < 0 || !mayHold(zones, zones.least, zones.most, op, bytes)) return 0;
   const stretches = Math.ceil(zones.summarised / STRETCH_ROWS);
   const all = ~unsummarised(zones.summarised);
@@ -457,7 +457,7 @@ function rises(zones: TextZones, texts: Extract<Vector, { kind: 'text' }>, from:
   return (from >= known || isRising(known - 1)) && (to <= known || tailRises(zones, texts, to));
 }
 
-/** Of the rows that no stretch has summarised yet each is looked at once, however many scans ask. */
+/** Looks at each row that no stretch has summarised yet once, however many scans ask. */
 function tailRises(zones: TextZones, { offsets, heap, nulls }: Extract<Vector, { kind: 'text' }>, to: number): boolean {
   if (nulls !== null) return false;
   if (zones.tail.from !== zones.summarised) zones.tail = { from: zones.summarised, end: zones.summarised, rises: true };

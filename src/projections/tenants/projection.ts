@@ -12,11 +12,13 @@ import type {
   TenantBody,
   TenantRecord,
 } from '../../log/entry.ts';
+import { canonicalJson } from '../../log/canonical-json.ts';
 import { recordOf, recordText } from '../../log/record-codec.ts';
 import { compareText } from '../../log/value.ts';
 import { CanonicalHash } from '../canonical-hash.ts';
 import type { CheckpointReader, CheckpointWriter, Projection } from '../projection.ts';
 import { tenantOfPath } from './records.ts';
+import { noSearchConfig, type SearchConfig, searchConfigOf } from './search-config.ts';
 
 export interface RegisteredTenant {
   readonly record: TenantRecord;
@@ -25,7 +27,7 @@ export interface RegisteredTenant {
   /** Nothing of it is left on any branch: its id may be registered again. */
   readonly purged: boolean;
   /**
-   * Of an id that was registered before: position and nanosecond from which on it is this tenant's. Whatever else goes by
+   * Where the id was registered before: position and nanosecond from which on it is this tenant's. Whatever else goes by
    * its path and is older (views, exhibits, agreements, records of access) was another's, and is not shown. null: the first.
    */
   readonly since: { readonly position: number; readonly time: bigint } | null;
@@ -47,8 +49,10 @@ export interface KnownAgreement {
 
 export class Tenants implements Projection {
   readonly name = 'tenants';
-  readonly formatVersion = 1;
+  readonly formatVersion = 2;
   readonly #tenants = new Map<string, RegisteredTenant>();
+  /** What searches of a tenant started from, by the nanosecond from which on they did, rising. */
+  readonly #searches = new Map<string, SearchSince[]>();
   readonly #agreements = new Map<string, KnownAgreement>();
   /** Ids of the agreements of a tenant, on either side. */
   readonly #ofTenant = new Map<string, Set<string>>();
@@ -87,6 +91,14 @@ export class Tenants implements Projection {
       .map(({ record }) => record.id);
   }
 
+  /** What searches of a tenant start from that read what was believed at this instant. */
+  searchAt(id: string | null, instant: bigint): SearchConfig {
+    const found = id === null ? undefined : this.#searches.get(id)?.findLast(({ time }) => time <= instant);
+    // An earlier tenant of the id is nobody's business.
+    if (found === undefined || found.time < (this.sinceOf(id)?.time ?? 0n)) return noSearchConfig;
+    return (found.config ??= searchConfigOf(found.search));
+  }
+
   agreement(id: string): KnownAgreement | undefined {
     return this.#agreements.get(id);
   }
@@ -119,14 +131,16 @@ export class Tenants implements Projection {
   async checkpoint(target: CheckpointWriter): Promise<void> {
     const tenants = [...this.#tenants.values()].map(({ record, ...rest }) => [tenantText(record), rest] as const);
     const agreements = [...this.#agreements.values()].map(({ record, events }) => [agreementText(record), events] as const);
-    target.section('tenants', serialize({ tenants, agreements, epoch: this.#epoch } satisfies Saved));
+    const searches = [...this.#searches].map(([id, each]) => [id, each.map(({ time, search }) => ({ time, search }))] as const);
+    target.section('tenants', serialize({ tenants, agreements, searches, epoch: this.#epoch } satisfies Saved));
   }
 
   async restore(source: CheckpointReader): Promise<void> {
     const bytes = source.section('tenants');
     assert(bytes, 'a checkpoint of tenants has them');
     this.reset();
-    const { tenants, agreements, epoch } = deserialize(bytes) as Saved;
+    const { tenants, agreements, searches, epoch } = deserialize(bytes) as Saved;
+    for (const [id, each] of searches) this.#searches.set(id, [...each]);
     for (const [text, rest] of tenants) {
       const body = recordOf('tenant', text);
       assert(body.kind === 'tenant', 'a saved tenant is one');
@@ -142,6 +156,7 @@ export class Tenants implements Projection {
 
   reset(): void {
     this.#tenants.clear();
+    this.#searches.clear();
     this.#agreements.clear();
     this.#ofTenant.clear();
     this.#standing = 0;
@@ -151,6 +166,9 @@ export class Tenants implements Projection {
   digest(): string {
     const hash = new CanonicalHash();
     hash.value(this.tenants());
+    for (const { record } of this.tenants()) {
+      hash.value((this.#searches.get(record.id) ?? []).map(({ time, search }) => [time, canonicalJson(search)]));
+    }
     for (const { id } of this.agreements()) hash.value(this.#agreements.get(id));
     hash.number(this.#epoch);
     return hash.hex();
@@ -159,6 +177,10 @@ export class Tenants implements Projection {
   #applyTenant({ position, time }: CommittedEntry, { change, manner, tenant: record }: TenantBody): void {
     const before = this.#tenants.get(record.id);
     this.#epoch++;
+    const searches = this.#searches.get(record.id) ?? [];
+    if (canonicalJson(record.search) !== canonicalJson(searches.at(-1)?.search ?? {})) {
+      this.#searches.set(record.id, [...searches, { time, search: record.search }]);
+    }
     if (change === 'created') {
       this.#setTenant({ record, manner: null, purged: false, since: before ? { position, time } : null });
       return;
@@ -195,7 +217,15 @@ export class Tenants implements Projection {
 interface Saved {
   readonly tenants: readonly (readonly [string, Omit<RegisteredTenant, 'record'>])[];
   readonly agreements: readonly (readonly [string, readonly AgreementEvent[]])[];
+  readonly searches: readonly (readonly [string, readonly Omit<SearchSince, 'config'>[]])[];
   readonly epoch: number;
+}
+
+interface SearchSince {
+  readonly time: bigint;
+  readonly search: TenantRecord['search'];
+  /** Made when it is asked for. */
+  config?: SearchConfig;
 }
 
 const tenantText = (tenant: TenantRecord): string => recordText({ kind: 'tenant', change: 'changed', manner: null, tenant });

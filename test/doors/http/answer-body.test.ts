@@ -3,7 +3,7 @@ import { Writable } from 'node:stream';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { AnswerBody } from '../../../src/doors/http/answer-body.ts';
 import type { HttpContext } from '../../../src/doors/http/context.ts';
-import { watchWhole } from '../../../src/doors/http/lease.ts';
+import { watchWhole } from '../../../src/doors/frame/lease.ts';
 import { ServiceError } from '../../../src/errors.ts';
 import type { Caller } from '../../../src/governance/caller.ts';
 import { analyst } from '../../harness.ts';

@@ -395,7 +395,7 @@ describe('5. open development, under exactly its five conditions', () => {
 });
 
 describe('6. credentials of other doors', () => {
-  test.each(['GRPC', 'FLIGHT', 'OBJECT', 'RELATIONAL', 'COLUMNAR_HTTP', 'GRAPH_HTTP', 'KV', 'DOCUMENT'])(
+  test.each(['GRPC', 'FLIGHT', 'OBJECT', 'COLUMNAR_HTTP', 'GRAPH_HTTP', 'KV', 'DOCUMENT'])(
     'the %s door is not of this version: asking for it stops the start instead of opening it without one',
     (door) => {
       expect(() => boot({ [`SERVICE_${door}_ENABLE`]: 'true', SERVICE_BEARER_TOKEN: 'x' })).toThrow(
@@ -407,7 +407,8 @@ describe('6. credentials of other doors', () => {
   test('and /status says that it is absent', async () => {
     const { json } = await (await opened()).call('GET', '/status');
     const states = (json['doors'] as { name: string; state: string }[]).map(({ name, state }) => [name, state]);
-    expect(states.filter(([name]) => name !== 'http').every(([, state]) => state === 'absent')).toBe(true);
+    const built = ['http', 'relational'];
+    expect(states.filter(([name, state]) => !built.includes(name!) && state !== 'absent')).toEqual([]);
     expect(states.length).toBeGreaterThan(8);
   });
 });

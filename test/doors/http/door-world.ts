@@ -22,7 +22,7 @@ import type {
   TokenView,
 } from '../../../src/governance/gate-contract.ts';
 import type { TypeDefinition } from '../../../src/log/entry.ts';
-import type { Answer, PlannerContract, QuestionRequest } from '../../../src/planner/planner-contract.ts';
+import type { Answer, QuestionRequest } from '../../../src/planner/planner-contract.ts';
 import { LookupTables } from '../../../src/planner/standing/lookup-tables.ts';
 import { StandingQueries } from '../../../src/planner/standing/watch.ts';
 import type { AuditEntry } from '../../../src/projections/access-paths.ts';
@@ -106,10 +106,13 @@ export class DoorWorld {
         SERVICE_BODY_LIMIT_MB: 1,
         SERVICE_DRAIN_TIMEOUT_SECS: 5,
         SERVICE_PINNED_NAMESPACES: ['pinned'],
+        SERVICE_MAX_RESULT_ROWS: 1_000,
       },
       gate: this.#gate(),
       jobs: new JobRunner({ now: () => clock.now(), newId: () => 'job' }),
       planner: this.#planner(),
+      embedder: null,
+      translator: null,
       lookups: new LookupTables({ files: null, clock }),
       watch: new StandingQueries({
         gate: this.#gate(),
@@ -127,6 +130,7 @@ export class DoorWorld {
       system: {
         version: '1.2.3',
         profile: 'free',
+        nodeId: 'annals.test',
         demo: false,
         state: () => this.state,
         failure: () => null,
@@ -143,6 +147,7 @@ export class DoorWorld {
           segmentsPrunedByBloom: 7,
         }),
         compact: async () => ({ segments: 2, bytesBefore: 70, bytesAfter: 50 }),
+        reindex: async (type) => (type === 'Nothing' ? undefined : { indexes: 3, bytes: 9 }),
         rotateDataKey: async () => ({ activeKey: 2, previousKey: 1, keys: 2, rotatedAt: '2026-01-01T00:00:00.000000000Z' }),
         backups: { create: async () => backupOfNothing, list: async () => [backupOfNothing], restore: noSuchBackup },
         walSync: () => 'interval',
@@ -177,8 +182,16 @@ export class DoorWorld {
     return send(this.door.adminPort, method, path, body, { authorization: `Bearer ${adminToken}`, ...headers });
   }
 
-  #planner(): PlannerContract {
+  #planner(): HttpDoorOptions['planner'] {
     return {
+      session: (invocation) => ({
+        ask: (request) => {
+          this.questions.push(request);
+          return this.answer(request, invocation);
+        },
+        snapshot: () => invocation.snapshot(),
+        overtaken: () => false,
+      }),
       query: (invocation, request) => {
         this.questions.push(request);
         return this.answer(request, invocation);
@@ -211,9 +224,12 @@ export class DoorWorld {
       caller,
       correlationId: request.correlationId,
       describe,
-      snapshot: () => ({ catalog, branchId: 0 }) as unknown as GovernedSnapshot,
+      snapshot: () => ({ catalog, branchId: 0, offers: () => true }) as unknown as GovernedSnapshot,
       erasing: () => undefined,
       kept: () => [],
+      deletable: () => {
+        throw new ServiceError('REL_NOT_FOUND', 'no such row');
+      },
       submit: async (command, options) => {
         this.commands.push({ command, sync: options?.sync === true });
         return { ...outcomeOf(command), ...(await this.submit(command)) };
@@ -305,7 +321,13 @@ export function send(
 }
 
 /** Raw bytes on a socket, and everything that came back until the server closed it or `quietMs` passed. */
-export function sendRaw(port: number, bytes: string | Buffer, quietMs = 500): Promise<string> {
+/** What comes back: until the connection ends, nothing comes for so long, or `isWhole` says that it is all. */
+export function sendRaw(
+  port: number,
+  bytes: string | Buffer,
+  quietMs = 500,
+  isWhole: (text: string) => boolean = () => false,
+): Promise<string> {
   return new Promise((resolve, reject) => {
     const socket = connect(port, '127.0.0.1', () => socket.write(bytes));
     let text = '';
@@ -313,7 +335,10 @@ export function sendRaw(port: number, bytes: string | Buffer, quietMs = 500): Pr
       socket.destroy();
       resolve(text);
     };
-    socket.on('data', (chunk) => (text += chunk.toString('latin1')));
+    socket.on('data', (chunk) => {
+      text += chunk.toString('latin1');
+      if (isWhole(text)) finish();
+    });
     socket.on('close', finish);
     socket.on('error', reject);
     socket.setTimeout(quietMs, finish);

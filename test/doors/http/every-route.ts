@@ -7,12 +7,16 @@ import { lookupFiles } from '../../../src/cli/lookup-files.ts';
 import type { Clock } from '../../../src/clock.ts';
 import { untenanted } from '../../../src/governance/caller.ts';
 import type { JobWork } from '../../../src/governance/jobs/job-runner.ts';
+import { verbs } from '../../../src/doors/verbs/all.ts';
+import type { Verb, VerbRoute } from '../../../src/doors/verbs/verb.ts';
+import { filled, requestOf } from '../verbs/examples.ts';
 import { FaultyDisk } from '../../simulation/faulty-disk.ts';
 import { adminSecret, StoreWorld } from './store-world.ts';
 
 export const canary = 'CANARY-4711';
 const select = `SELECT id, secret FROM Vault`;
 const asked = encodeURIComponent(select);
+const triples = 'SELECT ?s ?o { ?s <says> ?o }';
 
 /** What a world holds that requests can name. */
 export interface Prepared {
@@ -22,6 +26,8 @@ export interface Prepared {
   readonly task: string;
   /** Under way until it is cancelled. */
   readonly job: string;
+  /** That is on record. */
+  readonly recall: string;
   readonly position: string;
   /** Tokens to end, for those who list, rotate and revoke. */
   readonly spares: readonly string[];
@@ -53,11 +59,39 @@ export interface Asked {
 const policy = `permit(principal, action, resource); // ${canary}`;
 const terms = { assignee: 'globex', target: { types: ['Vault'] } };
 
+/** A good request for each route of a verb, about a memory of its own. */
+function ofVerb(verb: Verb, { method, url }: VerbRoute): readonly [string, Asked] {
+  const route = `${method} ${url.replaceAll(/:(\w+)/g, '{$1}')}`;
+  const given = ({ recall }: Prepared): Record<string, unknown> =>
+    filled({ ...verb.example, purpose: 'test' }, { 'a memory': verb.name, 'another memory': 'm1', 'a recall': recall });
+  const sent = (one: Prepared) => requestOf({ method, url }, given(one));
+  const ends = verb.name === 'consolidate' || verb.name === 'lift_quarantine';
+  return [
+    route,
+    {
+      path: (one) => sent(one).path,
+      ...(method === 'POST' && { bodyOf: (one: Prepared) => sent(one).body }),
+      ...(ends && { ends }),
+    },
+  ];
+}
+
+const messages = { accept: 'application/json, text/event-stream', 'content-type': 'application/json' };
+
 /** A good request for each route. */
 export const requests: Readonly<Record<string, Asked>> = {
+  ...Object.fromEntries(verbs.flatMap((verb) => (verb.http ?? []).map((route) => ofVerb(verb, route)))),
+  'POST /mcp': { body: { jsonrpc: '2.0', id: 1, method: 'tools/list' }, headers: messages },
+  'POST /mcp/initialize': { body: {} },
+  'GET /mcp/tools': {},
+  'POST /mcp/tools/call': { body: { name: 'query', arguments: { sql: select, purpose: 'test' } }, shows: true },
+  'GET /mcp/sessions': {},
   'POST /query': { body: { sql: select }, shows: true },
   'POST /query/stream': { body: { sql: select }, shows: true },
   'POST /query/arrow': { body: { sql: select }, shows: true },
+  'GET /sparql': { path: () => `/sparql?query=${encodeURIComponent(triples)}`, shows: true },
+  'POST /sparql': { body: triples, headers: { 'content-type': 'application/sparql-query' }, shows: true },
+  'POST /graphql': { body: { query: '{ Vault { id secret } }' }, shows: true },
   'GET /export': { path: () => `/export?sql=${asked}&format=csv`, shows: true },
   'GET /watch/stream': { path: () => `/watch/stream?purpose=test&sql=${asked}`, shows: true, endless: true },
   'POST /lookup/register': {
@@ -123,7 +157,11 @@ export const requests: Readonly<Record<string, Asked>> = {
   },
   'DELETE /tenants/{id}/sharing/{aid}': { path: ({ agreement }) => `/tenants/acme/sharing/${agreement}`, as: 'acme', ends: true },
   'GET /tenants/{id}/config/search': { path: () => '/tenants/acme/config/search', as: 'acme' },
-  'PUT /tenants/{id}/config/search': { path: () => '/tenants/acme/config/search', as: 'acme', body: { config: { a: canary } } },
+  'PUT /tenants/{id}/config/search': {
+    path: () => '/tenants/acme/config/search',
+    as: 'acme',
+    body: { config: { stop_words: [canary] } },
+  },
   'GET /api/v1/tenants': { as: 'platform', shows: true },
   'POST /api/v1/tenants': { as: 'platform', body: { id: 'hooli', name: canary } },
   'GET /api/v1/tenants/{id}': { path: () => '/api/v1/tenants/acme', as: 'platform', shows: true },
@@ -132,7 +170,8 @@ export const requests: Readonly<Record<string, Asked>> = {
   'POST /api/v1/tenants/{id}/resume': { path: () => '/api/v1/tenants/globex/resume', as: 'platform', body: {} },
   'GET /api/v1/tenants/{id}/usage': { path: () => '/api/v1/tenants/acme/usage', as: 'platform' },
   'GET /api/v1/tenants/usage/summary': { as: 'platform' },
-  'DELETE /memory/forget/{id}': { path: () => '/memory/forget/m1?purpose=test&retain_days=1' },
+  'POST /search': { body: { query: canary, type: 'Vault' }, shows: true },
+  'POST /multi-search': { body: { queries: [{ query: canary, type: 'Vault' }] }, shows: true },
   'GET /status': {},
   'GET /metrics': {},
   'GET /metrics.json': {},
@@ -158,6 +197,7 @@ export const adminRequests: Readonly<Record<string, Asked>> = {
   'GET /admin/jobs/{id}': { path: ({ task }) => `/admin/jobs/${task}` },
   'DELETE /admin/jobs/{id}': { path: ({ job }) => `/admin/jobs/${job}`, ends: true },
   'POST /admin/compact': { body: {} },
+  'POST /admin/reindex': { body: {} },
   'POST /admin/rotate-dek': { body: {} },
   'POST /admin/backup': { body: {} },
   'GET /admin/backups': {},
@@ -212,7 +252,15 @@ export async function prepared(settings: Record<string, string> = {}, clock?: Cl
     { id: 'v1', secret: canary },
     { id: 'v2', secret: canary },
   ]);
+  await must('POST', '/ingest?object_type=KnowledgeTriple', [{ id: 't1', subject: 'v1', predicate: 'says', object: canary }]);
   await must('POST', '/ingest?object_type=MemoryItem&purpose=test', [{ id: 'm1', content: canary }]);
+  await must(
+    'POST',
+    '/ingest?object_type=MemoryItem&purpose=test',
+    verbs.map(({ name }) => ({ id: name, content: canary })),
+  );
+  const recalled = await must('POST', '/memory/recall', { query: canary, purpose: 'test' });
+  await must('POST', '/memory/quarantine/lift_quarantine', { purpose: 'test' });
   await must('POST', '/v1/namespaces/side/branch', { branch_from: 'main' });
   await must('POST', '/lookup/register', requests['POST /lookup/register']!.body);
   const exhibit = await must('POST', '/exhibits', { title: canary });
@@ -240,6 +288,7 @@ export async function prepared(settings: Record<string, string> = {}, clock?: Cl
     exhibit: exhibit.json['exhibit_id'] as string,
     task: String(task.json['task_id']),
     job: endless(world),
+    recall: (JSON.parse((recalled.json['content'] as { text: string }[])[0]!.text) as { call_id: string }).call_id,
     position: Number(entry?.['position'] ?? 0).toString(),
     spares,
     platform,

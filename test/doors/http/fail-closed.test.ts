@@ -50,9 +50,13 @@ describe('a log that takes no record', () => {
       const heard = await hear(one, route, request, admin);
       expect([heard.status, heard.text]).toEqual([503, expect.stringContaining('REL_UNAVAILABLE')]);
       // The id is random, and may well have the canary's digits.
-      const { correlation_id: id, ...said } = JSON.parse(heard.text) as Record<string, unknown>;
+      const { correlation_id: id, content, isError, meta, ...said } = refusalIn(heard.text);
+      // What tools answer with besides.
+      expect([content, meta].map((part) => JSON.stringify(part ?? '')).join('')).not.toContain('CANARY');
+      expect(isError).toBe(route === 'POST /mcp/tools/call' ? true : undefined);
       expect(id).toEqual(expect.any(String));
-      expect(Object.keys(said).toSorted()).toEqual(['detail', 'instance', 'status', 'title', 'type']);
+      const members = route === 'POST /graphql' ? ['code', 'message'] : ['detail', 'instance', 'status', 'title', 'type'];
+      expect(Object.keys(said).toSorted()).toEqual(members);
       expect(JSON.stringify(said)).not.toContain('4711');
       // Nor does the next one, when the disk is well again: a log that failed stays shut.
       one.disk.failing = false;
@@ -64,3 +68,11 @@ describe('a log that takes no record', () => {
     }
   });
 });
+
+/** Members of a problem record, or of the one error that GraphQL has in its place. */
+function refusalIn(text: string): Record<string, unknown> {
+  const { errors, ...record } = JSON.parse(text) as { errors?: Record<string, unknown>[] };
+  if (errors === undefined) return record;
+  const { extensions, ...error } = errors[0]!;
+  return { ...error, ...(extensions as object) };
+}

@@ -152,6 +152,93 @@ test('a compaction is shown while it runs, segment by segment', { timeout: 30_00
   });
 });
 
+test('a compaction is cancelled: what was packed by then stays, and the next one does the rest', {
+  timeout: 30_000,
+}, async () => {
+  await world.call('POST', '/ingest/auto?object_type=Fact', rows(0, 64));
+  await world.call('POST', '/ingest/auto?object_type=Fact', rows(0, 64));
+  await world.service.columns!.settled();
+  const answer = async () =>
+    (await world.call('POST', '/query', { sql: 'SELECT id, n, system_from, system_to FROM Fact' })).json['rows'];
+  const before = await answer();
+  const there = writing.hold();
+  const reply = world.admin('POST', '/admin/compact', {});
+  await there;
+  const [job] = await jobs();
+  const id = job!['id'] as string;
+  expect((await world.admin('DELETE', `/admin/jobs/${id}`)).status).toBe(202);
+  writing.letGo();
+  expect(codeOf(await reply)).toEqual([408, 'REL_CANCELLED']);
+  const ended = (await world.admin('GET', `/admin/jobs/${id}`)).json;
+  expect(ended).toMatchObject({ state: 'cancelled', error: 'REL_CANCELLED' });
+  // Those that were being packed are finished; no other is begun.
+  expect(ended['done']).toBeLessThan(ended['total'] as number);
+  expect(await answer()).toEqual(before);
+  const { segments } = (await world.admin('POST', '/admin/compact', {})).json;
+  expect(segments).toBe((ended['total'] as number) - (ended['done'] as number));
+  expect(await answer()).toEqual(before);
+});
+
+test('a compaction ends with a drain', { timeout: 30_000 }, async () => {
+  await world.call('POST', '/ingest/auto?object_type=Fact', rows(0, 64));
+  await world.call('POST', '/ingest/auto?object_type=Fact', rows(0, 64));
+  await world.service.columns!.settled();
+  const there = writing.hold();
+  const reply = world.admin('POST', '/admin/compact', {});
+  await there;
+  const stopped = world.service.close();
+  writing.letGo();
+  expect(codeOf(await reply)).toEqual([503, 'REL_UNAVAILABLE']);
+  expect(await stopped).toBe(true);
+});
+
+test('indexes of texts are made anew as a job, segment by segment', async () => {
+  const said = (i: number) => ({
+    id: `r${i}`,
+    text: `${['alpha', 'beta', 'gamma', 'delta', 'epsilon'][i % 5]!} of many`,
+    more: 'more',
+  });
+  await world.call(
+    'POST',
+    '/ingest/auto?object_type=Saying',
+    Array.from({ length: 40 }, (_, i) => said(i)),
+  );
+  const found = async () =>
+    (
+      await world.call('POST', '/query', {
+        sql: "SELECT id, _score FROM Saying WHERE MATCH(text, 'delta') ORDER BY _score DESC, id",
+      })
+    ).json['rows'];
+  const before = await found();
+  expect(before).toHaveLength(8);
+  const reindex = async (body: object) => (await world.admin('POST', '/admin/reindex', body)).json;
+  const searched = await reindex({});
+  const all = await reindex({ object_type: 'Saying' });
+  // One column was searched; the type has two of texts. The fifth segment grows still: its rows are indexed as they are read.
+  expect([searched['indexes'], all['indexes']]).toEqual([4, 8]);
+  expect(await found()).toEqual(before);
+  expect((await jobs()).map(({ kind, about, state, unit, done }) => [kind, about, state, unit, done])).toEqual([
+    ['reindex', 'Saying', 'done', 'indexes', 10],
+    ['reindex', null, 'done', 'indexes', 5],
+  ]);
+  expect(codeOf(await world.admin('POST', '/admin/reindex', { object_type: 'Sayings' }))).toEqual([404, 'REL_UNKNOWN_TYPE']);
+  const ready = world.service.workers.run;
+  const there = new Held();
+  const at = there.hold();
+  world.service.workers.run = async (...work: unknown[]) => {
+    await there.wait();
+    return (await ready.apply(world.service.workers, work as never)) as never;
+  };
+  const reply = world.admin('POST', '/admin/reindex', {});
+  await at;
+  const [job] = await jobs();
+  expect(job).toMatchObject({ kind: 'reindex', state: 'running', done: 0, total: 10 });
+  expect((await world.admin('DELETE', `/admin/jobs/${job!['id'] as string}`)).status).toBe(202);
+  there.letGo();
+  expect(codeOf(await reply)).toEqual([408, 'REL_CANCELLED']);
+  expect(await found()).toEqual(before);
+});
+
 describe('who sees a job', () => {
   const task = async (headers: Record<string, string>): Promise<string> => {
     const reply = await world.call('POST', '/ingest/auto?object_type=Ware&async=true', rows(0, 3), headers);

@@ -392,15 +392,7 @@ describe('bounded ingest queue: SERVICE_INGEST_QUEUE_MB', () => {
 
 describe('Rate limits: SERVICE_RATE_LIMIT_RPS, SERVICE_READ_RATE_LIMIT_RPS, SERVICE_MEMORY_RATE_LIMIT_RPS', () => {
   /** Not described while they are not built. */
-  const memoryRoutes = ['POST /memory/remember', 'GET /memory/recall', 'POST /memory/summarise'];
-  const laterRoutes = [
-    'POST /search',
-    'POST /mcp/tools/call',
-    'POST /graphql',
-    'GET /sparql',
-    'GET /cluster/nodes',
-    'GET /rules',
-  ];
+  const laterRoutes = ['POST /mcp/tools/call', 'GET /cluster/nodes', 'GET /rules'];
 
   test('every route has a bucket, and its 429 the four headers, whether or not the caller is known', async () => {
     const world = await opened({
@@ -410,7 +402,7 @@ describe('Rate limits: SERVICE_RATE_LIMIT_RPS, SERVICE_READ_RATE_LIMIT_RPS, SERV
     });
     const described = await untilAnswered(world);
     const limits = new Map<string, string>();
-    for (const route of [...described, ...memoryRoutes, ...laterRoutes]) {
+    for (const route of [...described, ...laterRoutes]) {
       const [method, path] = route.split(' ') as [string, string];
       let reply: Reply;
       let tries = 0;
@@ -427,7 +419,8 @@ describe('Rate limits: SERVICE_RATE_LIMIT_RPS, SERVICE_READ_RATE_LIMIT_RPS, SERV
       limits.set(route, reply.headers['x-ratelimit-limit'] as string);
     }
     const of = (limit: string) => [...limits].filter(([, each]) => each === limit).map(([route]) => route);
-    expect(of('4')).toEqual(['DELETE /memory/forget/x', ...memoryRoutes]);
+    expect(of('4')).toEqual(described.filter((route) => route.includes(' /memory/')));
+    expect(of('4').length).toBeGreaterThan(10);
     expect(of('3')).toEqual(
       expect.arrayContaining(['POST /ingest', 'POST /types', 'POST /ingest/bulk', 'POST /tokens/self/rotate']),
     );

@@ -130,6 +130,11 @@ describe('the admin listener', () => {
     expect((await world.admin('POST', '/admin/compact', '{}')).json).toEqual({ segments: 2, bytes_before: 70, bytes_after: 50 });
   });
 
+  test('makes indexes of texts anew on request', async () => {
+    expect((await world.admin('POST', '/admin/reindex')).json).toEqual({ indexes: 3, bytes: 9 });
+    expect((await world.admin('POST', '/admin/reindex', '{"object_type":"Nothing"}')).status).toBe(404);
+  });
+
   test('has no data routes', async () => {
     for (const [method, path] of parse(dataRoutes)) {
       const reply = await world.admin(method, path, method === 'POST' ? '{}' : undefined);

@@ -256,6 +256,19 @@ describe('query errors', () => {
     expect(analyzed.json).toMatchObject({
       actual_rows: expect.any(Number) as unknown,
       processing_time_ms: expect.any(Number) as unknown,
+      operators: [
+        { part: 'answer', depth: 0, operator: 'project', state: 'read', rows_in: 12, rows_out: 12, memory_bytes: null },
+        {
+          part: 'answer',
+          depth: 1,
+          operator: 'scan',
+          state: 'read',
+          rows_in: null,
+          rows_out: 12,
+          rows_expected: 12,
+          index: null,
+        },
+      ],
     });
   });
 

@@ -31,6 +31,7 @@ export class ServerProcess {
         HOME: directory,
         SERVICE_PORT: '0',
         SERVICE_ADMIN_BIND: '127.0.0.1:0',
+        SERVICE_RELATIONAL_PORT: '0',
         ...env,
       },
       stdio: ['ignore', 'ignore', 'pipe'],

@@ -1,6 +1,8 @@
 /** What /openapi.json promises of replies is what they are: no field missing, none that it does not name. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Reply } from './door-world.ts';
+import { verbs } from '../../../src/doors/verbs/all.ts';
+import { filled, known, requestOf } from '../verbs/examples.ts';
 import { StoreWorld } from './store-world.ts';
 
 interface Schema {
@@ -133,6 +135,8 @@ describe('replies', () => {
     ]) {
       check('post', '/query', await world.query(sql));
     }
+    check('post', '/search', await world.call('POST', '/search', { type: 'None', query: 'x' }));
+    check('post', '/multi-search', await world.call('POST', '/multi-search', { queries: [{ type: 'None', query: 'x' }] }));
     check('post', '/query', await world.query('SELECT a FROM T WITH PROVENANCE'));
     check('patch', '/types/{name}/{id}', await world.call('PATCH', '/types/T/1', { a: 'patched' }));
     check('patch', '/types/{name}/{id}', await world.call('PATCH', '/types/T/1', { a: 'late' }, { 'if-match': '"1"' }));
@@ -156,10 +160,6 @@ describe('replies', () => {
     check('get', '/schema/branches', await world.call('GET', '/schema/branches'));
     check('delete', '/schema/branches/{name}', await world.call('DELETE', '/schema/branches/dev'));
     check('delete', '/schema/branches/{name}', await world.call('DELETE', '/schema/branches/dev'));
-    await world.call('POST', '/ingest?object_type=MemoryItem', { id: 'm1', content: 'kept for a day' });
-    for (const id of ['m1', 'none']) {
-      check('delete', '/memory/forget/{id}', await world.call('DELETE', `/memory/forget/${id}?purpose=test&retain_days=1`));
-    }
     check('get', '/audit/count', await world.call('GET', '/audit/count'));
     check('get', '/audit/entries', await world.call('GET', '/audit/entries?limit=1000'));
     for (const asking of ['?position=0', '?leaf=0&from=1', '?position=0&row=x', '?branch=types', '']) {
@@ -247,6 +247,40 @@ describe('replies', () => {
     check('get', '/audit/entries', await world.call('GET', '/audit/entries?kind=agreement', undefined, acme));
     await ask(platform, 'delete', '/tenants/{id}');
     await ask(platform, 'delete', '/api/v1/tenants/{id}');
+  });
+
+  test('of the verbs, and of the tool protocol', async () => {
+    const ids = await known(world);
+    for (const verb of verbs) {
+      for (const { method, url } of verb.http ?? []) {
+        const path = url.replaceAll(/:(\w+)/g, '{$1}');
+        const given = filled<Record<string, unknown>>({ ...verb.example, purpose: 'test' }, ids);
+        for (const input of [given, { ...given, purpose: 'gossip' }]) {
+          const sent = requestOf({ method, url }, input);
+          check(method.toLowerCase(), path, await world.call(method, sent.path, sent.body));
+        }
+      }
+    }
+    check('post', '/mcp/initialize', await world.call('POST', '/mcp/initialize', {}));
+    check('get', '/mcp/tools', await world.call('GET', '/mcp/tools'));
+    for (const name of ['server_health', 'none']) {
+      check('post', '/mcp/tools/call', await world.call('POST', '/mcp/tools/call', { name, arguments: { purpose: 'test' } }));
+    }
+    check('get', '/mcp/sessions', await world.call('GET', '/mcp/sessions'));
+    check('get', '/mcp/sessions', await world.call('GET', '/mcp/sessions?purpose=gossip'));
+    const headers = { accept: 'application/json, text/event-stream', 'content-type': 'application/json' };
+    check('post', '/mcp', await world.call('POST', '/mcp', { jsonrpc: '2.0', id: 1, method: 'tools/list' }, headers));
+    check('post', '/mcp', await world.call('POST', '/mcp', 'nonsense'));
+  });
+
+  test('of other languages', async () => {
+    for (const query of ['{ T { a } }', '{ T { nowhere } }', '{']) {
+      check('post', '/graphql', await world.call('POST', '/graphql', { query }));
+    }
+    for (const query of ['SELECT ?s WHERE { ?s ?p ?o } LIMIT 1', 'SELECT']) {
+      check('get', '/sparql', await world.call('GET', `/sparql?query=${encodeURIComponent(query)}`));
+      check('post', '/sparql', await world.call('POST', '/sparql', query, { 'content-type': 'application/sparql-query' }));
+    }
   });
 
   test('every described route is asked above', () => {

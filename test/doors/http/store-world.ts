@@ -1,7 +1,8 @@
 /** The whole store behind its HTTP door: real log, projections, gate and planner on a memory disk and real sockets. */
-import { openHttpDoor } from '../../../src/cli/serve.ts';
+import { openHttpDoor, openSocketDoors } from '../../../src/cli/serve.ts';
 import { systemClock, systemRandom } from '../../../src/clock.ts';
 import { loadSettings } from '../../../src/config.ts';
+import type { Door } from '../../../src/doors/door.ts';
 import { doorStatuses } from '../../../src/doors/doors.ts';
 import type { HttpDoor } from '../../../src/doors/http/server.ts';
 import { MemoryDisk } from '../../../src/log/memory-disk.ts';
@@ -15,12 +16,15 @@ type Headers = Record<string, string | string[]>;
 export class StoreWorld {
   readonly service: Service;
   readonly door: HttpDoor;
+  /** Doors beside it: none unless the settings have SERVICE_BEARER_TOKEN. */
+  readonly others: readonly Door[];
   /** A token without a tenant. */
   readonly token: string;
 
-  private constructor(service: Service, door: HttpDoor, token: string) {
+  private constructor(service: Service, door: HttpDoor, others: readonly Door[], token: string) {
     this.service = service;
     this.door = door;
+    this.others = others;
     this.token = token;
   }
 
@@ -32,6 +36,7 @@ export class StoreWorld {
     const env: Record<string, string> = {
       SERVICE_IN_MEMORY: 'true',
       SERVICE_PORT: '0',
+      SERVICE_RELATIONAL_PORT: '0',
       SERVICE_ADMIN_BIND: '127.0.0.1:0',
       SERVICE_ADMIN_TOKEN: adminSecret,
       SERVICE_QUERY_QUOTA: '1000000000',
@@ -52,9 +57,11 @@ export class StoreWorld {
       say: () => undefined,
       ...parts,
     });
-    const door = await openHttpDoor(service, loaded, () => doorStatuses(loaded));
+    const statuses = doorStatuses(loaded);
+    const door = await openHttpDoor(service, loaded, () => statuses);
+    const others = await openSocketDoors(service, loaded, statuses);
     const { SERVICE_ADMIN_TOKEN: credential } = env;
-    if (credential === undefined) return new StoreWorld(service, door, '');
+    if (credential === undefined) return new StoreWorld(service, door, others, '');
     const minted = await send(
       door.adminPort,
       'POST',
@@ -62,11 +69,11 @@ export class StoreWorld {
       { principal: 'tester' },
       { authorization: `Bearer ${credential}` },
     );
-    return new StoreWorld(service, door, minted.json['token'] as string);
+    return new StoreWorld(service, door, others, minted.json['token'] as string);
   }
 
   async close(): Promise<void> {
-    const stopped = this.door.stop();
+    const stopped = Promise.all([this.door, ...this.others].map((door) => door.stop()));
     await this.service.close();
     await stopped;
   }

@@ -148,6 +148,68 @@ describe('what guards a type', () => {
   });
 });
 
+describe('what rows of a type are', () => {
+  const meaning = { edge: { from: 'payer', to: 'payee' }, role: 'payment', identifier: ['reference', 'bank'], language: 'pt-BR' };
+  const properties = {
+    id: 'string',
+    payer: 'string',
+    payee: 'string',
+    reference: 'integer',
+    bank: 'string',
+    emb: { type: 'vector', dims: 2 },
+  };
+  const said = async (name: string) => {
+    const { edge, role, identifier, language } = await world.ok(acme, 'GET', `/types/${name}`);
+    return { edge, role, identifier, language };
+  };
+  const nothing = { edge: undefined, role: undefined, identifier: undefined, language: undefined };
+
+  test('is said when it is registered or later, shown, replaced and taken back', async () => {
+    const body = { name: 'Payment', properties, ...meaning };
+    expect(await world.ok(acme, 'POST', '/types', body, 201)).toMatchObject(meaning);
+    expect(await said('Payment')).toEqual(meaning);
+    expect(await world.ok(acme, 'POST', '/types', body)).toMatchObject({ ...meaning, changed: false });
+    expect(await world.refusal(acme, 'POST', '/types', { ...body, role: 'sighting' })).toEqual([409, 'REL_CONFLICT']);
+    const change = async (given: object) => (await world.ok(acme, 'POST', '/types/Payment/schema', given))['changed'];
+    expect(await change({ role: 'payment' })).toBe(false);
+    expect(await change({ properties: { more: 'string' } })).toBe(true);
+    expect(await said('Payment')).toEqual(meaning);
+    expect(await change({ role: 'transfer', edge: null })).toBe(true);
+    expect(await said('Payment')).toEqual({ ...meaning, role: 'transfer', edge: undefined });
+    await put(acme, 'Payment', { id: 'p', payer: 'a', payee: 'b', reference: 1 });
+    const steps = [
+      { name: 'Payment', language: null, identifier: ['more'] },
+      { name: 'Seen', open: true, properties: { where: 'string' }, edge: { from: 'who', to: 'where' }, role: 'sighting' },
+    ];
+    await world.ok(acme, 'POST', '/ontology/migrate', { types: steps });
+    expect(await said('Payment')).toEqual({ ...nothing, role: 'transfer', identifier: ['more'] });
+    // Who is written first gives an open type its columns; what was said stays.
+    await put(acme, 'Seen', { id: 's', who: 'a', where: 'b' });
+    expect(await said('Seen')).toEqual({ ...nothing, edge: { from: 'who', to: 'where' }, role: 'sighting' });
+    expect(await world.ok(acme, 'GET', '/types')).toMatchObject({
+      types: expect.arrayContaining([expect.objectContaining({ name: 'Seen', role: 'sighting' })]),
+    });
+  });
+
+  test.each<[string, object, number, string]>([
+    ['an end that is no property', { edge: { from: 'payer', to: 'paye' } }, 400, 'REL_UNKNOWN_COLUMN'],
+    ['one end', { edge: { from: 'payer', to: 'payer' } }, 400, 'REL_INVALID'],
+    ['half an edge', { edge: { from: 'payer' } }, 400, 'REL_INVALID'],
+    ['an end of numbers in a row', { edge: { from: 'payer', to: 'emb' } }, 400, 'REL_INVALID'],
+    ['no role', { role: '' }, 400, 'REL_INVALID'],
+    ['an identifier of nothing', { identifier: [] }, 400, 'REL_INVALID'],
+    ['an identifier that says a property twice', { identifier: ['bank', 'bank'] }, 400, 'REL_INVALID'],
+    ['an identifier that is no property', { identifier: ['bnak'] }, 400, 'REL_UNKNOWN_COLUMN'],
+    ['an identifier that is a vector', { identifier: ['emb'] }, 400, 'REL_INVALID'],
+    ['a language that is none', { language: 'the one of the house' }, 400, 'REL_INVALID'],
+  ])('is refused: %s', async (_, given, status, code) => {
+    expect(await world.refusal(acme, 'POST', '/types', { name: 'Refused', properties, ...given })).toEqual([status, code]);
+    await world.call(acme, 'POST', '/types', { name: 'Sound', properties });
+    expect(await world.refusal(acme, 'POST', '/types/Sound/schema', given)).toEqual([status, code]);
+    expect(await said('Sound')).toEqual(nothing);
+  });
+});
+
 describe('a view', () => {
   const make = (who: Headers, name: string) =>
     query(who, `CREATE MATERIALIZED VIEW ${name} AS SELECT id FROM Ship REFRESH INCREMENTAL EVERY 60`);

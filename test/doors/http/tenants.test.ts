@@ -100,7 +100,7 @@ describe('a tenant', () => {
         name: 'Initech',
         tier: 'silver',
         quota: { query_units: 5, in_flight: null },
-        search: { typo: 1 },
+        search: { stop_words: ['the'] },
         members: [{ principal: 'bill', role: 'boss' }],
       },
       201,
@@ -200,7 +200,7 @@ describe('a tenant', () => {
   });
 
   test('has a search configuration that is set as a whole', async () => {
-    const config = { typo_tolerance: { enabled: true }, weights: [1, 2.5, null], branch: 'not one' };
+    const config = { typo_tolerance: { enabled: true }, field_weights: { Note: { title: 2.5 } }, stop_words: ['the'] };
     const put = await world.ok(world.acme, 'PUT', '/tenants/acme/config/search', { config });
     expect(put).toEqual({ tenant_id: 'acme', config });
     expect(await world.ok(world.acme, 'GET', '/tenants/acme/config/search')).toEqual(put);
@@ -208,6 +208,10 @@ describe('a tenant', () => {
       tenant_id: 'acme',
       config: {},
     });
+    expect(await world.refusal(world.acme, 'PUT', '/tenants/acme/config/search', { config: { branch: 'x' } })).toEqual([
+      422,
+      'REL_UNPROCESSABLE',
+    ]);
     expect(await world.refusal(world.acme, 'PUT', '/tenants/acme/config/search', [])).toEqual([400, 'REL_INVALID']);
     expect(await world.refusal(world.acme, 'PUT', '/tenants/acme/config/search', {})).toEqual([400, 'REL_INVALID']);
   });

@@ -6,6 +6,7 @@
 import { assert, ServiceError } from '../../../src/errors.ts';
 import { lexStatement, type MarkerValues, untyped } from '../../../src/planner/languages/sql-lexer.ts';
 import { parseLexed } from '../../../src/planner/languages/sql-parser.ts';
+import { grown } from '../grown.ts';
 
 export const name = 'sql-parser';
 
@@ -16,13 +17,14 @@ export function seeds(): Uint8Array[] {
 
 export function run(bytes: Uint8Array): void {
   check(new TextDecoder('utf-8', { ignoreBOM: true }).decode(bytes));
-  check(grown(bytes));
+  check(grown(alternatives, bytes));
 }
 
 /** Values for `$1`, `$2` …, of every type and of none. */
 const given: readonly ReturnType<MarkerValues>[] = [7n, "it's", null, 1.5, true, untyped, '\ud800', 2n ** 63n];
 
-function check(text: string): void {
+/** Reads a text as a statement, and looks at what comes of it. */
+export function check(text: string): void {
   checkRead(text, null);
   if (text.includes('$')) checkRead(text, (number) => given[number - 1]);
 }
@@ -41,25 +43,6 @@ function checkRead(text: string, values: MarkerValues | null): void {
     const lines = text.split('\n');
     assert(line !== undefined && line >= 1 && line <= lines.length, 'the line is one of the text');
     assert(column !== undefined && column >= 1 && column <= lines[line - 1]!.length + 1, 'the column is in its line');
-  }
-}
-
-/** Each byte chooses one alternative of the rule at hand; when they run out, rules take their shortest way. */
-function grown(bytes: Uint8Array): string {
-  let at = 0;
-  let budget = 400;
-  const parts: string[] = [];
-  grow('statement');
-  return parts.join(' ');
-
-  function grow(rule: string): void {
-    const alternatives = grammar[rule];
-    if (!alternatives) {
-      parts.push(rule);
-      return;
-    }
-    const choice = at < bytes.length && --budget > 0 ? bytes[at++]! % alternatives.length : 0;
-    for (const symbol of alternatives[choice]!.split(' ')) if (symbol !== '') grow(symbol);
   }
 }
 
@@ -90,10 +73,6 @@ const alternatives: Readonly<Record<string, string>> = {
     "BRANCH a FROM 'b' | WATCH query | CREATE MATERIALIZED VIEW v AS query REFRESH INCREMENTAL EVERY 5 | ERASE SUBJECT 's' REASON 'r' CERTIFY | CALL gds.wcc.stream ( 'a' , { x : l } ) YIELD n | MATCH ( a ) - [ r *1..3 ] -> ( b { n : \"x\" } ) RETURN a | FUSE_IDENTITIES ( l , l ) | INSERT INTO T VALUES ( l ) | ALTER TABLE T | REGISTER LOOKUP n FROM 'f' KEY ( a ) FIELDS ( b , c ) | DROP MATERIALIZED VIEW v | DROP LOOKUP n",
   junk: ') | SELECT | \' | " | -- | /* | ;; | AS | \u00e9 | \u{1F600} | ( | FROM FROM | OVERLAPS | FOR SYSTEM_TIME',
 };
-
-const grammar: Readonly<Record<string, readonly string[]>> = Object.fromEntries(
-  Object.entries(alternatives).map(([rule, text]) => [rule, text.split(' | ')]),
-);
 
 const statements = [
   "SELECT * FROM Customer WHERE _pk = 'c-1' LIMIT 1",

@@ -4,7 +4,8 @@
  */
 import { assert, ServiceError } from '../../../src/errors.ts';
 import { TextMatcher } from '../../../src/planner/expressions/match.ts';
-import { matchModes, parseTextQuery } from '../../../src/planner/search/query.ts';
+import { Highlighter } from '../../../src/planner/search/highlight.ts';
+import { matchModes, parseTextQuery, rarestOf, typoPresets } from '../../../src/planner/search/query.ts';
 import { StretchSearch } from '../../../src/planner/search/stretch.ts';
 import { textIndexOf } from '../../../src/projections/rows/indexes/text/text-builder.ts';
 import { tokensOf } from '../../../src/projections/rows/indexes/text/tokens.ts';
@@ -26,6 +27,13 @@ const queries = [
   'A'.repeat(90),
 ];
 
+const typo = typoPresets.forgiving;
+const synonyms = new Map([
+  ['fox', ['text', 'quick']],
+  ['kno', ['x']],
+]);
+const rules = { language: 'english', indexed: 'english', stopWords: new Set(['the', 'a']), synonyms };
+
 export function seeds(): Uint8Array[] {
   const encoder = new TextEncoder();
   return [...texts, ...queries].map((text) => encoder.encode(text));
@@ -41,14 +49,25 @@ export function run(bytes: Uint8Array): void {
   const mode = matchModes[bytes.length % matchModes.length]!;
   let matcher: TextMatcher;
   try {
-    matcher = new TextMatcher(text, mode, 'none');
+    matcher = new TextMatcher(text, { mode, typo, rules });
   } catch (error) {
     if (!(error instanceof ServiceError) || error.code !== 'REL_INVALID') throw error;
     return;
   }
-  if (mode === 'STEMMED') return;
-  const query = parseTextQuery(text, { mode, typo: null, stem: (term) => term });
-  const found = new StretchSearch([{ index, shown: null }], [query]).matching();
+  for (const each of all) {
+    const short = each.slice(0, 500);
+    const marked = new Highlighter([matcher]).of(short);
+    assert(
+      short.includes('<') || marked.replaceAll(/<\/?em>/g, '') === short.normalize('NFKC'),
+      'marks add to a text and no more',
+    );
+  }
+  const query = parseTextQuery(text, { mode, typo, rules });
+  const search = new StretchSearch([{ index, shown: null }], [query]);
+  const found = search.matching(
+    query.shape === 'rarest' ? rarestOf(query.leaves.map((_, leaf) => search.frequency(leaf))) : query.shape,
+  );
+  if (query.shape === 'rarest') return;
   for (const [row, each] of all.entries()) {
     assert(
       matcher.matches(each) === (((found[row >>> 5]! >>> (row & 31)) & 1) === 1),

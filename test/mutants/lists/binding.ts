@@ -6,7 +6,7 @@ const keys = 'src/planner/passes/find-join-keys.ts';
 const prune = 'src/planner/passes/prune-columns.ts';
 const simplify = 'src/planner/passes/simplify-expressions.ts';
 const scope = 'src/planner/binding/scope.ts';
-const queries = 'src/planner/binding/query-binder.ts';
+const select = 'src/planner/binding/select-binder.ts';
 const sets = 'src/planner/binding/set-operations.ts';
 const recursive = 'src/planner/operators/recursive.ts';
 const kept = 'src/planner/operators/kept-rows.ts';
@@ -57,8 +57,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'binding: a join drops the columns that only its condition reads',
     file: prune,
-    find: 'const used = node.residual ? columnsIn(node.residual, new Set(needed)) : needed;',
-    replace: 'const used = needed;',
+    find: 'const used = node.residual ? columnsIn(node.residual, new Set(asked)) : asked;',
+    replace: 'const used = asked;',
     killedBy: byPasses,
   },
   {
@@ -77,7 +77,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'binding: a recursion behind IN reads its own last round',
-    file: queries,
+    file: select,
     find: 'names.map(outsideRecursion)',
     replace: 'names',
     killedBy: byQueries,

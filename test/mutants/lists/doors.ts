@@ -217,4 +217,20 @@ export const mutants: readonly Mutant[] = [
     replace: 'taken = Promise.allSettled([outcome])',
     killedBy: test('ingest-extras'),
   },
+  {
+    name: 'jobs: a compaction that was cancelled goes on',
+    file: 'src/projections/rows/store/column-store.ts',
+    in: 'compact',
+    find: 'if (signal?.aborted) return;',
+    replace: '',
+    killedBy: test('jobs'),
+  },
+  {
+    name: 'jobs: indexes that were cancelled are made',
+    file: 'src/projections/rows/indexes/segment-indexes.ts',
+    in: 'renew',
+    find: 'signal?.throwIfAborted();',
+    replace: '',
+    killedBy: test('jobs'),
+  },
 ];

@@ -155,8 +155,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'erasure: how many cells hold a string is not saved',
     file: 'src/projections/rows/byte-dictionary.ts',
-    find: '    dictionary.#cells.set(state.cells);\n',
-    replace: '',
+    find: '[alone(offsets), alone(heap), alone(cells)]',
+    replace: '[alone(offsets), alone(heap), alone(cells).fill(1_000)]',
     killedBy: erasure,
   },
   {
@@ -190,7 +190,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'erasure: a subject of another tenant is found',
     file: 'src/projections/rows/subject-versions.ts',
-    find: 'layer.tables().filter((each) => each.tenant === tenant)',
+    find: 'layer.tablesOf(tenant)',
     replace: 'layer.tables().filter((each) => each.tenant === tenant || tenant !== null)',
     killedBy: erasure,
   },

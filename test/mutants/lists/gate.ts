@@ -249,4 +249,27 @@ export const mutants: readonly Mutant[] = [
     replace: 'const set = judge.policies.current;',
     killedBy: policies,
   },
+  {
+    name: 'names: those of types that nobody lets the caller read are offered',
+    file: 'src/governance/visible-types.ts',
+    in: 'offers',
+    find: 'grant.allowed && ',
+    replace: '',
+    killedBy: policies,
+  },
+  {
+    name: 'names: those of guarded types are offered',
+    file: 'src/governance/visible-types.ts',
+    in: 'offers',
+    find: ' && !isClosed(guards, declared.name, [])',
+    replace: '',
+    killedBy: policies,
+  },
+  {
+    name: 'names: a subquery offers what its tables do not',
+    file: 'src/planner/binding/source-binder.ts',
+    find: 'environment.catalog.type(node.type) && !environment.offers(node.type)',
+    replace: 'environment.catalog.type(node.type) === undefined',
+    killedBy: policies,
+  },
 ];

@@ -4,6 +4,7 @@ import type { Mutant } from '../mutant.ts';
 const scope = 'src/planner/binding/scope.ts';
 const select = 'src/planner/binding/select-binder.ts';
 const queries = 'src/planner/binding/query-binder.ts';
+const subselects = 'src/planner/binding/subselects.ts';
 const sets = 'src/planner/binding/set-operations.ts';
 const access = 'src/planner/passes/choose-access-paths.ts';
 const sketches = 'src/planner/sketches.ts';
@@ -118,9 +119,9 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'masks: membership is tested among how cells are shown',
-    file: queries,
-    find: 'const root = node.columns.length > 1 ? project(node, throughColumns(node).slice(0, 1)) : node;',
-    replace: 'const root = node.columns.length > 1 ? project(node, throughColumns(node).slice(1, 2)) : node;',
+    file: subselects,
+    find: 'throughColumns(node).slice(0, count)',
+    replace: 'throughColumns(node).slice(1, count + 1)',
     killedBy: [...byMasks, ...byGenerated],
   },
   {

@@ -298,8 +298,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'projections: what is given back is used again in the same turn',
     file: 'src/projections/rows/extents.ts',
-    find: 'if (this.#held.delete(view)) this.#space.retire(view);',
-    replace: 'if (this.#held.delete(view)) this.#space.memory.release(view);',
+    find: 'if (this.#held?.delete(view)) this.#space.retire(view);',
+    replace: 'if (this.#held?.delete(view)) this.#space.memory.release(view);',
     killedBy: extents,
   },
   {

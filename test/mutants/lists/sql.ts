@@ -124,8 +124,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'sql: an aggregate may hold another',
     file: expressions,
-    find: "cursor.aggregates = 'within';",
-    replace: '',
+    find: "cursor.aggregates = 'within'; const operand",
+    replace: 'const operand',
     killedBy: byParser,
   },
   {
@@ -152,6 +152,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'sql: a table function joins',
     file: query,
+    in: 'readSource',
     find: "if (side.kind === 'function') throw functionAlone(cursor, side.place);",
     replace: '',
     killedBy: byParser,
@@ -206,13 +207,6 @@ export const mutants: readonly Mutant[] = [
     killedBy: byDuckDb,
   },
   {
-    name: 'answers: NULL sorts first',
-    file: 'src/planner/operators/row-order.ts',
-    find: 'return n${k}[a] - n${k}[b];',
-    replace: 'return n${k}[b] - n${k}[a];',
-    killedBy: byAnswers,
-  },
-  {
     name: 'answers: the first rows of an order lose ties with the last of them',
     file: 'src/planner/operators/row-order.ts',
     find: 'stays = descending ? value >= (worst as number) : value <= (worst as number);',
@@ -260,5 +254,34 @@ export const mutants: readonly Mutant[] = [
     find: 'return at === text.length ? literals : null;',
     replace: 'return literals;',
     killedBy: ['test/planner/languages/sql-shapes.test.ts'],
+  },
+  {
+    name: 'json: beside a text it is compared as written',
+    file: 'src/planner/expressions/bind-call.ts',
+    in: 'jsonText',
+    find: "if (bound.type !== 'json') return bound;",
+    replace: 'return bound;',
+    killedBy: bySegments,
+  },
+  {
+    name: 'json: a subquery behind IN yields it as written',
+    file: 'src/planner/binding/subselects.ts',
+    find: "other.type === 'string' && values.type === 'json'",
+    replace: "other.type === 'json' && values.type === 'json'",
+    killedBy: bySegments,
+  },
+  {
+    name: 'json: an operand beside NULL is compared as written',
+    file: 'src/planner/expressions/bind-expression.ts',
+    find: "bounds.some(({ type }) => type === 'string') ? jsonText(operand) : operand",
+    replace: 'operand',
+    killedBy: bySegments,
+  },
+  {
+    name: 'json: quotes that are too many are not told of',
+    file: 'src/planner/expressions/caveats.ts',
+    find: 'if (!isQuoted(literals[slot])) return [];',
+    replace: 'return [];',
+    killedBy: bySegments,
   },
 ];

@@ -4,7 +4,9 @@ import { describe, expect, test } from 'vitest';
 import { tableFunctions } from '../../../src/planner/functions/all.ts';
 import { shapes } from '../../leaks/shapes.ts';
 
-const documented = readFileSync(new URL('../../../docs/search.md', import.meta.url), 'utf8');
+const documented = ['search', 'graph', 'languages']
+  .map((page) => readFileSync(new URL(`../../../docs/${page}.md`, import.meta.url), 'utf8'))
+  .join('');
 
 describe.each(tableFunctions.map((each) => [each.name, each] as const))('%s', (name, { arguments: specs, summary }) => {
   test('is asked in the leak matrix', () => {

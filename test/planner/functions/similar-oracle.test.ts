@@ -4,41 +4,9 @@
  */
 import { expect, test } from 'vitest';
 import type { Caller } from '../../../src/governance/caller.ts';
-import type { Action } from '../../../src/governance/gate-contract.ts';
-import { MemoryDisk } from '../../../src/log/memory-disk.ts';
-import { formatInstant } from '../../../src/log/timestamp.ts';
-import { inlineWorker } from '../../../src/log/workers.ts';
-import type { Command } from '../../../src/projections/command.ts';
-import { analyst, rowsOf, TestClock, TestRandom, TestStore } from '../../harness.ts';
+import { acme, DocumentWorld, plainProperty } from '../document-world.ts';
 
-const admin: Caller = { ...analyst, principal: 'root', credential: 'admin' };
-const acme: Caller = { ...analyst, path: 'acme' };
-const below: Caller = { ...analyst, path: 'acme/paris' };
-const clerk: Caller = { ...analyst, principal: 'cleo', path: 'acme', roles: ['clerk'] };
 const dims = 5;
-
-class Draw {
-  #state: number;
-  constructor(seed: number) {
-    this.#state = seed;
-  }
-  upTo(most: number): number {
-    this.#state = (Math.imul(this.#state, 1_664_525) + 1_013_904_223) >>> 0;
-    return Math.floor((this.#state / 2 ** 32) * most);
-  }
-  of<T>(all: readonly T[]): T {
-    return all[this.upTo(all.length)]!;
-  }
-  /** Small whole numbers, so that many rows are alike; now and then none, zeros, or what 32 bits can't square. */
-  vector(): number[] | null {
-    const kind = this.upTo(12);
-    if (kind === 0) return null;
-    if (kind === 1) return Array.from({ length: dims }, () => 0);
-    const scale = kind === 2 ? 1e30 : kind === 3 ? 1e-30 : 1;
-    const vector = Array.from({ length: dims }, () => (this.upTo(5) - 2) * scale);
-    return vector.every((x) => x === 0) ? [scale, 0, 0, 0, 0] : vector;
-  }
-}
 
 interface Seen {
   readonly key: string;
@@ -59,64 +27,17 @@ const ordered = (rows: readonly { readonly row: Seen; readonly score: number }[]
     .sort((p, q) => q.score - p.score || (p.row.key < q.row.key ? -1 : p.row.key > q.row.key ? 1 : Number(p.row.at - q.row.at)))
     .map(({ row, score }) => [row.at, score]);
 
-class World {
-  readonly disk = new MemoryDisk();
-  readonly clock = new TestClock('2024-01-01');
-  readonly draw: Draw;
-  readonly instants: string[] = [];
-  store!: TestStore;
-  #starts = 0;
+class World extends DocumentWorld {
+  protected readonly properties = {
+    _emb_a: { ...plainProperty, type: 'vector', dims },
+    _emb_b: { ...plainProperty, type: 'vector', dims },
+  } as const;
 
-  constructor(seed: number) {
-    this.draw = new Draw(seed);
+  protected values() {
+    return { _emb_a: this.#vector(), _emb_b: this.#vector() };
   }
 
-  async open(): Promise<void> {
-    const settings = { SERVICE_PURPOSES: 'test', SERVICE_IN_MEMORY: 'false', SERVICE_DATA_DIR: '/data' };
-    this.store = await TestStore.open('2024-01-01', settings, {
-      disk: this.disk,
-      clock: this.clock,
-      derived: { machineBytes: 1 << 30, segmentRows: 24 },
-      random: new TestRandom(++this.#starts * 977),
-      startKept: inlineWorker,
-    });
-  }
-
-  submit(who: Caller, action: Action, command: Command): Promise<unknown> {
-    return this.store.service.gate.invoke(who, { action, purpose: 'test', correlationId: 'c' }, (invocation) =>
-      invocation.submit(command),
-    );
-  }
-
-  /** Rows of the subject `without` are left out. */
-  async put(count: number, without: string | null = null): Promise<void> {
-    const { draw } = this;
-    for (const who of [acme, below, { ...analyst, path: 'globex' }]) {
-      this.clock.wallNs += 1_000_000_000n;
-      const rows = Array.from({ length: count }, () => ({
-        id: `k${draw.upTo(60)}`,
-        who: `s${draw.upTo(5)}`,
-        region: draw.of(['EU', 'US', 'XX']),
-        n: draw.upTo(10),
-        _emb_a: draw.vector(),
-        _emb_b: draw.vector(),
-      }));
-      const own = [...new Map(rows.map((row) => [row.id, row])).values()].filter((row) => row.who !== without);
-      await this.store.put('Doc', own, who);
-    }
-    this.clock.wallNs += 1_000_000_000n;
-    this.instants.push(formatInstant(this.clock.wallNs));
-  }
-
-  async ask(sql: string, who: Caller, branch: string): Promise<{ rows: Record<string, unknown>[]; hits: number }> {
-    const request = { action: 'query', purpose: 'test', correlationId: 'c' } as const;
-    const answer = await this.store.service.gate.invoke({ ...who, branch }, request, (invocation) =>
-      this.store.service.planner.query(invocation, { sql, purpose: 'test' }),
-    );
-    return { rows: rowsOf(answer), hits: answer.estimatedTotalHits };
-  }
-
-  async seen(time: string, where: string, who: Caller, branch: string): Promise<Seen[]> {
+  async #seen(time: string, where: string, who: Caller, branch: string): Promise<Seen[]> {
     const { rows } = await this.ask(`SELECT _pk, system_from, n, _emb_a, _emb_b FROM Doc ${time} WHERE ${where}`, who, branch);
     const hidden = async (column: string): Promise<Set<unknown>> => {
       const found = await this.ask(`SELECT system_from FROM Doc ${time} WHERE ${where} AND ${column} IS NULL`, who, branch);
@@ -132,7 +53,7 @@ class World {
     }));
   }
 
-  async check(who: Caller, branch: string): Promise<void> {
+  protected async check(who: Caller, branch: string): Promise<void> {
     const { draw } = this;
     const then = draw.of(this.instants);
     const [time, asTable, where] = draw.of([
@@ -140,10 +61,10 @@ class World {
       [`AS OF SYSTEM TIME '${then}'`, `AS OF SYSTEM TIME '${then}'`, `valid_from <= '${then}' AND valid_to > '${then}'`],
       [`AS OF '${then}'`, `AS OF '${then}'`, 'system_from <= now() AND system_to > now()'],
     ] as const);
-    const all = await this.seen(asTable, where, who, branch);
+    const all = await this.#seen(asTable, where, who, branch);
     const told = `${who.principal} ${who.path} ${branch} ${time}`;
     const limit = 1 + draw.upTo(12);
-    const direction = draw.vector() ?? [1, 0, 0, 0, 0];
+    const direction = this.#vector() ?? [1, 0, 0, 0, 0];
     if (!direction.some((x) => x !== 0)) direction[0] = 1;
     const least = draw.of([-1, 0, 0.5]);
     const asked = async (sql: string): Promise<{ rows: (readonly [unknown, unknown])[]; hits: number }> => {
@@ -180,53 +101,27 @@ class World {
     expect(alike.rows, `${told} like ${seed.key}`).toEqual(like.slice(0, limit));
     expect(alike.hits, told).toBe(like.length);
   }
+
+  /** Small whole numbers, so that many rows are alike; now and then none, zeros, or what 32 bits can't square. */
+  #vector(): number[] | null {
+    const { draw } = this;
+    const kind = draw.upTo(12);
+    if (kind === 0) return null;
+    if (kind === 1) return Array.from({ length: dims }, () => 0);
+    const scale = kind === 2 ? 1e30 : kind === 3 ? 1e-30 : 1;
+    const vector = Array.from({ length: dims }, () => (draw.upTo(5) - 2) * scale);
+    return vector.every((x) => x === 0) ? [scale, 0, 0, 0, 0] : vector;
+  }
 }
 
-const plain = { required: false, masked: false, indexed: false, subject: false, dims: 0 };
-const columns = {
-  id: 'string',
-  who: { ...plain, type: 'string', subject: true },
-  region: 'string',
-  n: 'integer',
-  _emb_a: { ...plain, type: 'vector', dims },
-  _emb_b: { ...plain, type: 'vector', dims },
-} as const;
-
 const policies = {
-  all: 'permit(principal, action, resource);',
-  rows: 'forbid(principal in Role::"clerk", action, resource is Doc) when { resource.region == "XX" };',
   some: '@mask("null") forbid(principal in Role::"clerk", action == Action::"readCell", resource == Column::"Doc._emb_a") when { resource.n == 7 };',
   cells:
     '@mask("redact") forbid(principal in Role::"clerk", action == Action::"readCell", resource == Column::"Doc._emb_b") when { resource.region == "US" };',
 };
 
 test.each([1, 2])('alike = every cosine, world %s', async (seed) => {
-  const world = new World(seed * 7_919);
-  await world.open();
-  await world.store.register('Doc', columns, 'id');
-  await world.put(20);
-  await world.put(30);
-  await world.submit(acme, 'fork', { kind: 'fork-branch', name: 'trial', source: 'main', shares: 'everything' });
-  await world.put(10);
-  await world.store.delete('Doc', ['k1', 'k2'], acme);
-  const checks = async (count: number): Promise<void> => {
-    for (let i = 0; i < count; i++)
-      await world.check(world.draw.of([acme, below, clerk]), world.draw.of(['main', 'main', 'trial']));
-  };
-
-  await checks(20);
-  for (const [id, text] of Object.entries(policies)) await world.submit(admin, 'administer', { kind: 'put-policy', id, text });
-  await checks(30);
-
-  await world.store.rows("ERASE SUBJECT 's1' REASON 'asked' CERTIFY", acme);
-  await checks(15);
-  await world.store.close();
-  await world.open();
-  await world.store.service.columns!.compact();
-  await checks(15);
-  await world.put(10);
-  await checks(20);
-  await world.store.close();
+  await new World(seed * 7_919).live(policies, [20, 30, 15, 15, 20]);
 });
 
 test('after an erasure, what a store gives that never held the subject', async () => {
@@ -234,7 +129,7 @@ test('after an erasure, what a store gives that never held the subject', async (
   for (const without of [null, 's1']) {
     const world = new World(31);
     await world.open();
-    await world.store.register('Doc', columns, 'id');
+    await world.register();
     await world.put(40, without);
     if (without === null) await world.store.rows("ERASE SUBJECT 's1' REASON 'asked' CERTIFY", acme);
     const told: unknown[] = [];

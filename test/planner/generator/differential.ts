@@ -150,7 +150,7 @@ export class Bench {
   }
 
   #ask(sql: string): Promise<Answer> {
-    return this.store.invoke(analyst, 'query', (invocation) => this.#planner.query(invocation, { sql }));
+    return this.store.invoke(analyst, 'query', (invocation) => this.#planner.query(invocation, { sql, dialect: 'wide' }));
   }
 }
 

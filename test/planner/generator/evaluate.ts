@@ -3,6 +3,7 @@
  * known without asking the planner. NULL is unknown in three-valued logic.
  */
 import type { Cell } from '../../../src/log/value.ts';
+import { called } from './calls.ts';
 import type { CompareOp, Expr } from './tree.ts';
 
 /** Cells by `table.column`, or by column where the tree names no table. */
@@ -66,8 +67,14 @@ export function valueIn(expression: Expr, row: PivotRow, now: bigint): Cell {
       const taken = branches.find(({ when }) => (operand ? compared('=', value, of(when)) : truth(when)) === true);
       return taken ? widened(of(taken.result), expression.type) : otherwise ? widened(of(otherwise), expression.type) : null;
     }
+    case 'call':
+      return called(expression.name, expression.operands.map(of));
     case 'aggregate':
     case 'in-query':
+    case 'exists':
+    case 'scalar-query':
+    case 'quantified':
+    case 'window':
       throw new Error(`${expression.kind} has no value in one row`);
   }
 }

@@ -3,8 +3,18 @@
  * stay where no engine overflows.
  */
 import { FOREVER } from '../../../src/log/timestamp.ts';
+import { callFacts, callNamed, calls } from './calls.ts';
 import type { Choices } from './random.ts';
-import type { AggregateName, CompareOp, Expr, Facts, LiteralNode, QueryNode, Type } from './tree.ts';
+import {
+  type AggregateName,
+  type CompareOp,
+  type Expr,
+  type Facts,
+  type LiteralNode,
+  outputFacts,
+  type QueryNode,
+  type Type,
+} from './tree.ts';
 import { instantPool } from './world.ts';
 
 const unknown = Number.POSITIVE_INFINITY;
@@ -20,9 +30,13 @@ export interface Scope {
   /** A query of one column of this type, to stand behind IN; null where none may stand. */
   readonly subquery: ((type: Type) => QueryNode) | null;
   readonly distinctSums: boolean;
+  /** Functions of all sorts. */
+  readonly wide?: boolean;
+  /** A query over the rows around it: its one row, of one column of this type, or any rows where there is no type. */
+  readonly around?: ((type: Type | null, leaves: readonly Expr[]) => QueryNode) | null;
 }
 
-const now: Expr = { kind: 'now', type: 'timestamp', size: unknown, grain: unknown };
+export const now: Expr = { kind: 'now', type: 'timestamp', size: unknown, grain: unknown };
 const boolean: Facts = { type: 'boolean', size: unknown, grain: unknown };
 
 export function literal(choices: Choices, type: Type): LiteralNode {
@@ -64,6 +78,12 @@ export function expressionOf(scope: Scope, type: Type, depth: number): Expr {
   if (type === 'boolean') return predicateOf(scope, depth);
   if (depth <= 0 || choices.chance(35)) return leafOf(scope, type);
   if (choices.chance(18)) return caseOf(scope, type, depth);
+  if (scope.wide && choices.chance(22)) return callOf(scope, type, depth) ?? leafOf(scope, type);
+  if (scope.around && choices.chance(8)) {
+    const query = scope.around(type, scope.leaves);
+    const [item] = outputFacts(query.body);
+    return { kind: 'scalar-query', query, type, size: item!.size, grain: item!.grain };
+  }
   if (type === 'timestamp' && choices.chance(25)) {
     const movable = scope.leaves.filter((leaf) => leaf.kind === 'column' && leaf.name === 't');
     const operand = movable.length > 0 && choices.chance(70) ? choices.of(movable) : now;
@@ -79,6 +99,15 @@ function leafOf(scope: Scope, type: Type): Expr {
   // A quoted timestamp is one only beside another: alone it is text.
   if (type === 'timestamp') return fitting.length > 0 ? choices.of(fitting) : now;
   return fitting.length > 0 && choices.chance(78) ? choices.of(fitting) : literal(choices, type);
+}
+
+function callOf(scope: Scope, type: Type, depth: number): Expr | null {
+  const name = callNamed(scope.choices, type);
+  if (name === null) return null;
+  const operands = calls[name]!.takes.map((each) =>
+    each === 'integer' ? operandOf(scope, each, depth - 1) : expressionOf(scope, each, depth - 1),
+  );
+  return { kind: 'call', name, operands, ...callFacts(name, operands) };
 }
 
 /** What may stand beside a timestamp. */
@@ -159,6 +188,9 @@ export function predicateOf(scope: Scope, depth: number): Expr {
     'is-null': 8,
     'in-list': 8,
     'in-query': scope.subquery && depth > 0 ? 10 : 0,
+    exists: scope.around && depth > 0 ? 6 : 0,
+    quantified: scope.around && scope.subquery && depth > 0 ? 5 : 0,
+    call: scope.wide && depth > 0 ? 5 : 0,
     between: 8,
     like: 8,
     column: 8,
@@ -188,6 +220,14 @@ export function predicateOf(scope: Scope, depth: number): Expr {
       const operand = expressionOf(scope, choices.of(orderedTypes), depth - 1);
       return { ...boolean, kind, operand, query: scope.subquery!(operand.type), negated };
     }
+    case 'exists':
+      return { ...boolean, kind, query: scope.around!(null, scope.leaves), negated };
+    case 'quantified': {
+      const operand = expressionOf(scope, choices.of(orderedTypes), depth - 1);
+      return { ...boolean, kind, op: choices.of(compareOps), all: negated, operand, query: scope.subquery!(operand.type) };
+    }
+    case 'call':
+      return callOf(scope, 'boolean', depth)!;
     case 'between': {
       const type = choices.of(orderedTypes);
       const operand = expressionOf(scope, type, depth - 1);

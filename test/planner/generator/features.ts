@@ -1,4 +1,5 @@
 /** Which parts of the dialect a tree uses: a part that no statement of a run used was not tested. */
+import { calls } from './calls.ts';
 import type { Features } from './statements.ts';
 import { nodesOf, type BodyNode, type Expr, type QueryNode, type SourceNode } from './tree.ts';
 
@@ -9,6 +10,8 @@ export function featuresOf(query: QueryNode): Set<string> {
   for (const node of nodesOf(query)) for (const feature of ofNode(node as Node)) seen.add(feature);
   if (query.orderBy.length > 1) seen.add('order by several columns');
   if (query.orderBy.some(({ descending }) => descending)) seen.add('order by … desc');
+  if (query.orderBy.some(({ nullsFirst }) => nullsFirst)) seen.add('nulls first');
+  if (query.orderBy.some(({ byPlace }) => byPlace)) seen.add('order by place');
   return seen;
 }
 
@@ -24,6 +27,8 @@ function* ofNode(node: Node): Generator<string> {
       if (node.items.length === 0) yield '*';
       if (node.groupBy.length > 0) yield 'group by';
       if (node.groupBy.length > 1) yield 'group by several keys';
+      if (node.byPlace === true && node.groupBy.some((key) => node.items.some(({ expression }) => expression === key)))
+        yield 'group by place';
       if (node.having) yield node.groupBy.length > 0 ? 'having' : 'having without group by';
       return;
     case 'set-operation':
@@ -35,6 +40,7 @@ function* ofNode(node: Node): Generator<string> {
       const names = tablesOf(node);
       if (new Set(names).size < names.length) yield 'self-join';
       if (names.length >= 3) yield `join of ${names.length > 3 ? '4' : '3'}`;
+      if (node.using) yield node.using.length === 0 ? 'cross join' : 'using';
       yield hasEquality(node.on) ? 'join on equality' : 'join on any condition';
       return;
     }
@@ -57,6 +63,16 @@ function* ofNode(node: Node): Generator<string> {
     case 'logic':
       yield node.op;
       return;
+    case 'quantified':
+      yield node.all ? 'ALL' : 'ANY';
+      return;
+    case 'call':
+      yield `call ${node.name}`;
+      return;
+    case 'window':
+      yield `window ${node.function}`;
+      return;
+    case 'exists':
     case 'in-query':
     case 'between':
     case 'like':
@@ -138,8 +154,25 @@ export function expectedFeatures(features: Features): string[] {
     ...(features.recursive ? ['recursive common table'] : []),
     ...(features.asOf ? ['as of current', 'as of system', 'as of valid'] : []),
     ...(features.storedColumns ? ['*'] : []),
+    ...(features.wide ? wide : []),
   ];
 }
+
+const wide: readonly string[] = [
+  ...Object.keys(calls).map((name) => `call ${name}`),
+  ...['sum', 'count', 'min', 'max', 'rank', 'dense_rank'].map((name) => `window ${name}`),
+  'exists',
+  'not exists',
+  'scalar-query',
+  'ANY',
+  'ALL',
+  'using',
+  'cross join',
+  'values',
+  'nulls first',
+  'order by place',
+  'group by place',
+];
 
 function tablesOf(source: SourceNode): string[] {
   return source.kind === 'join'

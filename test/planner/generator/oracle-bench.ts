@@ -93,7 +93,9 @@ export class OracleBench {
 
   async answer(sql: string, planner: Planner | null = null, store = this.store, caller: Caller = analyst): Promise<Answer> {
     this.asked++;
-    return store.invoke(caller, 'query', (invocation) => (planner ?? store.service.planner).query(invocation, { sql }));
+    return store.invoke(caller, 'query', (invocation) =>
+      (planner ?? store.service.planner).query(invocation, { sql, dialect: this.features.wide ? 'wide' : 'spec' }),
+    );
   }
 
   async rows(sql: string, planner: Planner | null = null, store = this.store, caller: Caller = analyst): Promise<string[]> {

@@ -249,5 +249,7 @@ function tablesOf(source: SourceNode): { name: string; alias: string }[] {
 
 function mapOn(source: SourceNode, map: (on: Expr) => Expr): SourceNode {
   if (source.kind !== 'join') return source;
-  return { ...source, left: mapOn(source.left, map), right: mapOn(source.right, map), on: map(source.on) };
+  // Columns that must be equal are no condition that can be turned round: the row is joined with any.
+  const { using: _, ...join } = source;
+  return { ...join, left: mapOn(source.left, map), right: mapOn(source.right, map), on: map(source.on) };
 }

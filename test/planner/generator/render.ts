@@ -7,11 +7,22 @@
  * - Instants are quoted here, integers of nanoseconds there; INTERVAL is an integer there.
  * - AS OF stands once here; there it is the condition that defines it, on every table of the statement.
  * - Set operations: INTERSECT binds tighter here, all bind alike there: arms are nested as subqueries there.
+ * - ANY and ALL are spelled out as EXISTS there, VALUES as SELECTs, functions as `calls.ts` says.
  * - Booleans are 0 and 1 there, sums of integers that leave 64 bits an error in both and integer products there a double,
  *   doubles are summed with compensation there: the generator keeps to values where none of this shows.
  */
 import { FOREVER, formatInstant } from '../../../src/log/timestamp.ts';
-import type { AsOfNode, BodyNode, Expr, LiteralNode, QueryNode, SelectNode, SourceNode } from './tree.ts';
+import { calls } from './calls.ts';
+import {
+  type AsOfNode,
+  type BodyNode,
+  type Expr,
+  type LiteralNode,
+  outputsOf,
+  type QueryNode,
+  type SelectNode,
+  type SourceNode,
+} from './tree.ts';
 
 const dayNs = 86_400_000_000_000n;
 
@@ -69,7 +80,11 @@ function queryText(query: QueryNode, context: Context): string {
   parts.push(bodyText(query.body, inner, asOf));
   if (query.orderBy.length > 0) {
     const last = context.dialect === 'sqlite' ? ' NULLS LAST' : '';
-    const items = query.orderBy.map(({ column, descending }) => `${column}${descending ? ' DESC' : ''}${last}`);
+    const outputs = outputsOf(query.body).map(({ alias }) => alias);
+    const items = query.orderBy.map(({ column, descending, nullsFirst, byPlace }) => {
+      const key = byPlace === true ? outputs.indexOf(column) + 1 : column;
+      return `${key}${descending ? ' DESC' : ''}${nullsFirst === true ? ' NULLS FIRST' : last}`;
+    });
     parts.push(`ORDER BY ${items.join(', ')}`);
   }
   if (query.limit !== null) parts.push(`LIMIT ${query.limit}`);
@@ -100,9 +115,15 @@ function selectText(select: SelectNode, context: Context, asOf: string): string 
   const parts = [`SELECT ${select.distinct ? 'DISTINCT ' : ''}${items.length > 0 ? items.join(', ') : '*'}`];
   parts.push(`FROM ${sourceText(select.from, context)}${asOf}`);
   if (select.where) parts.push(`WHERE ${text(select.where, context)}`);
-  if (select.groupBy.length > 0) parts.push(`GROUP BY ${select.groupBy.map((each) => text(each, context)).join(', ')}`);
+  if (select.groupBy.length > 0)
+    parts.push(`GROUP BY ${select.groupBy.map((each) => keyText(each, select, context)).join(', ')}`);
   if (select.having) parts.push(`HAVING ${text(select.having, context)}`);
   return parts.join(' ');
+}
+
+function keyText(key: Expr, { items, byPlace }: SelectNode, context: Context): string {
+  const place = byPlace === true ? items.findIndex(({ expression }) => expression === key) + 1 : 0;
+  return place > 0 ? String(place) : text(key, context);
 }
 
 function sourceText(source: SourceNode, context: Context): string {
@@ -113,8 +134,22 @@ function sourceText(source: SourceNode, context: Context): string {
     }
     case 'subquery':
       return `(${queryText(source.query, context)}) ${source.alias}`;
+    case 'values': {
+      const { alias, columns, rows } = source;
+      const cells = rows.map((row) => row.map((cell) => literalText(cell, context)));
+      if (context.dialect === 'annals')
+        return `(VALUES ${cells.map((row) => `(${row.join(', ')})`).join(', ')}) ${alias}(${columns.join(', ')})`;
+      const selects = cells.map((row) => `SELECT ${row.map((cell, i) => `${cell} AS ${columns[i]!}`).join(', ')}`);
+      return `(${selects.join(' UNION ALL ')}) ${alias}`;
+    }
     case 'join': {
       const left = sourceText(source.left, context);
+      if (source.using) {
+        const right = sourceText(source.right, context);
+        return source.using.length === 0
+          ? `${left} CROSS JOIN ${right}`
+          : `${left} ${source.type.toUpperCase()} JOIN ${right} USING (${source.using.join(', ')})`;
+      }
       return `${left} ${source.type.toUpperCase()} JOIN ${sourceText(source.right, context)} ON ${text(source.on, context)}`;
     }
   }
@@ -154,6 +189,27 @@ function text(expression: Expr, context: Context): string {
       return `(${of(expression.operand)} ${not(expression)}IN (${expression.items.map(of).join(', ')}))`;
     case 'in-query':
       return `(${of(expression.operand)} ${not(expression)}IN (${queryText(expression.query, context)}))`;
+    case 'exists':
+      return `(${not(expression)}EXISTS (${queryText(expression.query, context)}))`;
+    case 'scalar-query':
+      return `(${queryText(expression.query, context)})`;
+    case 'quantified':
+      return quantifiedText(expression, context);
+    case 'call': {
+      const { ours, theirs } = calls[expression.name]!;
+      return (context.dialect === 'annals' ? ours : theirs)(expression.operands.map(of));
+    }
+    case 'window': {
+      const { function: name, operand, partition, order, whole } = expression;
+      const nulls = context.dialect === 'sqlite' ? ' NULLS LAST' : '';
+      const parts = [
+        ...(partition.length > 0 ? [`PARTITION BY ${partition.map(of).join(', ')}`] : []),
+        ...(order.length > 0 ? [`ORDER BY ${order.map((each) => of(each) + nulls).join(', ')}`] : []),
+        ...(whole ? ['ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING'] : []),
+      ];
+      const given = operand ? of(operand) : name === 'count' ? '*' : '';
+      return `${name.toUpperCase()}(${given}) OVER (${parts.join(' ')})`;
+    }
     case 'between':
       return `(${of(expression.operand)} ${not(expression)}BETWEEN ${of(expression.low)} AND ${of(expression.high)})`;
     case 'like':
@@ -168,6 +224,21 @@ function text(expression: Expr, context: Context): string {
       return `${expression.function.toUpperCase()}(${distinct ? 'DISTINCT ' : ''}${operand ? of(operand) : '*'})`;
     }
   }
+}
+
+const opposites = { '=': '!=', '!=': '=', '<': '>=', '<=': '>', '>': '<=', '>=': '<' } as const;
+
+/** SQLite has neither ANY nor ALL: whether some row meets it, else whether one might. */
+function quantifiedText(expression: Extract<Expr, { kind: 'quantified' }>, context: Context): string {
+  const { op, all, operand, query } = expression;
+  const of = text(operand, context);
+  const rows = queryText(query, context);
+  if (context.dialect === 'annals') return `(${of} ${op} ${all ? 'ALL' : 'ANY'} (${rows}))`;
+  const { alias } = outputsOf(query.body)[0]!;
+  const meets = `(${of} ${all ? opposites[op] : op} z.${alias})`;
+  const some = (condition: string): string => `EXISTS (SELECT 1 FROM (${rows}) z WHERE ${condition})`;
+  const any = `(CASE WHEN ${some(meets)} THEN TRUE WHEN ${some(`${meets} IS NULL`)} THEN NULL ELSE FALSE END)`;
+  return all ? `(NOT ${any})` : any;
 }
 
 const not = ({ negated }: { readonly negated: boolean }): string => (negated ? 'NOT ' : '');

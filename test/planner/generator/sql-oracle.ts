@@ -9,7 +9,7 @@
 import { parseArgs } from 'node:util';
 import { oracleAgain, runOracles } from './oracle-run.ts';
 import { oraclesFor } from './oracles.ts';
-import { everyFeature } from './statements.ts';
+import { wideFeatures } from './statements.ts';
 
 const { values: options } = parseArgs({
   options: {
@@ -24,8 +24,8 @@ const started = performance.now();
 const seed = Number(options.seed);
 const one = options.world !== undefined && options.index !== undefined;
 const report = one
-  ? await oracleAgain(Number(options.world), Number(options.index), everyFeature)
-  : await runOracles({ seed, checks: Number(options.n), features: everyFeature });
+  ? await oracleAgain(Number(options.world), Number(options.index), wideFeatures)
+  : await runOracles({ seed, checks: Number(options.n), features: wideFeatures });
 
 for (const { oracle, world, index, what, query, predicate, detail } of report.findings) {
   console.error(`${oracle}: ${what}\n  ${query}${predicate === null ? '' : `\n  predicate ${predicate}`}\n${detail}`);
@@ -33,7 +33,7 @@ for (const { oracle, world, index, what, query, predicate, detail } of report.fi
 }
 const missing = one
   ? []
-  : oraclesFor(everyFeature)
+  : oraclesFor(wideFeatures)
       .filter(({ name }) => !report.byOracle.has(name))
       .map(({ name }) => name);
 console.log(

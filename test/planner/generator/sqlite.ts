@@ -30,6 +30,9 @@ export class Sqlite {
     engine ??= initSqlJs();
     const database = new (await engine).Database();
     database.exec('PRAGMA case_sensitive_like = ON');
+    database.create_function('regexp', (pattern: string, text: string | null) =>
+      text === null ? null : new RegExp(pattern, 'u').test(text) ? 1 : 0,
+    );
     for (const { name } of world.tables) {
       const answer = await store.answer(`SELECT * FROM ${name}`);
       const columns = answer.columns.map((column) => `${column.name} ${affinities[column.type] ?? 'TEXT'}`);

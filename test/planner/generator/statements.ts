@@ -2,7 +2,7 @@
  * Random statements over a world. `features` switches the parts of the dialect; what is on must be answered, so that every
  * unexpected error is a bug.
  */
-import { aggregateOf, anyType, expressionOf, literal, predicateOf, type Scope } from './expressions.ts';
+import { aggregateOf, anyType, expressionOf, literal, now, nullLiteral, predicateOf, type Scope } from './expressions.ts';
 import { Choices } from './random.ts';
 import {
   type AsOfNode,
@@ -34,6 +34,11 @@ export interface Features {
   readonly storedColumns: boolean;
   /** SUM(DISTINCT …) and AVG(DISTINCT …). */
   readonly distinctSums: boolean;
+  /**
+   * What people and tools write around it: queries over the rows around them, EXISTS, ANY and ALL, functions, windows, VALUES,
+   * USING, places, NULLS FIRST; asked in the wide dialect.
+   */
+  readonly wide: boolean;
 }
 
 export const everyFeature: Features = {
@@ -46,7 +51,11 @@ export const everyFeature: Features = {
   asOf: true,
   storedColumns: true,
   distinctSums: true,
+  wide: false,
 };
+
+/** With all that is written around the specified dialect. */
+export const wideFeatures: Features = { ...everyFeature, wide: true };
 
 export const oneTable: Features = {
   ...everyFeature,
@@ -127,7 +136,101 @@ export class StatementGenerator {
 
   #scope(leaves: readonly Expr[], depth: number): Scope {
     const subquery = this.#features.inQueries && depth > 0 ? (type: Type) => this.#column(type, depth - 1) : null;
-    return { choices: this.#choices, leaves, subquery, distinctSums: this.#features.distinctSums };
+    const { distinctSums, wide, inQueries } = this.#features;
+    const isAround = wide && inQueries && depth > 0;
+    const around = isAround ? (type: Type | null, outer: readonly Expr[]) => this.#around(type, outer) : null;
+    return { choices: this.#choices, leaves, subquery, distinctSums, wide, around };
+  }
+
+  /** A query over one table whose condition names the rows around it; one row of one column where a type is wanted. */
+  #around(type: Type | null, outer: readonly Expr[]): QueryNode {
+    const choices = this.#choices;
+    const { source, columns } = this.#plainTable();
+    const facts: Facts = { type: 'boolean', size: Number.POSITIVE_INFINITY, grain: Number.POSITIVE_INFINITY };
+    const inner: Scope = { choices, leaves: columns, subquery: null, distinctSums: this.#features.distinctSums, wide: true };
+    const pairs = outer.flatMap((a) =>
+      a.kind !== 'column' || a.table === null ? [] : columns.filter((b) => b.type === a.type).map((b) => ({ a, b })),
+    );
+    let where: Expr | null = pairs.length === 0 ? predicateOf(inner, 1) : null;
+    for (let left = pairs.length === 0 ? 0 : choices.of([1, 1, 1, 2]); left > 0; left--) {
+      const { a, b } = choices.of(pairs);
+      const op = a.type === 'boolean' ? '=' : choices.of(['=', '=', '=', '!=', '<', '>='] as const);
+      const bound: Expr = { ...facts, kind: 'compare', op, left: b, right: a };
+      where = where ? { ...facts, kind: 'logic', op: choices.chance(70) ? 'and' : 'or', left: where, right: bound } : bound;
+    }
+    if (choices.chance(40)) where = { ...facts, kind: 'logic', op: 'and', left: where!, right: predicateOf(inner, 1) };
+    const one: Expr = { kind: 'literal', value: 1n, type: 'integer', size: 1, grain: 0 };
+    const given = columns.filter((column) => column.type === type);
+    const expression: Expr =
+      type === null
+        ? one
+        : type === 'boolean' || given.length === 0
+          ? {
+              kind: 'aggregate',
+              function: 'max',
+              operand: type === 'timestamp' ? now : literal(choices, type),
+              distinct: false,
+              type,
+              size: 9,
+              grain: 2,
+            }
+          : {
+              kind: 'aggregate',
+              function: choices.of(['min', 'max'] as const),
+              operand: choices.of(given),
+              distinct: false,
+              ...factsOf(given[0]!),
+              size: Number.POSITIVE_INFINITY,
+              grain: Number.POSITIVE_INFINITY,
+            };
+    const body: SelectNode = {
+      kind: 'select',
+      distinct: false,
+      items: [this.#item(expression)],
+      from: source,
+      where,
+      groupBy: [],
+      having: null,
+    };
+    return { kind: 'query', with: [], body, asOf: null, orderBy: [], limit: null };
+  }
+
+  #plainTable(): { source: SourceNode; columns: ColumnNode[]; rows: number } {
+    const { name, columns, rows } = this.#choices.of(this.#relations());
+    const alias = `a${++this.#aliases}`;
+    return { source: { kind: 'table', name, alias }, columns: columns.map((each) => columnFrom(alias, each.name, each)), rows };
+  }
+
+  /** What a row is among the rows around it: the same whatever order those of one rank come in. */
+  #window(type: Type, scope: Scope, rows: number): Expr | null {
+    const choices = this.#choices;
+    const columns = scope.leaves.filter((leaf) => leaf.type !== 'boolean');
+    if (columns.length === 0) return null;
+    const some = (most: number): Expr[] => choices.shuffled(columns).slice(0, choices.between(0, most));
+    const partition = some(2);
+    const order = some(2);
+    const parts = { partition, order, whole: order.length > 0 && choices.chance(25) };
+    if (type === 'integer' && choices.chance(50)) {
+      const name = choices.of(['rank', 'dense_rank', 'count'] as const);
+      const facts: Facts = { type, size: rows, grain: 0 };
+      const whole = name === 'count' && parts.whole;
+      return {
+        kind: 'window',
+        function: name,
+        operand: null,
+        ...parts,
+        order: name === 'count' || order.length > 0 ? order : [columns[0]!],
+        whole,
+        ...facts,
+      };
+    }
+    const fitting = columns.filter((column) => column.type === type);
+    if (fitting.length === 0) return null;
+    const operand = choices.of(fitting);
+    const isSummable = (type === 'integer' || type === 'number') && operand.size * rows * 2 ** operand.grain < 2 ** 50;
+    const name = isSummable && choices.chance(50) ? 'sum' : choices.of(['min', 'max'] as const);
+    const size = name === 'sum' ? operand.size * rows : operand.size;
+    return { kind: 'window', function: name, operand, ...parts, type, size, grain: operand.grain };
   }
 
   /** Wanted types of the columns; null leaves them to chance. */
@@ -148,7 +251,12 @@ export class StatementGenerator {
     if (outputs.some(({ expression }) => expression.kind === 'literal')) return { orderBy: [], limit: null };
     const columns = this.#choices.shuffled(outputs);
     const orderBy = columns.map(
-      ({ alias }): OrderNode => ({ kind: 'order', column: alias, descending: this.#choices.chance(40) }),
+      ({ alias }): OrderNode => ({
+        kind: 'order',
+        column: alias,
+        descending: this.#choices.chance(40),
+        ...(this.#features.wide && { nullsFirst: this.#choices.chance(30), byPlace: this.#choices.chance(30) }),
+      }),
     );
     return { orderBy, limit: this.#choices.chance(50) ? this.#choices.of([0, 1, 2, 3, 5, 10, 100]) : null };
   }
@@ -170,17 +278,22 @@ export class StatementGenerator {
     const scope = this.#scope(columns, depth);
     const where = choices.chance(60) ? predicateOf(scope, 3) : null;
     if (choices.chance(35)) return this.#grouped(types, source, where, scope, rows, depth);
-    const items = types.map((type) => this.#item(expressionOf(scope, type, 2)));
+    const items = types.map((type) =>
+      this.#item(
+        (this.#features.wide && choices.chance(12) ? this.#window(type, scope, rows) : null) ?? expressionOf(scope, type, 2),
+      ),
+    );
     return { kind: 'select', distinct: choices.chance(20), items, from: source, where, groupBy: [], having: null };
   }
 
   #grouped(types: readonly Type[], from: SourceNode, where: Expr | null, scope: Scope, rows: number, depth: number): SelectNode {
     const choices = this.#choices;
-    const plain: Scope = { ...scope, subquery: null, distinctSums: this.#features.distinctSums };
+    const plain: Scope = { ...scope, subquery: null, around: null };
     const keys: Expr[] = [];
     for (let wanted = choices.of([0, 1, 1, 1, 2, 3]); wanted > 0; wanted--) {
       const column = choices.of(scope.leaves);
-      const key = choices.chance(25) && column.size < 1000 ? this.#reckoned(column) : column;
+      const isSmall = (column.type === 'integer' || column.type === 'number') && column.size < 1000;
+      const key = choices.chance(25) && isSmall ? this.#reckoned(column) : column;
       if (!keys.some((each) => each === key)) keys.push(key);
     }
     const aggregates: Expr[] = [];
@@ -188,12 +301,7 @@ export class StatementGenerator {
       const aggregate = aggregateOf(plain, type, rows);
       if (aggregate) aggregates.push(aggregate);
     }
-    const groupedScope: Scope = {
-      choices,
-      leaves: [...keys, ...aggregates],
-      subquery: null,
-      distinctSums: this.#features.distinctSums,
-    };
+    const groupedScope: Scope = { ...plain, leaves: [...keys, ...aggregates] };
     const items = types.map((type) => this.#item(expressionOf(groupedScope, type, 1)));
     const having = choices.chance(30) ? predicateOf({ ...groupedScope, subquery: depth > 0 ? scope.subquery : null }, 2) : null;
     if (keys.length === 0 && !items.some(({ expression }) => hasAggregate(expression))) {
@@ -201,7 +309,8 @@ export class StatementGenerator {
       const rowByRow = types.map((type) => this.#item(expressionOf(scope, type, 1)));
       return { kind: 'select', distinct: false, items: rowByRow, from, where, groupBy: [], having: null };
     }
-    return { kind: 'select', distinct: choices.chance(10), items, from, where, groupBy: keys, having };
+    const select: SelectNode = { kind: 'select', distinct: choices.chance(10), items, from, where, groupBy: keys, having };
+    return this.#features.wide && choices.chance(30) ? { ...select, byPlace: true } : select;
   }
 
   #reckoned(column: Expr): Expr {
@@ -237,10 +346,31 @@ export class StatementGenerator {
       rows = (rows + 1) * (right.rows + 1);
       const all = [...columns, ...right.columns];
       const type = choices.weighted({ inner: 4, left: 3, right: 2, full: 2 });
-      source = { kind: 'join', type, left: source, right: right.source, on: this.#on(columns, right.columns) };
+      source = this.#joined(type, source, right, columns);
       columns = all;
     }
     return { source, columns, rows };
+  }
+
+  #joined(
+    type: 'inner' | 'left' | 'right' | 'full',
+    left: SourceNode,
+    right: { readonly source: SourceNode; readonly columns: readonly ColumnNode[] },
+    columns: readonly ColumnNode[],
+  ): SourceNode {
+    const truth: Expr = { kind: 'literal', value: true, type: 'boolean', size: 1, grain: 0 };
+    if (this.#features.wide && this.#choices.chance(25)) {
+      // A column that stands in two tables of the left side would be none of them.
+      const shared = right.columns.filter(
+        ({ name, type: own }) => left.kind === 'table' && columns.some((each) => each.name === name && each.type === own),
+      );
+      if (shared.length > 0 && type !== 'full') {
+        const using = this.#choices.shuffled(shared).slice(0, this.#choices.of([1, 1, 2]));
+        return { kind: 'join', type, left, right: right.source, on: truth, using: using.map(({ name }) => name) };
+      }
+      if (type === 'inner') return { kind: 'join', type, left, right: right.source, on: truth, using: [] };
+    }
+    return { kind: 'join', type, left, right: right.source, on: this.#on(columns, right.columns) };
   }
 
   /** Mostly equal columns, sometimes with more conditions, sometimes with conditions only. */
@@ -273,6 +403,7 @@ export class StatementGenerator {
       const columns = outputsOf(query.body).map(({ alias: name }, i) => columnFrom(alias, name, facts[i]!));
       return { source: { kind: 'subquery', query, alias }, columns, rows: this.#rowsOf(query) };
     }
+    if (this.#features.wide && this.#features.subqueries && choices.chance(8)) return this.#values();
     const { name, columns, rows } = choices.of(this.#relations());
     if (!aliased && choices.chance(60)) {
       return {
@@ -285,6 +416,23 @@ export class StatementGenerator {
     return { source: { kind: 'table', name, alias }, columns: columns.map((each) => columnFrom(alias, each.name, each)), rows };
   }
 
+  #values(): { source: SourceNode; columns: ColumnNode[]; rows: number } {
+    const choices = this.#choices;
+    const alias = `v${++this.#aliases}`;
+    const types = Array.from({ length: choices.between(1, 3) }, () =>
+      choices.of(['integer', 'number', 'string', 'boolean'] as const),
+    );
+    const rows = Array.from({ length: choices.between(1, 4) }, (_, i) =>
+      types.map((type) => (i > 0 && choices.chance(20) ? nullLiteral(type) : literal(choices, type))),
+    );
+    const columns = types.map((type, c) => {
+      const cells = rows.map((row) => row[c]!);
+      const size = Math.max(...cells.map((cell) => cell.size));
+      return columnFrom(alias, `e${c + 1}`, { type, size, grain: Math.max(...cells.map((cell) => cell.grain)) });
+    });
+    return { source: { kind: 'values', alias, columns: columns.map(({ name }) => name), rows }, columns, rows: rows.length };
+  }
+
   /** Counted generously: only sums and the size of products depend on it. */
   #rowsOf(query: QueryNode): number {
     const ofSource = (source: SourceNode): number => {
@@ -293,6 +441,8 @@ export class StatementGenerator {
           return this.#relations().find(({ name }) => name === source.name)?.rows ?? rowsMax;
         case 'subquery':
           return this.#rowsOf(source.query);
+        case 'values':
+          return source.rows.length;
         case 'join':
           return (ofSource(source.left) + 1) * (ofSource(source.right) + 1);
       }
@@ -418,7 +568,7 @@ function hasAggregate(expression: Expr): boolean {
 function ordinary(select: SelectNode): boolean {
   const ofTables = (source: SourceNode): boolean =>
     source.kind === 'join'
-      ? ofTables(source.left) && ofTables(source.right)
+      ? source.using === undefined && ofTables(source.left) && ofTables(source.right)
       : source.kind === 'table' && /^T\d/.test(source.name);
   return (
     select.groupBy.length === 0 &&

@@ -46,6 +46,26 @@ export type Expr =
   | ({ readonly kind: 'is-null'; readonly operand: Expr; readonly negated: boolean } & Facts)
   | ({ readonly kind: 'in-list'; readonly operand: Expr; readonly items: readonly Expr[]; readonly negated: boolean } & Facts)
   | ({ readonly kind: 'in-query'; readonly operand: Expr; readonly query: QueryNode; readonly negated: boolean } & Facts)
+  | ({ readonly kind: 'exists'; readonly query: QueryNode; readonly negated: boolean } & Facts)
+  /** The only cell of a query. */
+  | ({ readonly kind: 'scalar-query'; readonly query: QueryNode } & Facts)
+  | ({
+      readonly kind: 'quantified';
+      readonly op: CompareOp;
+      readonly all: boolean;
+      readonly operand: Expr;
+      readonly query: QueryNode;
+    } & Facts)
+  /** Of `calls.ts`. */
+  | ({ readonly kind: 'call'; readonly name: string; readonly operands: readonly Expr[] } & Facts)
+  | ({
+      readonly kind: 'window';
+      readonly function: AggregateName | 'rank' | 'dense_rank';
+      readonly operand: Expr | null;
+      readonly partition: readonly Expr[];
+      readonly order: readonly Expr[];
+      readonly whole: boolean;
+    } & Facts)
   | ({
       readonly kind: 'between';
       readonly operand: Expr;
@@ -89,6 +109,14 @@ export type SourceNode =
       readonly left: SourceNode;
       readonly right: SourceNode;
       readonly on: Expr;
+      /** Columns that both sides have, in the place of the condition; none: each row with each. */
+      readonly using?: readonly string[];
+    }
+  | {
+      readonly kind: 'values';
+      readonly alias: string;
+      readonly columns: readonly string[];
+      readonly rows: readonly (readonly LiteralNode[])[];
     };
 
 export interface SelectNode {
@@ -100,6 +128,8 @@ export interface SelectNode {
   readonly where: Expr | null;
   readonly groupBy: readonly Expr[];
   readonly having: Expr | null;
+  /** Keys that are items are written as their places. */
+  readonly byPlace?: boolean;
 }
 
 export type BodyNode =
@@ -124,6 +154,9 @@ export interface OrderNode {
   /** Alias of an item. */
   readonly column: string;
   readonly descending: boolean;
+  readonly nullsFirst?: boolean;
+  /** Written as the place of the item. */
+  readonly byPlace?: boolean;
 }
 
 /** One AS OF holds for a whole statement; on an inner query it is null. */

@@ -1,4 +1,6 @@
 /** What a condition on one column demands of the values in a layout: exactly the rows for which it is true, or nothing at all. */
+import { SearchRules } from '../../../src/planner/search/text-rules.ts';
+import { noSearchConfig } from '../../../src/projections/tenants/search-config.ts';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { Vector } from '../../../src/log/columns.ts';
@@ -60,7 +62,7 @@ describe('a comparison in a layout', () => {
           literals: [],
           sets: [],
           results: [],
-          textLanguage: 'none',
+          rules: () => new SearchRules(noSearchConfig, 'none', null),
           instant: 0n,
           placeOf: () => ({ line: 1, column: 1 }),
         });

@@ -55,10 +55,7 @@ describe('rule 12: EXPLAIN', () => {
   );
 
   test('EXPLAIN_PATH and EXPLAIN_REPLAY', () => {
-    expect(parsed("EXPLAIN_PATH('a', 'b')", 'control')).toMatchObject({
-      what: 'explain-path',
-      arguments: [{ slot: 0 }, { slot: 1 }],
-    });
+    expect(select("EXPLAIN_PATH('a', 'b')").from).toMatchObject({ kind: 'function', name: 'EXPLAIN_PATH' });
     expect(parsed("EXPLAIN_REPLAY('x', SEQ => 2)", 'control')).toMatchObject({
       what: 'explain-replay',
       options: [{ name: 'SEQ', value: { slot: 1 } }],
@@ -133,17 +130,6 @@ describe('control statements', () => {
     ["ERASE SUBJECT 's' REASON 'r'", { what: 'erase-subject', arguments: [{ slot: 0 }, { slot: 1 }], names: [] }],
     ["FUSE_IDENTITIES('a', 'b')", { what: 'fuse-identities' }],
     ["SELECT * FROM SPLIT_IDENTITIES('a', 'b')", { what: 'split-identities' }],
-    [
-      "CALL traverse.pageRank.stream('Person', 'KNOWS', {maxIterations: 20, dampingFactor: 0.85}) YIELD nodeId, score",
-      {
-        what: 'call',
-        names: ['traverse', 'pageRank', 'stream', 'nodeId', 'score'],
-        options: [{ name: 'maxIterations' }, { name: 'dampingFactor' }],
-      },
-    ],
-    ['CALL gds.wcc.stats()', { what: 'call', names: ['gds', 'wcc', 'stats'] }],
-    ['MATCH (a:Person)-[r:KNOWS*1..3]->(b {name: "x"}) WHERE a.age > 3 RETURN b', { what: 'pattern' }],
-    ["PURPOSE 'p' OPTIONAL MATCH (a)-->(b) RETURN a", { what: 'pattern', purpose: { slot: 0 } }],
   ])('%s', (text, expected) => expect(parsed(text, 'control')).toMatchObject(expected));
 
   test.each([
@@ -155,12 +141,47 @@ describe('control statements', () => {
     ['DROP LOOKUP a, b', '1:14'],
     ['FUSE_IDENTITIES(a, b)', '1:17: only literals'],
     ["FUSE_IDENTITIES('a')", '1:1: FUSE_IDENTITIES takes 2 values'],
-    ['CALL db.labels()', '1:6: expected traverse'],
-    ['MATCH (a)-[(b)] RETURN a )', "1:26: ')' closes nothing"],
-    ['MATCH (a', "1:9: expected ')'"],
-    ['MATCH (a)', '1:10: expected RETURN'],
+    ['MATCH (a)-[(b)] RETURN a )', '1:12: expected ]'],
+    ['MATCH (a', '1:9: expected )'],
+    ['MATCH (a)', '1:10: expected MATCH, OPTIONAL MATCH, WITH or RETURN'],
     ['BRANCH a FROM b LIMIT 1', '1:17: LIMIT cannot stand here'],
   ])('refused: %s', (text, message) => expect(refused(text)).toContain(message));
+});
+
+describe('CALL is the query that it stands for', () => {
+  test.each([
+    [
+      "CALL traverse.pageRank.stream('Person', 'KNOWS', {maxIterations: 20, dampingFactor: 0.85}) YIELD nodeId, score AS s",
+      {
+        projection: [{ alias: null }, { alias: 's' }],
+        from: { name: 'GRAPH_PAGERANK', arguments: [{ name: null }, { name: null }, { name: 'MAX_ITER' }, { name: 'DAMPING' }] },
+      },
+    ],
+    ["CALL gds.wcc.stats('Person')", { projection: [{ kind: 'star' }], from: { name: '#STATS CONNECTED_COMPONENTS' } }],
+    ["CALL traverse.linkPredict('Person') LIMIT 3", { from: { name: 'LINK_PREDICT' } }],
+    [
+      "CALL traverse.graphLinkPredict('Person', {from: 'a'})",
+      { from: { name: 'GRAPH_LINK_PREDICT', arguments: [{}, { name: 'FROM' }] } },
+    ],
+    [
+      "CALL traverse.dijkstra('P', {sourceNode: 'a', targetNode: 'b'}) AS OF CURRENT WHERE hop > 1",
+      { from: { name: 'GRAPH_DIJKSTRA' } },
+    ],
+  ])('%s', (text, expected) => expect(select(text)).toMatchObject(expected));
+
+  test.each([
+    ['CALL db.labels()', '1:6: expected traverse'],
+    ["CALL gds.dijkstra('P')", '1:10: gds has no algorithm "dijkstra": use GRAPH_DIJKSTRA'],
+    ["CALL traverse.pagerunk('P')", '1:15: traverse has no algorithm "pagerunk"'],
+    ["CALL traverse.wcc.mutate('P')", '1:19: expected stream, stats or write'],
+    ['CALL traverse.wcc(P)', '1:19: expected a value'],
+  ])('refused: %s', (text, message) => expect(refused(text)).toContain(message));
+
+  test('writing is a write', () => {
+    expect(parsed("CALL gds.pageRank.write('Person', {writeProperty: 'rank'})", 'write')).toMatchObject({
+      verb: 'CALL gds.write',
+    });
+  });
 });
 
 describe('writes are recognised', () => {

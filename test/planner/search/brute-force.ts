@@ -2,7 +2,14 @@
 import { tokensOf } from '../../../src/projections/rows/indexes/text/tokens.ts';
 import { stemmer } from '../../../src/projections/rows/indexes/text/stems.ts';
 
-export type Mode = 'ANY' | 'PHRASE' | 'FUZZY' | 'STEMMED' | 'BOOLEAN' | 'SUFFIX' | 'INFIX';
+export type Mode = 'ANY' | 'ALL' | 'LAST' | 'FREQUENCY' | 'PHRASE' | 'FUZZY' | 'STEMMED' | 'BOOLEAN' | 'SUFFIX' | 'INFIX';
+
+export interface Leniency {
+  /** Characters from which on a word may differ by an edit; null: none may. */
+  readonly typosFrom: number | null;
+  /** By column: what a score is multiplied by where it holds a word. */
+  readonly boosts: readonly (number | null)[];
+}
 
 export function distanceOf(a: string, b: string): number {
   const [x, y] = [Array.from(a), Array.from(b)];
@@ -26,29 +33,47 @@ type Test = (term: string) => boolean;
 interface Sought {
   readonly tests: readonly Test[];
   readonly scoring: readonly boolean[];
+  /** What a term that passes counts: less where it differs. */
+  share(leaf: number, term: string): number;
   matches(terms: readonly string[]): boolean;
 }
 
-function soughtOf(text: string, mode: Mode): Sought {
+function soughtOf(text: string, mode: Mode, typosFrom: number | null): Sought {
   const stem = stemmer('english');
+  const plainWords = tokensOf(text);
+  const isLenient = mode === 'FUZZY' || (typosFrom !== null && ['ANY', 'ALL', 'LAST', 'FREQUENCY'].includes(mode));
   const some = (tests: readonly Test[]): Sought => ({
     tests,
     scoring: tests.map(() => true),
+    share: (leaf, term) => (isLenient && term !== plainWords[leaf] ? 0.5 : 1),
     matches: (terms) => tests.some((test) => terms.some(test)),
   });
+  const near =
+    (each: string): Test =>
+    (term) =>
+      distanceOf(each, term) <= (Array.from(each).length >= 9 ? 2 : 1);
   const word = (each: string): Test => {
     const [leading, trailing] = [each.startsWith('*'), each.endsWith('*')];
     const [plain = ''] = tokensOf(each);
     if (leading && trailing) return (term) => term.includes(plain);
     if (leading) return (term) => term.endsWith(plain);
-    return trailing ? (term) => term.startsWith(plain) : (term) => term === plain;
+    if (trailing) return (term) => term.startsWith(plain);
+    if (isLenient && Array.from(plain).length >= (typosFrom ?? 0)) return near(plain);
+    return (term) => term === plain;
   };
   const words = text.split(' ').filter((each) => each !== '');
   switch (mode) {
     case 'ANY':
+    case 'FREQUENCY':
       return some(words.map(word));
+    case 'ALL':
+    case 'LAST': {
+      const tests = words.map(word);
+      const required = mode === 'ALL' ? tests : tests.slice(-1);
+      return { ...some(tests), matches: (terms) => tests.length > 0 && required.every((test) => terms.some(test)) };
+    }
     case 'FUZZY':
-      return some(tokensOf(text).map((each) => (term) => distanceOf(each, term) <= (Array.from(each).length >= 9 ? 2 : 1)));
+      return some(plainWords.map(near));
     case 'STEMMED':
       return some(tokensOf(text).map((each) => (term) => stem(each) === stem(term)));
     case 'SUFFIX':
@@ -86,7 +111,7 @@ function soughtOf(text: string, mode: Mode): Sought {
           const own = terms.some(test) !== not;
           return and ? found && own : found || own;
         }, false);
-      return { tests, scoring, matches };
+      return { tests, scoring, share: () => 1, matches };
     }
   }
 }
@@ -97,8 +122,13 @@ export interface Scored {
 }
 
 /** By row. Statistics are of these rows, whatever else a statement asks of them. */
-export function matched(texts: readonly (readonly (string | null)[])[], query: string, mode: Mode): Scored[] {
-  const sought = soughtOf(query, mode);
+export function matched(
+  texts: readonly (readonly (string | null)[])[],
+  query: string,
+  mode: Mode,
+  { typosFrom, boosts }: Leniency = { typosFrom: null, boosts: [] },
+): Scored[] {
+  const sought = soughtOf(query, mode, typosFrom);
   const rows = texts.map((columns) => columns.map((text) => (text === null ? [] : tokensOf(text))));
   const columns = rows[0]?.map((_, i) => i) ?? [];
   const averages = columns.map((column) => {
@@ -107,6 +137,8 @@ export function matched(texts: readonly (readonly (string | null)[])[], query: s
   });
   const held = rows.filter((row) => row.some((terms) => terms.length > 0)).length;
   const frequencies = sought.tests.map((test) => rows.filter((row) => row.some((terms) => terms.some(test))).length);
+  const rising = [...frequencies.keys()].sort((a, b) => frequencies[a]! - frequencies[b]! || a - b);
+  const rarest = rising.slice(0, Math.ceil(rising.length / 2)).map((leaf) => sought.tests[leaf]!);
   return rows.map((row, i): Scored => {
     if (texts[i]!.every((text) => text === null)) return { match: null, score: 0 };
     let score = 0;
@@ -114,12 +146,15 @@ export function matched(texts: readonly (readonly (string | null)[])[], query: s
       if (!sought.scoring[leaf]) return;
       let weight = 0;
       for (const column of columns) {
-        const often = row[column]!.filter(test).length;
+        const often = row[column]!.filter(test).reduce((sum, term) => sum + sought.share(leaf, term), 0);
         if (often > 0) weight += often / (0.25 + (0.75 * row[column]!.length) / averages[column]!);
       }
       if (weight > 0)
         score += Math.log(1 + (held - frequencies[leaf]! + 0.5) / (frequencies[leaf]! + 0.5)) * ((weight * 2.2) / (weight + 1.2));
     });
+    const holding = boosts.filter((_, column) => row[column]!.some((term) => sought.tests.some((test) => test(term))));
+    score *= Math.max(...holding.filter((boost) => boost !== null).concat(holding.some((boost) => boost !== null) ? [] : [1]));
+    if (mode === 'FREQUENCY') return { match: rarest.every((test) => row.flat().some(test)) && rarest.length > 0, score };
     // Words of a phrase stand in one column, all others anywhere in the row.
     const match = mode === 'PHRASE' ? row.some((terms) => sought.matches(terms)) : sought.matches(row.flat());
     return { match, score };

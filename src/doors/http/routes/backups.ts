@@ -110,7 +110,7 @@ export function registerBackups(app: App, context: HttpContext): void {
         const { backup, target_dir: target } = request.body;
         refuseTenant(request.body);
         if (backup === undefined || target === undefined)
-          throw new ServiceError('REL_INVALID', 'a restore names a backup and a target_dir');
+          throw new ServiceError('REL_INVALID', 'backup and target_dir are required');
         invocation.describe({ template: 'restore ?', literals: [backup] });
         const run = ({ signal, progress }: JobWork) => backups.restore(backup, target, { signal, onProgress: progress });
         const job = { kind: 'restore', about: backup, unit: 'bytes', onDrain: 'cancel', run } as const;

@@ -3,15 +3,16 @@ import { z } from 'zod';
 import { ServiceError } from '../../../errors.ts';
 import {
   type OutputForm,
+  type OutputFormat,
   outputFormats,
   outputForms,
-  preferredFormat,
   refuseLoss,
 } from '../../../planner/formats/output-format.ts';
+import { reasons } from '../../stated.ts';
 import { openBody } from '../answer-body.ts';
 import { envelopeFacts, envelopeHeaders } from '../answer-envelope.ts';
 import type { App, FastifyReply, FastifyRequest, HttpContext } from '../context.ts';
-import { headerText } from '../headers.ts';
+import { preferredType } from '../headers.ts';
 import { ask, type AskOptions, type Question, questionBody, questionBytesMax } from '../question.ts';
 import { problems } from '../schemas.ts';
 
@@ -19,11 +20,19 @@ const exportQuery = z.object({
   sql: z.string().optional().describe('one question'),
   query: z.string().optional().describe('the same under its other name'),
   format: z.enum(outputFormats).optional().describe('else what the Accept header likes best, else csv'),
-  purpose: z.string().optional().describe('why; recorded in the audit trail'),
-  branch: z.string().optional().describe('branch to read; main by default'),
-  break_glass: z.string().optional().describe('why a protected type is to be opened; recorded in the audit trail'),
-  access_scope_ref: z.string().optional().describe('the access scope that the reader was cleared for'),
+  ...reasons,
 });
+
+const mediaTypes = outputFormats.map((name) => typeOf(outputForms[name]));
+
+/** Without its parameters. */
+function typeOf({ mediaType }: OutputForm): string {
+  return mediaType.split(';')[0]!;
+}
+
+function formatOf(accepted: string | null): OutputFormat | undefined {
+  return outputFormats.find((name) => typeOf(outputForms[name]) === accepted);
+}
 
 export function registerExport(app: App, context: HttpContext): void {
   app.route({
@@ -55,7 +64,8 @@ export function registerExport(app: App, context: HttpContext): void {
       if ((sql === undefined) === (query === undefined)) {
         throw new ServiceError('REL_INVALID', 'the question stands in one parameter: sql, or query');
       }
-      const form = outputForms[format ?? preferredFormat(headerText(request, 'accept') ?? '') ?? 'csv'];
+      const accepted = format === undefined ? preferredType(request, mediaTypes) : null;
+      const form = outputForms[format ?? formatOf(accepted) ?? 'csv'];
       const question = { sql: (sql ?? query)!, purpose, branch };
       return send(context, request, reply, question, { action: 'export', questionsOnly: true }, form, {
         'content-disposition': `attachment; filename="export.${form.extension}"`,

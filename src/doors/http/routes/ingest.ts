@@ -21,7 +21,7 @@ import type { App, HttpContext, RequestFacts } from '../context.ts';
 import { exactJson } from '../exact-json.ts';
 import { headerText, statedOpener, wantsSync } from '../headers.ts';
 import { invoke } from '../invoke.ts';
-import { checkCaller, leased } from '../lease.ts';
+import { checkCaller, leased } from '../../frame/lease.ts';
 import type { PlainRoute } from '../plain-lane.ts';
 import { flag, nanoseconds, problems } from '../schemas.ts';
 import { registerTasks, statusUrl } from './tasks.ts';

@@ -11,10 +11,10 @@ import { nanoseconds, problems } from '../schemas.ts';
 const job = z
   .object({
     id: z.string(),
-    kind: z.enum(['ingest', 'backup', 'restore', 'compaction', 'rebuild']),
+    kind: z.enum(['ingest', 'backup', 'restore', 'compaction', 'reindex', 'rebuild']),
     about: z.string().nullable().describe('the type, or the backup'),
     state: z.enum(['queued', 'running', 'done', 'failed', 'cancelled']),
-    unit: z.enum(['rows', 'bytes', 'segments', 'tables']),
+    unit: z.enum(['rows', 'bytes', 'segments', 'indexes', 'tables']),
     done: z.int(),
     total: z.int().nullable().describe('null while it is not known'),
     principal: z.string(),
@@ -81,20 +81,6 @@ export function registerJobs(app: App, context: HttpContext, access: 'token' | '
   });
 }
 
-function shown({ id, kind, about, state, unit, done, total, principal, path, queuedAt, startedAt, finishedAt, code }: JobView) {
-  return {
-    id,
-    kind,
-    about,
-    state,
-    unit,
-    done,
-    total,
-    principal,
-    organization: path,
-    queued_at: queuedAt,
-    started_at: startedAt,
-    finished_at: finishedAt,
-    error: code,
-  };
+function shown({ path, queuedAt, startedAt, finishedAt, code, ...job }: JobView) {
+  return { ...job, organization: path, queued_at: queuedAt, started_at: startedAt, finished_at: finishedAt, error: code };
 }

@@ -7,27 +7,15 @@ type Row = readonly [methods: string, ...urls: string[]];
 
 /** Source: specification, "Endpoints". Methods are separated by blanks. */
 const dataRoutes: readonly Row[] = [
-  ['POST', '/search', '/multi-search', '/nl_query'],
   ['POST', '/rag/ingest', '/ingest/media'],
   ['GET', '/rag/ingest/:task_id'],
-  ['POST', '/memory/remember', '/memory/remember/batch', '/memory/consolidate', '/memory/summarise'],
-  ['POST', '/memory/associate', '/memory/associate/batch'],
-  ['GET POST', '/memory/recall'],
-  ['GET', '/memory/recognize/:id', '/memory/episodes', '/memory/justify/:id', '/memory/resolve/:id'],
-  ['POST', '/mcp', '/mcp/initialize', '/mcp/tools/call'],
-  ['GET', '/mcp/tools', '/mcp/sessions'],
-  ['POST', '/graphql'],
-  ['GET POST', '/sparql'],
   ['GET POST', '/rules'],
   ['POST', '/rules/sigma'],
   ['GET', '/cluster/nodes', '/cluster/topology'],
   ['POST', '/cluster/rebalance', '/cluster/drain/:node'],
 ];
 
-const adminRoutes: readonly Row[] = [
-  ['POST', '/admin/reindex'],
-  ['GET', '/admin/system', '/admin/dashboard', '/admin/console'],
-];
+const adminRoutes: readonly Row[] = [['GET', '/admin/system', '/admin/dashboard', '/admin/console']];
 
 export function registerLater(app: App, context: HttpContext, access: 'token' | 'admin'): void {
   const action = access === 'admin' ? 'administer' : 'inspect';
@@ -36,7 +24,7 @@ export function registerLater(app: App, context: HttpContext, access: 'token' | 
       app.route({
         method: methods.split(' '),
         url,
-        config: { access, action, bucket: url.startsWith('/memory/') ? 'memory' : 'read' },
+        config: { access, action, bucket: 'read' },
         schema: { hide: true },
         // Nothing of a body is read: what it says does not matter.
         onRequest: async (request) =>

@@ -12,7 +12,7 @@ import { decoded, encodingOf } from '../content-encoding.ts';
 import type { App, HttpContext } from '../context.ts';
 import { wantsSync } from '../headers.ts';
 import { invoke } from '../invoke.ts';
-import { checkCaller } from '../lease.ts';
+import { checkCaller } from '../../frame/lease.ts';
 import { nanoseconds, problems } from '../schemas.ts';
 import { definitionOf } from './schema.ts';
 

@@ -18,7 +18,7 @@ import type { App, FastifyReply, FastifyRequest, HttpContext } from '../context.
 import { exactJson } from '../exact-json.ts';
 import { problemOf, toServiceError } from '../problem.ts';
 import { callerOf } from '../invoke.ts';
-import { checkCaller, type Overtaken } from '../lease.ts';
+import { checkCaller, type Overtaken } from '../../frame/lease.ts';
 import { ask, questionBody, questionBytesMax } from '../question.ts';
 import { problems } from '../schemas.ts';
 

@@ -5,7 +5,7 @@ import type { Answer } from '../../../planner/planner-contract.ts';
 import { openBody } from '../answer-body.ts';
 import { envelopeMembers, envelopePieces, facetValues } from '../answer-envelope.ts';
 import type { App, HttpContext, RequestFacts } from '../context.ts';
-import type { Overtaken } from '../lease.ts';
+import type { Overtaken } from '../../frame/lease.ts';
 import type { PlainRoute } from '../plain-lane.ts';
 import { ask, plainQuestion, type Question, questionBody, questionBytesMax } from '../question.ts';
 import { ReplyBytes } from '../reply-bytes.ts';
@@ -23,7 +23,21 @@ const provenance = z.object({
   derived_from: z.string().nullable(),
 });
 
-const queryReply = z
+const operator = z.object({
+  part: z.string().describe('answer, facets, or a query that runs before the answer: set 1, scalar 1, exists 1 …'),
+  depth: z.int().describe('its inputs stand below it, one deeper'),
+  operator: z.string(),
+  line: z.string().describe('as in plan'),
+  state: z.enum(['read', 'stopped early', 'not read', 'within the line above']),
+  rows_in: z.int().nullable(),
+  rows_out: z.int().nullable(),
+  rows_expected: z.int(),
+  time_ms: z.number().nullable().describe('its own, without its inputs'),
+  memory_bytes: z.int().nullable().describe('of the cells that it held, at most'),
+  index: z.string().nullable(),
+});
+
+export const answerReply = z
   .object({
     rows: z.array(z.record(z.string(), z.unknown())),
     row_count: z.int(),
@@ -45,7 +59,8 @@ const queryReply = z
       .optional()
       .describe('figures of the numeric attributes'),
     plan: z.array(z.string()).optional().describe('EXPLAIN: one operator a line'),
-    actual_rows: z.int().optional().describe('EXPLAIN ANALYZE'),
+    actual_rows: z.int().optional().describe('EXPLAIN ANALYZE: rows of the answer'),
+    operators: z.array(operator).optional().describe('EXPLAIN ANALYZE: what each line of the plan came to; null is not told'),
   })
   .meta({ id: 'QueryReply' });
 
@@ -55,7 +70,7 @@ export function registerQuery(app: App, context: HttpContext): void {
     url: '/query',
     config: { access: 'token', action: 'query', bucket: 'read' },
     bodyLimit: questionBytesMax,
-    schema: { summary: 'Ask in SQL', tags: ['query'], body: questionBody, response: { 200: queryReply, ...problems } },
+    schema: { summary: 'Ask in SQL', tags: ['query'], body: questionBody, response: { 200: answerReply, ...problems } },
     handler: async (request, reply) => {
       const answered = await answerTo(context, request, request.body);
       if ('whole' in answered) {

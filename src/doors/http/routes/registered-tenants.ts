@@ -3,6 +3,7 @@ import { z } from 'zod';
 import type { FastifyContextConfig } from 'fastify';
 import type { Invocation } from '../../../governance/gate-contract.ts';
 import type { Command } from '../../../projections/command.ts';
+import { checkSearchConfig } from '../../../projections/tenants/search-config.ts';
 import type { App, FastifyReply, FastifyRequest, HttpContext } from '../context.ts';
 import { invoke, submitNamed } from '../invoke.ts';
 import { problems } from '../schemas.ts';
@@ -73,6 +74,7 @@ async function createTenant(
   { id, name = '', tier = 'standard', quota = {}, search = {}, members = [] }: z.infer<typeof createBody>,
 ): Promise<FastifyReply> {
   const { created, tenant } = await invoke(context, request, 'administer', undefined, async (invocation) => {
+    checkSearchConfig(search);
     const { changed } = await submitNamed(invocation, {
       kind: 'create-tenant',
       id,

@@ -8,7 +8,7 @@ import { didYouMean, ServiceError } from '../../../errors.ts';
 import type { Invocation } from '../../../governance/gate-contract.ts';
 import type { PropertyDefinition, TypeDefinition } from '../../../log/entry.ts';
 import { columnTypes, limits } from '../../../log/value.ts';
-import type { EvolveType, RegisterType } from '../../../projections/command.ts';
+import type { EvolveType, GivenMeaning, RegisterType } from '../../../projections/command.ts';
 import type { App, HttpContext } from '../context.ts';
 import { wantsSync } from '../headers.ts';
 import { invoke } from '../invoke.ts';
@@ -40,6 +40,18 @@ const guard = {
   access_scope: z.boolean().optional().describe('rows are shown under a reference to a cleared scope only'),
 };
 
+/** What rows of the type are, for whoever looks for things by that. */
+const meaning = {
+  edge: z
+    .strictObject({ from: z.string(), to: z.string() })
+    .nullable()
+    .optional()
+    .describe('rows are edges: the properties that name the two ends'),
+  role: z.string().nullable().optional().describe('what rows are, such as payment or sighting'),
+  identifier: z.array(z.string()).nullable().optional().describe('properties that name what a row is about, beside its key'),
+  language: z.string().nullable().optional().describe('of its texts: a BCP 47 tag'),
+};
+
 const typeBody = z
   .strictObject({
     name: z.string(),
@@ -48,12 +60,14 @@ const typeBody = z
     graph_triggers: z.array(graphTrigger).max(64).optional(),
     open: z.boolean().optional().describe('true: columns beyond the declared ones are inferred on write'),
     ...guard,
+    ...meaning,
     ontology_version: z.int().optional().describe('ignored'),
   })
   .meta({ id: 'TypeBody' });
 
 type TypeBody = z.infer<typeof typeBody>;
 type Guard = Pick<TypeBody, 'protected' | 'access_scope'>;
+type Meaning = Pick<TypeBody, keyof typeof meaning>;
 
 const typeReply = z
   .object({
@@ -75,6 +89,10 @@ const typeReply = z
     graph_triggers: z.array(graphTrigger),
     protected: z.boolean(),
     access_scope: z.boolean(),
+    edge: z.object({ from: z.string(), to: z.string() }).optional(),
+    role: z.string().optional(),
+    identifier: z.array(z.string()).optional(),
+    language: z.string().optional(),
     ontology_version: z.int(),
   })
   .meta({ id: 'Type' });
@@ -151,17 +169,17 @@ export function registerSchema(app: App, context: HttpContext): void {
     url: '/types/:name/schema',
     config: changing,
     schema: {
-      summary: 'Add columns to a type, or widen them',
+      summary: 'Add columns to a type, or widen them; say what its rows are',
       tags: ['schema'],
       params: nameParams,
-      body: z.strictObject({ properties, ...guard }),
+      body: z.strictObject({ properties: properties.optional(), ...guard, ...meaning }),
       response: { 200: changedType, ...problems },
     },
     handler: (request) => {
       const { name } = request.params;
       return invoke(context, request, 'schema', undefined, async (invocation) => {
         invocation.describe({ objectType: name });
-        const command = evolution(name, request.body.properties, request.body);
+        const command = evolution(name, request.body.properties ?? {}, request.body);
         const { changed } = await invocation.submit(command, { sync: wantsSync(request) });
         return { ...shown(definitionOf(invocation, name)), changed };
       });
@@ -233,8 +251,8 @@ function stepsOf(bodies: readonly TypeBody[], invocation: Invocation): (Register
     if (primaryKey !== undefined && primaryKey !== known) {
       throw new ServiceError('REL_CONFLICT', `the primary key of ${name} can't be changed`);
     }
-    const guarded = body.protected !== undefined || body.access_scope !== undefined;
-    return body.properties === undefined && !guarded ? [] : [evolution(name, body.properties ?? {}, body)];
+    const says = [body.protected, body.access_scope, ...Object.values(stated(body))].some((each) => each !== undefined);
+    return body.properties === undefined && !says ? [] : [evolution(name, body.properties ?? {}, body)];
   });
 }
 
@@ -244,13 +262,20 @@ function registrations(body: TypeBody): (RegisterType | EvolveType)[] {
   return open === true && columns !== undefined ? [registration(body), evolution(name, columns, {})] : [registration(body)];
 }
 
-function evolution(name: string, columns: z.infer<typeof properties>, asked: Guard): EvolveType {
+function evolution(name: string, columns: z.infer<typeof properties>, asked: Guard & Meaning): EvolveType {
   const guarded = {
     ...(asked.protected !== undefined && { protected: asked.protected }),
     ...(asked.access_scope !== undefined && { accessScope: asked.access_scope }),
   };
-  return { kind: 'evolve-type', name, properties: definitions(columns), guard: guarded };
+  return { kind: 'evolve-type', name, properties: definitions(columns), guard: guarded, meaning: stated(asked) };
 }
+
+const stated = ({ edge, role, identifier, language }: Meaning): GivenMeaning => ({
+  ...(edge !== undefined && { edge }),
+  ...(role !== undefined && { role }),
+  ...(identifier !== undefined && { identifier }),
+  ...(language !== undefined && { language }),
+});
 
 function registration(body: TypeBody): RegisterType {
   return {
@@ -264,6 +289,7 @@ function registration(body: TypeBody): RegisterType {
       targetField: trigger.dst_field,
     })),
     guard: { protected: body.protected ?? false, accessScope: body.access_scope ?? false },
+    meaning: stated(body),
   };
 }
 
@@ -285,12 +311,12 @@ function definitions(given: z.infer<typeof properties>): Record<string, Property
 }
 
 export function definitionOf(invocation: Invocation, name: string): TypeDefinition {
-  const { catalog } = invocation.snapshot();
+  const { catalog, offers } = invocation.snapshot();
   const definition = catalog.type(name);
   if (definition === undefined) {
     const guess = didYouMean(
       name,
-      catalog.types().map((type) => type.name),
+      catalog.types().flatMap((type) => (offers(type.name) ? type.name : [])),
     );
     const text = `the type ${JSON.stringify(name.slice(0, limits.identifierLength))} is not registered${guess}`;
     throw new ServiceError('REL_UNKNOWN_TYPE', text);
@@ -299,6 +325,7 @@ export function definitionOf(invocation: Invocation, name: string): TypeDefiniti
 }
 
 function shown(definition: TypeDefinition): z.infer<typeof typeReply> {
+  const { edge, role, identifier, language } = definition;
   const shownProperties: z.infer<typeof typeReply>['properties'] = {};
   for (const [name, { dims, ...attributes }] of Object.entries(definition.properties)) {
     shownProperties[name] = dims === 0 ? attributes : { ...attributes, dims };
@@ -315,6 +342,10 @@ function shown(definition: TypeDefinition): z.infer<typeof typeReply> {
     })),
     protected: definition.guard?.protected ?? false,
     access_scope: definition.guard?.accessScope ?? false,
+    ...(edge && { edge }),
+    ...(role !== undefined && { role }),
+    ...(identifier && { identifier: [...identifier] }),
+    ...(language !== undefined && { language }),
     ontology_version: definition.ontologyVersion,
   };
 }

@@ -12,7 +12,8 @@ import { FOREVER, formatInstant } from '../../../log/timestamp.ts';
 import type { App, HttpContext } from '../context.ts';
 import { invoke, submitNamed } from '../invoke.ts';
 import { problems } from '../schemas.ts';
-import { idParams, toInstant } from '../tenant-shapes.ts';
+import { toInstant } from '../../instants.ts';
+import { idParams } from '../tenant-shapes.ts';
 import { look } from './registered-tenants.ts';
 
 const reading = { access: 'token', action: 'inspect', bucket: 'read' } as const;

@@ -7,6 +7,7 @@
 import { z } from 'zod';
 import { ServiceError } from '../../../errors.ts';
 import type { ChangeTenant } from '../../../projections/command.ts';
+import { checkSearchConfig } from '../../../projections/tenants/search-config.ts';
 import type { App, FastifyRequest, HttpContext } from '../context.ts';
 import { invoke, submitNamed } from '../invoke.ts';
 import { problems } from '../schemas.ts';
@@ -195,6 +196,7 @@ function registerOwn(app: App, context: HttpContext): void {
       invoke(context, request, 'administer', undefined, async (invocation) => {
         const { id } = request.params;
         invocation.tenants().reach(id);
+        checkSearchConfig(request.body.config);
         await submitNamed(invocation, { kind: 'change-tenant', id, search: request.body.config });
         return { tenant_id: id, config: invocation.tenants().tenant(id).search };
       }),

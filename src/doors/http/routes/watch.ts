@@ -21,7 +21,7 @@ import { errorEvent } from '../../../planner/standing/watch-events.ts';
 import type { App, FastifyReply, FastifyRequest, HttpContext } from '../context.ts';
 import { headerText, statedPurpose } from '../headers.ts';
 import { invoke, signalOf } from '../invoke.ts';
-import { watchStream } from '../lease.ts';
+import { watchStream } from '../../frame/lease.ts';
 import { problems } from '../schemas.ts';
 
 const streamQuery = z.object({

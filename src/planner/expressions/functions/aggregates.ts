@@ -74,6 +74,12 @@ const functions = {
     summary: 'The values as an array of json, in the order of rows, NULLs among them; instants as ISO-8601 texts.',
     yields: (type) => (type === 'interval' || type === 'vector' || type === 'null' ? null : 'json'),
   },
+  collect: {
+    name: 'COLLECT',
+    usage: 'COLLECT([DISTINCT] x)',
+    summary: 'The values as an array of json, in the order of rows, NULLs left out; empty where there are none.',
+    yields: (type) => (type === 'interval' || type === 'vector' || type === 'null' ? null : 'json'),
+  },
 } as const satisfies Record<string, AggregateFunction>;
 
 export type AggregateName = keyof typeof functions;

@@ -7,50 +7,111 @@ import { startOfDay } from './casts.ts';
 const nsPerMs = 1_000_000n;
 const day = 86_400_000_000_000n;
 
-/** The calendar's view of an instant, and the nanoseconds since its last whole second. */
-interface Parts {
-  readonly date: Date;
-  readonly rest: number;
+/** The calendar's view of an instant, without its fraction of a second. */
+function dateOf(instant: bigint): Date {
+  const seconds = instant / 1_000_000_000n;
+  return new Date(Number(instant % 1_000_000_000n < 0n ? seconds - 1n : seconds) * 1000);
 }
 
-function partsOf(instant: bigint): Parts {
-  let seconds = instant / 1_000_000_000n;
-  let rest = instant % 1_000_000_000n;
-  if (rest < 0n) {
-    seconds -= 1n;
-    rest += 1_000_000_000n;
+/** A field of an instant that is given in two halves of 32 bits, exact in a double. */
+type Field = (high: number, low: number) => number;
+
+const dayNs = 86_400_000_000_000;
+/** What `dayOf` left of its instant. */
+let nsOfDay = 0;
+
+/** Days since 1970. A day is 2 ** 16 times a number of 31 bits, so that no product or difference here is rounded. */
+function dayOf(high: number, low: number): number {
+  const above = high * 4_294_967_296;
+  const below = low >>> 0;
+  let days = Math.floor((above + below) / dayNs);
+  let left = above - days * dayNs + below;
+  if (left < 0) {
+    days--;
+    left += dayNs;
+  } else if (left >= dayNs) {
+    days++;
+    left -= dayNs;
   }
-  return { date: new Date(Number(seconds) * 1000), rest: Number(rest) };
+  nsOfDay = left;
+  return days;
 }
 
-function dayOfYear(date: Date): number {
-  return Math.floor((date.getTime() - Date.UTC(date.getUTCFullYear(), 0, 1)) / 86_400_000) + 1;
+/** What `monthOf` and `yearOf` found besides. */
+let dateOfMonth = 0;
+let yearOfMonth = 0;
+
+/** 1 to 12. Years begin in March here, so that a leap day is the last of its year. */
+function monthOf(days: number): number {
+  const sinceMarch = days + 719_468;
+  const era = Math.floor(sinceMarch / 146_097);
+  const ofEra = sinceMarch - era * 146_097;
+  const year = Math.floor((ofEra - Math.floor(ofEra / 1_460) + Math.floor(ofEra / 36_524) - Math.floor(ofEra / 146_096)) / 365);
+  const ofYear = ofEra - (365 * year + Math.floor(year / 4) - Math.floor(year / 100));
+  const month = Math.floor((5 * ofYear + 2) / 153);
+  dateOfMonth = ofYear - Math.floor((153 * month + 2) / 5) + 1;
+  yearOfMonth = year + era * 400 + (month < 10 ? 0 : 1);
+  return month < 10 ? month + 3 : month - 9;
 }
 
-/** Year and number of the ISO week: that of its Thursday. */
-function isoWeek(date: Date): { year: number; week: number } {
-  const thursday = new Date(date.getTime());
-  thursday.setUTCDate(date.getUTCDate() + 4 - (date.getUTCDay() || 7));
-  return { year: thursday.getUTCFullYear(), week: Math.ceil(dayOfYear(thursday) / 7) };
+function yearOf(days: number): number {
+  monthOf(days);
+  return yearOfMonth;
 }
 
-const fields: Readonly<Record<string, (parts: Parts) => number>> = {
-  year: ({ date }) => date.getUTCFullYear(),
-  quarter: ({ date }) => Math.floor(date.getUTCMonth() / 3) + 1,
-  month: ({ date }) => date.getUTCMonth() + 1,
-  week: ({ date }) => isoWeek(date).week,
-  isoyear: ({ date }) => isoWeek(date).year,
-  day: ({ date }) => date.getUTCDate(),
-  dow: ({ date }) => date.getUTCDay(),
-  isodow: ({ date }) => date.getUTCDay() || 7,
-  doy: ({ date }) => dayOfYear(date),
-  hour: ({ date }) => date.getUTCHours(),
-  minute: ({ date }) => date.getUTCMinutes(),
+/** Days since 1970 of the first day of a year. */
+function firstOf(year: number): number {
+  const before = year - 1;
+  return 365 * (year - 1_970) + Math.floor(before / 4) - Math.floor(before / 100) + Math.floor(before / 400) - 477;
+}
+
+/** 1 on a Monday to 7. */
+function weekdayOf(days: number): number {
+  return ((((days + 3) % 7) + 7) % 7) + 1;
+}
+
+/** An ISO week is of the year of its Thursday. */
+function thursdayOf(days: number): number {
+  return days + 4 - weekdayOf(days);
+}
+
+function weekOf(days: number): number {
+  const thursday = thursdayOf(days);
+  return Math.floor((thursday - firstOf(yearOf(thursday))) / 7) + 1;
+}
+
+const fields: Readonly<Record<string, Field>> = {
+  year: (high, low) => yearOf(dayOf(high, low)),
+  quarter: (high, low) => Math.floor((monthOf(dayOf(high, low)) - 1) / 3) + 1,
+  month: (high, low) => monthOf(dayOf(high, low)),
+  week: (high, low) => weekOf(dayOf(high, low)),
+  isoyear: (high, low) => yearOf(thursdayOf(dayOf(high, low))),
+  day: (high, low) => {
+    monthOf(dayOf(high, low));
+    return dateOfMonth;
+  },
+  dow: (high, low) => weekdayOf(dayOf(high, low)) % 7,
+  isodow: (high, low) => weekdayOf(dayOf(high, low)),
+  doy: (high, low) => {
+    const days = dayOf(high, low);
+    return days - firstOf(yearOf(days)) + 1;
+  },
+  hour: (high, low) => {
+    dayOf(high, low);
+    return Math.floor(nsOfDay / 3_600_000_000_000);
+  },
+  minute: (high, low) => {
+    dayOf(high, low);
+    return Math.floor(nsOfDay / 60_000_000_000) % 60;
+  },
 };
 
-const fractions: Readonly<Record<string, (parts: Parts) => number>> = {
-  second: ({ date, rest }) => date.getUTCSeconds() + rest / 1e9,
-  epoch: ({ date, rest }) => date.getTime() / 1000 + rest / 1e9,
+const fractions: Readonly<Record<string, Field>> = {
+  second: (high, low) => {
+    dayOf(high, low);
+    return (Math.floor(nsOfDay / 1e9) % 60) + (nsOfDay % 1e9) / 1e9;
+  },
+  epoch: (high, low) => dayOf(high, low) * 86_400 + Math.floor(nsOfDay / 1e9) + (nsOfDay % 1e9) / 1e9,
 };
 
 export const extractFields: readonly string[] = [...Object.keys(fields), ...Object.keys(fractions)];
@@ -59,17 +120,21 @@ export const extractFields: readonly string[] = [...Object.keys(fields), ...Obje
 export const extractions: ReadonlyMap<string, ScalarFunction> = new Map([
   ...Object.entries(fields).map(([field, of]): [string, ScalarFunction] => [
     field,
-    extraction(field, { takes: ['timestamp'], yields: 'integer', evaluate: (x) => BigInt(of(partsOf(integer(x)))), small: true }),
+    extraction(field, { yields: 'integer', evaluate: (x) => BigInt(ofHalves(of, integer(x))), small: true, ofHalves: of }),
   ]),
   ...Object.entries(fractions).map(([field, of]): [string, ScalarFunction] => [
     field,
-    extraction(field, { takes: ['timestamp'], yields: 'number', evaluate: (x) => of(partsOf(integer(x))) }),
+    extraction(field, { yields: 'number', evaluate: (x) => ofHalves(of, integer(x)), ofHalves: of }),
   ]),
 ]);
 
-function extraction(field: string, signature: ScalarFunction['signatures'][number]): ScalarFunction {
+function ofHalves(of: Field, instant: bigint): number {
+  return of(Number(instant >> 32n), Number(BigInt.asIntN(32, instant)));
+}
+
+function extraction(field: string, more: Omit<ScalarFunction['signatures'][number], 'takes'>): ScalarFunction {
   const name = `EXTRACT ${field.toUpperCase()}`;
-  return { name, group: 'time', usage: '', summary: '', examples: [], signatures: [signature] };
+  return { name, group: 'time', usage: '', summary: '', examples: [], signatures: [{ takes: ['timestamp'], ...more }] };
 }
 
 function instantAt(year: number, month: number, date: number): bigint {
@@ -98,7 +163,7 @@ function truncated(unit: string, instant: bigint): bigint {
     const rest = instant % step;
     return exact(instant - (rest < 0n ? rest + step : rest));
   }
-  const { date } = partsOf(instant);
+  const date = dateOf(instant);
   const year = date.getUTCFullYear();
   switch (unit) {
     case 'week':
@@ -117,7 +182,7 @@ function truncated(unit: string, instant: bigint): bigint {
 /** So many months later, on the same day, or the last of a month that has no such day. */
 export function monthsLater(instant: bigint, months: bigint): bigint {
   if (months > 12_000n || months < -12_000n) throw invalid('instant out of range');
-  const { date } = partsOf(instant);
+  const date = dateOf(instant);
   const ofDay = instant - startOfDay(instant);
   const month = date.getUTCMonth() + Number(months);
   const lastDay = new Date(0);

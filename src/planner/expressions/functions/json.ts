@@ -3,9 +3,9 @@
  * order of their keys. What is not there is NULL.
  */
 import type { Cell } from '../../../log/value.ts';
-import { invalid, type ScalarFunction, text } from './scalar-function.ts';
+import { invalid, type ScalarFunction, type Signature, text } from './scalar-function.ts';
 
-/** Of stored JSON, which is well-formed: from a place to behind the value there. */
+/** The place behind the value that begins at `from`. Stored JSON is well-formed. */
 function valueEnd(json: string, from: number): number {
   let at = from;
   let depth = 0;
@@ -100,6 +100,16 @@ function extracted(json: string, path: string): string | null {
   }
   return found;
 }
+
+/**
+ * What json is beside a text: a string by its characters, null of JSON as NULL, anything else as it is written. Comparisons ask
+ * for it by themselves.
+ */
+export const jsonAsText: Signature = {
+  takes: ['json'],
+  yields: 'string',
+  evaluate: (json) => asText(text(json).trim()),
+};
 
 export const jsonFunctions: readonly ScalarFunction[] = [
   {

@@ -8,6 +8,7 @@
  */
 import { ServiceError } from '../../../errors.ts';
 import type { Cell, ColumnType } from '../../../log/value.ts';
+import type { SearchRules } from '../../search/text-rules.ts';
 import type { ValueType } from '../value-type.ts';
 
 /**
@@ -24,12 +25,16 @@ export interface Signature {
   readonly repeats?: boolean;
   readonly yields: ColumnType | 'interval' | 'same';
   readonly evaluate: Evaluator;
+  /** In its place, where it goes by how texts are searched. */
+  readonly searching?: (rules: SearchRules) => Evaluator;
   /** It can fail on some cells. */
   readonly raises?: boolean;
   /** It is asked where an argument is NULL too; without this the result is NULL there. */
   readonly takesNull?: boolean;
   /** An integer that it yields is exact in a double. */
   readonly small?: boolean;
+  /** The same of a single instant in two halves of 32 bits, as a double: a loop over instants then makes no bigint. */
+  readonly ofHalves?: (high: number, low: number) => number;
 }
 
 export type Evaluator = (...cells: readonly Cell[]) => Cell;

@@ -270,6 +270,22 @@ export const textFunctions: readonly ScalarFunction[] = [
     signatures: [{ takes: ['string', 'string'], yields: 'boolean', evaluate: (of, part) => text(of).startsWith(text(part)) }],
   },
   {
+    name: 'ENDS_WITH',
+    group: 'text',
+    usage: 'ENDS_WITH(x, part)',
+    summary: 'Whether the text ends with a part.',
+    examples: [["ENDS_WITH('Alfred', 'red')", 'true']],
+    signatures: [{ takes: ['string', 'string'], yields: 'boolean', evaluate: (of, part) => text(of).endsWith(text(part)) }],
+  },
+  {
+    name: 'CONTAINS',
+    group: 'text',
+    usage: 'CONTAINS(x, part)',
+    summary: 'Whether a part stands in the text.',
+    examples: [["CONTAINS('Alfred', 'fr')", 'true']],
+    signatures: [{ takes: ['string', 'string'], yields: 'boolean', evaluate: (of, part) => text(of).includes(text(part)) }],
+  },
+  {
     name: 'REVERSE',
     group: 'text',
     usage: 'REVERSE(x)',

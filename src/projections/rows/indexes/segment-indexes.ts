@@ -1,26 +1,34 @@
 /**
- * Indexes of texts, by segment and column: each a pure function of the cells that a segment holds, in the segment's own row
+ * Indexes of texts and of vectors, by segment and column: each a pure function of the cells that a segment holds, in the segment's own row
  * numbers. What is visible, to whom and when, is the reader's business, so versions, branches and policies need nothing here.
  *
  * - A sealed segment is indexed as a whole, by a worker, once somebody searched the column, and so is what one that grows has by
  *   then; of the rest, chunks of some hundred rows are indexed when a reader comes to them, so that every answer is complete.
+ * - Vectors of a segment that takes no more rows are made into bytes, by a worker, once somebody asked which are near; whoever asks
+ *   before that reads the vectors themselves. They are made where there is room, and nothing is let go for them.
  * - Whoever removes cells or changes what a column rests as has the segment's indexes forgotten: none holds a word of a row that
  *   is gone, and the next reader has new ones made.
  * - All of them share one budget: those that nobody asked for lately go first, and are made again when they are asked for.
  */
 import { LRUCache } from 'lru-cache';
+import { memoryOf } from '../../../log/column-memory.ts';
 import type { Vector } from '../../../log/columns.ts';
 import type { SteppedJob } from '../../../log/stepping-job.ts';
 import type { WorkerKeeper } from '../../../log/worker-keeper.ts';
-import type { ColumnSpace } from '../extents.ts';
+import type { ColumnSpace, Extents } from '../extents.ts';
 import type { Preparation } from '../../access-paths.ts';
 import type { Segment } from '../segment.ts';
+import { SEGMENT_ROWS } from '../segment-column.ts';
 import { buildTextIndex, type TextCells, textIndexOf } from './text/text-builder.ts';
 import { TextIndex } from './text/text-index.ts';
-import { cellsOf } from './text-cells.ts';
+import { absentOf, cellsOf } from './text-cells.ts';
+import { coarseBytes, CoarseVectors, coarseVectorsJob } from './vectors/coarse-vectors.ts';
 
 /** Rows that are indexed in one turn. */
 export const CHUNK_ROWS = 512;
+
+/** Bytes that are brought to where they rest in one turn. */
+const BYTES_A_TURN = 1 << 22;
 
 /** Rows by which a segment grows until its first ones are indexed anew. */
 const GROWN_ROWS = 8_192;
@@ -28,7 +36,7 @@ const GROWN_ROWS = 8_192;
 export interface SegmentIndexesOptions {
   /** null: nothing is made beside the event loop, and segments are indexed chunk by chunk. */
   readonly workers: WorkerKeeper | null;
-  /** Of stems. */
+  /** Language of stems. */
   readonly language: string;
   readonly budgetBytes: number;
   /** One line for the operator. */
@@ -42,19 +50,38 @@ export const defaultIndexes: SegmentIndexesOptions = {
   say: () => undefined,
 };
 
-/** Of one column of one segment. */
+type VectorColumn = Extract<Vector, { readonly kind: 'vec' }>;
+
+/** What is kept for one column of one segment. */
 interface Kept {
   readonly segment: Segment;
   readonly column: string;
-  whole: TextIndex | null;
+  whole: TextIndex | CoarseVectors | null;
   building: { readonly abort: AbortController; readonly over: Promise<void>; readonly end: () => void } | null;
   /** Removals from the segment by the time that the oldest of what is kept was made. */
   removals: number;
   /** By number. */
   readonly chunks: Map<number, TextIndex>;
   bytes: number;
-  /** Takes it off the budget. */
+  /** What is kept is nobody's any more, and off the budget. */
   readonly release: () => void;
+}
+
+export interface IndexedColumn {
+  readonly segment: Segment;
+  readonly column: string;
+}
+
+export interface RenewOptions {
+  readonly signal?: AbortSignal;
+  /** In indexes. */
+  readonly onProgress?: (done: number, total: number) => void;
+}
+
+/** Indexes of whole segments, and what they take. */
+export interface Renewed {
+  readonly indexes: number;
+  readonly bytes: number;
 }
 
 interface BuildRequest {
@@ -79,8 +106,6 @@ export function forgetIndexes(segment: Segment, column?: string): void {
     if (column !== undefined && name !== column) continue;
     kept.building?.abort.abort();
     kept.building?.end();
-    kept.whole = null;
-    kept.chunks.clear();
     kept.release();
     columns.delete(name);
   }
@@ -89,23 +114,25 @@ export function forgetIndexes(segment: Segment, column?: string): void {
 export class SegmentIndexes {
   readonly #options: SegmentIndexesOptions;
   readonly #space: ColumnSpace;
+  /** Where vectors rest as bytes. */
+  readonly #extents: Extents;
   /** By their age; those over the budget are let go. */
   readonly #ages: LRUCache<Kept, Kept>;
   /** Those that are to be made by a worker, in the order in which they were asked for. */
   #queue: Kept[] = [];
   #running = 0;
+  /** Bytes of vectors that are being made. */
+  #coming = 0;
 
   constructor(space: ColumnSpace, options: SegmentIndexesOptions = defaultIndexes) {
     this.#options = options;
     this.#space = space;
+    this.#extents = space.extents();
     this.#ages = new LRUCache({
       maxSize: Math.max(1, options.budgetBytes),
       sizeCalculation: ({ bytes }) => Math.max(1, bytes),
       dispose: (kept, _, reason) => {
-        if (reason !== 'evict') return;
-        kept.whole = null;
-        kept.chunks.clear();
-        kept.bytes = 0;
+        if (reason === 'evict') this.#empty(kept);
       },
     });
   }
@@ -131,9 +158,28 @@ export class SegmentIndexes {
     return rows;
   }
 
-  /** Of those rows. */
+  /** The index of those rows. */
   whole(segment: Segment, column: string): TextIndex | null {
-    return this.#kept(segment, column).whole;
+    const { whole } = this.#kept(segment, column);
+    return whole instanceof TextIndex ? whole : null;
+  }
+
+  /** Vectors as bytes, good for the turn. What is missing is asked for, where there is room. */
+  coarse(segment: Segment, column: string): CoarseVectors | null {
+    if (!this.#options.workers || (!segment.sealed && segment.length < SEGMENT_ROWS)) return null;
+    const kept = this.#kept(segment, column);
+    if (kept.whole instanceof CoarseVectors) {
+      this.#ages.get(kept);
+      return kept.whole;
+    }
+    this.#build(kept);
+    return null;
+  }
+
+  /** Segments are gone, and what was kept of them goes with them. */
+  clear(): void {
+    const all = [...this.#ages.values()];
+    for (const { segment } of all) forgetIndexes(segment);
   }
 
   /** Begins to index whole segments; null where all of them are, or none can be. */
@@ -150,11 +196,33 @@ export class SegmentIndexes {
     return { ready: Promise.all(each).then(() => undefined), progress: () => ({ done, of: building.length }) };
   }
 
+  /** Makes indexes of whole segments anew, one after the other: searches meanwhile read what is there, and chunks of the rest. */
+  async renew(wanted: readonly IndexedColumn[], { signal, onProgress }: RenewOptions = {}): Promise<Renewed> {
+    let [indexes, bytes] = [0, 0];
+    for (const [done, { segment, column }] of wanted.entries()) {
+      onProgress?.(done, wanted.length);
+      signal?.throwIfAborted();
+      forgetIndexes(segment, column);
+      await this.prepare([segment], [column])?.ready;
+      const made = this.#kept(segment, column).whole;
+      if (made === null) continue;
+      indexes++;
+      bytes += made.bytes.length;
+    }
+    onProgress?.(wanted.length, wanted.length);
+    return { indexes, bytes };
+  }
+
+  /** Columns of a segment that were searched, as far as anything of them is kept. */
+  searched(segment: Segment): readonly string[] {
+    return [...(keepers.get(segment)?.keys() ?? [])];
+  }
+
   /** How many indexes hold a term, or were made of rows that have been removed since: none should. */
   holding(term: string): number {
     let count = 0;
     for (const { segment, whole, chunks, removals } of this.#ages.values()) {
-      const holds = [whole, ...chunks.values()].some((index) => index !== null && index.find(term) >= 0);
+      const holds = [whole, ...chunks.values()].some((index) => index instanceof TextIndex && index.find(term) >= 0);
       if (holds || removals !== segment.removals) count++;
     }
     return count;
@@ -167,7 +235,7 @@ export class SegmentIndexes {
     return count;
   }
 
-  /** Of the rows of a chunk that are there by now. */
+  /** The index of the rows of a chunk that are there by now. */
   chunk(segment: Segment, column: string, number: number): TextIndex {
     const kept = this.#kept(segment, column);
     const first = number * CHUNK_ROWS;
@@ -193,10 +261,20 @@ export class SegmentIndexes {
       building: null,
       chunks: new Map(),
       bytes: 0,
-      release: () => void this.#ages.delete(made),
+      release: () => {
+        this.#ages.delete(made);
+        this.#empty(made);
+      },
     };
     columns.set(column, made);
     return made;
+  }
+
+  #empty(kept: Kept): void {
+    if (kept.whole instanceof CoarseVectors) this.#extents.giveBack(kept.whole.bytes);
+    kept.whole = null;
+    kept.chunks.clear();
+    kept.bytes = 0;
   }
 
   #resize(kept: Kept, by: number): void {
@@ -207,9 +285,19 @@ export class SegmentIndexes {
 
   #build(kept: Kept): void {
     if (!this.#options.workers || kept.building) return;
-    let end = (): void => undefined;
-    const over = new Promise<void>((resolve) => (end = resolve));
-    kept.building = { abort: new AbortController(), over, end };
+    const expected = this.#expected(kept);
+    if (expected === null) return;
+    this.#coming += expected;
+    const abort = new AbortController();
+    let resolve = (): void => undefined;
+    const over = new Promise<void>((resolved) => (resolve = resolved));
+    let ended = false;
+    const end = (): void => {
+      if (!ended) this.#coming -= expected;
+      ended = true;
+      resolve();
+    };
+    kept.building = { abort, over, end };
     this.#queue.push(kept);
     this.#pump();
   }
@@ -229,35 +317,68 @@ export class SegmentIndexes {
   }
 
   async #built(kept: Kept, { abort, end }: NonNullable<Kept['building']>): Promise<void> {
-    const { workers, language, say } = this.#options;
+    const { say } = this.#options;
     const { segment, column } = kept;
     // What the worker reads stays where it is until it is done, whatever leaves memory meanwhile.
     const hold = this.#space.read([null]);
     hold.next();
     try {
       const { removals } = segment;
-      const rows = segment.sealed ? segment.length : segment.length - (segment.length % CHUNK_ROWS);
-      const cells = cellsOf(segment, vectorOf(segment, column), 0, rows);
-      const bytes = await workers!.run(
-        textIndexJob,
-        { cells: segment.sealed ? cells : copied(cells), language },
-        'index',
-        abort.signal,
-      );
-      if (abort.signal.aborted) return;
-      kept.whole = TextIndex.open(bytes);
+      const vector = vectorOf(segment, column);
+      const whole =
+        vector.kind === 'vec'
+          ? await this.#ofVectors(kept, vector, abort.signal)
+          : await this.#ofTexts(kept, vector, abort.signal);
+      if (whole === null || abort.signal.aborted) return;
+      kept.whole = whole;
       kept.removals = removals;
-      for (const number of kept.chunks.keys()) if (number * CHUNK_ROWS < rows) kept.chunks.delete(number);
+      for (const number of kept.chunks.keys()) if (number * CHUNK_ROWS < whole.rows) kept.chunks.delete(number);
       const chunks = [...kept.chunks.values()].reduce((sum, chunk) => sum + chunk.bytes.length, 0);
-      this.#resize(kept, bytes.length + chunks - kept.bytes);
+      this.#resize(kept, whole.bytes.length + chunks - kept.bytes);
     } catch (error) {
-      // Chunks answer in its place.
-      if (!abort.signal.aborted && !isCancelled(error)) say(`a text index can't be made (${messageOf(error)})`);
+      // Chunks, and the vectors themselves, answer in its place.
+      if (!abort.signal.aborted && !isCancelled(error)) say(`an index can't be made (${messageOf(error)})`);
     } finally {
       kept.building = null;
       end();
       hold.return();
     }
+  }
+
+  async #ofTexts({ segment }: Kept, vector: Vector, signal: AbortSignal): Promise<TextIndex> {
+    const { workers, language } = this.#options;
+    const rows = segment.sealed ? segment.length : segment.length - (segment.length % CHUNK_ROWS);
+    const cells = cellsOf(segment, vector, 0, rows);
+    const request = { cells: segment.sealed ? cells : copied(cells), language };
+    return TextIndex.open(await workers!.run(textIndexJob, request, 'index', signal));
+  }
+
+  /** Null where it was given up, or no memory of columns has room. */
+  async #ofVectors({ segment }: Kept, vector: VectorColumn, signal: AbortSignal): Promise<CoarseVectors | null> {
+    const { values, dims } = vector;
+    const cells = { rows: segment.length, dims, values, absent: absentOf(segment, vector, 0, segment.length) };
+    const made = await this.#options.workers!.run(coarseVectorsJob, cells, 'index', signal);
+    const bytes = this.#extents.allocate(Uint8Array, made.length);
+    for (let at = 0; at < made.length && !signal.aborted; at += BYTES_A_TURN) {
+      if (at > 0) await this.#space.turn();
+      bytes.set(made.subarray(at, at + BYTES_A_TURN), at);
+    }
+    if (!signal.aborted && memoryOf(bytes)) return new CoarseVectors(cells, bytes);
+    this.#extents.giveBack(bytes);
+    return null;
+  }
+
+  /**
+   * Bytes that vectors are going to take; null where there is no room: many columns would put out each other at every question, so
+   * the first ones stay.
+   */
+  #expected({ segment, column }: Kept): number | null {
+    const vector = vectorOf(segment, column);
+    if (vector.kind !== 'vec') return 0;
+    // What a worker can't read where it lies would have to be copied for it.
+    if (!memoryOf(vector.values)) return null;
+    const bytes = coarseBytes({ rows: segment.length, dims: vector.dims });
+    return this.bytes + this.#coming + bytes <= this.#options.budgetBytes ? bytes : null;
   }
 }
 

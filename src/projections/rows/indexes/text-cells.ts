@@ -4,7 +4,7 @@ import type { Segment } from '../segment.ts';
 import { distinct, noTexts } from './text/chosen-cells.ts';
 import type { TextCells } from './text/text-builder.ts';
 
-/** Of rows first .. first+rows-1 of a segment. What it reads lies where it is: good as long as the column does. */
+/** Cells of rows first .. first+rows-1 of a segment. They are not copied: valid as long as the column is. */
 export function cellsOf(segment: Segment, vector: Vector, first: number, rows: number): TextCells {
   const absent = absentOf(segment, vector, first, rows);
   if (vector.kind === 'text') {
@@ -16,7 +16,8 @@ export function cellsOf(segment: Segment, vector: Vector, first: number, rows: n
   return { rows, absent, ...distinct(vector, rows, (row) => first + row, absent) };
 }
 
-function absentOf(segment: Segment, vector: Vector, first: number, rows: number): Uint8Array | null {
+/** 1 where one of these rows has no cell; null where each has one. */
+export function absentOf(segment: Segment, vector: Vector, first: number, rows: number): Uint8Array | null {
   const nulls = vector.kind === 'null' ? null : vector.nulls;
   if (segment.removedCount === 0) return nulls && nulls.subarray(first, first + rows);
   const absent = new Uint8Array(rows);

@@ -77,7 +77,7 @@ export interface CompactOptions {
   readonly onProgress?: (done: number, total: number) => void;
 }
 
-/** Of the budget: what columns may take however much the rest takes. */
+/** One part in so many of the budget is for columns, however much the rest takes. */
 const LEAST_SHARE = 8;
 /** Sealed segments that may wait to be written while more are replayed. */
 const WAITING_MAX = 4;
@@ -233,7 +233,7 @@ export class ColumnStore implements SegmentKeeper, DerivedKind {
   }
 
   /**
-   * Of a segment that is as it was sealed and has no file yet: gives the name of its file once `settled` has resolved. Then it
+   * For a segment that is as it was sealed and has no file yet: gives the name of its file once `settled` has resolved. Then it
    * throws a SegmentChangedError where that file says something else than the segment held when this was asked, or is not there.
    * Null where there is nothing to wait for.
    */

@@ -8,7 +8,7 @@ export function noTexts(rows: number): TextCells {
   return { rows, offsets: new Uint32Array(1), heap: new Uint8Array(0), codes: null, absent: new Uint8Array(rows).fill(1) };
 }
 
-/** Of chosen rows of any vector of texts. */
+/** Cells of chosen rows of any vector of texts. */
 export function chosenCells(vector: Vector, rows: number, rowAt: (place: number) => number): TextCells {
   const absent = new Uint8Array(rows);
   for (let place = 0; place < rows; place++) {

@@ -10,7 +10,7 @@ const stemmers = createRequire(import.meta.url)('snowball-stemmers') as {
 const wordsKept = 100_000;
 const made = new Map<string, (word: string) => string>();
 
-/** Of one of `textLanguages`. */
+/** The stemmer of one of `textLanguages`. */
 export function stemmer(language: string): (word: string) => string {
   const known = made.get(language);
   if (known) return known;

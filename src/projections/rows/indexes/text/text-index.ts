@@ -39,7 +39,7 @@ export class TextIndex {
   /** Terms by row. */
   readonly lengths: Uint32Array;
   readonly bytes: Uint8Array;
-  /** Of all rows: how many have any term, and how many terms they have. */
+  /** How many rows have any term, and how many terms they have together. */
   readonly held: number;
   readonly total: number;
   readonly #parts: TextIndexParts;

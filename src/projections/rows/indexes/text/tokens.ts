@@ -9,7 +9,7 @@ export const charClass = { separator: 0, lower: 1, upper: 2, digit: 3, ideograph
 /** UTF-16 units of a term: what follows of a longer word is not looked at. */
 export const TERM_MAX = 64;
 
-/** Of bytes below 0x80. */
+/** Classes of bytes below 0x80. */
 export const asciiClasses = Uint8Array.from({ length: 128 }, (_, code) =>
   code >= 0x61 && code <= 0x7a
     ? charClass.lower
@@ -59,17 +59,55 @@ const plain = /^[\0-\x7f]*$/;
 
 /** Terms of a text in order. */
 export function tokensOf(raw: string): string[] {
-  const text = plain.test(raw) ? raw : raw.normalize('NFKC');
+  const text = composed(raw);
   const terms: string[] = [];
+  eachRun(text, (start, end, ideographic) => {
+    if (ideographic) pairs(text.slice(start, end), terms);
+    else terms.push(termOf(text, start, end));
+  });
+  return terms;
+}
+
+/** A term and where it stands: in UTF-16 units of the composed text. */
+export interface TokenSpan {
+  readonly term: string;
+  readonly start: number;
+  readonly end: number;
+}
+
+/** The same terms, with their places in the text as it was composed for them. */
+export function tokenSpans(raw: string): { readonly text: string; readonly spans: readonly TokenSpan[] } {
+  const text = composed(raw);
+  const spans: TokenSpan[] = [];
+  eachRun(text, (start, end, ideographic) => {
+    if (!ideographic) return void spans.push({ term: termOf(text, start, end), start, end });
+    const terms: string[] = [];
+    pairs(text.slice(start, end), terms);
+    let at = start;
+    for (const term of terms) {
+      spans.push({ term, start: at, end: at + term.length });
+      at += text.codePointAt(at)! > 0xffff ? 2 : 1;
+    }
+  });
+  return { text, spans };
+}
+
+function composed(raw: string): string {
+  return plain.test(raw) ? raw : raw.normalize('NFKC');
+}
+
+function termOf(text: string, start: number, end: number): string {
+  return text.slice(start, Math.min(end, start + TERM_MAX)).toLowerCase();
+}
+
+/** Words, and runs of characters that write no spaces. */
+function eachRun(text: string, visit: (start: number, end: number, ideographic: boolean) => void): void {
   let start = -1;
   let last = 0;
   let before = 0;
   let ideographic = false;
   const end = (at: number): void => {
-    if (start >= 0 && at > start) {
-      if (ideographic) pairs(text.slice(start, at), terms);
-      else terms.push(text.slice(start, Math.min(at, start + TERM_MAX)).toLowerCase());
-    }
+    if (start >= 0 && at > start) visit(start, at, ideographic);
     start = -1;
   };
   for (let i = 0; i < text.length; ) {
@@ -78,7 +116,7 @@ export function tokensOf(raw: string): string[] {
     if (own === charClass.separator || (own === charClass.mark && start < 0)) end(i);
     else if (own !== charClass.mark) {
       if (start >= 0 && parts(before, own)) end(i);
-      // Of several capitals the last begins the word that goes on in small letters.
+      // The last of several capitals begins the word that goes on in small letters.
       else if (start >= 0 && before === charClass.upper && own === charClass.lower && last > start) {
         end(last);
         start = last;
@@ -93,7 +131,6 @@ export function tokensOf(raw: string): string[] {
     i += code > 0xffff ? 2 : 1;
   }
   end(text.length);
-  return terms;
 }
 
 function pairs(run: string, into: string[]): void {

@@ -1,0 +1,57 @@
+/** What every door over plain sockets holds: the rooms below, as arguments. */
+import type { Clock, Ids, Random } from '../../clock.ts';
+import { ServiceError } from '../../errors.ts';
+import type { RateLimiter } from '../../governance/admission/rate-limit.ts';
+import type { Authenticator } from '../../governance/authentication/authenticator.ts';
+import { type Caller, untenanted } from '../../governance/caller.ts';
+import type { Action, GateContract } from '../../governance/gate-contract.ts';
+import type { PlannerDoor } from '../../planner/planner-contract.ts';
+
+export interface DoorParts {
+  readonly gate: GateContract;
+  readonly planner: PlannerDoor;
+  readonly authenticator: Pick<Authenticator, 'scram' | 'provenCaller' | 'renewed'>;
+  readonly clock: Clock;
+  readonly ids: Ids;
+  readonly random: Random;
+  /** Lets others have their turn. */
+  readonly yieldTurn: () => Promise<void>;
+  readonly readLimit: RateLimiter;
+  readonly writeLimit: RateLimiter;
+  /** Bounds how many refused strangers are recorded. */
+  readonly strangers: RateLimiter;
+  /** Whether a caller has to say for which organisation it comes. */
+  readonly organizationRequired: boolean;
+  /** What must not happen, for the operator. */
+  readonly failed: (error: unknown) => void;
+}
+
+/** Strangers are recorded too, but can't fill the log: beyond so many in a second they are only counted. */
+export const strangersPerSecond = 50;
+
+/** Throws REL_RATE_LIMITED where the address has asked for too much in this second. */
+export function admitAddress({ clock }: Pick<DoorParts, 'clock'>, limiter: RateLimiter, address: string | null): void {
+  const verdict = limiter.take(address ?? '', clock.monotonicMs());
+  if (verdict.allowed) return;
+  throw new ServiceError('REL_RATE_LIMITED', `more than ${verdict.limit} requests in a second from this address`, {
+    retryAfterSecs: verdict.retryAfterSecs,
+  });
+}
+
+/** Leaves the access record of what was refused before it came to the gate; the gate's own verdict wins. */
+export async function recordRefusal(
+  parts: Pick<DoorParts, 'gate' | 'ids' | 'strangers' | 'clock'>,
+  caller: Caller | { readonly door: string; readonly clientIp: string | null },
+  action: Action,
+  error: ServiceError,
+): Promise<ServiceError> {
+  const known = 'principal' in caller;
+  if (!known && !parts.strangers.take('', parts.clock.monotonicMs()).allowed) return error;
+  const asked = { action, purpose: null, correlationId: parts.ids.next(), recordOnly: true } as const;
+  const who = known ? caller : { ...untenanted('unauthenticated', 'none', caller.door), clientIp: caller.clientIp };
+  try {
+    return await parts.gate.invoke(who, asked, () => Promise.reject(error));
+  } catch (thrown) {
+    return thrown instanceof ServiceError ? thrown : new ServiceError('REL_INTERNAL', 'internal error', { cause: thrown });
+  }
+}

@@ -1,0 +1,111 @@
+/**
+ * What streams for long, to a client or from one, goes on for as long as a next request of the caller would be let in, and
+ * would show it: a credential that has ended, a tenant that was suspended, rows that were erased are noticed within a second.
+ */
+import type { Clock } from '../../clock.ts';
+import { ServiceError } from '../../errors.ts';
+import type { Authenticator } from '../../governance/authentication/authenticator.ts';
+import type { Caller } from '../../governance/caller.ts';
+import type { GateContract } from '../../governance/gate-contract.ts';
+import type { Answer } from '../../planner/planner-contract.ts';
+
+/** How often it is looked whether a stream may go on. */
+const everyMs = 400;
+/** A client that takes nothing for so long is cut off: it would hold its answer in memory for ever. */
+export const stalledMs = 120_000;
+
+interface LeaseParts {
+  readonly authenticator: Pick<Authenticator, 'renewed'>;
+  readonly gate: Pick<GateContract, 'checkStanding'>;
+  readonly clock: Pick<Clock, 'sleep' | 'monotonicMs'>;
+}
+
+/** Throws what a next request of this caller would be refused with. */
+export function checkCaller({ authenticator, gate }: Pick<LeaseParts, 'authenticator' | 'gate'>, caller: Caller): void {
+  authenticator.renewed(caller);
+  gate.checkStanding(caller);
+}
+
+export type Overtaken = Pick<Answer, 'overtaken'>;
+
+/** Throws where rows that the answer may hold were erased since it was made. */
+export function checkErased(answer: Overtaken): void {
+  if (answer.overtaken()) throw new ServiceError('REL_CONFLICT', 'rows of the answer were erased while it was sent');
+}
+
+/** Calls `end` once, with what `check` throws by then; resolves then, or when the stream is over. */
+export async function watchStream(
+  { clock }: Pick<LeaseParts, 'clock'>,
+  check: () => void,
+  over: AbortSignal,
+  end: (refusal: unknown) => void,
+): Promise<void> {
+  while (!over.aborted) {
+    await clock.sleep(everyMs, over);
+    if (over.aborted) return;
+    try {
+      check();
+    } catch (refusal) {
+      return end(refusal);
+    }
+  }
+}
+
+/**
+ * Watches an answer that was handed over as a whole until its client has taken it. `end` is called once rows of it were
+ * erased, or when the client has taken nothing for too long. `unsent` counts the bytes that still wait.
+ */
+export function watchWhole(
+  parts: Pick<LeaseParts, 'clock'>,
+  answer: Overtaken,
+  unsent: () => number,
+  end: (refusal: unknown) => void,
+): void {
+  let left = unsent();
+  if (left === 0) return;
+  const { clock } = parts;
+  let takenMs = clock.monotonicMs();
+  const over = new AbortController();
+  const check = (): void => {
+    const before = left;
+    left = unsent();
+    if (left < before) takenMs = clock.monotonicMs();
+    if (left === 0) return over.abort();
+    checkErased(answer);
+    if (clock.monotonicMs() - takenMs >= stalledMs) throw new ServiceError('REL_TIMEOUT', 'the answer was not taken in time');
+  };
+  void watchStream(parts, check, over.signal, end);
+}
+
+/** A body as it comes: it fails, whoever it is waiting for, once its sender is not let in any more. */
+export async function* leased(
+  parts: LeaseParts,
+  caller: Caller,
+  body: AsyncIterable<Uint8Array>,
+): AsyncGenerator<Uint8Array, void> {
+  const over = new AbortController();
+  const pieces = body[Symbol.asyncIterator]();
+  let refused: { readonly refusal: unknown } | null = null;
+  let cutOff: (refusal: unknown) => void = () => undefined;
+  const check = (): void => checkCaller(parts, caller);
+  void watchStream(parts, check, over.signal, (refusal) => {
+    refused = { refusal };
+    cutOff(refusal);
+  });
+  try {
+    for (;;) {
+      if (refused !== null) throw (refused as { readonly refusal: unknown }).refusal;
+      // One promise a piece: racing with a lasting one would keep every piece's answer in memory.
+      const step = await new Promise<IteratorResult<Uint8Array>>((resolve, reject) => {
+        cutOff = reject;
+        pieces.next().then(resolve, reject);
+      });
+      if (step.done === true) return;
+      yield step.value;
+    }
+  } finally {
+    over.abort();
+    // Where a piece is still waited for, this has to wait as well: nobody waits for it.
+    void Promise.resolve(pieces.return?.()).catch(() => undefined);
+  }
+}

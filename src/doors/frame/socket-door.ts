@@ -1,0 +1,97 @@
+/** A door over plain sockets: it accepts, bounds how many it holds, and drains. What is said on them is the protocol's. */
+import { createServer, type Server, type Socket } from 'node:net';
+import { createSecureContext } from 'node:tls';
+import type { Clock } from '../../clock.ts';
+import type { SettingName } from '../../config.ts';
+import { ServiceError } from '../../errors.ts';
+import type { Door } from '../door.ts';
+import { listenOn } from './listen.ts';
+import { type Protocol, SocketConnection } from './connection.ts';
+
+export interface SocketDoorOptions<S, M> {
+  readonly name: string;
+  readonly host: string;
+  readonly port: number;
+  /** Names the port. */
+  readonly setting: SettingName;
+  readonly protocol: Protocol<S, M>;
+  readonly clock: Clock;
+  readonly drainMs: number;
+  readonly connectionsMax?: number;
+  /** PEM texts; clients may ask for TLS 1.2 or later when given. */
+  readonly tls: { readonly cert: string; readonly key: string } | null;
+  readonly failed: (error: unknown) => void;
+}
+
+const connectionsMax = 10_000;
+
+export function createSocketDoor<S, M>(options: SocketDoorOptions<S, M>): Door {
+  return new SocketDoor(options);
+}
+
+class SocketDoor<S, M> implements Door {
+  readonly name: string;
+  readonly #options: SocketDoorOptions<S, M>;
+  readonly #server: Server;
+  readonly #connections = new Map<SocketConnection<S, M>, Promise<void>>();
+  #stopped: Promise<void> | null = null;
+
+  constructor(options: SocketDoorOptions<S, M>) {
+    this.name = options.name;
+    this.#options = options;
+    const secureContext = options.tls && createSecureContext({ ...options.tls, minVersion: 'TLSv1.2' });
+    const { protocol, clock, failed } = options;
+    const parts = { protocol, clock, failed, secureContext };
+    this.#server = createServer({ noDelay: true }, (socket) => {
+      if (this.#connections.size >= (options.connectionsMax ?? connectionsMax)) return this.#turnAway(socket);
+      const connection = new SocketConnection(socket, parts);
+      this.#connections.set(
+        connection,
+        connection.run().finally(() => this.#connections.delete(connection)),
+      );
+    });
+  }
+
+  get port(): number {
+    const address = this.#server.address();
+    return typeof address === 'object' && address !== null ? address.port : this.#options.port;
+  }
+
+  async start(): Promise<void> {
+    const { setting, host, port } = this.#options;
+    await listenOn(
+      { setting, host, port },
+      () =>
+        new Promise<void>((resolve, reject) => {
+          this.#server.once('error', reject);
+          this.#server.listen({ host, port }, () => {
+            this.#server.off('error', reject);
+            resolve();
+          });
+        }),
+    );
+  }
+
+  stop(): Promise<void> {
+    this.#stopped ??= this.#drain();
+    return this.#stopped;
+  }
+
+  /** Requests in hand are answered; what is not done when the drain time is over is cut off. */
+  async #drain(): Promise<void> {
+    const { clock, drainMs } = this.#options;
+    const closed = new AbortController();
+    const closing = new Promise<void>((resolve) => this.#server.close(() => resolve())).finally(() => closed.abort());
+    for (const connection of this.#connections.keys()) connection.drain();
+    await clock.sleep(drainMs, closed.signal);
+    for (const connection of this.#connections.keys()) connection.cutOff();
+    await closing;
+    await Promise.all(this.#connections.values());
+  }
+
+  #turnAway(socket: Socket): void {
+    const { protocol, clock, failed } = this.#options;
+    const connection = new SocketConnection(socket, { protocol, clock, failed, secureContext: null });
+    connection.refuse(new ServiceError('REL_QUEUE_FULL', 'as many clients are connected as this door takes: try again later'));
+  }
+}

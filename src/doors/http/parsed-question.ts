@@ -1,0 +1,23 @@
+/** The step from a question that another language than SQL has parsed to its answer; the rest of the way is that of `question.ts`. */
+import type { Answer } from '../../planner/planner-contract.ts';
+import type { ParsedQuestion } from '../../planner/statement.ts';
+import { type StatedInstants, timeOf } from '../instants.ts';
+import type { HttpContext, RequestFacts } from './context.ts';
+import { statedPurpose } from './headers.ts';
+import { invoke, signalOf } from './invoke.ts';
+
+/** Without an instant, about what is believed and true now. Its access record has been appended when this resolves. */
+export function askParsed(
+  context: HttpContext,
+  request: RequestFacts,
+  parsed: ParsedQuestion,
+  stated: StatedInstants & { readonly purpose?: string | undefined },
+): Promise<Answer> {
+  const { purpose } = stated;
+  const time = timeOf(stated);
+  const signal = signalOf(request.raw.socket);
+  return invoke(context, request, 'query', purpose, (invocation) => {
+    const asked = { parsed, time, signal, purpose: statedPurpose(request, purpose), questionsOnly: true };
+    return context.planner.query(invocation, asked);
+  });
+}

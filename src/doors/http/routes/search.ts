@@ -1,0 +1,116 @@
+/** POST /search and /multi-search. Source: specification, "Search". */
+import { z } from 'zod';
+import { moreRows, writeRowGroups } from '../../../planner/formats/json-rows.ts';
+import type { Answer } from '../../../planner/planner-contract.ts';
+import { search, type SearchAnswer } from '../../../planner/search/search.ts';
+import type { SearchRequest } from '../../../planner/search/search-request.ts';
+import { searchBody, searchBodyOf, searchOf, severalBody, severalOf } from '../../search-body.ts';
+import { sendPieces } from '../answer-body.ts';
+import { envelopePieces } from '../answer-envelope.ts';
+import type { App, FastifyReply, FastifyRequest, HttpContext } from '../context.ts';
+import { invoke, signalOf } from '../invoke.ts';
+import { nanoseconds, problems } from '../schemas.ts';
+import { answerReply } from './query.ts';
+
+const config = { access: 'token', action: 'search', bucket: 'read' } as const;
+const tags = ['search'];
+
+const hitsReply = answerReply.extend({ count: z.int().describe('rows in this answer') }).meta({ id: 'SearchReply' });
+const rows = z.array(z.record(z.string(), z.unknown()));
+const batchReply = z
+  .object({
+    results: z.array(hitsReply).describe('by query'),
+    as_of_system: nanoseconds.describe('the one instant that all of them are true of, nanoseconds UTC'),
+    processing_time_ms: z.number(),
+    fused: z
+      .object({ rank_constant: z.number(), rows: rows.describe('with _rrf_score, best first'), data: rows.describe('the same') })
+      .optional(),
+  })
+  .meta({ id: 'BatchSearchReply' });
+
+export function registerSearch(app: App, context: HttpContext): void {
+  app.route({
+    method: 'POST',
+    url: '/search',
+    config,
+    schema: {
+      summary: 'Search by words, by columns, or in batches',
+      tags,
+      body: searchBody,
+      response: { 200: z.union([hitsReply, batchReply]), ...problems },
+    },
+    // What is wrong with a body is told by the shape that its keys choose.
+    validatorCompiler: () => (body: unknown) => checked(searchBodyOf(body), body),
+    handler: (request, reply) => answer(context, request, reply, searchOf(request.body)),
+  });
+
+  app.route({
+    method: 'POST',
+    url: '/multi-search',
+    config,
+    schema: {
+      summary: 'Several searches by words of one snapshot',
+      tags,
+      body: severalBody,
+      response: { 200: batchReply.omit({ fused: true }), ...problems },
+    },
+    handler: (request, reply) => answer(context, request, reply, severalOf(request.body)),
+  });
+}
+
+function checked(schema: z.ZodType, body: unknown): { value: unknown } | { error: Error } {
+  const { success, data, error } = schema.safeParse(body);
+  if (success) return { value: data };
+  const validation = error.issues.map(({ path, message }) => ({ instancePath: `/${path.join('/')}`, message }));
+  return { error: Object.assign(new Error('the body is malformed'), { validation, validationContext: 'body' }) };
+}
+
+async function answer(
+  context: HttpContext,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  asked: SearchRequest,
+): Promise<FastifyReply> {
+  const { purpose } = request.body as { readonly purpose?: string };
+  const begunMs = context.clock.monotonicMs();
+  const found = await invoke(context, request, 'search', purpose, (invocation) =>
+    search(context.planner, invocation, asked, signalOf(request.raw.socket)),
+  );
+  const ms = Math.round((context.clock.monotonicMs() - begunMs) * 1000) / 1000;
+  const pieces = asked.name === 'search' ? hits(found.answers[0]!) : batch(found, ms);
+  return sendPieces(context, request, reply, { 'content-type': 'application/json; charset=utf-8' }, pieces, found);
+}
+
+function* hits(found: Answer): Generator<Uint8Array, void> {
+  yield Buffer.from('{"rows":');
+  yield* moreRows(found, { after: 0 });
+  yield Buffer.from(`,"count":${found.rowCount}`);
+  for (const piece of envelopePieces(found)) yield Buffer.from(piece);
+  yield Buffer.from('}');
+}
+
+function* batch({ answers, fused, asOfSystem }: SearchAnswer, ms: number): Generator<Uint8Array, void> {
+  for (const [i, each] of answers.entries()) {
+    yield Buffer.from(i === 0 ? '{"results":[' : ',');
+    yield* hits(each);
+  }
+  yield Buffer.from(`],"as_of_system":${asOfSystem},"processing_time_ms":${ms}`);
+  if (fused !== null) {
+    const texts = Buffer.concat([...listed(fused.rows)]);
+    yield Buffer.from(`,"fused":{"rank_constant":${fused.constant},"rows":[`);
+    yield texts;
+    yield Buffer.from('],"data":[');
+    yield texts;
+    yield Buffer.from(']}');
+  }
+  yield Buffer.from('}');
+}
+
+/** Rows of several types, each with its own columns. */
+function* listed(fused: NonNullable<SearchAnswer['fused']>['rows']): Generator<Uint8Array, void> {
+  for (const [i, row] of fused.entries()) {
+    if (i > 0) yield Buffer.from(',');
+    const [list] = writeRowGroups(row, 1);
+    yield list!.subarray(1, -1);
+  }
+}

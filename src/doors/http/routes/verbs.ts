@@ -1,0 +1,101 @@
+/** HTTP routes of the verbs, made from their list. Source: specification, "Agent memory (HTTP)" and "Result envelopes". */
+import { z } from 'zod';
+import { ServiceError } from '../../../errors.ts';
+import { callVerb } from '../../verbs/call.ts';
+import { verbs } from '../../verbs/all.ts';
+import { inputSchema, purposeField, type Verb, type VerbRoute } from '../../verbs/verb.ts';
+import type { App, FastifyRequest, HttpContext } from '../context.ts';
+import { exactJson } from '../exact-json.ts';
+import { statedBy } from '../invoke.ts';
+import { problems } from '../schemas.ts';
+
+/** The envelope of memory and tool replies. Source: specification, "Result envelopes". */
+const envelope = z
+  .object({ isError: z.boolean(), content: z.array(z.object({ type: z.literal('text'), text: z.string() })) })
+  .meta({ id: 'MemoryReply', description: 'text holds a JSON string' });
+
+export function registerVerbs(app: App, context: HttpContext): void {
+  for (const verb of verbs) for (const route of verb.http ?? []) registerRoute(app, context, verb, route);
+}
+
+function registerRoute(app: App, context: HttpContext, verb: Verb, { method, url }: VerbRoute): void {
+  const inPath = [...url.matchAll(/:(\w+)/g)].map(([, name]) => name!);
+  const whole = verb.input.extend({ purpose: purposeField.optional() });
+  const rest = whole.omit(Object.fromEntries(inPath.map((name) => [name, true])));
+  const numbers = new QueryText(verb);
+  app.route({
+    method,
+    url,
+    config: { access: 'token', action: verb.action, bucket: verb.bucket },
+    // The verb checks its input itself, inside the gate: what is malformed is on record under its name.
+    validatorCompiler: () => (data: unknown) => ({ value: data }),
+    schema: {
+      summary: verb.tool?.title ?? verb.name,
+      description: verb.description,
+      tags: [url.startsWith('/memory/') ? 'memory' : 'query'],
+      ...(inPath.length > 0 && { params: z.object(Object.fromEntries(inPath.map((name) => [name, z.string()]))) }),
+      ...(method === 'POST' ? { body: rest } : { querystring: rest }),
+      response: { 200: verb.plain === true ? verb.output : envelope, ...problems },
+    },
+    handler: async (request) => {
+      const input = inputOf(request, numbers);
+      const { purpose } = input;
+      if (purpose !== undefined && typeof purpose !== 'string')
+        throw new ServiceError('REL_INVALID', 'purpose: a text is expected');
+      const stated = statedBy(request, purpose);
+      request.recorded = true;
+      const { output } = await callVerb(context.gate, context, { verb, input, ...stated });
+      return verb.plain === true ? output : { isError: false, content: [{ type: 'text', text: exactJson(output) }] };
+    },
+  });
+}
+
+/** Members of path, query and body together; one that is stated twice, and differently, is refused. */
+function inputOf(request: FastifyRequest, query: QueryText): Readonly<Record<string, unknown>> {
+  const { body = {} } = request;
+  if (body !== null && (typeof body !== 'object' || Array.isArray(body))) {
+    throw new ServiceError('REL_INVALID', 'the body is one JSON object');
+  }
+  const parts = [
+    query.read(request.query as Record<string, unknown>),
+    (body ?? {}) as Record<string, unknown>,
+    request.params as object,
+  ];
+  const input: Record<string, unknown> = {};
+  for (const part of parts) {
+    for (const [name, value] of Object.entries(part)) {
+      if (Object.hasOwn(input, name) && exactJson(input[name]) !== exactJson(value)) {
+        throw new ServiceError('REL_INVALID', `${name}: the request states it twice, and differently`);
+      }
+      input[name] = value;
+    }
+  }
+  return input;
+}
+
+/** In a query everything is text: what the schema calls a number or a yes or no is read as one. */
+class QueryText {
+  readonly #kinds = new Map<string, string>();
+
+  constructor(verb: Verb) {
+    const { properties = {} } = inputSchema(verb) as {
+      readonly properties?: Readonly<Record<string, { readonly type?: string }>>;
+    };
+    for (const [name, { type }] of Object.entries(properties)) if (type !== undefined) this.#kinds.set(name, type);
+  }
+
+  read(query: Readonly<Record<string, unknown>>): Record<string, unknown> {
+    return Object.fromEntries(Object.entries(query).map(([name, value]) => [name, this.#value(name, value)]));
+  }
+
+  #value(name: string, value: unknown): unknown {
+    const kind = this.#kinds.get(name);
+    if (kind === 'array') return Array.isArray(value) ? value : String(value).split(',');
+    if (typeof value !== 'string') return value;
+    if (kind === 'boolean')
+      return value === 'true' || value === '1' || value === '' ? true : value === 'false' || value === '0' ? false : value;
+    if (kind !== 'number' && kind !== 'integer') return value;
+    const number = value.trim() === '' ? Number.NaN : Number(value);
+    return Number.isFinite(number) ? number : value;
+  }
+}

@@ -1,0 +1,161 @@
+/** The tool protocol as plain HTTP routes. Source: specification, "Tool protocol (MCP)" and "Other contracts". */
+import { z } from 'zod';
+import type { App, FastifyReply, FastifyRequest, HttpContext } from '../http/context.ts';
+import { exactJson } from '../http/exact-json.ts';
+import { headerText } from '../http/headers.ts';
+import { invoke, statedBy } from '../http/invoke.ts';
+import { refusalOf } from '../http/refusal.ts';
+import { problem, problems } from '../http/schemas.ts';
+import { sessionsVerb } from '../verbs/sessions.ts';
+import { callVerb } from '../verbs/call.ts';
+import { callTool, textContent, toolList } from './tools.ts';
+
+/** Source: specification, "Versioning" 2. */
+export const protocolVersion = '2024-11-05';
+
+const callBody = z.object({
+  name: z.string().describe('a tool of /mcp/tools'),
+  arguments: z.record(z.string(), z.unknown()).optional().describe('as its inputSchema has them'),
+});
+
+const tool = z.object({
+  name: z.string(),
+  title: z.string(),
+  description: z.string(),
+  inputSchema: z.record(z.string(), z.unknown()),
+  annotations: z.record(z.string(), z.unknown()),
+});
+
+const handshake = z.object({
+  protocol_version: z.string(),
+  server_info: z.object({ name: z.string(), version: z.string(), profile: z.string(), node_id: z.string() }),
+  capabilities: z.object({ tools: z.object({ list_changed: z.boolean() }) }),
+  tools: z.array(tool),
+});
+
+const envelope = {
+  content: z.array(
+    z.union([z.object({ type: z.literal('text'), text: z.string() }), z.object({ type: z.literal('json'), json: z.unknown() })]),
+  ),
+  isError: z.boolean(),
+  meta: z.object({ processing_time_ms: z.number() }),
+};
+
+const reply = z.object(envelope).meta({ id: 'ToolReply', description: 'the same content twice: as a JSON text, and as it is' });
+
+const refusal = problem
+  .extend(envelope)
+  .meta({ id: 'ToolProblem', description: 'a problem record in the envelope of tool replies' });
+
+export function registerFlatTools(app: App, context: HttpContext): void {
+  const { system } = context;
+  const reading = { access: 'token', action: 'inspect', bucket: 'read' } as const;
+  const listed = (request: FastifyRequest) => toolList(headerText(request, 'x-service-purpose') !== null);
+  app.route({
+    method: 'POST',
+    url: '/mcp/initialize',
+    config: reading,
+    schema: {
+      summary: 'Tool protocol: handshake',
+      tags: ['tools'],
+      response: { 200: handshake, ...problems },
+    },
+    handler: (request) =>
+      invoke(context, request, 'inspect', undefined, async () => ({
+        protocol_version: protocolVersion,
+        server_info: { name: 'annals', version: system.version, profile: system.profile, node_id: system.nodeId },
+        capabilities: { tools: { list_changed: false } },
+        tools: listed(request),
+      })),
+  });
+  app.route({
+    method: 'GET',
+    url: '/mcp/tools',
+    config: reading,
+    schema: {
+      summary: 'Tools, each with what it takes',
+      tags: ['tools'],
+      response: { 200: z.object({ tools: z.array(tool) }), ...problems },
+    },
+    handler: (request) => invoke(context, request, 'inspect', undefined, async () => ({ tools: listed(request) })),
+  });
+  app.route({
+    method: 'POST',
+    url: '/mcp/tools/call',
+    config: { access: 'token', action: 'query', bucket: 'read' },
+    schema: { summary: 'Call a tool', tags: ['tools'], body: callBody, response: { 200: reply, '4xx': refusal, '5xx': refusal } },
+    attachValidation: true,
+    handler: async (request, response) => {
+      const startedMs = context.clock.monotonicMs();
+      try {
+        if (request.validationError) throw request.validationError;
+        const { name, arguments: given } = request.body;
+        const { output, processingTimeMs } = await callTool(context, request, name, given);
+        return {
+          content: [textContent(output), { type: 'json', json: output }],
+          isError: false,
+          meta: { processing_time_ms: processingTimeMs },
+        };
+      } catch (error) {
+        return refused(context, request, response, error, context.clock.monotonicMs() - startedMs);
+      }
+    },
+  });
+  app.route({
+    method: 'GET',
+    url: '/mcp/sessions',
+    config: { access: 'token', action: sessionsVerb.action, bucket: 'read' },
+    schema: {
+      summary: 'Agent sessions and the tool calls of each',
+      tags: ['tools'],
+      querystring: z.object({
+        session_id: z.string().optional(),
+        limit: z
+          .string()
+          .regex(/^\d{1,4}$/)
+          .optional()
+          .describe('sessions at most; 100 by default'),
+        purpose: z.string().optional(),
+      }),
+      response: { 200: sessionsVerb.output, ...problems },
+    },
+    handler: async (request) => {
+      const { session_id: id, limit, purpose } = request.query;
+      const stated = statedBy(request, purpose);
+      request.recorded = true;
+      const input = { ...(id !== undefined && { session_id: id }), ...(limit !== undefined && { limit: Number(limit) }) };
+      return (await callVerb(context.gate, context, { verb: sessionsVerb, input, ...stated })).output;
+    },
+  });
+}
+
+/** An error as the tool protocol has it, under the status that the same error has everywhere. */
+async function refused(
+  context: HttpContext,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  error: unknown,
+  elapsedMs: number,
+): Promise<unknown> {
+  const route = { route: '/mcp/tools/call', access: 'token', action: 'query' } as const;
+  const { status, headers, text } = await refusalOf(context, request, route, error);
+  const said = JSON.parse(text) as { type: string; detail: string; correlation_id: string };
+  const { type, detail, correlation_id: id } = said;
+  for (const [name, value] of headers) reply.header(name, value);
+  const code = type.slice(type.lastIndexOf('/') + 1);
+  const told = { code, detail, correlation_id: id };
+  const body = {
+    ...said,
+    content: [
+      { type: 'text', text: `${code}: ${detail}` },
+      { type: 'json', json: told },
+    ],
+    isError: true,
+    meta: { processing_time_ms: elapsedMs },
+  };
+  void reply
+    .code(status)
+    .header('content-type', 'application/json; charset=utf-8')
+    .serializer((value: unknown) => value as string);
+  return exactJson(body);
+}

@@ -1,0 +1,173 @@
+/**
+ * POST /mcp: JSON-RPC over Streamable HTTP, by the protocol's own SDK. Without sessions: every request stands for itself, so a
+ * client may come back to any node. The SDK is loaded when the first client comes.
+ *
+ * Types are resources (`annals://types/<name>`), and one prompt says how to ask.
+ */
+import { z } from 'zod';
+import { type ErrorCode, errorTable, ServiceError } from '../../errors.ts';
+import type { Invocation } from '../../governance/gate-contract.ts';
+import type { App, FastifyRequest, HttpContext } from '../http/context.ts';
+import { exactJson } from '../http/exact-json.ts';
+import { headerText } from '../http/headers.ts';
+import { statedBy } from '../http/invoke.ts';
+import { toServiceError } from '../http/problem.ts';
+import { problems } from '../http/schemas.ts';
+import { howToAsk } from './how-to-ask.ts';
+import { callTool, textContent, toolList } from './tools.ts';
+
+const scheme = 'annals://types/';
+
+const message = z.looseObject({ jsonrpc: z.string() }).meta({ id: 'JsonRpcMessage', description: 'as the protocol has it' });
+
+export function registerRpc(app: App, context: HttpContext): void {
+  app.route({
+    method: 'POST',
+    url: '/mcp',
+    config: { access: 'token', action: 'inspect', bucket: 'read' },
+    schema: {
+      summary: 'Model Context Protocol: JSON-RPC over Streamable HTTP',
+      description:
+        'What MCP clients connect to: this URL, and the token as bearer. A header x-service-purpose states the purpose of every call.',
+      tags: ['tools'],
+      response: { 200: message, ...problems },
+    },
+    handler: async (request, reply) => {
+      const { body } = request;
+      if (typeof body !== 'object' || body === null) throw new ServiceError('REL_INVALID', 'the body is a JSON-RPC message');
+      const { serverFor, transport } = await loadSdk();
+      const server = serverFor(context, request);
+      const channel = transport();
+      // What asks for nothing, and what is malformed, leaves a record too.
+      if (!asksGate(body)) await noted(context, request, async () => undefined);
+      reply.hijack();
+      try {
+        await server.connect(channel);
+        await channel.handleRequest(request.raw, reply.raw, body);
+      } finally {
+        reply.raw.once('close', () => void server.close());
+      }
+      return reply;
+    },
+  });
+}
+
+const gated: ReadonlySet<unknown> = new Set(['tools/call', 'resources/list', 'resources/read']);
+
+/** Whether a message comes to the gate by itself. */
+function asksGate(body: object): boolean {
+  return [body].flat().some((message) => gated.has((message as { readonly method?: unknown } | null)?.method));
+}
+
+/** One invocation of no rows; each message of a request may have one. */
+async function noted<T>(context: HttpContext, request: FastifyRequest, run: (invocation: Invocation) => Promise<T>): Promise<T> {
+  const { caller, ...stated } = statedBy(request, undefined);
+  request.recorded = true;
+  return context.gate.invoke(caller, { action: 'inspect', ...stated }, run);
+}
+
+async function load() {
+  const [{ Server }, { StreamableHTTPServerTransport }, types] = await Promise.all([
+    import('@modelcontextprotocol/sdk/server/index.js'),
+    import('@modelcontextprotocol/sdk/server/streamableHttp.js'),
+    import('@modelcontextprotocol/sdk/types.js'),
+  ]);
+  const { McpError, ErrorCode: Rpc } = types;
+
+  const refusal = (context: HttpContext, request: FastifyRequest, raw: unknown): ServiceError => {
+    const error = toServiceError(raw);
+    if (error.code !== 'REL_INTERNAL') return error;
+    context.log({ event: 'internal error', correlationId: request.id, route: '/mcp', error: error.facts.cause ?? error });
+    return new ServiceError('REL_INTERNAL', 'internal error; the correlation id finds it in the log');
+  };
+  const asRpc = (error: ServiceError) =>
+    new McpError(error.kind === 'internal' ? Rpc.InternalError : Rpc.InvalidParams, error.message, { code: error.code });
+
+  const serverFor = (context: HttpContext, request: FastifyRequest) => {
+    const server = new Server(
+      { name: 'annals', version: context.system.version },
+      { capabilities: { tools: {}, resources: {}, prompts: {} }, instructions: howToAsk },
+    );
+    const purposeKnown = headerText(request, 'x-service-purpose') !== null;
+    server.setRequestHandler(types.ListToolsRequestSchema, () => ({ tools: [...toolList(purposeKnown)] }));
+    server.setRequestHandler(types.CallToolRequestSchema, async ({ params }) => {
+      try {
+        const { output } = await callTool(context, request, params.name, params.arguments);
+        return { content: [textContent(output)] };
+      } catch (raw) {
+        const error = refusal(context, request, raw);
+        if (error.code === 'REL_NOT_FOUND' && error.message.startsWith('no such tool')) throw asRpc(error);
+        const told = {
+          type: 'text' as const,
+          text: `${error.code}: ${error.message} (${statusOf(error.code)}, correlation ${request.id})`,
+        };
+        return { content: [told], isError: true };
+      }
+    });
+    server.setRequestHandler(types.ListResourcesRequestSchema, async () =>
+      guarded(context, request, async (invocation) => ({
+        resources: invocation
+          .snapshot()
+          .catalog.types()
+          .map(({ name }) => ({
+            uri: scheme + encodeURIComponent(name),
+            name,
+            description: `columns of the type ${name}`,
+            mimeType: 'application/json',
+          })),
+      })),
+    );
+    server.setRequestHandler(types.ReadResourceRequestSchema, async ({ params: { uri } }) =>
+      guarded(context, request, async (invocation) => {
+        const name = uri.startsWith(scheme) ? decoded(uri.slice(scheme.length)) : undefined;
+        const type = name === undefined ? undefined : invocation.snapshot().catalog.type(name);
+        if (type === undefined) throw new ServiceError('REL_UNKNOWN_TYPE', 'no such resource');
+        const columns = Object.fromEntries(Object.entries(type.properties).map(([column, property]) => [column, property.type]));
+        return {
+          contents: [
+            { uri, mimeType: 'application/json', text: exactJson({ name: type.name, columns, primary_key: type.primaryKey }) },
+          ],
+        };
+      }),
+    );
+    server.setRequestHandler(types.ListPromptsRequestSchema, () => ({
+      prompts: [
+        { name: 'how-to-query', title: 'How to ask', description: 'What this store is, and how to ask it in SQL and by tools' },
+      ],
+    }));
+    server.setRequestHandler(types.GetPromptRequestSchema, ({ params: { name } }) => {
+      if (name !== 'how-to-query') throw new McpError(Rpc.InvalidParams, 'no such prompt');
+      return { messages: [{ role: 'user' as const, content: { type: 'text' as const, text: howToAsk } }] };
+    });
+    return server;
+  };
+
+  async function guarded<T>(
+    context: HttpContext,
+    request: FastifyRequest,
+    run: (invocation: Invocation) => Promise<T>,
+  ): Promise<T> {
+    try {
+      return await noted(context, request, run);
+    } catch (raw) {
+      throw asRpc(refusal(context, request, raw));
+    }
+  }
+
+  // Answers come whole: nothing is left open for a client that went away.
+  const transport = () => new StreamableHTTPServerTransport({ enableJsonResponse: true });
+  return { serverFor, transport };
+}
+
+let loading: ReturnType<typeof load> | null = null;
+const loadSdk = (): ReturnType<typeof load> => (loading ??= load());
+
+const statusOf = (code: ErrorCode): number => errorTable[code].status;
+
+function decoded(text: string): string | undefined {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return undefined;
+  }
+}

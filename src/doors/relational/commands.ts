@@ -1,0 +1,186 @@
+/** What a text asks a session for: statements apart, and which of them the session answers by itself. */
+import { ServiceError } from '../../errors.ts';
+
+export type Command =
+  | { readonly kind: 'begin'; readonly tag: string }
+  | { readonly kind: 'commit' | 'rollback' }
+  | { readonly kind: 'set'; readonly name: string; readonly value: string | null; readonly local: boolean }
+  | { readonly kind: 'reset'; readonly name: string }
+  | { readonly kind: 'show'; readonly name: string }
+  | { readonly kind: 'discard' | 'deallocate'; readonly name: string }
+  | { readonly kind: 'nothing'; readonly tag: string; readonly notice: string | null }
+  /** For the planner: it may write, or it only asks. */
+  | { readonly kind: 'ask'; readonly text: string; readonly mayWrite: boolean; readonly verb: string; readonly returns: boolean };
+
+const statementsMax = 1_000;
+
+/** One after the other, without the semicolons between them; what is blank is none. Linear in the text. */
+export function splitStatements(text: string): string[] {
+  const statements: string[] = [];
+  const pattern = /['"`;]|--|\/\*/g;
+  let from = 0;
+  for (let match = pattern.exec(text); match; match = pattern.exec(text)) {
+    if (match[0] !== ';') {
+      const closing = closings[match[0]]!;
+      const end = text.indexOf(closing, pattern.lastIndex);
+      if (end < 0) break;
+      pattern.lastIndex = end + closing.length;
+      continue;
+    }
+    add(text.slice(from, match.index));
+    from = match.index + 1;
+  }
+  add(text.slice(from));
+  return statements;
+
+  function add(statement: string): void {
+    const said = bare(statement);
+    if (said === '') return;
+    if (statements.length === statementsMax)
+      throw new ServiceError('REL_TOO_LARGE', `a query holds at most ${statementsMax} statements: send more queries`);
+    statements.push(statement);
+  }
+}
+
+const closings: Readonly<Record<string, string>> = { "'": "'", '"': '"', '`': '`', '--': '\n', '/*': '*/' };
+
+/** Without the comments and spaces before it, and the semicolon behind it. */
+function bare(text: string): string {
+  let said = text.trim();
+  for (;;) {
+    const closing = said.startsWith('--') ? '\n' : said.startsWith('/*') ? '*/' : null;
+    if (closing === null) break;
+    const end = said.indexOf(closing);
+    said = end < 0 ? '' : said.slice(end + closing.length).trimStart();
+  }
+  return said.endsWith(';') ? said.slice(0, -1).trimEnd() : said;
+}
+
+/** The first words of a bare text, in upper case; names in quotes as written. */
+function wordsOf(said: string, most: number): string[] {
+  const words: string[] = [];
+  const pattern = /\s*("[^"]*"|[\p{L}_][\p{L}\p{N}_$]*|[^\s])/uy;
+  for (let match = pattern.exec(said); match && words.length < most; match = pattern.exec(said))
+    words.push(match[1]!.startsWith('"') ? match[1]! : match[1]!.toUpperCase());
+  return words;
+}
+
+const questions: ReadonlySet<string> = new Set(['SELECT', 'VALUES', 'TABLE', 'EXPLAIN', '(']);
+const writes = /\b(INSERT|UPDATE|DELETE)\b/i;
+
+const refusals: Readonly<Record<string, string>> = {
+  SAVEPOINT: 'savepoints are not implemented: a transaction is one batch',
+  RELEASE: 'savepoints are not implemented: a transaction is one batch',
+  LISTEN: 'LISTEN is not implemented: WATCH on the HTTP door tells of changes',
+  UNLISTEN: 'LISTEN is not implemented: WATCH on the HTTP door tells of changes',
+  NOTIFY: 'NOTIFY is not implemented',
+  DECLARE: 'cursors of SQL are not implemented: portals of the protocol fetch rows in parts',
+  FETCH: 'cursors of SQL are not implemented: portals of the protocol fetch rows in parts',
+  MOVE: 'cursors of SQL are not implemented: portals of the protocol fetch rows in parts',
+  PREPARE: 'PREPARE is not implemented: prepare by the protocol',
+  EXECUTE: 'EXECUTE is not implemented: prepare by the protocol',
+  COPY: 'COPY is not implemented: INSERT writes rows, POST /ingest takes files',
+  LOCK: 'LOCK is not implemented: a statement that meets a newer row is refused, run it again',
+  GRANT: 'GRANT is not implemented: policies say who may do what',
+  REVOKE: 'REVOKE is not implemented: policies say who may do what',
+  TRUNCATE: 'TRUNCATE is not implemented: DELETE ends rows, what was stays readable AS OF',
+  VACUUM: 'VACUUM is not implemented: the store tends itself',
+  CLUSTER: 'CLUSTER is not implemented: the store tends itself',
+  DO: 'DO is not implemented',
+  COMMENT: 'COMMENT is not implemented',
+};
+
+export function commandOf(text: string): Command {
+  const said = bare(text);
+  const words = wordsOf(said.replace(/^PURPOSE\s+'[^']*'/i, ''), 12);
+  const [first = '', second = ''] = words;
+  switch (first) {
+    case 'BEGIN':
+      return begin(words.slice(1), 'BEGIN');
+    case 'START':
+      if (second !== 'TRANSACTION') break;
+      return begin(words.slice(2), 'START TRANSACTION');
+    case 'COMMIT':
+    case 'END':
+      if (second === 'PREPARED') throw refused('two-phase commit is not implemented');
+      return { kind: 'commit' };
+    case 'ROLLBACK':
+    case 'ABORT':
+      if (second === 'TO' || words[2] === 'TO') throw refused(refusals['SAVEPOINT']!);
+      if (second === 'PREPARED') throw refused('two-phase commit is not implemented');
+      return { kind: 'rollback' };
+    case 'SET':
+      return set(said);
+    case 'RESET':
+      return { kind: 'reset', name: variableName(said.slice(first.length)) };
+    case 'SHOW':
+      return { kind: 'show', name: variableName(said.slice(first.length)) };
+    case 'DISCARD':
+      return { kind: 'discard', name: second };
+    case 'DEALLOCATE':
+      return { kind: 'deallocate', name: unquoted(words[second === 'PREPARE' ? 2 : 1] ?? '') };
+    case 'CREATE':
+      if (second === 'EXTENSION') return extension(words);
+      break;
+  }
+  const refusal = refusals[first];
+  if (refusal !== undefined) throw refused(refusal);
+  const mayWrite = questions.has(first) ? false : first === 'WITH' ? writes.test(text) : true;
+  const verb = /^[\p{L}]/u.test(first) ? first : 'SELECT';
+  return { kind: 'ask', text, mayWrite, verb: verb === 'WITH' ? 'SELECT' : verb, returns: /\bRETURNING\b/i.test(text) };
+}
+
+function begin(modes: readonly string[], tag: string): Command {
+  const said = modes.join(' ');
+  if (/REPEATABLE|SERIALIZABLE/.test(said))
+    throw refused('transactions are READ COMMITTED: to read one moment throughout, SET annals.as_of_system to it');
+  return { kind: 'begin', tag };
+}
+
+function extension(words: readonly string[]): Command {
+  const name = unquoted(words[words[2] === 'IF' ? 5 : 2] ?? '');
+  if (name.toLowerCase() !== 'vector') throw refused('the only extension is vector, and it is always there');
+  return { kind: 'nothing', tag: 'CREATE EXTENSION', notice: 'vectors are always there: nothing was created' };
+}
+
+const variableTextMax = 4_096;
+
+function set(said: string): Command {
+  if (said.length > variableTextMax) throw new ServiceError('REL_TOO_LARGE', `SET takes at most ${variableTextMax} characters`);
+  const scope = /^SET\s+(?:(SESSION|LOCAL)\s+)?/i.exec(said)!;
+  const local = scope[1]?.toUpperCase() === 'LOCAL';
+  const rest = said.slice(scope[0].length);
+  if (/^(CHARACTERISTICS\s+AS\s+)?TRANSACTION\b/i.test(rest)) {
+    if (/REPEATABLE|SERIALIZABLE/i.test(rest)) return begin(['SERIALIZABLE'], '');
+    return { kind: 'nothing', tag: 'SET', notice: null };
+  }
+  const special = /^(TIME\s+ZONE|NAMES)\s+/i.exec(rest);
+  if (special) {
+    const name = /^N/i.test(rest) ? 'client_encoding' : 'timezone';
+    return { kind: 'set', name, value: valueOf(rest.slice(special[0].length)), local };
+  }
+  const named = /^([\w.]+|"[^"]+")\s*(?:=|\bTO\b)/i.exec(rest);
+  if (!named) throw new ServiceError('REL_PARSE', 'SET takes a name, = or TO, and a value');
+  return { kind: 'set', name: variableName(named[1]!), value: valueOf(rest.slice(named[0].length)), local };
+}
+
+/** A text in quotes, or words and numbers as they are; null: DEFAULT. */
+function valueOf(text: string): string | null {
+  const trimmed = text.trim();
+  if (/^DEFAULT$/i.test(trimmed)) return null;
+  if (/^'(?:[^']|'')*'$/.test(trimmed)) return trimmed.slice(1, -1).replaceAll("''", "'");
+  return trimmed
+    .split(',')
+    .map((part) => unquoted(part.trim().replace(/^'(.*)'$/s, '$1')))
+    .join(', ');
+}
+
+function variableName(text: string): string {
+  const trimmed = text.trim();
+  if (/^TIME\s+ZONE$/i.test(trimmed)) return 'timezone';
+  if (/^TRANSACTION\s+ISOLATION\s+LEVEL$/i.test(trimmed)) return 'transaction_isolation';
+  return unquoted(trimmed).toLowerCase();
+}
+
+const unquoted = (word: string): string => (/^".*"$/s.test(word) ? word.slice(1, -1).replaceAll('""', '"') : word);
+const refused = (why: string): ServiceError => new ServiceError('REL_NOT_IMPLEMENTED', why);

@@ -1,0 +1,257 @@
+/**
+ * The extended protocol: statements that are prepared, portals that are bound to them, errors until Sync. All up to a Sync is one
+ * transaction, so a write waits for the Sync: what would follow it is refused before it is run, and nothing that was told to be
+ * written is undone.
+ */
+import { ServiceError } from '../../errors.ts';
+import type { ColumnType } from '../../log/value.ts';
+import type { Executed } from '../../planner/planner-contract.ts';
+import type { Frontend } from './codec.ts';
+import { type Command, commandOf, splitStatements } from './commands.ts';
+import { toldOid } from './parameters.ts';
+import type { Replies } from './replies.ts';
+import type { RowsOut } from './rows-out.ts';
+import type { Ask, Bound, Runner } from './runner.ts';
+import { ProtocolRefusal } from './sqlstate.ts';
+
+type Extension = Extract<Frontend, { readonly kind: 'parse' | 'bind' | 'describe' | 'execute' | 'close' }>;
+type Of<K extends Extension['kind']> = Extract<Extension, { readonly kind: K }>;
+
+interface Prepared {
+  readonly text: string;
+  /** null: an empty statement. */
+  readonly command: Command | null;
+  readonly oids: readonly number[];
+  /** What its parameters are, once somebody has asked. */
+  types: readonly ColumnType[] | null;
+}
+
+interface Portal {
+  readonly prepared: Prepared;
+  readonly values: readonly (Buffer | null)[];
+  readonly formats: readonly number[];
+  readonly resultFormats: readonly number[];
+  ran: { readonly executed: Executed; readonly rows: RowsOut } | null;
+}
+
+/** Names of one connection, of statements and of portals. */
+const namesMax = 10_000;
+
+export class Extended {
+  readonly #runner: Runner;
+  readonly #replies: Replies;
+  readonly #statements = new Map<string, Prepared>();
+  readonly #portals = new Map<string, Portal>();
+  /** A write that waits for Sync. */
+  #held: { readonly portal: Portal; readonly message: Of<'execute'> } | null = null;
+  #closings: Of<'close'>[] = [];
+  #skipping = false;
+
+  constructor(runner: Runner, replies: Replies) {
+    this.#runner = runner;
+    this.#replies = replies;
+    runner.onDeallocate = (name) => (name === null ? this.#statements.clear() : this.#deallocate(name));
+  }
+
+  /** An error was told: nothing is answered until Sync. */
+  get skipping(): boolean {
+    return this.#skipping;
+  }
+
+  async handle(message: Extension): Promise<void> {
+    if (this.#skipping) return;
+    if (this.#held !== null) {
+      if (message.kind === 'close') return void this.#closings.push(message);
+      this.#held = null;
+      return this.#fail(
+        new ServiceError(
+          'REL_NOT_IMPLEMENTED',
+          'all up to a Sync is one transaction, of which only the last statement may write: nothing was written; send a Sync behind each write',
+        ),
+      );
+    }
+    try {
+      this.#runner.begins();
+      await this.#step(message);
+    } catch (error) {
+      await this.#fail(error, this.#textOf(message));
+    }
+  }
+
+  /** Runs what waits for the Sync. */
+  async finish(): Promise<void> {
+    if (this.#held === null) return;
+    const { portal, message } = this.#held;
+    this.#held = null;
+    try {
+      await this.#execute(portal, message.rowsMax);
+      for (const closing of this.#closings) this.#close(closing);
+    } catch (error) {
+      await this.#fail(error, portal.prepared.text);
+    }
+    this.#closings = [];
+  }
+
+  /** A transaction may be over: then its portals are. */
+  sync(): void {
+    this.#skipping = false;
+    if (this.#runner.status !== 'T') this.#portals.clear();
+  }
+
+  async flush(): Promise<void> {
+    if (this.#held === null) return;
+    this.#held = null;
+    await this.#fail(
+      new ServiceError('REL_NOT_IMPLEMENTED', 'a write is run at Sync, not at Flush: nothing was written; send a Sync behind it'),
+    );
+  }
+
+  async #fail(error: unknown, text?: string): Promise<void> {
+    this.#skipping = true;
+    await this.#runner.fail(error, text);
+  }
+
+  #step(message: Extension): Promise<void> | void {
+    switch (message.kind) {
+      case 'parse':
+        return this.#parse(message);
+      case 'bind':
+        return this.#bind(message);
+      case 'describe':
+        return message.what === 'statement' ? this.#describeStatement(message.name) : this.#describePortal(message.name);
+      case 'execute': {
+        const portal = this.#portal(message.portal);
+        const { command } = portal.prepared;
+        if (command?.kind === 'ask' && command.mayWrite && portal.ran === null) {
+          this.#held = { portal, message };
+          return;
+        }
+        return this.#execute(portal, message.rowsMax);
+      }
+      case 'close':
+        return this.#close(message);
+    }
+  }
+
+  #parse({ name, text, types }: Of<'parse'>): void {
+    if (name !== '' && this.#statements.has(name))
+      throw new ProtocolRefusal('42P05', 'REL_CONFLICT', `a statement ${JSON.stringify(name)} is prepared already`);
+    if (this.#statements.size >= namesMax)
+      throw new ServiceError('REL_TOO_LARGE', `a connection prepares at most ${namesMax} statements: close some`);
+    const [statement, more] = splitStatements(text);
+    if (more !== undefined)
+      throw new ProtocolRefusal('42601', 'REL_PARSE', 'a prepared statement is one: send several by the simple protocol');
+    const command = statement === undefined ? null : commandOf(statement);
+    this.#statements.set(name, { text, command, oids: types, types: null });
+    this.#replies.bare('1');
+  }
+
+  #bind({ portal, statement, formats, values, resultFormats }: Of<'bind'>): void {
+    const prepared = this.#statement(statement);
+    if (formats.length > 1 && formats.length !== values.length)
+      throw new ProtocolRefusal('08P01', 'REL_INVALID', `${formats.length} formats are given for ${values.length} values`);
+    if (portal !== '' && this.#portals.has(portal))
+      throw new ProtocolRefusal('42P03', 'REL_CONFLICT', `a portal ${JSON.stringify(portal)} is open already`);
+    if (this.#portals.size >= namesMax)
+      throw new ServiceError('REL_TOO_LARGE', `a connection opens at most ${namesMax} portals: close some`);
+    this.#portals.set(portal, { prepared, formats, values, resultFormats, ran: null });
+    this.#replies.bare('2');
+  }
+
+  async #describeStatement(name: string): Promise<void> {
+    const prepared = this.#statement(name);
+    const { command, oids } = prepared;
+    const replies = this.#replies;
+    if (command?.kind !== 'ask' || isControl(command)) {
+      replies.parameterTypes([]);
+      if (command?.kind === 'show') replies.fields(this.#runner.fieldsOf(this.#runner.show(command.name).answer.columns, []));
+      else replies.bare('n');
+      return;
+    }
+    const { parameters, columns } = await this.#runner.describe(command, oids);
+    prepared.types = parameters;
+    replies.parameterTypes(parameters.map((type, i) => toldOid(oids[i] ?? 0, type)));
+    if (columns.length === 0) replies.bare('n');
+    else replies.fields(this.#runner.fieldsOf(columns, []));
+  }
+
+  /** A question runs when its columns are asked for: they come with the rows. */
+  async #describePortal(name: string): Promise<void> {
+    const portal = this.#portal(name);
+    const { command, oids } = portal.prepared;
+    if (command?.kind === 'ask' && command.mayWrite && portal.ran === null) {
+      if (isControl(command) || !command.returns) return this.#replies.bare('n');
+      const { columns, parameters } = await this.#runner.describe(command, oids);
+      portal.prepared.types = parameters;
+      if (columns.length === 0) return this.#replies.bare('n');
+      return this.#replies.fields(this.#runner.fieldsOf(columns, portal.resultFormats));
+    }
+    if (command?.kind !== 'ask' && command?.kind !== 'show') return this.#replies.bare('n');
+    const { rows } = await this.#run(portal, command);
+    this.#replies.fields(rows.fields);
+  }
+
+  async #execute(portal: Portal, rowsMax: number): Promise<void> {
+    const { command } = portal.prepared;
+    if (command === null) return this.#replies.bare('I');
+    if (command.kind !== 'ask' && command.kind !== 'show') return this.#runner.run(command);
+    const { executed, rows } = await this.#run(portal, command);
+    if (command.kind === 'ask' && isControl(command)) {
+      if (executed.answer.rowCount > 0) this.#replies.notice('what this statement answers is shown by the simple protocol only');
+      return this.#runner.complete(command, executed);
+    }
+    const ended = await this.#runner.send(rows, rowsMax === 0 ? Number.POSITIVE_INFINITY : rowsMax);
+    if (ended) this.#runner.complete(command, executed);
+    else this.#replies.bare('s');
+  }
+
+  async #run(portal: Portal, command: Ask | Extract<Command, { readonly kind: 'show' }>): Promise<NonNullable<Portal['ran']>> {
+    if (portal.ran !== null) return portal.ran;
+    const { values, formats, resultFormats, prepared } = portal;
+    const bound: Bound = { values, formats, oids: prepared.oids, types: prepared.types };
+    const executed = command.kind === 'show' ? this.#runner.show(command.name) : await this.#runner.ask(command, bound);
+    portal.ran = { executed, rows: this.#runner.rowsOf(executed.answer, resultFormats) };
+    return portal.ran;
+  }
+
+  #close({ what, name }: Of<'close'>): void {
+    if (what === 'statement') this.#deallocate(name);
+    else this.#portals.delete(name);
+    this.#replies.bare('3');
+  }
+
+  #deallocate(name: string): void {
+    this.#statements.delete(name);
+  }
+
+  #statement(name: string): Prepared {
+    const found = this.#statements.get(name);
+    if (found === undefined)
+      throw new ProtocolRefusal('26000', 'REL_NOT_FOUND', `no statement ${JSON.stringify(name)} is prepared on this connection`);
+    return found;
+  }
+
+  #portal(name: string): Portal {
+    const found = this.#portals.get(name);
+    if (found === undefined) throw new ProtocolRefusal('34000', 'REL_NOT_FOUND', `no portal ${JSON.stringify(name)} is open`);
+    return found;
+  }
+
+  #textOf(message: Extension): string | undefined {
+    switch (message.kind) {
+      case 'parse':
+        return message.text;
+      case 'execute':
+        return this.#portals.get(message.portal)?.prepared.text;
+      case 'describe':
+        if (message.what === 'portal') return this.#portals.get(message.name)?.prepared.text;
+        return this.#statements.get(message.name)?.text;
+    }
+    return undefined;
+  }
+}
+
+/** Runs at once, and has no columns before it has run. */
+function isControl({ mayWrite, verb }: Ask): boolean {
+  return mayWrite && verb !== 'INSERT' && verb !== 'UPDATE' && verb !== 'DELETE' && verb !== 'SELECT';
+}

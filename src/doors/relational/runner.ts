@@ -1,0 +1,272 @@
+/** Runs one command of a session, however it came: by the simple protocol or the extended one. */
+import { ServiceError } from '../../errors.ts';
+import type { Caller } from '../../governance/caller.ts';
+import type { Invocation } from '../../governance/gate-contract.ts';
+import type { ColumnType } from '../../log/value.ts';
+import { smallAnswer } from '../../planner/answers.ts';
+import type { Answer, Description, Executed, OutputColumn } from '../../planner/planner-contract.ts';
+import type { Literal } from '../../planner/statement.ts';
+import type { Connection } from '../frame/connection.ts';
+import { admitAddress, type DoorParts, recordRefusal } from '../frame/door-parts.ts';
+import { checkCaller, checkErased } from '../frame/lease.ts';
+import type { Command } from './commands.ts';
+import { parameterValue, statedType } from './parameters.ts';
+import type { Field, Replies, TransactionStatus } from './replies.ts';
+import { RowsOut } from './rows-out.ts';
+import { errorFields, ProtocolRefusal } from './sqlstate.ts';
+import type { Variables } from './variables.ts';
+import { wireTypeOf } from './wire-types.ts';
+
+export type Ask = Extract<Command, { readonly kind: 'ask' }>;
+
+/** Values of `$1`, `$2` … as they were bound. */
+export interface Bound {
+  readonly values: readonly (Buffer | null)[];
+  readonly formats: readonly number[];
+  readonly oids: readonly number[];
+  /** Once they are known. */
+  readonly types: readonly ColumnType[] | null;
+}
+
+export interface RunnerParts extends DoorParts {
+  readonly caller: Caller;
+  readonly user: string;
+  readonly database: string;
+  readonly process: number;
+  readonly connection: Connection;
+  readonly replies: Replies;
+  readonly variables: Variables;
+  /** For the statement that begins now. */
+  readonly signal: () => AbortSignal;
+}
+
+const sliceMs = 2;
+
+export class Runner {
+  readonly #parts: RunnerParts;
+  /** Lets go of a prepared statement; null: of all. */
+  onDeallocate: (name: string | null) => void = () => undefined;
+  #status: TransactionStatus = 'I';
+  /** Whether the gate has the command at hand on record. */
+  #recorded = false;
+
+  constructor(parts: RunnerParts) {
+    this.#parts = parts;
+  }
+
+  get status(): TransactionStatus {
+    return this.#status;
+  }
+
+  /** A command of the simple protocol, with all that it is answered with. */
+  async run(command: Command): Promise<void> {
+    const { replies } = this.#parts;
+    if (command.kind !== 'ask' && command.kind !== 'show') return this.#settle(command);
+    const executed = command.kind === 'ask' ? await this.ask(command) : this.show(command.name);
+    const { columns } = executed.answer;
+    const rows = this.rowsOf(executed.answer, []);
+    if (columns.length > 0) replies.fields(rows.fields);
+    await this.send(rows, Number.POSITIVE_INFINITY);
+    this.complete(command, executed);
+  }
+
+  /** What needs no rows. */
+  #settle(command: Exclude<Command, { readonly kind: 'ask' | 'show' }>): void {
+    const { replies, variables } = this.#parts;
+    this.#recorded = false;
+    if (command.kind !== 'commit' && command.kind !== 'rollback') this.#refuseFailed();
+    switch (command.kind) {
+      case 'begin':
+        if (this.#status === 'T') replies.notice('there is already a transaction in progress', '25001', 'WARNING');
+        else variables.transactionBegins();
+        this.#status = 'T';
+        return replies.complete(command.tag);
+      case 'commit':
+      case 'rollback': {
+        if (this.#status === 'I') replies.notice('there is no transaction in progress', '25P01', 'WARNING');
+        const failed = this.#status === 'E';
+        variables.transactionEnds();
+        this.#status = 'I';
+        return replies.complete(command.kind === 'commit' && !failed ? 'COMMIT' : 'ROLLBACK');
+      }
+      case 'set':
+        variables.set(command.name, command.value, command.local);
+        return replies.complete('SET');
+      case 'reset':
+        variables.reset(command.name);
+        return replies.complete('RESET');
+      case 'discard':
+        if (command.name === 'ALL') variables.reset('all');
+        if (command.name === 'ALL' || command.name === 'PLANS') this.onDeallocate(null);
+        return replies.complete(`DISCARD ${command.name}`);
+      case 'deallocate':
+        this.onDeallocate(command.name.toUpperCase() === 'ALL' ? null : command.name);
+        return replies.complete('DEALLOCATE');
+      case 'nothing':
+        if (command.notice !== null) replies.notice(command.notice);
+        return replies.complete(command.tag);
+    }
+  }
+
+  show(name: string): Executed {
+    this.#recorded = false;
+    this.#refuseFailed();
+    const { variables } = this.#parts;
+    const facts = { asOfSystem: 0n, costUnits: 0, processingTimeMs: 0 };
+    if (name !== 'all') {
+      const value = variables.show(name);
+      return { answer: smallAnswer([{ name, type: 'string' }], [[value]], facts), written: null };
+    }
+    const columns = ['name', 'setting', 'description'].map((each): OutputColumn => ({ name: each, type: 'string' }));
+    const rows = variables.all().map((each) => [each.name, each.value, each.about]);
+    return { answer: smallAnswer(columns, rows, facts), written: null };
+  }
+
+  /** Asks the planner: one invocation, one access record. */
+  ask(command: Ask, bound: Bound | null = null): Promise<Executed> {
+    return this.#invoke(command, async (invocation, options) => {
+      const parameters = bound && bound.values.length > 0 ? await this.#values(invocation, command, bound) : null;
+      const sql = command.text;
+      return this.#parts.planner.execute(invocation, { sql, ...(parameters && { parameters }), ...options });
+    });
+  }
+
+  describe(command: Ask, oids: readonly number[]): Promise<Description> {
+    return this.#invoke(command, (invocation) => this.#describe(invocation, command, oids));
+  }
+
+  rowsOf(answer: Answer, formats: readonly number[]): RowsOut {
+    return new RowsOut(answer, this.fieldsOf(answer.columns, formats));
+  }
+
+  fieldsOf(columns: readonly OutputColumn[], formats: readonly number[]): Field[] {
+    if (formats.length > 1 && formats.length !== columns.length)
+      throw new ProtocolRefusal(
+        '08P01',
+        'REL_INVALID',
+        `${formats.length} result formats are given for ${columns.length} columns`,
+      );
+    const { instants } = this.#parts.variables;
+    return columns.map((column, i) => ({
+      name: column.name,
+      type: wireTypeOf(column, instants),
+      format: formats.length > 1 ? formats[i]! : (formats[0] ?? 0),
+    }));
+  }
+
+  /** Rows as fast as the client takes them; false: more are left than were to be sent. */
+  async send(rows: RowsOut, most: number): Promise<boolean> {
+    const { replies, connection, clock, yieldTurn, caller } = this.#parts;
+    checkErased(rows.answer);
+    let left = most;
+    let sliceStart = clock.monotonicMs();
+    for (;;) {
+      left -= rows.put(replies, left);
+      if (rows.ended || left <= 0) return rows.ended;
+      connection.write(replies.take());
+      await connection.caughtUp();
+      if (connection.gone.aborted) throw new ServiceError('REL_CANCELLED', 'the client went away');
+      if (clock.monotonicMs() - sliceStart > sliceMs) {
+        await yieldTurn();
+        sliceStart = clock.monotonicMs();
+      }
+      checkCaller(this.#parts, caller);
+      checkErased(rows.answer);
+    }
+  }
+
+  complete(command: Ask | { readonly kind: 'show' }, { answer, written }: Executed): void {
+    const { replies } = this.#parts;
+    for (const notice of answer.notices ?? []) replies.notice(notice);
+    if (command.kind === 'show') return replies.complete('SHOW');
+    switch (written?.verb) {
+      case 'insert':
+        return replies.complete(`INSERT 0 ${written.inserted + written.updated}`);
+      case 'update':
+        return replies.complete(`UPDATE ${written.updated}`);
+      case 'delete':
+        return replies.complete(`DELETE ${written.deleted}`);
+    }
+    const { verb } = command;
+    replies.complete(verb === 'SELECT' || verb === 'VALUES' || verb === 'TABLE' ? `SELECT ${answer.rowCount}` : verb);
+  }
+
+  /** Tells the client of an error, and ends by it what was begun. */
+  async fail(error: unknown, text?: string): Promise<void> {
+    const known = error instanceof ServiceError ? error : new ServiceError('REL_INTERNAL', 'internal error', { cause: error });
+    let told = this.#recorded ? known : await recordRefusal(this.#parts, this.#parts.caller, 'query', known);
+    this.#recorded = true;
+    if (told.code === 'REL_INTERNAL') {
+      this.#parts.failed(told.facts.cause ?? told);
+      told = new ServiceError('REL_INTERNAL', 'internal error');
+    }
+    this.#parts.replies.error(errorFields(told, text));
+    if (this.#status === 'T') this.#status = 'E';
+  }
+
+  /** What failed before it was run, as a message that makes no sense, is not on record yet. */
+  begins(): void {
+    this.#recorded = false;
+  }
+
+  #refuseFailed(): void {
+    if (this.#status === 'E') throw new ProtocolRefusal('25P02', 'REL_INVALID', 'the transaction has failed: ROLLBACK ends it');
+  }
+
+  async #invoke<T>(
+    command: Ask,
+    run: (invocation: Invocation, options: ReturnType<Runner['options']>) => Promise<T>,
+  ): Promise<T> {
+    const { variables, readLimit, writeLimit, authenticator, gate, ids, connection } = this.#parts;
+    this.#recorded = false;
+    this.#refuseFailed();
+    if (command.mayWrite && this.#status === 'T')
+      throw new ServiceError(
+        'REL_NOT_IMPLEMENTED',
+        'writes between BEGIN and COMMIT are not implemented: a statement is one append, all of it or nothing; send it by itself',
+      );
+    admitAddress(this.#parts, command.mayWrite ? writeLimit : readLimit, connection.clientIp);
+    const caller = authenticator.renewed(this.#parts.caller);
+    const options = this.options();
+    const asked = {
+      action: 'query',
+      purpose: options.purpose,
+      correlationId: ids.next(),
+      breakGlass: variables.stated('annals.break_glass'),
+      accessScopeRef: variables.stated('annals.access_scope_ref'),
+      gone: options.signal,
+    } as const;
+    this.#recorded = true;
+    return gate.invoke(caller, asked, (invocation) => run(invocation, options));
+  }
+
+  options() {
+    const { variables, signal } = this.#parts;
+    return {
+      dialect: 'wide',
+      time: variables.time,
+      purpose: variables.stated('annals.purpose'),
+      sync: variables.stated('annals.durability') === 'sync',
+      signal: signal(),
+    } as const;
+  }
+
+  #describe(invocation: Invocation, { text }: Ask, oids: readonly number[]): Promise<Description> {
+    const { planner, variables } = this.#parts;
+    const purpose = variables.stated('annals.purpose');
+    const parameterTypes = oids.map(statedType);
+    const asked = { sql: text, parameterTypes, writes: true, dialect: 'wide', time: variables.time } as const;
+    return planner.describe(invocation, { ...asked, ...(purpose !== null && { purpose }) });
+  }
+
+  /** Within the invocation of the statement: types that nobody stated are found out. */
+  async #values(invocation: Invocation, command: Ask, { values, formats, oids, types }: Bound): Promise<Literal[]> {
+    const stated = values.map((_, i) => statedType(oids[i] ?? 0));
+    const isOpen = stated.some((type, i) => type === null && values[i] !== null);
+    const found = types ?? (isOpen ? (await this.#describe(invocation, command, oids)).parameters : []);
+    return values.map((bytes, i) => {
+      const format = formats.length > 1 ? formats[i]! : (formats[0] ?? 0);
+      return parameterValue(bytes, format, oids[i] ?? 0, stated[i] ?? found[i] ?? 'string', i + 1);
+    });
+  }
+}

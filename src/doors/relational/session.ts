@@ -1,0 +1,224 @@
+/**
+ * The states of one connection of the Postgres protocol: messages in, replies out. What must hold: an access record is appended before
+ * a row leaves; what fails in the extended protocol is followed by nothing until Sync; a write is acknowledged only where nothing of
+ * the same transaction can fail after it.
+ */
+import { ServiceError } from '../../errors.ts';
+import type { Caller } from '../../governance/caller.ts';
+import type { Connection, Session } from '../frame/connection.ts';
+import { admitAddress, type DoorParts, recordRefusal } from '../frame/door-parts.ts';
+import type { CancelDesk, CancelKey } from './cancel-desk.ts';
+import type { Frontend } from './codec.ts';
+import { Login, doorName } from './login.ts';
+import { Replies } from './replies.ts';
+import { Extended } from './extended.ts';
+import { Runner } from './runner.ts';
+import { errorFields, ProtocolRefusal } from './sqlstate.ts';
+import { commandOf, splitStatements } from './commands.ts';
+import { Variables } from './variables.ts';
+
+export interface RelationalParts extends DoorParts {
+  readonly cancels: CancelDesk;
+}
+
+const gathered: ReadonlySet<Frontend['kind']> = new Set(['parse', 'bind', 'describe', 'execute', 'close']);
+const gatheredBytes = 16_384;
+
+type State =
+  | { readonly at: 'starting' }
+  | { readonly at: 'proving'; readonly login: Login }
+  | { readonly at: 'open'; readonly runner: Runner };
+
+export class RelationalSession implements Session<Frontend> {
+  readonly #parts: RelationalParts;
+  readonly #connection: Connection;
+  readonly #replies = new Replies();
+  readonly #variables = new Variables((name, value) => this.#replies.parameter(name, value));
+  #state: State = { at: 'starting' };
+  #extended: Extended | null = null;
+  #key: CancelKey | null = null;
+  #atRest = true;
+
+  constructor(parts: RelationalParts, connection: Connection) {
+    this.#parts = parts;
+    this.#connection = connection;
+  }
+
+  get atRest(): boolean {
+    return this.#atRest;
+  }
+
+  async handle(message: Frontend): Promise<void> {
+    switch (this.#state.at) {
+      case 'starting':
+        await this.#start(message);
+        break;
+      case 'proving':
+        await this.#prove(this.#state.login, message);
+        break;
+      case 'open':
+        await this.#serve(this.#state.runner, message);
+        break;
+    }
+    // Replies of the extended protocol wait for Sync or Flush, and leave together.
+    if (!gathered.has(message.kind) || this.#replies.length > gatheredBytes) this.#flush();
+  }
+
+  farewell(error: ServiceError): Uint8Array {
+    const told = error.code === 'REL_UNAVAILABLE' ? new ProtocolRefusal('57P01', error.code, error.message) : error;
+    this.#replies.error(errorFields(told), 'FATAL');
+    return this.#replies.take();
+  }
+
+  close(): void {
+    if (this.#key) this.#parts.cancels.close(this.#key);
+  }
+
+  #flush(): void {
+    if (this.#replies.length > 0) this.#connection.write(this.#replies.take());
+  }
+
+  async #start(message: Frontend): Promise<void> {
+    switch (message.kind) {
+      case 'ssl-request': {
+        const secures = this.#connection.canSecure;
+        this.#connection.write(Buffer.from(secures ? 'S' : 'N'));
+        if (secures) this.#connection.secure();
+        return;
+      }
+      case 'gss-request':
+        return this.#connection.write(Buffer.from('N'));
+      case 'cancel':
+        // Whether there was anything to cancel is nobody's business.
+        this.#parts.cancels.cancel(message);
+        return this.#connection.end();
+      case 'startup':
+        break;
+      default:
+        throw new ServiceError('REL_INVALID', 'a startup message is expected');
+    }
+    await this.#orTurnedAway(null, () => {
+      admitAddress(this.#parts, this.#parts.readLimit, this.#connection.clientIp);
+      const login = new Login(this.#parts, message.parameters, this.#connection.clientIp);
+      const unknown = [...message.parameters.keys()].filter((name) => name.startsWith('_pq_.'));
+      if (message.minor > 0 || unknown.length > 0) this.#replies.negotiate(unknown);
+      login.begin(this.#replies);
+      this.#state = { at: 'proving', login };
+    });
+  }
+
+  async #prove(login: Login, message: Frontend): Promise<void> {
+    if (message.kind !== 'password') throw new ServiceError('REL_INVALID', 'a password message is expected');
+    let proven: Caller | null = null;
+    await this.#orTurnedAway(null, () => {
+      proven = login.proceed(message.body, this.#replies);
+    });
+    if (proven === null) return;
+    const caller: Caller = proven;
+    await this.#orTurnedAway(caller, async () => {
+      this.#parts.gate.checkStanding(caller);
+      if (caller.branch !== 'main') await this.#checkBranch(caller);
+      this.#variables.begin(login.settings, login.user);
+    });
+    this.#connection.authenticated();
+    this.#key = this.#parts.cancels.open();
+    this.#replies.backendKey(this.#key.process, this.#key.secret);
+    this.#replies.ready('I');
+    const runner = new Runner({
+      ...this.#parts,
+      caller,
+      user: login.user,
+      database: login.database,
+      process: this.#key.process,
+      connection: this.#connection,
+      replies: this.#replies,
+      variables: this.#variables,
+      signal: () => this.#key!.signal(this.#connection.gone),
+    });
+    this.#extended = new Extended(runner, this.#replies);
+    this.#state = { at: 'open', runner };
+  }
+
+  async #checkBranch(caller: Caller): Promise<void> {
+    const asked = { action: 'inspect', purpose: null, correlationId: this.#parts.ids.next() } as const;
+    const onMain = { ...caller, branch: 'main' };
+    await this.#parts.gate.invoke(onMain, asked, async (invocation) => {
+      if (invocation.branches().some(({ name }) => name === caller.branch)) return;
+      const detail = `there is no branch ${JSON.stringify(caller.branch)}: the database names a branch, annals is main`;
+      throw new ProtocolRefusal('3D000', 'REL_NOT_FOUND', detail);
+    });
+  }
+
+  /** Runs a step of the login; a refusal is recorded and ends the connection. */
+  async #orTurnedAway(caller: Caller | null, step: () => void | Promise<void>): Promise<void> {
+    try {
+      await step();
+    } catch (error) {
+      if (!(error instanceof ServiceError)) throw error;
+      const who = caller ?? { door: doorName, clientIp: this.#connection.clientIp };
+      await recordRefusal(this.#parts, who, 'inspect', error);
+      this.#replies.take();
+      throw error;
+    }
+  }
+
+  async #serve(runner: Runner, message: Frontend): Promise<void> {
+    this.#atRest = false;
+    switch (message.kind) {
+      case 'query':
+        await this.#extended!.finish();
+        if (this.#extended!.skipping) return;
+        await this.#query(runner, message.text);
+        break;
+      case 'terminate':
+        await this.#extended!.finish();
+        return this.#connection.end();
+      case 'sync':
+        await this.#extended!.finish();
+        this.#extended!.sync();
+        this.#replies.ready(runner.status);
+        break;
+      case 'flush':
+        return this.#extended!.flush();
+      case 'parse':
+      case 'bind':
+      case 'describe':
+      case 'execute':
+      case 'close':
+        return this.#extended!.handle(message);
+      case 'copy-data':
+      case 'copy-done':
+      case 'copy-fail':
+        // What a client sent before it learned that its COPY was refused.
+        return;
+      default:
+        throw new ServiceError('REL_INVALID', `a message of kind ${message.kind} is not expected here`);
+    }
+    this.#atRest = runner.status === 'I';
+  }
+
+  /** All statements of one Query are one transaction: so only the last one may write. */
+  async #query(runner: Runner, text: string): Promise<void> {
+    // Places are told in the statement that was sent; of several, each has its own.
+    let placed: string | undefined = text;
+    try {
+      runner.begins();
+      const statements = splitStatements(text);
+      if (statements.length > 1) placed = undefined;
+      if (statements.length === 0) this.#replies.bare('I');
+      for (const [i, statement] of statements.entries()) {
+        const command = commandOf(statement);
+        if (command.kind === 'ask' && command.mayWrite && i < statements.length - 1)
+          throw new ServiceError(
+            'REL_NOT_IMPLEMENTED',
+            'statements of one query are one transaction, of which only the last may write: send each write as a query of its own',
+          );
+        await runner.run(command);
+      }
+    } catch (error) {
+      await runner.fail(error, placed);
+    }
+    this.#extended!.sync();
+    this.#replies.ready(runner.status);
+  }
+}

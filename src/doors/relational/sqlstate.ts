@@ -1,0 +1,31 @@
+/** Errors of this store as Postgres has them. */
+import { type ErrorCode, ServiceError } from '../../errors.ts';
+import { errorCodesOf } from '../error-codes.ts';
+import type { ErrorFields } from './replies.ts';
+
+/** An error of the protocol itself, with a state that no error of the store has. */
+export class ProtocolRefusal extends ServiceError {
+  readonly sqlstate: string;
+
+  constructor(sqlstate: string, code: ErrorCode, detail: string) {
+    super(code, detail);
+    this.sqlstate = sqlstate;
+  }
+}
+
+/** `text`: the statement that it is about. */
+export function errorFields(error: ServiceError, text?: string): ErrorFields {
+  const { code, message, facts } = error;
+  const sqlstate = error instanceof ProtocolRefusal ? error.sqlstate : errorCodesOf(code, facts.stale).sqlstate;
+  return { sqlstate, message, code, position: text === undefined ? undefined : positionOf(error, text) };
+}
+
+/** Character from 1, as Postgres counts: by code points. */
+function positionOf({ facts: { line, column } }: ServiceError, text: string): number | undefined {
+  if (line === undefined || column === undefined) return undefined;
+  let start = 0;
+  for (let i = 1; i < line; i++) start = text.indexOf('\n', start) + 1;
+  let position = 1;
+  for (let at = 0; at < start + column - 1; position++) at += text.codePointAt(at)! > 0xffff ? 2 : 1;
+  return position;
+}

@@ -1,0 +1,230 @@
+/**
+ * What a session states with SET and is told with SHOW: `annals.*`, and what clients of Postgres expect to find. A setting that would
+ * change nothing is taken only at the value that is in force; all else is refused, never ignored.
+ */
+import { ServiceError } from '../../errors.ts';
+import { FOREVER } from '../../log/timestamp.ts';
+import { checkText } from '../../log/value.ts';
+import type { DefaultTime } from '../../planner/statement.ts';
+import { toInstant } from '../instants.ts';
+import type { InstantStyle } from './wire-types.ts';
+
+interface Variable {
+  readonly start: string;
+  /** Gives the value to keep, or throws. */
+  readonly takes: (value: string) => string;
+  /** Told to the client at the start, and when it changes. */
+  readonly reported?: string;
+  readonly about: string;
+}
+
+const any = (value: string): string => value;
+const invalid = (why: string): ServiceError => new ServiceError('REL_INVALID', why);
+
+/** Only these values are true of this server. */
+const only =
+  (...known: readonly string[]) =>
+  (value: string): string => {
+    const plain = value.toLowerCase().replaceAll(/[\s"]/g, '');
+    if (known.some((each) => each.toLowerCase().replaceAll(/[\s"]/g, '') === plain)) return value;
+    throw new ServiceError('REL_NOT_IMPLEMENTED', `the only value here is ${known[0]!}`);
+  };
+
+const instantOf = (value: string): string => {
+  if (value !== '') toInstant(value.replace(' ', 'T'));
+  return value;
+};
+
+const zeroOnly = only('0', '0s', '0ms');
+const onlyOn = only('on', 'true', '1', 'yes');
+const onlyOff = only('off', 'false', '0', 'no');
+const switched = (value: string): string => {
+  if (/^(on|true|1|yes)$/i.test(value)) return 'on';
+  if (/^(off|false|0|no)$/i.test(value)) return 'off';
+  throw invalid('takes on or off');
+};
+
+const variable = (start: string, takes: Variable['takes'], about: string, reported?: string): Variable => ({
+  start,
+  takes,
+  about,
+  ...(reported === undefined ? {} : { reported }),
+});
+
+const variables: Readonly<Record<string, Variable>> = {
+  'annals.as_of': variable(
+    'current',
+    (value) => (value === 'current' || value === 'all' ? value : instantOf(value)),
+    'when it is true what questions are about: current, all (every version), or an instant',
+  ),
+  'annals.as_of_system': variable('', instantOf, 'what was known at an instant; empty: now'),
+  'annals.purpose': variable('', any, 'why is asked; it stands in the access record'),
+  'annals.break_glass': variable('', any, 'why a protected type is to be opened'),
+  'annals.access_scope_ref': variable('', any, 'the access scope that the reader was cleared for'),
+  'annals.timestamps': variable(
+    'timestamptz',
+    (value) => {
+      if (value === 'timestamptz' || value === 'int8') return value;
+      throw invalid('annals.timestamps takes timestamptz or int8');
+    },
+    'how instants of properties are shown: timestamptz, or int8 nanoseconds',
+  ),
+  'annals.durability': variable(
+    '',
+    (value) => {
+      if (value === '' || value === 'sync') return value;
+      throw invalid('annals.durability takes sync, or nothing');
+    },
+    'sync: a write is fsynced before it is acknowledged, whatever the settings say',
+  ),
+  application_name: variable('', any, 'as the client calls itself', 'application_name'),
+  bytea_output: variable('hex', only('hex'), 'there is no bytea'),
+  client_encoding: variable('UTF8', only('UTF8', 'UTF-8', 'unicode', 'auto'), 'texts are UTF-8', 'client_encoding'),
+  client_min_messages: variable('notice', only('notice', 'info', 'log', 'warning', 'error'), 'notices are sent'),
+  datestyle: variable('ISO, MDY', only('ISO', 'ISO, MDY', 'ISO, DMY', 'ISO, YMD'), 'instants are ISO 8601', 'DateStyle'),
+  default_transaction_isolation: variable('read committed', only('read committed'), 'see transaction_isolation'),
+  default_transaction_read_only: variable('off', onlyOff, 'writes are taken'),
+  extra_float_digits: variable('1', only('1', '2', '3', '0'), 'numbers are shown by their shortest text'),
+  idle_in_transaction_session_timeout: variable('0', zeroOnly, 'no such time-out'),
+  integer_datetimes: variable('on', onlyOn, 'instants are integers', 'integer_datetimes'),
+  intervalstyle: variable('postgres', only('postgres', 'iso_8601'), 'no column is an interval', 'IntervalStyle'),
+  is_superuser: variable('off', onlyOff, 'nobody is', 'is_superuser'),
+  lock_timeout: variable('0', zeroOnly, 'nothing is locked'),
+  row_security: variable('on', onlyOn, 'policies are always in force'),
+  search_path: variable('public', only('public', '"$user", public', 'public, pg_catalog', 'pg_catalog'), 'one schema'),
+  server_encoding: variable('UTF8', only('UTF8'), 'texts are UTF-8', 'server_encoding'),
+  server_version: variable('15.0', only('15.0'), 'what this server is taken for', 'server_version'),
+  server_version_num: variable('150000', only('150000'), 'the same as a number'),
+  session_authorization: variable('', only(''), 'the user of the connection', 'session_authorization'),
+  standard_conforming_strings: variable('on', onlyOn, 'a backslash is a character', 'standard_conforming_strings'),
+  statement_timeout: variable('0', zeroOnly, 'SERVICE_QUERY_TIMEOUT_SECS ends what runs too long'),
+  synchronous_commit: variable('on', onlyOn, 'SERVICE_WAL_SYNC says when a write is acknowledged'),
+  timezone: variable('UTC', only('UTC', 'Etc/UTC', 'GMT', '0'), 'times are UTC', 'TimeZone'),
+  transaction_isolation: variable('read committed', only('read committed'), 'each statement reads one moment'),
+  transaction_read_only: variable('off', switched, 'on: this transaction takes no write'),
+  xmloption: variable('content', only('content'), 'there is no XML'),
+};
+
+/** Told when a connection begins, whatever it says of them: instants leave in UTC, each with its offset. */
+const startIgnored: ReadonlySet<string> = new Set(['timezone', 'datestyle', 'extra_float_digits', 'search_path']);
+
+export class Variables {
+  readonly #values = new Map<string, string>();
+  readonly #defaults = new Map<string, string>();
+  /** As they were before SET LOCAL; null: no transaction is open. */
+  #before: Map<string, string> | null = null;
+  readonly #report: (name: string, value: string) => void;
+
+  constructor(report: (name: string, value: string) => void) {
+    this.#report = report;
+  }
+
+  /** Startup parameters and `-c name=value` options. */
+  begin(stated: ReadonlyMap<string, string>, user: string): void {
+    this.#defaults.set('session_authorization', user);
+    for (const [name, value] of stated) {
+      const key = name.toLowerCase();
+      if (startIgnored.has(key)) {
+        const known = variables[key]!;
+        try {
+          this.#defaults.set(key, known.takes(value));
+        } catch (error) {
+          if (!(error instanceof ServiceError)) throw error;
+        }
+      } else this.#defaults.set(key, this.#taken(key, value));
+    }
+    for (const [name, { reported }] of Object.entries(variables))
+      if (reported !== undefined) this.#report(reported, this.show(name));
+  }
+
+  set(name: string, value: string | null, local: boolean): void {
+    if (value === null) return this.reset(name);
+    const taken = this.#taken(name, value);
+    if (local) {
+      if (this.#before === null) return;
+      if (!this.#before.has(name)) this.#before.set(name, this.show(name));
+    }
+    this.#change(name, taken);
+  }
+
+  reset(name: string): void {
+    if (name === 'all') {
+      for (const each of this.#values.keys()) this.reset(each);
+      return;
+    }
+    this.#known(name);
+    this.#values.delete(name);
+    this.#tell(name);
+  }
+
+  show(name: string): string {
+    const { start } = this.#known(name);
+    return this.#values.get(name) ?? this.#defaults.get(name) ?? start;
+  }
+
+  all(): { readonly name: string; readonly value: string; readonly about: string }[] {
+    return Object.entries(variables).map(([name, { about }]) => ({ name, value: this.show(name), about }));
+  }
+
+  transactionBegins(): void {
+    this.#before = new Map();
+  }
+
+  transactionEnds(): void {
+    for (const [name, value] of this.#before ?? []) this.#change(name, value);
+    this.#before = null;
+    this.#values.delete('transaction_read_only');
+  }
+
+  /** What a question without AS OF is about. */
+  get time(): DefaultTime {
+    const valid = this.show('annals.as_of');
+    const system = this.show('annals.as_of_system');
+    if (system === '' && (valid === 'current' || valid === 'all')) return valid;
+    const systemAxis = system === '' ? (valid === 'all' ? {} : { system: beforeForever }) : { system: instant(system) };
+    if (valid === 'all') return systemAxis;
+    // What is true now is asked of what was known then: of the instant itself.
+    return { ...systemAxis, valid: valid === 'current' ? instant(system) : instant(valid) };
+  }
+
+  get instants(): InstantStyle {
+    return this.show('annals.timestamps') as InstantStyle;
+  }
+
+  /** null where nothing is stated. */
+  stated(name: 'annals.purpose' | 'annals.break_glass' | 'annals.access_scope_ref' | 'annals.durability'): string | null {
+    return this.show(name) || null;
+  }
+
+  #known(name: string): Variable {
+    const known = Object.hasOwn(variables, name) ? variables[name] : undefined;
+    if (known === undefined)
+      throw new ServiceError('REL_NOT_FOUND', `there is no setting ${JSON.stringify(name)}; SHOW ALL lists them`);
+    return known;
+  }
+
+  #taken(name: string, value: string): string {
+    const known = this.#known(name);
+    checkText(value, name);
+    if (value.length > 1_024) throw invalid(`${name} has at most 1,024 characters`);
+    try {
+      return known.takes(value);
+    } catch (error) {
+      if (error instanceof ServiceError) throw new ServiceError(error.code, `${name}: ${error.message}`);
+      throw error;
+    }
+  }
+
+  #change(name: string, value: string): void {
+    this.#values.set(name, value);
+    this.#tell(name);
+  }
+
+  #tell(name: string): void {
+    const { reported } = this.#known(name);
+    if (reported !== undefined) this.#report(reported, this.show(name));
+  }
+}
+
+const beforeForever = FOREVER - 1n;
+const instant = (text: string): bigint => toInstant(text.replace(' ', 'T'));

@@ -1,0 +1,15 @@
+/** What a request says once, of all that it asks: why, where, and as of when. */
+import { z } from 'zod';
+
+export const reasons = {
+  purpose: z.string().optional().describe('why; recorded in the audit trail'),
+  branch: z.string().optional().describe('branch to read; main by default'),
+  break_glass: z.string().optional().describe('why a protected type is to be opened; recorded in the audit trail'),
+  access_scope_ref: z.string().optional().describe('the access scope that the reader was cleared for'),
+};
+
+export const stated = {
+  as_of: z.string().optional().describe('what was true then: ISO-8601, or nanoseconds as text'),
+  as_of_system: z.string().optional().describe('what was believed then, likewise'),
+  ...reasons,
+};

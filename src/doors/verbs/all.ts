@@ -1,0 +1,55 @@
+/** Every verb there is: routes, tools, documentation, leak probes and audit tests read this list. */
+import { associate, associateBatch } from './memory/associate.ts';
+import { consolidate, recognize, resolve } from './memory/consolidate.ts';
+import { forget } from './memory/forget.ts';
+import { justify, liftQuarantine, quarantine } from './memory/justify.ts';
+import { recall, replayRecall } from './memory/recall.ts';
+import { remember, rememberBatch } from './memory/remember.ts';
+import { episodesIn, summarise } from './memory/summarise.ts';
+import { detectCommunities, findScc, pathsBetween, predictLinks, rankKeyNodes } from './graph.ts';
+import { nlQuery } from './nl-query.ts';
+import { eraseSubject, getAuditTrail, listJobs, metrics, serverHealth } from './operations.ts';
+import { aggregateStats, explainPolicy, getEntities, hybridSearch, listEntityTypes, query, queryKnowledge } from './query.ts';
+import { getRelationships, listLinkTypes } from './relationships.ts';
+import { searchEntities, searchKnowledge } from './search.ts';
+import type { Verb } from './verb.ts';
+
+export const verbs: readonly Verb[] = [
+  remember,
+  rememberBatch,
+  recall,
+  recognize,
+  episodesIn,
+  justify,
+  consolidate,
+  forget,
+  associate,
+  associateBatch,
+  resolve,
+  summarise,
+  quarantine,
+  liftQuarantine,
+  replayRecall,
+  query,
+  queryKnowledge,
+  explainPolicy,
+  nlQuery,
+  hybridSearch,
+  searchKnowledge,
+  searchEntities,
+  listEntityTypes,
+  getEntities,
+  aggregateStats,
+  getRelationships,
+  listLinkTypes,
+  pathsBetween,
+  detectCommunities,
+  rankKeyNodes,
+  findScc,
+  predictLinks,
+  getAuditTrail,
+  listJobs,
+  serverHealth,
+  metrics,
+  eraseSubject,
+];

@@ -1,0 +1,74 @@
+/** One call of a verb: one invocation, one access record, one ToolCall row, whichever protocol it came by. */
+import { ServiceError } from '../../errors.ts';
+import type { Caller } from '../../governance/caller.ts';
+import type { GateContract, InvocationRequest } from '../../governance/gate-contract.ts';
+import { VerbSession, type VerbParts } from './session.ts';
+import type { Verb } from './verb.ts';
+
+export interface VerbCall {
+  readonly verb: Verb;
+  readonly input: unknown;
+  readonly caller: Caller;
+  /** As it was stated; null: not at all. */
+  readonly purpose: string | null;
+  readonly correlationId: string;
+  readonly breakGlass?: string | null;
+  readonly accessScopeRef?: string | null;
+  readonly gone?: AbortSignal | undefined;
+  /** A tool's missing purpose is a missing argument. Source: specification, "Other contracts". */
+  readonly missingPurpose?: 'argument';
+}
+
+export interface Called {
+  readonly output: unknown;
+  readonly processingTimeMs: number;
+}
+
+export async function callVerb(gate: GateContract, parts: VerbParts, call: VerbCall): Promise<Called> {
+  const { verb, caller, correlationId, breakGlass = null, accessScopeRef = null, gone } = call;
+  const purpose = call.purpose ?? (verb.purpose === 'required' ? null : verb.purpose.byDefault);
+  const request: InvocationRequest = {
+    action: verb.action,
+    purpose,
+    purposeRequired: true,
+    correlationId,
+    breakGlass,
+    accessScopeRef,
+    ...(gone && { gone }),
+  };
+  const startedMs = parts.clock.monotonicMs();
+  const output = await gate.invoke(caller, request, async (invocation) => {
+    invocation.describe({ template: `${verb.name} ?` });
+    if (purpose === null && call.missingPurpose === 'argument') {
+      throw new ServiceError(
+        'REL_INVALID',
+        'purpose: every tool call needs one, as an argument or by the header x-service-purpose',
+      );
+    }
+    const read = verb.input.safeParse(call.input ?? {});
+    if (!read.success) throw new ServiceError('REL_INVALID', issuesOf(read.error.issues));
+    const session = new VerbSession(parts, invocation, {
+      verb: verb.name,
+      purpose,
+      signal: gone,
+      arguments: recordedOf(verb, read.data),
+    });
+    const made = await verb.run(session, read.data);
+    await session.end();
+    invocation.describe({ costUnits: verb.units });
+    return made;
+  });
+  return { output, processingTimeMs: parts.clock.monotonicMs() - startedMs };
+}
+
+/** Names the member and what is wrong with it, never the value that was sent. */
+export function issuesOf(issues: readonly { readonly path: readonly PropertyKey[]; readonly message: string }[]): string {
+  return issues
+    .slice(0, 5)
+    .map(({ path, message }) => `${path.length === 0 ? 'arguments' : path.map(String).join('.')}: ${message}`)
+    .join('; ');
+}
+
+function recordedOf({ contents = [] }: Verb, input: Readonly<Record<string, unknown>>): unknown {
+  return Object.fromEntries(Object.entries(input).filter(([name]) => !contents.includes(name)));
+}

@@ -1,0 +1,89 @@
+/** Tools over the graph of the snapshot, each a table function. Source: specification, "Tool protocol (MCP)". */
+import { z } from 'zod';
+import type { Literal } from '../../planner/statement.ts';
+import { answered, answerMembers } from './query.ts';
+import type { VerbSession } from './session.ts';
+import { verb } from './verb.ts';
+
+const common = {
+  output: z.object(answerMembers) as unknown as z.ZodType,
+  action: 'search',
+  units: 3,
+  purpose: 'required',
+  bucket: 'read',
+} as const;
+
+async function rowsOf(session: VerbSession, call: string, values: readonly Literal[], limit: number) {
+  const made = await session.answer(`SELECT * FROM ${call} LIMIT ${limit}`, values, 'all');
+  session.note({ result: { row_count: made.rowCount } });
+  return answered(made);
+}
+
+const ofType = z.string().min(1).describe('the type whose rows are the nodes, or a link type');
+const limit = z.int().min(1).max(1_000).default(100);
+
+export const pathsBetween = verb({
+  ...common,
+  name: 'paths_between',
+  description: 'Every simple path between two things, shortest first: one row for each edge of a path.',
+  input: z.object({ from: z.string().min(1), to: z.string().min(1), max_hops: z.int().min(1).max(10).default(5), limit }),
+  tool: { title: 'Paths', readOnly: true },
+  example: { from: 'a memory', to: 'another memory' },
+  run: (session, { from, to, max_hops: hops, limit: most }) =>
+    rowsOf(session, 'PATHS_BETWEEN($1, $2, MAX_HOPS => $3)', [from, to, BigInt(hops)], most),
+});
+
+export const detectCommunities = verb({
+  ...common,
+  name: 'detect_communities',
+  description: 'Which nodes of a type belong together.',
+  input: z.object({ entity_type: ofType, algo: z.enum(['louvain', 'label_propagation']).default('louvain'), limit }),
+  tool: { title: 'Communities', readOnly: true },
+  example: { entity_type: 'MemoryItem' },
+  run: (session, { entity_type: type, algo, limit: most }) =>
+    rowsOf(session, 'GRAPH_COMMUNITY($1, ALGO => $2)', [type, algo], most),
+});
+
+export const rankKeyNodes = verb({
+  ...common,
+  name: 'rank_key_nodes',
+  description: 'Which nodes of a type matter most in the graph.',
+  input: z.object({
+    entity_type: ofType,
+    metric: z.enum(['pagerank', 'betweenness', 'closeness', 'eigenvector']).default('pagerank'),
+    limit,
+  }),
+  tool: { title: 'Key nodes', readOnly: true },
+  example: { entity_type: 'MemoryItem' },
+  run: (session, { entity_type: type, metric, limit: most }) =>
+    metric === 'pagerank'
+      ? rowsOf(session, 'GRAPH_PAGERANK($1)', [type], most)
+      : rowsOf(session, 'GRAPH_NODE_METRIC($1, METRIC => $2)', [type, metric], most),
+});
+
+export const findScc = verb({
+  ...common,
+  name: 'find_scc',
+  description: 'Which nodes of a type can reach each other, both ways.',
+  input: z.object({ entity_type: ofType, limit }),
+  tool: { title: 'Strong components', readOnly: true },
+  example: { entity_type: 'MemoryItem' },
+  run: (session, { entity_type: type, limit: most }) => rowsOf(session, 'GRAPH_SCC($1)', [type], most),
+});
+
+export const predictLinks = verb({
+  ...common,
+  name: 'predict_links',
+  description: 'Which two nodes of a type are likely to be joined, and are not yet.',
+  input: z.object({
+    entity_type: ofType,
+    method: z
+      .enum(['common_neighbours', 'jaccard', 'adamic_adar', 'resource_allocation', 'preferential_attachment'])
+      .default('common_neighbours'),
+    limit,
+  }),
+  tool: { title: 'Likely links', readOnly: true },
+  example: { entity_type: 'MemoryItem' },
+  run: (session, { entity_type: type, method, limit: most }) =>
+    rowsOf(session, 'LINK_PREDICT($1, METHOD => $2)', [type, method], most),
+});

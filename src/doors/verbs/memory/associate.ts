@@ -1,0 +1,130 @@
+/**
+ * associate: memories, or anything else with an id, as ends of an edge. An edge is a row of the type that the relation names, of
+ * the shape that graph triggers give theirs, so whatever reads edges reads these. The same edge again is the same row.
+ */
+import { createHash } from 'node:crypto';
+import { z } from 'zod';
+import { ServiceError } from '../../../errors.ts';
+import { checkIdentifier } from '../../../log/value.ts';
+import type { PutRows } from '../../../projections/command.ts';
+import { issuesOf } from '../call.ts';
+import { grouped, putting } from '../rows.ts';
+import type { VerbSession } from '../session.ts';
+import { nanosecondsOut, verb } from '../verb.ts';
+import { itemId } from './items.ts';
+
+const edge = z.object({
+  from_id: itemId,
+  to_id: itemId,
+  relation: z.string().min(1).max(128).describe('what from is to to, such as caused_by or part_of: the name of a link type'),
+});
+
+type Edge = z.output<typeof edge>;
+
+const associated = z.object({
+  edge_id: z.string(),
+  from_id: z.string(),
+  to_id: z.string(),
+  relation: z.string(),
+  valid_from: nanosecondsOut,
+});
+
+export const associate = verb({
+  name: 'associate',
+  description: 'Connect two memories, or any two things with an id, by a named relation.',
+  input: edge,
+  output: associated,
+  action: 'ingest',
+  units: 1,
+  purpose: 'required',
+  bucket: 'memory',
+  http: [{ method: 'POST', url: '/memory/associate' }],
+  tool: { title: 'Associate', readOnly: false, idempotent: true },
+  example: { from_id: 'a memory', to_id: 'another memory', relation: 'supports' },
+  run: async (session, input) => {
+    const id = edgeId(input);
+    session.note({ result: { edge_id: id } });
+    const { systemFrom } = await session.commit([edgeStep(session, [input])]);
+    return { edge_id: id, ...input, valid_from: systemFrom };
+  },
+});
+
+export const associateBatch = verb({
+  name: 'associate_batch',
+  description: 'Connect many pairs at once. Those that are refused are listed with their reasons; all others are made.',
+  input: z.object({ items: z.array(z.unknown()).min(1).max(1_000).describe('each as associate takes it') }),
+  output: z.object({
+    associated: z.int(),
+    results: z.array(
+      z.union([associated, z.object({ index: z.int(), error: z.object({ code: z.string(), detail: z.string() }) })]),
+    ),
+    errors: z.array(z.object({ index: z.int(), code: z.string(), detail: z.string() })),
+  }),
+  action: 'ingest',
+  units: 1,
+  purpose: 'required',
+  bucket: 'memory',
+  http: [{ method: 'POST', url: '/memory/associate/batch' }],
+  tool: { title: 'Associate many', readOnly: false, idempotent: true },
+  example: { items: [{ from_id: 'a memory', to_id: 'another memory', relation: 'supports' }] },
+  run: async (session, { items }) => {
+    const errors: { index: number; code: string; detail: string }[] = [];
+    const good = new Map<string, Edge>();
+    const ids: (string | null)[] = items.map((given, index) => {
+      const read = edge.safeParse(given);
+      try {
+        if (!read.success) throw new ServiceError('REL_INVALID', issuesOf(read.error.issues));
+        checkRelation(session, read.data.relation);
+        good.set(edgeId(read.data), read.data);
+        return edgeId(read.data);
+      } catch (error) {
+        if (!(error instanceof ServiceError)) throw error;
+        errors.push({ index, code: error.code, detail: error.message });
+        return null;
+      }
+    });
+    const byRelation = grouped(good.values(), ({ relation }) => relation);
+    session.note({ result: { edge_ids: [...good.keys()], refused: errors.length } });
+    const { systemFrom } = await session.commit([...byRelation.values()].map((edges) => edgeStep(session, edges)));
+    return {
+      associated: good.size,
+      results: ids.map((id, index) => {
+        if (id !== null) return { edge_id: id, ...good.get(id)!, valid_from: systemFrom };
+        const { code, detail } = errors.find((each) => each.index === index)!;
+        return { index, error: { code, detail } };
+      }),
+      errors,
+    };
+  },
+});
+
+/** `edges` are of one relation. */
+function edgeStep(session: VerbSession, edges: readonly Edge[]): PutRows {
+  const { relation } = edges[0]!;
+  checkRelation(session, relation);
+  const definition = session.snapshot.catalog.type(relation) ?? {
+    name: relation,
+    properties: {},
+    open: true,
+    primaryKey: null,
+    graphTriggers: [],
+    ontologyVersion: 0,
+  };
+  const rows = edges.map((each) => ({ _pk: edgeId(each), from_id: each.from_id, to_id: each.to_id }));
+  return putting({ definition, rows, provenance: session.provenance(), createType: true });
+}
+
+function checkRelation(session: VerbSession, relation: string): void {
+  checkIdentifier(relation, 'relation');
+  const known = session.snapshot.catalog.type(relation);
+  if (known === undefined) return;
+  if (known.properties['from_id']?.type === 'string' && known.properties['to_id']?.type === 'string') return;
+  throw new ServiceError('REL_INVALID', `relation: ${JSON.stringify(relation)} is a type whose rows are no edges`);
+}
+
+function edgeId({ from_id, to_id, relation }: Edge): string {
+  return createHash('sha256')
+    .update(JSON.stringify([relation, from_id, to_id]))
+    .digest('hex')
+    .slice(0, 32);
+}

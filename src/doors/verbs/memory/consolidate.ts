@@ -1,0 +1,175 @@
+/** consolidate, resolve and recognize: one memory in place of another. Source: specification, "States and transitions". */
+import { z } from 'zod';
+import { ServiceError } from '../../../errors.ts';
+import type { DeleteRows } from '../../../projections/command.ts';
+import { putting, type Row, textOf } from '../rows.ts';
+import type { VerbSession } from '../session.ts';
+import { instant, nanosecondsOut, verb } from '../verb.ts';
+import { chainFrom, confidence, instantOf, itemId, memoryType, standingOf, successorOf, unknownItem } from './items.ts';
+import { storing } from './remember.ts';
+
+export const consolidate = verb({
+  name: 'consolidate',
+  description:
+    'Put a corrected or merged memory in place of an earlier one. The earlier one stops being recalled and stays known as superseded: ' +
+    'recall with as_of, and justify, still show it.',
+  input: z.object({
+    id: itemId.describe('the live memory that is superseded'),
+    content: z
+      .string()
+      .min(1)
+      .max(1 << 20)
+      .describe('what holds instead'),
+    confidence: confidence.optional().describe('how sure you are; as sure as before by default'),
+    rationale: z.string().max(10_000).optional().describe('why; kept as a DecisionRecord'),
+    expected_version: instant.optional().describe('system_from of the memory as you read it: 409 where it was written since'),
+    type: memoryType,
+  }),
+  output: z.object({ superseded: z.string(), new_id: z.string(), confidence: z.number(), decision_id: z.string() }),
+  action: 'ingest',
+  units: 1,
+  purpose: 'required',
+  bucket: 'memory',
+  http: [{ method: 'POST', url: '/memory/consolidate' }],
+  tool: { title: 'Consolidate', readOnly: false },
+  contents: ['content', 'rationale'],
+  example: { id: 'a memory', content: 'Ada prefers coffee now', confidence: 0.8 },
+  run: async (session, { id, content, type, expected_version: version, ...input }) => {
+    const standing = await standingOf(session, type, id);
+    if (standing === null) throw unknownItem();
+    if (standing.state === 'superseded') {
+      const chain = await chainFrom(session, type, id);
+      throw new ServiceError('REL_CONFLICT', `the memory was superseded: the live one is ${chain.at(-1)}`);
+    }
+    const { row } = standing;
+    const since = version === undefined ? (row['system_from'] as bigint) : instantOf(version);
+    const certainty = row['confidence'];
+    const sure = input.confidence ?? (typeof certainty === 'number' ? certainty : 1);
+    const newId = session.parts.ids.next();
+    const { step } = await storing(session, { content, confidence: sure, type, supersedes: id, ...kept(row) }, newId);
+    const ends: DeleteRows = { kind: 'delete-rows', type, keys: [id], when: { unchangedSince: since } };
+    const decisionId = session.parts.ids.next();
+    const decision = decided(session, {
+      id: decisionId,
+      choice: 'consolidate',
+      inputs: [id, newId],
+      rationale: input.rationale ?? null,
+      session_id: textOf(row['session_id']),
+    });
+    session.note({ sessionId: textOf(row['session_id']), result: { superseded: id, new_id: newId } });
+    await session.commit([ends, step, decision]);
+    return { superseded: id, new_id: newId, confidence: sure, decision_id: decisionId };
+  },
+});
+
+function kept(row: Row): { session_id?: string; memory_class?: string } {
+  const [session, memoryClass] = [textOf(row['session_id']), textOf(row['memory_class'])];
+  return { ...(session !== null && { session_id: session }), ...(memoryClass !== null && { memory_class: memoryClass }) };
+}
+
+export interface Decision {
+  readonly id: string;
+  readonly choice: string;
+  readonly inputs: readonly string[];
+  readonly rationale: string | null;
+  readonly session_id: string | null;
+}
+
+export function decided(session: VerbSession, { id, ...decision }: Decision) {
+  const row = { _pk: id, ...decision };
+  return putting({ definition: session.type('DecisionRecord'), rows: [row], provenance: session.provenance() });
+}
+
+export const resolve = verb({
+  name: 'resolve',
+  description: 'From any memory, superseded or not, to the live one that stands for it now.',
+  input: z.object({ id: itemId, type: memoryType }),
+  output: z.object({
+    id: z.string(),
+    content: z.string().nullable(),
+    confidence: z.number().nullable(),
+    live: z.boolean(),
+    chain: z.array(z.string()).describe('from the id that was asked about to the last one'),
+  }),
+  action: 'search',
+  units: 1,
+  purpose: 'required',
+  bucket: 'memory',
+  http: [{ method: 'GET', url: '/memory/resolve/:id' }],
+  tool: { title: 'Resolve', readOnly: true },
+  example: { id: 'a memory' },
+  run: async (session, { id, type }) => {
+    if ((await standingOf(session, type, id)) === null) throw unknownItem();
+    const chain = await chainFrom(session, type, id);
+    const last = await standingOf(session, type, chain.at(-1)!);
+    if (last === null) throw unknownItem();
+    const certainty = last.row['confidence'];
+    return {
+      id: chain.at(-1)!,
+      content: textOf(last.row['content']),
+      confidence: typeof certainty === 'number' ? certainty : null,
+      live: last.state === 'live',
+      chain: [...chain],
+    };
+  },
+});
+
+export const recognize = verb({
+  name: 'recognize',
+  description: 'Whether a memory is known, and how it stands: live, superseded, scheduled to be forgotten, or erased.',
+  input: z.object({ id: itemId, type: memoryType }),
+  output: z.object({
+    known: z.boolean(),
+    id: z.string(),
+    state: z.enum(['live', 'superseded', 'scheduled', 'erased']).nullable(),
+    valid_from: nanosecondsOut.nullable(),
+    valid_to: nanosecondsOut.nullable(),
+    superseded_by: z.string().nullable(),
+    last_recalled: nanosecondsOut.nullable(),
+    recalls: z.int(),
+    version: nanosecondsOut.nullable().describe('what expected_version of consolidate takes'),
+    quarantined: z.boolean(),
+  }),
+  action: 'search',
+  units: 1,
+  purpose: 'required',
+  bucket: 'memory',
+  http: [{ method: 'GET', url: '/memory/recognize/:id' }],
+  tool: { title: 'Recognize', readOnly: true },
+  example: { id: 'a memory' },
+  run: async (session, { id, type }) => {
+    const { snapshot } = session;
+    const standing = await standingOf(session, type, id);
+    if (standing === null) {
+      const erased = snapshot.removals.removedAfter(type, 0n).some(({ keys }) => keys.includes(id));
+      const nothing = { valid_from: null, valid_to: null, superseded_by: null, last_recalled: null, recalls: 0, version: null };
+      return { known: false, id, state: erased ? ('erased' as const) : null, ...nothing, quarantined: false };
+    }
+    const { row, state } = standing;
+    const path = textOf(row['namespace_path']);
+    const [recalled] = snapshot.recalled(type, [{ key: id, path }], snapshot.instant);
+    const hidden = await session.ask(`SELECT namespace_path FROM Quarantine WHERE item_type = $1 AND item_id = $2`, [type, id]);
+    return {
+      known: true,
+      id,
+      state: state === 'live' && isScheduled(session, type, id) ? ('scheduled' as const) : state,
+      valid_from: row['valid_from'] as bigint,
+      valid_to: row['valid_to'] as bigint,
+      superseded_by: await successorOf(session, type, id),
+      last_recalled: recalled?.last ?? null,
+      recalls: recalled?.count ?? 0,
+      version: row['system_from'] as bigint,
+      quarantined: hidden.some((each) => textOf(each['namespace_path']) === path),
+    };
+  },
+});
+
+/** As far as the caller may know: schedules are of those who may remove the row. */
+function isScheduled({ invocation }: VerbSession, type: string, id: string): boolean {
+  try {
+    return invocation.kept(type, id).some(({ scheduled }) => scheduled);
+  } catch (error) {
+    if (error instanceof ServiceError && (error.kind === 'forbidden' || error.kind === 'not_found')) return false;
+    throw error;
+  }
+}

@@ -1,0 +1,76 @@
+/**
+ * forget: how long a memory is kept. Source: specification, "Agent memory (HTTP)" and "States and transitions". It stays as it
+ * is until its time is over; a legal hold keeps it until the hold is taken back.
+ */
+import { z } from 'zod';
+import { ServiceError } from '../../../errors.ts';
+import type { VerbSession } from '../session.ts';
+import { verb } from '../verb.ts';
+import { itemId, memoryType } from './items.ts';
+
+const dayNs = 86_400_000_000_000n;
+const daysMax = 36_500;
+
+interface Forgotten {
+  /** It is removed for good by itself, later. */
+  readonly scheduled: boolean;
+  readonly policy: string;
+}
+
+export const forget = verb({
+  name: 'forget',
+  description: 'Forget a memory: after so many days, never (-1: legal hold), or, without retain_days, for good and at once.',
+  input: z.object({
+    id: itemId,
+    retain_days: z
+      .int()
+      .min(-1)
+      .max(daysMax)
+      .optional()
+      .describe('days until it is removed for good; -1: legal hold; absent: removed for good now'),
+    type: memoryType,
+  }),
+  output: z.object({ scheduled: z.boolean(), policy: z.string() }),
+  action: 'remove',
+  units: 1,
+  purpose: 'required',
+  bucket: 'memory',
+  http: [{ method: 'DELETE', url: '/memory/forget/:id' }],
+  tool: { title: 'Forget', readOnly: false, destructive: true },
+  example: { id: 'a memory', retain_days: 30 },
+  run: async (session, { id, retain_days: retainDays, type }) => {
+    session.invocation.describe({ objectType: type });
+    const forgotten = await forgetItem(session, type, id, retainDays ?? null);
+    session.note({ result: forgotten });
+    return forgotten;
+  },
+});
+
+/** What was said last counts: it takes the place of an earlier schedule or hold. */
+async function forgetItem(
+  { invocation, parts }: VerbSession,
+  type: string,
+  key: string,
+  retainDays: number | null,
+): Promise<Forgotten> {
+  const before = invocation.kept(type, key);
+  if (retainDays === null) {
+    const { errors, accepted } = await invocation.submit({ kind: 'remove-rows', type, keys: [key] }, { sync: true });
+    const [refused] = errors;
+    if (refused?.code === 'REL_CONFLICT') throw new ServiceError('REL_CONFLICT', refused.detail);
+    if (accepted === 0) throw new ServiceError('REL_NOT_FOUND', 'no such row');
+    return { scheduled: false, policy: 'removed' };
+  }
+  const id = parts.ids.next();
+  const until = parts.clock.now() + BigInt(Math.max(0, retainDays)) * dayNs;
+  const command =
+    retainDays === -1
+      ? ({ kind: 'hold-row', id, type, key } as const)
+      : ({ kind: 'schedule-retention', id, type, key, until } as const);
+  await invocation.submit(command, { sync: true });
+  // Only then: a row under hold is never without one before what follows is on disk.
+  for (const kept of before) await invocation.submit({ kind: 'release-retention', id: kept.id }, { sync: true });
+  return retainDays === -1
+    ? { scheduled: false, policy: 'legal_hold' }
+    : { scheduled: true, policy: `retain_days=${retainDays}` };
+}

@@ -1,0 +1,78 @@
+/** What memory verbs have in common: the types, the ids, and how an item stands. */
+import { ServiceError } from '../../../errors.ts';
+import { z } from 'zod';
+import { parseInstant } from '../../../log/timestamp.ts';
+import type { Row } from '../rows.ts';
+import { quoted, textOf } from '../rows.ts';
+import type { VerbSession } from '../session.ts';
+
+export const memoryItem = 'MemoryItem';
+
+export const itemId = z.string().min(1).max(1_024).describe('id of the memory');
+export const memoryType = z
+  .string()
+  .min(1)
+  .default(memoryItem)
+  .describe('a registered type that the memory is of; MemoryItem by default');
+export const confidence = z.number().min(0).max(1);
+export const sessionId = z.string().min(1).max(1_024);
+
+/** Nanoseconds. */
+export function instantOf(text: string | number): bigint {
+  const digits = typeof text === 'number' ? (Number.isSafeInteger(text) && text >= 0 ? String(text) : '') : text;
+  if (/^\d{9,19}$/.test(digits)) return BigInt(digits);
+  if (typeof text === 'number') throw new ServiceError('REL_INVALID', 'an instant is ISO-8601 in UTC, or nanoseconds');
+  return parseInstant(text);
+}
+
+/** How an item stands now; every version of it that may be seen, the newest last. */
+export interface Standing {
+  readonly state: 'live' | 'superseded';
+  /** The live version, else the last one. */
+  readonly row: Row;
+}
+
+/** Null for what was never there, and for what the caller may not see, alike. */
+export async function standingOf(session: VerbSession, type: string, id: string): Promise<Standing | null> {
+  session.type(type);
+  const [live] = await ownFirst(session, await session.ask(`SELECT * FROM ${quoted(type)} WHERE _pk = $1`, [id]));
+  if (live !== undefined) return { state: 'live', row: live };
+  const versions = await session.ask(
+    `SELECT * FROM ${quoted(type)} WHERE _pk = $1 ORDER BY system_from DESC LIMIT 1`,
+    [id],
+    'all',
+  );
+  const [last] = versions;
+  return last === undefined ? null : { state: 'superseded', row: last };
+}
+
+/** Rows of one key may be of several paths: that of the caller's own comes first. */
+async function ownFirst(session: VerbSession, rows: Row[]): Promise<Row[]> {
+  const { path } = session.invocation.caller;
+  return rows.sort((a, b) => Number(textOf(b['namespace_path']) === path) - Number(textOf(a['namespace_path']) === path));
+}
+
+export const unknownItem = (): ServiceError => new ServiceError('REL_NOT_FOUND', 'no such memory');
+
+/** The item that took the place of another; null: none did. */
+export async function successorOf(session: VerbSession, type: string, id: string): Promise<string | null> {
+  if (session.type(type).properties['supersedes'] === undefined) return null;
+  const rows = await session.ask(
+    `SELECT _pk FROM ${quoted(type)} WHERE supersedes = $1 ORDER BY system_from DESC LIMIT 1`,
+    [id],
+    'all',
+  );
+  return textOf(rows[0]?.['_pk']);
+}
+
+/** From an item to the live one that stands for it now, or to the last there was. Ids come once each, whatever rows say. */
+export async function chainFrom(session: VerbSession, type: string, id: string): Promise<readonly string[]> {
+  const chain = [id];
+  for (let next = await successorOf(session, type, id); next !== null; next = await successorOf(session, type, next)) {
+    if (chain.includes(next) || chain.length === chainMax) break;
+    chain.push(next);
+  }
+  return chain;
+}
+
+const chainMax = 200;

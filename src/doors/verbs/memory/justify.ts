@@ -1,0 +1,206 @@
+/** justify, and quarantine with its end: what a memory rests on and what rests on it. */
+import { z } from 'zod';
+import { ServiceError } from '../../../errors.ts';
+import { putting, quoted, type Row, textOf } from '../rows.ts';
+import type { VerbSession } from '../session.ts';
+import { nanosecondsOut, verb } from '../verb.ts';
+import { decided } from './consolidate.ts';
+import { itemId, memoryItem, unknownItem } from './items.ts';
+import { downstream, findRow, type Link, upstream } from './provenance.ts';
+
+const link = z.object({
+  kind: z.string().describe('MemoryItem, ToolCall, DecisionRecord or AgentSession'),
+  id: z.string(),
+  relation: z.string().describe('what it has to do with `of`'),
+  of: z.string(),
+  content: z.string().nullable(),
+  name: z.string().nullable().describe('of a ToolCall'),
+  valid_from: nanosecondsOut,
+  system_from: nanosecondsOut.describe('what /audit/proof proves it by'),
+});
+
+export const justify = verb({
+  name: 'justify',
+  description:
+    'Why a memory is believed: the tool calls, memories and decisions that it rests on, oldest first, and all that was derived from it since. ' +
+    'Takes the id of a tool call or session too.',
+  input: z.object({ id: itemId }),
+  output: z.object({ id: z.string(), kind: z.string(), chain: z.array(link), derived: z.array(link) }),
+  action: 'search',
+  units: 1,
+  purpose: 'required',
+  bucket: 'memory',
+  http: [{ method: 'GET', url: '/memory/justify/:id' }],
+  tool: { title: 'Justify', readOnly: true },
+  example: { id: 'a memory' },
+  run: async (session, { id }) => {
+    const found = await findRow(session, id);
+    if (found === null) throw unknownItem();
+    const rests = [...(await upstream(session, found)), found];
+    const derived = await downstream(session, found, true);
+    return {
+      id,
+      kind: found.kind,
+      chain: rests.sort(bySystemTime).map(shown),
+      derived: [...derived].sort(bySystemTime).map(shown),
+    };
+  },
+});
+
+function bySystemTime(a: Link, b: Link): number {
+  const [one, other] = [a.row['system_from'] as bigint, b.row['system_from'] as bigint];
+  return one < other ? -1 : one > other ? 1 : 0;
+}
+
+function shown({ kind, id, relation, of, row }: Link): z.input<typeof link> {
+  return {
+    kind,
+    id,
+    relation,
+    of,
+    content: textOf(row['content'] ?? row['choice'] ?? null),
+    name: kind === 'ToolCall' ? textOf(row['name']) : null,
+    valid_from: row['valid_from'] as bigint,
+    system_from: row['system_from'] as bigint,
+  };
+}
+
+const hidden = z.object({
+  receipt_id: z.string(),
+  id: z.string(),
+  items: z.array(z.object({ type: z.string(), id: z.string(), because: z.string() })),
+  count: z.int(),
+  as_of_system: nanosecondsOut.describe('recall with as_of up to here shows them still'),
+});
+
+export const quarantine = verb({
+  name: 'quarantine',
+  description:
+    'Hide a poisoned memory, or all that a tool call or session brought, together with everything derived from it, from every recall. ' +
+    'Nothing is lost: lift_quarantine shows it again. Needs the right to delete each of them.',
+  input: z.object({ id: itemId.describe('of a memory, a tool call or a session'), reason: z.string().max(10_000).optional() }),
+  output: hidden,
+  action: 'delete',
+  units: 1,
+  purpose: 'required',
+  bucket: 'memory',
+  http: [{ method: 'POST', url: '/memory/quarantine/:id' }],
+  tool: { title: 'Quarantine', readOnly: false, destructive: true, idempotent: true },
+  contents: ['reason'],
+  example: { id: 'a memory', reason: 'the source was forged' },
+  run: async (session, { id, reason }) => {
+    const root = await findRow(session, id);
+    if (root === null) throw unknownItem();
+    const closure = [root, ...(await downstream(session, root, false))].filter(({ kind }) => isItem(session, kind));
+    if (closure.length === 0) throw new ServiceError('REL_UNPROCESSABLE', 'no memory came of it: there is nothing to hide');
+    await checkDeletable(session, closure);
+    const receiptId = session.parts.ids.next();
+    const rows = closure.map(({ kind, id: item }) => ({
+      _pk: `${id} ${kind} ${item}`,
+      item_type: kind,
+      item_id: item,
+      root_id: id,
+      receipt_id: receiptId,
+      reason: reason ?? null,
+    }));
+    const decision = {
+      id: receiptId,
+      choice: 'quarantine',
+      inputs: closure.map(({ id: item }) => item),
+      rationale: reason ?? null,
+      session_id: null,
+    };
+    session.note({ result: { receipt_id: receiptId, ids: decision.inputs } });
+    const puts = putting({ definition: session.type('Quarantine'), rows, provenance: session.provenance() });
+    await session.commit([puts, decided(session, decision)]);
+    return {
+      receipt_id: receiptId,
+      id,
+      items: closure.map(({ kind, id: item, relation }) => ({ type: kind, id: item, because: relation })),
+      count: closure.length,
+      as_of_system: session.snapshot.instant,
+    };
+  },
+});
+
+export const liftQuarantine = verb({
+  name: 'lift_quarantine',
+  description: 'Show again what one quarantine hides.',
+  input: z.object({ id: itemId.describe('as quarantine was given it') }),
+  output: z.object({
+    receipt_id: z.string(),
+    id: z.string(),
+    items: z.array(z.object({ type: z.string(), id: z.string() })),
+    count: z.int(),
+  }),
+  action: 'delete',
+  units: 1,
+  purpose: 'required',
+  bucket: 'memory',
+  http: [{ method: 'DELETE', url: '/memory/quarantine/:id' }],
+  tool: { title: 'Lift a quarantine', readOnly: false, idempotent: true },
+  example: { id: 'a memory' },
+  run: async (session, { id }) => {
+    const { path } = session.invocation.caller;
+    const all = await session.ask('SELECT _pk, item_type, item_id, namespace_path FROM Quarantine WHERE root_id = $1', [id]);
+    const rows = all.filter((row) => textOf(row['namespace_path']) === path);
+    if (rows.length === 0) throw new ServiceError('REL_NOT_FOUND', 'no quarantine of it stands here');
+    const items = rows.map((row) => ({ type: String(row['item_type']), id: String(row['item_id']) }));
+    await checkRight(
+      session,
+      items.map((item) => ({ ...item, path })),
+    );
+    const receiptId = session.parts.ids.next();
+    const decision = {
+      id: receiptId,
+      choice: 'lift_quarantine',
+      inputs: items.map((item) => item.id),
+      rationale: null,
+      session_id: null,
+    };
+    session.note({ result: { receipt_id: receiptId, ids: decision.inputs } });
+    const keys = rows.map((row) => String(row['_pk']));
+    await session.commit([{ kind: 'delete-rows', type: 'Quarantine', keys }, decided(session, decision)]);
+    return { receipt_id: receiptId, id, items, count: items.length };
+  },
+});
+
+function isItem(session: VerbSession, kind: string): boolean {
+  return (
+    kind === memoryItem ||
+    (kind !== 'ToolCall' && kind !== 'AgentSession' && kind !== 'DecisionRecord' && 'content' in session.type(kind).properties)
+  );
+}
+
+function checkDeletable(session: VerbSession, closure: readonly Link[]): Promise<void> {
+  return checkRight(
+    session,
+    closure.map(({ kind, id, row }) => ({ type: kind, id, path: textOf(row['namespace_path']) })),
+  );
+}
+
+interface Item {
+  readonly type: string;
+  readonly id: string;
+  readonly path: string | null;
+}
+
+/** Each of them, or none: what the caller may not delete it may not hide either. Rows are deleted in their own path. */
+async function checkRight(session: VerbSession, items: readonly Item[]): Promise<void> {
+  const { path } = session.invocation.caller;
+  const refused = (): ServiceError =>
+    new ServiceError('REL_ACL', 'delete is denied for one of the memories: nothing was changed');
+  if (items.some((item) => item.path !== path)) throw refused();
+  for (const type of new Set(items.map((item) => item.type))) {
+    const ids = items.filter((item) => item.type === type).map(({ id }) => id);
+    const snapshot = session.invocation.deletable(type);
+    const found = new Set<string>();
+    for (let first = 0; first < ids.length; first += 500) {
+      const some = ids.slice(first, first + 500);
+      const marks = some.map((_, i) => `$${i + 1}`).join(', ');
+      const rows: Row[] = await session.askOn(snapshot, `SELECT _pk FROM ${quoted(type)} WHERE _pk IN (${marks})`, some, 'all');
+      for (const row of rows) found.add(String(row['_pk']));
+    }
+    if (ids.some((id) => !found.has(id))) throw refused();
+  }
+}

@@ -1,0 +1,192 @@
+/**
+ * summarise, and episodes: what a session or a topic comes to. A summary is made of sentences of its sources, the ones that
+ * share most with all others (TextRank) and are newest, in the order in which they were said; it is a memory that names every source.
+ */
+import { z } from 'zod';
+import { ServiceError } from '../../../errors.ts';
+import { addHashed, cosineOf, hashedDims } from '../../../planner/embedding/hashing.ts';
+import { grouped, type Row, textOf } from '../rows.ts';
+import { nanosecondsOut, verb } from '../verb.ts';
+import { sessionId } from './items.ts';
+import { keyOf, quarantined, rank, recallInput } from './recall-ranking.ts';
+import { sessionSteps, storing } from './remember.ts';
+
+/** A change of it gives other summaries. */
+const method = 'extractive-v1';
+const sourcesMax = 200;
+const sentencesMax = 150;
+/** What TextRank lets a sentence have of its neighbours. */
+const damping = 0.85;
+const rounds = 20;
+
+const memoryClass = 'summary';
+
+export const summarise = verb({
+  name: 'summarise',
+  description:
+    'Sum up a session, or all that is known of a topic, in a few sentences of the memories themselves. The summary is kept as a memory with its sources.',
+  input: z.object({
+    session_id: sessionId.optional().describe('the session to sum up'),
+    session: sessionId.optional().describe('the same as session_id'),
+    topic: z.string().min(1).max(10_000).optional().describe('or what it is to be about'),
+    max_sentences: z.int().min(1).max(50).default(5),
+  }),
+  output: z.object({
+    id: z.string().nullable().describe('of the memory that holds it; null where there was nothing to sum up'),
+    summary: z.string(),
+    source_ids: z.array(z.string()),
+    method: z.string(),
+  }),
+  action: 'ingest',
+  units: 1,
+  purpose: 'required',
+  bucket: 'memory',
+  http: [{ method: 'POST', url: '/memory/summarise' }],
+  tool: { title: 'Summarise', readOnly: false },
+  contents: [],
+  example: { session_id: 's1' },
+  run: async (session, input) => {
+    const named = input.session_id ?? input.session;
+    if (named === undefined && input.topic === undefined) {
+      throw new ServiceError('REL_INVALID', 'session_id: say which session, or give a topic');
+    }
+    const { snapshot } = session;
+    const asked = recallInput.parse({ query: input.topic, session_id: named, top_k: sourcesMax });
+    const ask: Parameters<typeof rank>[2]['ask'] = (sql, values, time) => session.ask(sql, values, time);
+    const { memories } = await rank(asked, snapshot.instant, { snapshot, ask, vector: null, tokens: null });
+    // A summary of summaries would say old things as if they were new.
+    const sources = memories.filter(({ row }) => row['memory_class'] !== memoryClass);
+    const sentences = sources
+      .map(({ row }) => row)
+      .sort(byTime)
+      .flatMap((row, place) => sentencesOf(row).map((text) => ({ text, place })))
+      .slice(-sentencesMax);
+    const summary = chosen(sentences, input.max_sentences).join(' ');
+    const ids = sources.map(({ key }) => key);
+    if (summary === '') return { id: null, summary, source_ids: ids, method };
+    const id = session.parts.ids.next();
+    const least = Math.min(...sources.map(({ row }) => (typeof row['confidence'] === 'number' ? row['confidence'] : 1)));
+    const item = {
+      content: summary,
+      confidence: least,
+      type: 'MemoryItem',
+      memory_class: memoryClass,
+      derived_from: ids,
+      ...(named !== undefined && { session_id: named }),
+    };
+    const { step } = await storing(session, item, id);
+    session.note({ sessionId: named ?? null, result: { id, source_ids: ids, method } });
+    await session.commit([step, ...(await sessionSteps(session, [item]))]);
+    return { id, summary, source_ids: ids, method };
+  },
+});
+
+function byTime(a: Row, b: Row): number {
+  const [one, other] = [a['valid_from'] as bigint, b['valid_from'] as bigint];
+  return one < other ? -1 : one > other ? 1 : String(a['_pk']) < String(b['_pk']) ? -1 : 1;
+}
+
+const segmenter = new Intl.Segmenter('en', { granularity: 'sentence' });
+
+function sentencesOf(row: Row): string[] {
+  const content = textOf(row['content']) ?? '';
+  return [...segmenter.segment(content)].map(({ segment }) => segment.trim()).filter((text) => text !== '');
+}
+
+interface Sentence {
+  readonly text: string;
+  readonly place: number;
+}
+
+function chosen(sentences: readonly Sentence[], most: number): readonly string[] {
+  const vectors = sentences.map(({ text }) => {
+    const vector = new Float64Array(hashedDims);
+    addHashed(text, vector);
+    return vector;
+  });
+  const alike = vectors.map((vector, i) => vectors.map((other, j) => (i === j ? 0 : Math.max(0, cosineOf(vector, other)))));
+  const weights = alike.map((row) => row.reduce((sum, value) => sum + value, 0));
+  let scores = sentences.map(() => 1);
+  for (let round = 0; round < rounds; round++) {
+    const before = scores;
+    scores = sentences.map((_, i) => {
+      let sum = 0;
+      for (let j = 0; j < before.length; j++) if (weights[j]! > 0) sum += (alike[j]![i]! / weights[j]!) * before[j]!;
+      return 1 - damping + damping * sum;
+    });
+  }
+  const newest = Math.max(1, ...sentences.map(({ place }) => place));
+  const seen = new Set<string>();
+  return scores
+    .map((score, i) => ({ i, score: score * (0.5 + (0.5 * sentences[i]!.place) / newest) }))
+    .sort((a, b) => b.score - a.score || a.i - b.i)
+    .filter(({ i }) => !seen.has(sentences[i]!.text) && seen.add(sentences[i]!.text))
+    .slice(0, most)
+    .sort((a, b) => a.i - b.i)
+    .map(({ i }) => sentences[i]!.text);
+}
+
+export const episodesIn = verb({
+  name: 'episodes_in',
+  description: 'The episodes of memory, oldest first: sessions, and groups of sessions that were stored as an Episode.',
+  input: z.object({
+    session_id: sessionId.optional().describe('of this session only'),
+    limit: z.int().min(1).max(1_000).default(100),
+  }),
+  output: z.object({
+    episodes: z.array(
+      z.object({
+        id: z.string(),
+        session_ids: z.array(z.string()),
+        valid_from: nanosecondsOut,
+        valid_to: nanosecondsOut,
+        item_count: z.int(),
+        summary: z.string().nullable(),
+      }),
+    ),
+    total: z.int(),
+  }),
+  action: 'search',
+  units: 1,
+  purpose: 'required',
+  bucket: 'memory',
+  http: [{ method: 'GET', url: '/memory/episodes' }],
+  tool: { title: 'Episodes', readOnly: true },
+  example: { session_id: 's1' },
+  run: async (session, { session_id: named, limit }) => {
+    const where = named === undefined ? 'session_id IS NOT NULL' : 'session_id = $1';
+    const values = named === undefined ? [] : [named];
+    const rows = await session.ask(
+      `SELECT _pk, namespace_path, session_id, content, memory_class, valid_from, valid_to FROM MemoryItem WHERE ${where} ORDER BY valid_from, _pk LIMIT 10000`,
+      values,
+    );
+    const hidden = await quarantined((sql, given, time) => session.ask(sql, given, time), 'MemoryItem', 'current');
+    const items = grouped(
+      rows.filter((row) => !hidden.has(keyOf(row['namespace_path'], row['_pk']))),
+      (row) => String(row['session_id']),
+    );
+    const stored = await session.ask(`SELECT * FROM Episode WHERE ${where} ORDER BY valid_from, _pk LIMIT 1000`, values);
+    const ofStored = new Set(stored.map((row) => String(row['session_id'])));
+    const episodes = [
+      ...stored.map((row) => ({
+        id: String(row['_pk']),
+        session_ids: [String(row['session_id'])],
+        valid_from: row['valid_from'] as bigint,
+        valid_to: row['valid_to'] as bigint,
+        item_count: items.get(String(row['session_id']))?.length ?? 0,
+        summary: textOf(row['title']),
+      })),
+      ...[...items]
+        .filter(([id]) => !ofStored.has(id))
+        .map(([id, of]) => ({
+          id,
+          session_ids: [id],
+          valid_from: of[0]!['valid_from'] as bigint,
+          valid_to: of.reduce((last, row) => ((row['valid_to'] as bigint) > last ? (row['valid_to'] as bigint) : last), 0n),
+          item_count: of.length,
+          summary: textOf(of.findLast((row) => row['memory_class'] === memoryClass)?.['content']),
+        })),
+    ].sort((a, b) => (a.valid_from < b.valid_from ? -1 : a.valid_from > b.valid_from ? 1 : a.id < b.id ? -1 : 1));
+    return { episodes: episodes.slice(0, limit), total: episodes.length };
+  },
+});

@@ -1,0 +1,72 @@
+/** nl_query: a plain question. Source: specification, "Search", natural language. */
+import { z } from 'zod';
+import { ServiceError } from '../../errors.ts';
+import { checkText } from '../../log/value.ts';
+import { type Translated, translate, untranslated } from '../../planner/languages/natural-language.ts';
+import { answered, answerMembers } from './query.ts';
+import type { VerbSession } from './session.ts';
+import { verb } from './verb.ts';
+
+/** Types that a model is told of. */
+const toldMax = 200;
+
+export const nlQuery = verb({
+  name: 'nl_query',
+  description:
+    'Ask in plain words: paths between two things, who owns a company, whether somebody is sanctioned, or rows of a type. The statement that ' +
+    'was run stands in the answer.',
+  input: z.object({ question: z.string().min(1).max(10_000).describe('one question') }),
+  output: z.object({
+    question: z.string(),
+    intent: z.string(),
+    sql: z.string(),
+    ...answerMembers,
+  }) as unknown as z.ZodType,
+  action: 'query',
+  units: 1,
+  purpose: 'required',
+  bucket: 'read',
+  http: [{ method: 'POST', url: '/nl_query' }],
+  plain: true,
+  tool: { title: 'Ask in words', readOnly: true },
+  example: { question: 'show me memory items' },
+  run: async (session, { question }) => {
+    checkText(question, 'the question');
+    const types = session.snapshot.catalog.types();
+    const { translator } = session.parts;
+    const { intent, sql }: Translated =
+      translator === null
+        ? translate(
+            question,
+            types.map(({ name }) => name),
+          )
+        : {
+            intent: 'model',
+            sql: await translator.translate(
+              question,
+              types.slice(0, toldMax).map(
+                ({ name, properties }) =>
+                  `${name}(${Object.entries(properties)
+                    .map(([column, { type }]) => `${column} ${type}`)
+                    .join(', ')})`,
+              ),
+              session.signal,
+            ),
+          };
+    session.note({ result: { intent, sql } });
+    return { question, intent, sql, ...(await run(session, intent, sql)) };
+  },
+});
+
+/** As if the asker had sent it: what it may not do it may not do here. */
+async function run(session: VerbSession, intent: Translated['intent'], sql: string) {
+  try {
+    checkText(sql, 'the statement');
+    return answered(await session.answer(sql, [], 'all'));
+  } catch (error) {
+    if (!(error instanceof ServiceError)) throw error;
+    if (error.kind === 'unimplemented') throw new ServiceError(error.code, `${error.message}. The question means: ${sql}`);
+    if (intent !== 'model' || error.kind !== 'invalid') throw error;
+    throw untranslated(`the model wrote a statement that can't be run (${error.message}): ${sql}`);
+  }
+}

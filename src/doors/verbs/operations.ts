@@ -1,0 +1,157 @@
+/** Tools about the store itself: its health, figures, jobs, audit trail, and erasure. Source: specification, "Tool protocol (MCP)". */
+import { z } from 'zod';
+import { ServiceError } from '../../errors.ts';
+import { rowsOf } from './rows.ts';
+import { verb } from './verb.ts';
+
+export const serverHealth = verb({
+  name: 'server_health',
+  description: 'Whether the store takes work, and which version it is.',
+  input: z.object({}),
+  output: z.object({ status: z.string(), version: z.string(), profile: z.string() }),
+  action: 'inspect',
+  units: 0,
+  purpose: 'required',
+  bucket: 'read',
+  tool: { title: 'Health', readOnly: true },
+  example: {},
+  run: async ({ parts: { system } }) => ({ status: system.state(), version: system.version, profile: system.profile }),
+});
+
+export const metrics = verb({
+  name: 'metrics',
+  description: 'Figures of the whole store in the Prometheus text format. For credentials of no tenant.',
+  input: z.object({}),
+  output: z.object({ metrics: z.string() }),
+  action: 'inspect',
+  units: 0,
+  purpose: 'required',
+  bucket: 'read',
+  tool: { title: 'Metrics', readOnly: true },
+  example: {},
+  run: async ({ parts, invocation: { caller } }) => {
+    // As GET /metrics: what they count is everybody's.
+    if (caller.tenant !== null) throw new ServiceError('REL_ACL', 'figures of the whole store are not shown to a tenant');
+    return { metrics: await parts.metrics.registry.metrics() };
+  },
+});
+
+const job = z.object({
+  id: z.string(),
+  kind: z.string(),
+  about: z.string().nullable(),
+  state: z.string(),
+  done: z.int(),
+  total: z.int().nullable(),
+});
+
+export const listJobs = verb({
+  name: 'list_jobs',
+  description: 'Long work that you, or whom you administer, asked for: under way and ended, the newest first.',
+  input: z.object({ limit: z.int().min(1).max(1_000).default(100) }),
+  output: z.object({ jobs: z.array(job), total: z.int() }),
+  action: 'inspect',
+  units: 0,
+  purpose: 'required',
+  bucket: 'read',
+  tool: { title: 'Jobs', readOnly: true },
+  example: {},
+  run: async ({ parts: { jobs }, invocation: { caller } }, { limit }) => {
+    const listed = jobs.list(caller);
+    return {
+      jobs: listed.slice(0, limit).map(({ id, kind, about, state, done, total }) => ({ id, kind, about, state, done, total })),
+      total: listed.length,
+    };
+  },
+});
+
+export const getAuditTrail = verb({
+  name: 'get_audit_trail',
+  description: 'Who did what, for which purpose, at what cost: access records as far as your path covers them.',
+  input: z.object({
+    entity_type: z.string().min(1).optional().describe('about this type'),
+    principal: z.string().min(1).optional(),
+    purpose_filter: z.string().min(1).optional().describe('that stated this purpose'),
+    action: z.string().min(1).optional(),
+    limit: z.int().min(1).max(1_000).default(50),
+    after: z.string().optional().describe('next of the page before'),
+  }),
+  output: z.object({ entries: z.array(z.unknown()), next: z.string().nullable() }),
+  action: 'audit',
+  units: 1,
+  purpose: 'required',
+  bucket: 'read',
+  tool: { title: 'Audit trail', readOnly: true },
+  example: { limit: 5 },
+  run: async ({ invocation }, { entity_type: objectType, principal, purpose_filter: purpose, action, limit, after }) => {
+    const filter = {
+      ...(objectType !== undefined && { objectType }),
+      ...(principal !== undefined && { principal }),
+      ...(purpose !== undefined && { purpose }),
+      ...(action !== undefined && { action }),
+      ...(after !== undefined && { after }),
+    };
+    const { entries, next } = await invocation.audit().entries({ ...filter, limit });
+    return {
+      entries: entries.map((entry) => ({
+        time: entry.time,
+        action: entry.action,
+        principal: entry.principal,
+        organization: entry.path,
+        door: entry.door,
+        purpose: entry.purpose,
+        object_type: entry.objectType,
+        decision: entry.decision,
+        code: entry.code,
+        template: entry.template,
+        row_count: entry.rowCount,
+        cost_units: entry.costUnits,
+        correlation_id: entry.correlationId,
+      })),
+      next,
+    };
+  },
+});
+
+export const eraseSubject = verb({
+  name: 'erase_subject',
+  description: 'Erase everything about a person or other subject, for good, and get a signed receipt. Nothing brings it back.',
+  input: z.object({
+    subject: z.string().min(1).describe('the subject as rows name it'),
+    reason: z.string().min(1).describe('why; it stands in the receipt'),
+  }),
+  output: z.object({
+    erasure_id: z.string(),
+    versions: z.int(),
+    certified: z.boolean(),
+    receipt: z.unknown(),
+    salt: z.string().nullable(),
+  }),
+  action: 'erase',
+  units: 1,
+  purpose: 'required',
+  bucket: 'write',
+  tool: { title: 'Erase a subject', readOnly: false, destructive: true, idempotent: true },
+  contents: ['subject', 'reason'],
+  example: { subject: 'nobody', reason: 'asked to' },
+  run: async (session, { subject, reason }) => {
+    const signal = session.signal ? { signal: session.signal } : {};
+    const sql = 'ERASE SUBJECT $1 REASON $2 CERTIFY';
+    const made = await session.parts.planner.query(session.invocation, {
+      sql,
+      parameters: [subject, reason],
+      purpose: session.purpose,
+      ...signal,
+    });
+    const [row] = rowsOf(made);
+    const receipt: unknown = typeof row?.['receipt'] === 'string' ? JSON.parse(row['receipt']) : null;
+    session.note({ result: { erasure_id: row?.['erasure_id'] ?? null } });
+    return {
+      erasure_id: String(row?.['erasure_id']),
+      versions: Number(row?.['versions'] ?? 0n),
+      certified: row?.['certified'] === true,
+      receipt,
+      salt: typeof row?.['salt'] === 'string' ? row['salt'] : null,
+    };
+  },
+});

@@ -1,0 +1,279 @@
+/** Tools that ask: SQL, entities by type, figures, words and meaning together. Source: specification, "Tool protocol (MCP)". */
+import { z } from 'zod';
+import { ServiceError } from '../../errors.ts';
+import type { TypeDefinition } from '../../log/entry.ts';
+import { checkText } from '../../log/value.ts';
+import type { Answer } from '../../planner/planner-contract.ts';
+import type { Literal } from '../../planner/statement.ts';
+import { quoted, type Row, rowsOf, textOf } from './rows.ts';
+import type { VerbSession } from './session.ts';
+import { verb } from './verb.ts';
+
+/** Source: specification, "Limits". */
+const rowsMax = 10_000;
+
+const rows = z.array(z.record(z.string(), z.unknown()));
+export const answerMembers = {
+  rows,
+  row_count: z.int(),
+  columns: z.array(z.string()),
+  truncated: z.boolean().describe(`more than ${rowsMax} rows matched`),
+  as_of_system: z.int().describe('nanoseconds'),
+  cost_units: z.number(),
+  processing_time_ms: z.number(),
+  estimatedTotalHits: z.int(),
+  notices: z.array(z.string()).optional(),
+  plan: z.array(z.string()).optional().describe('of EXPLAIN'),
+};
+
+const answer = z.object(answerMembers) as unknown as z.ZodType;
+
+/** What leaves of an answer: at most so many rows, JSON columns as values. */
+export function answered(made: Answer, most = rowsMax) {
+  const all = shownRows(made);
+  const { notices = [] } = made;
+  return {
+    rows: all.slice(0, most),
+    row_count: Math.min(all.length, most),
+    columns: made.columns.map(({ name }) => name),
+    truncated: all.length > most,
+    as_of_system: made.asOfSystem,
+    cost_units: made.costUnits,
+    processing_time_ms: made.processingTimeMs,
+    estimatedTotalHits: made.estimatedTotalHits,
+    ...(notices.length > 0 && { notices: [...notices] }),
+    ...(made.plan !== null && { plan: made.plan.split('\n') }),
+  };
+}
+
+export function shownRows(made: Pick<Answer, 'columns' | 'batches'>): Readonly<Record<string, unknown>>[] {
+  const json = made.columns.filter(({ type }) => type === 'json').map(({ name }) => name);
+  const vectors = made.columns.filter(({ type }) => type === 'vector').map(({ name }) => name);
+  return rowsOf(made).map((row) => {
+    const shown: Record<string, unknown> = { ...row };
+    for (const name of json) shown[name] = parsed(row, name);
+    for (const name of vectors) shown[name] = row[name] instanceof Float32Array ? [...(row[name] as Float32Array)] : null;
+    return shown;
+  });
+}
+
+function parsed(row: Row, name: string): unknown {
+  const text = textOf(row[name]);
+  if (text === null) return null;
+  try {
+    return JSON.parse(text);
+  } catch {
+    return text;
+  }
+}
+
+const asking = {
+  output: answer,
+  action: 'query',
+  units: 1,
+  bucket: 'read',
+} as const;
+
+async function ask(session: VerbSession, sql: string) {
+  checkText(sql, 'the statement');
+  const signal = session.signal ? { signal: session.signal } : {};
+  // The invocation itself: EXPLAIN POLICY asks it, too.
+  const made = await session.parts.planner.query(session.invocation, {
+    sql,
+    purpose: session.purpose,
+    questionsOnly: true,
+    ...signal,
+  });
+  session.note({ result: { row_count: made.rowCount } });
+  return answered(made);
+}
+
+export const query = verb({
+  ...asking,
+  name: 'query',
+  description:
+    'Run one read-only SELECT and get its rows, at most 10,000. Without AS OF every stored version is read: put AS OF CURRENT behind FROM ' +
+    'for what holds now. list_entity_types tells the types.',
+  input: z.object({ sql: z.string().min(1).describe('one SELECT or EXPLAIN') }),
+  purpose: 'required',
+  tool: { title: 'Query', readOnly: true },
+  example: { sql: 'SELECT * FROM MemoryItem AS OF CURRENT LIMIT 5' },
+  run: (session, { sql }) => ask(session, sql),
+});
+
+export const queryKnowledge = verb({
+  ...asking,
+  name: 'query_knowledge',
+  description:
+    'The same as query, for whoever states the purpose out of band: it is analytics unless the connection says otherwise.',
+  input: z.object({ sql: z.string().min(1).describe('one SELECT or EXPLAIN') }),
+  purpose: { byDefault: 'analytics' },
+  tool: { title: 'Query knowledge', readOnly: true },
+  example: { sql: 'SELECT * FROM MemoryItem AS OF CURRENT LIMIT 5' },
+  run: (session, { sql }) => ask(session, sql),
+});
+
+export const explainPolicy = verb({
+  name: 'explain_policy',
+  description: 'Whether you may read a type now, and which rules or policies decide it.',
+  input: z.object({
+    entity_type: z.string().min(1).optional().describe('the type'),
+    sql: z.string().min(1).optional().describe('or a SELECT, of whose types it is told'),
+  }),
+  output: z.unknown(),
+  action: 'query',
+  units: 1,
+  purpose: 'required',
+  bucket: 'read',
+  tool: { title: 'Explain policy', readOnly: true },
+  example: { entity_type: 'MemoryItem' },
+  run: async (session, { entity_type: type, sql }) => {
+    if ((type === undefined) === (sql === undefined)) throw new ServiceError('REL_INVALID', 'entity_type: give a type, or sql');
+    if (sql !== undefined) {
+      const told = await ask(session, /^\s*EXPLAIN\s+POLICY\b/i.test(sql) ? sql : `EXPLAIN POLICY ${sql}`);
+      return { explanation: told.rows.map((row) => row['plan']) };
+    }
+    session.invocation.describe({ objectType: type! });
+    const told = session.invocation.explainPolicy(type!);
+    return {
+      decision: told.decision,
+      determining: told.determining,
+      residual: told.residual,
+      masks: told.masks,
+      because: told.because,
+      scope: told.scope,
+      policy_digest: told.policyDigest,
+      satisfied_path: told.satisfiedPath,
+    };
+  },
+});
+
+export const listEntityTypes = verb({
+  name: 'list_entity_types',
+  description: 'The types you may name, each with its columns. Start here.',
+  input: z.object({}),
+  output: z.object({ types: z.array(z.unknown()), total: z.int() }),
+  action: 'query',
+  units: 1,
+  purpose: 'required',
+  bucket: 'read',
+  tool: { title: 'Types', readOnly: true },
+  example: {},
+  run: async (session) => {
+    const types = session.snapshot.catalog.types().map(({ name, properties, primaryKey }) => ({
+      name,
+      columns: Object.fromEntries(Object.entries(properties).map(([column, { type }]) => [column, type])),
+      primary_key: primaryKey,
+    }));
+    return { types, total: types.length };
+  },
+});
+
+export const getEntities = verb({
+  name: 'get_entities',
+  description: 'Rows of a type as they hold now, narrowed by values that columns must have, in order of their keys.',
+  input: z.object({
+    entity_type: z.string().min(1).describe('the type'),
+    filters: z
+      .record(z.string(), z.union([z.string(), z.number(), z.boolean(), z.null()]))
+      .optional()
+      .describe('column to value; null: has none'),
+    limit: z.int().min(1).max(1_000).default(20),
+    offset: z.int().min(0).max(10_000).default(0),
+  }),
+  output: z.object({ entities: rows, total: z.int(), limit: z.int(), offset: z.int(), truncated: z.boolean() }),
+  action: 'query',
+  units: 1,
+  purpose: 'required',
+  bucket: 'read',
+  tool: { title: 'Entities', readOnly: true },
+  example: { entity_type: 'MemoryItem', limit: 5 },
+  run: async (session, { entity_type: name, filters = {}, limit, offset }) => {
+    const definition = knownType(session, name);
+    const values: Literal[] = [];
+    const conditions = Object.entries(filters).map(([column, value]) => {
+      const named = quoted(column);
+      if (value === null) return `${named} IS NULL`;
+      return `${named} = $${values.push(typeof value === 'number' && Number.isInteger(value) ? BigInt(value) : value)}`;
+    });
+    const where = conditions.length === 0 ? '' : ` WHERE ${conditions.join(' AND ')}`;
+    const made = await session.answer(
+      `SELECT * FROM ${quoted(definition.name)}${where} ORDER BY _pk LIMIT ${limit} OFFSET ${offset}`,
+      values,
+    );
+    const [count] = await session.ask(`SELECT COUNT(*) AS n FROM ${quoted(definition.name)}${where}`, values);
+    const entities = shownRows(made);
+    const total = Number(count?.['n'] ?? 0n);
+    return { entities, total, limit, offset, truncated: offset + entities.length < total };
+  },
+});
+
+/** For tools an unknown type is what the specification has for it: 404. */
+export function knownType(session: VerbSession, name: string): TypeDefinition {
+  const definition = session.snapshot.catalog.type(name);
+  if (definition === undefined) throw new ServiceError('REL_UNKNOWN_TYPE', `the type ${JSON.stringify(name)} is not registered`);
+  return definition;
+}
+
+export const aggregateStats = verb({
+  name: 'aggregate_stats',
+  description:
+    'One figure over the rows of a type as they hold now: count, sum, avg, min or max, of a column and maybe by another one.',
+  input: z.object({
+    entity_type: z.string().min(1),
+    agg: z.enum(['count', 'sum', 'avg', 'min', 'max']).default('count'),
+    column: z.string().min(1).optional().describe('not needed to count rows'),
+    group_by: z.string().min(1).optional().describe('a column: one figure for each of its values'),
+  }),
+  output: z.object({
+    entity_type: z.string(),
+    agg: z.string(),
+    column: z.string().nullable(),
+    value: z.unknown(),
+    groups: rows.optional(),
+  }),
+  action: 'query',
+  units: 1,
+  purpose: 'required',
+  bucket: 'read',
+  tool: { title: 'Figures', readOnly: true },
+  example: { entity_type: 'MemoryItem', agg: 'count' },
+  run: async (session, { entity_type: name, agg, column, group_by: by }) => {
+    const definition = knownType(session, name);
+    if (column === undefined && agg !== 'count') throw new ServiceError('REL_INVALID', `column: ${agg} is of one`);
+    const figure = `${agg.toUpperCase()}(${column === undefined ? '*' : quoted(column)})`;
+    const from = quoted(definition.name);
+    const [row] = await session.ask(`SELECT ${figure} AS value FROM ${from}`);
+    const whole = { entity_type: definition.name, agg, column: column ?? null, value: row?.['value'] ?? null };
+    if (by === undefined) return whole;
+    const groups = await session.ask(
+      `SELECT ${quoted(by)} AS "group", ${figure} AS value FROM ${from} GROUP BY ${quoted(by)} LIMIT ${rowsMax}`,
+    );
+    return { ...whole, groups };
+  },
+});
+
+export const hybridSearch = verb({
+  name: 'hybrid_search',
+  description: 'Rows of a type by a text, its words and its meaning together, best first.',
+  input: z.object({
+    query: z.string().min(1).max(10_000),
+    entity_type: z.string().min(1).describe('the type'),
+    limit: z.int().min(1).max(1_000).default(20),
+    rerank: z.boolean().default(false).describe('needs a reranker, which is not there yet'),
+  }),
+  output: answer,
+  action: 'search',
+  units: 1,
+  purpose: 'required',
+  bucket: 'read',
+  tool: { title: 'Hybrid search', readOnly: true },
+  example: { query: 'tea', entity_type: 'MemoryItem' },
+  run: async (session, { query: text, entity_type: name, limit, rerank }) => {
+    const definition = knownType(session, name);
+    const how = rerank ? ", RERANK => 'true'" : '';
+    const made = await session.answer(`SELECT * FROM HYBRID_SEARCH($1, $2${how}) LIMIT ${limit}`, [definition.name, text]);
+    session.note({ result: { row_count: made.rowCount } });
+    return answered(made);
+  },
+});

@@ -1,0 +1,177 @@
+/**
+ * What a verb works with, inside one invocation of the gate: questions on one snapshot, and one commit of what it writes. What
+ * must hold:
+ *
+ * - nothing is read but through the governed snapshot, nothing written but by commands of the gate;
+ * - a call leaves one ToolCall row, in the same append as what it wrote, or by itself: no answer without its record.
+ */
+import { type ErrorCode, ServiceError } from '../../errors.ts';
+import type { Clock, Ids } from '../../clock.ts';
+import type { GovernedSnapshot, Invocation } from '../../governance/gate-contract.ts';
+import type { JobRunner } from '../../governance/jobs/job-runner.ts';
+import type { Provenance, TypeDefinition } from '../../log/entry.ts';
+import type { Embedder } from '../../planner/embedding/embedder.ts';
+import { readingThrough } from '../../planner/exhibits/pinned-invocation.ts';
+import type { Answer, PlannerDoor, PlannerSession } from '../../planner/planner-contract.ts';
+import type { DefaultTime, Literal } from '../../planner/statement.ts';
+import type { ErasureDesk } from '../../governance/erasure/erasure-desk.ts';
+import type { Batch, DeleteRows, Outcome, PutRows } from '../../projections/command.ts';
+import type { SystemDesk } from '../http/system-desk.ts';
+import { putting, type Row, rowsOf } from './rows.ts';
+import type { Translator } from '../../planner/languages/translator.ts';
+
+/** What verbs need of the store beside the gate. */
+export interface VerbParts {
+  readonly planner: Pick<PlannerDoor, 'query' | 'session'>;
+  readonly clock: Clock;
+  readonly ids: Ids;
+  readonly embedder: Embedder | null;
+  readonly jobs: JobRunner;
+  readonly system: SystemDesk;
+  readonly erasures?: Pick<ErasureDesk, 'reach'>;
+  readonly yieldTurn: () => Promise<void>;
+  /** A model that turns questions into statements; null: there is none. */
+  readonly translator: Translator | null;
+  readonly metrics: { readonly registry: { metrics(): Promise<string> } };
+}
+
+/** What the row of a call says of it. */
+export interface CallFacts {
+  readonly arguments?: unknown;
+  readonly result?: unknown;
+  /** What it takes to have the same again. */
+  readonly recipe?: unknown;
+  readonly sessionId?: string | null;
+}
+
+interface CallInfo {
+  readonly verb: string;
+  readonly purpose: string | null;
+  readonly signal: AbortSignal | undefined;
+  readonly arguments: unknown;
+}
+
+export class VerbSession {
+  readonly parts: VerbParts;
+  readonly invocation: Invocation;
+  readonly purpose: string | null;
+  readonly signal: AbortSignal | undefined;
+  /** Key of the ToolCall row that this call leaves. */
+  readonly callId: string;
+  readonly #call: CallInfo;
+  readonly #startedMs: number;
+  #facts: CallFacts = {};
+  #snapshot: GovernedSnapshot | null = null;
+  #questions: PlannerSession | null = null;
+  #isRecorded = false;
+
+  constructor(parts: VerbParts, invocation: Invocation, call: CallInfo) {
+    this.parts = parts;
+    this.invocation = invocation;
+    this.purpose = call.purpose;
+    this.signal = call.signal;
+    this.callId = parts.ids.next();
+    this.#call = call;
+    this.#startedMs = parts.clock.monotonicMs();
+  }
+
+  /** Taken once, when it is asked for first. */
+  get snapshot(): GovernedSnapshot {
+    return (this.#snapshot ??= this.invocation.snapshot());
+  }
+
+  /** Rows of a question; of what is believed and true now, unless `time` says otherwise. */
+  async ask(sql: string, parameters: readonly Literal[] = [], time: DefaultTime = 'current'): Promise<Row[]> {
+    return rowsOf(await this.answer(sql, parameters, time));
+  }
+
+  answer(sql: string, parameters: readonly Literal[] = [], time: DefaultTime = 'current'): Promise<Answer> {
+    this.#questions ??= this.#sessionOn(
+      () => this.snapshot,
+      (facts) => this.invocation.describe(facts),
+    );
+    return this.#questions.ask(this.#request(sql, parameters, time));
+  }
+
+  /** The same on another snapshot, of which the record says nothing. */
+  async askOn(snapshot: GovernedSnapshot, sql: string, parameters: readonly Literal[], time: DefaultTime): Promise<Row[]> {
+    const questions = this.#sessionOn(
+      () => snapshot,
+      () => undefined,
+    );
+    return rowsOf(await questions.ask(this.#request(sql, parameters, time)));
+  }
+
+  #sessionOn(snapshot: () => GovernedSnapshot, describe: Invocation['describe']): PlannerSession {
+    const { verb, arguments: given } = this.#call;
+    const reading = readingThrough(this.invocation, { snapshot, describe });
+    return this.parts.planner.session(reading, { template: `${verb} ?`, literals: [JSON.stringify(given) ?? ''] });
+  }
+
+  #request(sql: string, parameters: readonly Literal[], time: DefaultTime) {
+    const signal = this.signal ? { signal: this.signal } : {};
+    return {
+      sql,
+      time,
+      dialect: 'wide',
+      questionsOnly: true,
+      purpose: this.purpose,
+      ...(parameters.length > 0 && { parameters }),
+      ...signal,
+    } as const;
+  }
+
+  /** REL_INVALID for a name that is no type: of a verb it is an argument, not a resource. */
+  type(name: string): TypeDefinition {
+    const definition = this.snapshot.catalog.type(name);
+    if (definition === undefined) throw new ServiceError('REL_INVALID', `the type ${JSON.stringify(name)} is not registered`);
+    return definition;
+  }
+
+  provenance(confidence = 1): Provenance {
+    return { source: this.invocation.caller.principal, method: this.#call.verb, confidence, derivedFrom: null };
+  }
+
+  /** What the ToolCall row of this call is to say; later calls override earlier ones. */
+  note(facts: CallFacts): void {
+    this.#facts = { ...this.#facts, ...facts };
+  }
+
+  /** All of it in one append, the record of the call included. Throws what refuses the first row. */
+  async commit(steps: Batch['steps']): Promise<Outcome> {
+    this.#isRecorded = true;
+    return this.put([...steps, this.#record()]);
+  }
+
+  /** Writes that the record of the call comes after. */
+  async put(steps: readonly (PutRows | DeleteRows)[]): Promise<Outcome> {
+    const outcome = await this.#submit(steps);
+    const [refused] = outcome.errors;
+    if (refused !== undefined) throw new ServiceError(refused.code as ErrorCode, refused.detail);
+    return outcome;
+  }
+
+  /** Whoever calls a verb knows nothing of steps. */
+  async #submit(steps: Batch['steps']): Promise<Outcome> {
+    try {
+      return await this.invocation.submit({ kind: 'batch', steps });
+    } catch (error) {
+      if (!(error instanceof ServiceError) || !error.message.startsWith('step ')) throw error;
+      throw new ServiceError(error.code, error.message.replace(/^step \d+: /, ''), error.facts);
+    }
+  }
+
+  /** Leaves the record where nothing was committed. What another organisation shares takes no rows: there the access record has it alone. */
+  async end(): Promise<void> {
+    if (!this.#isRecorded && this.invocation.caller.sharedFrom === null) await this.commit([]);
+    if (this.#questions?.overtaken() === true)
+      throw new ServiceError('REL_CONFLICT', 'rows of the answer were erased while it was made: call again');
+  }
+
+  #record(): PutRows {
+    const { arguments: given = this.#call.arguments, result = null, recipe = null, sessionId = null } = this.#facts;
+    const latency = this.parts.clock.monotonicMs() - this.#startedMs;
+    const row = { id: this.callId, name: this.#call.verb, arguments: given, result, latency, session_id: sessionId, recipe };
+    return putting({ definition: this.type('ToolCall'), rows: [row], provenance: this.provenance() });
+  }
+}

@@ -1,0 +1,15 @@
+/** How many tokens a text costs a model. The encoder takes 70 MB and a moment to load, so it comes with the first who asks. */
+
+/** A change of it may count otherwise: recalls are recorded with it. */
+export const tokenizerName = 'gpt-tokenizer/4.0.0/o200k_base';
+
+let loading: Promise<(text: string) => number> | null = null;
+
+export function tokenCounter(): Promise<(text: string) => number> {
+  loading ??= import('gpt-tokenizer').then(({ countTokens }) => {
+    // A text may hold what looks like a control token of some model: here it is text.
+    const plain = { allowedSpecial: new Set<string>(), disallowedSpecial: new Set<string>() };
+    return (text) => countTokens(text, plain);
+  });
+  return loading;
+}

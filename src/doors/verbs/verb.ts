@@ -1,0 +1,68 @@
+/**
+ * A verb: something that an agent or a client can have done, whatever protocol it speaks. HTTP routes, tools, /openapi.json,
+ * the documentation, leak probes and audit tests are made from the list in `all.ts`, so a verb is one file and one line.
+ */
+import { z } from 'zod';
+import type { Action } from '../../governance/gate-contract.ts';
+import type { VerbSession } from './session.ts';
+
+export interface VerbRoute {
+  readonly method: 'GET' | 'POST' | 'DELETE';
+  /** Names in the path are members of the input. */
+  readonly url: string;
+}
+
+/** What a tool is to a model that may call it. Source: Model Context Protocol, tool annotations. */
+export interface ToolHints {
+  readonly title: string;
+  /** Changes nothing but the record of itself. */
+  readonly readOnly: boolean;
+  /** May take away what was there. */
+  readonly destructive?: true;
+  /** The same again changes nothing more. */
+  readonly idempotent?: true;
+}
+
+export interface Verb<I extends z.ZodObject = z.ZodObject, O extends z.ZodType = z.ZodType> {
+  readonly name: string;
+  /** One or two sentences that a model understands: what it does, and when to use it. */
+  readonly description: string;
+  /** Without the purpose, which every verb takes. */
+  readonly input: I;
+  readonly output: O;
+  readonly action: Action;
+  /** Quota units. Source: specification, "Tool protocol". */
+  readonly units: number;
+  /** A caller that states none is refused, or has this one. */
+  readonly purpose: 'required' | { readonly byDefault: string };
+  readonly bucket: 'read' | 'write' | 'memory';
+  /** The first is the one that documentation names. */
+  readonly http?: readonly VerbRoute[];
+  /** Its routes answer with the output itself, and not in the envelope of memory replies. */
+  readonly plain?: true;
+  readonly tool?: ToolHints;
+  /** Members of the input that its ToolCall does not repeat: texts that rest in a row of their own. */
+  readonly contents?: readonly string[];
+  readonly example: Readonly<Record<string, unknown>>;
+  run(session: VerbSession, input: z.output<I>): Promise<z.input<O>>;
+}
+
+/** Keeps the types of input and output together while a verb is written. */
+export function verb<I extends z.ZodObject, O extends z.ZodType>(made: Verb<I, O>): Verb {
+  return made as unknown as Verb;
+}
+
+export const purposeField = z.string().describe('why; a registered purpose, recorded in the audit trail');
+
+/** What a verb takes as JSON schema, the purpose included. */
+export function inputSchema({ input, purpose }: Verb, purposeKnown = false): Readonly<Record<string, unknown>> {
+  const isStated = purpose !== 'required' || purposeKnown;
+  const whole = input.extend({ purpose: isStated ? purposeField.optional() : purposeField });
+  const { $schema: _, additionalProperties: __, ...schema } = z.toJSONSchema(whole, { io: 'input' });
+  return schema;
+}
+
+/** What an instant is written as: ISO-8601 in UTC, or nanoseconds since 1970. */
+export const instant = z.union([z.string(), z.number()]);
+
+export const nanosecondsOut = z.bigint().describe('nanoseconds since 1970 UTC, exact');

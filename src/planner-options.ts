@@ -1,0 +1,21 @@
+/** What the planner takes from the settings alone. */
+import { rankingRules, type Settings } from './config.ts';
+import type { PlannerOptions } from './planner/planner.ts';
+
+type FromSettings = Pick<PlannerOptions, 'limits' | 'pinnedBranches' | 'sketchColumns' | 'searchPreset' | 'rankings'>;
+
+export function plannerOptions(settings: Settings): FromSettings {
+  return {
+    limits: {
+      timeoutMs: settings.SERVICE_QUERY_TIMEOUT_SECS * 1000,
+      resultRowsMax: settings.SERVICE_MAX_RESULT_ROWS,
+      scannedRowsMax: settings.SERVICE_MAX_SCANNED_ROWS,
+      memoryBytesMax: settings.SERVICE_QUERY_MEMORY_MB * 1024 * 1024,
+      vectorRowsMax: settings.SERVICE_MAX_VECTOR_K,
+    },
+    pinnedBranches: settings.SERVICE_PINNED_NAMESPACES ?? [],
+    sketchColumns: settings.SERVICE_SKETCH_COLUMNS ?? [],
+    searchPreset: settings.SERVICE_SEARCH_PRESET,
+    rankings: new Map(Object.entries(settings.rankings).map(([type, rules]) => [type, rankingRules(rules)])),
+  };
+}

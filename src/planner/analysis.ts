@@ -1,0 +1,143 @@
+/**
+ * EXPLAIN ANALYZE: what the operators of a run came to. Every figure is of rows that the caller sees, and none depends on
+ * what lies between them:
+ *
+ * - A scan and the condition on it are one step. How many rows it looked at follows from how rows that the caller may not see
+ *   are laid out beside the others, so only what came out of both is told.
+ * - What ends early, because a LIMIT is full or one row is enough for EXISTS, ends with a block, and blocks differ too. There
+ *   only what was taken is told.
+ */
+import { filtersByKernel } from './kernels/kernel-chain.ts';
+import { inputsOf, type LogicalPlan, type PlanNode } from './logical-plan.ts';
+import { facetRowsMax } from './operators/facets.ts';
+import { heldBy, type Measurements } from './operators/measurements.ts';
+import { type Execution, firstRows } from './operators/operator.ts';
+import { scanRequest } from './operators/scan.ts';
+import type { OperatorFigures } from './planner-contract.ts';
+
+export type NodeFigures = Pick<OperatorFigures, 'state' | 'rowsIn' | 'rowsOut' | 'timeMs' | 'memoryBytes' | 'index'>;
+
+/** Rows that whoever stands above took of a node: all that there are, so many, or nobody can say. */
+type Taken = 'all' | number | null;
+
+export class Analysis {
+  readonly #execution: Execution;
+  readonly #measurements: Measurements;
+  readonly #figures = new Map<PlanNode, NodeFigures>();
+
+  constructor({ root, subqueries, facets }: LogicalPlan, execution: Execution, measurements: Measurements) {
+    this.#execution = execution;
+    this.#measurements = measurements;
+    for (const { root: of, as } of subqueries) this.#count(of, as === 'exists' && this.#rows(of) > 0 ? 1 : 'all');
+    this.#count(root, 'all');
+    if (facets) this.#count(facets.root, this.#rows(facets.root) >= facetRowsMax ? facetRowsMax : 'all');
+  }
+
+  of(node: PlanNode): NodeFigures {
+    return this.#figures.get(node)!;
+  }
+
+  #rows(node: PlanNode): number {
+    return this.#measurements.of(node)?.rows ?? 0;
+  }
+
+  #count(node: PlanNode, taken: Taken): NodeFigures {
+    const inputs = inputsOf(node).map((input, i) =>
+      isWithin(input, node) ? this.#leaveOut(input) : this.#count(input, this.#takenOf(node, i, taken)),
+    );
+    const own = this.#measurements.of(node);
+    const held = taken === 'all' ? heldBy(node) : [];
+    const figures: NodeFigures = {
+      state: taken !== 'all' ? 'stopped early' : own ? 'read' : 'not read',
+      rowsIn: inputs.length === 0 ? null : sumOf(inputs.map(({ rowsOut }) => rowsOut)),
+      rowsOut: !isTold(node) ? null : taken === 'all' ? this.#rows(node) : taken,
+      timeMs: own ? this.#msOf(node) : null,
+      memoryBytes: held.length === 0 ? null : held.reduce((sum, each) => sum + (this.#measurements.of(each)?.bytes ?? 0), 0),
+      index: this.#indexOf(node),
+    };
+    this.#figures.set(node, figures);
+    return figures;
+  }
+
+  #leaveOut(node: PlanNode): NodeFigures {
+    for (const input of inputsOf(node)) this.#leaveOut(input);
+    const figures = { ...withinAbove, index: this.#indexOf(node) };
+    this.#figures.set(node, figures);
+    return figures;
+  }
+
+  /** With that of what is one step with it. */
+  #msOf(node: PlanNode): number {
+    const within = inputsOf(node).filter((input) => isWithin(input, node));
+    return within.reduce((sum, input) => sum + this.#msOf(input), this.#measurements.of(node)?.ms ?? 0);
+  }
+
+  /** What a node took of its input number `i`. */
+  #takenOf(node: PlanNode, i: number, taken: Taken): Taken {
+    if (node.kind === 'limit' && taken === 'all') {
+      // A sort that is told the limit gives no more anyway.
+      if (node.input.kind === 'sort' && node.input.limit) return 'all';
+      const most = firstRows(node.limit, node.offset, this.#execution);
+      return this.#rows(node) < most ? 'all' : most;
+    }
+    if (taken === 'all' || taken === null) return taken;
+    // Whoever gave a row has read to its end what it reads first.
+    const whole = taken > 0 ? 'all' : null;
+    switch (node.kind) {
+      case 'project':
+      case 'limit':
+        return taken;
+      case 'skip':
+        return taken + this.#execution.rowLimit(node.offset);
+      case 'sort':
+      case 'aggregate':
+      case 'over':
+      case 'function':
+        return whole;
+      case 'window':
+        return node.type === 'session' ? whole : null;
+      case 'join':
+        return node.build === 'left' || i === 1 ? whole : null;
+      case 'set-operation':
+        return i === 1 && (node.op === 'intersect' || node.op === 'except') ? whole : null;
+      default:
+        return null;
+    }
+  }
+
+  /** The index that rows are found by. */
+  #indexOf(node: PlanNode): string | null {
+    if (node.kind === 'search') {
+      const searched = new Set(node.matches.flatMap(({ columns }) => columns.map((column) => node.input.columns[column]!.name)));
+      return `text of ${[...searched].join(', ')}`;
+    }
+    if (node.kind !== 'scan') return null;
+    const request = scanRequest(node, this.#execution);
+    const access = request && this.#execution.snapshot.rows.estimate(request).access;
+    return access === 'primary key' || access === 'cached view' ? access : null;
+  }
+}
+
+const withinAbove = {
+  state: 'within the line above',
+  rowsIn: null,
+  rowsOut: null,
+  timeMs: null,
+  memoryBytes: null,
+} as const satisfies Partial<NodeFigures>;
+
+/** Whether what rows are read goes by the rows alone, and not by where others lie. */
+function isTold(node: PlanNode): boolean {
+  if (node.kind === 'search') return isTold(node.input);
+  return node.kind !== 'scan' || node.zones.length === 0;
+}
+
+/** What is one step with what stands on it. */
+function isWithin(input: PlanNode, node: PlanNode): boolean {
+  if (node.kind === 'search') return true;
+  return node.kind === 'filter' && (!isTold(input) || filtersByKernel(node));
+}
+
+function sumOf(rows: readonly (number | null)[]): number | null {
+  return rows.includes(null) ? null : rows.reduce<number>((sum, each) => sum + each!, 0);
+}

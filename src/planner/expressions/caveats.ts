@@ -1,0 +1,22 @@
+/** Comparisons that hold of no row and are no error either: whoever asks is told, since an empty answer does not say why. */
+import type { Literal, Place } from '../statement.ts';
+
+/** About the literal in a slot. `quoted`: it stands beside json, and is a mistake where it has the double quotes of a JSON string. */
+export interface Caveat {
+  readonly kind: 'null' | 'quoted';
+  readonly slot: number;
+}
+
+/** One sentence for each that matters with the literals of a run. */
+export function caveatsOf(caveats: readonly Caveat[], literals: readonly Literal[], placeOf: (slot: number) => Place): string[] {
+  return caveats.flatMap(({ kind, slot }) => {
+    const { line, column } = placeOf(slot);
+    if (kind === 'null') return [`${line}:${column}: a comparison with NULL holds for no row; write IS NULL or IS NOT NULL`];
+    if (!isQuoted(literals[slot])) return [];
+    return [`${line}:${column}: json is compared by its value; write the text without its double quotes`];
+  });
+}
+
+function isQuoted(literal: Literal | undefined): boolean {
+  return typeof literal === 'string' && /^"(?:[^"\\]|\\.)*"$/s.test(literal);
+}

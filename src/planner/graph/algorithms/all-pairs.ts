@@ -1,0 +1,52 @@
+/** How far every node is from every other, and the two that are furthest apart. */
+import { type GraphAlgorithm, scoredWith } from '../graph-algorithm.ts';
+import { pairColumns, Pairs } from '../rows.ts';
+import { ShortestWays } from '../shortest.ts';
+
+export const allPairs: GraphAlgorithm = {
+  name: 'GRAPH_APSP',
+  summary: 'Every two nodes of which one can be reached from the other; the score is how far apart they are.',
+  about: 'typed',
+  arguments: [],
+  direction: 'out',
+  weighted: true,
+  columns: scoredWith(...pairColumns),
+  *run(graph, call) {
+    const pairs = new Pairs(call);
+    const found = new ShortestWays(graph, call);
+    for (let from = 0; from < graph.nodes; from++) {
+      yield* found.from(from);
+      for (let i = 1; i < found.count; i++) pairs.add(from, found.reached[i]!, found.distance[found.reached[i]!]!);
+      call.spend(found.count);
+      yield;
+    }
+    return pairs.rows();
+  },
+};
+
+export const diameter: GraphAlgorithm = {
+  name: 'GRAPH_DIAMETER',
+  summary: 'The two nodes whose shortest way is the longest of all; the score is how far apart they are.',
+  about: 'typed',
+  arguments: [],
+  direction: 'out',
+  weighted: true,
+  columns: scoredWith(...pairColumns),
+  *run(graph, call) {
+    const pairs = new Pairs(call);
+    const found = new ShortestWays(graph, call);
+    let best: { readonly from: number; readonly to: number; readonly far: number } | null = null;
+    for (let from = 0; from < graph.nodes; from++) {
+      yield* found.from(from);
+      for (let i = 1; i < found.count; i++) {
+        const to = found.reached[i]!;
+        const far = found.distance[to]!;
+        if (best === null || far > best.far || (far === best.far && from === best.from && to < best.to)) best = { from, to, far };
+      }
+      call.spend(found.count);
+      yield;
+    }
+    if (best !== null) pairs.add(best.from, best.to, best.far);
+    return pairs.rows();
+  },
+};

@@ -1,0 +1,47 @@
+/** What DEGREE(column, direction) looks up: nodes that have edges, each with how many. Nobody calls it by its name. */
+import type { Direction } from '../graph.ts';
+import { degreeOf } from '../graph.ts';
+import type { GraphAlgorithm } from '../graph-algorithm.ts';
+import { stepsAtOnce } from '../steps.ts';
+
+export const degreeDirections: readonly Direction[] = ['out', 'in', 'both'];
+
+/** Names that no statement can write. */
+export const degreeNames = {
+  node: '#node',
+  degree: '#degree',
+  function: (direction: Direction): string => `#DEGREE ${direction}`,
+};
+
+export function degrees(direction: Direction): GraphAlgorithm {
+  return {
+    name: degreeNames.function(direction),
+    summary: 'nodes that have edges, and how many',
+    about: 'open',
+    arguments: [],
+    direction,
+    columns: [
+      { name: degreeNames.node, holds: 'node' },
+      { name: degreeNames.degree, holds: 'integer' },
+    ],
+    *run(graph, { hold }) {
+      const nodes = new Int32Array(graph.nodes);
+      const degree = new Int32Array(graph.nodes);
+      hold(8 * graph.nodes);
+      let count = 0;
+      for (let node = 0; node < graph.nodes; node++) {
+        const edges = degreeOf(graph, node, direction);
+        if (edges > 0) {
+          nodes[count] = node;
+          degree[count++] = edges;
+        }
+        if (node % stepsAtOnce === stepsAtOnce - 1) yield;
+      }
+      const columns = new Map([
+        [degreeNames.node, nodes],
+        [degreeNames.degree, degree],
+      ]);
+      return { count, columns, ordered: true };
+    },
+  };
+}

@@ -1,0 +1,58 @@
+/** The shortest way from one node to another, node by node, and the shortest ways from one to all others. */
+import { type GraphAlgorithm, type GraphRows, scoredWith } from '../graph-algorithm.ts';
+import { ShortestWays } from '../shortest.ts';
+
+const columns = scoredWith({ name: 'hop', holds: 'integer' }, { name: 'previous', holds: 'node' });
+
+export const dijkstra: GraphAlgorithm = {
+  name: 'GRAPH_DIJKSTRA',
+  summary: 'The nodes of the shortest way from one node to another; the score is how far each is from the first.',
+  about: 'typed',
+  arguments: [
+    { name: 'FROM', kind: 'key', required: true, summary: 'the node that the way begins at' },
+    { name: 'TO', kind: 'key', required: true, summary: 'the node that it ends at' },
+  ],
+  direction: 'out',
+  weighted: true,
+  columns,
+  *run(graph, call) {
+    const [from, to] = [graph.texts.numberOf(call.text('FROM')!), graph.texts.numberOf(call.text('TO')!)];
+    const found = new ShortestWays(graph, call);
+    if (from < 0 || to < 0) return rowsOf(found, []);
+    yield* found.from(from, to);
+    if (found.reached[found.count - 1] !== to) return rowsOf(found, []);
+    const way: number[] = [];
+    for (let node = to; node >= 0; node = found.previous[node]!) way.push(node);
+    return rowsOf(found, way);
+  },
+};
+
+export const shortestWays: GraphAlgorithm = {
+  name: 'GRAPH_SSSP',
+  summary: 'Every node that can be reached from one; the score is how far away it is.',
+  about: 'typed',
+  arguments: [{ name: 'SOURCE', kind: 'key', required: true, summary: 'the node that ways begin at' }],
+  direction: 'out',
+  weighted: true,
+  columns,
+  *run(graph, call) {
+    const source = graph.texts.numberOf(call.text('SOURCE')!);
+    const found = new ShortestWays(graph, call);
+    if (source < 0) return rowsOf(found, []);
+    yield* found.from(source);
+    return rowsOf(found, found.reached.subarray(0, found.count));
+  },
+};
+
+function rowsOf({ distance, hop, previous }: ShortestWays, nodes: Int32Array | readonly number[]): GraphRows {
+  const node = Int32Array.from(nodes);
+  return {
+    count: node.length,
+    columns: new Map<string, Int32Array | Float64Array>([
+      ['nodeId', node],
+      ['score', Float64Array.from(node, (each) => distance[each]!)],
+      ['hop', node.map((each) => hop[each]!)],
+      ['previous', node.map((each) => previous[each]!)],
+    ]),
+  };
+}

@@ -1,0 +1,233 @@
+/**
+ * All simple paths between two nodes, shortest first; those of one length by their nodes, then by their edges. Nodes that can't
+ * reach the end in the hops that are left are never entered.
+ */
+import type { Adjacency, Graph } from '../graph.ts';
+import { ways } from '../graph.ts';
+import { type GraphAlgorithm, type GraphCall, type GraphRows, scoredWith } from '../graph-algorithm.ts';
+import { tooMany } from '../limits.ts';
+import { type Steps, stepsAtOnce } from '../steps.ts';
+
+export const hopsMax = 10;
+
+export const pathsBetween: GraphAlgorithm = {
+  name: 'PATHS_BETWEEN',
+  summary: 'Every simple path between two nodes, one row for each of its edges, the shortest paths first; LIMIT counts paths.',
+  about: 'open',
+  arguments: [
+    { name: 'FROM', kind: 'key', required: true, summary: 'the node that paths begin at' },
+    { name: 'TO', kind: 'key', required: true, summary: 'the node that they end at' },
+    { name: 'MAX_HOPS', kind: 'integer', summary: `the most edges of a path, from 1 to ${hopsMax}; 5 by default` },
+  ],
+  direction: 'both',
+  columns: scoredWith(
+    { name: 'path', holds: 'integer' },
+    { name: 'hop', holds: 'integer' },
+    { name: 'from_id', holds: 'node' },
+    { name: 'to_id', holds: 'node' },
+  ),
+  tellsEdges: true,
+  limitsGroups: true,
+  *run(graph, call) {
+    const hops = call.integer('MAX_HOPS', 5, 1, hopsMax);
+    const [from, to] = [graph.texts.numberOf(call.text('FROM')!), graph.texts.numberOf(call.text('TO')!)];
+    const found = new FoundPaths(graph, call);
+    if (from >= 0 && to >= 0 && from !== to && call.limit > 0) yield* search(graph, call, { from, to, hops, found });
+    return found.rows();
+  },
+};
+
+interface Search {
+  readonly from: number;
+  readonly to: number;
+  readonly hops: number;
+  readonly found: FoundPaths;
+}
+
+const far = 255;
+/** Paths that are taken down between two looks at the clock. */
+const pathsAtOnce = 64;
+
+function* search(graph: Graph, call: GraphCall, { from, to, hops, found }: Search): Steps<void> {
+  const along = ways(graph, call.direction);
+  const back = call.direction === 'both' ? along : ways(graph, call.direction === 'out' ? 'in' : 'out');
+  const left = yield* distancesTo(graph, back, to, { hops, call });
+  if (left[from] === far) return;
+  const nodes = new Int32Array(hops + 1);
+  const onPath = new Uint8Array(graph.nodes);
+  const steps = Array.from({ length: hops }, () => new Step(along));
+  let looks = 0;
+  for (let length = left[from]!; length <= hops; length++) {
+    nodes[0] = from;
+    onPath[from] = 1;
+    steps[0]!.begin(from);
+    let depth = 0;
+    while (depth >= 0) {
+      if (++looks % stepsAtOnce === 0) {
+        call.spend(stepsAtOnce);
+        yield;
+      }
+      const step = steps[depth]!;
+      if (!step.next()) {
+        onPath[nodes[depth]!] = 0;
+        depth--;
+        continue;
+      }
+      const { node } = step;
+      const rest = length - depth - 1;
+      if (left[node]! > rest || onPath[node] === 1) continue;
+      // The end ends a path, and never lies within one.
+      if (rest > 0 === (node === to)) continue;
+      nodes[depth + 1] = node;
+      if (rest === 0) {
+        yield* found.add(nodes, steps, length);
+        if (found.paths >= call.limit) return;
+        continue;
+      }
+      onPath[node] = 1;
+      steps[++depth]!.begin(node);
+    }
+  }
+  call.spend(looks % stepsAtOnce);
+}
+
+/** Hops from each node to one, up to so many; `far` beyond. */
+function* distancesTo(
+  graph: Graph,
+  ways: readonly Adjacency[],
+  to: number,
+  { hops, call }: { readonly hops: number; readonly call: GraphCall },
+): Steps<Uint8Array> {
+  call.hold(2 * graph.nodes);
+  const distance = new Uint8Array(graph.nodes).fill(far);
+  distance[to] = 0;
+  let round = [to];
+  let looks = 0;
+  for (let hop = 1; hop <= hops && round.length > 0; hop++) {
+    const next: number[] = [];
+    for (const node of round) {
+      for (const { offsets, neighbours } of ways) {
+        const end = offsets[node + 1]!;
+        for (let place = offsets[node]!; place < end; place++) {
+          const neighbour = neighbours[place]!;
+          if (distance[neighbour] === far) {
+            distance[neighbour] = hop;
+            next.push(neighbour);
+          }
+          if (++looks % stepsAtOnce === 0) {
+            call.spend(stepsAtOnce);
+            yield;
+          }
+        }
+      }
+    }
+    round = next;
+  }
+  return distance;
+}
+
+/** Goes over the neighbours of a node, of both adjacencies as if they were one: each once, with the edges that lead to it. */
+class Step {
+  node = -1;
+  /** Ascending. */
+  readonly edges: number[] = [];
+  readonly #ways: readonly Adjacency[];
+  readonly #places: Int32Array;
+  readonly #ends: Int32Array;
+  #of = -1;
+
+  constructor(ways: readonly Adjacency[]) {
+    this.#ways = ways;
+    this.#places = new Int32Array(ways.length);
+    this.#ends = new Int32Array(ways.length);
+  }
+
+  begin(node: number): void {
+    this.#of = node;
+    this.#ways.forEach(({ offsets }, way) => {
+      this.#places[way] = offsets[node]!;
+      this.#ends[way] = offsets[node + 1]!;
+    });
+  }
+
+  next(): boolean {
+    const { edges } = this;
+    // A loop leads nowhere.
+    do {
+      this.node = this.#nearest();
+      edges.length = 0;
+      this.#ways.forEach(({ neighbours, edges: numbers }, way) => {
+        for (let place = this.#places[way]!; place < this.#ends[way]! && neighbours[place] === this.node; place++) {
+          edges.push(numbers === null ? place : numbers[place]!);
+          this.#places[way] = place + 1;
+        }
+      });
+    } while (this.node === this.#of);
+    if (this.#ways.length > 1 && edges.length > 1) edges.sort((a, b) => a - b);
+    return this.node >= 0;
+  }
+
+  /** -1 where there is none left. */
+  #nearest(): number {
+    let nearest = -1;
+    for (let way = 0; way < this.#ways.length; way++) {
+      const place = this.#places[way]!;
+      if (place >= this.#ends[way]!) continue;
+      const neighbour = this.#ways[way]!.neighbours[place]!;
+      if (nearest < 0 || neighbour < nearest) nearest = neighbour;
+    }
+    return nearest;
+  }
+}
+
+class FoundPaths {
+  paths = 0;
+  readonly #graph: Graph;
+  readonly #call: GraphCall;
+  readonly #columns = { node: [] as number[], score: [] as number[], path: [] as number[], hop: [] as number[] };
+  readonly #edges: number[] = [];
+
+  constructor(graph: Graph, call: GraphCall) {
+    this.#graph = graph;
+    this.#call = call;
+  }
+
+  /** Paths over the same nodes differ in the edges that they take: each choice of them is one. */
+  *add(nodes: Int32Array, steps: readonly Step[], length: number): Steps<void> {
+    const choice = new Int32Array(length);
+    for (let changed = 0; changed >= 0 && this.paths < this.#call.limit; ) {
+      this.#addOne(nodes, length, (hop) => steps[hop]!.edges[choice[hop]!]!);
+      if (this.paths % pathsAtOnce === 0) yield;
+      changed = length - 1;
+      while (changed >= 0 && ++choice[changed]! === steps[changed]!.edges.length) choice[changed--] = 0;
+    }
+  }
+
+  #addOne(nodes: Int32Array, length: number, edgeOf: (hop: number) => number): void {
+    this.paths++;
+    if (this.#edges.length + length > this.#call.rowsMax) throw tooMany(this.#call.rowsMax);
+    this.#call.hold(48 * length);
+    const { node, score, path, hop } = this.#columns;
+    for (let i = 0; i < length; i++) {
+      node.push(nodes[i + 1]!);
+      score.push(1 / length);
+      path.push(this.paths);
+      hop.push(i + 1);
+      this.#edges.push(edgeOf(i));
+    }
+  }
+
+  rows(): GraphRows {
+    const { node, score, path, hop } = this.#columns;
+    const edges = Int32Array.from(this.#edges);
+    const columns = new Map<string, Int32Array | Float64Array>([
+      ['nodeId', Int32Array.from(node)],
+      ['score', Float64Array.from(score)],
+      ['path', Int32Array.from(path)],
+      ['hop', Int32Array.from(hop)],
+      ['from_id', edges.map((edge) => this.#graph.source(edge))],
+      ['to_id', edges.map((edge) => this.#graph.target(edge))],
+    ]);
+    return { count: edges.length, columns, edges, ordered: true };
+  }
+}

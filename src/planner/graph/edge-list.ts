@@ -1,0 +1,293 @@
+/** Edges as they are read, and how they become a graph. Both go in bounded steps: a generator yields between any two. */
+import type { Dictionary, Vector } from '../../log/columns.ts';
+import { cellAt } from '../../log/vector-builder.ts';
+import type { ColumnType } from '../../log/value.ts';
+import { TextInterner } from '../expressions/text-interner.ts';
+import type { Batch } from '../operators/operator.ts';
+import { type Adjacency, Graph, type NodeTexts } from './graph.ts';
+import { sorted, type Steps } from './steps.ts';
+
+/** Edges or nodes that are looked at between two looks at the clock. */
+const atOnce = 1 << 15;
+
+/** Grows by doubling. */
+interface Growing {
+  from: Int32Array;
+  to: Int32Array;
+  time: BigInt64Array;
+  weight: Float64Array | null;
+  link: Uint16Array;
+}
+
+export class EdgeList {
+  readonly #names = new TextInterner();
+  readonly #links: readonly string[];
+  readonly #edges: Growing;
+  #length = 0;
+  /** By code: 1 of a visible node. */
+  #visible = new Uint8Array(1024);
+  #codes = new Int32Array(0);
+
+  constructor(links: readonly string[], weighted: boolean) {
+    const room = 1024;
+    this.#links = links;
+    this.#edges = {
+      from: new Int32Array(room),
+      to: new Int32Array(room),
+      time: new BigInt64Array(room),
+      weight: weighted ? new Float64Array(room) : null,
+      link: new Uint16Array(room),
+    };
+  }
+
+  get length(): number {
+    return this.#length;
+  }
+
+  get bytes(): number {
+    const { from, to, time, weight, link } = this.#edges;
+    const arrays = from.byteLength + to.byteLength + time.byteLength + (weight?.byteLength ?? 0) + link.byteLength;
+    return this.#names.bytes + arrays + this.#visible.byteLength;
+  }
+
+  /** Columns: source, target, system_from and, of a weighted list, the weight. An edge that lacks one of them is not there. */
+  addEdges(batch: Batch, link: number, endTypes: readonly [ColumnType, ColumnType]): void {
+    const { count } = batch;
+    this.#reserve(this.#length + count);
+    const { from, to, time, weight } = this.#edges;
+    if (this.#codes.length < 2 * count) this.#codes = new Int32Array(2 * count);
+    const sources = this.#codes.subarray(0, count);
+    const targets = this.#codes.subarray(count, 2 * count);
+    this.#numbers(batch, 0, endTypes[0], sources);
+    this.#numbers(batch, 1, endTypes[1], targets);
+    const times = batch.columns[2]!;
+    const weights = weight === null ? null : batch.columns[3]!;
+    if (times.kind !== 'i64') return;
+    let length = this.#length;
+    for (let place = 0; place < count; place++) {
+      const source = sources[place]!;
+      const target = targets[place]!;
+      if (source === 0 || target === 0) continue;
+      const row = rowAt(batch, place);
+      if (weights !== null) {
+        const value = numberAt(weights, row);
+        if (value === null) continue;
+        weight![length] = value;
+      }
+      from[length] = source - 1;
+      to[length] = target - 1;
+      time[length] = times.values[row]!;
+      this.#edges.link[length] = link;
+      length++;
+    }
+    this.#length = length;
+  }
+
+  /**
+   * Rows of a type, by what names them: columns `id` and `_pk`, of which the first that has a text counts. Those that no edge
+   * names become nodes where `isolated` says so. A row whose `id` is hidden is called nothing.
+   */
+  addNodes(
+    batch: Batch,
+    idType: ColumnType,
+    { isolated, hidesId }: { readonly isolated: boolean; readonly hidesId: boolean },
+  ): void {
+    const [id, key] = batch.columns;
+    const { count } = batch;
+    for (let place = 0; place < count; place++) {
+      const row = rowAt(batch, place);
+      const named = isNull(id!, row) && !hidesId ? key! : id!;
+      if (isNull(named, row)) continue;
+      const code = this.#codeOf(named, row, named === id ? idType : 'string', isolated);
+      if (code >= 0) this.#show(code);
+    }
+  }
+
+  /** Edges of which both ends are visible. */
+  *graph(): Steps<Graph> {
+    const order = yield* this.#ordered();
+    const nodes = order.length;
+    const numberOf = new Int32Array(this.#names.size).fill(-1);
+    for (let node = 0; node < nodes; node++) numberOf[order[node]!] = node;
+    const { from, to, time, weight, link } = this.#edges;
+    let count = 0;
+    for (let edge = 0; edge < this.#length; edge++) {
+      if (numberOf[from[edge]!]! >= 0 && numberOf[to[edge]!]! >= 0) count++;
+      if (edge % atOnce === atOnce - 1) yield;
+    }
+    const kept = new Int32Array(count);
+    const sources = new Int32Array(count);
+    const targets = new Int32Array(count);
+    let next = 0;
+    for (let edge = 0; edge < this.#length; edge++) {
+      const source = numberOf[from[edge]!]!;
+      const target = numberOf[to[edge]!]!;
+      if (source >= 0 && target >= 0) {
+        kept[next] = edge;
+        sources[next] = source;
+        targets[next++] = target;
+      }
+      if (edge % atOnce === atOnce - 1) yield;
+    }
+    // Edges came by link type and system_from; sorting by target, then by source, leaves each order within the next.
+    const byTarget = yield* stableOrder(targets, null, nodes);
+    const bySource = yield* stableOrder(sources, byTarget, nodes);
+    const neighbours = new Int32Array(count);
+    const systemFrom = new BigInt64Array(count);
+    const weights = weight === null ? null : new Float64Array(count);
+    const linkOf = this.#links.length > 1 ? new Uint16Array(count) : null;
+    const ordered = new Int32Array(count);
+    for (let edge = 0; edge < count; edge++) {
+      const read = bySource[edge]!;
+      const listed = kept[read]!;
+      neighbours[edge] = targets[read]!;
+      ordered[edge] = sources[read]!;
+      systemFrom[edge] = time[listed]!;
+      if (weights !== null) weights[edge] = weight![listed]!;
+      if (linkOf !== null) linkOf[edge] = link[listed]!;
+      if (edge % atOnce === atOnce - 1) yield;
+    }
+    const out: Adjacency = { offsets: yield* offsetsOf(ordered, nodes), neighbours, edges: null };
+    const into = yield* reversed(ordered, neighbours, nodes);
+    return new Graph({ texts: this.#texts(order, numberOf), out, in: into, systemFrom, linkOf, links: this.#links, weights });
+  }
+
+  /** Codes of the visible nodes by the bytes of their texts. */
+  *#ordered(): Steps<Int32Array> {
+    const names = this.#names;
+    const codes = new Int32Array(names.size);
+    let count = 0;
+    for (let code = 0; code < names.size; code++) if (this.#visible[code] === 1) codes[count++] = code;
+    return yield* sorted(codes.subarray(0, count), (a, b) => names.compare(a, b));
+  }
+
+  #texts(order: Int32Array, numberOf: Int32Array): NodeTexts {
+    const names = this.#names;
+    return {
+      size: order.length,
+      text: (node) => names.text(order[node]!),
+      bytesOf: (node) => names.bytesOf(order[node]!),
+      numberOf: (text) => {
+        const code = names.codeOf(text);
+        return code < 0 ? -1 : numberOf[code]!;
+      },
+      bytes: names.bytes + order.byteLength + numberOf.byteLength,
+    };
+  }
+
+  #numbers(batch: Batch, column: number, type: ColumnType, out: Int32Array): void {
+    const vector = batch.columns[column]!;
+    if (vector.kind === 'text') {
+      this.#names.numbersOf(vector, batch, out);
+      // An empty text names nothing.
+      for (let place = 0; place < batch.count; place++) {
+        const row = rowAt(batch, place);
+        if (vector.offsets[row] === vector.offsets[row + 1]) out[place] = 0;
+      }
+      return;
+    }
+    for (let place = 0; place < batch.count; place++) {
+      const row = rowAt(batch, place);
+      out[place] = isNull(vector, row) ? 0 : this.#codeOf(vector, row, type, true) + 1;
+    }
+  }
+
+  /** -1 where nothing is called so, and nothing is added. */
+  #codeOf(vector: Vector, row: number, type: ColumnType, adds: boolean): number {
+    const names = this.#names;
+    if (vector.kind === 'text') {
+      const { heap, offsets } = vector;
+      const [start, end] = [offsets[row]!, offsets[row + 1]!];
+      if (start === end) return -1;
+      return adds ? names.ofBytes(heap, start, end) : names.codeOfBytes(heap, start, end);
+    }
+    if (vector.kind === 'dict') return this.#codeOfForeign(vector.dictionary, vector.values[row]!, adds);
+    const cell = cellAt(vector, type, row);
+    const text = cell === null || typeof cell === 'object' ? '' : String(cell);
+    return text === '' ? -1 : adds ? names.ofText(text) : names.codeOf(text);
+  }
+
+  #codeOfForeign(dictionary: Dictionary, code: number, adds: boolean): number {
+    const known = this.#names.foreign(dictionary)[code]!;
+    if (known !== 0) return known - 1;
+    const text = dictionary.text(code);
+    if (text === '') return -1;
+    return adds ? this.#names.ofForeign(dictionary, code) : this.#names.codeOf(text);
+  }
+
+  #show(code: number): void {
+    if (code >= this.#visible.length) {
+      const grown = new Uint8Array(Math.max(2 * this.#visible.length, this.#names.size + 1, code + 1));
+      grown.set(this.#visible);
+      this.#visible = grown;
+    }
+    this.#visible[code] = 1;
+  }
+
+  #reserve(wanted: number): void {
+    const edges = this.#edges;
+    if (edges.from.length >= wanted) return;
+    const room = Math.max(2 * edges.from.length, wanted);
+    edges.from = grown(edges.from, new Int32Array(room));
+    edges.to = grown(edges.to, new Int32Array(room));
+    edges.time = grown(edges.time, new BigInt64Array(room));
+    edges.weight &&= grown(edges.weight, new Float64Array(room));
+    edges.link = grown(edges.link, new Uint16Array(room));
+  }
+}
+
+/** Numbers of `keys` in ascending order of them; those alike in the order of `input`, or of their numbers. */
+function* stableOrder(keys: Int32Array, input: Int32Array | null, keysMax: number): Steps<Int32Array> {
+  const places = yield* offsetsOf(keys, keysMax);
+  const order = new Int32Array(keys.length);
+  for (let i = 0; i < keys.length; i++) {
+    const each = input === null ? i : input[i]!;
+    order[places[keys[each]!]!++] = each;
+    if (i % atOnce === atOnce - 1) yield;
+  }
+  return order;
+}
+
+/** Where each key begins; one more than there are. */
+function* offsetsOf(keys: Int32Array, keysMax: number): Steps<Uint32Array> {
+  const offsets = new Uint32Array(keysMax + 1);
+  for (let i = 0; i < keys.length; i++) {
+    offsets[keys[i]! + 1]!++;
+    if (i % atOnce === atOnce - 1) yield;
+  }
+  for (let key = 0; key < keysMax; key++) {
+    offsets[key + 1]! += offsets[key]!;
+    if (key % atOnce === atOnce - 1) yield;
+  }
+  return offsets;
+}
+
+/** Edges by target: within one by source, then by edge, as they lie. */
+function* reversed(sources: Int32Array, targets: Int32Array, nodes: number): Steps<Adjacency> {
+  const offsets = yield* offsetsOf(targets, nodes);
+  const edges = yield* stableOrder(targets, null, nodes);
+  const neighbours = new Int32Array(edges.length);
+  for (let place = 0; place < edges.length; place++) {
+    neighbours[place] = sources[edges[place]!]!;
+    if (place % atOnce === atOnce - 1) yield;
+  }
+  return { offsets, neighbours, edges };
+}
+
+function grown<A extends Int32Array | BigInt64Array | Float64Array | Uint16Array>(before: A, room: A): A {
+  room.set(before as never);
+  return room;
+}
+
+function rowAt({ selection, first }: Batch, place: number): number {
+  return selection === null ? first + place : selection[place]!;
+}
+
+function isNull(vector: Vector, row: number): boolean {
+  return vector.kind === 'null' || vector.nulls?.[row] === 1;
+}
+
+function numberAt(vector: Vector, row: number): number | null {
+  if (vector.kind !== 'i32' && vector.kind !== 'f64' && vector.kind !== 'i64') return null;
+  return isNull(vector, row) ? null : Number(vector.values[row]!);
+}

@@ -1,0 +1,114 @@
+/**
+ * Reads the graph of a call: edges by the scans of its plan, nodes by scans of their own, all of them through the gate. Types
+ * that the caller did not name and may not read have no edges and no nodes for it.
+ */
+import type { ColumnType } from '../../log/value.ts';
+import type { Opening } from '../functions/table-function.ts';
+import type { ScanNode } from '../logical-plan.ts';
+import type { Operator } from '../operators/operator.ts';
+import { ScanOperator } from '../operators/scan.ts';
+import { EdgeList } from './edge-list.ts';
+import type { Graph } from './graph.ts';
+import { isClosed, type NodeType } from './graph-types.ts';
+import type { Steps } from './steps.ts';
+
+export class GraphReader {
+  readonly #opening: Opening;
+  #open: Operator | null = null;
+  #held = 0;
+
+  constructor(opening: Opening) {
+    this.#opening = opening;
+  }
+
+  close(): void {
+    this.#open?.close();
+    this.#open = null;
+  }
+
+  /** That of an earlier question where nothing has changed; read anew where WHERE leaves edges out. */
+  graph(): Steps<Graph> {
+    const { node, execution } = this.#opening;
+    const { types, weight, isWhole } = node.graph!;
+    if (!isWhole || execution.pinned !== null) return this.#read();
+    const { snapshot, time, graphs } = execution;
+    const read = [...types.links, ...types.nodes].map(({ name }) => name);
+    const about = JSON.stringify([types, weight]);
+    return graphs.find({ snapshot, types: [...new Set(read)], about, time }, () => this.#read());
+  }
+
+  *#read(): Steps<Graph> {
+    const { node, edges, execution } = this.#opening;
+    const { types, weight } = node.graph!;
+    const list = new EdgeList(
+      types.links.map(({ name }) => name),
+      weight !== null,
+    );
+    for (const [i, link] of types.links.entries()) {
+      const [from, to] = node.graph!.edges[i]!.columns;
+      yield* this.#scanned(
+        link.named,
+        () => edges[i]!(),
+        (batch) => list.addEdges(batch, i, [from!.type, to!.type]),
+        list,
+      );
+    }
+    for (const type of types.nodes) {
+      const scan = this.#nodeScan(type);
+      const hidesId = scan.masked.has('id');
+      const idType: ColumnType = scan.columns[0]!.type;
+      const how = { isolated: types.isolated, hidesId };
+      yield* this.#scanned(
+        type.named,
+        () => new ScanOperator(scan, execution),
+        (batch) => list.addNodes(batch, idType, how),
+        list,
+      );
+    }
+    const graph = yield* list.graph();
+    this.#hold(graph.bytes);
+    return graph;
+  }
+
+  *#scanned(
+    named: boolean,
+    open: () => Operator,
+    take: (batch: NonNullable<ReturnType<Operator['next']>>) => void,
+    list: EdgeList,
+  ): Steps<void> {
+    try {
+      this.#open = open();
+    } catch (error) {
+      if (!named && isClosed(error)) return;
+      throw error;
+    }
+    for (let batch = this.#open.next(); batch !== null; batch = this.#open.next()) {
+      if (batch.count > 0) take(batch);
+      this.#hold(list.bytes);
+      yield;
+    }
+    this.close();
+  }
+
+  #nodeScan({ name }: NodeType): ScanNode {
+    const { snapshot } = this.#opening.execution;
+    const definition = snapshot.catalog.type(name);
+    return {
+      kind: 'scan',
+      type: name,
+      primaryKey: definition?.primaryKey ?? null,
+      masked: snapshot.masked(name),
+      columns: [
+        { name: 'id', type: definition?.properties['id']?.type ?? 'string' },
+        { name: '_pk', type: 'string' },
+      ],
+      keys: null,
+      zones: [],
+      after: null,
+    };
+  }
+
+  #hold(bytes: number): void {
+    this.#held = this.#opening.execution.memory.change(this.#held, bytes);
+  }
+}

@@ -1,0 +1,141 @@
+/**
+ * Nodes and edges of one question, as numbers. What must hold:
+ *
+ * - nodes are numbered in the byte order of their texts, edges by source, target, link type and system_from: whatever goes over
+ *   them in order gives the same answer however the graph came about;
+ * - an edge is there once for each row that says it, so parallel edges and loops are kept;
+ * - nothing in here changes once it is built: questions of one grant and basis share it.
+ */
+import { assert } from '../../errors.ts';
+import { type Steps, stepsAtOnce } from './steps.ts';
+
+/** Neighbours of node n: places offsets[n] .. offsets[n + 1] - 1 of both arrays, in the order of neighbour, then of edge. */
+export interface Adjacency {
+  readonly offsets: Uint32Array;
+  readonly neighbours: Int32Array;
+  /** Their numbers; null where an edge has the number of its place. */
+  readonly edges: Int32Array | null;
+}
+
+export interface GraphParts {
+  /** Texts of the nodes, by number. */
+  readonly texts: NodeTexts;
+  readonly out: Adjacency;
+  readonly in: Adjacency;
+  /** By edge. */
+  readonly systemFrom: BigInt64Array;
+  /** By edge, a number of `links`; null where there is one. */
+  readonly linkOf: Uint16Array | null;
+  readonly links: readonly string[];
+  /** By edge; null: each weighs 1. */
+  readonly weights: Float64Array | null;
+}
+
+export interface NodeTexts {
+  readonly size: number;
+  text(node: number): string;
+  /** -1 where no node is called so. */
+  numberOf(text: string): number;
+  /** UTF-8, never to be written to. */
+  bytesOf(node: number): Uint8Array;
+  readonly bytes: number;
+}
+
+export class Graph {
+  readonly nodes: number;
+  readonly edges: number;
+  readonly out: Adjacency;
+  readonly in: Adjacency;
+  readonly texts: NodeTexts;
+  readonly links: readonly string[];
+  readonly systemFrom: BigInt64Array;
+  readonly weights: Float64Array | null;
+  readonly #linkOf: Uint16Array | null;
+
+  constructor({ texts, out, in: into, systemFrom, linkOf, links, weights }: GraphParts) {
+    this.nodes = texts.size;
+    this.edges = systemFrom.length;
+    this.texts = texts;
+    this.out = out;
+    this.in = into;
+    this.systemFrom = systemFrom;
+    this.weights = weights;
+    this.links = links;
+    this.#linkOf = linkOf;
+    assert(out.offsets.length === this.nodes + 1, 'every node has its place');
+  }
+
+  link(edge: number): string {
+    return this.links[this.#linkOf === null ? 0 : this.#linkOf[edge]!]!;
+  }
+
+  weight(edge: number): number {
+    return this.weights === null ? 1 : this.weights[edge]!;
+  }
+
+  /** Node that an edge leaves. */
+  source(edge: number): number {
+    const { offsets } = this.out;
+    let low = 0;
+    let high = this.nodes;
+    while (high - low > 1) {
+      const middle = (low + high) >>> 1;
+      if (offsets[middle]! <= edge) low = middle;
+      else high = middle;
+    }
+    return low;
+  }
+
+  target(edge: number): number {
+    return this.out.neighbours[edge]!;
+  }
+
+  /** Whether another graph has the same nodes and the same edges, each with the same weight. */
+  *equals(other: Graph): Steps<boolean> {
+    if (this === other) return true;
+    if (this.nodes !== other.nodes || this.edges !== other.edges || this.links.join('\0') !== other.links.join('\0'))
+      return false;
+    const pairs = [
+      [this.systemFrom, other.systemFrom],
+      [this.out.neighbours, other.out.neighbours],
+      [this.out.offsets, other.out.offsets],
+      [this.weights, other.weights],
+      [this.#linkOf, other.#linkOf],
+    ] as const;
+    for (const [own, theirs] of pairs) {
+      if (own === null && theirs === null) continue;
+      if (own === null || theirs === null) return false;
+      for (let i = 0; i < own.length; i++) {
+        if (own[i] !== theirs[i]) return false;
+        if (i % stepsAtOnce === stepsAtOnce - 1) yield;
+      }
+    }
+    for (let node = 0; node < this.nodes; node++) {
+      const [own, theirs] = [this.texts.bytesOf(node), other.texts.bytesOf(node)];
+      if (own.length !== theirs.length || !own.every((byte, i) => byte === theirs[i])) return false;
+      if (node % 1_024 === 1_023) yield;
+    }
+    return true;
+  }
+
+  get bytes(): number {
+    const arrays = [this.out, this.in].flatMap(({ offsets, neighbours, edges }) => [offsets, neighbours, edges]);
+    const all = [...arrays, this.systemFrom, this.weights, this.#linkOf];
+    return this.texts.bytes + all.reduce((sum, array) => sum + (array?.byteLength ?? 0), 0);
+  }
+}
+
+/** Which way edges are gone. */
+export type Direction = 'out' | 'in' | 'both';
+
+/** What is gone along: one adjacency, or both of them. */
+export function ways(graph: Graph, direction: Direction): readonly Adjacency[] {
+  return direction === 'out' ? [graph.out] : direction === 'in' ? [graph.in] : [graph.out, graph.in];
+}
+
+/** Edges that begin or end at a node, by direction; a loop is gone in either direction. */
+export function degreeOf(graph: Graph, node: number, direction: Direction): number {
+  let degree = 0;
+  for (const { offsets } of ways(graph, direction)) degree += offsets[node + 1]! - offsets[node]!;
+  return degree;
+}

@@ -1,0 +1,12 @@
+/** How the functions over the graph refuse what they can't give whole. */
+import { ServiceError } from '../../errors.ts';
+
+export function tooMany(rowsMax: number): ServiceError {
+  return new ServiceError(
+    'REL_RESULT_CAP',
+    `the answer has more than ${rowsMax} rows: ask for less of the graph, or give it a LIMIT`,
+  );
+}
+
+/** Looks at an edge that take as long as scanning a row. */
+export const looksOfScan = 50;

@@ -1,0 +1,290 @@
+/**
+ * A GraphQL document to a statement: one root field is a type, its selection the columns, `where` and `limit` the rest. Source:
+ * specification, "GraphQL". Values, written or from variables, become parameters; no text is made of them.
+ *
+ *   query ($city: String) { Person(where: { city: $city }, limit: 5) { name age } }
+ *
+ * A document about the schema alone (`__schema`, `__type`, `__typename`) is handed on as it is: `graphql-introspection.ts`.
+ */
+import {
+  type ArgumentNode,
+  type DocumentNode,
+  type FieldNode,
+  type FragmentDefinitionNode,
+  GraphQLError,
+  type ObjectValueNode,
+  type OperationDefinitionNode,
+  parse,
+  type SelectionNode,
+  type ValueNode,
+  type VariableNode,
+} from 'graphql';
+import { ServiceError } from '../../errors.ts';
+import { checkText, I64_MAX, I64_MIN } from '../../log/value.ts';
+import { at } from '../places.ts';
+import type { Expression, Literal, ParsedQuestion, Place, ProjectionItem, Slot } from '../statement.ts';
+import { allOf, columnOf, equal, queryOf, selectOf } from './trees.ts';
+
+export interface GraphqlRequest {
+  readonly query: string;
+  readonly operationName: string | null;
+  /** JSON; integers that a double would change are bigints. */
+  readonly variables: Readonly<Record<string, unknown>>;
+}
+
+export type GraphqlDocument =
+  | { readonly kind: 'rows'; readonly type: string; readonly question: ParsedQuestion }
+  | { readonly kind: 'schema'; readonly document: DocumentNode; readonly operation: OperationDefinitionNode };
+
+/** The parser works in one turn: documents are bounded before it and in it. */
+const charactersMax = 1 << 18;
+const tokensMax = 10_000;
+/** Source: specification, "Limits". */
+const limitByDefault = 100n;
+
+const schemaFields: ReadonlySet<string> = new Set(['__schema', '__type', '__typename']);
+
+/** Throws REL_PARSE for what the language or its subset does not have, REL_READ_ONLY for mutations, else REL_INVALID. */
+export function readGraphql(request: GraphqlRequest, rowsMax: number): GraphqlDocument {
+  const document = parsed(request.query);
+  const operation = operationOf(document, request.operationName);
+  const fragments = document.definitions.filter((each) => each.kind === 'FragmentDefinition');
+  if (isAboutSchema(operation, fragments)) return { kind: 'schema', document, operation };
+  const [fragment] = fragments;
+  if (fragment) throw at('REL_PARSE', 'fragments are not supported, but in questions about the schema', placeOf(fragment));
+  return { kind: 'rows', ...new StatementMaker(request.variables, BigInt(rowsMax)).make(operation) };
+}
+
+function parsed(text: string): DocumentNode {
+  checkText(text, 'the document');
+  if (text.length > charactersMax) throw new ServiceError('REL_PARSE', `a document has at most ${charactersMax} characters`);
+  try {
+    return parse(text, { maxTokens: tokensMax });
+  } catch (error) {
+    if (error instanceof RangeError) throw new ServiceError('REL_PARSE', 'the document nests too deeply');
+    if (!(error instanceof GraphQLError)) throw error;
+    const [place] = error.locations ?? [];
+    const detail = error.message.replace(/^Syntax Error: /, '');
+    throw place ? at('REL_PARSE', detail, place) : new ServiceError('REL_PARSE', detail);
+  }
+}
+
+function operationOf({ definitions }: DocumentNode, name: string | null): OperationDefinitionNode {
+  const operations = definitions.filter((each) => each.kind === 'OperationDefinition');
+  const mutation = operations.find(({ operation }) => operation === 'mutation');
+  if (mutation) throw at('REL_READ_ONLY', 'mutations are not supported: write by POST /ingest', placeOf(mutation));
+  for (const each of definitions) {
+    if (each.kind === 'FragmentDefinition') continue;
+    if (each.kind !== 'OperationDefinition') throw at('REL_PARSE', 'a document holds no definitions of types', placeOf(each));
+    if (each.operation === 'subscription') {
+      throw at('REL_PARSE', 'subscriptions are not supported: WATCH of POST /query follows rows', placeOf(each));
+    }
+  }
+  const [operation, second] = operations;
+  if (operation === undefined) throw new ServiceError('REL_PARSE', 'the document holds no query');
+  if (second) throw at('REL_INVALID', 'a document holds one query', placeOf(second));
+  if (name !== null && operation.name?.value !== name) {
+    throw new ServiceError('REL_INVALID', 'operationName names no query of the document');
+  }
+  return operation;
+}
+
+/** Whether all root fields, those of fragments included, are about the schema. */
+function isAboutSchema({ selectionSet }: OperationDefinitionNode, definitions: readonly FragmentDefinitionNode[]): boolean {
+  const fragments = new Map(definitions.map((each) => [each.name.value, each]));
+  const open: SelectionNode[] = [...selectionSet.selections];
+  for (let each = open.pop(); each !== undefined; each = open.pop()) {
+    if (each.kind === 'Field') {
+      if (!schemaFields.has(each.name.value)) return false;
+    } else if (each.kind === 'InlineFragment') {
+      open.push(...each.selectionSet.selections);
+    } else {
+      const fragment = fragments.get(each.name.value);
+      // Each one once: a fragment may name itself.
+      fragments.delete(each.name.value);
+      if (fragment) open.push(...fragment.selectionSet.selections);
+    }
+  }
+  return true;
+}
+
+class StatementMaker {
+  readonly #variables: GraphqlRequest['variables'];
+  readonly #rowsMax: bigint;
+  readonly #parameters: Literal[] = [];
+  readonly #places: Place[] = [];
+
+  constructor(variables: GraphqlRequest['variables'], rowsMax: bigint) {
+    this.#variables = variables;
+    this.#rowsMax = rowsMax;
+  }
+
+  make({ selectionSet, directives }: OperationDefinitionNode): { readonly type: string; readonly question: ParsedQuestion } {
+    refuseDirectives(directives);
+    const [root, second] = selectionSet.selections.map(plainField);
+    if (second) throw at('REL_INVALID', 'a request has one root field: ask for each type by itself', placeOf(second));
+    const place = placeOf(root!);
+    const type = root!.name.value;
+    const { where, limit } = argumentsOf(root!);
+    const condition = where ? this.#where(where.value) : { all: [], text: '' };
+    const most = this.#limit(limit?.value, place);
+    const projection = this.#projection(root!, type);
+    const from = { kind: 'table', name: type, alias: null, place } as const;
+    const body = selectOf({ projection: projection.items, from, where: allOf(condition.all), place });
+    const question: ParsedQuestion = {
+      language: 'graphql',
+      template: `{ ${type}(${condition.text}limit: ?i) { ${projection.text} } }`,
+      statement: { kind: 'query', purpose: null, query: queryOf(body, most), withProvenance: false },
+      parameters: this.#parameters,
+      placeOf: (slot) => this.#places[slot]!,
+    };
+    return { type, question };
+  }
+
+  #projection(root: FieldNode, type: string): { readonly items: readonly ProjectionItem[]; readonly text: string } {
+    const fields = root.selectionSet?.selections;
+    if (!fields) throw at('REL_INVALID', `say which fields: ${type} { … }`, placeOf(root));
+    const items = new Map<string, ProjectionItem>();
+    for (const each of fields.map(plainField)) {
+      const [name, place] = [each.name.value, placeOf(each)];
+      const [argument] = each.arguments ?? [];
+      if (argument) throw at('REL_INVALID', `field ${name} takes no arguments`, placeOf(argument));
+      if (each.selectionSet) throw at('REL_INVALID', `field ${name} has no fields of its own`, placeOf(each.selectionSet));
+      // Clients ask every object for its type.
+      const isType = name === '__typename';
+      const expression: Expression = isType ? this.#literal(type, place) : columnOf(name, place);
+      items.set(name, { kind: 'expression', expression, alias: isType ? name : null, place });
+    }
+    return { items: [...items.values()], text: [...items.keys()].join(' ') };
+  }
+
+  /** Source: specification, "GraphQL": one equality, or an object from a variable, of which all must hold. */
+  #where(node: ValueNode): { readonly all: readonly Expression[]; readonly text: string } {
+    const equalities = node.kind === 'Variable' ? this.#object(node) : [this.#only(node)];
+    const all = equalities.map(([name, value, place]) => equal(columnOf(name, place), this.#literal(value, place)));
+    const text = equalities.map(([name, value]) => `${name}: ?${letters[typeof value as keyof typeof letters]}`);
+    return { all, text: `where: { ${text.join(', ')} }, ` };
+  }
+
+  #only(node: ValueNode): Equality {
+    if (node.kind !== 'ObjectValue') throw at('REL_INVALID', 'where takes an object: where: { field: value }', placeOf(node));
+    const [field, second] = (node satisfies ObjectValueNode).fields;
+    if (!field) throw at('REL_INVALID', 'where names a field: where: { field: value }', placeOf(node));
+    if (second) {
+      throw at('REL_INVALID', 'where takes one equality; several come as an object in a variable', placeOf(second));
+    }
+    return [field.name.value, this.#value(field.value), placeOf(field.value)];
+  }
+
+  #object(node: VariableNode): readonly Equality[] {
+    const [name, place] = [node.name.value, placeOf(node)];
+    const object = this.#variable(node);
+    if (typeof object !== 'object' || Array.isArray(object)) {
+      throw at('REL_INVALID', `$${name} is a filter: an object of fields and values`, place);
+    }
+    return Object.entries(object as object).map(([field, value]): Equality => {
+      if (!/^[A-Za-z0-9_]+$/.test(field)) {
+        throw at('REL_INVALID', `$${name} names a field by other than letters, digits and underscores`, place);
+      }
+      return [field, scalar(value, `$${name}.${field}`, place), place];
+    });
+  }
+
+  /** Rows beyond the most that an answer may have are left out, not refused. */
+  #limit(node: ValueNode | undefined, root: Place): Slot {
+    const place = node ? placeOf(node) : root;
+    const limit = node ? this.#value(node) : limitByDefault;
+    if (typeof limit !== 'bigint' || limit < 0n) throw at('REL_INVALID', 'limit takes a whole number of at least 0', place);
+    return this.#slot(limit < this.#rowsMax ? limit : this.#rowsMax, place);
+  }
+
+  #value(node: ValueNode): Value {
+    const place = placeOf(node);
+    switch (node.kind) {
+      case 'Variable':
+        return scalar(this.#variable(node), `$${node.name.value}`, place);
+      case 'IntValue':
+        return integer(BigInt(node.value), 'a number', place);
+      case 'FloatValue':
+        return scalar(Number(node.value), 'a number', place);
+      case 'StringValue':
+      case 'BooleanValue':
+        return node.value;
+      case 'NullValue':
+        throw at('REL_INVALID', 'null equals nothing', place);
+      case 'EnumValue':
+        throw at('REL_INVALID', `texts stand in double quotes: "${node.value}"`, place);
+      default:
+        throw at('REL_INVALID', 'a text, a number or a boolean is expected here', place);
+    }
+  }
+
+  /** Definitions of variables are not read, so neither are their types and defaults. */
+  #variable(node: VariableNode): NonNullable<unknown> {
+    const name = node.name.value;
+    const value = Object.hasOwn(this.#variables, name) ? this.#variables[name] : undefined;
+    if (value !== undefined && value !== null) return value;
+    throw at('REL_INVALID', `variables has no value for $${name}: each that is used needs one`, placeOf(node));
+  }
+
+  #literal(value: Value, place: Place): Expression {
+    return { kind: 'literal', ...this.#slot(value, place) };
+  }
+
+  #slot(value: Value, place: Place): Slot {
+    this.#places.push(place);
+    return { slot: this.#parameters.push(value) - 1, place };
+  }
+}
+
+type Value = Exclude<Literal, null>;
+type Equality = readonly [field: string, value: Value, place: Place];
+
+const letters = { string: 's', bigint: 'i', number: 'n', boolean: 'b' } as const;
+
+function plainField(node: SelectionNode): FieldNode {
+  if (node.kind !== 'Field')
+    throw at('REL_PARSE', 'fragments are not supported, but in questions about the schema', placeOf(node));
+  refuseDirectives(node.directives);
+  if (node.alias) throw at('REL_INVALID', 'aliases are not supported: a field has the name of its column', placeOf(node.alias));
+  return node;
+}
+
+function refuseDirectives(directives: FieldNode['directives']): void {
+  const [directive] = directives ?? [];
+  if (directive) throw at('REL_PARSE', 'directives are not supported', placeOf(directive));
+}
+
+function argumentsOf(root: FieldNode): { readonly where?: ArgumentNode; readonly limit?: ArgumentNode } {
+  const found: { where?: ArgumentNode; limit?: ArgumentNode } = {};
+  for (const each of root.arguments ?? []) {
+    const name = each.name.value;
+    if (name !== 'where' && name !== 'limit') {
+      throw at('REL_INVALID', `a type takes where and limit, not ${name}`, placeOf(each));
+    }
+    if (found[name]) throw at('REL_INVALID', `${name} is given twice`, placeOf(each));
+    found[name] = each;
+  }
+  return found;
+}
+
+function scalar(value: unknown, what: string, place: Place): Value {
+  if (typeof value === 'boolean') return value;
+  if (typeof value === 'bigint') return integer(value, what, place);
+  if (typeof value === 'number' && Number.isFinite(value)) return Number.isSafeInteger(value) ? BigInt(value) : value;
+  if (typeof value === 'string') {
+    checkText(value, what);
+    return value;
+  }
+  throw at('REL_INVALID', `${what} is no text, no number and no boolean`, place);
+}
+
+function integer(value: bigint, what: string, place: Place): bigint {
+  if (value >= I64_MIN && value <= I64_MAX) return value;
+  throw at('REL_INVALID', `${what} is out of range: integers have 64 bits`, place);
+}
+
+function placeOf({ loc }: { readonly loc?: DocumentNode['loc'] }): Place {
+  const { line, column } = loc!.startToken;
+  return { line, column };
+}

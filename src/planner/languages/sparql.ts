@@ -1,0 +1,363 @@
+/**
+ * A SPARQL query to a statement: each triple pattern is a table of triples, what two patterns share joins them, and constants are
+ * parameters. Source: specification, "SPARQL": SELECT over triple patterns and LIMIT; all else is refused by name.
+ *
+ *   SELECT ?who WHERE { <acme> <employs> ?who . ?who <livesIn> "Lyon" } LIMIT 10
+ *
+ * Triples are rows of KnowledgeTriple. A pattern with one of the four predicates of provenance asks where rows come from, too
+ * (`functions/provenance-triples.ts`). An IRI equals the text that is stored, and so does a literal.
+ */
+import { Parser } from '@traqula/parser-sparql-1-1';
+import { AstFactory } from '@traqula/rules-sparql-1-1';
+import { ServiceError } from '../../errors.ts';
+import { checkText } from '../../log/value.ts';
+import { provenancePredicates } from '../functions/provenance-triples.ts';
+import { at } from '../places.ts';
+import type { ColumnRef, Expression, Literal, ParsedQuestion, Place, ProjectionItem, Query, Slot, Source } from '../statement.ts';
+import { allOf, columnOf, equal, queryOf, selectOf } from './trees.ts';
+
+export interface SparqlQuestion {
+  readonly question: ParsedQuestion;
+  /** The same in SQL, about what is believed and true now. */
+  readonly sql: string;
+  /** Variables that stand for a subject or a predicate somewhere. */
+  readonly resources: ReadonlySet<string>;
+}
+
+/** The parser takes some 0.2 ms a triple, in one turn. */
+const tokensMax = 512;
+const depthMax = 32;
+const charactersMax = 1 << 16;
+
+/** Known without being declared; a declaration comes first. */
+const knownPrefixes: Readonly<Record<string, string>> = {
+  prov: 'http://www.w3.org/ns/prov#',
+  rdf: 'http://www.w3.org/1999/02/22-rdf-syntax-ns#',
+  rdfs: 'http://www.w3.org/2000/01/rdf-schema#',
+  xsd: 'http://www.w3.org/2001/XMLSchema#',
+};
+
+/** Throws REL_PARSE for what the language or its subset does not have, and REL_READ_ONLY for updates. */
+export function readSparql(text: string): SparqlQuestion {
+  return new StatementMaker(text).make(parsed(text));
+}
+
+type Ast = ReturnType<Parser['parse']>;
+type Select = Extract<Ast, { subType: 'select' }>;
+type Basic = Extract<Select['where']['patterns'][number], { subType: 'bgp' }>;
+type Triple = Extract<Basic['triples'][number], { type: 'triple' }>;
+type Node = Triple['predicate'] | Triple['object'];
+
+/** Making one takes a tenth of a second. */
+let parser: Parser | null = null;
+
+function parsed(text: string): Ast {
+  checkText(text, 'the query');
+  checkExtent(text);
+  parser ??= new Parser({
+    defaultContext: { astFactory: new AstFactory({ tracksSourceLocation: true }), prefixes: { ...knownPrefixes } },
+    lexerConfig: { positionTracking: 'full' },
+  });
+  try {
+    return parser.parse(text);
+  } catch (error) {
+    if (error instanceof RangeError) throw new ServiceError('REL_PARSE', 'the query nests too deeply');
+    // The library throws nothing else, and nothing but Errors.
+    const { message } = error as Error;
+    const [, line, dashes] = /^Parse error(?: on line (\d+)\n.*\n(-*)\^)?\n/.exec(message) ?? [];
+    if (line !== undefined) throw unexpected(text, { line: Number(line), column: dashes!.length + 1 });
+    if (message.startsWith('Parse error')) throw at('REL_PARSE', 'the query ends too early', placeAt(text, text.length));
+    const offset = /at offset: (\d+)/.exec(message)?.[1];
+    if (offset !== undefined) throw at('REL_PARSE', 'this character begins nothing', placeAt(text, Number(offset)));
+    const prefix = /^Unknown prefix: (.*)$/s.exec(message)?.[1];
+    if (prefix !== undefined)
+      throw at('REL_PARSE', `the prefix ${prefix}: is not declared`, placeAt(text, text.indexOf(`${prefix}:`)));
+    throw new ServiceError('REL_PARSE', message.split('\n', 1)[0]!.slice(0, 200));
+  }
+}
+
+function unexpected(text: string, place: Place): ServiceError {
+  const rest = text.split('\n')[place.line - 1]!.slice(place.column - 1);
+  const [found = ''] = rest.match(token) ?? [];
+  return at('REL_PARSE', `${JSON.stringify(found.slice(0, 40))} is not expected here`, place);
+}
+
+const token = /#[^\n\r]*|"""[^]*?"""|'''[^]*?'''|"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'|<[^<>"{}|^`\\\s]*>|[?$:\w\-.]+|\S/g;
+
+/** What is larger would hold everybody up. */
+function checkExtent(text: string): void {
+  if (text.length > charactersMax) throw new ServiceError('REL_PARSE', `a query has at most ${charactersMax} characters`);
+  let tokens = 0;
+  let depth = 0;
+  for (const { 0: found, index } of text.matchAll(token)) {
+    if (found.startsWith('#')) continue;
+    if (++tokens > tokensMax) throw at('REL_PARSE', `a query has at most ${tokensMax} words and signs`, placeAt(text, index));
+    if ('{[('.includes(found) && ++depth > depthMax) {
+      throw at('REL_PARSE', `a query nests at most ${depthMax} levels`, placeAt(text, index));
+    }
+    if ('}])'.includes(found)) depth--;
+  }
+}
+
+function placeAt(text: string, offset: number): Place {
+  const before = text.slice(0, Math.max(0, offset)).split(/\r\n|\n|\r/);
+  return { line: before.length, column: before.at(-1)!.length + 1 };
+}
+
+/** A text of SQL, with slots where values stand. */
+type Piece = string | { readonly slot: number };
+
+interface Table {
+  readonly alias: string;
+  readonly source: Source;
+  /** What joins it to those before it. */
+  readonly on: Expression[];
+  readonly text: Piece[];
+  readonly onText: Piece[][];
+}
+
+const triples = 'KnowledgeTriple';
+const provenance = 'ProvenanceTriple';
+const positions = ['subject', 'predicate', 'object'] as const;
+const provenanceIris: ReadonlySet<string> = new Set(Object.values(provenancePredicates));
+
+class StatementMaker {
+  readonly #text: string;
+  readonly #parameters: Literal[] = [];
+  readonly #places: Place[] = [];
+  readonly #tables: Table[] = [];
+  readonly #where: Expression[] = [];
+  readonly #whereText: Piece[][] = [];
+  /** Where each variable and blank node stands first; blank nodes under a name that no variable has. */
+  readonly #bound = new Map<string, ColumnRef>();
+  readonly #resources = new Set<string>();
+  readonly #prefixes = new Map(Object.entries(knownPrefixes));
+  #base: string | null = null;
+
+  constructor(text: string) {
+    this.#text = text;
+  }
+
+  make(ast: Ast): SparqlQuestion {
+    const select = this.#select(ast);
+    this.#context(select);
+    for (const pattern of select.where.patterns) {
+      if (pattern.type !== 'pattern' || pattern.subType !== 'bgp') throw this.#unsupported(nameOf(pattern), pattern);
+      for (const each of pattern.triples) this.#triples(each);
+    }
+    const place = this.#place(select.where);
+    const [first, ...others] = this.#tables;
+    if (first === undefined) throw at('REL_PARSE', 'a query has at least one triple pattern', place);
+    const items = this.#projection(select);
+    const limit = this.#limit(select);
+    const from = others.reduce((left, { source, on }): Source => {
+      return { kind: 'join', type: 'inner', left, right: source, on: allOf(on), using: null, place };
+    }, first.source);
+    const body = selectOf({ projection: items.map(({ item }) => item), from, where: allOf(this.#where), place });
+    const query: Query = queryOf(body, limit);
+    const pieces = this.#sql(items, limit);
+    return {
+      question: {
+        language: 'sparql',
+        template: pieces.map((piece) => (typeof piece === 'string' ? piece : `?${this.#isInteger(piece) ? 'i' : 's'}`)).join(''),
+        statement: { kind: 'query', purpose: null, query, withProvenance: false },
+        parameters: this.#parameters,
+        placeOf: (slot) => this.#places[slot]!,
+      },
+      sql: pieces.map((piece) => (typeof piece === 'string' ? piece : this.#shown(piece))).join(''),
+      resources: this.#resources,
+    };
+  }
+
+  #select(ast: Ast): Select {
+    if (ast.type === 'update') throw new ServiceError('REL_READ_ONLY', 'updates are not supported: write by POST /ingest');
+    if (ast.subType !== 'select') throw this.#unsupported(ast.subType.toUpperCase(), ast);
+    const { distinct, reduced, datasets, solutionModifiers, values } = ast;
+    if (distinct) throw this.#unsupported('DISTINCT', ast);
+    if (reduced) throw this.#unsupported('REDUCED', ast);
+    const [dataset] = datasets.clauses;
+    if (dataset) throw this.#unsupported('FROM', dataset.value);
+    const { order, group, having, limitOffset } = solutionModifiers;
+    if (order) throw this.#unsupported('ORDER BY', order);
+    if (group) throw this.#unsupported('GROUP BY', group);
+    if (having) throw this.#unsupported('HAVING', having);
+    if (limitOffset?.offset !== undefined) throw this.#unsupported('OFFSET', limitOffset);
+    if (values) throw this.#unsupported('VALUES', values);
+    return ast;
+  }
+
+  #context({ context }: Select): void {
+    for (const each of context) {
+      if (each.subType === 'base') this.#base = this.#absolute(each.value.value);
+      else this.#prefixes.set(each.key, this.#absolute(each.value.value));
+    }
+  }
+
+  #absolute(iri: string): string {
+    if (this.#base === null || /^[a-z][a-z0-9+.-]*:/i.test(iri)) return iri;
+    try {
+      return new URL(iri, this.#base).href;
+    } catch {
+      throw new ServiceError('REL_PARSE', 'BASE is no IRI that others can be relative to');
+    }
+  }
+
+  #triples(each: Basic['triples'][number]): void {
+    if (each.type === 'tripleCollection') {
+      for (const inner of each.triples) this.#triples(inner);
+      return;
+    }
+    // What stands in brackets says something of its own node.
+    for (const node of [each.subject, each.object]) if (node.type === 'tripleCollection') this.#triples(node);
+    this.#pattern(each);
+  }
+
+  #pattern(triple: Triple): void {
+    const alias = `t${this.#tables.length + 1}`;
+    const place = this.#place(triple);
+    const predicate = this.#constant(triple.predicate);
+    const isProvenance = predicate !== null && provenanceIris.has(predicate);
+    const all = 'subject, predicate, object';
+    const table: Table = {
+      alias,
+      source: isProvenance ? bothSources(alias, place) : { kind: 'table', name: triples, alias, place },
+      on: [],
+      text: [
+        isProvenance
+          ? `(SELECT ${all} FROM ${triples} UNION ALL SELECT ${all} FROM ${provenance}) ${alias}`
+          : `${triples} ${alias}`,
+      ],
+      onText: [],
+    };
+    this.#tables.push(table);
+    for (const position of positions) this.#term(table, position, triple[position]);
+  }
+
+  #term(table: Table, position: (typeof positions)[number], node: Node): void {
+    const place = this.#place(node);
+    const column = columnOf(position, place, table.alias);
+    const constant = this.#constant(node);
+    if (constant !== null) {
+      const slot = this.#slot(constant, place);
+      this.#where.push(equal(column, { kind: 'literal', ...slot }));
+      this.#whereText.push([`${table.alias}.${position} = `, slot]);
+      return;
+    }
+    const name = this.#variable(node);
+    if (position !== 'object') this.#resources.add(name);
+    const known = this.#bound.get(name);
+    if (known === undefined) {
+      this.#bound.set(name, column);
+      return;
+    }
+    // The first table joins nothing.
+    const isOwn = this.#tables.length === 1;
+    (isOwn ? this.#where : table.on).push(equal(known, column));
+    (isOwn ? this.#whereText : table.onText).push([`${known.table}.${known.name} = ${table.alias}.${position}`]);
+  }
+
+  /** The text that a row has to have; null for a variable. */
+  #constant(node: Node): string | null {
+    if (node.type === 'path') throw this.#unsupported('a property path', node);
+    if (node.type !== 'term' || node.subType === 'variable' || node.subType === 'blankNode') return null;
+    if (node.subType === 'namedNode') {
+      if (!('prefix' in node)) return this.#absolute(node.value);
+      return `${this.#prefixes.get(node.prefix) ?? ''}${node.value}`;
+    }
+    const { value, langOrIri } = node;
+    if (typeof langOrIri === 'string') {
+      throw at('REL_PARSE', 'language tags are not supported: a text is stored without one', this.#place(node));
+    }
+    return value;
+  }
+
+  #variable(node: Node): string {
+    if (node.type === 'tripleCollection') return this.#variable(node.identifier);
+    if (node.type === 'term' && node.subType === 'blankNode') return `_:${node.label}`;
+    if (node.type === 'term' && node.subType === 'variable') return node.value;
+    throw this.#unsupported('this term', node);
+  }
+
+  #projection({ variables }: Select): readonly { readonly name: string; readonly item: ProjectionItem; readonly text: string }[] {
+    const names = variables.flatMap((each) => {
+      if (each.type === 'wildcard') return [...this.#bound.keys()].filter((name) => !name.startsWith('_:'));
+      if (each.type !== 'term') throw this.#unsupported('an expression with AS', each);
+      if (this.#bound.has(each.value)) return [each.value];
+      throw at('REL_PARSE', `?${each.value} stands in no triple pattern`, this.#place(each));
+    });
+    if (names.length === 0) throw new ServiceError('REL_PARSE', 'the query has no variable to answer with');
+    return names.map((name) => {
+      const { table, name: column, place } = this.#bound.get(name)!;
+      const item: ProjectionItem = { kind: 'expression', expression: columnOf(column, place, table), alias: name, place };
+      return { name, item, text: `${table}.${column} AS "${name}"` };
+    });
+  }
+
+  #limit({ solutionModifiers: { limitOffset } }: Select): Slot | null {
+    if (limitOffset?.limit === undefined) return null;
+    return this.#slot(BigInt(Math.min(limitOffset.limit, Number.MAX_SAFE_INTEGER)), this.#place(limitOffset));
+  }
+
+  #sql(items: readonly { readonly text: string }[], limit: Slot | null): readonly Piece[] {
+    const conditions = joined(this.#whereText);
+    return [
+      `SELECT ${items.map(({ text }) => text).join(', ')} FROM `,
+      ...this.#tables.flatMap(({ text, onText }, i): Piece[] => {
+        if (i === 0) return text;
+        return onText.length === 0 ? [' CROSS JOIN ', ...text] : [' JOIN ', ...text, ' ON ', ...joined(onText)];
+      }),
+      ' AS OF CURRENT',
+      ...(conditions.length > 0 ? [' WHERE ', ...conditions] : []),
+      ...(limit === null ? [] : [' LIMIT ', limit]),
+    ];
+  }
+
+  #isInteger({ slot }: { readonly slot: number }): boolean {
+    return typeof this.#parameters[slot] === 'bigint';
+  }
+
+  #shown({ slot }: { readonly slot: number }): string {
+    const value = this.#parameters[slot]!;
+    return typeof value === 'string' ? `'${value.replaceAll("'", "''")}'` : String(value);
+  }
+
+  #slot(value: Literal, place: Place): Slot {
+    if (typeof value === 'string') checkText(value, 'a value');
+    this.#places.push(place);
+    return { slot: this.#parameters.push(value) - 1, place };
+  }
+
+  #unsupported(what: string, node: { readonly loc?: unknown }): ServiceError {
+    return at('REL_PARSE', `${what} is not supported: a query is SELECT over triple patterns, with LIMIT`, this.#place(node));
+  }
+
+  #place({ loc }: { readonly loc?: unknown }): Place {
+    const { start } = (loc ?? {}) as { readonly start?: number };
+    return placeAt(this.#text, Math.min(start ?? 0, this.#text.length));
+  }
+}
+
+function joined(conditions: readonly (readonly Piece[])[]): readonly Piece[] {
+  return conditions.flatMap((condition, i) => (i === 0 ? condition : [' AND ', ...condition]));
+}
+
+/** Both tables of triples, one behind the other. */
+function bothSources(alias: string, place: Place): Source {
+  const projection = positions.map(
+    (name): ProjectionItem => ({ kind: 'expression', expression: columnOf(name, place), alias: null, place }),
+  );
+  const of = (name: string) => selectOf({ projection, from: { kind: 'table', name, alias: null, place }, where: null, place });
+  const body = { kind: 'set-operation', op: 'union all', left: of(triples), right: of(provenance), place } as const;
+  return { kind: 'subquery', query: queryOf(body, null), alias, columns: [], place };
+}
+
+const names: Readonly<Record<string, string>> = {
+  group: 'a group in a group',
+  bind: 'BIND',
+  values: 'VALUES',
+  select: 'a subquery',
+};
+
+function nameOf(pattern: { readonly type: string; readonly subType: string }): string {
+  return names[pattern.subType] ?? pattern.subType.toUpperCase();
+}

@@ -1,0 +1,123 @@
+/**
+ * Functions over the graph as procedures:
+ *
+ *   CALL traverse.<algorithm>[.<mode>](value, …, {option: value, …}) [YIELD column [AS name], …] [AS OF …] [WHERE …] …
+ *
+ * The algorithm is the function's name in camelCase, with or without its `GRAPH_`; `gds` knows the names of five. It becomes the
+ * query that it stands for: `stream` yields the function's rows, `stats` one row about them.
+ */
+import { didYouMean } from '../../errors.ts';
+import { statsName } from '../graph/algorithms/stats.ts';
+import { graphAlgorithms } from '../graph/functions.ts';
+import type { FunctionArgument, ProjectionItem, Query, Slot, Statement } from '../statement.ts';
+import { readQueryOver } from './sql-query.ts';
+import type { TokenCursor } from './token-cursor.ts';
+
+const modes: readonly string[] = ['stream', 'stats', 'write'];
+
+/** Names that other stores have for some of them. */
+const aliases: ReadonlyMap<string, string> = new Map([
+  ['pagerank', 'GRAPH_PAGERANK'],
+  ['degreecentrality', 'DEGREE_CENTRALITY'],
+  ['trianglecount', 'TRIANGLE_COUNT'],
+  ['wcc', 'CONNECTED_COMPONENTS'],
+  ['labelpropagation', 'LABEL_PROPAGATION'],
+]);
+
+/** Options by other names than those of the arguments in camelCase. */
+const options: ReadonlyMap<string, string> = new Map([
+  ['MAX_ITERATIONS', 'MAX_ITER'],
+  ['DAMPING_FACTOR', 'DAMPING'],
+  ['SOURCE_NODE', 'SOURCE'],
+  ['RELATIONSHIP_WEIGHT_PROPERTY', 'WEIGHT'],
+]);
+
+/** The cursor is behind CALL; `read` gives the statement around the query. */
+export function readProcedure(cursor: TokenCursor, read: (query: Query) => Statement): Statement {
+  const { place } = cursor;
+  if (cursor.key() !== 'TRAVERSE' && cursor.key() !== 'GDS') throw cursor.expected('traverse.<algorithm> or gds.<algorithm>');
+  const space = cursor.next().text.toLowerCase();
+  cursor.expect('.');
+  const named = cursor.place;
+  const name = functionOf(space, cursor.name('an algorithm'), (text) => cursor.error(text, named));
+  const mode = cursor.accept('.') ? modeOf(cursor) : 'stream';
+  const list = readValues(cursor, name);
+  const projection = cursor.accept('YIELD') ? readYield(cursor) : null;
+  if (mode === 'write') return { kind: 'write', verb: `CALL ${space}.write`, place };
+  const called = mode === 'stats' ? statsName(name) : name;
+  const query = readQueryOver(cursor, { kind: 'function', name: called, arguments: list, alias: null, place });
+  if (projection === null || query.body.kind !== 'select') return read(query);
+  return read({ ...query, body: { ...query.body, projection } });
+}
+
+function functionOf(space: string, written: string, refusal: (text: string) => Error): string {
+  const key = written.toLowerCase();
+  const names = graphAlgorithms.map((algorithm) => algorithm.name);
+  const plain = (name: string): string => name.toLowerCase().replaceAll('_', '');
+  const found =
+    names.find((name) => plain(name) === key) ?? names.find((name) => plain(name) === `graph${key}`) ?? aliases.get(key);
+  if (found !== undefined && (space === 'traverse' || aliases.get(key) === found)) return found;
+  const use = found === undefined ? didYouMean(written, names.map(camelCase)) : `: use ${found}`;
+  const text = `${space} has no algorithm ${JSON.stringify(written)}${use === '' ? `: use one of ${names.join(', ')}` : use}`;
+  throw refusal(text);
+}
+
+function camelCase(name: string): string {
+  return name.toLowerCase().replaceAll(/_(.)/g, (_, letter: string) => letter.toUpperCase());
+}
+
+function modeOf(cursor: TokenCursor): string {
+  const mode = modes.find((each) => each.toUpperCase() === cursor.key());
+  if (mode === undefined) throw cursor.expected('stream, stats or write');
+  cursor.next();
+  return mode;
+}
+
+function readValues(cursor: TokenCursor, called: string): readonly FunctionArgument[] {
+  const list: FunctionArgument[] = [];
+  cursor.expect('(');
+  if (cursor.accept(')')) return list;
+  do {
+    if (cursor.accept('{')) readOptions(cursor, called, list);
+    else list.push(argument(null, cursor.anyLiteral('a value or {option: value}')));
+  } while (cursor.accept(','));
+  cursor.expect(')');
+  return list;
+}
+
+function readOptions(cursor: TokenCursor, called: string, list: FunctionArgument[]): void {
+  if (cursor.accept('}')) return;
+  do {
+    if (cursor.token.kind !== 'word') throw cursor.expected('the name of an option');
+    const option = snakeCase(cursor.next().text);
+    cursor.expect(':');
+    const value = cursor.anyLiteral('a value');
+    // What is written where belongs to the mode that writes.
+    if (option === 'WRITE_PROPERTY') continue;
+    const isOfPath = option === 'SOURCE_NODE' && called === 'GRAPH_DIJKSTRA';
+    const name = isOfPath ? 'FROM' : option === 'TARGET_NODE' ? 'TO' : (options.get(option) ?? option);
+    list.push(argument(name, value));
+  } while (cursor.accept(','));
+  cursor.expect('}');
+}
+
+function argument(name: string | null, { slot, place }: Slot): FunctionArgument {
+  return { name, value: { kind: 'literal', slot, place } };
+}
+
+function snakeCase(name: string): string {
+  return name.replaceAll(/([a-z0-9])([A-Z])/g, '$1_$2').toUpperCase();
+}
+
+function readYield(cursor: TokenCursor): readonly ProjectionItem[] {
+  const items: ProjectionItem[] = [];
+  do {
+    const { place } = cursor;
+    const name = cursor.name('a column to yield');
+    const isNamed = cursor.key() === 'AS' && cursor.key(1) !== 'OF';
+    if (isNamed) cursor.next();
+    const alias = isNamed ? cursor.name('a name') : null;
+    items.push({ kind: 'expression', expression: { kind: 'column', table: null, name, place }, alias, place });
+  } while (cursor.accept(','));
+  return items;
+}

@@ -1,0 +1,64 @@
+/** A text with the words marked that are sought in it: between <em> and </em>, whatever else the text holds. */
+import { type TokenSpan, tokenSpans } from '../../projections/rows/indexes/text/tokens.ts';
+import type { TextMatcher } from '../expressions/match.ts';
+
+/** UTF-16 units of a text that are shown, and how many of them before the first word that is marked. */
+const shownMost = 512;
+const shownBefore = 64;
+const cut = '…';
+
+export class Highlighter {
+  readonly #matchers: readonly TextMatcher[];
+
+  constructor(matchers: readonly TextMatcher[]) {
+    this.#matchers = matchers;
+  }
+
+  /** A longer text is cut to the part around the first word that is sought, else to its beginning. */
+  of(raw: string): string {
+    const { text, spans } = tokenSpans(raw);
+    const marked = new Set<TokenSpan>();
+    for (const matcher of this.#matchers) for (const span of soughtIn(matcher, spans)) marked.add(span);
+    const runs = merged(spans.filter((span) => marked.has(span)));
+    const [from, to] = windowOf(text, runs[0]?.[0] ?? 0);
+    let shown = from > 0 ? cut : '';
+    let at = from;
+    for (const [start, end] of runs) {
+      if (start < from || end > to) continue;
+      shown += `${text.slice(at, start)}<em>${text.slice(start, end)}</em>`;
+      at = end;
+    }
+    return `${shown}${text.slice(at, to)}${to < text.length ? cut : ''}`;
+  }
+}
+
+function soughtIn(matcher: TextMatcher, spans: readonly TokenSpan[]): readonly TokenSpan[] {
+  const { leaves, scores, shape } = matcher.query;
+  const found = spans.map(({ term }) => matcher.leavesOf(term));
+  if (shape !== 'phrase') return spans.filter((_, i) => found[i]!.some((leaf) => scores[leaf]));
+  const begins = (from: number): boolean => leaves.length > 0 && leaves.every((_, leaf) => found[from + leaf]?.includes(leaf));
+  return spans.flatMap((_, from) => (begins(from) ? spans.slice(from, from + leaves.length) : []));
+}
+
+/** Pairs of characters overlap: what is marked twice is marked once. */
+function merged(spans: readonly TokenSpan[]): readonly (readonly [number, number])[] {
+  const runs: [number, number][] = [];
+  for (const { start, end } of spans) {
+    const last = runs.at(-1);
+    if (last && start < last[1]) last[1] = Math.max(last[1], end);
+    else runs.push([start, end]);
+  }
+  return runs;
+}
+
+function windowOf(text: string, first: number): readonly [number, number] {
+  if (text.length <= shownMost) return [0, text.length];
+  const from = first <= shownBefore ? 0 : whole(text, first - shownBefore);
+  return [from, whole(text, Math.min(text.length, from + shownMost))];
+}
+
+/** Not within a character of two units. */
+function whole(text: string, at: number): number {
+  const unit = text.charCodeAt(at);
+  return unit >= 0xdc00 && unit <= 0xdfff ? at + 1 : at;
+}

@@ -1,0 +1,62 @@
+/** What a search asks for, whichever shape or door it came in by. Source: specification, "Search". */
+import type { MatchMode, TypoTolerance } from './query.ts';
+
+export interface SearchQuery {
+  readonly type: string;
+  /** null: rows in the order in which they arrived. */
+  readonly ranking: SearchRanking | null;
+  readonly where: SearchCondition | null;
+  /** Columns of the answer; null: all. */
+  readonly attributes: readonly string[] | null;
+  /** Labels and rank expressions, as they stand behind COMPUTE. */
+  readonly compute: readonly { readonly label: string; readonly expression: string }[];
+  readonly facets: readonly string[];
+  readonly limit: number;
+  /** null: as the tenant's configuration, or else the store's preset says. */
+  readonly typo: TypoTolerance | null;
+  /** Cursor of an earlier page. */
+  readonly cursor: string | null;
+}
+
+export type SearchRanking =
+  | {
+      readonly by: 'words';
+      readonly text: string;
+      readonly mode: MatchMode;
+      /** null: every text column that is shown. */
+      readonly columns: readonly string[] | null;
+      /** By column: what its words weigh among those of the others. */
+      readonly weights: Readonly<Record<string, number>>;
+      /** By column: what the score is multiplied by where it holds one of the words; of several the highest. */
+      readonly boosts: Readonly<Record<string, number>>;
+    }
+  /** By how alike rows are to a text. */
+  | { readonly by: 'meaning'; readonly text: string }
+  /** By the cosine to a vector. */
+  | { readonly by: 'vector'; readonly vector: readonly number[] };
+
+export const filterOps = ['eq', 'ne', 'gt', 'gte', 'lt', 'lte', 'like', 'ilike', 'in', 'between'] as const;
+
+export type FilterValue = string | number | boolean | null;
+
+export type SearchCondition =
+  | { readonly all: readonly SearchCondition[] }
+  | { readonly any: readonly SearchCondition[] }
+  | {
+      readonly field: string;
+      readonly op: (typeof filterOps)[number];
+      /** A list with `in`, the two ends with `between`. */
+      readonly value: FilterValue | readonly FilterValue[];
+    };
+
+/** Questions of one snapshot. */
+export interface SearchRequest {
+  /** What the access record calls it. */
+  readonly name: 'search' | 'batch search' | 'multi-search';
+  readonly queries: readonly SearchQuery[];
+  /** Reciprocal-rank fusion of their answers. */
+  readonly fuse: { readonly constant: number; readonly limit: number } | null;
+  /** Instants in nanoseconds: what was true then, what was believed then; null: now. */
+  readonly asOf: bigint | null;
+  readonly asOfSystem: bigint | null;
+}

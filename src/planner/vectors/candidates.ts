@@ -1,0 +1,96 @@
+/**
+ * Which rows may be among the best, by vectors of one byte a component (`coarse-vectors.ts`): a row is left out only where its
+ * bound says that its cosine, as it would be worked out, is below what is asked for.
+ */
+import { memoryOf, type Workspace, workspaceIn } from '../../log/column-memory.ts';
+import type { CoarseCells } from '../../log/columns.ts';
+import type { Batch } from '../operators/operator.ts';
+import type { Direction } from './cosine.ts';
+import { kernelsIn } from './vector-kernels.ts';
+
+/** Rows that are looked at in one call, so that their numbers have room. */
+export const candidatesAtOnce = 8_192;
+/** Most that rounding can do to an estimate, and to the cosine itself, counted generously. */
+const rounding = 2 ** -18;
+const mostShort = 32_767;
+const mostSum = 2 ** 31 - 1;
+const coarseMost = 127;
+
+/** For one direction. Closed once nobody asks any more. */
+export class Candidates {
+  readonly #query: Int16Array;
+  readonly #scale: number;
+  /** Most that the direction in 16 bits makes of a difference, with what rounding does. */
+  readonly #error: number;
+  readonly #workspaces = new Map<WebAssembly.Memory, Workspace>();
+
+  constructor(direction: Direction, width: number) {
+    const { values, length } = direction;
+    const most = values.reduce((greatest, value) => Math.max(greatest, Math.abs(value)), 0) / length;
+    // Whatever the row, the sum of the products fits 32 bits.
+    const magnitude = Math.min(mostShort, Math.floor(mostSum / (coarseMost * width)));
+    const scale = Math.fround(most / magnitude);
+    let left = 0;
+    this.#query = new Int16Array(width);
+    for (const [k, value] of values.entries()) {
+      const component = Math.max(-magnitude, Math.min(magnitude, Math.round(value / length / scale)));
+      this.#query[k] = component;
+      left += (value / length - scale * component) ** 2;
+    }
+    this.#scale = scale;
+    // What stands for a row in bytes is at most twice as long as the row at length 1.
+    this.#error = 2 * Math.sqrt(left) + rounding;
+  }
+
+  /**
+   * Places in the batch of rows whose cosine may be `least` or more, from `into[0]` on; gives their number. Rows without a vector
+   * may be among them. null where memory has no room.
+   */
+  of(coarse: CoarseCells, { selection, first, count }: Batch, least: number, into: Int32Array): number | null {
+    const memory = memoryOf(coarse.bytes);
+    const workspace = memory && this.#workspace(memory);
+    if (!workspace) return null;
+    const { buffer } = workspace.memory;
+    const query = workspace.bytes.byteOffset;
+    const rows = query + this.#query.byteLength;
+    const found = rows + candidatesAtOnce * 4;
+    const { components, width, scales, bounds } = coarse;
+    const kernels = kernelsIn(workspace.memory);
+    let kept = 0;
+    for (let from = 0; from < count; from += candidatesAtOnce) {
+      const step = Math.min(count - from, candidatesAtOnce);
+      if (selection) new Int32Array(buffer, rows, step).set(selection.subarray(from, from + step));
+      const number = kernels.candidates(
+        components,
+        width,
+        scales,
+        bounds,
+        query,
+        this.#scale,
+        least - this.#error,
+        selection ? rows : 0,
+        first + from,
+        step,
+        found,
+      );
+      const places = new Int32Array(buffer, found, number);
+      for (let k = 0; k < number; k++) into[kept++] = from + places[k]!;
+    }
+    return kept;
+  }
+
+  close(): void {
+    for (const workspace of this.#workspaces.values()) workspace.release();
+    this.#workspaces.clear();
+  }
+
+  #workspace(memory: WebAssembly.Memory): Workspace | null {
+    const known = this.#workspaces.get(memory);
+    if (known) return known;
+    const made = workspaceIn(memory, this.#query.byteLength + candidatesAtOnce * 8);
+    if (made === null) return null;
+    this.#workspaces.set(memory, made);
+    new Int16Array(memory.buffer, made.bytes.byteOffset, this.#query.length).set(this.#query);
+    return made;
+  }
+}

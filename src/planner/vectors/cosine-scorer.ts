@@ -1,0 +1,206 @@
+/**
+ * Scores by the highest cosine over columns and directions. Bytes say which rows may be among the best, where there are any;
+ * estimates in 32 bits say it more closely; and only of those rows is the cosine worked out.
+ */
+import type { Batch } from '../operators/operator.ts';
+import { Candidates } from './candidates.ts';
+import { type Direction, estimateError } from './cosine.ts';
+import { Estimates } from './estimates.ts';
+import { hitRow, type Ranking, rowAt, type Scorer, timeAt } from './scorer.ts';
+
+/** Rows that are looked at before the least of the best is known. */
+const firstRows = 512;
+/** Rows of which those that may be among the best are told at once: the least of the best rises in between. */
+const rowsAtOnce = 8_192;
+
+/** One column and the directions that its vectors are compared with. */
+export class Slot {
+  /** In the batch. */
+  readonly column: number;
+  readonly directions: readonly ComparedDirection[];
+
+  constructor(column: number, directions: readonly Direction[]) {
+    this.column = column;
+    this.directions = directions.map((direction) => ({
+      direction,
+      estimates: new Estimates(direction.unit()),
+      candidates: null,
+    }));
+  }
+}
+
+interface ComparedDirection {
+  readonly direction: Direction;
+  readonly estimates: Estimates;
+  /** Made once there is somebody to ask. */
+  candidates: Candidates | null;
+}
+
+export class CosineScorer implements Scorer {
+  readonly #slots: readonly Slot[];
+  #highest = new Float32Array(0);
+  #one = new Float32Array(0);
+  #places = new Int32Array(0);
+
+  constructor(slots: readonly Slot[]) {
+    this.#slots = slots;
+  }
+
+  *score(batch: Batch, ranking: Ranking): Generator<undefined, void> {
+    for (let from = 0; from < batch.count; ) {
+      const least = ranking.threshold > Number.NEGATIVE_INFINITY ? ranking.threshold : ranking.best.floor;
+      const piece = pieceOf(batch, from, least === Number.NEGATIVE_INFINITY ? firstRows : rowsAtOnce);
+      from += piece.count;
+      const left = this.#left(piece, least, ranking);
+      if (left.count > 0) yield* this.#scoreEach(left, ranking);
+      else yield;
+    }
+  }
+
+  close(): void {
+    for (const { directions } of this.#slots) {
+      for (const { estimates, candidates } of directions) {
+        estimates.close();
+        candidates?.close();
+      }
+    }
+  }
+
+  /** The rows that may score at least so much; of the others those that are hits are counted. */
+  #left(batch: Batch, least: number, { threshold, seeds, execution: { counters } }: Ranking): Batch {
+    if (least === Number.NEGATIVE_INFINITY || hasSeed(batch, seeds)) return batch;
+    const places = this.#candidates(batch, least);
+    if (places === null) return batch;
+    const left = { ...batch, selection: places.map((place) => rowAt(batch, place)), first: 0, count: places.length };
+    // With a threshold, a row that can't reach it is no hit.
+    if (threshold === Number.NEGATIVE_INFINITY) counters.hits += this.#compared(batch) - this.#compared(left);
+    return left;
+  }
+
+  /** Places in the batch, ascending; null where bytes can't tell. */
+  #candidates(batch: Batch, least: number): Int32Array | null {
+    if (this.#places.length < batch.count) this.#places = new Int32Array(batch.count);
+    let found: Int32Array | null = null;
+    for (const { column, directions } of this.#slots) {
+      const vector = batch.columns[column]!;
+      if (vector.kind !== 'vec') continue;
+      const coarse = vector.coarse?.cells() ?? null;
+      if (coarse === null) return null;
+      for (const compared of directions) {
+        if (compared.direction.dims !== vector.dims) continue;
+        compared.candidates ??= new Candidates(compared.direction, coarse.width);
+        const count = compared.candidates.of(coarse, batch, least, this.#places);
+        if (count === null) return null;
+        const places = this.#places.slice(0, count);
+        found = found === null ? places : union(found, places);
+      }
+    }
+    return found;
+  }
+
+  /** How many rows have a vector that is compared. */
+  #compared(batch: Batch): number {
+    const { columns, count } = batch;
+    const nulls: Uint8Array[] = [];
+    let compares = false;
+    for (const { column, directions } of this.#slots) {
+      const vector = columns[column]!;
+      if (vector.kind !== 'vec' || directions.every(({ direction }) => direction.dims !== vector.dims)) continue;
+      if (vector.nulls === null) return count;
+      compares = true;
+      nulls.push(vector.nulls);
+    }
+    if (!compares) return 0;
+    let compared = 0;
+    for (let place = 0; place < count; place++) {
+      const row = rowAt(batch, place);
+      if (nulls.some((each) => each[row] !== 1)) compared++;
+    }
+    return compared;
+  }
+
+  *#scoreEach(batch: Batch, ranking: Ranking): Generator<undefined, void> {
+    const { count } = batch;
+    if (this.#highest.length < count) {
+      this.#highest = new Float32Array(count);
+      this.#one = new Float32Array(count);
+    }
+    const highest = this.#highest.subarray(0, count).fill(Number.NEGATIVE_INFINITY);
+    let error = 0;
+    for (const { column, directions } of this.#slots) {
+      const vector = batch.columns[column]!;
+      if (vector.kind !== 'vec') continue;
+      for (const { direction, estimates } of directions) {
+        if (direction.dims !== vector.dims) continue;
+        error = Math.max(error, estimateError(vector.dims));
+        estimates.of(vector, batch, this.#one);
+        merge(highest, this.#one, vector.nulls, batch);
+        yield;
+      }
+    }
+    const { best, threshold, seeds, execution } = ranking;
+    const { counters } = execution;
+    const [least, surely] = [threshold - error, threshold + error];
+    let floor = best.floor - error;
+    for (let place = 0; place < count; place++) {
+      const estimate = highest[place]!;
+      // What 32 bits can't tell, NaN among it, is worked out.
+      if (estimate === Number.NEGATIVE_INFINITY || estimate < least) continue;
+      if (estimate >= surely && estimate < floor && seeds.size === 0) {
+        counters.hits++;
+        continue;
+      }
+      const row = rowAt(batch, place);
+      if (seeds.size > 0 && seeds.has(timeAt(batch.columns[0]!, row))) continue;
+      if (estimate >= surely && estimate < floor) {
+        counters.hits++;
+        continue;
+      }
+      const score = this.#cosine(batch, row);
+      if (score < threshold) continue;
+      hitRow(batch, row, score, ranking);
+      floor = best.floor - error;
+    }
+  }
+
+  #cosine({ columns }: Batch, row: number): number {
+    let highest = Number.NEGATIVE_INFINITY;
+    for (const { column, directions } of this.#slots) {
+      const vector = columns[column]!;
+      if (vector.kind !== 'vec' || vector.nulls?.[row] === 1) continue;
+      for (const { direction } of directions) {
+        if (direction.dims === vector.dims) highest = Math.max(highest, direction.cosine(vector.values, row * vector.dims));
+      }
+    }
+    return highest;
+  }
+}
+
+function pieceOf(batch: Batch, from: number, most: number): Batch {
+  const { columns, selection, first } = batch;
+  const count = Math.min(batch.count - from, most);
+  if (count === batch.count) return batch;
+  if (selection === null) return { columns, selection, first: first + from, count };
+  return { columns, selection: selection.subarray(from, from + count), first: 0, count };
+}
+
+/** Whether a row may be one of those that are left out. Rows come in the order of system_from. */
+function hasSeed(batch: Batch, seeds: ReadonlySet<bigint>): boolean {
+  if (seeds.size === 0) return false;
+  const times = batch.columns[0]!;
+  const [least, most] = [timeAt(times, rowAt(batch, 0)), timeAt(times, rowAt(batch, batch.count - 1))];
+  for (const seed of seeds) if (seed >= least && seed <= most) return true;
+  return false;
+}
+
+function union(a: Int32Array, b: Int32Array): Int32Array {
+  return Int32Array.from(new Set([...a, ...b])).sort();
+}
+
+/** The higher of two estimates of each row that has a vector; NaN where either is. */
+function merge(highest: Float32Array, estimates: Float32Array, nulls: Uint8Array | null, batch: Batch): void {
+  for (let place = 0; place < highest.length; place++) {
+    if (nulls !== null && nulls[rowAt(batch, place)] === 1) continue;
+    highest[place] = Math.max(highest[place]!, estimates[place]!);
+  }
+}

@@ -1,0 +1,37 @@
+/** Who scores rows of a batch by how like they are, and offers the best of them. */
+import { assert } from '../../errors.ts';
+import type { Vector } from '../../log/columns.ts';
+import { cellAt } from '../../log/vector-builder.ts';
+import type { BestRows } from '../operators/best-rows.ts';
+import type { Batch, Execution } from '../operators/operator.ts';
+
+export interface Ranking {
+  readonly best: BestRows;
+  readonly threshold: number;
+  /** system_from of rows that are left out. */
+  readonly seeds: ReadonlySet<bigint>;
+  readonly execution: Execution;
+}
+
+export interface Scorer {
+  /** Columns of the batch are system_from, `_pk`, then those that are ranked by. Yields between bounded pieces. */
+  score(batch: Batch, ranking: Ranking): Generator<undefined, void>;
+  close(): void;
+}
+
+/** A row that scores as much as was asked for, whether or not it is among the best. */
+export function hitRow({ columns }: Batch, row: number, score: number, { best, execution: { counters } }: Ranking): void {
+  counters.hits++;
+  if (score < best.floor) return;
+  const key = String(cellAt(columns[1]!, 'string', row) ?? '');
+  best.offer({ score, key, systemFrom: timeAt(columns[0]!, row) });
+}
+
+export function rowAt({ selection, first }: Batch, place: number): number {
+  return selection === null ? first + place : selection[place]!;
+}
+
+export function timeAt(vector: Vector, row: number): bigint {
+  assert(vector.kind === 'i64', 'system times are i64');
+  return vector.values[row]!;
+}

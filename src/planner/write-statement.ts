@@ -1,0 +1,75 @@
+/**
+ * INSERT, UPDATE and DELETE as trees. Where they read, they hold queries and expressions of `statement.ts`, over the literals
+ * of the statement, and behind these over two more: NULL, and the organisation path of whoever writes.
+ */
+import type { CommonTable, Expression, Place, ProjectionItem, Query, Slot, Source } from './statement.ts';
+
+export type WriteStatement = InsertStatement | UpdateStatement | DeleteStatement;
+
+interface WriteParts {
+  readonly purpose: Slot | null;
+  readonly with: readonly CommonTable[];
+  readonly target: WriteTarget;
+  /** Null where nothing is to be returned. */
+  readonly returning: readonly ProjectionItem[] | null;
+  /** Slot of NULL; the path stands behind it. */
+  readonly nullSlot: number;
+  readonly place: Place;
+}
+
+export interface WriteTarget {
+  readonly type: string;
+  /** Alias, else the type. */
+  readonly name: string;
+  readonly place: Place;
+}
+
+export interface InsertStatement extends WriteParts {
+  readonly kind: 'insert';
+  /** Null: the properties of the type, in their order. */
+  readonly columns: readonly NamedPlace[] | null;
+  readonly source: Query;
+  readonly conflict: Conflict | null;
+}
+
+export interface UpdateStatement extends WriteParts {
+  readonly kind: 'update';
+  readonly set: readonly Assignment[];
+  readonly from: Source | null;
+  readonly where: Expression | null;
+  readonly portion: Portion | null;
+}
+
+export interface DeleteStatement extends WriteParts {
+  readonly kind: 'delete';
+  readonly using: Source | null;
+  readonly where: Expression | null;
+  readonly portion: Portion | null;
+}
+
+export interface NamedPlace {
+  readonly name: string;
+  readonly place: Place;
+}
+
+/** ON CONFLICT. `key` is the column that it names, if it does. */
+export type Conflict =
+  | { readonly do: 'nothing'; readonly key: NamedPlace | null }
+  | {
+      readonly do: 'update';
+      readonly key: NamedPlace | null;
+      readonly set: readonly Assignment[];
+      readonly where: Expression | null;
+      readonly place: Place;
+    };
+
+export interface Assignment extends NamedPlace {
+  readonly value: Expression;
+}
+
+/** FOR PORTION OF VALID_TIME: instants, the second beyond the portion; null: it has no end. */
+export interface Portion {
+  readonly from: Slot;
+  readonly to: Slot | null;
+  readonly place: Place;
+}

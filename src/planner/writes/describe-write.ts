@@ -1,0 +1,130 @@
+/** Columns of RETURNING, and types of `$1`, `$2` … in a statement that writes: what a column takes says which value is meant for it. */
+import type { GovernedSnapshot, Invocation } from '../../governance/gate-contract.ts';
+import type { TypeDefinition } from '../../log/entry.ts';
+import type { ColumnType } from '../../log/value.ts';
+import type { Bound } from '../expressions/bound-expression.ts';
+import { exampleValues, inferredTypes, markerTypes, openSlots } from '../describe.ts';
+import type { LexedStatement } from '../languages/sql-lexer.ts';
+import type { LogicalPlan, PlanNode } from '../logical-plan.ts';
+import type { Description, OutputColumn } from '../planner-contract.ts';
+import type { Asked } from '../question.ts';
+import type { Literal, Query } from '../statement.ts';
+import type { DeleteStatement, InsertStatement, UpdateStatement, WriteStatement } from '../write-statement.ts';
+import { FoundRows } from './found-rows.ts';
+import { type AtOnce, Returning } from './returning.ts';
+import { readsRows } from './write.ts';
+import { conflictingRows, deletedRows, namedBeside, updatedRows } from './write-queries.ts';
+import { insertedColumns, setColumns, type TargetColumn, targetOf } from './write-target.ts';
+
+export interface DescribeWrite {
+  readonly asked: Asked;
+  readonly lexed: LexedStatement;
+  readonly stated: readonly (ColumnType | null)[];
+  readonly statement: WriteStatement;
+  readonly purpose: string | null | undefined;
+}
+
+interface Binding extends DescribeWrite {
+  readonly invocation: Invocation;
+  atOnce(query: Query, snapshot: GovernedSnapshot): AtOnce;
+  bound(query: Query, literals: readonly Literal[], snapshot: GovernedSnapshot): LogicalPlan;
+}
+
+export function describeWrite(request: Binding): Description {
+  const { statement, invocation, lexed, stated } = request;
+  invocation.describe({ action: readsRows(statement) ? 'query' : 'ingest' });
+  const snapshot = invocation.snapshot();
+  const types = new Types(request, snapshot);
+  const definition = targetOf(statement, snapshot);
+  const columns =
+    statement.kind === 'insert'
+      ? types.ofInsert(statement, definition)
+      : statement.kind === 'update'
+        ? types.ofUpdate(statement, definition)
+        : types.ofDelete(statement);
+  return { columns, parameters: markerTypes(lexed, stated, types.found) };
+}
+
+class Types {
+  readonly found = new Map<number, ColumnType>();
+  readonly #request: Binding;
+  readonly #snapshot: GovernedSnapshot;
+  readonly #open: ReadonlySet<number>;
+  readonly #literals: readonly Literal[];
+
+  constructor(request: Binding, snapshot: GovernedSnapshot) {
+    this.#request = request;
+    this.#snapshot = snapshot;
+    this.#open = openSlots(request.lexed, request.stated);
+    this.#literals = [...exampleValues(request.lexed), null, snapshot.caller.path];
+  }
+
+  ofInsert(statement: InsertStatement, definition: TypeDefinition): readonly OutputColumn[] {
+    const { source, conflict } = statement;
+    const { root } = this.#bound(source);
+    const { columns: given } = root;
+    const columns = insertedColumns(statement, definition, given.length);
+    for (const values of rowsOf(root)) columns.forEach((column, i) => this.#note(values[i], column));
+    if (conflict?.do === 'update') {
+      const set = setColumns(conflict.set, definition, columns);
+      const excluded = columns.map(({ name, type }, i) => ({ name, type: type ?? given[i]!.type }));
+      const rest = Object.entries(definition.properties).flatMap(([name, { type }]) =>
+        excluded.some((column) => column.name === name) ? [] : [{ name, type }],
+      );
+      const there = this.#bound(conflictingRows(statement, conflict, [...excluded, ...rest], 0, this.#snapshot.caller.path));
+      this.#noteSet(there.root, set, 2);
+    }
+    return this.#returning(statement, definition, null);
+  }
+
+  ofUpdate(statement: UpdateStatement, definition: TypeDefinition): readonly OutputColumn[] {
+    const set = setColumns(statement.set, definition);
+    const refs = namedBeside(statement);
+    const { root, visible } = this.#bound(updatedRows(statement, refs, this.#snapshot.caller.path));
+    const atSet = statement.portion === null ? 1 : 3;
+    this.#noteSet(root, set, atSet);
+    const first = atSet + set.length;
+    const beside = { found: new FoundRows(true), columns: root.columns.slice(first, visible), first, refs };
+    return this.#returning(statement, definition, statement.from === null ? null : beside);
+  }
+
+  ofDelete(statement: DeleteStatement): readonly OutputColumn[] {
+    const { root, visible } = this.#bound(deletedRows(statement, this.#snapshot.caller.path));
+    return root.columns.slice(1, visible);
+  }
+
+  #returning(...[statement, definition, beside]: ReturningOf): readonly OutputColumn[] {
+    if (statement.returning === null) return [];
+    const { atOnce } = this.#request;
+    return new Returning(statement, this.#snapshot, (query) => atOnce(query, this.#snapshot), beside).check(definition);
+  }
+
+  #bound(query: Query): LogicalPlan {
+    const plan = this.#request.bound(query, this.#literals, this.#snapshot);
+    for (const [slot, type] of inferredTypes(plan, this.#open)) if (!this.found.has(slot)) this.found.set(slot, type);
+    return plan;
+  }
+
+  /** What is set stands in the rows from `first` on. */
+  #noteSet(root: PlanNode, columns: readonly TargetColumn[], first: number): void {
+    for (const values of rowsOf(root)) columns.forEach((column, i) => this.#note(values[first + i], column));
+  }
+
+  /** A value of no type, by itself or in a sum, is of the type of the column that it goes to. */
+  #note(value: Bound | undefined, { type }: TargetColumn): void {
+    if (value?.kind === 'literal' && this.#open.has(value.slot) && type !== null) this.found.set(value.slot, type);
+  }
+}
+
+type ReturningOf = [
+  statement: InsertStatement | UpdateStatement,
+  definition: TypeDefinition,
+  beside: ConstructorParameters<typeof Returning>[3],
+];
+
+/** What rows are made of: those of VALUES as they are written, else one that stands for all. */
+function rowsOf(root: PlanNode): readonly (readonly Bound[])[] {
+  if (root.kind !== 'project') return [];
+  const { input, expressions } = root;
+  return input.kind === 'values' && input.columns.length > 0 ? input.rows : [expressions];
+}

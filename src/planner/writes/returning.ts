@@ -1,0 +1,193 @@
+/**
+ * RETURNING of INSERT and UPDATE: expressions over rows as they are about to be stored, and what was read beside them. It runs in the
+ * turn that stores them: what it can't work out refuses the statement, and nothing was written.
+ */
+import { assert, ServiceError } from '../../errors.ts';
+import type { GovernedSnapshot, WrittenRows } from '../../governance/gate-contract.ts';
+import type { TypeDefinition } from '../../log/entry.ts';
+import { cellAt } from '../../log/vector-builder.ts';
+import type { RowOutcome } from '../../projections/command.ts';
+import { readableColumns } from '../binding/source-binder.ts';
+import { columnsIn } from '../expressions/bound-expression.ts';
+import { type LogicalPlan, nodesOf } from '../logical-plan.ts';
+import type { WorkingRows } from '../operators/operator.ts';
+import { at } from '../places.ts';
+import type { OutputBatch, OutputColumn } from '../planner-contract.ts';
+import type { ColumnRef, ProjectionItem, Query, Source } from '../statement.ts';
+import type { InsertStatement, UpdateStatement } from '../write-statement.ts';
+import { withColumns } from './column-refs.ts';
+import { type FoundRows, vectorOf } from './found-rows.ts';
+import { captured, namesOf, readFrom, starOf } from './write-queries.ts';
+
+/** Columns of other tables that were read with the rows: from `first` on. */
+export interface Beside {
+  readonly found: FoundRows;
+  readonly columns: readonly OutputColumn[];
+  readonly first: number;
+  readonly refs: readonly ColumnRef[];
+}
+
+/** A query over given rows that is run where it stands. */
+export interface AtOnce {
+  readonly plan: LogicalPlan;
+  run(given: ReadonlyMap<string, WorkingRows>): readonly OutputBatch[];
+}
+
+export interface Returned {
+  readonly columns: readonly OutputColumn[];
+  readonly batches: readonly OutputBatch[];
+  readonly rowCount: number;
+}
+
+/** Over the columns of a type as they stood; `used`: those of them that it names. */
+interface BoundReturning {
+  readonly definition: TypeDefinition;
+  readonly made: AtOnce;
+  readonly used: ReadonlySet<number>;
+}
+
+const writtenRows = 'written';
+const besideTable = '\0beside';
+
+export class Returning {
+  readonly #statement: InsertStatement | UpdateStatement;
+  readonly #snapshot: GovernedSnapshot;
+  readonly #atOnce: (query: Query) => AtOnce;
+  readonly #beside: Beside | null;
+  #bound: BoundReturning | null = null;
+
+  constructor(
+    statement: InsertStatement | UpdateStatement,
+    snapshot: GovernedSnapshot,
+    atOnce: (query: Query) => AtOnce,
+    beside: Beside | null,
+  ) {
+    this.#statement = statement;
+    this.#snapshot = snapshot;
+    this.#atOnce = atOnce;
+    this.#beside = beside;
+  }
+
+  /** Says what is wrong with it before anything is decided. */
+  check(definition: TypeDefinition): readonly OutputColumn[] {
+    const { plan } = this.#boundOver(definition).made;
+    return plan.root.columns.slice(0, plan.visible);
+  }
+
+  /** `outcomes`: in the order in which rows are returned. `rowOf`: number of what was read beside a row. */
+  rows(
+    outcomes: readonly RowOutcome[],
+    written: readonly WrittenRows[],
+    rowOf: (outcome: RowOutcome) => number,
+    type: string,
+  ): Returned {
+    const bodies = written.filter(({ definition }) => definition.name === type);
+    const last = bodies.at(-1);
+    const { made, used } = last === undefined ? this.#bound! : this.#boundOver(last.definition);
+    const { plan } = made;
+    const columns = plan.root.columns.slice(0, plan.visible);
+    if (last === undefined || outcomes.length === 0) return { columns, batches: [], rowCount: 0 };
+    const own = readableColumns(last.definition);
+    const stored = bodies.map((body) => own.map(({ name }, i) => (used.has(i) ? body.column(name) : null)));
+    const places = outcomes.map((outcome) => {
+      const body = bodies.findIndex(
+        ({ systemFrom, length }) => outcome.systemFrom >= systemFrom && outcome.systemFrom < systemFrom + BigInt(length),
+      );
+      assert(body >= 0, 'a row that was accepted is among those written');
+      return { body, row: Number(outcome.systemFrom - bodies[body]!.systemFrom) };
+    });
+    const vectors = own.map(({ type: of }, i) => {
+      if (!used.has(i)) return { kind: 'null' } as const;
+      return vectorOf(
+        places.map(({ body, row }) => cellAt(stored[body]![i]!, of, row)),
+        of,
+      );
+    });
+    const others = (this.#beside?.columns ?? []).map(({ type: of }, i) => {
+      const { found, first } = this.#beside!;
+      return vectorOf(
+        outcomes.map((outcome) => found.cell(rowOf(outcome), first + i)),
+        of,
+      );
+    });
+    const rows = new Map([[writtenRows, { columns: [...vectors, ...others], count: outcomes.length }]]);
+    return { columns, batches: made.run(rows), rowCount: outcomes.length };
+  }
+
+  #boundOver(definition: TypeDefinition): BoundReturning {
+    if (this.#bound !== null && sameColumns(this.#bound.definition, definition)) return this.#bound;
+    const { target, returning, place } = this.#statement;
+    const own = readableColumns(definition);
+    const beside = this.#beside;
+    const tables = [
+      { name: target.name, columns: own },
+      ...(beside === null ? [] : [{ name: besideTable, columns: beside.columns, apart: true } as const]),
+    ];
+    const from: Source = { kind: 'given', rows: writtenRows, tables, place };
+    const made = this.#atOnce(readFrom(from, this.#items(returning!, own), place));
+    const { plan } = made;
+    const used = new Set<number>();
+    for (const node of nodesOf(plan)) {
+      if (node.kind === 'project') for (const expression of node.expressions) columnsIn(expression, used);
+      else if (node.kind !== 'working' || plan.subqueries.length > 0) {
+        throw at('REL_NOT_IMPLEMENTED', 'RETURNING takes expressions over the row that was written: no queries', place);
+      }
+    }
+    const masks = this.#snapshot.masked(target.type);
+    const masked = own.find(({ name }, i) => used.has(i) && masks.has(name));
+    if (masked !== undefined) throw maskedColumn(target.type, masked.name);
+    return (this.#bound = { definition, made, used });
+  }
+
+  /** Columns of other tables by what they were read as. */
+  #items(returning: readonly ProjectionItem[], own: readonly { readonly name: string }[]): readonly ProjectionItem[] {
+    const beside = this.#beside;
+    if (beside === null) return returning;
+    const { target } = this.#statement;
+    const isOwn = ({ table, name }: ColumnRef): boolean =>
+      table === target.name || (table === null && own.some((column) => column.name === name));
+    const other = (reference: ColumnRef): ColumnRef => {
+      if (isOwn(reference)) return { ...reference, table: target.name };
+      const index = beside.refs.findIndex(({ table, name }) => table === reference.table && name === reference.name);
+      return index < 0 ? reference : { ...reference, table: besideTable, name: captured(index) };
+    };
+    return returning.flatMap((item): readonly ProjectionItem[] => {
+      if (item.kind === 'star') return this.#star(item, beside);
+      const { expression } = item;
+      const alias = item.alias ?? (expression.kind === 'column' ? expression.name : null);
+      return [{ ...item, expression: withColumns(expression, other), alias }];
+    });
+  }
+
+  #star(item: Extract<ProjectionItem, { kind: 'star' }>, { columns }: Beside): readonly ProjectionItem[] {
+    const { target, place } = this.#statement;
+    const from = this.#statement.kind === 'update' ? this.#statement.from : null;
+    const tables = item.table === null ? [target.name, ...(from === null ? [] : namesOf(from))] : [item.table];
+    return tables.flatMap((table): ProjectionItem[] => {
+      if (table === target.name) return [{ kind: 'star', table, place: item.place }];
+      const first = columns.findIndex(({ name }) => name === starOf(table)) + 1;
+      const rest = columns.slice(first);
+      const end = rest.findIndex(({ name }) => name.startsWith('\0'));
+      return (end < 0 ? rest : rest.slice(0, end)).map(({ name }) => ({
+        kind: 'expression',
+        expression: { kind: 'column', table: besideTable, name, place },
+        alias: name,
+        place: item.place,
+      }));
+    });
+  }
+}
+
+function sameColumns(one: TypeDefinition, other: TypeDefinition): boolean {
+  if (one === other) return true;
+  const [a, b] = [readableColumns(one), readableColumns(other)];
+  return a.length === b.length && a.every(({ name, type }, i) => name === b[i]!.name && type === b[i]!.type);
+}
+
+export function maskedColumn(type: string, column: string): ServiceError {
+  const name = `column ${JSON.stringify(column)} of ${JSON.stringify(type)}`;
+  return new ServiceError(
+    'REL_MASKED_COLUMN',
+    `${name} is masked: nothing can be written from it, nor by a condition on it, nor returned of it`,
+  );
+}

@@ -1,0 +1,187 @@
+/** Statements that write, between the planner and `write.ts`: their trees, kept by template, and the queries that they are made of. */
+import { LRUCache } from 'lru-cache';
+import type { Clock } from '../../clock.ts';
+import { ServiceError } from '../../errors.ts';
+import type { GovernedSnapshot, Invocation } from '../../governance/gate-contract.ts';
+import { runAtOnce } from '../executor.ts';
+import type { LogicalPlan } from '../logical-plan.ts';
+import type { Execution } from '../operators/operator.ts';
+import { byText } from '../plan-cache.ts';
+import type { Answer, Description, Executed, ExecuteOptions, ParsedWrite, QuestionRequest } from '../planner-contract.ts';
+import type { Plans } from '../plans.ts';
+import { type Asked, AskedStatement, AskedText, questionOf, statedPurpose } from '../question.ts';
+import type { Reading } from '../session.ts';
+import type { Dialect, Literal, ParsedQuestion, Place, Query, Statement } from '../statement.ts';
+import type { WriteStatement } from '../write-statement.ts';
+import { describeWrite, type DescribeWrite } from './describe-write.ts';
+import { type ReadRequest, readsRows, runWrite, type WriteHost } from './write.ts';
+
+/** What a query of a write asks for beside its rows. */
+export type OwnQuestion = Partial<Pick<ReadRequest, 'given' | 'onPlan'>>;
+
+export interface WriteFrontParts {
+  readonly clock: Clock;
+  readonly plans: Plans;
+  ask(reading: Reading, request: QuestionRequest, own: OwnQuestion): Promise<Answer>;
+  executionOf(plan: LogicalPlan, query: Query, asked: Asked, snapshot: GovernedSnapshot): Execution;
+}
+
+export class WriteFront {
+  readonly #parts: WriteFrontParts;
+  readonly #statements = new LRUCache<string, { readonly write: WriteStatement | null }>({ max: 1_024, ...byText });
+
+  constructor(parts: WriteFrontParts) {
+    this.#parts = parts;
+  }
+
+  clear(): void {
+    this.#statements.clear();
+  }
+
+  knows(key: string): boolean {
+    return this.#statements.has(key);
+  }
+
+  /** Null where it is no INSERT, UPDATE or DELETE. */
+  statementOf(asked: Asked): WriteStatement | null {
+    if (!(asked instanceof AskedText)) return null;
+    let known = this.#statements.get(asked.key);
+    if (known === undefined) this.#statements.set(asked.key, (known = { write: asked.write() }));
+    return known.write;
+  }
+
+  async execute(
+    invocation: Invocation,
+    asked: Asked,
+    statement: WriteStatement,
+    request: ExecuteOptions,
+    startedMs: number,
+  ): Promise<Executed> {
+    invocation.describe({ template: asked.guardedTemplate, literals: asked.parameters.map(String) });
+    invocation.describe(statedPurpose(statement.purpose?.slot ?? null, asked, request));
+    const host = this.#hostOf({ asked, statement, invocation, signal: request.signal, startedMs });
+    const onKnown = (): void => {
+      if (asked.guardedTemplate !== asked.template) invocation.describe({ template: asked.template });
+    };
+    return runWrite({ statement, invocation, host, sync: request.sync === true, onKnown });
+  }
+
+  /** What RETURNING would show and which values the statement takes. Nothing is read, and nothing written. */
+  describe(invocation: Invocation, request: DescribeWrite): Description {
+    const { asked, statement, purpose } = request;
+    invocation.describe(statedPurpose(statement.purpose?.slot ?? null, asked, { purpose: purpose ?? null }));
+    const host = this.#hostOf({ asked, statement, invocation, signal: undefined, startedMs: this.#parts.clock.monotonicMs() });
+    const { plans } = this.#parts;
+    const description = describeWrite({
+      ...request,
+      invocation,
+      atOnce: (query, snapshot) => host.atOnce(query, snapshot),
+      bound: (query, literals, snapshot) => {
+        const question = { query, withProvenance: false } as const;
+        return plans.bound(question, asked, snapshot, null, literals);
+      },
+    });
+    invocation.describe({ template: asked.template, objectType: statement.target.type, rowCount: 0 });
+    return description;
+  }
+
+  #hostOf(of: Running): WriteHost {
+    const { clock, plans, ask, executionOf } = this.#parts;
+    const { asked, statement, invocation, signal, startedMs } = of;
+    const { dialect } = asked;
+    const reads = readsRows(statement);
+    return {
+      processingTimeMs: () => clock.monotonicMs() - startedMs,
+      literal: (slot) => asked.parameters[slot] ?? null,
+      read: ({ query, part, snapshot, found, time = 'current', extra = [], given, onPlan }) => {
+        const reading: Reading = {
+          caller: invocation.caller,
+          // The statement is recorded as itself; what its queries cost is its own cost.
+          describe: ({ costUnits }) => {
+            if (reads && costUnits !== undefined) invocation.describe({ costUnits });
+          },
+          snapshot: () => snapshot,
+          explainPolicy: (type, instant) => invocation.explainPolicy(type, instant),
+          control: () => noControl(),
+        };
+        const parsed = partOf(of, query, part, extra);
+        const question = { parsed, dialect, time, rows: found, ...(signal && { signal }) } as const;
+        return ask(reading, question, { onPlan, ...(given && { given }) });
+      },
+      atOnce: (query, snapshot) => {
+        const own = new AskedStatement(partOf(of, query, 'returning', []), dialect);
+        const plan = plans.atOnce(questionOf(own.parse()), own, snapshot);
+        return {
+          plan,
+          run: (working) => runAtOnce(plan, { ...executionOf(plan, query, own, snapshot), working }),
+        };
+      },
+    };
+  }
+}
+
+interface Running {
+  readonly asked: Asked;
+  readonly statement: WriteStatement;
+  readonly invocation: Pick<Invocation, 'caller' | 'describe' | 'explainPolicy'>;
+  readonly signal: AbortSignal | undefined;
+  readonly startedMs: number;
+}
+
+/** A query of a write, over its literals and those that stand behind them. */
+function partOf(
+  { asked, statement, invocation }: Running,
+  query: Query,
+  part: string,
+  extra: readonly Literal[],
+): ParsedQuestion {
+  const own: Statement = { kind: 'query', purpose: null, query, withProvenance: false };
+  return {
+    language: 'write',
+    template: `${asked.key}\0${part}`,
+    statement: own,
+    parameters: [...asked.parameters, null, invocation.caller.path, ...extra],
+    placeOf: (slot) => (slot < statement.nullSlot ? asked.placeOf(slot) : statement.place),
+  };
+}
+
+function noControl(): never {
+  throw new ServiceError('REL_INVALID', 'a write is made of queries');
+}
+
+/** A write that came as a tree. */
+export class AskedWrite implements Asked {
+  readonly key: string;
+  readonly dialect: Dialect;
+  readonly #parsed: ParsedWrite;
+
+  constructor(parsed: ParsedWrite, dialect: Dialect) {
+    this.key = `\0${parsed.language}\0${parsed.template}`;
+    this.dialect = dialect;
+    this.#parsed = parsed;
+  }
+
+  get template(): string {
+    return this.#parsed.template;
+  }
+
+  get guardedTemplate(): string {
+    return this.#parsed.template;
+  }
+
+  get parameters(): readonly Literal[] {
+    return this.#parsed.parameters;
+  }
+
+  placeOf(slot: number): Place {
+    return this.#parsed.placeOf(slot);
+  }
+
+  parse(): Statement {
+    throw new ServiceError('REL_INVALID', 'a write is no question');
+  }
+
+  text(): string {
+    throw new ServiceError('REL_INVALID', 'this statement has no text');
+  }
+}

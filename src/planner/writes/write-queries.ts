@@ -1,0 +1,204 @@
+/**
+ * What a write reads, as queries: the rows that it changes with the values that it sets, and, of ON CONFLICT, the rows that are
+ * there already. They run as any query does; names that begin with a NUL are those that no text can say.
+ */
+import type { ColumnType } from '../../log/value.ts';
+import type {
+  ColumnRef,
+  CommonTable,
+  Expression,
+  GivenTable,
+  Place,
+  ProjectionItem,
+  Query,
+  Select,
+  Source,
+} from '../statement.ts';
+import type { Conflict, DeleteStatement, UpdateStatement, WriteStatement, WriteTarget } from '../write-statement.ts';
+import { columnRefsIn, withColumns } from './column-refs.ts';
+
+/** Columns of other tables that RETURNING names. */
+export const captured = (index: number): string => `\0captured ${index}`;
+/** In front of the columns that `table.*` stands for. */
+export const starOf = (table: string): string => `\0star ${table}`;
+const keyColumn = '\0key';
+const rowColumn = '\0row';
+
+/** Key of each row, bounds of each where a portion of its time is written, then what is set in it, then what RETURNING asks for of the tables beside it. */
+export function updatedRows(statement: UpdateStatement, others: readonly ColumnRef[], path: string | null): Query {
+  const { target, set, from, where, returning } = statement;
+  const projection = [
+    keyOf(target),
+    ...boundsOf(statement),
+    ...set.map(({ value }, i) => item(value, `\0set ${i}`)),
+    ...others.map((reference, i) => item(reference, captured(i))),
+    ...starsBeside(returning ?? [], target, from).flatMap((table): ProjectionItem[] => [
+      item(nullOf(statement), starOf(table)),
+      { kind: 'star', table, place: target.place },
+    ]),
+  ];
+  return changedRows(statement, projection, from, both(where, withinPortion(statement)), path);
+}
+
+/** Key of each row, then what RETURNING says of it. */
+export function deletedRows(statement: DeleteStatement, path: string | null): Query {
+  const { target, using, where, returning } = statement;
+  return changedRows(statement, [keyOf(target), ...(returning ?? [])], using, both(where, withinPortion(statement)), path);
+}
+
+/** Columns in front of what is set: of rows of which a portion is written, when they hold. */
+function boundsOf({ target, portion }: UpdateStatement): ProjectionItem[] {
+  if (portion === null) return [];
+  return (['valid_from', 'valid_to'] as const).map((name) => item(column(target.name, name, target.place), `\0${name}`));
+}
+
+/** Rows that hold at some instant of the portion. */
+function withinPortion({ target, portion }: UpdateStatement | DeleteStatement): Expression | null {
+  if (portion === null) return null;
+  const { place } = portion;
+  const bound = (name: string): Expression => column(target.name, name, place);
+  const before = (left: Expression, right: Expression): Expression => ({ kind: 'binary', op: '<', left, right, place });
+  const begins = before({ kind: 'literal', ...portion.from }, bound('valid_to'));
+  const ends = portion.to === null ? null : before(bound('valid_from'), { kind: 'literal', ...portion.to });
+  return both(both(ends, begins), before(bound('valid_from'), bound('valid_to')));
+}
+
+function changedRows(
+  { target, with: common, nullSlot }: WriteStatement,
+  projection: readonly ProjectionItem[],
+  beside: Source | null,
+  where: Expression | null,
+  path: string | null,
+): Query {
+  const { place } = target;
+  const own = tableOf(target);
+  const from: Source =
+    beside === null ? own : { kind: 'join', type: 'inner', left: own, right: beside, on: null, using: null, place };
+  return selectOf({ projection, from, where: both(where, ownPath(target, nullSlot, path)) }, common, place);
+}
+
+/** Columns of the tables beside the target that RETURNING names, and those of which nothing tells whose they are. */
+export function namedBeside({ returning, from, target }: UpdateStatement): readonly ColumnRef[] {
+  if (from === null || returning === null) return [];
+  return columnRefsIn(returning).filter(({ table }) => table !== target.name);
+}
+
+/** Tables beside the target of which RETURNING wants every column. */
+function starsBeside(returning: readonly ProjectionItem[], target: WriteTarget, from: Source | null): readonly string[] {
+  if (from === null) return [];
+  const stars = returning.flatMap((each) => (each.kind === 'star' ? [each.table] : []));
+  const named = stars.includes(null) ? namesOf(from) : [];
+  return [...new Set([...named, ...stars.filter((table) => table !== null && table !== target.name)])] as string[];
+}
+
+export function namesOf(source: Source): readonly string[] {
+  switch (source.kind) {
+    case 'join':
+      return [...namesOf(source.left), ...namesOf(source.right)];
+    case 'table':
+      return [source.alias ?? source.name];
+    case 'subquery':
+    case 'function':
+      return source.alias === null ? [] : [source.alias];
+    default:
+      return [];
+  }
+}
+
+/** Rows of an INSERT, by their number: those whose key is there already, with what DO UPDATE sets and whether it does. */
+export function conflictingRows(
+  { target, with: common, nullSlot }: WriteStatement,
+  conflict: Extract<Conflict, { do: 'update' }>,
+  excluded: readonly { readonly name: string; readonly type: ColumnType }[],
+  keys: number,
+  path: string | null,
+): Query {
+  const { set, where, place } = withColumns(conflict, (reference) =>
+    reference.table !== null && /^excluded$/i.test(reference.table) ? { ...reference, table: 'excluded' } : reference,
+  );
+  const own = [
+    { name: rowColumn, type: 'integer' },
+    { name: keyColumn, type: 'string' },
+  ] as const;
+  const given: GivenTable = { name: 'excluded', columns: [...own, ...excluded], apart: true };
+  const known: Expression = {
+    kind: 'in-list',
+    operand: column(target.name, '_pk', place),
+    // Behind the path.
+    items: Array.from({ length: keys }, (_, i) => ({ kind: 'literal', slot: nullSlot + 2 + i, place })),
+    negated: false,
+    place,
+  };
+  const there = selectOf(
+    {
+      projection: [{ kind: 'star', table: null, place }],
+      from: tableOf(target),
+      where: both(known, ownPath(target, nullSlot, path)),
+    },
+    [],
+    place,
+  );
+  const from: Source = {
+    kind: 'join',
+    type: 'inner',
+    left: { kind: 'given', rows: excludedRows, tables: [given], place },
+    right: { kind: 'subquery', query: there, alias: target.name, columns: [], place },
+    on: { kind: 'binary', op: '=', left: column('excluded', keyColumn, place), right: column(target.name, '_pk', place), place },
+    using: null,
+    place,
+  };
+  const isSet: Expression = where ?? { kind: 'is-null', operand: nullOf({ nullSlot, place }), negated: false, place };
+  const projection = [
+    item(column('excluded', rowColumn, place), rowColumn),
+    item(isSet, '\0is set'),
+    ...set.map(({ value }, i) => item(value, `\0set ${i}`)),
+  ];
+  return selectOf({ projection, from, where: null }, common, place);
+}
+
+/** Name under which rows that are to be inserted are given. */
+export const excludedRows = 'excluded';
+
+/** Any query as a table to be read from: all of its columns. */
+export function readFrom(from: Source, projection: readonly ProjectionItem[], place: Place): Query {
+  return selectOf({ projection, from, where: null }, [], place);
+}
+
+function selectOf(parts: Pick<Select, 'projection' | 'from' | 'where'>, common: readonly CommonTable[], place: Place): Query {
+  const rest = { distinct: false, groupBy: [], window: null, having: null, rankBy: [], compute: [] };
+  const body: Select = { kind: 'select', ...rest, ...parts, place };
+  return { with: common, body, asOf: null, orderBy: [], limit: null, offset: null, after: null, facets: [], place };
+}
+
+function tableOf({ type, name, place }: WriteTarget): Source {
+  return { kind: 'table', name: type, alias: name, place };
+}
+
+function keyOf({ name, place }: WriteTarget): ProjectionItem {
+  return item(column(name, '_pk', place), keyColumn);
+}
+
+/** Rows of other organisation paths are other rows, however their keys are written. */
+function ownPath({ name, place }: WriteTarget, nullSlot: number, path: string | null): Expression {
+  const operand = column(name, 'namespace_path', place);
+  if (path === null) return { kind: 'is-null', operand, negated: false, place };
+  return { kind: 'binary', op: '=', left: operand, right: { kind: 'literal', slot: nullSlot + 1, place }, place };
+}
+
+function both(left: Expression | null, right: Expression): Expression;
+function both(left: Expression | null, right: Expression | null): Expression | null;
+function both(left: Expression | null, right: Expression | null): Expression | null {
+  return left === null || right === null ? (left ?? right) : { kind: 'binary', op: 'and', left, right, place: right.place };
+}
+
+function nullOf({ nullSlot, place }: Pick<WriteStatement, 'nullSlot' | 'place'>): Expression {
+  return { kind: 'literal', slot: nullSlot, place };
+}
+
+function column(table: string, name: string, place: Place): ColumnRef {
+  return { kind: 'column', table, name, place };
+}
+
+function item(expression: Expression, alias: string): ProjectionItem {
+  return { kind: 'expression', expression, alias, place: expression.place };
+}

@@ -1,0 +1,88 @@
+/** The type that a write names, and which of its columns it may write. */
+import { didYouMean } from '../../errors.ts';
+import type { GovernedSnapshot } from '../../governance/gate-contract.ts';
+import type { PropertyDefinition, TypeDefinition } from '../../log/entry.ts';
+import { type ColumnType, embeddingPrefix, systemColumns } from '../../log/value.ts';
+import { at } from '../places.ts';
+import type { Assignment, InsertStatement, NamedPlace, WriteStatement } from '../write-statement.ts';
+
+/** `type`: null of a column that the type gets with its first row. */
+export interface TargetColumn extends NamedPlace {
+  readonly type: ColumnType | null;
+}
+
+export function targetOf({ target, with: common }: WriteStatement, snapshot: GovernedSnapshot): TypeDefinition {
+  const { type, place } = target;
+  const shadow = common.find(({ name }) => name === type || name === target.name);
+  if (shadow) throw at('REL_INVALID', `WITH names ${JSON.stringify(shadow.name)}, which is written: give it another name`, place);
+  const definition = snapshot.catalog.type(type);
+  if (definition !== undefined) return definition;
+  if (snapshot.views.some(({ name }) => name === type)) {
+    throw at('REL_INVALID', `${JSON.stringify(type)} is a view: write to the types that it reads`, place);
+  }
+  const guess = didYouMean(
+    type,
+    snapshot.catalog.types().map(({ name }) => name),
+  );
+  throw at('REL_UNKNOWN_TYPE', `type ${JSON.stringify(type)} is not registered${guess}`, place);
+}
+
+/** Columns of an INSERT: those that it names, else the properties of the type. `count`: values of its rows. */
+export function insertedColumns(
+  { columns, place }: InsertStatement,
+  definition: TypeDefinition,
+  count: number,
+): readonly TargetColumn[] {
+  if (columns === null) {
+    const names = Object.keys(definition.properties);
+    if (names.length === 0) {
+      throw at('REL_INVALID', `${JSON.stringify(definition.name)} has no columns yet: name those that are inserted`, place);
+    }
+    if (count > names.length) throw at('REL_INVALID', tooMany(count, names.length), place);
+    return names.slice(0, count).map((name) => ({ name, place, type: definition.properties[name]!.type }));
+  }
+  if (count !== columns.length) throw at('REL_INVALID', tooMany(count, columns.length), place);
+  return columns.map((column) => ({ ...column, type: writable(column, definition, definition.open) }));
+}
+
+const tooMany = (values: number, columns: number): string =>
+  `INSERT has ${values} values for ${columns} columns: each row takes a value for each column`;
+
+/** What SET names. `others`: columns that the type gets in the same statement. */
+export function setColumns(
+  set: readonly Assignment[],
+  definition: TypeDefinition,
+  others: readonly TargetColumn[] = [],
+): readonly TargetColumn[] {
+  const key = definition.primaryKey;
+  return set.map((assignment) => {
+    const { name, place } = assignment;
+    if (name === key || name === '_pk' || (key === null && name === 'id')) {
+      throw at(
+        'REL_INVALID',
+        `${JSON.stringify(name)} is the key of the row, which stays: insert another row and delete this one`,
+        place,
+      );
+    }
+    const other = others.find((column) => column.name === name);
+    return { name, place, type: other ? other.type : writable(assignment, definition, false) };
+  });
+}
+
+/** The key column by which rows conflict. Throws where another one is named. */
+export function checkConflictKey(key: NamedPlace | null, { name, primaryKey }: TypeDefinition): void {
+  if (key === null || key.name === '_pk' || key.name === (primaryKey ?? 'id')) return;
+  const own = JSON.stringify(primaryKey ?? 'id');
+  throw at('REL_INVALID', `rows of ${JSON.stringify(name)} conflict by their key alone: ON CONFLICT (${own})`, key.place);
+}
+
+/** Its type; null where an open type takes any. */
+function writable({ name, place }: NamedPlace, definition: TypeDefinition, isOpen: boolean): ColumnType | null {
+  if (Object.hasOwn(definition.properties, name)) return (definition.properties[name] as PropertyDefinition).type;
+  if (name === '_pk' || name === 'id') return 'string';
+  if (name === 'valid_from' || name === 'valid_to') return 'timestamp';
+  if (Object.hasOwn(systemColumns, name)) throw at('REL_INVALID', `column ${JSON.stringify(name)} is kept by the store`, place);
+  if (isOpen && (!name.startsWith('_') || name.startsWith(embeddingPrefix))) return null;
+  const guess = didYouMean(name, Object.keys(definition.properties));
+  throw at('REL_UNKNOWN_COLUMN', `type ${JSON.stringify(definition.name)} has no column ${JSON.stringify(name)}${guess}`, place);
+}

@@ -1,0 +1,448 @@
+/**
+ * A statement that writes, from its tree to what it came to. What must hold:
+ *
+ * - the rows that it changes are found on one governed snapshot, as any query finds them, and the command that goes to the gate is
+ *   decided in one turn against that snapshot: a row that was written since refuses the whole statement with REL_CONFLICT;
+ * - nothing is worked out from a column that the caller sees masked: not a value, not a condition, not what is returned;
+ * - UPDATE is a patch: cells that it does not set stay as they are stored, seen or not.
+ */
+import { type ErrorCode, ServiceError } from '../../errors.ts';
+import type { GovernedSnapshot, Invocation, WrittenRows } from '../../governance/gate-contract.ts';
+import type { NamedColumn, RowBatch } from '../../log/columns.ts';
+import type { TypeDefinition } from '../../log/entry.ts';
+import { type Cell, type ColumnType, systemColumns } from '../../log/value.ts';
+import { cellAt } from '../../log/vector-builder.ts';
+import type { Batch, DeleteRows, Outcome, PutRows, RowOutcome, SentCells } from '../../projections/command.ts';
+import { smallAnswer } from '../answers.ts';
+import type { WorkingRows } from '../operators/operator.ts';
+import { at } from '../places.ts';
+import { namesRead } from '../plan-names.ts';
+import type { Answer, Executed, Written } from '../planner-contract.ts';
+import type { ReadyPlan } from '../plans.ts';
+import type { DefaultTime, Literal, Query } from '../statement.ts';
+import type { Conflict, DeleteStatement, InsertStatement, UpdateStatement, WriteStatement } from '../write-statement.ts';
+import { FoundRows, vectorOf } from './found-rows.ts';
+import { type AtOnce, type Beside, maskedColumn, type Returned, Returning } from './returning.ts';
+import { type PortionOf, portionOf } from './portion.ts';
+import { conflictingRows, deletedRows, excludedRows, namedBeside, updatedRows } from './write-queries.ts';
+import { checkConflictKey, insertedColumns, setColumns, type TargetColumn, targetOf } from './write-target.ts';
+import { cellsFor } from './written-cells.ts';
+
+/** What of the planner a write needs. Queries are over the literals of the statement, NULL, the path, and then `extra`. */
+export interface WriteHost {
+  read(request: ReadRequest): Promise<Answer>;
+  atOnce(query: Query, snapshot: GovernedSnapshot): AtOnce;
+  /** Value of a literal of the statement. */
+  literal(slot: number): Literal;
+  processingTimeMs(): number;
+}
+
+export interface ReadRequest {
+  readonly query: Query;
+  /** Tells the queries of one statement apart; whatever the tree depends on beside its text is in it. */
+  readonly part: string;
+  readonly snapshot: GovernedSnapshot;
+  readonly found: FoundRows;
+  /** What it is about; what holds now where this is absent. */
+  readonly time?: DefaultTime;
+  readonly extra?: readonly Literal[];
+  readonly given?: ReadonlyMap<string, WorkingRows>;
+  readonly onPlan: (ready: Pick<ReadyPlan, 'columns' | 'reads'>) => void;
+}
+
+export interface WriteRequest {
+  readonly statement: WriteStatement;
+  readonly invocation: Invocation;
+  readonly host: WriteHost;
+  readonly sync: boolean;
+  /** Its names are known to name something. */
+  readonly onKnown: () => void;
+}
+
+export async function runWrite(request: WriteRequest): Promise<Executed> {
+  const { statement, invocation } = request;
+  // What reads nothing is for who may write and no more.
+  invocation.describe({ action: readsRows(statement) ? 'query' : 'ingest', objectType: statement.target.type });
+  const snapshot = invocation.snapshot();
+  const definition = targetOf(statement, snapshot);
+  request.onKnown();
+  return new Write(request, snapshot, definition).run();
+}
+
+/** Whether it asks for anything that is stored. */
+export function readsRows(statement: WriteStatement): boolean {
+  if (statement.kind !== 'insert' || statement.returning !== null || statement.conflict?.do === 'update') return true;
+  const { tables, calls } = namesRead(statement.source);
+  return calls || tables.length > 0;
+}
+
+class Write {
+  readonly #request: WriteRequest;
+  readonly #snapshot: GovernedSnapshot;
+  readonly #definition: TypeDefinition;
+  readonly #types = new Set<string>();
+  readonly #computedFrom = new Set<string>();
+  readonly #overtaken: () => boolean;
+  #returned: Returned = { columns: [], batches: [], rowCount: 0 };
+  /** Refused for what is there, not for what has changed. */
+  #plainInsert: PutRows | null = null;
+
+  constructor(request: WriteRequest, snapshot: GovernedSnapshot, definition: TypeDefinition) {
+    this.#request = request;
+    this.#snapshot = snapshot;
+    this.#definition = definition;
+    this.#types.add(request.statement.target.type);
+    this.#overtaken = snapshot.erasing([definition.name]);
+  }
+
+  run(): Promise<Executed> {
+    const { statement } = this.#request;
+    switch (statement.kind) {
+      case 'insert':
+        return this.#insert(statement);
+      case 'update':
+        return this.#update(statement);
+      case 'delete':
+        return this.#delete(statement);
+    }
+  }
+
+  async #insert(statement: InsertStatement): Promise<Executed> {
+    const { conflict, source } = statement;
+    if (conflict !== null) checkConflictKey(conflict.key, this.#definition);
+    const found = new FoundRows(false);
+    let columns: readonly TargetColumn[] = [];
+    const answer = await this.#read(source, 'source', found, {
+      onPlan: (ready) => (columns = insertedColumns(statement, this.#definition, ready.columns.length)),
+    });
+    const all = found.numbers();
+    const cells = columns.map((column, i) => cellsFor(found, i, answer.columns[i]!.type, column, all));
+    const returning = this.#returning(statement, null);
+    returning?.check(withNewColumns(this.#definition, cells));
+    if (conflict?.do === 'update') return this.#upsert(statement, conflict, { columns, cells, returning, length: all.length });
+    const put: PutRows = {
+      ...this.#put({ length: all.length, columns: cells }),
+      when: 'absent',
+      ...(conflict !== null && { keepsPresent: true }),
+      ...(returning && { listsRows: true }),
+    };
+    this.#plainInsert = put;
+    const outcome = await this.#submit(put, (rows, written) => this.#take(returning, rows.rows ?? [], written));
+    return this.#executed(outcome, { inserted: outcome.accepted, kept: all.length - outcome.accepted });
+  }
+
+  /** Rows whose key is there are patched, the others put: each on what stood at the snapshot, all of them or none. */
+  async #upsert(statement: InsertStatement, conflict: Update, rows: Inserted): Promise<Executed> {
+    const { columns, cells, returning } = rows;
+    const set = setColumns(conflict.set, this.#definition, columns);
+    const keys = this.#keysOf(cells, rows.length);
+    const told = new Set(keys);
+    told.delete(null);
+    if (told.size < keys.filter((key) => key !== null).length) {
+      throw at('REL_INVALID', 'ON CONFLICT DO UPDATE meets a key twice: a statement writes each row once', conflict.place);
+    }
+    const there = new FoundRows(false);
+    const { query, given, part } = this.#conflicting(statement, conflict, cells, keys, told.size);
+    const { columns: read } = await this.#read(query, part, there, {
+      extra: [...told],
+      given: new Map([[excludedRows, given]]),
+    });
+    const matched = new Set<number>();
+    const updates: { readonly row: number; readonly found: number }[] = [];
+    for (let i = 0; i < there.rows; i++) {
+      const row = Number(there.cell(i, 0));
+      matched.add(row);
+      if (there.cell(i, 1) === true) updates.push({ row, found: i });
+    }
+    const inserts = [...keys.keys()].filter((row) => !matched.has(row));
+    const lists = returning ? { listsRows: true as const } : {};
+    const put: PutRows = {
+      ...this.#put({ length: inserts.length, columns: cells.map((column) => pickedRows(column, inserts)) }),
+      when: 'absent',
+      ...lists,
+    };
+    const foundRows = updates.map(({ found }) => found);
+    const patch = this.#patch(
+      updates.map(({ row }) => keys[row]!),
+      set.map((column, i) => cellsFor(there, i + 2, read[i + 2]!.type, column, foundRows)),
+    );
+    const steps: PutRows[] = [{ ...patch, ...lists }, put].filter(({ rows: { length } }) => length > 0);
+    const rowOf = (step: PutRows, index: number): number => (step.patch ? updates[index]!.row : inserts[index]!);
+    const command = steps.length === 1 ? steps[0]! : steps.length === 0 ? put : ({ kind: 'batch', steps } satisfies Batch);
+    const outcome = await this.#submit(command, (decided, written) => {
+      const each = decided.steps ?? [decided];
+      const outcomes = each.flatMap((step, s) =>
+        (step.rows ?? []).map((row) => ({ ...row, index: rowOf(steps[s]!, row.index) })),
+      );
+      this.#take(
+        returning,
+        outcomes.sort((a, b) => a.index - b.index),
+        written,
+      );
+    });
+    const updated = updates.length;
+    return this.#executed(outcome, { inserted: outcome.accepted - updated, updated, kept: matched.size - updated });
+  }
+
+  #conflicting(
+    statement: InsertStatement,
+    conflict: Update,
+    cells: readonly NamedColumn[],
+    keys: readonly (string | null)[],
+    count: number,
+  ): { readonly query: Query; readonly given: WorkingRows; readonly part: string } {
+    const keyCells = { name: '_pk', type: 'string', vector: vectorOf(keys, 'string') } as const;
+    const rest = Object.entries(this.#definition.properties).map(
+      ([name, { type }]): NamedColumn => ({
+        name,
+        type,
+        vector: { kind: 'null' },
+      }),
+    );
+    const own = [...cells.filter(({ name }) => name !== '_pk'), keyCells];
+    const excluded = [...own, ...rest.filter(({ name }) => !own.some((column) => column.name === name))];
+    const numbers = vectorOf(
+      keys.map((_, row) => BigInt(row)),
+      'integer',
+    );
+    const query = conflictingRows(statement, conflict, excluded.map(typed), count, this.#path);
+    return {
+      query,
+      part: `conflict ${JSON.stringify([count, excluded.map(typed)])}`,
+      given: { columns: [numbers, keyCells.vector, ...excluded.map(({ vector }) => vector)], count: keys.length },
+    };
+  }
+
+  /** Text of the key of each row; null where the store makes one. */
+  #keysOf(cells: readonly NamedColumn[], length: number): (string | null)[] {
+    const { primaryKey } = this.#definition;
+    const names = primaryKey === null ? ['_pk', 'id'] : [primaryKey];
+    const sources = names.flatMap((name) => cells.filter((column) => column.name === name));
+    return Array.from({ length }, (_, row) => {
+      for (const { vector, type } of sources) {
+        const cell = cellAt(vector, type, row);
+        if (cell !== null) return String(cell);
+      }
+      return null;
+    });
+  }
+
+  async #update(statement: UpdateStatement): Promise<Executed> {
+    const set = setColumns(statement.set, this.#definition);
+    const bound = set.find(({ name }) => isBound(name));
+    if (bound !== undefined && (statement.portion !== null || set.every(({ name }) => isBound(name)))) {
+      throw at(
+        'REL_INVALID',
+        `${bound.name} says when the values hold that are set beside it: to end rows, DELETE them`,
+        bound.place,
+      );
+    }
+    const portion = this.#portionOf(statement);
+    const refs = namedBeside(statement);
+    const found = new FoundRows(portion === null);
+    const query = updatedRows(statement, refs, this.#path);
+    const { columns } = await this.#read(query, 'rows', found, portion?.read);
+    const [atSet, first] = portion === null ? [1, 1 + set.length] : [3, 3 + set.length];
+    const beside = statement.from === null ? null : { found, columns: columns.slice(first), first, refs };
+    const returning = this.#returning(statement, beside);
+    returning?.check(this.#definition);
+    const all = found.numbers();
+    const patch = this.#patch(
+      all.map((row) => String(found.cell(row, 0))),
+      [
+        ...set.map((column, i) => cellsFor(found, atSet + i, columns[atSet + i]!.type, column, all)),
+        ...(portion === null ? [] : portion.boundsOf(found)),
+      ],
+    );
+    const outcome = await this.#submit({ ...patch, ...(returning && { listsRows: true }) }, (decided, written) =>
+      this.#take(returning, decided.rows ?? [], written),
+    );
+    return this.#executed(outcome, { updated: outcome.accepted });
+  }
+
+  /** Null where a statement is about what holds now. */
+  #portionOf(statement: UpdateStatement | DeleteStatement): PortionOf | null {
+    const { portion } = statement;
+    if (portion === null) return null;
+    const beside = statement.kind === 'update' ? statement.from : statement.using;
+    const { tables, calls } = namesRead(updatedOrDeleted(statement, this.#path));
+    if (beside !== null || calls || tables.length > 1) {
+      throw at(
+        'REL_NOT_IMPLEMENTED',
+        'FOR PORTION OF VALID_TIME reads the rows that it writes, and no other table',
+        portion.place,
+      );
+    }
+    return portionOf(portion, this.#request.host.literal, this.#snapshot.instant);
+  }
+
+  async #delete(statement: DeleteStatement): Promise<Executed> {
+    const portion = this.#portionOf(statement);
+    const found = new FoundRows(portion === null);
+    const { columns } = await this.#read(deletedRows(statement, this.#path), 'rows', found, portion?.read);
+    const returned = columns.slice(1);
+    if (statement.returning !== null) {
+      const vectors = returned.map(({ type }, i) => found.vector(i + 1, type));
+      const batches = found.rows === 0 ? [] : [{ columns: vectors, selection: null, first: 0, count: found.rows }];
+      this.#returned = { columns: returned, batches, rowCount: found.rows };
+    }
+    const command: DeleteRows = {
+      kind: 'delete-rows',
+      type: this.#definition.name,
+      keys: [...new Set(found.numbers().map((row) => String(found.cell(row, 0))))],
+      ...(portion && { within: portion.within }),
+      when: { unchangedSince: this.#snapshot.instant },
+      computedFrom: [...this.#computedFrom],
+    };
+    const outcome = await this.#submit(command, () => undefined);
+    return this.#executed(outcome, { deleted: outcome.accepted });
+  }
+
+  get #path(): string | null {
+    return this.#snapshot.caller.path;
+  }
+
+  /** Runs a query of the statement. What it reads may be masked nowhere: its rows, and which they are, become cells. */
+  async #read(query: Query, part: string, found: FoundRows, more: Partial<ReadRequest> = {}): Promise<Answer> {
+    return this.#request.host.read({
+      ...more,
+      query,
+      part,
+      found,
+      snapshot: this.#snapshot,
+      onPlan: (ready) => {
+        for (const { type, columns } of ready.reads) {
+          this.#types.add(type);
+          const masks = this.#snapshot.masked(type);
+          const masked = columns.find((name) => masks.has(name));
+          if (masked !== undefined) throw maskedColumn(type, masked);
+          if (type === this.#definition.name) for (const name of columns) this.#computedFrom.add(name);
+        }
+        more.onPlan?.(ready);
+      },
+    });
+  }
+
+  #returning(statement: InsertStatement | UpdateStatement, beside: Beside | null): Returning | null {
+    if (statement.returning === null) return null;
+    const { caller, mayShow } = this.#snapshot;
+    if (!mayShow(statement.target.type, caller.path)) {
+      throw at(
+        'REL_ACL',
+        `rows of ${JSON.stringify(statement.target.type)} may not be read: RETURNING shows them`,
+        statement.place,
+      );
+    }
+    const { host } = this.#request;
+    return new Returning(statement, this.#snapshot, (query) => host.atOnce(query, this.#snapshot), beside);
+  }
+
+  /** Keeps what is returned of the rows that were written. */
+  #take(returning: Returning | null, outcomes: readonly RowOutcome[], written: () => readonly WrittenRows[]): void {
+    if (returning === null) return;
+    const stored = outcomes.filter(({ became }) => became === 'created' || became === 'updated');
+    this.#returned = returning.rows(stored, written(), ({ index }) => index, this.#definition.name);
+  }
+
+  #put(rows: RowBatch): Omit<PutRows, 'when'> {
+    const { statement, invocation } = this.#request;
+    const provenance = { source: invocation.caller.door, method: statement.kind, confidence: 1, derivedFrom: null };
+    const computedFrom = [...this.#computedFrom];
+    return { kind: 'put-rows', type: this.#definition.name, rows, atomic: false, createType: false, provenance, computedFrom };
+  }
+
+  /** Sets these columns in the rows of these keys, as they were found. */
+  #patch(keys: readonly string[], set: readonly NamedColumn[]): PutRows {
+    const sent = new Uint8Array(keys.length).fill(1);
+    const columns = [{ name: '_pk', type: 'string', vector: vectorOf(keys, 'string') } as const, ...set];
+    const patch: SentCells = new Map(set.flatMap(({ name }) => (isBound(name) ? [] : [[name, sent] as const])));
+    return {
+      ...this.#put({ length: keys.length, columns }),
+      patch,
+      when: { unchangedSince: this.#snapshot.instant, exceptOwn: true },
+    };
+  }
+
+  /** All of it or nothing: the first row that is refused refuses the statement. */
+  async #submit(
+    command: PutRows | DeleteRows | Batch,
+    take: (decided: Decided, written: () => readonly WrittenRows[]) => void,
+  ): Promise<Outcome> {
+    const { invocation, statement, sync } = this.#request;
+    invocation.describe({ action: statement.kind === 'delete' ? 'delete' : 'ingest' });
+    try {
+      return await invocation.submit(command, {
+        sync,
+        before: (decided, written) => {
+          const [refused] = decided.errors;
+          if (refused !== undefined) {
+            const row = statement.kind === 'insert' ? `row ${refused.index}: ` : '';
+            const stale = refused.code === 'REL_CONFLICT' && command !== this.#plainInsert;
+            throw new ServiceError(refused.code as ErrorCode, row + refused.detail, stale ? { stale: true } : {});
+          }
+          take(decided, written);
+        },
+      });
+    } finally {
+      invocation.describe({ objectType: [...this.#types].join(',') });
+    }
+  }
+
+  #executed(outcome: Outcome, counts: Partial<Pick<Written, 'inserted' | 'updated' | 'deleted' | 'kept'>>): Executed {
+    const { host, statement } = this.#request;
+    const { systemFrom, systemFromLast, durability } = outcome;
+    const facts = { asOfSystem: this.#snapshot.instant, costUnits: 1, processingTimeMs: host.processingTimeMs() };
+    const { columns, batches, rowCount } = this.#returned;
+    const overtaken = this.#overtaken;
+    return {
+      answer: { ...smallAnswer(columns, [], facts), batches, rowCount, estimatedTotalHits: rowCount, overtaken },
+      written: {
+        verb: statement.kind,
+        inserted: 0,
+        updated: 0,
+        deleted: 0,
+        kept: 0,
+        ...counts,
+        systemFrom,
+        systemFromLast,
+        durability,
+      },
+    };
+  }
+}
+
+function updatedOrDeleted(statement: UpdateStatement | DeleteStatement, path: string | null): Query {
+  return statement.kind === 'update' ? updatedRows(statement, [], path) : deletedRows(statement, path);
+}
+
+type Update = Extract<Conflict, { do: 'update' }>;
+type Decided = Omit<Outcome, 'durability' | 'replayed'>;
+
+interface Inserted {
+  readonly columns: readonly TargetColumn[];
+  readonly cells: readonly NamedColumn[];
+  readonly length: number;
+  readonly returning: Returning | null;
+}
+
+function isBound(name: string): boolean {
+  return name === 'valid_from' || name === 'valid_to';
+}
+
+function typed({ name, type }: NamedColumn): { readonly name: string; readonly type: ColumnType } {
+  return { name, type };
+}
+
+function pickedRows({ name, type, vector }: NamedColumn, rows: readonly number[]): NamedColumn {
+  const cells = rows.map((row): Cell => cellAt(vector, type, row));
+  return { name, type, vector: vectorOf(cells, type) };
+}
+
+/** As an open type will stand once it has the columns that rows bring. */
+function withNewColumns(definition: TypeDefinition, cells: readonly NamedColumn[]): TypeDefinition {
+  const plain = { required: false, masked: false, indexed: false, subject: false, dims: 0 };
+  const fresh = cells.filter(({ name }) => !Object.hasOwn(definition.properties, name) && !Object.hasOwn(systemColumns, name));
+  if (fresh.length === 0) return definition;
+  const added = fresh.map(({ name, type }) => [name, { ...plain, type }] as const);
+  return { ...definition, properties: { ...definition.properties, ...Object.fromEntries(added) } };
+}

@@ -1,0 +1,54 @@
+/** Values of a statement as cells of their columns, where SQL takes one for the other and a row of JSON would not. */
+import { ServiceError } from '../../errors.ts';
+import type { NamedColumn } from '../../log/columns.ts';
+import { parseInstant } from '../../log/timestamp.ts';
+import type { Cell, ColumnType } from '../../log/value.ts';
+import { type FoundRows, vectorOf } from './found-rows.ts';
+
+/** A text is read as the JSON, the instant or the vector that its column takes; all else is for the contract of the type to judge. */
+export function cellsFor(
+  found: FoundRows,
+  column: number,
+  from: ColumnType,
+  { name, type: to }: { readonly name: string; readonly type: ColumnType | null },
+  rows: readonly number[],
+): NamedColumn {
+  const read = from === 'string' ? readers[to ?? 'string'] : undefined;
+  if (read === undefined) {
+    const vector = found.vector(column, from, rows);
+    // NULLs alone have the type of what takes them.
+    return { name, type: vector.kind === 'null' && to !== null ? to : from, vector };
+  }
+  const cells = rows.map((row) => {
+    const cell = found.cell(row, column);
+    return cell === null ? null : read(String(cell), name);
+  });
+  // A list of numbers is what rows of JSON bring as a vector.
+  const type = to === 'vector' ? 'json' : to!;
+  return { name, type, vector: vectorOf(cells, type) };
+}
+
+function jsonOf(text: string, name: string): Cell {
+  try {
+    JSON.parse(text);
+    return text;
+  } catch {
+    throw mismatch(name, 'the text is no JSON');
+  }
+}
+
+const readers: { readonly [T in ColumnType]?: (text: string, name: string) => Cell } = {
+  json: jsonOf,
+  vector: jsonOf,
+  timestamp: (text, name) => {
+    try {
+      return parseInstant(text);
+    } catch {
+      throw mismatch(name, 'the text is no UTC timestamp');
+    }
+  },
+};
+
+function mismatch(name: string, why: string): ServiceError {
+  return new ServiceError('REL_TYPE_MISMATCH', `column ${JSON.stringify(name)}: ${why}`);
+}

@@ -1,0 +1,115 @@
+/**
+ * Vectors of a sealed segment in one byte a component, for telling which rows can't be among the best: a quarter of the memory
+ * that all of the vectors take is read. With u the vector at length 1, a row has whole numbers c, a scale s and a bound on the
+ * length of u - s * c, so for any q of length 1 the cosine is s * (q . c), give or take the bound.
+ */
+import type { CoarseCells } from '../../../../log/columns.ts';
+import type { Progress, SteppedJob } from '../../../../log/stepping-job.ts';
+
+/** Greatest magnitude of a component. */
+export const COARSE_MOST = 127;
+/** A row has so many components, or a multiple of it: those behind its dimensions are zeros. */
+const COMPONENTS_TOGETHER = 16;
+/** Components between two steps. */
+const STEP_COMPONENTS = 1 << 18;
+
+export interface VectorCells {
+  readonly rows: number;
+  readonly dims: number;
+  readonly values: Float32Array;
+  /** 1 where a row has no vector. */
+  readonly absent: Uint8Array | null;
+}
+
+/** Scales, bounds and components, one behind the other, in one stretch of memory. */
+export class CoarseVectors implements CoarseCells {
+  readonly rows: number;
+  readonly bytes: Uint8Array;
+  readonly width: number;
+
+  /** `bytes` are those that the job gave for so many rows. */
+  constructor({ rows, dims }: Pick<VectorCells, 'rows' | 'dims'>, bytes: Uint8Array) {
+    this.rows = rows;
+    this.width = widthOf(dims);
+    this.bytes = bytes;
+  }
+
+  get scales(): number {
+    return this.bytes.byteOffset;
+  }
+
+  get bounds(): number {
+    return this.scales + this.rows * 4;
+  }
+
+  get components(): number {
+    return this.bytes.byteOffset + componentsAt(this.rows);
+  }
+}
+
+export function coarseBytes({ rows, dims }: Pick<VectorCells, 'rows' | 'dims'>): number {
+  return componentsAt(rows) + rows * widthOf(dims);
+}
+
+function widthOf(dims: number): number {
+  return Math.ceil(dims / COMPONENTS_TOGETHER) * COMPONENTS_TOGETHER;
+}
+
+function componentsAt(rows: number): number {
+  return Math.ceil((rows * 8) / COMPONENTS_TOGETHER) * COMPONENTS_TOGETHER;
+}
+
+export const coarseVectorsJob: SteppedJob<VectorCells, Uint8Array> = {
+  module: import.meta.url,
+  name: 'coarseVectorsJob',
+  steps: coarseSteps,
+};
+
+function* coarseSteps(cells: VectorCells): Generator<Progress, Uint8Array> {
+  const { rows, dims, absent } = cells;
+  const buffer = new SharedArrayBuffer(coarseBytes(cells));
+  const scales = new Float32Array(buffer, 0, rows);
+  const bounds = new Float32Array(buffer, rows * 4, rows);
+  const components = new Int8Array(buffer, componentsAt(rows));
+  const width = widthOf(dims);
+  const step = Math.max(1, Math.floor(STEP_COMPONENTS / dims));
+  for (let row = 0; row < rows; row++) {
+    if (absent?.[row] !== 1) {
+      const { scale, bound } = coarseRow(cells.values, row * dims, dims, components, row * width);
+      scales[row] = scale;
+      bounds[row] = bound;
+    }
+    if (row % step === step - 1) yield { done: row, of: rows };
+  }
+  return new Uint8Array(buffer);
+}
+
+/** A row without a direction has the cosine 0 with all; one of numbers without an end has a bound that rules out nothing. */
+function coarseRow(
+  values: Float32Array,
+  from: number,
+  dims: number,
+  into: Int8Array,
+  at: number,
+): { readonly scale: number; readonly bound: number } {
+  let square = 0;
+  let most = 0;
+  for (let k = 0; k < dims; k++) {
+    const x = values[from + k]!;
+    square += x * x;
+    most = Math.max(most, Math.abs(x));
+  }
+  if (square === 0) return { scale: 0, bound: 0 };
+  if (!Number.isFinite(square)) return { scale: 0, bound: Number.POSITIVE_INFINITY };
+  const length = Math.sqrt(square);
+  const scale = Math.fround(most / length / COARSE_MOST);
+  let left = 0;
+  for (let k = 0; k < dims; k++) {
+    const unit = values[from + k]! / length;
+    const component = Math.max(-COARSE_MOST, Math.min(COARSE_MOST, Math.round(unit / scale)));
+    into[at + k] = component;
+    left += (unit - scale * component) ** 2;
+  }
+  // A little more, for what is lost where it is kept in 32 bits.
+  return { scale, bound: Math.sqrt(left) * (1 + 2 ** -20) };
+}

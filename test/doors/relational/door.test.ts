@@ -1,0 +1,264 @@
+/** The relational door by the client that most people use: one server, everything asked through `pg`. */
+import { connect } from 'node:net';
+import type pg from 'pg';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { StoreWorld } from '../http/store-world.ts';
+import { cellsOf, framed } from './frames.ts';
+import { bind, describe as describeMessage, execute, flush, parse, RawClient, simple, sync } from './raw-client.ts';
+import { as, connected, relationalSecret, stateOf } from './relational-client.ts';
+
+let world: StoreWorld;
+let client: pg.Client;
+
+beforeAll(async () => {
+  world = await StoreWorld.open({ SERVICE_BEARER_TOKEN: relationalSecret });
+  await world.call('POST', '/types', {
+    name: 'Item',
+    properties: { sku: 'string', n: 'integer', price: 'number', good: 'boolean', at: 'timestamp', more: 'json' },
+    primary_key: 'sku',
+  });
+  client = await connected(world);
+});
+
+afterAll(async () => {
+  await client.end();
+  await world.close();
+});
+
+describe('simple and extended', () => {
+  test('rows that were written are read, whoever asks', async () => {
+    const inserted = await client.query(
+      "INSERT INTO Item (sku, n, price, good, at, more) VALUES ('a', 1, 1.5, true, '2024-05-01T10:00:00.123456789Z', '{\"x\": [1]}')",
+    );
+    expect([inserted.command, inserted.rowCount]).toEqual(['INSERT', 1]);
+    const simple = await client.query('SELECT sku, n, price, good, at, more FROM Item');
+    const extended = await client.query('SELECT sku, n, price, good, at, more FROM Item WHERE sku = $1 AND n = $2', ['a', 1]);
+    const row = { sku: 'a', n: '1', price: 1.5, good: true, at: new Date('2024-05-01T10:00:00.123Z'), more: { x: [1] } };
+    expect(simple.rows).toEqual([row]);
+    expect(extended.rows).toEqual([row]);
+    expect(simple.fields.map(({ dataTypeID }) => dataTypeID)).toEqual([25, 20, 701, 16, 1184, 114]);
+    expect(await world.rows("SELECT n FROM Item WHERE sku = 'a' AND price > 1")).toEqual([{ n: 1 }]);
+  });
+});
+
+describe('the extended protocol', () => {
+  test('prepared by name, values in text or NULL, of types that are found out', async () => {
+    for (const n of [2, 3]) {
+      const { rowCount } = await client.query({
+        name: 'put',
+        text: 'INSERT INTO Item (sku, n, price, at) VALUES ($1, $2, $3, $4)',
+        values: [`p${n}`, n, null, new Date('2024-05-01T00:00:00Z')],
+      });
+      expect(rowCount).toBe(1);
+    }
+    const found = await client.query('SELECT sku, price, at FROM Item WHERE n >= $1 AND at = $2 ORDER BY sku', [
+      '2',
+      '2024-05-01',
+    ]);
+    expect(found.rows).toEqual(['p2', 'p3'].map((sku) => ({ sku, price: null, at: new Date('2024-05-01T00:00:00Z') })));
+    const returned = await client.query("UPDATE Item SET n = n + $1 WHERE sku = 'p2' RETURNING sku, n", [10]);
+    expect([returned.rows, returned.rowCount]).toEqual([[{ sku: 'p2', n: '12' }], 1]);
+    expect((await client.query('DELETE FROM Item WHERE sku = $1', ['p3'])).rowCount).toBe(1);
+  });
+
+  test('an error is followed by nothing until Sync, and the connection goes on', async () => {
+    expect(await stateOf(client.query('SELECT nope FROM Item WHERE n = $1', [1]))).toBe('42703');
+    expect(await stateOf(client.query('SELECT n FROM Item WHERE n = $1', ['seven']))).toBe('22P02');
+    expect((await client.query('SELECT 1 AS one WHERE 1 = $1', [1])).rows).toEqual([{ one: '1' }]);
+  });
+});
+
+describe('transactions', () => {
+  test('a write within one is refused, never committed by itself', async () => {
+    await client.query('BEGIN');
+    expect((await client.query('SELECT COUNT(*) AS n FROM Item')).rows).toHaveLength(1);
+    expect(await stateOf(client.query("INSERT INTO Item (sku) VALUES ('never')"))).toBe('0A000');
+    expect(await stateOf(client.query('SELECT 1'))).toBe('25P02');
+    expect((await client.query('COMMIT')).command).toBe('ROLLBACK');
+    expect((await client.query("SELECT sku FROM Item WHERE sku = 'never'")).rows).toEqual([]);
+  });
+
+  test('of statements sent together only the last may write', async () => {
+    const two = "INSERT INTO Item (sku) VALUES ('t1'); SELECT nope FROM Item";
+    expect(await stateOf(client.query(two))).toBe('0A000');
+    await client.query("SELECT 1; INSERT INTO Item (sku) VALUES ('t2')");
+    expect((await client.query("SELECT sku FROM Item WHERE sku IN ('t1', 't2')")).rows).toEqual([{ sku: 't2' }]);
+  });
+});
+
+describe('time and settings', () => {
+  test('current unless the session or the statement says otherwise', async () => {
+    await client.query("INSERT INTO Item (sku, n) VALUES ('timed', 1)");
+    const [{ system_from: first }] = (await client.query("SELECT system_from FROM Item WHERE sku = 'timed'")).rows;
+    await client.query("UPDATE Item SET n = 2 WHERE sku = 'timed'");
+    const counts = async (): Promise<string[]> =>
+      (await client.query("SELECT n FROM Item WHERE sku = 'timed' ORDER BY n")).rows.map(({ n }: { n: string }) => n);
+    expect(await counts()).toEqual(['2']);
+    await client.query("SET annals.as_of = 'all'");
+    expect(await counts()).toEqual(['1', '2']);
+    await client.query('RESET annals.as_of');
+    await client.query(`SET annals.as_of_system = '${first}'`);
+    expect(await counts()).toEqual(['1']);
+    await client.query('RESET ALL');
+    await client.query("SET annals.as_of = '2020-01-01'");
+    expect(await counts()).toEqual([]);
+    await client.query("SET annals.as_of = '2200-01-01'");
+    expect(await counts()).toEqual(['2']);
+    await client.query('RESET ALL');
+    const past = await connected(world, { options: `-c annals.as_of_system=${first}` });
+    expect((await past.query("SELECT n FROM Item WHERE sku = 'timed'")).rows).toEqual([{ n: '1' }]);
+    await past.end();
+  });
+
+  test('what is in force is shown, what would change nothing is taken, all else is refused', async () => {
+    expect((await client.query('SHOW annals.as_of')).rows).toEqual([{ 'annals.as_of': 'current' }]);
+    await client.query("SET client_encoding = 'UTF8'");
+    expect(await stateOf(client.query("SET client_encoding = 'LATIN1'"))).toBe('0A000');
+    expect(await stateOf(client.query('SET no_such_thing = 1'))).toBe('42704');
+    expect(await stateOf(client.query("SET annals.timestamps = 'x'"))).toBe('22023');
+    await client.query('SET annals.timestamps = int8');
+    expect((await client.query("SELECT at FROM Item WHERE sku = 'a'")).rows).toEqual([{ at: '1714557600123456789' }]);
+    await client.query('RESET ALL');
+  });
+});
+
+describe('refusals', () => {
+  test.each([
+    ['SELEC 1', '42601'],
+    ['SELECT * FROM Nowhere', '42P01'],
+    ['SELECT nope FROM Item', '42703'],
+    ["INSERT INTO Item (sku) VALUES ('a')", '23505'],
+    ["INSERT INTO Item (sku, n) VALUES ('bad', 'x')", '22P02'],
+    ['SAVEPOINT s', '0A000'],
+    ['LISTEN c', '0A000'],
+    ['COPY Item FROM STDIN', '0A000'],
+    ["COPY Item FROM PROGRAM 'sh'", '0A000'],
+    ['DECLARE c CURSOR FOR SELECT 1', '0A000'],
+    ['BEGIN ISOLATION LEVEL SERIALIZABLE', '0A000'],
+    ['ALTER TABLE Item ADD x int', '0A000'],
+    ['VACUUM', '0A000'],
+  ])('%s is %s', async (sql, state) => {
+    expect(await stateOf(client.query(sql))).toBe(state);
+    expect((await client.query('SELECT 1 AS one')).rows).toEqual([{ one: '1' }]);
+  });
+
+  test('a wrong password, a missing branch, a malformed organisation', async () => {
+    expect(await stateOf(connected(world, { password: 'wrong' }))).toBe('28P01');
+    expect(await stateOf(connected(world, { database: 'nowhere' }))).toBe('3D000');
+    expect(await stateOf(connected(world, { user: 'me@a//b' }))).toBe('22023');
+  });
+
+  test('every command leaves one access record, the login that failed too', async () => {
+    await as(world, 'audited', async (own) => {
+      await own.query('SELECT sku FROM Item');
+      await own.query('SELECT sku FROM Item WHERE n = $1', [1]);
+      await stateOf(own.query('SAVEPOINT s'));
+    });
+    const { json } = await world.call('GET', '/audit/entries?limit=100', undefined, { 'x-organization-id': 'audited' });
+    const entries = (json['entries'] as { door: string; principal: string }[]).filter(({ door }) => door === 'relational');
+    expect(entries).toHaveLength(3);
+    expect(entries[0]).toMatchObject({ principal: 'shared-secret' });
+  });
+});
+
+test('a statement is cancelled by its key, and nothing else is', async () => {
+  const { processID, secretKey } = client as unknown as { processID: number; secretKey: number };
+  const request = Buffer.alloc(16);
+  [16, 80_877_102, processID, secretKey].forEach((word, i) => request.writeInt32BE(word, i * 4));
+  const cancel = (): Promise<void> =>
+    new Promise((resolve) => {
+      const socket = connect(world.others[0]!.port, '127.0.0.1', () => socket.write(request));
+      socket.on('close', () => resolve()).on('error', () => resolve());
+    });
+  const numbers =
+    'WITH RECURSIVE c (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM c WHERE i < 3000000) SELECT COUNT(*) AS n FROM c';
+  const running = stateOf(client.query(numbers));
+  await new Promise((resolve) => setTimeout(resolve, 50));
+  await cancel();
+  expect(await running).toBe('57014');
+  await cancel();
+  expect((await client.query('SELECT 1 AS one')).rows).toEqual([{ one: '1' }]);
+});
+
+describe('byte by byte', () => {
+  let raw: RawClient;
+  beforeAll(async () => {
+    raw = await RawClient.ready(world.others[0]!.port, relationalSecret);
+  });
+  afterAll(() => raw.close());
+
+  const kinds = (replies: readonly { readonly type: string }[]): string => replies.map(({ type }) => type).join('');
+  const state = (replies: readonly { readonly type: string; readonly body: Buffer }[]): string | undefined =>
+    /\0C([0-9A-Z]{5})\0/.exec(replies.find(({ type }) => type === 'E')?.body.toString('latin1') ?? '')?.[1];
+
+  test('binary cells are those of the types', async () => {
+    const sql = "SELECT n, price, good, at, sku, valid_to FROM Item WHERE sku = 'a'";
+    const replies = await raw.ask(parse(sql), bind(1), execute(), sync);
+    expect(kinds(replies)).toBe('12DCZ');
+    const [n, price, good, at, sku, to] = cellsOf(replies[2]!.body) as Buffer[];
+    expect([n!.readBigInt64BE(), price!.readDoubleBE(), good![0], sku!.toString()]).toEqual([1n, 1.5, 1, 'a']);
+    expect(at!.readBigInt64BE() + 946_684_800_000_000n).toBe(1_714_557_600_123_456n);
+    expect(to!.readBigInt64BE()).toBe(9_223_372_036_854_775_807n);
+  });
+
+  test('a portal is fetched in parts, and ends with its transaction', async () => {
+    await client.query(
+      `INSERT INTO Item (sku, n) VALUES ${Array.from({ length: 30 }, (_, i) => `('many${i}', ${i})`).join(', ')}`,
+    );
+    const sql = "SELECT n FROM Item WHERE sku LIKE 'many%' ORDER BY n";
+    expect(kinds(await raw.ask(simple('BEGIN')))).toBe('CZ');
+    expect(kinds(await raw.ask(parse(sql), bind(0, 'p'), execute(10, 'p'), sync))).toBe(`12${'D'.repeat(10)}sZ`);
+    const rest = await raw.ask(execute(0, 'p'), sync);
+    expect(kinds(rest)).toBe(`${'D'.repeat(20)}CZ`);
+    expect(cellsOf(rest[0]!.body)[0]!.toString()).toBe('10');
+    await raw.ask(simple('COMMIT'));
+    expect(state(await raw.ask(execute(0, 'p'), sync))).toBe('34000');
+  });
+
+  test('what follows an error is skipped until Sync', async () => {
+    const replies = await raw.ask(parse('SELECT nope FROM Item'), bind(), execute(), parse('SELECT 1'), bind(), execute(), sync);
+    expect(kinds(replies)).toBe('12EZ');
+    expect(kinds(await raw.ask(parse('SELECT 1'), bind(), describeMessage('P'), execute(), sync))).toBe('12TDCZ');
+    expect(kinds(await raw.ask(parse(''), bind(), execute(), sync))).toBe('12IZ');
+  });
+
+  test('what follows a write in its transaction refuses the write before it is run', async () => {
+    const insert = "INSERT INTO Item (sku) VALUES ('w1')";
+    const two = await raw.ask(parse(insert), bind(), execute(), parse('SELECT nope FROM Item'), bind(), execute(), sync);
+    expect([kinds(two), state(two)]).toEqual(['12EZ', '0A000']);
+    const flushed = await raw.ask(parse(insert), bind(), execute(), flush, sync);
+    expect([kinds(flushed), state(flushed)]).toEqual(['12EZ', '0A000']);
+    expect((await client.query("SELECT sku FROM Item WHERE sku = 'w1'")).rows).toEqual([]);
+    expect(
+      kinds(await raw.ask(parse(insert), bind(), describeMessage('P'), execute(), framed('C', Buffer.from('P\0')), sync)),
+    ).toBe('12nC3Z');
+    expect((await client.query("SELECT sku FROM Item WHERE sku = 'w1'")).rows).toEqual([{ sku: 'w1' }]);
+  });
+
+  test('a statement tells the types of its parameters and columns', async () => {
+    const replies = await raw.ask(
+      parse('SELECT sku, n FROM Item WHERE n > $1 AND sku = $2', 's'),
+      describeMessage('S', 's'),
+      sync,
+    );
+    expect(kinds(replies)).toBe('1tTZ');
+    const types = replies[1]!.body;
+    expect([types.readInt16BE(0), types.readInt32BE(2), types.readInt32BE(6)]).toEqual([2, 20, 25]);
+  });
+
+  test('bytes that are no message end the connection with an error', async () => {
+    const stranger = await RawClient.open(world.others[0]!.port);
+    stranger.socket.write('GET / HTTP/1.1\r\n\r\n');
+    expect(kinds(await stranger.until('Z'))).toBe('E');
+    const broken = await RawClient.ready(world.others[0]!.port, relationalSecret);
+    broken.socket.write(Buffer.from([0x51, 0x7f, 0xff, 0xff, 0xff]));
+    expect(state(await broken.until('Z'))).toBe('54000');
+  });
+
+  test('a message before the login is none', async () => {
+    const stranger = await RawClient.open(world.others[0]!.port);
+    stranger.socket.write(Buffer.concat([Buffer.from([0, 0, 0, 14, 0, 3, 0, 0]), Buffer.from('user\0a\0\0').subarray(0, 6)]));
+    stranger.socket.write(simple('SELECT 1'));
+    expect(kinds(await stranger.until('Z'))).not.toContain('D');
+  });
+});

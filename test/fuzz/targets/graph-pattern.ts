@@ -1,0 +1,48 @@
+/**
+ * Graph patterns on any bytes: mutated ones, and such as grow from a grammar. What must hold is what holds of every statement:
+ * nothing but REL_PARSE with its place is thrown, and what can be read becomes a query, or is refused as a write.
+ */
+import { grown } from '../grown.ts';
+import { check } from './sql-parser.ts';
+
+export const name = 'graph-pattern';
+
+export function seeds(): Uint8Array[] {
+  const encoder = new TextEncoder();
+  return patterns.map((text) => encoder.encode(text));
+}
+
+export function run(bytes: Uint8Array): void {
+  check(`MATCH (${new TextDecoder('utf-8', { ignoreBOM: true }).decode(bytes)}`);
+  check(grown(grammar, bytes));
+}
+
+/** The first alternative of each rule ends. */
+const grammar = {
+  statement: 'MATCH chain return | clause statement | clause clause return | write | MATCH chain statement',
+  clause:
+    'MATCH chain | MATCH chain , chain where | OPTIONAL MATCH chain where | WITH items where | WITH DISTINCT items tail where | junk',
+  chain: 'node | node edge chain | node edge node | junk',
+  node: '( ) | ( n ) | ( n : T ) | ( : T ) | ( n : T { k : l } ) | ( n { k : l , k : l } ) | ( `odd n` ) | ( n : T : T )',
+  edge: '- - | - -> | < - - | - [ r : K ] -> | < - [ r ] - | - [ : K | L ] - | - [ * 1 .. 3 ] -> | - [ r : K * 2 ] - | - [ * .. 4 ] -> | - [ * ] -> | - [ r { k : l } ] -> | < - [ r ] ->',
+  where: 'WHERE c | AS OF CURRENT | AS OF SYSTEM TIME l WHERE c | junk',
+  return: 'RETURN items | RETURN DISTINCT items tail | RETURN items tail | RETURN * | RETURN',
+  items: 'e | e AS x | e AS x , items | count(*) | collect ( e ) AS y | count ( DISTINCT e ) , e',
+  tail: 'LIMIT 3 | ORDER BY e | ORDER BY e DESC SKIP 1 LIMIT 2 | SKIP l | tail tail',
+  c: 'e = l | e <> e | e < l | e IS NULL | e IS NOT NULL | e IN [ l , l ] | e STARTS WITH l | e ENDS WITH l | e CONTAINS l | c AND c | c OR c | NOT c | ( c ) | e =~ l | ( n ) --> ( m )',
+  e: 'n | n.k | l | r.k | x | a.b.c | f ( n )',
+  l: "1 | 'x' | -2 | 1.5 | TRUE | NULL | $1 | 9223372036854775808 | [ 1 ]",
+  n: 'a | b | n',
+  write: 'MATCH chain SET n.k = l return | CREATE node | MERGE node return | MATCH chain DETACH DELETE n',
+  junk: ') | ( | - | RETURN | \' | " | .. | : | { | UNION | CALL { | \u{1F600}',
+};
+
+const patterns = [
+  "a:P {n: 'x'})-[r:K*1..3]->(b)<-[:L|M]-(c) WHERE a.age >= 3 AND NOT b.n STARTS WITH 'q' RETURN DISTINCT b.n AS n, count(*) ORDER BY n DESC SKIP 1 LIMIT 2",
+  'a)-->(b) OPTIONAL MATCH (b)--(c:T) WITH a, count(c) AS n WHERE n > 1 MATCH (a)-[r]-(d) RETURN a, r.k, collect(d) LIMIT 5',
+  'a), (b), (c:T) AS OF CURRENT RETURN a, b, c',
+  `a:P) WHERE ${'NOT '.repeat(500)} a.b = 1 RETURN a`,
+  `a:P) WHERE ${'a.b = 1 OR '.repeat(1500)} a.b = 1 RETURN a`,
+  `a)${'-->()'.repeat(100)} RETURN a`,
+  `a) ${'WITH a '.repeat(60)} RETURN a`,
+];

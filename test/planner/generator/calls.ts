@@ -1,0 +1,224 @@
+/**
+ * Functions, casts, patterns, dates and JSON as the generator calls them: what we write, what SQLite writes, and what comes out
+ * where no argument is NULL.
+ */
+import type { Cell } from '../../../src/log/value.ts';
+import type { Choices } from './random.ts';
+import type { Expr, Facts, Type } from './tree.ts';
+
+const unknown = Number.POSITIVE_INFINITY;
+
+export interface Call {
+  readonly takes: readonly Type[];
+  readonly yields: Type;
+  readonly ours: (operands: readonly string[]) => string;
+  readonly theirs: (operands: readonly string[]) => string;
+  readonly of: (cells: readonly Cell[]) => Cell;
+  /** It is asked where an argument is NULL too. */
+  readonly takesNull?: true;
+  /** Size and grain of what it yields; unknown where this is absent. */
+  readonly facts?: (operands: readonly Expr[]) => Pick<Facts, 'size' | 'grain'>;
+}
+
+const named =
+  (name: string) =>
+  (operands: readonly string[]): string =>
+    `${name}(${operands.join(', ')})`;
+const nsPerSecond = 1_000_000_000n;
+const nsPerDay = 86_400n * nsPerSecond;
+const floored = (ns: bigint, by: bigint): bigint => ns - (((ns % by) + by) % by);
+const flooredText = (ns: string, by: bigint): string => `(${ns} - ((${ns} % ${by}) + ${by}) % ${by})`;
+const dateOf = (ns: Cell): Date => new Date(Number(floored(ns as bigint, nsPerSecond) / nsPerSecond) * 1000);
+const field = (name: string, format: string, of: (date: Date) => number): Call => ({
+  takes: ['timestamp'],
+  yields: 'integer',
+  ours: ([t]) => `EXTRACT(${name} FROM ${t!})`,
+  theirs: ([t]) => `CAST(strftime('${format}', ${flooredText(t!, nsPerSecond)} / ${nsPerSecond}, 'unixepoch') AS INTEGER)`,
+  of: ([t]) => BigInt(of(dateOf(t!))),
+  facts: () => ({ size: 2_300, grain: 0 }),
+});
+const pattern = (regexp: string): Call => ({
+  takes: ['string'],
+  yields: 'boolean',
+  ours: ([s]) => `(${s!} ~ '${regexp}')`,
+  theirs: ([s]) => `regexp('${regexp}', ${s!})`,
+  of: ([s]) => new RegExp(regexp, 'u').test(s as string),
+});
+const widest = (operands: readonly Expr[]): Pick<Facts, 'size' | 'grain'> => ({
+  size: Math.max(...operands.map(({ size }) => size)),
+  grain: Math.max(...operands.map(({ grain }) => grain)),
+});
+const chars = (s: Cell): string[] => Array.from(s as string);
+const documents = ['{"a":1,"b":{"c":[1,2]}}', '{"a":"x","b":[true,null]}', '{"b":"y"}'] as const;
+const json = (path: string): Call => ({
+  takes: ['boolean'],
+  yields: 'string',
+  ours: ([b]) => `(CAST(CASE WHEN ${b!} THEN '${documents[0]}' ELSE '${documents[1]}' END AS JSON) ->> '${path}')`,
+  theirs: ([b]) => `CAST((CASE WHEN ${b!} THEN '${documents[0]}' ELSE '${documents[1]}' END) ->> '${path}' AS TEXT)`,
+  takesNull: true,
+  of: ([b]) => {
+    const value = (JSON.parse(documents[b === true ? 0 : 1]) as Record<string, unknown>)[path];
+    return value === undefined || value === null ? null : typeof value === 'string' ? value : JSON.stringify(value);
+  },
+});
+
+export const calls: Readonly<Record<string, Call>> = {
+  abs: {
+    takes: ['integer'],
+    yields: 'integer',
+    ours: named('ABS'),
+    theirs: named('ABS'),
+    of: ([x]) => ((x as bigint) < 0n ? -(x as bigint) : x!),
+    facts: widest,
+  },
+  sign: {
+    takes: ['integer'],
+    yields: 'integer',
+    ours: named('SIGN'),
+    theirs: ([x]) => `(CASE WHEN ${x!} > 0 THEN 1 WHEN ${x!} < 0 THEN -1 WHEN ${x!} = 0 THEN 0 END)`,
+    of: ([x]) => ((x as bigint) < 0n ? -1n : (x as bigint) > 0n ? 1n : 0n),
+    facts: () => ({ size: 1, grain: 0 }),
+  },
+  nullif: {
+    takes: ['integer', 'integer'],
+    yields: 'integer',
+    ours: named('NULLIF'),
+    theirs: named('NULLIF'),
+    takesNull: true,
+    of: ([x, y]) => (x === y ? null : x!),
+    facts: widest,
+  },
+  coalesce: {
+    takes: ['string', 'string'],
+    yields: 'string',
+    ours: named('COALESCE'),
+    theirs: named('COALESCE'),
+    takesNull: true,
+    of: ([x, y]) => x ?? y!,
+  },
+  greatest: {
+    takes: ['integer', 'integer'],
+    yields: 'integer',
+    ours: named('GREATEST'),
+    theirs: ([x, y]) => `COALESCE(MAX(${x!}, ${y!}), ${x!}, ${y!})`,
+    takesNull: true,
+    of: ([x, y]) => (x === null || y === null ? (x ?? y!) : x! > y! ? x! : y!),
+    facts: widest,
+  },
+  least: {
+    takes: ['integer', 'integer'],
+    yields: 'integer',
+    ours: named('LEAST'),
+    theirs: ([x, y]) => `COALESCE(MIN(${x!}, ${y!}), ${x!}, ${y!})`,
+    takesNull: true,
+    of: ([x, y]) => (x === null || y === null ? (x ?? y!) : x! < y! ? x! : y!),
+    facts: widest,
+  },
+  length: {
+    takes: ['string'],
+    yields: 'integer',
+    ours: named('LENGTH'),
+    theirs: named('LENGTH'),
+    of: ([s]) => BigInt(chars(s!).length),
+    facts: () => ({ size: 64, grain: 0 }),
+  },
+  concat: {
+    takes: ['string', 'string'],
+    yields: 'string',
+    ours: ([a, b]) => `(${a!} || ${b!})`,
+    theirs: ([a, b]) => `(${a!} || ${b!})`,
+    of: ([a, b]) => `${a as string}${b as string}`,
+  },
+  substring: {
+    takes: ['string'],
+    yields: 'string',
+    ours: ([s]) => `SUBSTRING(${s!} FROM 2 FOR 1)`,
+    theirs: ([s]) => `SUBSTR(${s!}, 2, 1)`,
+    of: ([s]) => chars(s!).slice(1, 2).join(''),
+  },
+  left: {
+    takes: ['string'],
+    yields: 'string',
+    ours: ([s]) => `LEFT(${s!}, 1)`,
+    theirs: ([s]) => `SUBSTR(${s!}, 1, 1)`,
+    of: ([s]) => chars(s!).slice(0, 1).join(''),
+  },
+  replace: {
+    takes: ['string'],
+    yields: 'string',
+    ours: ([s]) => `REPLACE(${s!}, 'a', 'xy')`,
+    theirs: ([s]) => `REPLACE(${s!}, 'a', 'xy')`,
+    of: ([s]) => (s as string).replaceAll('a', 'xy'),
+  },
+  trim: {
+    takes: ['string'],
+    yields: 'string',
+    ours: ([s]) => `TRIM(' ' || ${s!})`,
+    theirs: ([s]) => `TRIM(' ' || ${s!})`,
+    of: ([s]) => (s as string).replaceAll(/^ +| +$/g, ''),
+  },
+  position: {
+    takes: ['string'],
+    yields: 'integer',
+    ours: ([s]) => `POSITION('b' IN ${s!})`,
+    theirs: ([s]) => `INSTR(${s!}, 'b')`,
+    of: ([s]) => BigInt(chars(s!).indexOf('b') + 1),
+    facts: () => ({ size: 64, grain: 0 }),
+  },
+  'starts with': {
+    takes: ['string'],
+    yields: 'boolean',
+    ours: ([s]) => `STARTS_WITH(${s!}, 'a')`,
+    theirs: ([s]) => `(SUBSTR(${s!}, 1, 1) = 'a')`,
+    of: ([s]) => (s as string).startsWith('a'),
+  },
+  'cast to text': {
+    takes: ['integer'],
+    yields: 'string',
+    ours: ([x]) => `(${x!})::TEXT`,
+    theirs: ([x]) => `CAST(${x!} AS TEXT)`,
+    of: ([x]) => String(x),
+  },
+  'cast to number': {
+    takes: ['integer'],
+    yields: 'number',
+    ours: ([x]) => `CAST(${x!} % 1000 AS DOUBLE)`,
+    theirs: ([x]) => `CAST(${x!} % 1000 AS REAL)`,
+    of: ([x]) => Number((x as bigint) % 1000n),
+    facts: () => ({ size: 1000, grain: 0 }),
+  },
+  'date_trunc day': {
+    takes: ['timestamp'],
+    yields: 'timestamp',
+    ours: ([t]) => `DATE_TRUNC('day', ${t!})`,
+    theirs: ([t]) => flooredText(t!, nsPerDay),
+    of: ([t]) => floored(t as bigint, nsPerDay),
+  },
+  'extract year': field('YEAR', '%Y', (date) => date.getUTCFullYear()),
+  'extract month': field('MONTH', '%m', (date) => date.getUTCMonth() + 1),
+  'extract doy': field(
+    'DOY',
+    '%j',
+    (date) => Math.floor((date.getTime() - Date.UTC(date.getUTCFullYear(), 0, 1)) / 86_400_000) + 1,
+  ),
+  'pattern at the start': pattern('^a'),
+  'pattern of choices': pattern('b$|[xk]1?'),
+  'json member': json('a'),
+  'json piece': json('b'),
+};
+
+/** One that yields this type; null where none does. */
+export function callNamed(choices: Choices, type: Type): string | null {
+  const fitting = Object.keys(calls).filter((name) => calls[name]!.yields === type);
+  return fitting.length === 0 ? null : choices.of(fitting);
+}
+
+export function callFacts(name: string, operands: readonly Expr[]): Facts {
+  const { yields, facts } = calls[name]!;
+  return { type: yields, ...(facts?.(operands) ?? { size: unknown, grain: unknown }) };
+}
+
+export function called(name: string, cells: readonly Cell[]): Cell {
+  const { of, takesNull } = calls[name]!;
+  return takesNull !== true && cells.includes(null) ? null : of(cells);
+}

@@ -1,0 +1,132 @@
+/** Graph patterns: what of the subset gives which rows, and that all else is refused with its place. */
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { TestStore } from '../../harness.ts';
+
+let store: TestStore;
+
+beforeAll(async () => {
+  store = await TestStore.open('2024-01-01');
+  await store.register('Person', { id: 'string', name: 'string', age: 'integer' }, 'id');
+  await store.register('City', { id: 'string', name: 'string' }, 'id');
+  await store.register('Knows', { id: 'string', from_id: 'string', to_id: 'string', since: 'integer' }, 'id');
+  await store.register('Lives', { id: 'string', from_id: 'string', to_id: 'string' }, 'id');
+  await store.put('Person', [
+    { id: 'ann', name: 'Ann', age: 30 },
+    { id: 'bob', name: 'Bob', age: 40 },
+    { id: 'cid', name: 'Cid', age: null },
+    { id: 'dan', name: 'Dan', age: 50 },
+  ]);
+  await store.put('City', [{ id: 'rome', name: 'Rome' }]);
+  await store.put('Knows', [
+    { id: 'k1', from_id: 'ann', to_id: 'bob', since: 2001 },
+    { id: 'k2', from_id: 'bob', to_id: 'cid', since: 2002 },
+    { id: 'k3', from_id: 'cid', to_id: 'ann', since: 2003 },
+    { id: 'k4', from_id: 'ann', to_id: 'bob', since: 2004 },
+    { id: 'k5', from_id: 'dan', to_id: 'dan', since: 2005 },
+    { id: 'k6', from_id: 'dan', to_id: 'ghost', since: 2006 },
+  ]);
+  await store.put('Lives', [
+    { id: 'l1', from_id: 'ann', to_id: 'rome' },
+    { id: 'l2', from_id: 'bob', to_id: 'rome' },
+  ]);
+  store.clock.set('2024-02-01');
+  await store.delete('Knows', ['k2']);
+  store.clock.set('2024-03-01');
+});
+afterAll(() => store.close());
+
+async function asked(pattern: string): Promise<string> {
+  const rows = await store.rows(pattern);
+  return rows.map((row) => Object.values(row).map(String).join(' ')).join(', ');
+}
+
+describe('patterns', () => {
+  test.each([
+    ['MATCH (a:Person) RETURN a.name ORDER BY a.name', 'Ann, Bob, Cid, Dan'],
+    [
+      "MATCH (a:Person {id: 'ann'})-[r:Knows]->(b:Person) RETURN a.name, r.since, b.name ORDER BY r.since",
+      'Ann 2001 Bob, Ann 2004 Bob',
+    ],
+    ["MATCH (b:Person {name: 'Bob'})<-[:Knows]-(a) RETURN a", 'ann, ann'],
+    ["MATCH (b:Person {name: 'Bob'})-[]-(a) RETURN DISTINCT a ORDER BY a", 'ann, rome'],
+    ["MATCH (a:Person)-[:Lives]->(c:City) WHERE c.name STARTS WITH 'R' RETURN a.id ORDER BY a.id DESC", 'bob, ann'],
+    ['MATCH (a:Person)-[:Lives]->(c)<-[:Lives]-(b:Person) RETURN a.id, b.id ORDER BY a.id', 'ann bob, bob ann'],
+    ['MATCH (a:Person)-[:Knows]->(a) RETURN a.id', 'dan'],
+    ['MATCH (a:Person)-[:Knows]-(b:Person) WHERE a.id = b.id RETURN a.id', 'dan'],
+    ["MATCH (a:Person {id: 'cid'})-[:Knows*1..2]->(b) RETURN b ORDER BY b", 'ann, bob, bob'],
+    ["MATCH (a:Person {id: 'cid'})-[:Knows*2]->(b:Person) RETURN b.name", 'Bob, Bob'],
+    ["MATCH (a:Person {id: 'cid'})-[:Knows*0..1]->(b) RETURN b ORDER BY b", 'ann, cid'],
+    ["MATCH (a:Person {id: 'ann'})-[*..2]-(b) RETURN b, count(*) ORDER BY b", 'ann 2, bob 3, cid 1, rome 3'],
+    ["MATCH (a:Person {id: 'ann'})-[:Knows|Lives]->(b) RETURN b ORDER BY b", 'bob, bob, rome'],
+    [
+      'MATCH (a:Person)-[:Knows]->(b:Person) RETURN a.id AS who, count(*) AS n, collect(b.age) AS ages ORDER BY who',
+      'ann 2 [40,40], cid 1 [30], dan 1 [50]',
+    ],
+    ['MATCH (a:Person) RETURN count(a.age) AS n, count(DISTINCT a.age) AS d, collect(a.age) AS all', '3 3 [30,40,50]'],
+    [
+      'MATCH (a:Person) OPTIONAL MATCH (a)-[:Lives]->(c:City) RETURN a.id, c.name ORDER BY a.id',
+      'ann Rome, bob Rome, cid null, dan null',
+    ],
+    [
+      "MATCH (a:Person) WHERE a.age > 35 OPTIONAL MATCH (a)-[:Knows]->(b:Person) WHERE b.name = 'Bob' RETURN a.id, b.id ORDER BY a.id",
+      'bob null, dan null',
+    ],
+    ['MATCH (a:Person)-[:Knows]->(b:Person) WITH a, count(*) AS n WHERE n > 1 RETURN a.name, n', 'Ann 2'],
+    [
+      'MATCH (a:Person)-[:Knows]->(b:Person) WITH DISTINCT b MATCH (b)-[:Lives]->(c:City) RETURN b.name, c.name ORDER BY b.name',
+      'Ann Rome, Bob Rome',
+    ],
+    ['MATCH (a:Person) WITH a.age AS age ORDER BY age DESC SKIP 1 LIMIT 2 RETURN age ORDER BY age', '30, 40'],
+    ["MATCH (a:Person) WHERE a.age IN [30, 50] AND NOT a.name ENDS WITH 'n' OR a.age IS NULL RETURN a.id", 'cid'],
+    ["MATCH (a:Person) WHERE (a.age >= 30 AND a.age <= 40) AND a.name CONTAINS 'o' RETURN a.id", 'bob'],
+    ['MATCH (a:Person) WHERE a.age IS NOT NULL AND a.age <> 30 RETURN a.id ORDER BY a.id SKIP 1 LIMIT 1', 'dan'],
+    ["MATCH (a:Person {id: 'dan'}), (c:City) RETURN a.id, c.id", 'dan rome'],
+    [
+      'MATCH (a:Person)-[:Knows]->(b), (b)-[:Lives]->(c) RETURN a.id, b, c ORDER BY a.id, b',
+      'ann bob rome, ann bob rome, cid ann rome',
+    ],
+    ["MATCH (a:Person {id: 'bob'})-[:Knows]->(b) AS OF SYSTEM TIME '2024-01-15' RETURN b", 'cid'],
+    ["MATCH (a:Person {id: 'bob'})-[:Knows]->(b) AS OF '2024-01-15' RETURN b", 'cid'],
+    ["MATCH (a:Person {id: 'bob'})-[:Knows]->(b) RETURN b", ''],
+    ['MATCH (x)-[:Knows]->(y) RETURN x, y ORDER BY x, y', 'ann bob, ann bob, cid ann, dan dan'],
+  ])('%s', async (pattern, rows) => {
+    expect(await asked(pattern)).toBe(rows);
+  });
+
+  test('a node that is all that is returned comes with its columns', async () => {
+    const [row] = await store.rows("MATCH (a:Person {id: 'ann'}) RETURN a");
+    expect(row).toMatchObject({ _pk: 'ann', id: 'ann', name: 'Ann', age: 30n });
+  });
+
+  test('within one MATCH no edge is gone along twice, between two it may', async () => {
+    expect(await asked("MATCH (a:Person {id: 'cid'})-[:Knows]-(b)-[:Knows]-(c) RETURN c ORDER BY c")).toBe('bob, bob');
+    expect(await asked("MATCH (a:Person {id: 'cid'})-[:Knows]-(b) MATCH (b)-[:Knows]-(c) RETURN c ORDER BY c")).toBe(
+      'bob, bob, cid',
+    );
+    expect(await asked("MATCH (a:Person {id: 'dan'})-[:Knows*1..3]-(b) RETURN b")).toBe('dan');
+  });
+
+  test.each([
+    ['MATCH (a:Person) SET a.age = 3 RETURN a', 'REL_READ_ONLY'],
+    ["MATCH (a:Person) CREATE (b:Person {id: 'x'})", 'REL_READ_ONLY'],
+    ["CREATE (b:Person {id: 'x'})", 'REL_READ_ONLY'],
+    ["MERGE (b:Person {id: 'x'}) RETURN b", 'REL_READ_ONLY'],
+    ['MATCH (a:Person)-[*]->(b) RETURN b', 'REL_PARSE'],
+    ['MATCH (a:Person)-[*1..]->(b) RETURN b', 'REL_PARSE'],
+    ['MATCH (a:Person)-[*1..11]->(b) RETURN b', 'REL_INVALID'],
+    ['MATCH p = (a:Person) RETURN p', 'REL_PARSE'],
+    ['MATCH (a:Person) RETURN a.age + 1', 'REL_PARSE'],
+    ['MATCH (a:Person) RETURN toUpper(a.name)', 'REL_PARSE'],
+    ['MATCH (a:Person) WHERE (a)-[:Knows]->() RETURN a', 'REL_PARSE'],
+    ['MATCH (a:Person) WHERE a.age =~ 3 RETURN a', 'REL_PARSE'],
+    ['MATCH (a:Person)-[:Knows]->(b) RETURN b.name', 'REL_PARSE'],
+    ['MATCH (a:Person) RETURN b', 'REL_PARSE'],
+    ['MATCH (a:Person) RETURN a UNION MATCH (b:City) RETURN b', 'REL_PARSE'],
+    ['MATCH (a:Nobody) RETURN a', 'REL_UNKNOWN_TYPE'],
+    ['MATCH (a:Person)-[:Nobody]->(b) RETURN b', 'REL_UNKNOWN_TYPE'],
+    ['MATCH (a:Person)-[:City]->(b) RETURN b', 'REL_INVALID'],
+    ['MATCH (a:Person) RETURN a.colour', 'REL_UNKNOWN_COLUMN'],
+  ])('%s is refused', async (pattern, code) => {
+    expect(await store.refusal(pattern)).toMatchObject({ code });
+  });
+});
