@@ -71,6 +71,13 @@ export function toldOid(stated: number, found: ColumnType): number {
   return stated === 0 || stated === oid.unknown ? parameterType(found).oid : stated;
 }
 
+/** What a binary value of a column is, by its length: integers and numbers come in the width that the client has them in. */
+export function parameterOid(column: ColumnType, bytes: number): number {
+  if (column === 'integer') return bytes === 2 ? oid.int2 : bytes === 4 ? oid.int4 : oid.int8;
+  if (column === 'number') return bytes === 4 ? oid.float4 : oid.float8;
+  return parameterType(column).oid;
+}
+
 /** `number` counts from 1. */
 export function parameterValue(bytes: Buffer | null, format: number, stated: number, found: ColumnType, number: number): Literal {
   if (bytes === null) return null;
