@@ -1,5 +1,6 @@
 /** What a text asks a session for: statements apart, and which of them the session answers by itself. */
 import { ServiceError } from '../../errors.ts';
+import { type Spread, spreadsIn } from './arrays.ts';
 import { type Copy, copyOf } from './copy-statement.ts';
 import { type CreateTable, createTableOf } from './create-table.ts';
 import { Tokens } from './tokens.ts';
@@ -17,7 +18,15 @@ export type Command =
   | { readonly kind: 'drop-table'; readonly names: readonly string[] }
   | { readonly kind: 'copy'; readonly copy: Copy; readonly text: string }
   /** For the planner: it may write, or it only asks. */
-  | { readonly kind: 'ask'; readonly text: string; readonly mayWrite: boolean; readonly verb: string; readonly returns: boolean };
+  | {
+      readonly kind: 'ask';
+      readonly text: string;
+      readonly mayWrite: boolean;
+      readonly verb: string;
+      readonly returns: boolean;
+      /** Parameters that are lists. */
+      readonly spreads: readonly Spread[];
+    };
 
 const statementsMax = 1_000;
 
@@ -144,7 +153,14 @@ export function commandOf(text: string): Command {
   if (refusal !== undefined) throw refused(refusal);
   const mayWrite = questions.has(first) ? false : first === 'WITH' ? writes.test(text) : true;
   const verb = /^[\p{L}]/u.test(first) ? first : 'SELECT';
-  return { kind: 'ask', text, mayWrite, verb: verb === 'WITH' ? 'SELECT' : verb, returns: /\bRETURNING\b/i.test(text) };
+  return {
+    kind: 'ask',
+    text,
+    mayWrite,
+    verb: verb === 'WITH' ? 'SELECT' : verb,
+    returns: /\bRETURNING\b/i.test(text),
+    spreads: spreadsIn(text),
+  };
 }
 
 function begin(modes: readonly string[], tag: string): Command {

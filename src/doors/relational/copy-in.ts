@@ -68,14 +68,16 @@ export class CopyIn {
 
   async #run(invocation: Invocation, ready: () => void): Promise<number> {
     const { copy, caller, signal } = this.#parts;
-    signal.addEventListener('abort', () => this.#chunks.end(new ServiceError('REL_CANCELLED', 'the COPY was cancelled')), { once: true });
+    signal.addEventListener('abort', () => this.#chunks.end(new ServiceError('REL_CANCELLED', 'the COPY was cancelled')), {
+      once: true,
+    });
     invocation.describe({ template: 'COPY ? FROM STDIN', objectType: copy.table! });
     const definition = definitionOf(invocation, copy.table!);
     this.#columns = columnsOf(definition, copy.columns);
     ready();
     const reader = new CopyReader(copy, this.#columns);
+    const inFlight: Promise<void>[] = [];
     try {
-      const inFlight: Promise<void>[] = [];
       for await (const bytes of leased(this.#parts, caller, this.#chunks)) {
         reader.push(bytes as Buffer);
         for (let batch = reader.batch(false); batch !== null; batch = reader.batch(false))
@@ -85,6 +87,8 @@ export class CopyIn {
         await this.#take(invocation, batch, inFlight);
       await Promise.all(inFlight);
     } catch (error) {
+      // What was submitted before may be written: the error says how much of it is.
+      await Promise.allSettled(inFlight);
       throw this.#explained(error);
     }
     invocation.describe({ rowCount: this.#written });

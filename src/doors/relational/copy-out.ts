@@ -135,4 +135,12 @@ export class CopyOut {
   }
 }
 
-const letters = new Map([8, 12, 10, 13, 9, 11].map((code, i) => [code, 'bfnrtv'.charCodeAt(i)]));
+/** What stands behind a backslash for these bytes. */
+const letters: ReadonlyMap<number, number> = new Map([
+  [8, 0x62],
+  [12, 0x66],
+  [10, 0x6e],
+  [13, 0x72],
+  [9, 0x74],
+  [11, 0x76],
+]);

@@ -10,7 +10,7 @@ import type { CopyFormat } from './copy-statement.ts';
 export interface CopyColumn {
   readonly name: string;
   readonly type: ColumnType;
-  /** Of a vector; 0: whatever comes first. */
+  /** Dimensions of a vector; 0: as the first one has. */
   readonly dims: number;
 }
 
@@ -346,7 +346,15 @@ export class CopyReader {
   }
 }
 
-const letters = new Map([...'bfnrtv'].map((letter, i) => [letter.charCodeAt(0), [8, 12, 10, 13, 9, 11][i]!]));
+/** Behind a backslash, the bytes that a letter stands for. */
+const letters: ReadonlyMap<number, number> = new Map([
+  [0x62, 8],
+  [0x66, 12],
+  [0x6e, 10],
+  [0x72, 13],
+  [0x74, 9],
+  [0x76, 11],
+]);
 
 /** Null where it is written in another way, or longer. */
 function shortInteger(bytes: Buffer, start: number, end: number): number | null {

@@ -71,7 +71,7 @@ function withDefaults(options: Options): CopyFormat {
   if (!isCsv && (options.quote ?? options.escape) !== undefined)
     throw new ServiceError('REL_INVALID', 'QUOTE and ESCAPE are of the format csv');
   const marks = isCsv ? [made.delimiter, made.quote, made.escape] : [made.delimiter];
-  if (marks.some((mark) => !/^[\x01-\x7f]$/.test(mark) || mark === '\n' || mark === '\r'))
+  if (marks.some((mark) => mark.length !== 1 || mark === '\0' || mark > '\x7f' || mark === '\n' || mark === '\r'))
     throw new ServiceError('REL_INVALID', 'DELIMITER, QUOTE and ESCAPE are one ASCII character each');
   if (made.delimiter === made.quote || (format === 'text' && /[\\.a-z0-9]/i.test(made.delimiter)))
     throw new ServiceError('REL_INVALID', `the delimiter can't be ${JSON.stringify(made.delimiter)}`);

@@ -7,10 +7,10 @@ import type { ColumnType } from '../../log/value.ts';
 import type { Executed } from '../../planner/planner-contract.ts';
 import type { Frontend } from './codec.ts';
 import { type Command, commandOf, isControl, splitStatements } from './commands.ts';
-import { toldOid } from './parameters.ts';
+import { type Bound, toldOid } from './parameters.ts';
 import type { Replies } from './replies.ts';
 import type { RowsOut } from './rows-out.ts';
-import type { Ask, Bound, Runner } from './runner.ts';
+import type { Ask, Runner } from './runner.ts';
 import { ProtocolRefusal } from './sqlstate.ts';
 
 type Extension = Extract<Frontend, { readonly kind: 'parse' | 'bind' | 'describe' | 'execute' | 'close' }>;
@@ -184,7 +184,8 @@ export class Extended {
     }
     const { parameters, columns } = await this.#runner.describe(command, oids);
     prepared.types = parameters;
-    replies.parameterTypes(parameters.map((type, i) => toldOid(oids[i] ?? 0, type)));
+    const lists = new Set(command.spreads.map(({ parameter }) => parameter));
+    replies.parameterTypes(parameters.map((type, i) => toldOid(oids[i] ?? 0, type, lists.has(i + 1))));
     if (columns.length === 0) replies.bare('n');
     else replies.fields(this.#runner.fieldsOf(columns, []));
   }

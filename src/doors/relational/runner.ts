@@ -2,19 +2,19 @@
 import { ServiceError } from '../../errors.ts';
 import type { Caller } from '../../governance/caller.ts';
 import type { Action, Invocation } from '../../governance/gate-contract.ts';
-import type { ColumnType } from '../../log/value.ts';
 import { smallAnswer } from '../../planner/answers.ts';
 import type { Answer, Description, Executed, OutputColumn } from '../../planner/planner-contract.ts';
 import type { Literal } from '../../planner/statement.ts';
 import type { Connection } from '../frame/connection.ts';
 import { admitAddress, type DoorParts, recordRefusal } from '../frame/door-parts.ts';
 import { checkCaller, checkErased } from '../frame/lease.ts';
+import { spreadBound, spreadOnce } from './arrays.ts';
 import { Transaction } from '../../planner/writes/transaction.ts';
 import { type Command, isControl } from './commands.ts';
 import { CopyIn, columnsOf } from './copy-in.ts';
 import { CopyOut } from './copy-out.ts';
 import type { Copy } from './copy-statement.ts';
-import { parameterValue, statedType } from './parameters.ts';
+import { type Bound, parameterValue, statedType } from './parameters.ts';
 import type { Field, Replies, TransactionStatus } from './replies.ts';
 import { RowsOut } from './rows-out.ts';
 import { errorFields, ProtocolRefusal } from './sqlstate.ts';
@@ -22,15 +22,6 @@ import type { Variables } from './variables.ts';
 import { wireTypeOf } from './wire-types.ts';
 
 export type Ask = Extract<Command, { readonly kind: 'ask' }>;
-
-/** Values of `$1`, `$2` … as they were bound. */
-export interface Bound {
-  readonly values: readonly (Buffer | null)[];
-  readonly formats: readonly number[];
-  readonly oids: readonly number[];
-  /** Once they are known. */
-  readonly types: readonly ColumnType[] | null;
-}
 
 export interface RunnerParts extends DoorParts {
   readonly caller: Caller;
@@ -176,8 +167,11 @@ export class Runner {
   /** Asks the planner: one invocation, one access record. */
   ask(command: Ask, bound: Bound | null = null): Promise<Executed> {
     return this.#invoke(command, async (invocation, options) => {
-      const parameters = bound && bound.values.length > 0 ? await this.#values(invocation, command, bound) : null;
-      const sql = command.text;
+      const { text: sql, bound: values } =
+        bound === null || command.spreads.length === 0
+          ? { text: command.text, bound }
+          : spreadBound(command.text, command.spreads, bound);
+      const parameters = values && values.values.length > 0 ? await this.#values(invocation, sql, values) : null;
       const transaction = this.#explicit ?? this.#implicit;
       return this.#parts.planner.execute(invocation, {
         sql,
@@ -283,7 +277,8 @@ export class Runner {
   }
 
   describe(command: Ask, oids: readonly number[]): Promise<Description> {
-    return this.#invoke(command, (invocation) => this.#describe(invocation, command, oids));
+    const once = command.spreads.length === 0 ? { text: command.text, oids } : spreadOnce(command.text, command.spreads, oids);
+    return this.#invoke(command, (invocation) => this.#describe(invocation, once.text, once.oids));
   }
 
   rowsOf(answer: Answer, formats: readonly number[]): RowsOut {
@@ -419,7 +414,7 @@ export class Runner {
     } as const;
   }
 
-  #describe(invocation: Invocation, { text }: Ask, oids: readonly number[]): Promise<Description> {
+  #describe(invocation: Invocation, text: string, oids: readonly number[]): Promise<Description> {
     const { planner, variables } = this.#parts;
     const purpose = variables.stated('annals.purpose');
     const parameterTypes = oids.map(statedType);
@@ -428,10 +423,10 @@ export class Runner {
   }
 
   /** Within the invocation of the statement: types that nobody stated are found out. */
-  async #values(invocation: Invocation, command: Ask, { values, formats, oids, types }: Bound): Promise<Literal[]> {
+  async #values(invocation: Invocation, text: string, { values, formats, oids, types }: Bound): Promise<Literal[]> {
     const stated = values.map((_, i) => statedType(oids[i] ?? 0));
     const isOpen = stated.some((type, i) => type === null && values[i] !== null);
-    const found = types ?? (isOpen ? (await this.#describe(invocation, command, oids)).parameters : []);
+    const found = types ?? (isOpen ? (await this.#describe(invocation, text, oids)).parameters : []);
     return values.map((bytes, i) => {
       const format = formats.length > 1 ? formats[i]! : (formats[0] ?? 0);
       return parameterValue(bytes, format, oids[i] ?? 0, stated[i] ?? found[i] ?? 'string', i + 1);

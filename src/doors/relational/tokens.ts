@@ -3,9 +3,9 @@ import { ServiceError } from '../../errors.ts';
 
 export interface Token {
   readonly kind: 'word' | 'name' | 'text' | 'sign' | 'end';
-  /** Of a name or a text what is within its quotes. */
+  /** Without the quotes of a name or a text. */
   readonly text: string;
-  /** Of its first character, and behind its last one. */
+  /** Place of its first character, and behind its last one. */
   readonly from: number;
   readonly to: number;
 }
