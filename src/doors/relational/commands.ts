@@ -1,6 +1,6 @@
 /** What a text asks a session for: statements apart, and which of them the session answers by itself. */
 import { ServiceError } from '../../errors.ts';
-import { type Spread, spreadsIn } from './arrays.ts';
+import { type Spread, spreadsIn, withListsWritten } from './arrays.ts';
 import { type Copy, copyOf } from './copy-statement.ts';
 import { type CreateTable, createTableOf } from './create-table.ts';
 import { Tokens } from './tokens.ts';
@@ -106,7 +106,8 @@ const refusals: Readonly<Record<string, string>> = {
   COMMENT: 'COMMENT is not implemented',
 };
 
-export function commandOf(text: string): Command {
+export function commandOf(statement: string): Command {
+  const text = withListsWritten(statement);
   const said = bare(text);
   const words = wordsOf(said.replace(/^PURPOSE\s+'[^']*'/i, ''), 12);
   const [first = '', second = ''] = words;

@@ -293,9 +293,9 @@ function literalValue(bound: Extract<Bound, { kind: 'literal' }>, env: Environme
   }
 }
 
-/** What people type behind AS OF: a space where the form has a T; of another offset the error says the UTC form. */
+/** What people type behind AS OF: a space where the form has a T, +00 for Z; for another offset the error says the UTC form. */
 function parseBasis(text: string): bigint {
-  const form = text.trim().replace(/^(\d{4}-\d{2}-\d{2}) (?=\d)/, '$1T');
+  const form = text.trim().replace(/^(\d{4}-\d{2}-\d{2}) (?=\d)/, '$1T').replace(/(?<=T.*)[+-]00(:?00)?$/, 'Z');
   const offset = /^(.*T.*)([+-])(\d{2}):?(\d{2})$/.exec(form);
   if (offset === null) return parseInstant(form);
   const [, local, sign, hours, minutes] = offset;
