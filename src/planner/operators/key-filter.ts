@@ -31,7 +31,7 @@ export class KeyFilter {
   /** Takes the keys of rows 0 .. count-1; those that are no whole numbers leave it as it was. */
   take(key: Vector, count: number): void {
     if (key.kind !== 'i32' && key.kind !== 'f64' && key.kind !== 'i64') return;
-    const values = doublesOf(key, count);
+    const values = key.kind === 'i32' && key.nulls === null ? key.values : doublesOf(key, count);
     let least = Number.POSITIVE_INFINITY;
     let most = Number.NEGATIVE_INFINITY;
     for (let row = 0; row < count; row++) {
@@ -66,8 +66,8 @@ export class KeyFilter {
     const key = columns[column]!;
     // A side without keys meets nobody, and NULL equals nothing.
     if (key.kind === 'null' || this.#least > this.#most) return 0;
-    if (key.kind === 'i32' && key.nulls === null && this.#bits !== null && this.#fitsInts()) {
-      return selectInts(key.values, this.#bits, this.#least, this.#most, selection, first, count, out);
+    if (key.kind === 'i32' && key.nulls === null && this.#fitsInts()) {
+      return selectInts(key.values, this.#bits ?? everyBit, this.#least, this.#most, selection, first, count, out);
     }
     let kept = 0;
     for (let j = 0; j < count; j++) {
@@ -97,6 +97,9 @@ export class KeyFilter {
   }
 }
 
+/** Where all values in between count as keys. */
+const everyBit = new Int32Array([-1]);
+
 /** The layout that most keys have. */
 function selectInts(
   values: Int32Array,
@@ -109,13 +112,14 @@ function selectInts(
   out: Int32Array,
 ): number {
   const range = (most - least) | 0;
+  const mask = bits === everyBit ? 0 : -1;
   let kept = 0;
   // Each row is written, and the next one over it where it has no such key: nothing to guess for the processor.
   if (selection === null) {
     for (let row = first; row < first + count; row++) {
       const place = (values[row]! - least) | 0;
       out[kept] = row;
-      kept += place >= 0 && place <= range ? (bits[place >>> 5]! >>> (place & 31)) & 1 : 0;
+      kept += place >= 0 && place <= range ? (bits[(place >>> 5) & mask]! >>> (place & 31)) & 1 : 0;
     }
     return kept;
   }
@@ -123,7 +127,7 @@ function selectInts(
     const row = selection[j]!;
     const place = (values[row]! - least) | 0;
     out[kept] = row;
-    kept += place >= 0 && place <= range ? (bits[place >>> 5]! >>> (place & 31)) & 1 : 0;
+    kept += place >= 0 && place <= range ? (bits[(place >>> 5) & mask]! >>> (place & 31)) & 1 : 0;
   }
   return kept;
 }
