@@ -53,7 +53,7 @@ export function wordScore(idf: number, weighted: number): number {
 /** What a word counts that differs from what is written, beside one that does not. */
 const nearShare = 0.5;
 
-/** Of so few words all are looked at together that may come to a score. */
+/** So few words are looked at in all their combinations: which may come to a score. */
 const wordsTogether = 4;
 
 /** The most that a leaf adds to a score. */

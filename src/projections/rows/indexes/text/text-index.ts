@@ -366,11 +366,11 @@ export const OFTEN = 0x80;
 
 /** What `hold` finds, each with room for all rows. */
 export interface Held {
-  /** Of one term: its rows, how often each holds it, and how many there are. */
+  /** Rows of one term, how often each holds it, and how many there are. */
   readonly rows: Int32Array;
   readonly counts: Int32Array;
   count: number;
-  /** Of all terms. */
+  /** By row, and rows that any term has. */
   readonly held: Uint8Array;
   readonly noted: Int32Array;
 }
