@@ -73,6 +73,8 @@ export interface PlacedRows {
 export interface IndexedRows {
   readonly base: number;
   readonly rows: number;
+  /** Bits of the rows that the block has, where they are at hand: the same array whenever the same rows are shown. */
+  readonly shown?: Int32Array;
   /** Made within the turn where there is none; null where the reader has the column in another form than storage. */
   index(column: string): TextIndex | null;
 }

@@ -221,7 +221,11 @@ export class SearchOperator implements Operator {
   }
 
   /** Indexes of storage, and which of their rows are the reader's; null where one is missing. */
-  #indexed(block: RowBlock, { rows: lies }: PlacedRows, { base, rows, index }: IndexedRows): Map<number, Field> | null {
+  #indexed(
+    block: RowBlock,
+    { rows: lies }: PlacedRows,
+    { base, rows, shown: known, index }: IndexedRows,
+  ): Map<number, Field> | null {
     if (lies !== null) return null;
     const { masked } = this.#node.input;
     const fields = new Map<number, Field>();
@@ -231,7 +235,7 @@ export class SearchOperator implements Operator {
       const { name } = this.#node.input.columns[column]!;
       const found = index(name);
       if (found === null || found.rows !== rows) return null;
-      if (visible === undefined) visible = isAll ? null : bitsOf(block, base, rows, null);
+      if (visible === undefined) visible = isAll ? null : (known ?? bitsOf(block, base, rows, null));
       const shown = masked.has(name) ? bitsOf(block, base, rows, block.columns[i]!) : visible;
       fields.set(column, { index: found, shown });
     }

@@ -169,10 +169,11 @@ export class StretchSearch {
   /** How many rows hold a leaf. */
   frequency(leaf: number): number {
     const [field, ...others] = this.#fields;
-    if (others.length === 0 && field!.shown === null) {
+    if (others.length === 0) {
+      const { index, shown } = field!;
       const terms = this.#termsOf(0, leaf);
       if (terms.length === 0) return 0;
-      if (terms.length === 1) return field!.index.frequency(terms[0]!);
+      if (terms.length === 1) return shown === null ? index.frequency(terms[0]!) : index.frequencyAmong(terms[0]!, shown);
     }
     return bitCount(this.#rowsOf(leaf));
   }

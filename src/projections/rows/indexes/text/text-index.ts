@@ -293,6 +293,30 @@ export class TextIndex {
     return notes;
   }
 
+  /** How many rows of these bits hold a term. */
+  frequencyAmong(term: number, shown: Int32Array): number {
+    const { postings, postingOffsets } = this.#parts;
+    const end = postingOffsets[term + 1]!;
+    let at = postingOffsets[term]!;
+    let row = -1;
+    let found = 0;
+    while (at < end) {
+      let word = postings[at++]!;
+      if (word >= 0x80) {
+        word &= 0x7f;
+        for (let shift = 7; ; shift += 7) {
+          const byte = postings[at++]!;
+          word |= (byte & 0x7f) << shift;
+          if (byte < 0x80) break;
+        }
+      }
+      row += word >>> 1;
+      found += (shown[row >>> 5]! >>> (row & 31)) & 1;
+      if ((word & 1) === 1) while (postings[at++]! >= 0x80);
+    }
+    return found;
+  }
+
   /** A bit of every row of a term. */
   mark(term: number, into: Int32Array): void {
     const { postings, postingOffsets } = this.#parts;
