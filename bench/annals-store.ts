@@ -80,6 +80,14 @@ export class AnnalsStore {
     return this.#invoke('query', (invocation) => this.#service.planner.query(invocation, { sql, time }));
   }
 
+  /** A policy that decides about rows; null: none any more. */
+  async rule(text: string | null): Promise<void> {
+    const admin: Caller = { ...analyst, credential: 'admin' };
+    await this.#service.gate.invoke(admin, { action: 'administer', purpose: null, correlationId: 'bench' }, (invocation) =>
+      invocation.submit(text === null ? { kind: 'delete-policy', id: 'bench' } : { kind: 'put-policy', id: 'bench', text }),
+    );
+  }
+
   async close(): Promise<void> {
     await this.#service.close();
   }

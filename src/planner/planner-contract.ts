@@ -32,11 +32,15 @@ export interface QuestionOptions {
   readonly signal?: AbortSignal;
   /** How far words of MATCH may differ from what is written: `configured` as searches may that don't say; absent: not at all. */
   readonly typo?: TypoTolerance | 'configured';
+  /** What an answer may be short of: the nearest of all vectors, where `eventual`; where `exact`, nothing ever. `strong` by default. */
+  readonly consistency?: Consistency;
   /** Refuses what is not a question (control statements) with REL_INVALID. */
   readonly questionsOnly?: boolean;
   /** Takes rows while they are read, where nothing but the rows is wanted of them. */
   readonly rows?: RowTaker;
 }
+
+export type Consistency = 'strong' | 'eventual' | 'exact';
 
 /** Where rows go as they come, in their order: what was taken is in no batch of the answer. */
 export interface RowTaker {
@@ -105,6 +109,8 @@ export interface Answer {
   readonly facets: Facets | null;
   /** What the asker has to know of the rows: sentences, none where this is absent. */
   readonly notices?: readonly string[];
+  /** Some rows may be missing that are nearer than those that were found. */
+  readonly isApproximate?: boolean;
   /** Plan of EXPLAIN and EXPLAIN ANALYZE, one operator a line, children indented by two spaces. */
   readonly plan: string | null;
   readonly actualRows: number | null;

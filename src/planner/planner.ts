@@ -12,6 +12,7 @@ import type { ControlStatement, Standing } from './control-request.ts';
 import { type Cursor, opaqueCursor, readCursor } from './cursor.ts';
 import { type Result, run, type RunRequest, type Scheduler } from './executor.ts';
 import type { Embedder } from './embedding/embedder.ts';
+import type { Reranker } from './embedding/reranker.ts';
 import { forgetHashed } from './embedding/hashing.ts';
 import { explain, policyLines } from './explain.ts';
 import { typesCalled, unitsOf } from './functions/calls.ts';
@@ -82,6 +83,8 @@ export interface PlannerLimits {
   readonly memoryBytesMax: number;
   /** Rows that a function that ranks may yield; 0: any number. */
   readonly vectorRowsMax?: number;
+  /** Visible rows up to which nearest vectors are found by a look at all of them. */
+  readonly vectorExactRows?: number;
   /** Rows that operators exchange at once. */
   readonly blockRows?: number;
 }
@@ -101,6 +104,8 @@ export interface PlannerOptions {
   readonly sketchColumns?: readonly string[];
   /** The model that texts are given to; without one their vectors are hashed. */
   readonly embedder?: Embedder | null;
+  /** The model that orders what HYBRID_SEARCH … RERANK found. */
+  readonly reranker?: Reranker | null;
   /** What searches start from that say nothing of typos; `exact` where this is absent. */
   readonly searchPreset?: keyof typeof typoPresets;
   /** By type: what its searches rank by that have no RANK BY. */
@@ -118,6 +123,7 @@ const defaultLimits: Required<PlannerLimits> = {
   scannedRowsMax: 10_000_000,
   memoryBytesMax: 512 * 1024 * 1024,
   vectorRowsMax: 1_000,
+  vectorExactRows: 250_000,
   blockRows: 8_192,
 };
 
@@ -139,6 +145,7 @@ export class Planner implements PlannerDoor {
   readonly #sketches: Sketches;
   readonly #graphs = new GraphCache(graphBytesMax);
   readonly #embedder: Embedder | null;
+  readonly #reranker: Reranker | null;
   readonly #searchTypo: TypoTolerance;
 
   constructor(options: PlannerOptions) {
@@ -149,6 +156,7 @@ export class Planner implements PlannerDoor {
     const turns = new TurnQueue();
     this.#scheduler = { yield: options.yieldTurn ?? (() => turns.next()) };
     this.#embedder = options.embedder ?? null;
+    this.#reranker = options.reranker ?? null;
     this.#searchTypo = typoPresets[options.searchPreset ?? 'exact'];
     this.#sketches = new Sketches(options.sketchColumns ?? [], this.#clock, this.#scheduler);
     this.#plans = new Plans({
@@ -312,6 +320,7 @@ export class Planner implements PlannerDoor {
         provenance,
         facets: result.facets,
         notices: noticesOf(cached, snapshot, execution.notices),
+        ...(execution.counters.byGraph > 0 && { isApproximate: true }),
         plan: null,
         actualRows: null,
         processingTimeMs: this.#clock.monotonicMs() - startedMs,
@@ -386,7 +395,7 @@ export class Planner implements PlannerDoor {
     plan: LogicalPlan,
     query: Query,
     asked: Asked,
-    { time = 'all', typo }: QuestionOptions,
+    { time = 'all', typo, consistency = 'strong' }: QuestionOptions,
     snapshot: GovernedSnapshot,
   ): Execution {
     const stated = asked.parameters.length;
@@ -428,12 +437,16 @@ export class Planner implements PlannerDoor {
       blockRows: pageRows === null ? this.#limits.blockRows : Math.min(this.#limits.blockRows, Math.max(1_024, 2 * pageRows)),
       scannedRowsMax: this.#limits.scannedRowsMax,
       vectorRowsMax: this.#limits.vectorRowsMax === 0 ? Number.POSITIVE_INFINITY : this.#limits.vectorRowsMax,
+      vectorExactRows: this.#limits.vectorExactRows,
+      consistency,
       graphs: this.#graphs,
       graphRowsMax: this.#limits.resultRowsMax,
       embedder: this.#embedder,
+      reranker: this.#reranker,
+      wait: { until: null },
       notices: caveatsOf(plan.caveats, literals, placeOf),
       memory: new MemoryMeter(this.#limits.memoryBytesMax),
-      counters: { scanned: 0, hits: 0 },
+      counters: { scanned: 0, hits: 0, byGraph: 0 },
       watch: null,
     };
   }

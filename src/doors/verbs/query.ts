@@ -260,7 +260,7 @@ export const hybridSearch = verb({
     query: z.string().min(1).max(10_000),
     entity_type: z.string().min(1).describe('the type'),
     limit: z.int().min(1).max(1_000).default(20),
-    rerank: z.boolean().default(false).describe('needs a reranker, which is not there yet'),
+    rerank: z.boolean().default(false).describe('whether the reranker of the store orders what was found'),
   }),
   output: answer,
   action: 'search',
