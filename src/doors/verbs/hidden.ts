@@ -1,4 +1,4 @@
-/** What quarantine hides from searches. Memory verbs ask for it at an instant: `memory/recall-ranking.ts`. */
+/** What quarantine hides from searches. Memory verbs ask for it at an instant: `memory/recall-candidates.ts`. */
 import type { VerbSession } from './session.ts';
 
 /** What is in quarantine, of any type: no search of an agent shows it. */
