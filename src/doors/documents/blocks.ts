@@ -2,6 +2,8 @@
  * Documents as one text and the blocks in it: paragraphs, headings, lists, tables, code. Of text and Markdown the text is what was
  * sent; of HTML and PDF it is what a reader would see, with an empty line between blocks.
  */
+import type { Parser as HtmlParser } from 'htmlparser2';
+import type { Token } from 'marked';
 import { ServiceError } from '../../errors.ts';
 import type { DocumentFormat } from './document.ts';
 
@@ -27,7 +29,9 @@ export async function blocksOf(bytes: Uint8Array, format: DocumentFormat): Promi
   if (format === 'pdf') return pdfBlocks(bytes);
   const text = textOf(bytes);
   if (format === 'text') return { title: null, text, blocks: paragraphs(text, 0, null, null) };
-  return format === 'html' ? htmlBlocks(text) : markdownBlocks(text.replaceAll(/\r\n?/g, '\n'));
+  // Either library is loaded when its first document comes.
+  if (format === 'html') return htmlBlocks(text, (await import('htmlparser2')).Parser);
+  return markdownBlocks(text.replaceAll(/\r\n?/g, '\n'), (await import('marked')).lexer);
 }
 
 /** By what is in it first: names lie more often. */
@@ -71,8 +75,8 @@ class Headings {
   }
 }
 
-async function markdownBlocks(text: string): Promise<Blocks> {
-  const { lexer } = await import('marked');
+/** `text` has LF ends of lines. */
+export function markdownBlocks(text: string, lexer: (source: string) => readonly Token[]): Blocks {
   const matter = /^---\n[^]*?\n---(?:\n|$)/.exec(text)?.[0] ?? '';
   const headings = new Headings();
   const blocks: Block[] = [];
@@ -107,8 +111,7 @@ const inline: ReadonlySet<string> = new Set(
   ).split(' '),
 );
 
-async function htmlBlocks(source: string): Promise<Blocks> {
-  const { Parser } = await import('htmlparser2');
+export function htmlBlocks(source: string, Parser: typeof HtmlParser): Blocks {
   const headings = new Headings();
   const blocks: Block[] = [];
   let text = '';
