@@ -11,6 +11,7 @@ import { parseArgs } from 'node:util';
 import { raisedLimits } from './annals-server.ts';
 import type { BenchContext, Measure } from './context.ts';
 import { DataSets } from './datasets.ts';
+import { agentMemory } from './measures/agent-memory.ts';
 import { aggregates } from './measures/aggregates.ts';
 import { asOfAggregate } from './measures/as-of-aggregate.ts';
 import { asOfHead } from './measures/as-of-head.ts';
@@ -70,6 +71,7 @@ const measures: Readonly<Record<string, Measure>> = {
   text,
   vectors,
   doors,
+  'agent-memory': agentMemory,
 };
 
 const usage = `npm run bench -- [--quick] [--only ${Object.keys(measures).join(',')}] [--rows n] [--directory path] [--output file] [--markdown] [--check | --accept] [--ratios file]`;

@@ -165,6 +165,9 @@ export const aims = {
   'tenants.aggregate': rough(share('aggregate over a tenant’s type among many tenants / alone', 1.1)),
   'tenants.sweep': rough(share('aggregates over a tenant’s types among many tenants / alone', 1.1)),
   'tenants.read': rough(share('point read by key of a tenant among many / alone')),
+  'agent-memory.remember': times('remembers over HTTP / commits of one row over HTTP, 16 clients each', 0.6),
+  'agent-memory.recall-p95': { text: 'recall over HTTP, p95', unit: 'ms', better: 'smaller', wanted: 100 },
+  'agent-memory.recall-then': rough(share('recall as of before a twentieth changed / recall now', 2)),
   'watch.p99': rough(share('commit p99 of 8 writers with 100 standing queries / with none')),
 } as const satisfies Readonly<Record<string, Aim>>;
 

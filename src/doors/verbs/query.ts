@@ -5,6 +5,7 @@ import type { TypeDefinition } from '../../log/entry.ts';
 import { checkText } from '../../log/value.ts';
 import type { Answer } from '../../planner/planner-contract.ts';
 import type { Literal } from '../../planner/statement.ts';
+import { hiddenItems, hiddenKey } from './hidden.ts';
 import { quoted, type Row, rowsOf, textOf } from './rows.ts';
 import type { VerbSession } from './session.ts';
 import { verb } from './verb.ts';
@@ -272,8 +273,12 @@ export const hybridSearch = verb({
   run: async (session, { query: text, entity_type: name, limit, rerank }) => {
     const definition = knownType(session, name);
     const how = rerank ? ", RERANK => 'true'" : '';
-    const made = await session.answer(`SELECT * FROM HYBRID_SEARCH($1, $2${how}) LIMIT ${limit}`, [definition.name, text]);
-    session.note({ result: { row_count: made.rowCount } });
-    return answered(made);
+    const hidden = await hiddenItems(session);
+    const most = Math.min(1_000, limit + hidden.size);
+    const made = await session.answer(`SELECT * FROM HYBRID_SEARCH($1, $2${how}) LIMIT ${most}`, [definition.name, text]);
+    const told = answered(made);
+    const rowsShown = told.rows.filter((row) => !hidden.has(hiddenKey(definition.name, row))).slice(0, limit);
+    session.note({ result: { row_count: rowsShown.length } });
+    return { ...told, rows: rowsShown, row_count: rowsShown.length };
   },
 });
