@@ -180,6 +180,11 @@ export class Planner implements PlannerDoor {
     forgetHashed();
   }
 
+  /** Of graphs that are kept, the names of their nodes aside. */
+  get graphBytes(): number {
+    return this.#graphs.edgeBytes;
+  }
+
   /** Runs that found their plan, and plans that were made. */
   get planCounts(): { readonly found: number; readonly made: number } {
     return { ...this.#plans.counts };

@@ -53,6 +53,12 @@ export class GraphCache {
     return bytes;
   }
 
+  get edgeBytes(): number {
+    let bytes = 0;
+    for (const graph of this.#graphs()) bytes += graph.bytes - graph.texts.bytes;
+    return bytes;
+  }
+
   *find(of: GraphOf, read: () => Steps<Graph>): Steps<Graph> {
     const { snapshot, time } = of;
     const key = keyOf(of);
