@@ -48,13 +48,13 @@ export function* nodeLines({ nodes }: Drawn): Generator<Buffer> {
   }
 }
 
-/** A tenth of a percent of the edges is hidden from who asks. */
-export function* edgeLines({ from, to }: Drawn, first = 0, key = 'e'): Generator<Buffer> {
+/** A tenth of a percent of the edges of a load is hidden from who asks; none of those that come later. */
+export function* edgeLines({ from, to }: Drawn, first = 0): Generator<Buffer> {
   for (let begin = 0; begin < from.length; begin += 10_000) {
     let text = '';
     for (let edge = begin; edge < Math.min(from.length, begin + 10_000); edge++) {
-      const hidden = edge % 1_000 === 999;
-      text += `{"id":"${key}${first + edge}","from_id":"${nodeKey(from[edge]!)}","to_id":"${nodeKey(to[edge]!)}","hidden":${hidden}}\n`;
+      const hidden = first === 0 && edge % 1_000 === 999;
+      text += `{"id":"e${first + edge}","from_id":"${nodeKey(from[edge]!)}","to_id":"${nodeKey(to[edge]!)}","hidden":${hidden}}\n`;
     }
     yield Buffer.from(text);
   }

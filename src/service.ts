@@ -224,6 +224,8 @@ export class Service {
       yieldTurn,
       standing: { watch: this.watch, lookups: this.lookups, views: this.views, erasures: this.erasures },
       embedder: this.models.embedder,
+      newKey: () => ids.next(),
+      jobs: this.jobs,
       ...plannerOptions(settings),
     });
     const { indexes } = projections.rows;

@@ -8,10 +8,12 @@ import type { WriteStatement } from './write-statement.ts';
 
 export type QuestionRequest = QuestionOptions & (QuestionText | QuestionStatement);
 
+export type Parameters = readonly Literal[] | ReadonlyMap<string, Literal>;
+
 export interface QuestionText {
   readonly sql: string;
-  /** Values of `$1`, `$2` … in the text: they are never part of it. */
-  readonly parameters?: readonly Literal[];
+  /** Values of `$1`, `$2` … in the text, or of `$name`: they are never part of it. */
+  readonly parameters?: Parameters;
   readonly parsed?: never;
 }
 
@@ -175,6 +177,8 @@ export interface ExecuteOptions extends Pick<QuestionOptions, 'dialect' | 'purpo
   readonly sync?: boolean;
   /** What a question without AS OF is about; `current` where this is absent. */
   readonly time?: DefaultTime;
+  /** CREATE and MERGE of patterns, and CALL … .write, run too: for the graph doors. */
+  readonly graph?: true;
 }
 
 export interface PlannerContract {
@@ -191,7 +195,7 @@ export interface PlannerDoor extends PlannerContract {
   describe(invocation: Invocation, request: DescribeRequest): Promise<Description>;
   /**
    * Runs a statement that may write: INSERT, UPDATE and DELETE, all of it or nothing; anything else is asked as a question about what
-   * holds now. The invocation is one of `query`; what is written is judged and recorded as `ingest` or `delete`. REL_CONFLICT where
+   * holds now; with `graph`, CREATE, MERGE and CALL … .write run as well. The invocation is one of `query`; what is written is judged and recorded as `ingest` or `delete`. REL_CONFLICT where
    * a row that it would change was written since it was read: the statement may be run again.
    */
   execute(invocation: Invocation, request: ExecuteRequest): Promise<Executed>;

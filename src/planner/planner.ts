@@ -3,6 +3,7 @@ import { LRUCache } from 'lru-cache';
 import type { Clock } from '../clock.ts';
 import { ServiceError } from '../errors.ts';
 import type { GovernedSnapshot, Invocation } from '../governance/gate-contract.ts';
+import type { JobRunner } from '../governance/jobs/job-runner.ts';
 import { smallAnswer } from './answers.ts';
 import { timeOf } from './binder.ts';
 import type { RankingRule } from './binding/ranking.ts';
@@ -49,6 +50,7 @@ import type {
   Executed,
   ExecuteRequest,
   OutputBatch,
+  Parameters,
   PlannerDoor,
   PlannerSession,
   ProvenanceEntry,
@@ -99,6 +101,10 @@ export interface PlannerOptions {
   readonly pinnedBranches?: readonly string[];
   /** Columns that are sketched, of whatever type has them. */
   readonly sketchColumns?: readonly string[];
+  /** Keys of nodes and edges that CREATE makes without one. */
+  readonly newKey?: () => string;
+  /** Where long questions about a graph are listed, and can be ended. */
+  readonly jobs?: JobRunner;
   /** The model that texts are given to; without one their vectors are hashed. */
   readonly embedder?: Embedder | null;
   /** What searches start from that say nothing of typos; `exact` where this is absent. */
@@ -163,6 +169,8 @@ export class Planner implements PlannerDoor {
     this.#writes = new WriteFront({
       clock: this.#clock,
       plans: this.#plans,
+      newKey: options.newKey ?? null,
+      jobs: options.jobs ?? null,
       ask: (reading, request, own) => this.#ask(reading, request, own),
       executionOf: (plan, query, asked, snapshot) => this.#execution(plan, query, asked, {}, snapshot),
     });
@@ -180,7 +188,7 @@ export class Planner implements PlannerDoor {
     forgetHashed();
   }
 
-  /** Of graphs that are kept, the names of their nodes aside. */
+  /** Bytes of the graphs that are kept, the names of their nodes aside. */
   get graphBytes(): number {
     return this.#graphs.edgeBytes;
   }
@@ -208,6 +216,8 @@ export class Planner implements PlannerDoor {
     const { sql, parameters } = request;
     const question = { sql, dialect, purpose, ...(parameters && { parameters }), ...(signal && { signal }) };
     const asked = sql.length > shortText ? await this.#askedLong(question) : this.#asked(question);
+    const made = request.graph && asked instanceof AskedText ? asked.graphWrite() : null;
+    if (made !== null) return this.#writes.executeGraph(invocation, asked, made, request, startedMs);
     const statement = this.#writes.statementOf(asked);
     if (statement === null)
       return { answer: await this.query(invocation, { ...question, time: request.time ?? 'current' }), written: null };
@@ -514,13 +524,20 @@ const noWorking: Execution['working'] = new Map();
 /** Source: specification, "Tool protocol": a query costs 1. */
 const costUnits = 1;
 
-/** Values of `$1`, `$2` … */
-function valuesOf(parameters: readonly Literal[]): MarkerValues {
-  return (number) => parameters[number - 1];
+/** Values of `$1`, `$2` …, or by name. */
+function valuesOf(parameters: Parameters): MarkerValues {
+  if (!isList(parameters)) return (marker) => parameters.get(String(marker));
+  return (marker) => (typeof marker === 'number' ? parameters[marker - 1] : undefined);
+}
+
+function isList(parameters: Parameters): parameters is readonly Literal[] {
+  return Array.isArray(parameters);
 }
 
 /** Refuses values that the text has no place for: one of the two is not what was meant. */
-function allUsed(lexed: LexedStatement, parameters: readonly Literal[]): LexedStatement {
+function allUsed(lexed: LexedStatement, parameters: Parameters): LexedStatement {
+  // Drivers send one map to several statements.
+  if (!isList(parameters)) return lexed;
   let named = 0;
   for (const number of lexed.markers.values()) named = Math.max(named, number);
   if (parameters.length > named) {
