@@ -2,6 +2,7 @@
 import { LRUCache } from 'lru-cache';
 import type { Clock } from '../clock.ts';
 import { ServiceError } from '../errors.ts';
+import type { Caller } from '../governance/caller.ts';
 import type { GovernedSnapshot, Invocation } from '../governance/gate-contract.ts';
 import type { JobRunner } from '../governance/jobs/job-runner.ts';
 import { smallAnswer } from './answers.ts';
@@ -19,6 +20,8 @@ import { typesCalled, unitsOf } from './functions/calls.ts';
 import { caveatsOf } from './expressions/caveats.ts';
 import { asInstant } from './expressions/evaluate.ts';
 import { GraphCache } from './graph/graph-cache.ts';
+import { longWorkOf } from './graph/long-work.ts';
+import { looksOfUnit } from './graph/limits.ts';
 import { KernelContext } from './expressions/kernel-context.ts';
 import { type LexedStatement, lexing, lexStatement, type MarkerValues } from './languages/sql-lexer.ts';
 import { KnownShapes } from './languages/sql-shapes.ts';
@@ -144,6 +147,7 @@ export class Planner implements PlannerDoor {
   readonly #writes: WriteFront;
   readonly #sketches: Sketches;
   readonly #graphs = new GraphCache(graphBytesMax);
+  readonly #jobs: JobRunner | null;
   readonly #embedder: Embedder | null;
   readonly #searchTypo: TypoTolerance;
 
@@ -151,6 +155,7 @@ export class Planner implements PlannerDoor {
     this.#clock = options.clock;
     this.#version = options.version ?? '';
     this.#standing = options.standing ?? null;
+    this.#jobs = options.jobs ?? null;
     this.#limits = { ...defaultLimits, ...options.limits };
     const turns = new TurnQueue();
     this.#scheduler = { yield: options.yieldTurn ?? (() => turns.next()) };
@@ -170,7 +175,7 @@ export class Planner implements PlannerDoor {
       clock: this.#clock,
       plans: this.#plans,
       newKey: options.newKey ?? null,
-      jobs: options.jobs ?? null,
+      jobs: this.#jobs,
       ask: (reading, request, own) => this.#ask(reading, request, own),
       executionOf: (plan, query, asked, snapshot) => this.#execution(plan, query, asked, {}, snapshot),
     });
@@ -282,34 +287,27 @@ export class Planner implements PlannerDoor {
       if (cached.readsMore) reading.describe({ objectType: plan.objectTypes.join(',') });
       const watch = question.mode === 'analyze' ? new Measurements(plan, this.#clock) : null;
       const shared = this.#execution(plan, question.query, asked, request, snapshot);
-      const execution = { ...shared, watch, ...(own.given && { working: own.given }) };
+      const longWork = longWorkOf(plan, reading.caller, this.#jobs, this.#clock);
+      const execution = { ...shared, watch, longWork, ...(own.given && { working: own.given }) };
       if (isLong) await this.#scheduler.yield();
       if (question.mode === 'plan') return this.#explained(plan, execution, startedMs, null);
 
       const erasedMeanwhile = snapshot.erasing(plan.objectTypes);
-      const result = await run(
-        {
-          clock: this.#clock,
-          scheduler: this.#scheduler,
-          timeoutMs: this.#limits.timeoutMs,
-          resultRowsMax: this.#limits.resultRowsMax,
-        },
-        {
-          plan,
-          kernels: cached.kernels,
-          execution,
-          signal: request.signal,
-          startedMs,
-          taker: takerOf(question, cached, request),
-        },
-      );
+      const result = await this.#run({
+        plan,
+        kernels: cached.kernels,
+        execution,
+        signal: longWork?.signal(request.signal) ?? request.signal,
+        startedMs,
+        taker: takerOf(question, cached, request),
+      });
       const provenance = plan.withProvenance ? await this.#provenance(plan, result.batches, execution) : null;
       // It saw some of the rows that nobody is shown any more, and not others: it is made anew, while its time lasts.
       if (erasedMeanwhile()) {
         request.rows?.restart();
         continue;
       }
-      const costUnits = unitsOf(question.query);
+      const costUnits = unitsOf(question.query) + Math.floor(execution.counters.looks / looksOfUnit);
       reading.describe({ rowCount: result.rowCount, costUnits });
       if (watch) return this.#explained(plan, execution, startedMs, { actualRows: result.rowCount, watch });
       return {
@@ -328,6 +326,19 @@ export class Planner implements PlannerDoor {
         processingTimeMs: this.#clock.monotonicMs() - startedMs,
         overtaken: erasedMeanwhile,
       };
+    }
+  }
+
+  async #run(request: RunRequest): Promise<Result> {
+    const clock = this.#clock;
+    const { timeoutMs, resultRowsMax } = this.#limits;
+    const { longWork } = request.execution;
+    try {
+      const result = await run({ clock, scheduler: this.#scheduler, timeoutMs, resultRowsMax }, request);
+      await longWork?.over();
+      return result;
+    } catch (error) {
+      throw longWork === null ? error : await longWork.over(error);
     }
   }
 
@@ -444,7 +455,8 @@ export class Planner implements PlannerDoor {
       embedder: this.#embedder,
       notices: caveatsOf(plan.caveats, literals, placeOf),
       memory: new MemoryMeter(this.#limits.memoryBytesMax),
-      counters: { scanned: 0, hits: 0 },
+      counters: { scanned: 0, looks: 0, hits: 0 },
+      longWork: null,
       watch: null,
     };
   }

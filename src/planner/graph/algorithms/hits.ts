@@ -28,7 +28,7 @@ export function* hits(graph: Graph, call: GraphCall, which: 'hub' | 'authority')
   return which === 'hub' ? hub : authority;
 }
 
-/** Of each node what its neighbours have, scaled. */
+/** What the neighbours of each node have, scaled. */
 function* summed({ offsets, neighbours }: Adjacency, from: Float64Array, to: Float64Array): Steps<void> {
   let squares = 0;
   let looks = 0;

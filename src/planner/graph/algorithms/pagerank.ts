@@ -1,6 +1,6 @@
 /** PageRank by power iteration: scores add up to 1, and what a node without edges has goes to all nodes alike. */
 import type { Adjacency, Graph } from '../graph.ts';
-import { type GraphAlgorithm, scoredWith } from '../graph-algorithm.ts';
+import { type GraphAlgorithm, type GraphCall, scoredWith } from '../graph-algorithm.ts';
 import { everyNode } from '../rows.ts';
 import { type Steps, stepsAtOnce } from '../steps.ts';
 
@@ -25,7 +25,7 @@ export const pagerank: GraphAlgorithm = {
     const rounds = call.integer('MAX_ITER', 20, 1, 1_000);
     if (graph.weights?.some((weight) => weight < 0)) throw call.invalid('WEIGHT', 'PageRank takes no negative weight');
     call.hold(24 * graph.nodes);
-    const found = yield* scores(graph, { damping, rounds, direction: call.direction });
+    const found = yield* scores(graph, call, { damping, rounds, direction: call.direction });
     return { ...everyNode(found.score), rounds: found.rounds };
   },
 };
@@ -38,6 +38,7 @@ interface Walk {
 
 function* scores(
   graph: Graph,
+  call: GraphCall,
   { damping, rounds, direction }: Walk,
 ): Steps<{ readonly score: Float64Array; readonly rounds: number }> {
   const { nodes, weights } = graph;
@@ -74,6 +75,7 @@ function* scores(
     next.fill(0);
     for (let first = 0; first < nodes; ) {
       const end = stretchEnd(givers, first, nodes);
+      for (const { offsets } of givers) call.spend(offsets[end]! - offsets[first]!);
       for (const each of givers) gather(each, weights, share, next, first, end);
       change += settle(score, next, { base, damping, first, end });
       first = end;
