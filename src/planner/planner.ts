@@ -2,7 +2,6 @@
 import { LRUCache } from 'lru-cache';
 import type { Clock } from '../clock.ts';
 import { ServiceError } from '../errors.ts';
-import type { Caller } from '../governance/caller.ts';
 import type { GovernedSnapshot, Invocation } from '../governance/gate-contract.ts';
 import type { JobRunner } from '../governance/jobs/job-runner.ts';
 import { smallAnswer } from './answers.ts';

@@ -96,7 +96,7 @@ export class Graph {
     if (this.nodes !== other.nodes || this.edges !== other.edges || this.links.join('\0') !== other.links.join('\0'))
       return false;
     const pairs = [
-      [this.systemFrom, other.systemFrom],
+      [halves(this.systemFrom), halves(other.systemFrom)],
       [this.out.neighbours, other.out.neighbours],
       [this.out.offsets, other.out.offsets],
       [this.weights, other.weights],
@@ -123,6 +123,11 @@ export class Graph {
     const all = [...arrays, this.systemFrom, this.weights, this.#linkOf];
     return this.texts.bytes + all.reduce((sum, array) => sum + (array?.byteLength ?? 0), 0);
   }
+}
+
+/** Instants without an object for each that is read. */
+function halves({ buffer, byteOffset, length }: BigInt64Array): Int32Array {
+  return new Int32Array(buffer, byteOffset, 2 * length);
 }
 
 /** Which way edges are gone. */
