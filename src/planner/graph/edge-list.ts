@@ -5,6 +5,7 @@ import type { ColumnType } from '../../log/value.ts';
 import { TextInterner } from '../expressions/text-interner.ts';
 import type { Batch } from '../operators/operator.ts';
 import { type Adjacency, Graph, type NodeTexts } from './graph.ts';
+import { turned } from './graph-delta.ts';
 import { sorted, type Steps } from './steps.ts';
 
 /** Edges or nodes that are looked at between two looks at the clock. */
@@ -127,15 +128,14 @@ export class EdgeList {
     const systemFrom = new BigInt64Array(count);
     const weights = weight === null ? null : new Float64Array(count);
     const linkOf = this.#links.length > 1 ? new Uint16Array(count) : null;
-    const ordered = new Int32Array(count);
     const listed = { time: bits(time), weight, link };
-    const made = { neighbours, ordered, systemFrom: bits(systemFrom), weights, linkOf };
+    const made = { neighbours, systemFrom: bits(systemFrom), weights, linkOf };
     for (let first = 0; first < count; first += atOnce) {
       take(both, listed, made, bySource.subarray(first, Math.min(count, first + atOnce)), first);
       yield;
     }
-    const out: Adjacency = { offsets: yield* offsetsOf(ordered, nodes), neighbours, edges: null };
-    const into = yield* reversed(ordered, neighbours, nodes);
+    const out: Adjacency = { offsets: yield* offsetsOf(sources.subarray(0, count), nodes), neighbours, edges: null };
+    const into = yield* turned(out.offsets, neighbours, nodes);
     return new Graph({ texts: this.#texts(order, numberOf), out, in: into, systemFrom, linkOf, links: this.#links, weights });
   }
 
@@ -270,23 +270,20 @@ interface Listed {
 
 interface Made {
   readonly neighbours: Int32Array;
-  /** Sources. */
-  readonly ordered: Int32Array;
   readonly systemFrom: Float64Array;
   readonly weights: Float64Array | null;
   readonly linkOf: Uint16Array | null;
 }
 
 /** Edges in the order that they are to have, the first at a place. */
-function take({ kept, sources, targets }: Ends, listed: Listed, made: Made, order: Int32Array, first: number): void {
-  const { neighbours, ordered, systemFrom, weights, linkOf } = made;
+function take({ kept, targets }: Ends, listed: Listed, made: Made, order: Int32Array, first: number): void {
+  const { neighbours, systemFrom, weights, linkOf } = made;
   const { time, weight, link } = listed;
   for (let i = 0; i < order.length; i++) {
     const read = order[i]!;
     const edge = first + i;
     const place = kept[read]!;
     neighbours[edge] = targets[read]!;
-    ordered[edge] = sources[read]!;
     systemFrom[edge] = time[place]!;
     if (weights !== null) weights[edge] = weight![place]!;
     if (linkOf !== null) linkOf[edge] = link[place]!;
@@ -304,7 +301,14 @@ function* stableOrder(keys: Int32Array, input: Int32Array | null, keysMax: numbe
   return order;
 }
 
-function scatter(keys: Int32Array, input: Int32Array | null, places: Uint32Array, order: Int32Array, first: number, end: number): void {
+function scatter(
+  keys: Int32Array,
+  input: Int32Array | null,
+  places: Uint32Array,
+  order: Int32Array,
+  first: number,
+  end: number,
+): void {
   if (input === null) for (let i = first; i < end; i++) order[places[keys[i]!]!++] = i;
   else {
     for (let i = first; i < end; i++) {
@@ -328,35 +332,6 @@ function* offsetsOf(keys: Int32Array, keysMax: number): Steps<Uint32Array> {
 
 function countKeys(keys: Int32Array, offsets: Uint32Array, first: number, end: number): void {
   for (let i = first; i < end; i++) offsets[keys[i]! + 1]!++;
-}
-
-/** Edges by target: within one by source, then by edge, as they lie. */
-function* reversed(sources: Int32Array, targets: Int32Array, nodes: number): Steps<Adjacency> {
-  const offsets = yield* offsetsOf(targets, nodes);
-  const places = offsets.slice();
-  const edges = new Int32Array(targets.length);
-  const neighbours = new Int32Array(targets.length);
-  for (let first = 0; first < targets.length; first += atOnce) {
-    const end = Math.min(targets.length, first + atOnce);
-    turn(sources, targets, places, { edges, neighbours }, first, end);
-    yield;
-  }
-  return { offsets, neighbours, edges };
-}
-
-function turn(
-  sources: Int32Array,
-  targets: Int32Array,
-  places: Uint32Array,
-  { edges, neighbours }: { readonly edges: Int32Array; readonly neighbours: Int32Array },
-  first: number,
-  end: number,
-): void {
-  for (let edge = first; edge < end; edge++) {
-    const place = places[targets[edge]!]!++;
-    edges[place] = edge;
-    neighbours[place] = sources[edge]!;
-  }
 }
 
 function grown<A extends Int32Array | BigInt64Array | Float64Array | Uint16Array>(before: A, room: A): A {
