@@ -7,6 +7,7 @@
  * - where the edges and nodes of two of them are the same, be it of two grants or of two instants, they are one in memory;
  * - all of them together take no more than the budget: what was not asked about for longest goes first.
  */
+import type { TimeBounds } from '../../projections/access-paths.ts';
 import type { Graph } from './graph.ts';
 import { followed, type GraphOf, isSame, type ReadGraph } from './graph-changes.ts';
 import type { Steps } from './steps.ts';
@@ -45,8 +46,10 @@ export class GraphCache {
     return bytes;
   }
 
-  *find(of: GraphOf, read: () => Steps<Graph>): Steps<Graph> {
-    const { snapshot, time } = of;
+  *find(asked: GraphOf, read: () => Steps<Graph>): Steps<Graph> {
+    const { snapshot } = asked;
+    const time = believed(asked.time, snapshot.instant);
+    const of = { ...asked, time };
     const key = keyOf(of);
     const generation = this.#generation;
     const { instant } = snapshot;
@@ -94,4 +97,9 @@ export class GraphCache {
 function keyOf({ snapshot, types, about }: GraphOf): string {
   const { grantKey, branchId, catalog } = snapshot;
   return JSON.stringify([grantKey, branchId, catalog.ontologyVersion, types, about]);
+}
+
+/** Nothing is known yet of a later instant: what is believed then is what is believed now, until more is written. */
+function believed({ system, valid }: TimeBounds, now: bigint): TimeBounds {
+  return { system: system !== 'all' && system > now ? now : system, valid };
 }
