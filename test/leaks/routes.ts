@@ -31,6 +31,7 @@ export interface Probe {
   readonly headers?: Readonly<Record<string, string>>;
   /** In place of the row’s. */
   readonly compared?: Compared;
+  readonly storeWide?: true;
   /** What both worlds go on with after it. */
   readonly after?: (stage: Stage, adversary: Adversary, heard: Heard) => void;
 }
@@ -178,6 +179,7 @@ function probesOf(
     const compared = shownByTools[verb.name];
     return {
       ...(compared && { compared }),
+      ...(verb.name === 'metrics' && { storeWide: true }),
       ...(path !== undefined && { path: (stage: Stage) => of(stage).path! }),
       ...(body !== undefined && { body: (stage: Stage) => JSON.stringify(of(stage).body) }),
     };
