@@ -23,6 +23,7 @@ import { doors } from './measures/doors.ts';
 import { erasure } from './measures/erasure.ts';
 import { exportRows } from './measures/export.ts';
 import { governance } from './measures/governance.ts';
+import { graph } from './measures/graph.ts';
 import { healthUnderLoad } from './measures/health-under-load.ts';
 import { history } from './measures/history.ts';
 import { joins } from './measures/joins.ts';
@@ -72,6 +73,7 @@ const measures: Readonly<Record<string, Measure>> = {
   vectors,
   doors,
   'agent-memory': agentMemory,
+  graph,
 };
 
 const usage = `npm run bench -- [--quick] [--only ${Object.keys(measures).join(',')}] [--rows n] [--directory path] [--output file] [--markdown] [--check | --accept] [--ratios file]`;

@@ -225,6 +225,8 @@ export class Service {
       standing: { watch: this.watch, lookups: this.lookups, views: this.views, erasures: this.erasures },
       embedder: this.models.embedder,
       reranker: this.models.reranker,
+      newKey: () => ids.next(),
+      jobs: this.jobs,
       ...plannerOptions(settings),
     });
     const { indexes } = projections.rows;

@@ -154,6 +154,16 @@ export class Postgres {
     return found.slice(1);
   }
 
+  /** Makes what a measure asks for; `csv` is copied into the table that is named. */
+  async prepare(before: string, table: string, csv: Buffer, after: string): Promise<void> {
+    await this.#psql(before);
+    const file = join(this.#directory, `${table}.csv`);
+    writeFileSync(file, csv);
+    await mustRun(this.#client('psql', '-qc', `\\copy ${table} FROM '${file}' (FORMAT csv)`));
+    await this.#psql(after);
+    await this.#psql(`VACUUM ANALYZE ${table}`);
+  }
+
   async loadVersions(count: number): Promise<void> {
     await this.#psql('DROP TABLE IF EXISTS versions');
     await this.#psql(`CREATE UNLOGGED TABLE versions AS ${versions.postgres(count)}`);

@@ -9,10 +9,12 @@ import type { Transaction } from './writes/transaction.ts';
 
 export type QuestionRequest = QuestionOptions & (QuestionText | QuestionStatement);
 
+export type Parameters = readonly Literal[] | ReadonlyMap<string, Literal>;
+
 export interface QuestionText {
   readonly sql: string;
-  /** Values of `$1`, `$2` … in the text: they are never part of it. */
-  readonly parameters?: readonly Literal[];
+  /** Values of `$1`, `$2` … in the text, or of `$name`: they are never part of it. */
+  readonly parameters?: Parameters;
   readonly parsed?: never;
 }
 
@@ -184,6 +186,8 @@ export interface ExecuteOptions extends Pick<QuestionOptions, 'dialect' | 'purpo
   readonly time?: DefaultTime;
   /** What the statement writes waits in it; what it reads is refused where an earlier statement of it writes that type. */
   readonly transaction?: Transaction;
+  /** CREATE and MERGE of patterns, and CALL … .write, run too: for the graph doors. */
+  readonly graph?: true;
 }
 
 export interface PlannerContract {
@@ -200,7 +204,7 @@ export interface PlannerDoor extends PlannerContract {
   describe(invocation: Invocation, request: DescribeRequest): Promise<Description>;
   /**
    * Runs a statement that may write: INSERT, UPDATE and DELETE, all of it or nothing; anything else is asked as a question about what
-   * holds now. The invocation is one of `query`; what is written is judged and recorded as `ingest` or `delete`. REL_CONFLICT where
+   * holds now; with `graph`, CREATE, MERGE and CALL … .write run as well. The invocation is one of `query`; what is written is judged and recorded as `ingest` or `delete`. REL_CONFLICT where
    * a row that it would change was written since it was read: the statement may be run again.
    */
   execute(invocation: Invocation, request: ExecuteRequest): Promise<Executed>;
