@@ -18,6 +18,7 @@ import { readLicence } from './governance/tenancy/licence-file.ts';
 import { type Licence, LicenceTerm } from './governance/tenancy/licence.ts';
 import { bootRefusals } from './governance/tenancy/profile.ts';
 import { TenantChores } from './governance/tenancy/tenant-chores.ts';
+import { Blobs } from './log/blobs.ts';
 import { noteSigner } from './log/checkpoint-note.ts';
 import type { Disk } from './log/disk.ts';
 import { DerivedFileError, type DerivedHome, type DerivedReader } from './log/derived-file.ts';
@@ -164,6 +165,7 @@ export class Service {
       licence: this.#licence,
       digestKey: opened.keyring.hmacKey,
       recipes,
+      bodies: { blobs: opened.blobs, key: opened.keyring.hmacKey },
       warn: parts.say,
     });
     this.backups = new Backups({
@@ -253,7 +255,9 @@ export class Service {
       const turns = new TurnQueue();
       const turnsOf: TurnsOf = (kind) => parts.yieldTurn ?? (() => turns.next(kind));
       const workers = workerKeeper(turnsOf('chores'), parts.startKept);
-      const ground = { keyring, master, ids, turnsOf, workers, crowded: () => turns.waits('queries') };
+      const blobs = new Blobs({ disk, random, directory, keyring });
+      await blobs.start();
+      const ground = { keyring, blobs, master, ids, turnsOf, workers, crowded: () => turns.waits('queries') };
       const opened = parts.derived
         ? await openDerived(parts, parts.derived, ground)
         : { ...(await openLog(parts, ground, newRooms(parts, ground), {})), checkpoints: null, columns: null, checkpoint: null };
@@ -362,6 +366,7 @@ type TurnsOf = (kind: WorkKind) => () => Promise<void>;
 
 /** What all rooms stand on. */
 interface Ground {
+  readonly blobs: Blobs;
   readonly keyring: KeyStore;
   readonly master: MasterKeys;
   readonly ids: Ids;

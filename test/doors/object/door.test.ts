@@ -1,0 +1,255 @@
+/** The object door by Amazon's own client: one store, one server, requests that are signed and checked. */
+import {
+  CopyObjectCommand,
+  CreateBucketCommand,
+  DeleteBucketCommand,
+  DeleteObjectCommand,
+  DeleteObjectsCommand,
+  GetBucketLocationCommand,
+  GetObjectCommand,
+  HeadBucketCommand,
+  HeadObjectCommand,
+  ListBucketsCommand,
+  ListObjectsCommand,
+  ListObjectsV2Command,
+  PutObjectCommand,
+  type S3Client,
+} from '@aws-sdk/client-s3';
+import { createHash } from 'node:crypto';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { StoreWorld } from '../http/store-world.ts';
+import { clientOf, codeOf, forPath, objectSecret, objectToken } from './object-client.ts';
+
+let world: StoreWorld;
+let s3: S3Client;
+beforeAll(async () => {
+  world = await StoreWorld.open({
+    SERVICE_BEARER_TOKEN: objectToken,
+    SERVICE_OBJECT_SECRET_KEY: objectSecret,
+    SERVICE_OBJECT_BLOB_THRESHOLD_MB: '1',
+  });
+  s3 = clientOf(world);
+  await s3.send(new CreateBucketCommand({ Bucket: 'docs' }));
+});
+afterAll(async () => {
+  s3.destroy();
+  await world.close();
+});
+
+const sha256 = (text: string | Uint8Array): string => createHash('sha256').update(text).digest('hex');
+const put = (Key: string, Body: string | Uint8Array, more: object = {}) =>
+  s3.send(new PutObjectCommand({ Bucket: 'docs', Key, Body, ...more }));
+const get = async (Key: string, more: object = {}, client = s3): Promise<string> => {
+  const { Body } = await client.send(new GetObjectCommand({ Bucket: 'docs', Key, ...more }));
+  return Body!.transformToString();
+};
+
+test('an object is put, read, listed, headed and deleted', async () => {
+  const { ETag, VersionId } = await put('a/b.txt', 'hällo', {
+    ContentType: 'text/plain',
+    Metadata: { who: 'me' },
+    CacheControl: 'no-store',
+  });
+  expect(ETag).toBe(`"${sha256('hällo')}"`);
+  expect(await get('a/b.txt')).toBe('hällo');
+  const head = await s3.send(new HeadObjectCommand({ Bucket: 'docs', Key: 'a/b.txt' }));
+  expect(head).toMatchObject({
+    ETag,
+    VersionId,
+    ContentLength: 6,
+    ContentType: 'text/plain',
+    Metadata: { who: 'me' },
+    CacheControl: 'no-store',
+    ServerSideEncryption: 'aws:kms',
+  });
+  const { Contents, KeyCount } = await s3.send(new ListObjectsV2Command({ Bucket: 'docs' }));
+  expect([KeyCount, Contents!.map(({ Key, Size }) => [Key, Size])]).toEqual([1, [['a/b.txt', 6]]]);
+  const sql = "SELECT key, size, content_hash, body, body_as FROM ObjectStoreObject WHERE bucket = 'docs'";
+  expect(await world.rows(sql)).toEqual([
+    { key: 'a/b.txt', size: 6, content_hash: sha256('hällo'), body: 'hällo', body_as: 'text' },
+  ]);
+  await s3.send(new DeleteObjectCommand({ Bucket: 'docs', Key: 'a/b.txt' }));
+  await s3.send(new DeleteObjectCommand({ Bucket: 'docs', Key: 'a/b.txt' }));
+  expect(await codeOf(get('a/b.txt'))).toBe('NoSuchKey 404');
+  expect(await codeOf(s3.send(new HeadObjectCommand({ Bucket: 'docs', Key: 'a/b.txt' })))).toBe('NotFound 404');
+  // What it was, it was.
+  expect(await get('a/b.txt', { VersionId })).toBe('hällo');
+  expect(await codeOf(get('a/b.txt', { VersionId: '17' }))).toBe('NoSuchVersion 404');
+  expect((await s3.send(new ListObjectsV2Command({ Bucket: 'docs' }))).Contents).toBeUndefined();
+});
+
+test('buckets are made once, named as S3 names them, and deleted when they are empty', async () => {
+  const named = (Bucket: string) => s3.send(new CreateBucketCommand({ Bucket }));
+  const at = Date.now();
+  await named('second');
+  expect(await codeOf(named('second'))).toBe('BucketAlreadyOwnedByYou 409');
+  expect(await codeOf(named('No'))).toBe('InvalidBucketName 400');
+  expect(await codeOf(named('types'))).toBe('AccessDenied 403');
+  const { Buckets } = await s3.send(new ListBucketsCommand({}));
+  expect(Buckets!.map(({ Name }) => Name)).toEqual(['docs', 'second', 'types']);
+  expect(Math.abs(Buckets![1]!.CreationDate!.getTime() - at)).toBeLessThan(60_000);
+  expect((await s3.send(new GetBucketLocationCommand({ Bucket: 'second' }))).LocationConstraint).toBeUndefined();
+  await s3.send(new HeadBucketCommand({ Bucket: 'second' }));
+  await s3.send(new PutObjectCommand({ Bucket: 'second', Key: 'k', Body: 'v' }));
+  const remove = () => s3.send(new DeleteBucketCommand({ Bucket: 'second' }));
+  expect(await codeOf(remove())).toBe('BucketNotEmpty 409');
+  await s3.send(new DeleteObjectCommand({ Bucket: 'second', Key: 'k' }));
+  await remove();
+  expect(await codeOf(remove())).toBe('NoSuchBucket 404');
+  expect(await codeOf(s3.send(new HeadBucketCommand({ Bucket: 'second' })))).toBe('NotFound 404');
+  expect(await codeOf(s3.send(new PutObjectCommand({ Bucket: 'second', Key: 'k', Body: 'v' })))).toBe('NoSuchBucket 404');
+  expect(await codeOf(s3.send(new DeleteObjectCommand({ Bucket: 'second', Key: 'k' })))).toBe('NoSuchBucket 404');
+  expect(await codeOf(s3.send(new ListObjectsV2Command({ Bucket: 'second' })))).toBe('NoSuchBucket 404');
+});
+
+test('listings page, group by a delimiter and say any key', async () => {
+  const Bucket = 'listed';
+  await s3.send(new CreateBucketCommand({ Bucket }));
+  const keys = ['a', 'a/1', 'a/2', 'a/b/3', 'b+c d', 'z\u0001\u{1f600}', 'ü/x'];
+  for (const Key of keys) await s3.send(new PutObjectCommand({ Bucket, Key, Body: Key }));
+  const pages = async (more: object): Promise<unknown[]> => {
+    const found: unknown[] = [];
+    for (let ContinuationToken: string | undefined; ; ) {
+      const page = await s3.send(new ListObjectsV2Command({ Bucket, ...more, ContinuationToken }));
+      found.push([
+        ...(page.Contents ?? []).map(({ Key }) => Key),
+        ...(page.CommonPrefixes ?? []).map(({ Prefix }) => `${Prefix}*`),
+      ]);
+      if (page.IsTruncated !== true) return found;
+      ContinuationToken = page.NextContinuationToken!;
+    }
+  };
+  // What XML can't say is asked for encoded.
+  const encoded = (text: string): string => encodeURIComponent(text).replaceAll('%2F', '/');
+  expect(await pages({ EncodingType: 'url' })).toEqual([keys.map(encoded)]);
+  expect(await pages({ Delimiter: '/', Prefix: 'a' })).toEqual([['a', 'a/*']]);
+  expect(await pages({ Delimiter: '/', MaxKeys: 1, EncodingType: 'url' })).toEqual([
+    ['a'],
+    ['a/*'],
+    [encoded('b+c d')],
+    [encoded('z\u0001\u{1f600}')],
+    [`${encoded('ü/')}*`],
+  ]);
+  expect(await pages({ Delimiter: '/', Prefix: 'a/' })).toEqual([['a/1', 'a/2', 'a/b/*']]);
+  expect(await pages({ MaxKeys: 3, Prefix: 'a' })).toEqual([['a', 'a/1', 'a/2'], ['a/b/3']]);
+  expect(await pages({ StartAfter: 'a/2', Prefix: 'a/' })).toEqual([['a/b/3']]);
+  expect(await pages({ MaxKeys: 0 })).toEqual([[]]);
+  const v1 = await s3.send(new ListObjectsCommand({ Bucket, Delimiter: '/', MaxKeys: 2 }));
+  expect([v1.NextMarker, v1.IsTruncated]).toEqual(['a/', true]);
+  const rest = await s3.send(new ListObjectsCommand({ Bucket, Delimiter: '/', Marker: 'a/', MaxKeys: 2 }));
+  expect([rest.Contents!.map(({ Key }) => Key), rest.CommonPrefixes]).toEqual([['b+c d', 'z\ufffd\u{1f600}'], undefined]);
+  const { Deleted, Errors } = await s3.send(
+    new DeleteObjectsCommand({ Bucket, Delete: { Objects: [...keys.slice(0, 5), 'nothing'].map((Key) => ({ Key })) } }),
+  );
+  expect([Deleted!.map(({ Key }) => Key), Errors]).toEqual([[...keys.slice(0, 5), 'nothing'], undefined]);
+  expect(await pages({ EncodingType: 'url' })).toEqual([keys.slice(5).map(encoded)]);
+});
+
+test('conditions and ranges', async () => {
+  const first = await put('c', '0123456789', { IfNoneMatch: '*' });
+  expect(await codeOf(put('c', 'x', { IfNoneMatch: '*' }))).toBe('PreconditionFailed 412');
+  expect(await codeOf(put('c', 'x', { IfMatch: '"other"' }))).toBe('PreconditionFailed 412');
+  expect(await codeOf(put('new', 'x', { IfMatch: first.ETag }))).toBe('PreconditionFailed 412');
+  await put('c', '9876543210', { IfMatch: first.ETag });
+  expect(await codeOf(put('c', 'x', { IfMatch: first.ETag }))).toBe('PreconditionFailed 412');
+  const range = (Range: string) => get('c', { Range });
+  expect(await Promise.all(['bytes=0-0', 'bytes=2-4', 'bytes=7-', 'bytes=-2', 'bytes=5-99', 'bytes=1-2,4-5'].map(range))).toEqual(
+    ['9', '765', '210', '10', '43210', '9876543210'],
+  );
+  const ranged = await s3.send(new GetObjectCommand({ Bucket: 'docs', Key: 'c', Range: 'bytes=2-4' }));
+  expect([ranged.ContentRange, ranged.ContentLength]).toEqual(['bytes 2-4/10', 3]);
+  await ranged.Body!.transformToString();
+  expect(await codeOf(range('bytes=10-'))).toBe('InvalidRange 416');
+  const { ETag, LastModified } = await s3.send(new HeadObjectCommand({ Bucket: 'docs', Key: 'c' }));
+  expect(await codeOf(get('c', { IfNoneMatch: ETag }))).toContain('304');
+  expect(await codeOf(get('c', { IfMatch: '"other"' }))).toBe('PreconditionFailed 412');
+  expect(await codeOf(get('c', { IfModifiedSince: LastModified }))).toContain('304');
+  expect(await codeOf(get('c', { IfUnmodifiedSince: new Date(0) }))).toBe('PreconditionFailed 412');
+  expect(await get('c', { IfMatch: ETag, IfUnmodifiedSince: new Date(0) })).toBe('9876543210');
+  expect(await codeOf(s3.send(new DeleteObjectCommand({ Bucket: 'docs', Key: 'c', IfMatch: '"other"' })))).toBe(
+    'PreconditionFailed 412',
+  );
+});
+
+test('copies keep or replace what is said of an object', async () => {
+  await put('from +ü', Buffer.from([0, 255, 1]), { Metadata: { a: '1' }, ContentType: 'image/x' });
+  const copy = (more: object) =>
+    s3.send(new CopyObjectCommand({ Bucket: 'docs', Key: 'to', CopySource: `docs/${encodeURIComponent('from +ü')}`, ...more }));
+  const { CopyObjectResult } = await copy({});
+  expect(CopyObjectResult!.ETag).toBe(`"${sha256(Buffer.from([0, 255, 1]))}"`);
+  const head = () => s3.send(new HeadObjectCommand({ Bucket: 'docs', Key: 'to' }));
+  expect(await head()).toMatchObject({ Metadata: { a: '1' }, ContentType: 'image/x', ContentLength: 3 });
+  await copy({ MetadataDirective: 'REPLACE', Metadata: { b: 'grün' } });
+  expect((await head()).Metadata).toEqual({ b: '=?UTF-8?B?Z3LDvG4=?=' });
+  expect(await codeOf(copy({ CopySource: 'docs/nothing' }))).toBe('NoSuchKey 404');
+  expect(await codeOf(copy({ Key: 'from +ü' }))).toBe('InvalidRequest 400');
+  expect(await codeOf(copy({ CopySourceIfMatch: '"other"' }))).toBe('PreconditionFailed 412');
+});
+
+test('organisations have buckets and objects of their own', async () => {
+  const [eu, acme, us] = ['acme/eu', 'acme', 'acme/us'].map((path) => forPath(world, path)) as [S3Client, S3Client, S3Client];
+  await eu.send(new CreateBucketCommand({ Bucket: 'own' }));
+  await eu.send(new PutObjectCommand({ Bucket: 'own', Key: 'k', Body: 'of eu' }));
+  const read = async (client: S3Client): Promise<string> =>
+    codeOf(client.send(new GetObjectCommand({ Bucket: 'own', Key: 'k' })).then(({ Body }) => Body!.transformToString()));
+  expect([await read(eu), await read(acme), await read(us), await read(s3)]).toEqual([
+    'answered',
+    'answered',
+    'NoSuchBucket 404',
+    'NoSuchBucket 404',
+  ]);
+  // What lies below is read, and written by nobody above it.
+  expect(await codeOf(acme.send(new PutObjectCommand({ Bucket: 'own', Key: 'k', Body: 'x' })))).toBe('NoSuchBucket 404');
+  await acme.send(new CreateBucketCommand({ Bucket: 'own' }));
+  await acme.send(new PutObjectCommand({ Bucket: 'own', Key: 'k', Body: 'of acme' }));
+  const { Body } = await acme.send(new GetObjectCommand({ Bucket: 'own', Key: 'k' }));
+  expect(await Body!.transformToString()).toBe('of acme');
+  const { Contents } = await acme.send(new ListObjectsV2Command({ Bucket: 'own' }));
+  expect(Contents!.map(({ Key, Size }) => [Key, Size])).toEqual([['k', 7]]);
+  await acme.send(new DeleteObjectCommand({ Bucket: 'own', Key: 'k' }));
+  await acme.send(new DeleteBucketCommand({ Bucket: 'own' }));
+  expect(await read(eu)).toBe('answered');
+  for (const client of [eu, acme, us]) client.destroy();
+});
+
+test('branches and instants are stated in headers', async () => {
+  expect((await world.call('POST', '/v1/namespaces/draft/branch', { branch_from: 'main' })).status).toBe(201);
+  const draft = clientOf(world, {}, { 'x-service-branch': 'draft' });
+  await put('d', 'before');
+  const instant = /"as_of_system":(\d+)/.exec((await world.query('SELECT 1 FROM ObjectStoreObject')).text)![1]!;
+  await put('d', 'after');
+  expect(await codeOf(draft.send(new GetObjectCommand({ Bucket: 'docs', Key: 'd' })))).toBe('NoSuchKey 404');
+  await draft.send(new PutObjectCommand({ Bucket: 'docs', Key: 'd', Body: 'on the draft' }));
+  expect(await get('d', {}, draft)).toBe('on the draft');
+  expect(await get('d')).toBe('after');
+  for (const header of ['x-service-as-of', 'x-service-as-of-system']) {
+    const past = clientOf(world, {}, { [header]: instant });
+    const was = await get('d', {}, past).catch((error: Error) => error.name);
+    // What was true then, as it is believed now, is nothing: an object that is put again was never the one before.
+    expect(was).toBe(header === 'x-service-as-of' ? 'NoSuchKey' : 'before');
+    expect(await codeOf(past.send(new PutObjectCommand({ Bucket: 'docs', Key: 'd', Body: 'x' })))).toBe('InvalidArgument 400');
+    past.destroy();
+  }
+  draft.destroy();
+});
+
+test('the bucket types shows rows of any type and takes none', async () => {
+  await world.call('POST', '/types', { name: 'Item', properties: { id: 'string', n: 'integer', j: 'json' }, primary_key: 'id' });
+  await world.call('POST', '/ingest?object_type=Item', '{"id":"a/b ü","n":1,"j":{"x":[9007199254740993]}}');
+  const list = async (more: object) => {
+    const page = await s3.send(new ListObjectsV2Command({ Bucket: 'types', ...more }));
+    return [...(page.Contents ?? []).map(({ Key }) => Key), ...(page.CommonPrefixes ?? []).map(({ Prefix }) => Prefix)];
+  };
+  expect(await list({ Prefix: 'Item/' })).toEqual([`Item/${encodeURIComponent('a/b ü')}.json`]);
+  expect(await list({ Delimiter: '/' })).toContain('Item/');
+  const { Body, ContentType } = await s3.send(
+    new GetObjectCommand({ Bucket: 'types', Key: `Item/${encodeURIComponent('a/b ü')}.json` }),
+  );
+  expect(ContentType).toBe('application/json');
+  expect(await Body!.transformToString()).toMatch(/^\{"_pk":"a\/b ü".*"n":1.*"j":\{"x":\[9007199254740993\]\}/);
+  const at = { Bucket: 'types', Key: 'Item/x.json' };
+  expect(await codeOf(s3.send(new GetObjectCommand(at)))).toBe('NoSuchKey 404');
+  expect(await codeOf(s3.send(new PutObjectCommand({ ...at, Body: '{}' })))).toBe('AccessDenied 403');
+  expect(await codeOf(s3.send(new DeleteObjectCommand(at)))).toBe('AccessDenied 403');
+  expect(await codeOf(s3.send(new GetObjectCommand({ ...at, Key: 'SigintIntercept/x.json' })))).toBe('AccessDenied 403');
+});
