@@ -19,7 +19,7 @@ export interface BodyDesk {
   /** What a cell of the row of this key is to hold, on the caller's own path. */
   refer(body: StoredBody, row: Pick<BodyRow, 'type' | 'key'>): string;
   /** What a cell refers to, as it was read from this row. Throws REL_UNPROCESSABLE for what was not made for it. */
-  named(reference: string, row: BodyRow): StoredBody;
+  named(cell: string, row: BodyRow): StoredBody;
   /** Throws REL_STORAGE where it is gone. It goes on when the invocation is over. */
   open(body: StoredBody): Promise<BlobReader>;
 }
@@ -42,6 +42,11 @@ export interface LargeBodiesParts {
   /** 32 bytes. */
   readonly key: Uint8Array;
 }
+
+const reference = /^body:1:([0-9a-f]{64}):(\d{1,15}):([0-9a-f]{64})$/;
+
+/** Digest of the body that a cell refers to, whoever it was made for; null where it refers to none. */
+export const referredTo = (cell: string): string | null => reference.exec(cell)?.[1] ?? null;
 
 export class LargeBodies implements BodyDesk {
   readonly #parts: LargeBodiesParts;
@@ -77,8 +82,8 @@ export class LargeBodies implements BodyDesk {
     return `body:1:${sha256}:${size}:${this.#mac(sha256, size, { type, key, path: this.#path }).toString('hex')}`;
   }
 
-  named(reference: string, row: BodyRow): StoredBody {
-    const match = /^body:1:([0-9a-f]{64}):(\d{1,15}):([0-9a-f]{64})$/.exec(reference);
+  named(cell: string, row: BodyRow): StoredBody {
+    const match = reference.exec(cell);
     const [, sha256, size, mac] = match ?? [];
     const good = match !== null && timingSafeEqual(Buffer.from(mac!, 'hex'), this.#mac(sha256!, Number(size), row));
     if (!good) throw new ServiceError('REL_UNPROCESSABLE', 'what the row has for a body was not made for it');

@@ -46,6 +46,7 @@ export class Blobs {
   #bytes = 0;
   /** By address: who counts on its being there, though no row names it yet. */
   readonly #held = new Map<string, number>();
+  #touched: Set<string> | null = null;
   readonly #removing = new Map<string, Promise<void>>();
 
   constructor(options: BlobsOptions) {
@@ -147,6 +148,16 @@ export class Blobs {
   /** It is not removed until it was released as often. */
   hold(address: string): void {
     this.#held.set(address, (this.#held.get(address) ?? 0) + 1);
+    this.#touched?.add(address);
+  }
+
+  /** Addresses that are held from now on, until `unwatch`, be it for a while only. */
+  watch(): ReadonlySet<string> {
+    return (this.#touched = new Set(this.#held.keys()));
+  }
+
+  unwatch(): void {
+    this.#touched = null;
   }
 
   release(address: string): void {
@@ -158,7 +169,7 @@ export class Blobs {
   /** For good; false: it is held, and stays. */
   async remove(address: string): Promise<boolean> {
     const path = this.#path(address);
-    if (this.#held.has(address)) return false;
+    if (this.#held.has(address) || this.#touched?.has(address) === true) return false;
     const removing = this.#unlink(path, address).finally(() => this.#removing.delete(address));
     this.#removing.set(address, removing);
     await removing;

@@ -1,7 +1,10 @@
 /** The object door by Amazon's own client: one store, one server, requests that are signed and checked. */
 import {
+  AbortMultipartUploadCommand,
+  CompleteMultipartUploadCommand,
   CopyObjectCommand,
   CreateBucketCommand,
+  CreateMultipartUploadCommand,
   DeleteBucketCommand,
   DeleteObjectCommand,
   DeleteObjectsCommand,
@@ -12,22 +15,31 @@ import {
   ListBucketsCommand,
   ListObjectsCommand,
   ListObjectsV2Command,
+  ListPartsCommand,
   PutObjectCommand,
   type S3Client,
+  UploadPartCommand,
 } from '@aws-sdk/client-s3';
 import { createHash } from 'node:crypto';
+import { Readable } from 'node:stream';
+import { getSignedUrl } from '@aws-sdk/s3-request-presigner';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { keyIdOf } from '../../../src/governance/authentication/sigv4.ts';
+import { listBlobs } from '../../../src/log/blobs.ts';
+import { MemoryDisk } from '../../../src/log/memory-disk.ts';
 import { StoreWorld } from '../http/store-world.ts';
 import { clientOf, codeOf, forPath, objectSecret, objectToken } from './object-client.ts';
 
+const disk = new MemoryDisk();
 let world: StoreWorld;
 let s3: S3Client;
 beforeAll(async () => {
-  world = await StoreWorld.open({
+  const settings = {
     SERVICE_BEARER_TOKEN: objectToken,
     SERVICE_OBJECT_SECRET_KEY: objectSecret,
     SERVICE_OBJECT_BLOB_THRESHOLD_MB: '1',
-  });
+  };
+  world = await StoreWorld.open(settings, { disk });
   s3 = clientOf(world);
   await s3.send(new CreateBucketCommand({ Bucket: 'docs' }));
 });
@@ -252,4 +264,181 @@ test('the bucket types shows rows of any type and takes none', async () => {
   expect(await codeOf(s3.send(new PutObjectCommand({ ...at, Body: '{}' })))).toBe('AccessDenied 403');
   expect(await codeOf(s3.send(new DeleteObjectCommand(at)))).toBe('AccessDenied 403');
   expect(await codeOf(s3.send(new GetObjectCommand({ ...at, Key: 'SigintIntercept/x.json' })))).toBe('AccessDenied 403');
+});
+
+function megabytes(count: number, seed = 1): Buffer {
+  const bytes = Buffer.alloc(count << 20);
+  for (let i = 0; i < bytes.length; i++) bytes[i] = i * 31 + seed + (i >> 12);
+  return bytes;
+}
+
+test('large bodies rest as sealed blobs, once in a tenant, and are read in parts', async () => {
+  const large = megabytes(3);
+  const { ETag } = await put('large', large, { ContentType: 'application/x' });
+  expect(ETag).toBe(`"${sha256(large)}"`);
+  await put('again', large);
+  await s3.send(new CopyObjectCommand({ Bucket: 'docs', Key: 'copied', CopySource: 'docs/large' }));
+  const blobs = () => listBlobs(disk, world.service.settings.SERVICE_DATA_DIR);
+  expect(await blobs()).toHaveLength(1);
+  for (const key of ['large', 'again', 'copied']) {
+    const { Body } = await s3.send(new GetObjectCommand({ Bucket: 'docs', Key: key }));
+    expect(Buffer.compare(await Body!.transformToByteArray(), large)).toBe(0);
+  }
+  const { Body } = await s3.send(new GetObjectCommand({ Bucket: 'docs', Key: 'copied', Range: 'bytes=1048570-2097160' }));
+  expect(Buffer.compare(await Body!.transformToByteArray(), large.subarray(1048570, 2097161))).toBe(0);
+  const eu = forPath(world, 'acme/eu');
+  await eu.send(new PutObjectCommand({ Bucket: 'own', Key: 'large', Body: large }));
+  expect(await blobs()).toHaveLength(2);
+  // A reference that was copied to another row reads nothing there.
+  const [row] = await world.rows("SELECT body FROM ObjectStoreObject AS OF CURRENT WHERE key = 'large'");
+  const forged = { _pk: 'docs/forged', bucket: 'docs', key: 'forged', body: row!['body'], body_as: 'blob' };
+  expect((await world.call('POST', '/ingest?object_type=ObjectStoreObject', forged)).json['accepted']).toBe(1);
+  expect(await codeOf(get('forged'))).toBe('InvalidRequest 422');
+  eu.destroy();
+});
+
+test('an upload in parts becomes one object', async () => {
+  const at = { Bucket: 'docs', Key: 'parts' };
+  const begin = () => s3.send(new CreateMultipartUploadCommand({ ...at, ContentType: 'video/x', Metadata: { m: '1' } }));
+  const { UploadId } = await begin();
+  const upload = { ...at, UploadId };
+  const pieces = [megabytes(5, 1), megabytes(5, 2), Buffer.from('the end')];
+  const tags: string[] = [];
+  for (const [i, Body] of pieces.entries()) {
+    const { ETag } = await s3.send(new UploadPartCommand({ ...upload, PartNumber: i + 1, Body }));
+    expect(ETag).toBe(`"${sha256(Body)}"`);
+    tags.push(ETag!);
+  }
+  const { Parts } = await s3.send(new ListPartsCommand(upload));
+  expect(Parts!.map(({ PartNumber, Size, ETag }) => [PartNumber, Size, ETag])).toEqual(
+    pieces.map((piece, i) => [i + 1, piece.length, tags[i]]),
+  );
+  const complete = (numbers: readonly number[], tagOf = (n: number) => tags[n - 1]) =>
+    s3.send(
+      new CompleteMultipartUploadCommand({
+        ...upload,
+        MultipartUpload: { Parts: numbers.map((PartNumber) => ({ PartNumber, ETag: tagOf(PartNumber) })) },
+      }),
+    );
+  expect(await codeOf(complete([2, 1]))).toBe('InvalidPartOrder 400');
+  expect(await codeOf(complete([1, 2], () => tags[0]))).toBe('InvalidPart 400');
+  expect(await codeOf(complete([1, 4]))).toBe('InvalidPart 400');
+  const other = forPath(world, 'acme/eu');
+  expect(await codeOf(other.send(new ListPartsCommand(upload)))).toBe('NoSuchUpload 404');
+  other.destroy();
+  const whole = Buffer.concat(pieces);
+  const { ETag } = await complete([1, 2, 3]);
+  expect(ETag).toBe(`"${sha256(whole)}"`);
+  const { Body, Metadata, ContentType } = await s3.send(new GetObjectCommand(at));
+  expect([Metadata, ContentType]).toEqual([{ m: '1' }, 'video/x']);
+  expect(sha256(await Body!.transformToByteArray())).toBe(sha256(whole));
+  expect(await codeOf(complete([1, 2, 3]))).toBe('NoSuchUpload 404');
+  const second = await begin();
+  const aborted = { ...at, UploadId: second.UploadId };
+  await s3.send(new UploadPartCommand({ ...aborted, PartNumber: 1, Body: 'x' }));
+  await s3.send(new AbortMultipartUploadCommand(aborted));
+  expect(await codeOf(s3.send(new UploadPartCommand({ ...aborted, PartNumber: 2, Body: 'x' })))).toBe('NoSuchUpload 404');
+  expect(await disk.list(`${world.service.settings.SERVICE_DATA_DIR}/blobs/incoming`)).toEqual([]);
+});
+
+test('bodies of a stream come in chunks with a checksum behind them', async () => {
+  for (const ChecksumAlgorithm of ['CRC32', 'CRC32C', 'CRC64NVME', 'SHA1', 'SHA256'] as const) {
+    const sent = await put('streamed', Readable.from([Buffer.from('abc'), Buffer.from('def')]) as unknown as Uint8Array, {
+      ContentLength: 6,
+      ChecksumAlgorithm,
+    });
+    expect(Object.keys(sent)).toContain(`Checksum${ChecksumAlgorithm}`);
+    expect(await get('streamed')).toBe('abcdef');
+  }
+  const wrong = { ChecksumCRC32: Buffer.alloc(4).toString('base64') };
+  expect(await codeOf(put('streamed', 'wrong', wrong))).toBe('BadDigest 400');
+  expect(await codeOf(put('streamed', 'wrong', { ContentMD5: Buffer.alloc(16).toString('base64') }))).toBe('BadDigest 400');
+  const { ChecksumSHA256 } = await s3.send(new GetObjectCommand({ Bucket: 'docs', Key: 'streamed', ChecksumMode: 'ENABLED' }));
+  expect(ChecksumSHA256).toBe(Buffer.from(sha256('abcdef'), 'hex').toString('base64'));
+});
+
+test('a signed URL names the key id, never the token, and nothing of it can be changed', async () => {
+  const key = { accessKeyId: keyIdOf(objectToken), secretAccessKey: objectSecret };
+  const signer = clientOf(world, { credentials: key });
+  await put('signed', 'by url');
+  const asked = new GetObjectCommand({ Bucket: 'docs', Key: 'signed' });
+  const url = await getSignedUrl(signer, asked, { expiresIn: 60 });
+  const read = async (at: string, init: RequestInit = {}): Promise<[number, string]> => {
+    const reply = await fetch(at, init);
+    return [reply.status, /<Code>(.*)<\/Code>/.exec(await reply.clone().text())?.[1] ?? (await reply.text())];
+  };
+  expect(await read(url)).toEqual([200, 'by url']);
+  expect(await read(url.replace('signed?', 'other?'))).toEqual([403, 'SignatureDoesNotMatch']);
+  expect(await read(`${url}&versionId=1`)).toEqual([403, 'SignatureDoesNotMatch']);
+  expect(await read(url, { headers: { 'x-organization-id': 'acme' } })).toEqual([403, 'AccessDenied']);
+  expect(await read(url, { method: 'DELETE' })).toEqual([403, 'SignatureDoesNotMatch']);
+  const late = await getSignedUrl(signer, asked, { expiresIn: 1, signingDate: new Date(Date.now() - 3_000) });
+  expect(await read(late)).toEqual([403, 'AccessDenied']);
+  expect(await read(await getSignedUrl(s3, asked))).toEqual([403, 'AccessDenied']);
+  const upload = await getSignedUrl(signer, new PutObjectCommand({ Bucket: 'docs', Key: 'signed' }));
+  expect((await fetch(upload, { method: 'PUT', body: 'put by url' })).status).toBe(200);
+  expect(await get('signed')).toBe('put by url');
+  signer.destroy();
+});
+
+test('who may not come in is told so, and what is not there is not implemented', async () => {
+  const wrong = clientOf(world, { credentials: { accessKeyId: objectToken, secretAccessKey: 'another' } });
+  expect(await codeOf(wrong.send(new ListBucketsCommand({})))).toBe('SignatureDoesNotMatch 403');
+  const stranger = clientOf(world, { credentials: { accessKeyId: 'nobody', secretAccessKey: objectSecret } });
+  expect(await codeOf(stranger.send(new ListBucketsCommand({})))).toBe('InvalidAccessKeyId 403');
+  const skewed = clientOf(world, { systemClockOffset: 20 * 60_000 });
+  expect(await codeOf(skewed.send(new ListBucketsCommand({})))).toBe('RequestTimeTooSkewed 403');
+  const { token, call } = { token: world.token, call: (more: object) => s3.send(new ListObjectsV2Command({ Bucket: 'docs', ...more })) };
+  const registered = clientOf(world, { credentials: { accessKeyId: token, secretAccessKey: objectSecret } });
+  expect((await registered.send(new ListBucketsCommand({}))).Owner!.DisplayName).toBe('tester');
+  const port = new URL(world.door.dataUrl);
+  port.port = String(world.others.find(({ name }) => name === 'object')!.port);
+  const plain = async (path: string, init: RequestInit = {}): Promise<string> => {
+    const reply = await fetch(new URL(path, port), init);
+    return `${/<Code>(.*)<\/Code>/.exec(await reply.text())?.[1]} ${reply.status}`;
+  };
+  expect(await plain('/docs/c')).toBe('AccessDenied 403');
+  expect(await plain('/docs/c', { headers: { authorization: `Bearer ${objectToken}` } })).toBe('AccessDenied 403');
+  expect(await plain('/docs/c', { headers: { authorization: 'AWS4-HMAC-SHA256 x' } })).toBe('AuthorizationHeaderMalformed 400');
+  expect(await plain('/docs/%zz')).toBe('InvalidURI 400');
+  expect(await codeOf(call({ ContinuationToken: '!' }))).toBe('InvalidArgument 400');
+  const { GetBucketAclCommand, GetBucketVersioningCommand } = await import('@aws-sdk/client-s3');
+  for (const command of [new GetBucketAclCommand({ Bucket: 'docs' }), new GetBucketVersioningCommand({ Bucket: 'docs' })])
+    expect(await codeOf(s3.send(command as GetBucketLocationCommand))).toBe('NotImplemented 501');
+  expect(await codeOf(put('k'.repeat(1_024), 'x'))).toBe('KeyTooLongError 400');
+  for (const client of [wrong, stranger, skewed, registered]) client.destroy();
+});
+
+test('what no row names any more leaves the disk: removed for good, or erased with its subject', async () => {
+  const blobs = () => listBlobs(disk, world.service.settings.SERVICE_DATA_DIR);
+  await world.service.bodies.round();
+  const before = await blobs();
+  await put('removed', megabytes(1, 7));
+  await put('kept', megabytes(1, 8));
+  await put('kept', megabytes(1, 9));
+  await world.service.bodies.round();
+  // What was superseded is readable by its version still.
+  expect(await blobs()).toHaveLength(before.length + 3);
+  const { status } = await world.call('DELETE', `/types/ObjectStoreObject/${encodeURIComponent('docs/removed')}?hard=true`);
+  expect(status).toBe(200);
+  await world.service.bodies.round();
+  expect(await blobs()).toHaveLength(before.length + 2);
+
+  const owner = { owner: { type: 'string', subject: true } };
+  const scope = { 'x-organization-id': 'globex' };
+  const evolved = await world.call('POST', '/types/ObjectStoreObject/schema', { properties: owner }, scope);
+  expect(evolved.status, evolved.text).toBe(200);
+  const globex = forPath(world, 'globex');
+  await globex.send(new CreateBucketCommand({ Bucket: 'files' }));
+  const kept = new PutObjectCommand({ Bucket: 'files', Key: 'a', Body: megabytes(1, 10), Metadata: { owner: 'Ann' } });
+  await globex.send(kept);
+  await globex.send(new PutObjectCommand({ Bucket: 'files', Key: 'b', Body: 'small', Metadata: { owner: 'Ann' } }));
+  await globex.send(new PutObjectCommand({ Bucket: 'files', Key: 'c', Body: megabytes(1, 11), Metadata: { owner: 'Bob' } }));
+  expect(await blobs()).toHaveLength(before.length + 4);
+  const erased = await world.query("ERASE SUBJECT 'Ann' REASON 'asked for' CERTIFY", scope);
+  expect(erased.status, erased.text).toBe(200);
+  expect(await blobs()).toHaveLength(before.length + 3);
+  const page = await globex.send(new ListObjectsV2Command({ Bucket: 'files' }));
+  expect(page.Contents!.map(({ Key }) => Key)).toEqual(['c']);
+  globex.destroy();
 });
