@@ -388,7 +388,10 @@ test('who may not come in is told so, and what is not there is not implemented',
   expect(await codeOf(stranger.send(new ListBucketsCommand({})))).toBe('InvalidAccessKeyId 403');
   const skewed = clientOf(world, { systemClockOffset: 20 * 60_000 });
   expect(await codeOf(skewed.send(new ListBucketsCommand({})))).toBe('RequestTimeTooSkewed 403');
-  const { token, call } = { token: world.token, call: (more: object) => s3.send(new ListObjectsV2Command({ Bucket: 'docs', ...more })) };
+  const { token, call } = {
+    token: world.token,
+    call: (more: object) => s3.send(new ListObjectsV2Command({ Bucket: 'docs', ...more })),
+  };
   const registered = clientOf(world, { credentials: { accessKeyId: token, secretAccessKey: objectSecret } });
   expect((await registered.send(new ListBucketsCommand({}))).Owner!.DisplayName).toBe('tester');
   const port = new URL(world.door.dataUrl);
