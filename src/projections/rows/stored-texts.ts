@@ -38,7 +38,8 @@ export function* storedTexts(
       if (only !== null && only.type !== type) continue;
       const subject = layer.names.subjectOf(table.tenant, type);
       const names = [...table.columnTypes()].filter(([, each]) => each.type === 'string').map(([name]) => name);
-      for (const name of only === null ? [null, ...names] : names.filter((each) => each === only.column)) yield* textsOfColumn({ table, type, name, subject, paths, timeline });
+      for (const name of only === null ? [null, ...names] : names.filter((each) => each === only.column))
+        yield* textsOfColumn({ table, type, name, subject, paths, timeline });
     }
   }
 }
