@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto';
 import type { Exchange } from './exchange.ts';
 import { Asking, cellsOf, objectKey, objectType, quotedTag } from './object-rows.ts';
-import { factsOf, writtenHeaders } from './object-facts.ts';
+import { factsOf, sealedHeader, writtenHeaders } from './object-facts.ts';
 import { conditionOf, inlineMax, putRow, refuseEncryption, streamed, tooLarge } from './put-object.ts';
 import { ObjectRefusal, refusals } from './refusal.ts';
 import { type Reply, xmlReply } from './reply.ts';
@@ -61,7 +61,7 @@ export async function uploadPart(exchange: Exchange): Promise<Reply> {
     const atMs = Number(parts.clock.now() / 1_000_000n);
     await parts.uploads.put(upload, number, { part, sha256, checksums, atMs });
   });
-  return { status: 200, headers: { etag: quotedTag(incoming.sha256), ...Object.fromEntries(incoming.checksums) } };
+  return { status: 200, headers: { etag: quotedTag(incoming.sha256), ...sealedHeader, ...Object.fromEntries(incoming.checksums) } };
 }
 
 export async function completeUpload(exchange: Exchange): Promise<Reply> {

@@ -63,8 +63,10 @@ function texts(cell: Row[string] | undefined): Record<string, string> {
   }
 }
 
+/** Bodies rest sealed, and clients that compare the ETag with an MD5 otherwise take this for a reason not to. */
+export const sealedHeader = { 'x-amz-server-side-encryption': 'aws:kms' } as const;
+
 export const writtenHeaders = (version: bigint): Record<string, string> => ({
   'x-amz-version-id': String(version),
-  // Bodies rest sealed, and clients that compare the ETag with an MD5 otherwise take this for a reason not to.
-  'x-amz-server-side-encryption': 'aws:kms',
+  ...sealedHeader,
 });

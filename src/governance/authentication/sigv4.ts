@@ -58,7 +58,8 @@ export function signatureOf(request: SignedRequest): Signature | 'malformed' | n
     date: request.headers['x-amz-date'],
     signedHeaders: fields.get('SignedHeaders'),
     signature: fields.get('Signature'),
-    payload: request.headers['x-amz-content-sha256'] ?? unsignedPayload,
+    // Who says nothing of a body has none.
+    payload: request.headers['x-amz-content-sha256'] ?? emptySha256,
     expires: '0',
   });
 }
