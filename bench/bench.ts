@@ -18,6 +18,7 @@ import { backup } from './measures/backup.ts';
 import { branchFork } from './measures/branch-fork.ts';
 import { bulkIngest } from './measures/bulk-ingest.ts';
 import { commits } from './measures/commits.ts';
+import { doors } from './measures/doors.ts';
 import { erasure } from './measures/erasure.ts';
 import { exportRows } from './measures/export.ts';
 import { governance } from './measures/governance.ts';
@@ -68,6 +69,7 @@ const measures: Readonly<Record<string, Measure>> = {
   watch,
   text,
   vectors,
+  doors,
 };
 
 const usage = `npm run bench -- [--quick] [--only ${Object.keys(measures).join(',')}] [--rows n] [--directory path] [--output file] [--markdown] [--check | --accept] [--ratios file]`;

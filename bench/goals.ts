@@ -161,6 +161,9 @@ export const aims = {
   'tenants.sweep': rough(share('aggregates over a tenant’s types among many tenants / alone', 1.1)),
   'tenants.read': rough(share('point read by key of a tenant among many / alone')),
   'watch.p99': rough(share('commit p99 of 8 writers with 100 standing queries / with none')),
+  'doors.object-put': { text: 'object PUT of 64 MiB, one core', unit: 'MB/s', better: 'larger', wanted: 150 },
+  'doors.object-get': { text: 'object GET of 64 MiB, one core', unit: 'MB/s', better: 'larger', wanted: 150 },
+  'doors.object-memory': { text: 'memory that PUT and GET of 5 GiB take', unit: 'MB', better: 'smaller', wanted: 157 },
 } as const satisfies Readonly<Record<string, Aim>>;
 
 export type AimName = keyof typeof aims;
