@@ -5,6 +5,7 @@ import type { GovernedSnapshot, Invocation } from '../governance/gate-contract.t
 import type { TypoTolerance } from './search/query.ts';
 import type { DefaultTime, Dialect, Literal, ParsedQuestion, Place } from './statement.ts';
 import type { WriteStatement } from './write-statement.ts';
+import type { Transaction } from './writes/transaction.ts';
 
 export type QuestionRequest = QuestionOptions & (QuestionText | QuestionStatement);
 
@@ -175,6 +176,8 @@ export interface ExecuteOptions extends Pick<QuestionOptions, 'dialect' | 'purpo
   readonly sync?: boolean;
   /** What a question without AS OF is about; `current` where this is absent. */
   readonly time?: DefaultTime;
+  /** What the statement writes waits in it; what it reads is refused where an earlier statement of it writes that type. */
+  readonly transaction?: Transaction;
 }
 
 export interface PlannerContract {

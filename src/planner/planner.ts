@@ -204,8 +204,12 @@ export class Planner implements PlannerDoor {
     const question = { sql, dialect, purpose, ...(parameters && { parameters }), ...(signal && { signal }) };
     const asked = sql.length > shortText ? await this.#askedLong(question) : this.#asked(question);
     const statement = this.#writes.statementOf(asked);
-    if (statement === null)
-      return { answer: await this.query(invocation, { ...question, time: request.time ?? 'current' }), written: null };
+    if (statement === null) {
+      const { time = 'current', transaction } = request;
+      const own = transaction && { onPlan: ({ plan }: Pick<ReadyPlan, 'plan'>) => transaction.checkRead(plan.objectTypes) };
+      const session = new Session(invocation, null, (reading, each) => this.#ask(reading, each, own));
+      return { answer: await session.ask({ ...question, time }), written: null };
+    }
     return this.#writes.execute(invocation, asked, statement, request, startedMs);
   }
 

@@ -63,7 +63,14 @@ export class WriteFront {
     const onKnown = (): void => {
       if (asked.guardedTemplate !== asked.template) invocation.describe({ template: asked.template });
     };
-    return runWrite({ statement, invocation, host, sync: request.sync === true, onKnown });
+    return runWrite({
+      statement,
+      invocation,
+      host,
+      sync: request.sync === true,
+      transaction: request.transaction ?? null,
+      onKnown,
+    });
   }
 
   /** What RETURNING would show and which values the statement takes. Nothing is read, and nothing written. */
