@@ -35,7 +35,7 @@ export async function deleteObjects(exchange: Exchange): Promise<Reply> {
   const { request, sync } = exchange;
   const text = (await exchange.incoming().collect(documentBytesMax)).toString('utf8');
   const members = xmlMembers(text, 'Delete');
-  const quiet = memberText(members, 'Quiet') === 'true';
+  const quiet = memberText(members, 'Quiet')?.trim() === 'true';
   const listed = (members['Object'] ?? []) as readonly unknown[];
   if (listed.length === 0 || listed.length > keysMax) throw refusals.malformedXml(`1 to ${keysMax} objects are named`);
   const keys = listed.map((each) => {

@@ -1,8 +1,7 @@
 /** GetObject and HeadObject: an object as it stands, or as one version of it stood. */
-import { createHash } from 'node:crypto';
 import { isKnown, spanOf } from './conditions.ts';
 import type { Exchange } from './exchange.ts';
-import { Asking, bodyColumns, bodyOf, instantMs, objectKey, quotedTag } from './object-rows.ts';
+import { Asking, bodyColumns, bodyOf, hexHash, instantMs, objectKey, quotedTag } from './object-rows.ts';
 import { factsOfRow, writtenHeaders } from './object-facts.ts';
 import { refusals } from './refusal.ts';
 import type { Reply, StreamedBody } from './reply.ts';
@@ -32,7 +31,7 @@ export function getObject(exchange: Exchange): Promise<Reply> {
     invocation.describe({ rowCount: 1 });
     const shown = bodyOf(asking, row, objectKey(bucket, key));
     const size = shown.stored?.size ?? shown.content!.length;
-    const hash = shown.stored?.sha256 ?? createHash('sha256').update(shown.content!).digest('hex');
+    const hash = shown.stored?.sha256 ?? hexHash(shown.content!);
     const facts = factsOfRow(row);
     const headers: Record<string, string> = {
       etag: quotedTag(hash),

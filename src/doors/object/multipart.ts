@@ -61,7 +61,10 @@ export async function uploadPart(exchange: Exchange): Promise<Reply> {
     const atMs = Number(parts.clock.now() / 1_000_000n);
     await parts.uploads.put(upload, number, { part, sha256, checksums, atMs });
   });
-  return { status: 200, headers: { etag: quotedTag(incoming.sha256), ...sealedHeader, ...Object.fromEntries(incoming.checksums) } };
+  return {
+    status: 200,
+    headers: { etag: quotedTag(incoming.sha256), ...sealedHeader, ...Object.fromEntries(incoming.checksums) },
+  };
 }
 
 export async function completeUpload(exchange: Exchange): Promise<Reply> {
@@ -123,16 +126,16 @@ function chosenParts(upload: Upload, document: string): UploadedPart[] {
   return listed.map((each, i) => {
     if (typeof each !== 'object' || each === null) throw refusals.malformedXml('<Part> names a <PartNumber> and an <ETag>');
     const named = each as Readonly<Record<string, unknown>>;
-    const said = memberText(named, 'PartNumber') ?? '';
+    const said = memberText(named, 'PartNumber')?.trim() ?? '';
     const number = /^\d{1,5}$/.test(said) ? Number(said) : 0;
     if (number <= last) throw new ObjectRefusal('InvalidPartOrder', 400, 'REL_INVALID', 'parts are named in rising order');
     last = number;
     const part = upload.parts.get(number);
-    const tag = (memberText(named, 'ETag') ?? '').replaceAll('"', '');
+    const tag = (memberText(named, 'ETag') ?? '').trim().replaceAll('"', '');
     if (part === undefined || part.sha256 !== tag) throw refusals.invalidPart(`part ${number} was not uploaded as it is named`);
     for (const [header, value] of part.checksums) {
       const stated = memberText(named, `Checksum${header.slice('x-amz-checksum-'.length).toUpperCase()}`);
-      if (stated !== null && stated !== value) throw refusals.invalidPart(`the checksum of part ${number} is another`);
+      if (stated !== null && stated.trim() !== value) throw refusals.invalidPart(`the checksum of part ${number} is another`);
     }
     if (part.part.size < partBytesMin && i < listed.length - 1)
       throw new ObjectRefusal('EntityTooSmall', 400, 'REL_INVALID', `every part but the last has at least ${partBytesMin} bytes`);

@@ -110,7 +110,7 @@ export interface BodyCells {
   readonly as: 'text' | 'base64' | 'blob';
 }
 
-export function cellsOf(content: Buffer, sha256 = createHash('sha256').update(content).digest('hex')): BodyCells {
+export function cellsOf(content: Buffer, sha256 = hexHash(content)): BodyCells {
   const isText = isUtf8(content);
   return { size: content.length, sha256, body: content.toString(isText ? 'utf8' : 'base64'), as: isText ? 'text' : 'base64' };
 }
@@ -130,27 +130,28 @@ export type ShownBody =
 /** Columns that tell the body of a row. */
 export const bodyColumns = 'body, body_as, size, content_hash';
 
-/** Throws AccessDenied where the caller sees the body masked. */
+/**
+ * Throws AccessDenied where the caller sees the body masked: what a mask shows instead is no object. Where some cells are masked, the ones
+ * that are not are what their hash says.
+ */
 export function bodyOf({ snapshot, invocation }: Asking, row: Row, pk: string): ShownBody {
-  const body = textOf(row['body']);
-  const masked = snapshot.masked(objectType).has('body');
-  if (body === null && masked) throw refusals.accessDenied('the body of the object is masked');
-  switch (row['body_as']) {
-    case 'blob':
-      try {
-        const stored = invocation.bodies().named(body ?? '', { type: objectType, key: pk, path: textOf(row['namespace_path']) });
-        return { stored };
-      } catch (error) {
-        if (masked && error instanceof ServiceError && error.code === 'REL_UNPROCESSABLE')
-          throw refusals.accessDenied('the body of the object is masked');
-        throw error;
-      }
-    case 'base64':
-      return { content: Buffer.from(body ?? '', 'base64') };
-    default:
-      return { content: Buffer.from(body ?? '') };
+  const body = textOf(row['body']) ?? '';
+  const mayBeMasked = snapshot.masked(objectType).has('body');
+  if (row['body_as'] === 'blob') {
+    try {
+      return { stored: invocation.bodies().named(body, { type: objectType, key: pk, path: textOf(row['namespace_path']) }) };
+    } catch (error) {
+      throw mayBeMasked && error instanceof ServiceError && error.code === 'REL_UNPROCESSABLE' ? masked() : error;
+    }
   }
+  const content = Buffer.from(body, row['body_as'] === 'base64' ? 'base64' : 'utf8');
+  if (mayBeMasked && hexHash(content) !== row['content_hash']) throw masked();
+  return { content };
 }
+
+const masked = (): ServiceError => refusals.accessDenied('the body of the object is masked');
+
+export const hexHash = (content: Uint8Array): string => createHash('sha256').update(content).digest('hex');
 
 /** Throws what refused the only row of a write. */
 export function accepted(outcome: Outcome): bigint {

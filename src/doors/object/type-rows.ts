@@ -1,5 +1,4 @@
 /** The bucket `types`: every row of every type that the caller may see, as `<Type>/<percent-encoded key>.json`; read-only. */
-import { createHash } from 'node:crypto';
 import { classifiedTypes } from '../../projections/catalog/builtin-types.ts';
 import type { Cell } from '../../log/value.ts';
 import { exactJson } from '../http/exact-json.ts';
@@ -7,7 +6,7 @@ import { quoted, type Row } from '../verbs/rows.ts';
 import { isKnown, spanOf } from './conditions.ts';
 import type { Exchange } from './exchange.ts';
 import { Collector, type ListedObject, listReply, listRequestOf } from './list-objects.ts';
-import { Asking, instantMs, quotedTag } from './object-rows.ts';
+import { Asking, hexHash, instantMs, quotedTag } from './object-rows.ts';
 import { writtenHeaders } from './object-facts.ts';
 import { ObjectRefusal, refusals } from './refusal.ts';
 import type { Reply } from './reply.ts';
@@ -28,7 +27,7 @@ export function getRow(exchange: Exchange): Promise<Reply> {
     if (row === null) throw refusals.noSuchKey();
     invocation.describe({ rowCount: 1 });
     const content = documentOf(asking, type, row);
-    const hash = hashOf(content);
+    const hash = hexHash(content);
     const modifiedMs = instantMs(row);
     const headers = {
       etag: quotedTag(hash),
@@ -74,7 +73,8 @@ function typesOf({ snapshot }: Asking): string[] {
   return snapshot.catalog
     .types()
     .map(({ name }) => name)
-    .filter((name) => !name.includes('/') && !classifiedTypes.has(name) && snapshot.offers(name));
+    .filter((name) => !name.includes('/') && !classifiedTypes.has(name) && snapshot.offers(name))
+    .sort((a, b) => (`${a}/` < `${b}/` ? -1 : 1));
 }
 
 async function takeRows(asking: Asking, type: string, after: string, prefix: string, collector: Collector): Promise<void> {
@@ -93,7 +93,7 @@ async function takeRows(asking: Asking, type: string, after: string, prefix: str
       const key = `${type}/${encodeURIComponent(pk)}.json`;
       if (!key.startsWith(prefix)) continue;
       const content = documentOf(asking, type, row);
-      objects.push({ key, size: content.length, hash: hashOf(content), modifiedMs: instantMs(row) });
+      objects.push({ key, size: content.length, hash: hexHash(content), modifiedMs: instantMs(row) });
     }
     collector.take(objects);
     if (rows.length < pageRows) return;
@@ -139,5 +139,3 @@ function isJsonText(cell: Cell | undefined): boolean {
     return false;
   }
 }
-
-const hashOf = (content: Buffer): string => createHash('sha256').update(content).digest('hex');

@@ -9,7 +9,8 @@ const namespace = 'http://s3.amazonaws.com/doc/2006-03-01/';
 const parser = new XMLParser({
   ignoreAttributes: true,
   parseTagValue: false,
-  trimValues: true,
+  trimValues: false,
+  htmlEntities: true,
   processEntities: true,
   isArray: (name) => name === 'Object' || name === 'Part',
 });
@@ -45,7 +46,7 @@ export function xmlMembers(text: string, root: string): Readonly<Record<string, 
   }
   if (XMLValidator.validate(text) !== true) throw refusals.malformedXml('it is not well-formed');
   const members: unknown = (parser.parse(text) as Readonly<Record<string, unknown>>)[root];
-  if (members === '') return {};
+  if (typeof members === 'string' && members.trim() === '') return {};
   if (typeof members !== 'object' || members === null) throw refusals.malformedXml(`<${root}> is expected`);
   return members as Readonly<Record<string, unknown>>;
 }

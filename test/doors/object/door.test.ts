@@ -28,11 +28,13 @@ import { keyIdOf } from '../../../src/governance/authentication/sigv4.ts';
 import { listBlobs } from '../../../src/log/blobs.ts';
 import { MemoryDisk } from '../../../src/log/memory-disk.ts';
 import { StoreWorld } from '../http/store-world.ts';
-import { clientOf, codeOf, forPath, objectSecret, objectToken } from './object-client.ts';
+import { clientOf, codeOf, forPath, objectPort, objectSecret, objectToken } from './object-client.ts';
 
 const disk = new MemoryDisk();
 let world: StoreWorld;
 let s3: S3Client;
+/** A store whose door checks no signatures. */
+let bearers: StoreWorld;
 beforeAll(async () => {
   const settings = {
     SERVICE_BEARER_TOKEN: objectToken,
@@ -41,12 +43,17 @@ beforeAll(async () => {
   };
   world = await StoreWorld.open(settings, { disk });
   s3 = clientOf(world);
+  bearers = await StoreWorld.open({ SERVICE_BEARER_TOKEN: objectToken });
+  expect((await fetch(`${origin(bearers)}/docs`, { method: 'PUT', headers: bearer })).status).toBe(200);
   await s3.send(new CreateBucketCommand({ Bucket: 'docs' }));
 });
 afterAll(async () => {
   s3.destroy();
-  await world.close();
+  await Promise.all([world.close(), bearers.close()]);
 });
+
+const bearer = { authorization: `Bearer ${objectToken}` };
+const origin = (of: StoreWorld): string => `http://127.0.0.1:${objectPort(of)}`;
 
 const sha256 = (text: string | Uint8Array): string => createHash('sha256').update(text).digest('hex');
 const put = (Key: string, Body: string | Uint8Array, more: object = {}) =>
@@ -444,4 +451,89 @@ test('what no row names any more leaves the disk: removed for good, or erased wi
   const page = await globex.send(new ListObjectsV2Command({ Bucket: 'files' }));
   expect(page.Contents!.map(({ Key }) => Key)).toEqual(['c']);
   globex.destroy();
+});
+
+test('keys are what they are, in documents too', async () => {
+  const Bucket = 'odd';
+  await s3.send(new CreateBucketCommand({ Bucket }));
+  const keys = [' a ', 'a\nb', '<&>"\'', '%41', 'a+b', './..//x/', '&amp;', '&#65;', 'é\u0301'];
+  for (const Key of keys) await s3.send(new PutObjectCommand({ Bucket, Key, Body: Key }));
+  for (const Key of keys) {
+    const { Body } = await s3.send(new GetObjectCommand({ Bucket, Key }));
+    expect(await Body!.transformToString()).toBe(Key);
+  }
+  const { Contents } = await s3.send(new ListObjectsV2Command({ Bucket, EncodingType: 'url' }));
+  expect(Contents!.map(({ Key }) => decodeURIComponent(Key!)).sort()).toEqual([...keys].sort());
+  const { Deleted } = await s3.send(new DeleteObjectsCommand({ Bucket, Delete: { Objects: keys.map((Key) => ({ Key })) } }));
+  expect(Deleted).toHaveLength(keys.length);
+  expect((await s3.send(new ListObjectsV2Command({ Bucket }))).Contents).toBeUndefined();
+  const bomb = '<!DOCTYPE a [<!ENTITY b "c">]><Delete><Object><Key>&b;</Key></Object></Delete>';
+  for (const text of [bomb, '<Delete>', '<Other/>', '<Delete></Delete>', `${'<a>'.repeat(99)}${'</a>'.repeat(99)}`]) {
+    const reply = await fetch(`${origin(bearers)}/docs?delete`, { method: 'POST', body: text, headers: bearer });
+    expect([reply.status, await reply.text()]).toEqual([400, expect.stringContaining('<Code>MalformedXML</Code>')]);
+  }
+});
+
+test('without a secret a bearer is enough, signatures are not checked, and signed URLs are refused', async () => {
+  const read = async (headers: Record<string, string>, path = '/docs/a'): Promise<string> => {
+    const reply = await fetch(origin(bearers) + path, { headers });
+    return `${reply.status} ${/<Code>(.*)<\/Code>/.exec(await reply.clone().text())?.[1] ?? (await reply.text())}`;
+  };
+  expect((await fetch(`${origin(bearers)}/docs/a`, { method: 'PUT', body: 'b', headers: bearer })).status).toBe(200);
+  expect(await read(bearer)).toBe('200 b');
+  expect(await read({ authorization: `Bearer ${bearers.token}` })).toBe('200 b');
+  expect(await read({ authorization: 'Bearer wrong' })).toBe('403 InvalidAccessKeyId');
+  expect(await read({})).toBe('403 AccessDenied');
+  const unchecked = clientOf(bearers, { credentials: { accessKeyId: objectToken, secretAccessKey: 'anything' } });
+  expect(await get('a', {}, unchecked)).toBe('b');
+  const url = new URL(await getSignedUrl(unchecked, new GetObjectCommand({ Bucket: 'docs', Key: 'a' })));
+  expect(await read({}, url.pathname + url.search)).toBe('403 AccessDenied');
+  // What stands for the token is no secret: it opens nothing by itself.
+  const byId = clientOf(bearers, { credentials: { accessKeyId: keyIdOf(objectToken), secretAccessKey: 'anything' } });
+  expect(await codeOf(get('a', {}, byId))).toBe('InvalidAccessKeyId 403');
+  for (const client of [unchecked, byId]) client.destroy();
+});
+
+test('a masked body is not read, nor copied', async () => {
+  const scope = { 'x-organization-id': 'initech' };
+  const initech = forPath(world, 'initech');
+  await initech.send(new CreateBucketCommand({ Bucket: 'masked' }));
+  for (const [Key, Body] of [
+    ['small', 'secret'],
+    ['large', megabytes(1, 12)],
+  ] as const)
+    await initech.send(new PutObjectCommand({ Bucket: 'masked', Key, Body }));
+  const properties = { body: { type: 'string', masked: true } };
+  const evolved = await world.call('POST', '/types/ObjectStoreObject/schema', { properties }, scope);
+  expect(evolved.status, evolved.text).toBe(200);
+  for (const Key of ['small', 'large']) {
+    const at = { Bucket: 'masked', Key };
+    expect(await codeOf(initech.send(new GetObjectCommand(at)))).toBe('AccessDenied 403');
+    const copy = new CopyObjectCommand({ Bucket: 'masked', Key: 'copy', CopySource: `masked/${Key}` });
+    expect(await codeOf(initech.send(copy))).toBe('AccessDenied 403');
+  }
+  const { Contents } = await initech.send(new ListObjectsV2Command({ Bucket: 'masked' }));
+  expect(Contents!.map(({ Key, Size }) => [Key, Size])).toEqual([
+    ['large', 1 << 20],
+    ['small', 6],
+  ]);
+  initech.destroy();
+});
+
+test('every request leaves one access record, refused ones too', async () => {
+  const count = async (): Promise<number> => (await world.admin('GET', '/admin/audit/count')).json['count'] as number;
+  const records = async (run: () => Promise<unknown>): Promise<number> => {
+    const before = await count();
+    await run().catch(() => undefined);
+    // One is of the count itself.
+    return (await count()) - before - 1;
+  };
+  expect(await records(() => put('recorded', 'x'))).toBe(1);
+  expect(await records(() => put('recorded', megabytes(2, 3)))).toBe(1);
+  expect(await records(() => get('recorded'))).toBe(1);
+  expect(await records(() => get('nothing'))).toBe(1);
+  expect(await records(() => s3.send(new ListObjectsV2Command({ Bucket: 'docs', Delimiter: '/' })))).toBe(1);
+  expect(await records(() => s3.send(new DeleteObjectCommand({ Bucket: 'docs', Key: 'recorded' })))).toBe(1);
+  expect(await records(() => put('recorded', 'x', { ContentMD5: Buffer.alloc(16).toString('base64') }))).toBe(1);
+  expect(await records(() => fetch(`${origin(world)}/docs/c`))).toBe(1);
 });
