@@ -14,6 +14,7 @@ import { createCipheriv, createDecipheriv, createHash, createHmac, type KeyObjec
 import type { Random } from '../clock.ts';
 import { ServiceError } from '../errors.ts';
 import { type Disk, type DiskFile, writeFully } from './disk.ts';
+import { firstBlobMagic, isFirstBlob } from './first-blob-format.ts';
 import type { Keyring } from './keys.ts';
 import { readFully, readSealed, sealedBytes, SealedWriter, type StreamSeal } from './sealed-stream.ts';
 
@@ -296,6 +297,12 @@ export async function checkBlob(
   if ((await disk.size(path)) === undefined) return false;
   const file = await disk.open(path, 'read');
   try {
+    if (await beginsWith(file, firstBlobMagic)) {
+      const bytes = Buffer.alloc(await file.size());
+      await readFully(file, bytes, 0);
+      if (!isFirstBlob(bytes, address, (id) => keyring.open(id))) throw damaged(file);
+      return true;
+    }
     const { dataKey, foot, length } = await frameOf(file);
     const mac = createHmac('sha256', macKey(keyring.open(dataKey)));
     const piece = Buffer.allocUnsafe(1 << 20);
@@ -311,6 +318,11 @@ export async function checkBlob(
   } finally {
     await file.close();
   }
+}
+
+async function beginsWith(file: DiskFile, magicBytes: Buffer): Promise<boolean> {
+  const begins = Buffer.alloc(magicBytes.length);
+  return (await file.read(begins, 0)) === begins.length && begins.equals(magicBytes);
 }
 
 interface Frame {

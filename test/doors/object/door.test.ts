@@ -27,6 +27,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { keyIdOf } from '../../../src/governance/authentication/sigv4.ts';
 import { listBlobs } from '../../../src/log/blobs.ts';
 import { MemoryDisk } from '../../../src/log/memory-disk.ts';
+import { verifyDirectory } from '../../../src/log/verify.ts';
 import { StoreWorld } from '../http/store-world.ts';
 import { clientOf, codeOf, forPath, objectPort, objectSecret, objectToken } from './object-client.ts';
 
@@ -40,6 +41,9 @@ beforeAll(async () => {
     SERVICE_BEARER_TOKEN: objectToken,
     SERVICE_OBJECT_SECRET_KEY: objectSecret,
     SERVICE_OBJECT_BLOB_THRESHOLD_MB: '1',
+    // On a disk, be it one of memory: else there are no backups.
+    SERVICE_IN_MEMORY: 'false',
+    SERVICE_DATA_DIR: '/data',
   };
   world = await StoreWorld.open(settings, { disk });
   s3 = clientOf(world);
@@ -536,4 +540,22 @@ test('every request leaves one access record, refused ones too', async () => {
   expect(await records(() => s3.send(new DeleteObjectCommand({ Bucket: 'docs', Key: 'recorded' })))).toBe(1);
   expect(await records(() => put('recorded', 'x', { ContentMD5: Buffer.alloc(16).toString('base64') }))).toBe(1);
   expect(await records(() => fetch(`${origin(world)}/docs/c`))).toBe(1);
+});
+
+test('a backup holds bodies, and a store that is made of it shows them', async () => {
+  const body = megabytes(2, 20);
+  await put('backed up', body);
+  const { json, text } = await world.admin('POST', '/admin/backup', {});
+  const restored = await world.admin('POST', '/admin/restore', { backup: json['backup'], target_dir: '/restored' });
+  expect(restored.status, text + restored.text).toBe(200);
+  const secrets = { SERVICE_BEARER_TOKEN: objectToken, SERVICE_OBJECT_SECRET_KEY: objectSecret };
+  const settings = { ...secrets, SERVICE_IN_MEMORY: 'false', SERVICE_DATA_DIR: '/restored' };
+  const second = await StoreWorld.open(settings, { disk });
+  const client = clientOf(second);
+  const { Body } = await client.send(new GetObjectCommand({ Bucket: 'docs', Key: 'backed up' }));
+  expect(Buffer.compare(await Body!.transformToByteArray(), body)).toBe(0);
+  client.destroy();
+  await second.close();
+  const report = await verifyDirectory({ disk, directory: '/restored', keyring: world.service.keyring });
+  expect([report.findings, report.blobs > 0]).toEqual([[], true]);
 });
