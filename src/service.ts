@@ -6,6 +6,7 @@ import { isLoopback, type Settings } from './config.ts';
 import { builtDoors } from './doors/doors.ts';
 import { ConfigError, ServiceError } from './errors.ts';
 import { Authenticator } from './governance/authentication/authenticator.ts';
+import { BlobSweep } from './governance/erasure/blob-sweep.ts';
 import { ErasureChores } from './governance/erasure/erasure-chores.ts';
 import { RedactionChore } from './governance/erasure/redaction-chore.ts';
 import { ErasureDesk } from './governance/erasure/erasure-desk.ts';
@@ -18,6 +19,7 @@ import { readLicence } from './governance/tenancy/licence-file.ts';
 import { type Licence, LicenceTerm } from './governance/tenancy/licence.ts';
 import { bootRefusals } from './governance/tenancy/profile.ts';
 import { TenantChores } from './governance/tenancy/tenant-chores.ts';
+import { Blobs } from './log/blobs.ts';
 import { noteSigner } from './log/checkpoint-note.ts';
 import type { Disk } from './log/disk.ts';
 import { DerivedFileError, type DerivedHome, type DerivedReader } from './log/derived-file.ts';
@@ -131,6 +133,8 @@ export class Service {
   readonly columns: ColumnStore | null;
   readonly keyring: KeyStore;
   readonly backups: Backups;
+  /** What no row names of the bodies beside rows. */
+  readonly bodies: BlobSweep;
   /** Long work that somebody asked for. */
   readonly jobs: JobRunner;
   /** Long work of the store's own and of doors. */
@@ -164,6 +168,7 @@ export class Service {
       licence: this.#licence,
       digestKey: opened.keyring.hmacKey,
       recipes,
+      bodies: { blobs: opened.blobs, key: opened.keyring.hmacKey },
       warn: parts.say,
     });
     this.backups = new Backups({
@@ -199,6 +204,7 @@ export class Service {
       subscriptionsAgreed: (tenant) => projections.tenants.tenant(tenant)?.record.quota.subscriptions,
       yieldTurn,
     });
+    this.bodies = new BlobSweep({ blobs: opened.blobs, rows: projections.rows, yieldTurn: this.#chore });
     this.erasures = new ErasureDesk({
       gate: this.gate,
       log,
@@ -208,7 +214,7 @@ export class Service {
       hmacKey: opened.keyring.hmacKey,
       signer: noteSigner(erasureSeed(settings, opened.keyring)),
       derived: {
-        renew: async () => (await this.checkpoints?.renewed()) ?? true,
+        renew: () => this.bodies.round().then(async () => (await this.checkpoints?.renewed()) ?? true),
         stale: async () => (await this.checkpoints?.strays()) ?? [],
       },
       backupsBefore: async () => sealedCopies((await this.backups.list()).length),
@@ -256,7 +262,9 @@ export class Service {
       const turns = new TurnQueue();
       const turnsOf: TurnsOf = (kind) => parts.yieldTurn ?? (() => turns.next(kind));
       const workers = workerKeeper(turnsOf('chores'), parts.startKept);
-      const ground = { keyring, master, ids, turnsOf, workers, crowded: () => turns.waits('queries') };
+      const blobs = new Blobs({ disk, random, directory, keyring });
+      await blobs.start();
+      const ground = { keyring, blobs, master, ids, turnsOf, workers, crowded: () => turns.waits('queries') };
       const opened = parts.derived
         ? await openDerived(parts, parts.derived, ground)
         : { ...(await openLog(parts, ground, newRooms(parts, ground), {})), checkpoints: null, columns: null, checkpoint: null };
@@ -303,12 +311,10 @@ export class Service {
     const chores = new TenantChores({ gate, tenants: this.projections.tenants, clock, ids, yieldTurn: this.#chore });
     const erasing = new ErasureChores({ gate, desk: this.erasures, retention: this.projections.retention, clock, ids });
     const failed = (error: unknown): void => this.#say(`what goes by the clock has stopped: ${messageOf(error)}`);
-    const redacting = new RedactionChore({
-      log: this.log,
-      redactions: this.projections.redactions,
-      clock,
-      yieldTurn: this.#chore,
-    });
+    const { log, projections } = this;
+    const onRemoved = (): Promise<void> => this.bodies.round();
+    const redacting = new RedactionChore({ log, redactions: projections.redactions, clock, yieldTurn: this.#chore, onRemoved });
+    this.bodies.round().catch(failed);
     chores.run(signal).catch(failed);
     erasing.run(signal).catch(failed);
     redacting.run(signal).catch(failed);
@@ -366,6 +372,7 @@ type TurnsOf = (kind: WorkKind) => () => Promise<void>;
 
 /** What all rooms stand on. */
 interface Ground {
+  readonly blobs: Blobs;
   readonly keyring: KeyStore;
   readonly master: MasterKeys;
   readonly ids: Ids;

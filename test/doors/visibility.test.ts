@@ -3,6 +3,7 @@
  * who may see it and by nobody else. Every pair of built doors gets every relation of reader to writer; a door that is
  * built without a driver here fails the first test.
  */
+import { CreateBucketCommand, GetObjectCommand, ListObjectsV2Command, PutObjectCommand } from '@aws-sdk/client-s3';
 import { createHash } from 'node:crypto';
 import { tableFromIPC } from 'apache-arrow';
 import { parquetReadObjects } from 'hyparquet';
@@ -11,9 +12,12 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { doors } from '../../src/doors/doors.ts';
 import { EventStream } from './http/event-stream.ts';
 import { StoreWorld } from './http/store-world.ts';
+import { forPath } from './object/object-client.ts';
 import { as, relationalSecret } from './relational/relational-client.ts';
 
 interface Driver {
+  /** What a row that it writes is stored as, where the client can't say. */
+  readonly stored?: { readonly type: string; readonly key: string };
   /** Writes one row of `type` with this key as a caller of this organisation path; null: without the header. */
   write(world: StoreWorld, type: string, key: string, path: string | null): Promise<void>;
   /** Keys of `type` that a caller of this path is shown, by each way that the door has of asking. */
@@ -143,6 +147,55 @@ const drivers: Readonly<Record<string, Driver>> = {
       },
     },
   },
+  object: {
+    stored: { type: 'ObjectStoreObject', key: 'visible/k1' },
+    async write(world, _type, _key, path) {
+      // Metadata of a name that the type has a column for is in that column.
+      await world.call('POST', '/types/ObjectStoreObject/schema', { properties: { note: { type: 'string' } } });
+      const client = forPath(world, path);
+      await client.send(new CreateBucketCommand({ Bucket: 'visible' }));
+      const Metadata = { note: `of ${path}` };
+      await client.send(new PutObjectCommand({ Bucket: 'visible', Key: 'k1', Body: 'v', Metadata }));
+      client.destroy();
+    },
+    reads: {
+      'get of a row': async (world, type, key, path) => {
+        const client = forPath(world, path);
+        try {
+          const at = { Bucket: 'types', Key: `${type}/${encodeURIComponent(key)}.json` };
+          const { Body } = await client.send(new GetObjectCommand(at));
+          return [(JSON.parse(await Body!.transformToString()) as { _pk: string })._pk];
+        } catch (error) {
+          if ((error as Error).name === 'NoSuchKey') return [];
+          throw error;
+        } finally {
+          client.destroy();
+        }
+      },
+      'list of rows': async (world, type, _key, path) => {
+        const client = forPath(world, path);
+        const { Contents = [] } = await client.send(new ListObjectsV2Command({ Bucket: 'types', Prefix: `${type}/` }));
+        client.destroy();
+        return Contents.map(({ Key }) => decodeURIComponent(Key!.slice(type.length + 1, -'.json'.length)));
+      },
+      'get and list of an object': async (world, type, key, path) => {
+        // Other types have no objects: there is nothing to tell apart.
+        if (type !== 'ObjectStoreObject') return keysOf(world, `SELECT _pk FROM ${type}`, path);
+        const client = forPath(world, path);
+        const [Bucket, Key] = key.split('/') as [string, string];
+        const got = client.send(new GetObjectCommand({ Bucket, Key })).then(() => [key]);
+        const listed = client
+          .send(new ListObjectsV2Command({ Bucket }))
+          .then((page) => (page.Contents ?? []).map((each) => `${Bucket}/${each.Key}`));
+        const [keys, ...others] = await Promise.all(
+          [got, listed].map((asked) => asked.catch((error: Error) => (error.name === 'NoSuchBucket' ? [] : [error.name]))),
+        );
+        client.destroy();
+        expect(others).toEqual([keys]);
+        return keys!;
+      },
+    },
+  },
   relational: {
     async write(world, type, key, path) {
       await world.call('POST', '/types', { name: type, properties: { id: 'string', note: 'string' }, primary_key: 'id' });
@@ -196,15 +249,15 @@ test('every built door is in the matrix', () => {
 });
 
 describe.each(built)('written through %s', (writer) => {
-  const type = `Written_${writer.replaceAll('-', '_')}`;
+  const { type, key } = drivers[writer]!.stored ?? { type: `Written_${writer.replaceAll('-', '_')}`, key: 'k1' };
   beforeAll(async () => {
-    await drivers[writer]!.write(world, type, 'k1', 'acme/eu');
+    await drivers[writer]!.write(world, type, key, 'acme/eu');
   });
 
   describe.each(built)('read through %s', (door) => {
     for (const [way, read] of Object.entries(drivers[door]!.reads)) {
       test.each(readers)(`by ${way}: %s`, async (_name, path, sees) => {
-        expect(await read(world, type, 'k1', path)).toEqual(sees ? ['k1'] : []);
+        expect(await read(world, type, key, path)).toEqual(sees ? [key] : []);
       });
     }
   });

@@ -13,6 +13,7 @@ import { type Caller, covers, untenanted } from '../caller.ts';
 import { foreignOrganization, parseOrganization, pathInForce } from '../tenancy/organization.ts';
 import { unauthenticated, verifyToken } from './bearer-tokens.ts';
 import { openDevelopment } from './open-development.ts';
+import { keyIdOf } from './sigv4.ts';
 import { ScramExchange, type ScramSecret, scramSecret } from './scram.ts';
 import { verifyAdmin, verifySharedSecret } from './shared-secret.ts';
 import { TokenRegistry } from './token-registry.ts';
@@ -102,6 +103,26 @@ export class Authenticator {
   sharedSecretCaller(presented: string | null, organization: string | null, door: string): Caller {
     verifySharedSecret(this.#parts.settings, presented);
     return { ...untenanted('shared-secret', 'shared-secret', door), path: organization };
+  }
+
+  /**
+   * A caller of the object door by the access key of its request: the shared secret or a registry token, in clear; or, of a request
+   * whose signature was verified, the id that stands for the shared secret. Throws REL_UNAUTHENTICATED, REL_XORG or REL_INVALID.
+   */
+  keyCaller(
+    key: string,
+    signed: boolean,
+    facts: Pick<Caller, 'door' | 'clientIp'> & { readonly organization: string | null },
+  ): Caller {
+    const { door, clientIp, organization } = facts;
+    const { SERVICE_BEARER_TOKEN: secret } = this.#parts.settings;
+    if (key.startsWith('ann_')) {
+      const credentials = { authorization: `Bearer ${key}`, organization: organization ?? undefined, door };
+      return this.dataCaller({ ...credentials, ...(clientIp !== null && { clientIp }) });
+    }
+    const presented = signed && secret !== null && secret !== '' && key === keyIdOf(secret) ? secret : key;
+    const path = parseOrganization(organization ?? undefined);
+    return { ...this.sharedSecretCaller(presented, path, door), clientIp };
   }
 
   /**

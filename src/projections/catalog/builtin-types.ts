@@ -58,7 +58,17 @@ export const builtinTypes: readonly TypeDefinition[] = [
     derived_from: 'json',
   }),
   builtin('ObjectStoreBucket', { name: 'string' }),
-  builtin('ObjectStoreObject', { bucket: 'string', key: 'string', size: 'integer', content_hash: 'string' }),
+  builtin('ObjectStoreObject', {
+    bucket: 'string',
+    key: 'string',
+    size: 'integer',
+    content_hash: 'string',
+    content_type: 'string',
+    metadata: 'json',
+    headers: 'json',
+    body: 'string',
+    body_as: 'string',
+  }),
   builtin('PubSubMessage', { channel: 'string', message: 'string' }),
   builtin('Quarantine', {
     item_type: 'string',
