@@ -9,7 +9,8 @@ import { strangersPerSecond } from '../doors/frame/door-parts.ts';
 import { checkFree } from '../doors/frame/listen.ts';
 import type { SystemDesk } from '../doors/http/system-desk.ts';
 import { createHttpDoor, type HttpDoor } from '../doors/http/server.ts';
-import { createRelationalDoor } from '../doors/relational/door.ts';
+import { createKvDoor, type KvDoorOptions } from '../doors/kv/door.ts';
+import { createRelationalDoor, type RelationalDoorOptions } from '../doors/relational/door.ts';
 import { RateLimiter } from '../governance/admission/rate-limit.ts';
 import { MemoryDisk } from '../log/memory-disk.ts';
 import { nodeDisk } from '../log/node-disk.ts';
@@ -230,7 +231,10 @@ export async function openSocketDoors(
   return opened;
 }
 
-const creators: Readonly<Record<string, typeof createRelationalDoor>> = { relational: createRelationalDoor };
+const creators: Readonly<Record<string, (options: RelationalDoorOptions & KvDoorOptions) => Door>> = {
+  relational: createRelationalDoor,
+  kv: createKvDoor,
+};
 
 function tlsOf({
   SERVICE_TLS_CERT: cert,

@@ -18,6 +18,7 @@ import { typesCalled, unitsOf } from './functions/calls.ts';
 import { caveatsOf } from './expressions/caveats.ts';
 import { asInstant } from './expressions/evaluate.ts';
 import { GraphCache } from './graph/graph-cache.ts';
+import { lookUp } from './key-look-up.ts';
 import { KernelContext } from './expressions/kernel-context.ts';
 import { type LexedStatement, lexing, lexStatement, type MarkerValues } from './languages/sql-lexer.ts';
 import { KnownShapes } from './languages/sql-shapes.ts';
@@ -48,6 +49,7 @@ import type {
   Description,
   Executed,
   ExecuteRequest,
+  KeyLookUp,
   OutputBatch,
   PlannerDoor,
   PlannerSession,
@@ -191,6 +193,10 @@ export class Planner implements PlannerDoor {
 
   session(invocation: Invocation, verb?: SessionVerb): PlannerSession {
     return new Session(invocation, verb ?? null, (reading, request) => this.#ask(reading, request));
+  }
+
+  lookUp(invocation: Invocation, request: KeyLookUp): Answer {
+    return lookUp(invocation, request, defaultBounds);
   }
 
   async execute(invocation: Invocation, request: ExecuteRequest): Promise<Executed> {

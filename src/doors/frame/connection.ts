@@ -69,7 +69,8 @@ export class SocketConnection<S, M> implements Connection {
   #ahead = 0;
   #takenMs = 0;
   #readable = (): void => undefined;
-  #writable = (): void => undefined;
+  /** Who waits for the client to have taken most of it: a request, and what is sent out of turn. */
+  #waiting: (() => void)[] = [];
 
   constructor(socket: Socket, parts: ConnectionParts<S, M>) {
     this.#socket = socket;
@@ -151,7 +152,7 @@ export class SocketConnection<S, M> implements Connection {
       this.#socket.write(piece, () => {
         this.#ahead -= piece.length;
         this.#takenMs = this.#parts.clock.monotonicMs();
-        if (this.#ahead <= aheadBytes) this.#writable();
+        if (this.#ahead <= aheadBytes) this.#wakeWriters();
       });
     }
   }
@@ -160,8 +161,12 @@ export class SocketConnection<S, M> implements Connection {
     if (this.#ahead <= aheadBytes || this.gone.aborted) return;
     const over = new AbortController();
     void this.#limitStall(over.signal);
-    await new Promise<void>((resolve) => (this.#writable = resolve));
+    await new Promise<void>((resolve) => this.#waiting.push(resolve));
     over.abort();
+  }
+
+  #wakeWriters(): void {
+    for (const wake of this.#waiting.splice(0)) wake();
   }
 
   authenticated(): void {
@@ -184,7 +189,7 @@ export class SocketConnection<S, M> implements Connection {
     const over = (): void => {
       this.#gone.abort();
       this.#readable();
-      this.#writable();
+      this.#wakeWriters();
     };
     socket.setNoDelay(true);
     socket.on('readable', () => {

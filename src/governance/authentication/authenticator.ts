@@ -14,7 +14,7 @@ import { foreignOrganization, parseOrganization, pathInForce } from '../tenancy/
 import { unauthenticated, verifyToken } from './bearer-tokens.ts';
 import { openDevelopment } from './open-development.ts';
 import { ScramExchange, type ScramSecret, scramSecret } from './scram.ts';
-import { verifyAdmin, verifySharedSecret } from './shared-secret.ts';
+import { isSharedSecret, verifyAdmin, verifySharedSecret } from './shared-secret.ts';
 import { TokenRegistry } from './token-registry.ts';
 
 export interface Credentials {
@@ -102,6 +102,21 @@ export class Authenticator {
   sharedSecretCaller(presented: string | null, organization: string | null, door: string): Caller {
     verifySharedSecret(this.#parts.settings, presented);
     return { ...untenanted('shared-secret', 'shared-secret', door), path: organization };
+  }
+
+  /**
+   * A caller of a compatibility door that sends its password in the clear: the bootstrap secret, which makes everybody one principal,
+   * or a registry token. Throws REL_UNAUTHENTICATED, REL_XORG, or REL_INVALID for a malformed path.
+   */
+  passwordCaller(
+    password: string,
+    { door, clientIp, organization }: Pick<Caller, 'door' | 'clientIp'> & { readonly organization: string | null },
+  ): Caller {
+    const named = organization ?? undefined;
+    if (isSharedSecret(this.#parts.settings, password))
+      return { ...untenanted('shared-secret', 'shared-secret', door), path: parseOrganization(named), clientIp };
+    const authorization = `Bearer ${password}`;
+    return this.dataCaller({ authorization, organization: named, door, clientIp: clientIp ?? undefined });
   }
 
   /**

@@ -29,7 +29,7 @@ export const builtinTypes: readonly TypeDefinition[] = [
   builtin('DocumentSource', { title: 'string', uri: 'string' }),
   builtin('Episode', { title: 'string', session_id: 'string' }),
   builtin('KnowledgeTriple', { subject: 'string', predicate: 'string', object: 'string' }),
-  builtin('KvEntry', { value: 'string' }),
+  builtin('KvEntry', { value: 'string', value_base64: 'string' }),
   builtin('MemoryItem', {
     content: 'string',
     session_id: 'string',
@@ -41,7 +41,7 @@ export const builtinTypes: readonly TypeDefinition[] = [
   }),
   builtin('ObjectStoreBucket', { name: 'string' }),
   builtin('ObjectStoreObject', { bucket: 'string', key: 'string', size: 'integer', content_hash: 'string' }),
-  builtin('PubSubMessage', { channel: 'string', message: 'string' }),
+  builtin('PubSubMessage', { channel: 'string', message: 'string', message_base64: 'string' }),
   builtin('Quarantine', {
     item_type: 'string',
     item_id: 'string',
