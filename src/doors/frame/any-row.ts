@@ -11,7 +11,7 @@ export interface RowAsked {
   readonly time?: DefaultTime;
 }
 
-/** Of several organisations, the caller's own row, else the one written last; `text` null: there is none that it may see. */
+/** Where several organisations have one, the caller's own row, else the one written last; `text` null: there is none that it may see. */
 export function rowAsJson(
   planner: Pick<PlannerDoor, 'lookUp'>,
   invocation: Invocation,

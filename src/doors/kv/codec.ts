@@ -39,10 +39,10 @@ function decodeArray(bytes: Buffer): Decoded<null, Words> {
     // Whatever the words are, no fewer bytes than these are to come: who sends them one by one has them looked at seldom.
     const least = at + left * wordBytesMin;
     if (least > messageBytesMax) throw tooLarge();
-    if (at >= bytes.length) return { needs: Math.max(least, bytes.length + 1) };
+    if (bytes.length < least) return { needs: least };
     if (bytes[at] !== dollar) throw refused(`expected '$', got '${printable(bytes[at]!)}'`);
     const length = numberAt(bytes, at + 1, 'invalid bulk length');
-    if (length === null) return { needs: Math.max(least, bytes.length + 1) };
+    if (length === null) return { needs: bytes.length + 1 };
     if (length.value < 0) throw refused('invalid bulk length');
     const end = length.end + length.value;
     if (end + 2 + (left - 1) * wordBytesMin > messageBytesMax) throw tooLarge();

@@ -20,7 +20,7 @@ import type { Replies } from './replies.ts';
 
 const messageType = 'PubSubMessage';
 const pageRows = 1_000n;
-/** Of one connection. */
+/** A connection has at most so many. */
 const subscriptionsMax = 1_024;
 
 /** All that is subscribed to at this door: PUBLISH says how many are there to hear it. */
