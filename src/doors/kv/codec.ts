@@ -45,8 +45,9 @@ function decodeArray(bytes: Buffer): Decoded<null, Words> {
     if (length === null) return { needs: bytes.length + 1 };
     if (length.value < 0) throw refused('invalid bulk length');
     const end = length.end + length.value;
-    if (end + 2 + (left - 1) * wordBytesMin > messageBytesMax) throw tooLarge();
-    if (bytes.length < end + 2) return { needs: end + 2 + (left - 1) * wordBytesMin };
+    const enough = end + 2 + (left - 1) * wordBytesMin;
+    if (enough > messageBytesMax) throw tooLarge();
+    if (bytes.length < enough) return { needs: enough };
     if (bytes[end] !== cr || bytes[end + 1] !== lf) throw refused('a bulk string ends by CRLF');
     words.push(bytes.subarray(length.end, end));
     at = end + 2;
