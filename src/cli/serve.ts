@@ -9,6 +9,7 @@ import { strangersPerSecond } from '../doors/frame/door-parts.ts';
 import { checkFree } from '../doors/frame/listen.ts';
 import type { SystemDesk } from '../doors/http/system-desk.ts';
 import { createHttpDoor, type HttpDoor } from '../doors/http/server.ts';
+import { createDocumentDoor, type DocumentDoorOptions } from '../doors/document/door.ts';
 import { createKvDoor, type KvDoorOptions } from '../doors/kv/door.ts';
 import { createRelationalDoor, type RelationalDoorOptions } from '../doors/relational/door.ts';
 import { RateLimiter } from '../governance/admission/rate-limit.ts';
@@ -231,9 +232,10 @@ export async function openSocketDoors(
   return opened;
 }
 
-const creators: Readonly<Record<string, (options: RelationalDoorOptions & KvDoorOptions) => Door>> = {
+const creators: Readonly<Record<string, (options: RelationalDoorOptions & KvDoorOptions & DocumentDoorOptions) => Door>> = {
   relational: createRelationalDoor,
   kv: createKvDoor,
+  document: createDocumentDoor,
 };
 
 function tlsOf({

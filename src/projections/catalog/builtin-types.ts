@@ -25,7 +25,7 @@ export const builtinTypes: readonly TypeDefinition[] = [
   builtin('AgentSession', { session_id: 'string' }),
   builtin('DecisionRecord', { choice: 'string', inputs: 'json', rationale: 'string', session_id: 'string' }),
   builtin('DocumentChunk', { source_id: 'string', sequence: 'integer', content: 'string' }),
-  builtin('DocumentEntry', { collection: 'string', document: 'json' }),
+  builtin('DocumentEntry', { database: 'string', collection: 'string', document: 'json' }),
   builtin('DocumentSource', { title: 'string', uri: 'string' }),
   builtin('Episode', { title: 'string', session_id: 'string' }),
   builtin('KnowledgeTriple', { subject: 'string', predicate: 'string', object: 'string' }),
