@@ -123,6 +123,7 @@ export class CommandContext {
       } catch (error) {
         if (!(error instanceof ServiceError) || error.code !== 'REL_CONFLICT') throw error;
       }
+      await this.asker.pause(tries);
     }
     throw new ServiceError('REL_CONFLICT', 'the documents are written all the time: try again', { stale: true });
   }

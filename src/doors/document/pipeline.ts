@@ -13,12 +13,15 @@ export function count(value: Stored | undefined, name: string, least = 0): numbe
   return number;
 }
 
+/** An empty list comes before all that is there. */
+const emptyList: readonly Stored[] = [{ $minKey: 1 }];
+
 /** Least element of a list where the order rises, greatest where it falls: by it a document has its place. */
 function keyAt(document: StoredObject, path: readonly string[], direction: number): Stored | undefined {
   let found: Stored | undefined;
   let isFirst = true;
   for (const value of valuesAt(document, path)) {
-    for (const each of isList(value) && value.length > 0 ? value : [value]) {
+    for (const each of isList(value) ? (value.length > 0 ? value : emptyList) : [value]) {
       if (isFirst || compare(each, found) * direction < 0) found = each;
       isFirst = false;
     }

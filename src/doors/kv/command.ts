@@ -85,6 +85,7 @@ export class CommandContext {
         if (entry === null) return null;
         const when = { unchangedSince: instant };
         if (await this.submit(invocation, { kind: 'delete-rows', type: entryType, keys: [key], when })) return entry;
+        await this.asker.pause(tries);
       }
       throw writtenAllTheTime();
     });
@@ -124,6 +125,7 @@ export class CommandContext {
         const when = entry === null ? 'absent' : { unchangedSince: instant };
         const command = putCommand([{ ...put, key }], doorName, { when, fromValue: entry !== null });
         if (await this.submit(invocation, command)) return result;
+        await this.asker.pause(tries);
       }
       throw writtenAllTheTime();
     });
