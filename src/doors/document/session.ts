@@ -30,6 +30,8 @@ export const rows: Readonly<Record<string, CommandRow>> = { ...reads, ...writes,
 
 const hellos: ReadonlySet<string> = new Set(['hello', 'isMaster', 'ismaster']);
 const strangersMax = 64;
+/** Drivers ask every ten seconds unless they are told otherwise. */
+const silenceMs = 60_000;
 
 interface Proving {
   readonly exchange: ScramExchange;
@@ -48,6 +50,9 @@ export class DocumentSession implements Session<Message> {
   #atRest = true;
   #sent = 0;
   #strangerCommands = 0;
+  /** It said hello since it was looked at last, and whether that is looked at. */
+  #greeted = false;
+  #watched = false;
 
   constructor(parts: DocumentParts, connection: Connection) {
     this.#parts = parts;
@@ -114,8 +119,27 @@ export class DocumentSession implements Session<Message> {
     return row.run(new CommandContext(name, command, this.#asker, this.#parts.cursors));
   }
 
+  /**
+   * Drivers watch a server by connections that never log in, and take one that is cut off for a server that is gone: such a
+   * connection stays for as long as it asks.
+   */
+  async #limitSilence(): Promise<void> {
+    this.#connection.authenticated();
+    const { gone } = this.#connection;
+    while (this.#asker === null && !gone.aborted) {
+      if (!this.#greeted) return this.#connection.end();
+      this.#greeted = false;
+      await this.#parts.clock.sleep(silenceMs, gone);
+    }
+  }
+
   async #hello(name: string, command: StoredObject): Promise<WritableObject> {
     const { clock } = this.#parts;
+    this.#greeted = true;
+    if (this.#asker === null && !this.#watched) {
+      this.#watched = true;
+      void this.#limitSilence();
+    }
     const reply = helloReply({ connection: this.#id, now: clock.now(), legacy: name !== 'hello' });
     const speculative = command['speculativeAuthenticate'];
     let started: WritableObject | null = null;

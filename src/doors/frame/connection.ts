@@ -63,6 +63,9 @@ export class SocketConnection<S, M> implements Connection {
   readonly #session: Session<M>;
   readonly #gone = new AbortController();
   readonly #authenticated = new AbortController();
+  #onClosed = (): void => undefined;
+  /** Resolves when the socket is closed. */
+  readonly closed = new Promise<void>((resolve) => (this.#onClosed = resolve));
   #socket: Socket;
   #draining = false;
   #ending = false;
@@ -89,7 +92,7 @@ export class SocketConnection<S, M> implements Connection {
     return this.#parts.secureContext !== null && !(this.#socket instanceof TLSSocket);
   }
 
-  /** Resolves when the connection is over. */
+  /** Resolves when nothing more is done on the connection. */
   async run(): Promise<void> {
     void this.#limitSilence();
     try {
@@ -181,8 +184,11 @@ export class SocketConnection<S, M> implements Connection {
   }
 
   #sayFarewell(error: ServiceError): void {
-    this.write(this.#session.farewell(error));
+    const said = this.#session.farewell(error);
+    this.write(said);
     this.end();
+    // Who is told nothing may not be listening: it would not see that the connection ends, and not end it either.
+    if (said.length === 0) this.#socket.destroySoon();
   }
 
   #listen(socket: Socket): void {
@@ -199,6 +205,7 @@ export class SocketConnection<S, M> implements Connection {
     });
     socket.on('end', over);
     socket.on('close', over);
+    socket.on('close', () => this.#onClosed());
     socket.on('error', () => socket.destroy());
   }
 
