@@ -10,6 +10,8 @@ import { strangersPerSecond } from '../doors/frame/door-parts.ts';
 import { checkFree } from '../doors/frame/listen.ts';
 import type { SystemDesk } from '../doors/http/system-desk.ts';
 import { createHttpDoor, type HttpDoor } from '../doors/http/server.ts';
+import { createDocumentDoor } from '../doors/document/door.ts';
+import { createKvDoor } from '../doors/kv/door.ts';
 import { createObjectDoor } from '../doors/object/door.ts';
 import { createRelationalDoor } from '../doors/relational/door.ts';
 import { RateLimiter } from '../governance/admission/rate-limit.ts';
@@ -233,7 +235,12 @@ export async function openSocketDoors(
   return opened;
 }
 
-const creators = { object: createObjectDoor, relational: createRelationalDoor } as const;
+const creators = {
+  object: createObjectDoor,
+  relational: createRelationalDoor,
+  kv: createKvDoor,
+  document: createDocumentDoor,
+} as const;
 
 function tlsOf({
   SERVICE_TLS_CERT: cert,

@@ -22,6 +22,7 @@ import { asInstant } from './expressions/evaluate.ts';
 import { GraphCache } from './graph/graph-cache.ts';
 import { longWorkOf } from './graph/long-work.ts';
 import { looksOfUnit } from './graph/limits.ts';
+import { lookUp } from './key-look-up.ts';
 import { KernelContext } from './expressions/kernel-context.ts';
 import { type LexedStatement, lexing, lexStatement, type MarkerValues } from './languages/sql-lexer.ts';
 import { KnownShapes } from './languages/sql-shapes.ts';
@@ -52,6 +53,7 @@ import type {
   Description,
   Executed,
   ExecuteRequest,
+  KeyLookUp,
   OutputBatch,
   Parameters,
   PlannerDoor,
@@ -216,6 +218,10 @@ export class Planner implements PlannerDoor {
 
   session(invocation: Invocation, verb?: SessionVerb): PlannerSession {
     return new Session(invocation, verb ?? null, (reading, request) => this.#ask(reading, request));
+  }
+
+  lookUp(invocation: Invocation, request: KeyLookUp): Answer {
+    return lookUp(invocation, request, defaultBounds);
   }
 
   async execute(invocation: Invocation, request: ExecuteRequest): Promise<Executed> {
