@@ -9,6 +9,9 @@ import type { Literal } from '../../planner/statement.ts';
 import type { Connection } from '../frame/connection.ts';
 import { admitAddress, type DoorParts, recordRefusal } from '../frame/door-parts.ts';
 import { checkCaller, checkErased } from '../frame/lease.ts';
+import { describedCatalogue, type Inspection, inspected } from './catalogue/inspect.ts';
+import { catalogueQuestion } from './catalogue/question.ts';
+import type { Select } from './catalogue/trees.ts';
 import type { Command } from './commands.ts';
 import { parameterValue, statedType } from './parameters.ts';
 import type { Field, Replies, TransactionStatus } from './replies.ts';
@@ -124,6 +127,8 @@ export class Runner {
 
   /** Asks the planner: one invocation, one access record. */
   ask(command: Ask, bound: Bound | null = null): Promise<Executed> {
+    const select = command.mayWrite ? null : catalogueQuestion(command.text);
+    if (select) return this.#inspect(command, select, bound);
     return this.#invoke(command, async (invocation, options) => {
       const parameters = bound && bound.values.length > 0 ? await this.#values(invocation, command, bound) : null;
       const sql = command.text;
@@ -132,7 +137,36 @@ export class Runner {
   }
 
   describe(command: Ask, oids: readonly number[]): Promise<Description> {
+    const select = command.mayWrite ? null : catalogueQuestion(command.text);
+    if (select) {
+      const asked = { text: command.text, select, stated: oids.map(statedType) };
+      return this.#invoke(
+        command,
+        (invocation, { signal }) => describedCatalogue(this.#inspection(invocation, signal), asked),
+        'inspect',
+      );
+    }
     return this.#invoke(command, (invocation) => this.#describe(invocation, command, oids));
+  }
+
+  /** What the catalogue tells of itself: the types that GET /types lists, in the words of Postgres. */
+  #inspect(command: Ask, select: Select, bound: Bound | null): Promise<Executed> {
+    return this.#invoke(
+      command,
+      async (invocation, { signal }) => {
+        const { values = [], oids = [], types = null } = bound ?? {};
+        const stated = values.map((_, i) => statedType(oids[i] ?? 0) ?? types?.[i] ?? null);
+        const given = bound === null ? [] : literalsOf(bound, stated);
+        const answer = await inspected(this.#inspection(invocation, signal), { text: command.text, select, stated }, given);
+        return { answer, written: null };
+      },
+      'inspect',
+    );
+  }
+
+  #inspection(invocation: Invocation, signal: AbortSignal): Inspection {
+    const { user, database, process, variables, planner, clock, yieldTurn } = this.#parts;
+    return { invocation, session: { user, database, process, variables }, planner, clock, yieldTurn, signal };
   }
 
   rowsOf(answer: Answer, formats: readonly number[]): RowsOut {
@@ -216,6 +250,7 @@ export class Runner {
   async #invoke<T>(
     command: Ask,
     run: (invocation: Invocation, options: ReturnType<Runner['options']>) => Promise<T>,
+    action: 'query' | 'inspect' = 'query',
   ): Promise<T> {
     const { variables, readLimit, writeLimit, authenticator, gate, ids, connection } = this.#parts;
     this.#recorded = false;
@@ -229,7 +264,7 @@ export class Runner {
     const caller = authenticator.renewed(this.#parts.caller);
     const options = this.options();
     const asked = {
-      action: 'query',
+      action,
       purpose: options.purpose,
       correlationId: ids.next(),
       breakGlass: variables.stated('annals.break_glass'),
@@ -260,13 +295,22 @@ export class Runner {
   }
 
   /** Within the invocation of the statement: types that nobody stated are found out. */
-  async #values(invocation: Invocation, command: Ask, { values, formats, oids, types }: Bound): Promise<Literal[]> {
+  async #values(invocation: Invocation, command: Ask, bound: Bound): Promise<Literal[]> {
+    const { values, oids, types } = bound;
     const stated = values.map((_, i) => statedType(oids[i] ?? 0));
     const isOpen = stated.some((type, i) => type === null && values[i] !== null);
     const found = types ?? (isOpen ? (await this.#describe(invocation, command, oids)).parameters : []);
-    return values.map((bytes, i) => {
-      const format = formats.length > 1 ? formats[i]! : (formats[0] ?? 0);
-      return parameterValue(bytes, format, oids[i] ?? 0, stated[i] ?? found[i] ?? 'string', i + 1);
-    });
+    return literalsOf(
+      bound,
+      stated.map((type, i) => type ?? found[i] ?? null),
+    );
   }
+}
+
+/** Where nobody has said the type, they are text. */
+function literalsOf({ values, formats, oids }: Bound, types: readonly (ColumnType | null)[]): Literal[] {
+  return values.map((bytes, i) => {
+    const format = formats.length > 1 ? formats[i]! : (formats[0] ?? 0);
+    return parameterValue(bytes, format, oids[i] ?? 0, types[i] ?? 'string', i + 1);
+  });
 }
