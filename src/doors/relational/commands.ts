@@ -1,5 +1,6 @@
 /** What a text asks a session for: statements apart, and which of them the session answers by itself. */
 import { ServiceError } from '../../errors.ts';
+import { catalogueQuestion } from './catalogue/question.ts';
 
 export type Command =
   | { readonly kind: 'begin'; readonly tag: string }
@@ -125,7 +126,7 @@ export function commandOf(text: string): Command {
   }
   const refusal = refusals[first];
   if (refusal !== undefined) throw refused(refusal);
-  const mayWrite = questions.has(first) ? false : first === 'WITH' ? writes.test(text) : true;
+  const mayWrite = questions.has(first) ? false : first === 'WITH' ? writes.test(text) && catalogueQuestion(text) === null : true;
   const verb = /^[\p{L}]/u.test(first) ? first : 'SELECT';
   return { kind: 'ask', text, mayWrite, verb: verb === 'WITH' ? 'SELECT' : verb, returns: /\bRETURNING\b/i.test(text) };
 }

@@ -1,7 +1,7 @@
 /** Expressions of questions of the catalogue, compiled to closures over frames: types are known before the first row is read. */
 import { ServiceError } from '../../../errors.ts';
 import { aggregateOf, type AggregateCall } from './aggregates.ts';
-import { type CatalogueFunction, functionOf, isFunction } from './functions.ts';
+import { type CatalogueFunction, formatted, functionOf, isFunction } from './functions.ts';
 import { alike, operated } from './operators.ts';
 import { compareKeys, type SortKey } from './sorting.ts';
 import { type Environment, type Expression, type Frame, type Plan, refusal, type Scope } from './scope.ts';
@@ -359,6 +359,22 @@ export class Expressions {
               expressions.map((each) => each.of(frame)),
               null,
             ),
+        };
+      }
+      case 'format': {
+        const [pattern, ...values] = given.map((each) => this.coerce(each, 'text'));
+        if (!pattern) throw this.#noFunction(tree);
+        return {
+          type: 'text',
+          of: (frame) => {
+            const text = pattern.of(frame) as string | null;
+            return text === null
+              ? null
+              : formatted(
+                  text,
+                  values.map((each) => each.of(frame) as string | null),
+                );
+          },
         };
       }
       case 'concat': {

@@ -4,7 +4,7 @@
  */
 import { ServiceError } from '../../../errors.ts';
 import { type Facts, indexOf, type Table } from './facts.ts';
-import { type CatalogueNames, quotedName } from './names.ts';
+import { type CatalogueNames, keyWords, quotedName } from './names.ts';
 import { procedures } from './procedures.ts';
 import { indexDefinition } from './relations.ts';
 import { compare, detailsOf, elementOf, textOf, typesByOid, type Value, wireOf } from './types.ts';
@@ -22,6 +22,8 @@ export interface CatalogueFunction {
   /** `element`, `same`: as the first argument says. */
   readonly yields: string;
   readonly isSet: boolean;
+  /** Fields of the records that it yields. */
+  readonly fields: readonly { readonly name: string; readonly type: string }[];
   readonly takesNull: boolean;
   /** Whether a question without FROM is one of the catalogue because of it. */
   readonly marks: boolean;
@@ -30,6 +32,20 @@ export interface CatalogueFunction {
 
 // oxlint-disable-next-line typescript/no-explicit-any -- what a function takes is said by its usage, which is what calls are checked against
 type Run = (context: FunctionContext, ...values: any[]) => Value;
+
+const records: Readonly<Record<string, CatalogueFunction['fields']>> = {
+  _pg_expandarray: [
+    { name: 'x', type: 'int4' },
+    { name: 'n', type: 'int4' },
+  ],
+  pg_get_keywords: [
+    { name: 'word', type: 'text' },
+    { name: 'catcode', type: 'char' },
+    { name: 'catdesc', type: 'text' },
+    { name: 'barelabel', type: 'bool' },
+    { name: 'baredesc', type: 'text' },
+  ],
+};
 
 /** `name(type, type?) yields`; `setof` before what a set yields. */
 function made(usage: string, run: Run, marks = true, takesTypes = false): CatalogueFunction {
@@ -41,6 +57,7 @@ function made(usage: string, run: Run, marks = true, takesTypes = false): Catalo
     optional: takes.filter((type) => type.endsWith('?')).length,
     yields: yields!,
     isSet: set !== undefined,
+    fields: yields === 'record' ? (records[name!] ?? []) : [],
     takesNull: nulls !== undefined,
     marks,
     run: (context, values, types) => (takesTypes ? run(context, values, types) : run(context, ...values)),
@@ -195,6 +212,11 @@ const functions: readonly CatalogueFunction[] = [
   made('pg_index_column_has_property(regclass, int4, text) bool', nothing),
   made('pg_index_has_property(regclass, text) bool', nothing),
   made('pg_indexam_has_property(oid, text) bool', nothing),
+  made('pg_get_keywords() setof record', () =>
+    [...keyWords].map((word) => ({
+      fields: { word, catcode: 'R', catdesc: 'reserved', barelabel: true, baredesc: 'can be bare label' },
+    })),
+  ),
   made('obj_description(oid, name?) text', (_, oid, catalogue) =>
     catalogue === 'pg_proc' ? (procedures.find((each) => each.oid === oid)?.summary ?? null) : null,
   ),
@@ -207,6 +229,7 @@ const functions: readonly CatalogueFunction[] = [
     'pg_indexes_size(regclass)',
   ].map((usage) => made(`${usage} int8`, nothing)),
   made('pg_database_size(any) int8', nothing),
+  made('pg_stat_get_numscans(oid) int8', nothing),
   made('pg_tablespace_location(oid) text', () => ''),
   made('pg_tablespace_size(any) int8', nothing),
   made('pg_size_pretty(float8) text', (_, bytes) => size(bytes)),
@@ -268,8 +291,9 @@ const functions: readonly CatalogueFunction[] = [
   plain('upper(text) text', (_, text) => text.toUpperCase()),
   plain('length(text) int4', (_, text) => [...text].length),
   plain('char_length(text) int4', (_, text) => [...text].length),
-  plain('trim(text) text', (_, text) => text.trim()),
-  plain('btrim(text) text', (_, text) => text.trim()),
+  plain('ltrim(text, text?) text', (_, text, letters = ' ') => trimmed(text, letters, true, false)),
+  plain('rtrim(text, text?) text', (_, text, letters = ' ') => trimmed(text, letters, false, true)),
+  plain('btrim(text, text?) text', (_, text, letters = ' ') => trimmed(text, letters, true, true)),
   plain('substring(text, int4, int4?) text', substring),
   plain('substr(text, int4, int4?) text', substring),
   plain('left(text, int4) text', (_, text, n) => [...text].slice(0, n).join('')),
@@ -284,6 +308,28 @@ function isVisible({ names, facts }: FunctionContext, oid: number): Value {
   if (table) return oid === table.oid || (table.key !== null && oid === indexOf(table)) ? true : null;
   const name = names.nameOf('regclass', oid);
   return name === null ? null : !name.startsWith('information_schema.');
+}
+
+function trimmed(text: string, letters: string, before: boolean, behind: boolean): string {
+  let [from, to] = [0, text.length];
+  while (before && from < to && letters.includes(text[from]!)) from++;
+  while (behind && from < to && letters.includes(text[to - 1]!)) to--;
+  return text.slice(from, to);
+}
+
+/** `%s` a value, `%I` a name, `%L` a literal, `%%` a percent sign. */
+export function formatted(pattern: string, values: readonly (string | null)[]): string {
+  let next = 0;
+  return pattern.replaceAll(/%(.)/g, (mark, kind: string) => {
+    if (kind === '%') return '%';
+    if (!'sIL'.includes(kind)) throw new ServiceError('REL_NOT_IMPLEMENTED', `format() with ${mark} is not implemented`);
+    if (next >= values.length) throw new ServiceError('REL_INVALID', 'format() is given fewer values than its text has places');
+    const value = values[next++]!;
+    if (kind === 's') return value ?? '';
+    if (kind === 'L') return value === null ? 'NULL' : `'${value.replaceAll("'", "''")}'`;
+    if (value === null) throw new ServiceError('REL_INVALID', 'format() is given NULL for a name');
+    return quotedName(value);
+  });
 }
 
 function substring(_: FunctionContext, text: string, from: number, length?: number): Value {

@@ -132,8 +132,7 @@ async function finished<T>({ clock, yieldTurn, signal }: Inspection, run: Pausin
 }
 
 function outputColumn({ name, type }: PlanColumn): WiredColumn {
-  const shown = type === 'anyarray' ? '_text' : type;
-  return { name, type: columnType(type), wire: wireOf(shown) };
+  return { name, type: columnType(type), wire: wireOf(type) };
 }
 
 /** How a cell is kept on its way out: what is no number and no boolean is text. */

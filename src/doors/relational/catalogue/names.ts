@@ -49,7 +49,7 @@ export function quotedName(name: string): string {
   return /^[a-z_][a-z0-9_$]*$/.test(name) && !keyWords.has(name) ? name : `"${name.replaceAll('"', '""')}"`;
 }
 
-const keyWords: ReadonlySet<string> = new Set(
+export const keyWords: ReadonlySet<string> = new Set(
   (
     'all analyse analyze and any array as asc both case cast check collate column constraint create default desc distinct do else end ' +
     'except false fetch for foreign from grant group having in initially intersect into lateral leading limit not null offset on only ' +

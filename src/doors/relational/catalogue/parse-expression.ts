@@ -341,7 +341,12 @@ export abstract class Expressions extends Cursor {
         return { arguments: [], star: true, distinct: false, orderBy: [] };
       }
       const distinct = this.takes('distinct');
+      if (path.at(-1) === 'trim') return { ...this.#trimmed(), star: false, distinct: false, orderBy: [] };
       const passed = this.list(() => this.expression());
+      if (path.at(-1) === 'substring' && this.takes('from')) {
+        passed.push(this.expression());
+        if (this.takes('for')) passed.push(this.expression());
+      }
       if (this.isWord('from') || this.isWord('for')) throw this.unknown(`${path.at(-1)!}(… ${this.token.text.toUpperCase()} …)`);
       return { arguments: passed, star: false, distinct, orderBy: this.takes('order') ? this.orders() : [] };
     });
@@ -364,6 +369,19 @@ export abstract class Expressions extends Cursor {
       return { partition, orderBy: this.takes('order') ? this.orders() : [] };
     });
     return { ...call(path, at), ...given, filter, over };
+  }
+
+  /** `trim(both 'x' from y)`: as a call of the function that does so. */
+  #trimmed(): Pick<Call, 'path' | 'arguments'> {
+    const name = this.takes('leading') ? 'ltrim' : this.takes('trailing') ? 'rtrim' : 'btrim';
+    this.takes('both');
+    const first = this.isWord('from') ? null : this.expression();
+    if (!this.takes('from')) {
+      const letters = this.takesSymbol(',') ? [this.expression()] : [];
+      return { path: [name], arguments: [first!, ...letters] };
+    }
+    const of = this.expression();
+    return { path: [name], arguments: first ? [of, first] : [of] };
   }
 
   case(): Tree {

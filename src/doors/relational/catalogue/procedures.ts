@@ -76,7 +76,20 @@ const tables = tableFunctions.map(({ name, arguments: given, summary }) => ({
 
 const firstOid = 600_000;
 
-export const procedures: readonly Procedure[] = [...scalars, ...aggregates, ...tables].map((each, i) => ({
-  oid: firstOid + i,
-  ...each,
-}));
+/** What drivers know types of arrays by. */
+const arrayInput: Procedure = {
+  oid: 750,
+  schema: 'pg_catalog',
+  name: 'array_in',
+  kind: 'f',
+  isSet: false,
+  takes: [any],
+  names: null,
+  optional: 0,
+  yields: wireOf('anyarray').oid,
+  summary: 'What is written between braces, as an array.',
+};
+
+const made = [...scalars, ...aggregates, ...tables].map((each, i): Procedure => ({ oid: firstOid + i, ...each }));
+
+export const procedures: readonly Procedure[] = [arrayInput, ...made];

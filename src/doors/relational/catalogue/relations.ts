@@ -24,15 +24,15 @@ const makers: Readonly<Record<string, Maker>> = {
     },
   },
   'pg_catalog.pg_class': {
-    *all({ tables }) {
-      for (const table of tables) yield* classesOf(table);
+    *all({ tables, session }) {
+      for (const table of tables) yield* classesOf(table, session.user);
       for (const relation of relations.values()) yield classOf(relation);
     },
     by: {
       column: 'oid',
-      *rows({ tableOf }, oid) {
+      *rows({ tableOf, session }, oid) {
         const table = typeof oid === 'number' ? tableOf(oid) : undefined;
-        if (table) return yield* classesOf(table);
+        if (table) return yield* classesOf(table, session.user);
         for (const relation of relations.values()) if (relation.oid === oid) yield classOf(relation);
       },
     },
@@ -130,7 +130,7 @@ const makers: Readonly<Record<string, Maker>> = {
           typsubscript: 0,
           typelem: name === 'name' ? 18 : element === null || name === 'anyarray' ? 0 : wireOf(element).oid,
           typarray: array,
-          typinput: 0,
+          typinput: name.startsWith('_') ? 750 : 0,
           typoutput: 0,
           typreceive: 0,
           typsend: 0,
@@ -244,7 +244,7 @@ const makers: Readonly<Record<string, Maker>> = {
   },
   'pg_catalog.pg_settings': {
     *all({ session }) {
-      for (const { name, value, about } of session.variables.all())
+      for (const { name, value, about } of [...session.variables.all(), ...constants])
         yield {
           name,
           setting: value,
@@ -377,6 +377,12 @@ const makers: Readonly<Record<string, Maker>> = {
   ...informationRows,
 };
 
+/** Asked for as settings, and not to be set. */
+const constants = [
+  { name: 'max_identifier_length', value: '128', about: 'characters of a name' },
+  { name: 'max_index_keys', value: '32', about: 'columns that are asked for of an index' },
+];
+
 const utf8 = 6;
 /** The version of pgvector whose type and operators are there. */
 const vectorVersion = '0.8.0';
@@ -433,7 +439,13 @@ const classBase = {
   relminmxid: 0,
 } as const;
 
-function* classesOf(table: Table): Iterable<Cells> {
+/** As `pg_class.relacl` writes it: who, what, and who said so. */
+function privilegesOf({ kind, isReadable }: Table, user: string): string[] {
+  const grantee = /^\w+$/.test(user) ? user : `"${user.replaceAll('"', '""')}"`;
+  return isReadable ? [`${grantee}=${kind === 'r' ? 'arwd' : 'r'}/${owner.name}`] : [];
+}
+
+function* classesOf(table: Table, user: string): Iterable<Cells> {
   const { oid, name, kind, columns, key } = table;
   yield {
     ...classBase,
@@ -446,6 +458,7 @@ function* classesOf(table: Table): Iterable<Cells> {
     relkind: kind,
     relnatts: columns?.length ?? null,
     relreplident: 'd',
+    relacl: privilegesOf(table, user),
   };
   if (key)
     yield {

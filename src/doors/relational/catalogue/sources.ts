@@ -164,20 +164,16 @@ function called(env: Environment, scope: Scope, { call, ordinality, alias }: Ext
     call.arguments.map((each) => expressions.compile(each)),
     call.at,
   );
-  const own: PlanColumn[] =
-    values.type === 'record'
-      ? [
-          { name: 'x', type: 'int4' },
-          { name: 'n', type: 'int4' },
-        ]
-      : [{ name: alias.name ?? name, type: values.type }];
+  const own: PlanColumn[] = values.type === 'record' ? [...found.fields] : [{ name: alias.name ?? name, type: values.type }];
   const columns = ordinality ? [...own, { name: 'ordinality', type: 'int8' }] : own;
   const rows = (frame: Frame): Row[] => {
     const result = values.of(frame);
     const list = !found.isSet ? [result] : ((result as Value[] | null) ?? []);
     return list.map((value, i) => {
       const cells =
-        value !== null && typeof value === 'object' && 'fields' in value ? [value.fields['x']!, value.fields['n']!] : [value];
+        value !== null && typeof value === 'object' && 'fields' in value
+          ? own.map((field) => value.fields[field.name]!)
+          : [value];
       return ordinality ? [...cells, i + 1] : cells;
     });
   };

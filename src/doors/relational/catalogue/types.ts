@@ -149,6 +149,9 @@ export function isReference(type: string): boolean {
   return type.startsWith('reg');
 }
 
+/** Each of them becomes any other: the first that comes counts. */
+const plainTexts = new Set(['text', 'name', 'varchar', 'bpchar']);
+
 const ranks = 'int2 int4 int8 numeric float4 float8'.split(' ');
 
 /** The type that values of two types have together; null: there is none. */
@@ -157,7 +160,7 @@ export function commonOf(a: string, b: string): string | null {
   if (a === 'unknown') return b;
   const family = familyOf(a);
   if (family !== familyOf(b)) return null;
-  if (family === 'text') return 'text';
+  if (family === 'text') return commonText(a, b);
   if (family === 'array') {
     const element = commonOf(elementOf(a)!, elementOf(b)!);
     return element === null ? null : `_${element}`;
@@ -166,6 +169,11 @@ export function commonOf(a: string, b: string): string | null {
   const [x, y] = [ranks.indexOf(a), ranks.indexOf(b)];
   if (x >= 0 && y >= 0) return ranks[Math.max(x, y)]!;
   return x < 0 && isReference(a) ? 'oid' : x < 0 ? a : 'oid';
+}
+
+function commonText(a: string, b: string): string | null {
+  if (plainTexts.has(a) && (plainTexts.has(b) || b === 'char')) return a;
+  return a === 'char' && plainTexts.has(b) ? b : null;
 }
 
 const misfit = (value: string, type: string): ServiceError =>
