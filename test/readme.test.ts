@@ -21,7 +21,7 @@ const root = join(import.meta.dirname, '..');
 /** In the order of the tour, as docs/http.md says it. */
 const pages = [
   'README.md',
-  ...['http', 'agents', 'search', 'languages', 'tenants', 'proofs', 'erasure', 'backups', 'objects'].map(
+  ...['http', 'agents', 'search', 'languages', 'graph', 'tenants', 'proofs', 'erasure', 'backups', 'objects'].map(
     (name) => `docs/${name}.md`,
   ),
 ];
