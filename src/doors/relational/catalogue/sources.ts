@@ -198,7 +198,7 @@ export function relationNamed(path: Path): Relation | null {
 }
 
 export function conjunctsOf(tree: Tree): Tree[] {
-  return tree.kind === 'logic' && tree.and ? [...conjunctsOf(tree.left), ...conjunctsOf(tree.right)] : [tree];
+  return tree.kind === 'logic' && tree.and ? tree.items.flatMap(conjunctsOf) : [tree];
 }
 
 /** Something that has to be true of a frame, and the slots that it reads. */
