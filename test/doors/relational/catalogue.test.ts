@@ -174,7 +174,7 @@ describe('drivers and tools', () => {
   });
 
   test('cells in binary are those of their types', async () => {
-    const raw = await RawClient.ready(world.others[0]!.port, relationalSecret);
+    const raw = await RawClient.ready(world.others.find(({ name }) => name === 'relational')!.port, relationalSecret);
     const sql = `SELECT oid, relname, relkind, relnatts, reltuples, relhasindex, ARRAY[1,NULL], ARRAY['a'], relchecks::int4, current_schemas(true)
       FROM pg_class WHERE relname = 'Item'`;
     const replies = await raw.ask(parse(sql), describeMessage('S'), bind(1), execute(), sync);
@@ -190,7 +190,7 @@ describe('drivers and tools', () => {
   });
 
   test('types of parameters are told from what they stand beside', async () => {
-    const raw = await RawClient.ready(world.others[0]!.port, relationalSecret);
+    const raw = await RawClient.ready(world.others.find(({ name }) => name === 'relational')!.port, relationalSecret);
     const sql =
       'SELECT relname FROM pg_class WHERE oid = $1 AND relname = $2 AND relhasindex = $3 AND relnamespace = $4::regnamespace';
     const replies = await raw.ask(parse(sql, 's'), describeMessage('S', 's'), sync);

@@ -18,7 +18,7 @@ const source = /(?:\b(?:from|join)\s|,)\s*(?:only\s+)?(?:(pg_catalog|information
 
 /** null: it is none. Throws where a text that names relations of the catalogue can't be read, or names others beside them. */
 export function catalogueQuestion(text: string): Select | null {
-  if (!mark.test(text) || !begins.test(text)) return null;
+  if (!begins.test(text) || !mark.test(text)) return null;
   let select: Select;
   try {
     select = parseSelect(text);
