@@ -17,7 +17,7 @@ import {
   Work,
 } from './scope.ts';
 import { compareKeys, compareValues, type SortKey } from './sorting.ts';
-import { attach, condition, conjunctsOf, expanded, joinedSources } from './sources.ts';
+import { condition, conjunctsOf, expanded, joinedNodes, sourceNodes } from './sources.ts';
 import type { Body, Core, Item, Order, Select, Tree } from './trees.ts';
 import { castOf, commonOf, typeNamed, type Value } from './types.ts';
 
@@ -203,13 +203,10 @@ interface Output {
 
 function planCore(env: Environment, core: Core, orders: readonly Order[], outer: Scope | null, named: Named): Plan {
   const scope = new Scope(outer, named);
-  const node = joinedSources(env, scope, core.from);
-  const constant: Expression[] = [];
-  for (const tree of core.where ? conjunctsOf(core.where) : []) {
-    const each = condition(env, scope, tree);
-    if (node) attach(node, 0, each);
-    else constant.push(each.expression);
-  }
+  const nodes = sourceNodes(env, scope, core.from);
+  const conditions = (core.where ? conjunctsOf(core.where) : []).map((tree) => condition(env, scope, tree));
+  const node = joinedNodes(nodes, conditions);
+  const constant = node ? [] : conditions.map(({ expression }) => expression);
   const extras: Extras = { aggregates: [], windows: [], sets: [] };
   const expressions = new Expressions(env, scope, extras);
   const items = core.items.flatMap((item) => itemsOf(scope, item));
