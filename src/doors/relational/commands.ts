@@ -108,7 +108,7 @@ const refusals: Readonly<Record<string, string>> = {
 };
 
 export function commandOf(statement: string): Command {
-  const text = withListsWritten(statement);
+  const text = catalogueQuestion(statement) === null ? withListsWritten(statement) : statement;
   const said = bare(text);
   const words = wordsOf(said.replace(/^PURPOSE\s+'[^']*'/i, ''), 12);
   const [first = '', second = ''] = words;

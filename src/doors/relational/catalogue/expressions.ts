@@ -62,8 +62,10 @@ export class Expressions {
         const of = this.compile(tree.of);
         return { type: of.type, of: (frame) => negative(of.of(frame)) };
       }
-      case 'logic':
-        return this.#logic(tree.and, this.coerce(this.compile(tree.left), 'bool'), this.coerce(this.compile(tree.right), 'bool'));
+      case 'logic': {
+        const items = tree.items.map((each) => this.coerce(this.compile(each), 'bool'));
+        return this.#logic(tree.and, items);
+      }
       case 'operator':
         return this.#operator(tree.op, tree.left, tree.right, tree.at);
       case 'is': {
@@ -163,24 +165,26 @@ export class Expressions {
     };
   }
 
-  #type({ path, isArray }: TypeName, at: number): string {
-    const name = path.at(-1)!;
-    const type = typeNamed(name, path.length > 1);
+  #type({ path, isQuoted, isArray }: TypeName, at: number): string {
+    const type = typeNamed(path.at(-1)!, isQuoted || path.length > 1);
     const found = type !== null && isArray ? typeNamed(`_${type}`) : type;
     if (found === null)
       throw refusal('REL_NOT_IMPLEMENTED', `the type ${JSON.stringify(path.join('.'))} is not there`, at, this.#env.text);
     return found;
   }
 
-  #logic(and: boolean, left: Expression, right: Expression): Expression {
-    // What decides alone: false for AND, true for OR.
+  #logic(and: boolean, items: readonly Expression[]): Expression {
     return {
       type: 'bool',
       of: (frame) => {
-        const a = left.of(frame);
-        if (a === !and) return a;
-        const b = right.of(frame);
-        return b === !and ? b : a === null || b === null ? null : and;
+        let unsure = false;
+        for (const each of items) {
+          const verdict = each.of(frame);
+          // One decides alone: false for AND, true for OR.
+          if (verdict === !and) return verdict;
+          if (verdict === null) unsure = true;
+        }
+        return unsure ? null : and;
       },
     };
   }
@@ -188,7 +192,7 @@ export class Expressions {
   #operator(op: string, left: Tree, right: Tree, at: number): Expression {
     if (left.kind === 'row' && right.kind === 'row' && op === '=' && left.items.length === right.items.length) {
       const pairs = left.items.map((item, i) => this.#operator('=', item, right.items[i]!, at));
-      return pairs.reduce((all, pair) => this.#logic(true, all, pair));
+      return this.#logic(true, pairs);
     }
     return operated(op, this.compile(left), this.compile(right), (of, type) => this.coerce(of, type, at), this.#place(at));
   }

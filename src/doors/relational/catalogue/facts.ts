@@ -62,28 +62,47 @@ export function factsOf(
   /** Columns of views by name, where they are wanted. */
   viewColumns: ReadonlyMap<string, readonly OutputColumn[]> | null,
 ): Facts {
-  const { catalog, offers, views } = snapshot;
+  let known: Known | null = null;
+  const all = (): Known => (known ??= knownTables(session, snapshot, viewColumns));
+  const names = [...new Set(['annals', session.database, ...branches.map(({ name }) => name)])];
+  const numbers = new Numbers();
+  return {
+    session,
+    get tables() {
+      return all().tables;
+    },
+    tableOf: (oid) => (oid < firstOid ? undefined : all().byOid.get(oid - (oid % 4))),
+    tableNamed: (name) => all().byName.get(name),
+    databases: names.map((name) => ({ oid: numbers.of(`\0${name}`), name })),
+  };
+}
+
+interface Known {
+  readonly tables: readonly Table[];
+  readonly byOid: ReadonlyMap<number, Table>;
+  readonly byName: ReadonlyMap<string, Table>;
+}
+
+/** Made for questions that are about tables: many of what psql asks are not. */
+function knownTables(
+  session: Session,
+  { catalog, offers, views }: GovernedSnapshot,
+  viewColumns: ReadonlyMap<string, readonly OutputColumn[]> | null,
+): Known {
   const oids = new Numbers();
   const instants = session.variables.instants;
   const types = catalog.types().filter(({ name }) => splitTypeName(name) === null);
   const viewNames = new Set(views.map(({ name }) => name).filter((name) => catalog.type(name) === undefined));
-  const tables: Table[] = types.map(
-    (definition) => new TypeTable(oids.of(definition.name), definition, offers(definition.name), instants),
-  );
+  const tables: Table[] = types.map((definition) => new TypeTable(oids.of(definition.name), definition, offers, instants));
   for (const name of viewNames) {
     const columns = viewColumns?.get(name)?.map((column, i) => columnOf(column, i + 1, instants, undefined, false)) ?? null;
     const { sql } = nearestView(views, name)!;
     tables.push({ oid: oids.of(name), name, kind: 'm', columns, key: null, isReadable: true, sql });
   }
-  const byOid = new Map(tables.map((table) => [table.oid, table]));
-  const byName = new Map(tables.map((table) => [table.name, table]));
-  const names = [...new Set(['annals', session.database, ...branches.map(({ name }) => name)])];
   return {
-    session,
     tables,
-    tableOf: (oid) => byOid.get(oid - (oid % 4)),
-    tableNamed: (name) => byName.get(name),
-    databases: names.map((name) => ({ oid: oids.of(`\0${name}`), name })),
+    byOid: new Map(tables.map((table) => [table.oid, table])),
+    byName: new Map(tables.map((table) => [table.name, table])),
   };
 }
 
@@ -93,17 +112,21 @@ class TypeTable implements Table {
   readonly sql = null;
   readonly oid: number;
   readonly name: string;
-  readonly isReadable: boolean;
   readonly #definition: TypeDefinition;
+  readonly #offers: (name: string) => boolean;
   readonly #instants: InstantStyle;
   #columns: readonly TableColumn[] | null = null;
 
-  constructor(oid: number, definition: TypeDefinition, isReadable: boolean, instants: InstantStyle) {
+  constructor(oid: number, definition: TypeDefinition, offers: (name: string) => boolean, instants: InstantStyle) {
     this.oid = oid;
     this.name = definition.name;
-    this.isReadable = isReadable;
     this.#definition = definition;
+    this.#offers = offers;
     this.#instants = instants;
+  }
+
+  get isReadable(): boolean {
+    return this.#offers(this.name);
   }
 
   get columns(): readonly TableColumn[] {

@@ -8,10 +8,9 @@ import type { Answer, Description, OutputColumn, PlannerDoor } from '../../../pl
 import type { Literal } from '../../../planner/statement.ts';
 import type { WiredColumn } from '../wire-types.ts';
 import { type Facts, factsOf, type Session } from './facts.ts';
-import { CatalogueNames } from './names.ts';
 import { relationsOf } from './question.ts';
-import { type Environment, Parameters, type Pausing, type Plan, type PlanColumn, Work } from './scope.ts';
-import { planSelect } from './select.ts';
+import { type Environment, Parameters, type Pausing, type PlanColumn } from './scope.ts';
+import { planQuestion } from './select.ts';
 import type { Select } from './trees.ts';
 import { familyOf, isReference, textOf, type Value, wireOf } from './types.ts';
 
@@ -74,20 +73,10 @@ export async function describedCatalogue(inspection: Inspection, asked: Catalogu
 /** Names what is read, and no text of the question. */
 const templateOf = (select: Select): string => `SELECT … FROM ${relationsOf(select).join(', ') || 'nothing'}`;
 
-async function planned(inspection: Inspection, { text, select, stated }: CatalogueAsked, values: readonly Literal[]) {
-  const { facts, instant } = await gathered(inspection, select);
-  const context = { facts, names: new CatalogueNames(facts) };
-  const env: Environment = {
-    ...context,
-    text,
-    work: new Work(context),
-    parameters: new Parameters(
-      stated,
-      values.map((value) => (typeof value === 'bigint' ? Number(value) : (value as Value))),
-    ),
-    select: (inner, outer, named) => planSelect(env, inner, outer, named),
-  };
-  return { plan: env.select(select, null, new Map()), env, instant } satisfies { plan: Plan; env: Environment; instant: bigint };
+async function planned(inspection: Inspection, asked: CatalogueAsked, values: readonly Literal[]) {
+  const { facts, instant } = await gathered(inspection, asked.select);
+  const given = values.map((value) => (typeof value === 'bigint' ? Number(value) : (value as Value)));
+  return { ...planQuestion(facts, asked, new Parameters(asked.stated, given)), instant };
 }
 
 async function gathered(inspection: Inspection, select: Select): Promise<{ facts: Facts; instant: bigint }> {
@@ -131,7 +120,7 @@ async function finished<T>({ clock, yieldTurn, signal }: Inspection, run: Pausin
   }
 }
 
-function outputColumn({ name, type }: PlanColumn): WiredColumn {
+export function outputColumn({ name, type }: PlanColumn): WiredColumn {
   return { name, type: columnType(type), wire: wireOf(type) };
 }
 
@@ -148,7 +137,7 @@ function columnType(type: string): ColumnType {
   }
 }
 
-function cellOf(value: Value, type: string, { names }: Environment): Cell {
+export function cellOf(value: Value, type: string, { names }: Pick<Environment, 'names'>): Cell {
   if (value === null) return null;
   switch (columnType(type)) {
     case 'integer':

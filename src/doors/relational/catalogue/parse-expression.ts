@@ -59,16 +59,16 @@ export abstract class Expressions extends Cursor {
 
   expression(): Tree {
     return this.nested(() => {
-      let left = this.conjunction();
-      while (this.takes('or')) left = { kind: 'logic', and: false, left, right: this.conjunction() };
-      return left;
+      const items = [this.conjunction()];
+      while (this.takes('or')) items.push(this.conjunction());
+      return items.length === 1 ? items[0]! : { kind: 'logic', and: false, items };
     });
   }
 
   conjunction(): Tree {
-    let left = this.negation();
-    while (this.takes('and')) left = { kind: 'logic', and: true, left, right: this.negation() };
-    return left;
+    const items = [this.negation()];
+    while (this.takes('and')) items.push(this.negation());
+    return items.length === 1 ? items[0]! : { kind: 'logic', and: true, items };
   }
 
   negation(): Tree {
@@ -128,12 +128,11 @@ export abstract class Expressions extends Cursor {
       } else if (this.takes('between')) {
         const low = this.other();
         this.expect('and');
-        const within: Tree = {
-          kind: 'logic',
-          and: true,
-          left: { kind: 'operator', op: '>=', left, right: low, at },
-          right: { kind: 'operator', op: '<=', left, right: this.other(), at },
-        };
+        const bounds: Tree[] = [
+          { kind: 'operator', op: '>=', left, right: low, at },
+          { kind: 'operator', op: '<=', left, right: this.other(), at },
+        ];
+        const within: Tree = { kind: 'logic', and: true, items: bounds };
         left = negated ? { kind: 'not', of: within } : within;
       } else return left;
     }
@@ -413,7 +412,8 @@ export abstract class Expressions extends Cursor {
   type(): TypeName {
     const path = [...this.path()];
     const last = path.at(-1)!;
-    if (path.length === 1 && typesOfWords.has(last)) {
+    const isQuoted = this.peek(-1).kind === 'name';
+    if (path.length === 1 && !isQuoted && typesOfWords.has(last)) {
       const words = [last];
       while (this.token.kind === 'word' && /^(precision|varying|without|with|time|zone|character)$/.test(this.token.text)) {
         words.push(this.token.text);
@@ -427,7 +427,7 @@ export abstract class Expressions extends Cursor {
       this.next += this.peek(1).text === ']' ? 2 : 3;
       isArray = true;
     }
-    return { path, isArray };
+    return { path, isQuoted, isArray };
   }
 }
 

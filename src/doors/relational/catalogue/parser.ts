@@ -5,7 +5,7 @@
 import { ServiceError } from '../../../errors.ts';
 import { reserved } from './cursor.ts';
 import { Expressions } from './parse-expression.ts';
-import type { Alias, Body, Core, From, Item, Named, Select, Tree } from './trees.ts';
+import { type Alias, type Body, type Core, type From, type Item, type Named, nodesOf, type Select, type Tree } from './trees.ts';
 
 const textMax = 64 * 1024;
 
@@ -16,6 +16,7 @@ export function parseSelect(text: string): Select {
   const parser = new Parser(text);
   const select = parser.select();
   parser.expectEnd();
+  nodesOf(select);
   return select;
 }
 

@@ -6,7 +6,7 @@ import { ServiceError } from '../../../errors.ts';
 import { marksCatalogue, markingNames } from './functions.ts';
 import { parseSelect } from './parser.ts';
 import { relationNamed } from './sources.ts';
-import { type Path, type Select, treesOf } from './trees.ts';
+import { nodesOf, type Path, type Select } from './trees.ts';
 
 /** Something of this is in the text of every such question: most texts are known by it to be none. */
 const mark = new RegExp(
@@ -14,16 +14,16 @@ const mark = new RegExp(
   'i',
 );
 const begins = /^(?:\s|--[^\n]*\n|\/\*[^]*?\*\/)*(?:SELECT|WITH|VALUES|TABLE|\()/i;
-const names = /\b(?:from|join)\s+(?:only\s+)?(?:pg_catalog|information_schema)\s*\./i;
+const source = /(?:\b(?:from|join)\s|,)\s*(?:only\s+)?(?:(pg_catalog|information_schema)\s*\.\s*)?(\w+)/gi;
 
 /** null: it is none. Throws where a text that names relations of the catalogue can't be read, or names others beside them. */
 export function catalogueQuestion(text: string): Select | null {
-  if (!mark.test(text) || !begins.test(text)) return null;
+  if (!begins.test(text) || !mark.test(text)) return null;
   let select: Select;
   try {
     select = parseSelect(text);
   } catch (error) {
-    if (!(error instanceof ServiceError) || names.test(text)) throw error;
+    if (!(error instanceof ServiceError) || namesSome(text)) throw error;
     return null;
   }
   const { own, others, isMarked } = namedIn(select);
@@ -36,6 +36,13 @@ export function catalogueQuestion(text: string): Select | null {
   return select;
 }
 
+/** Whether it seems to read relations of the catalogue, where it can't be read as a whole. */
+function namesSome(text: string): boolean {
+  for (const [, schema, relation] of text.matchAll(source))
+    if (schema !== undefined || relationNamed([relation!.toLowerCase()]) !== null) return true;
+  return false;
+}
+
 interface NamedIn {
   readonly own: readonly string[];
   readonly others: readonly string[];
@@ -44,7 +51,7 @@ interface NamedIn {
 }
 
 function namedIn(select: Select): NamedIn {
-  const trees = [...treesOf(select)];
+  const trees = nodesOf(select);
   const given = new Set(trees.flatMap((each) => ('columns' in each && 'select' in each && 'name' in each ? [each.name] : [])));
   const own = new Set<string>();
   const others = new Set<string>();

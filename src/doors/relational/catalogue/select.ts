@@ -2,16 +2,41 @@
 import { ServiceError } from '../../../errors.ts';
 import { computed } from './aggregates.ts';
 import { type Extras, Expressions } from './expressions.ts';
+import type { Facts } from './facts.ts';
 import type { Row } from './maker.ts';
-import { type Environment, type Expression, type Frame, type NamedPlan, type Plan, type PlanColumn, Scope } from './scope.ts';
+import { CatalogueNames } from './names.ts';
+import {
+  type Environment,
+  type Expression,
+  type Frame,
+  type NamedPlan,
+  type Plan,
+  type PlanColumn,
+  type Parameters,
+  Scope,
+  Work,
+} from './scope.ts';
 import { compareKeys, compareValues, type SortKey } from './sorting.ts';
-import { attach, condition, conjunctsOf, expanded, joinedSources } from './sources.ts';
+import { condition, conjunctsOf, expanded, joinedNodes, sourceNodes } from './sources.ts';
 import type { Body, Core, Item, Order, Select, Tree } from './trees.ts';
-import { castOf, commonOf, type Value } from './types.ts';
+import { castOf, commonOf, typeNamed, type Value } from './types.ts';
 
 type Named = ReadonlyMap<string, NamedPlan>;
 
-export function planSelect(env: Environment, select: Select, outer: Scope | null, named: Named): Plan {
+/** A question over what there is: its plan, and what its parts share. */
+export function planQuestion(facts: Facts, asked: { readonly text: string; readonly select: Select }, parameters: Parameters) {
+  const context = { facts, names: new CatalogueNames(facts) };
+  const env: Environment = {
+    ...context,
+    text: asked.text,
+    work: new Work(context),
+    parameters,
+    select: (inner, outer, named) => planSelect(env, inner, outer, named),
+  };
+  return { plan: planSelect(env, asked.select, null, new Map()), env };
+}
+
+function planSelect(env: Environment, select: Select, outer: Scope | null, named: Named): Plan {
   const known = new Map(named);
   for (const { name, columns, select: query } of select.with) {
     const plan = env.select(query, null, known);
@@ -178,13 +203,10 @@ interface Output {
 
 function planCore(env: Environment, core: Core, orders: readonly Order[], outer: Scope | null, named: Named): Plan {
   const scope = new Scope(outer, named);
-  const node = joinedSources(env, scope, core.from);
-  const constant: Expression[] = [];
-  for (const tree of core.where ? conjunctsOf(core.where) : []) {
-    const each = condition(env, scope, tree);
-    if (node) attach(node, 0, each);
-    else constant.push(each.expression);
-  }
+  const nodes = sourceNodes(env, scope, core.from);
+  const conditions = (core.where ? conjunctsOf(core.where) : []).map((tree) => condition(env, scope, tree));
+  const node = joinedNodes(nodes, conditions);
+  const constant = node ? [] : conditions.map(({ expression }) => expression);
   const extras: Extras = { aggregates: [], windows: [], sets: [] };
   const expressions = new Expressions(env, scope, extras);
   const items = core.items.flatMap((item) => itemsOf(scope, item));
@@ -274,37 +296,42 @@ function itemsOf(scope: Scope, item: Item): Item[] {
   );
 }
 
-/** What a column is called that nobody named. */
+/** What a column is called that nobody named. A type, or CASE, gives way to a name within it. */
 function nameOf(tree: Tree): string {
+  return nameWithin(tree) ?? weakName(tree) ?? unnamed;
+}
+
+function nameWithin(tree: Tree): string | null {
   switch (tree.kind) {
     case 'column':
-      return tree.path.at(-1)!;
     case 'call':
       return tree.path.at(-1)!;
     case 'field':
       return tree.name;
     case 'subscript':
-      return nameOf(tree.of);
-    case 'cast': {
-      const inner = nameOf(tree.of);
-      return inner === unnamed ? tree.type.path.at(-1)! : inner;
-    }
-    case 'case': {
-      const inner = tree.otherwise ? nameOf(tree.otherwise) : unnamed;
-      return inner === unnamed ? 'case' : inner;
-    }
+    case 'cast':
+      return nameWithin(tree.of);
+    case 'case':
+      return tree.otherwise && nameWithin(tree.otherwise);
     case 'array':
     case 'array-of':
       return 'array';
+    case 'row':
+      return 'row';
     case 'exists':
       return 'exists';
     case 'scalar': {
       const { body } = tree.select;
       const [item] = body.kind === 'core' ? body.items : [];
-      return item ? (item.alias ?? nameOf(item.of)) : unnamed;
+      return item ? (item.alias ?? nameWithin(item.of)) : null;
     }
   }
-  return unnamed;
+  return null;
+}
+
+function weakName(tree: Tree): string | null {
+  if (tree.kind === 'case') return 'case';
+  return tree.kind === 'cast' ? typeNamed(tree.type.path.at(-1)!, tree.type.isQuoted) : null;
 }
 
 const unnamed = '?column?';

@@ -57,14 +57,35 @@ interface Kept {
   readonly indexes: Map<number, ReadonlyMap<Value, readonly Row[]>>;
 }
 
-/** Everything that a question without FROM reads: one row of nothing. */
-export function joinedSources(env: Environment, scope: Scope, froms: readonly From[]): Node | null {
+export function sourceNodes(env: Environment, scope: Scope, froms: readonly From[]): Node[] {
+  return froms.map((from) => nodeOf(env, scope, from));
+}
+
+/**
+ * All of them joined, as far as may be so that each has a column that equals what is known by then: `FROM a, b, c` says nothing of
+ * an order. null: there are none.
+ */
+export function joinedNodes(nodes: readonly Node[], conditions: readonly Condition[]): Node | null {
+  const left = [...nodes];
+  const isFree = nodes.every(isPlain);
   let all: Node | null = null;
-  for (const from of froms) {
-    const node = nodeOf(env, scope, from);
-    all = all === null ? node : join('inner', all, node);
+  while (left.length > 0) {
+    const known: number = all?.slots ?? 0;
+    const found = isFree ? left.findIndex((node) => conditions.some((each) => leadsTo(each, node, known))) : 0;
+    const [node] = left.splice(Math.max(0, found), 1);
+    all = all === null ? node! : join('inner', all, node!);
   }
+  for (const each of all ? conditions : []) attach(all!, 0, each);
   return all;
+}
+
+const leadsTo = ({ equals }: Condition, node: Node, known: number): boolean =>
+  equals.some(({ of, touches }) => ((1 << of.column!.slot) & node.slots) !== 0 && (touches & ~known) === 0);
+
+/** It reads no row of a source that stands before it. */
+function isPlain(node: Node): boolean {
+  if (node.kind === 'join') return isPlain(node.left) && isPlain(node.right);
+  return node.from.kind === 'relation' || node.from.kind === 'named';
 }
 
 const join = (type: 'inner' | 'left', left: Node, right: Node): JoinNode => ({
@@ -198,11 +219,11 @@ export function relationNamed(path: Path): Relation | null {
 }
 
 export function conjunctsOf(tree: Tree): Tree[] {
-  return tree.kind === 'logic' && tree.and ? [...conjunctsOf(tree.left), ...conjunctsOf(tree.right)] : [tree];
+  return tree.kind === 'logic' && tree.and ? tree.items.flatMap(conjunctsOf) : [tree];
 }
 
 /** Something that has to be true of a frame, and the slots that it reads. */
-interface Condition {
+export interface Condition {
   readonly expression: Expression;
   readonly touches: number;
   /** Columns that equal something, where it says nothing else. */
@@ -233,7 +254,7 @@ export function condition(env: Environment, scope: Scope, tree: Tree): Condition
 }
 
 /** Puts a condition where all that it names is there: `known` are slots that stand to the left of the node. */
-export function attach(node: Node, known: number, each: Condition): void {
+function attach(node: Node, known: number, each: Condition): void {
   const { touches } = each;
   if (node.kind === 'leaf') {
     const found = each.equals.find(

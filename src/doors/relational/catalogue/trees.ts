@@ -1,10 +1,13 @@
 /** What a question of the catalogue is made of, as it was written. */
+import { ServiceError } from '../../../errors.ts';
 
 /** A name with what stands before it: `pg_catalog.pg_class`, `c.oid`. */
 export type Path = readonly string[];
 
 export interface TypeName {
   readonly path: Path;
+  /** Its last part stands in quotes. */
+  readonly isQuoted: boolean;
   readonly isArray: boolean;
 }
 
@@ -20,7 +23,7 @@ export type Tree =
   | { readonly kind: 'cast'; readonly of: Tree; readonly type: TypeName; readonly at: number }
   | { readonly kind: 'not'; readonly of: Tree }
   | { readonly kind: 'negative'; readonly of: Tree }
-  | { readonly kind: 'logic'; readonly and: boolean; readonly left: Tree; readonly right: Tree }
+  | { readonly kind: 'logic'; readonly and: boolean; readonly items: readonly Tree[] }
   | { readonly kind: 'operator'; readonly op: string; readonly left: Tree; readonly right: Tree; readonly at: number }
   | { readonly kind: 'is'; readonly of: Tree; readonly what: boolean | null; readonly negated: boolean }
   | { readonly kind: 'distinct'; readonly left: Tree; readonly right: Tree; readonly negated: boolean }
@@ -131,89 +134,20 @@ export type From =
       readonly swapped: boolean;
     };
 
-/** Each tree once, and those of the questions within it. */
-export function* treesOf(select: Select): Generator<Tree | From | Named> {
-  for (const named of select.with) {
-    yield named;
-    yield* treesOf(named.select);
-  }
-  yield* ofBody(select.body);
-  for (const { by } of select.orderBy) yield* ofTree(by);
-  if (select.limit) yield* ofTree(select.limit);
-  if (select.offset) yield* ofTree(select.offset);
-}
+/** More levels than anybody writes: what follows walks a tree by calling itself. */
+const levelsMax = 1_000;
 
-function* ofBody(body: Body): Generator<Tree | From | Named> {
-  switch (body.kind) {
-    case 'select':
-      return yield* treesOf(body);
-    case 'set':
-      yield* ofBody(body.left);
-      return yield* ofBody(body.right);
-    case 'values':
-      for (const row of body.rows) for (const tree of row) yield* ofTree(tree);
-      return;
-    case 'core':
-      for (const { of } of body.items) yield* ofTree(of);
-      for (const from of body.from) yield* ofFrom(from);
-      for (const tree of body.groupBy) yield* ofTree(tree);
-      if (body.distinct instanceof Array) for (const tree of body.distinct) yield* ofTree(tree);
-      if (body.where) yield* ofTree(body.where);
-      if (body.having) yield* ofTree(body.having);
+/** All that a question is made of, each once. REL_TOO_LARGE where it is nested, or chained, too deeply. */
+export function nodesOf(select: Select): readonly (Tree | From | Named)[] {
+  const found: object[] = [];
+  const open: [node: object, level: number][] = [[select, 0]];
+  for (let next = open.pop(); next; next = open.pop()) {
+    const [node, level] = next;
+    if (level > levelsMax)
+      throw new ServiceError('REL_TOO_LARGE', 'the question is nested too deeply, or one of its chains is too long');
+    if (!Array.isArray(node)) found.push(node);
+    for (const child of Object.values(node) as unknown[])
+      if (typeof child === 'object' && child !== null) open.push([child, level + 1]);
   }
-}
-
-function* ofFrom(from: From): Generator<Tree | From | Named> {
-  yield from;
-  if (from.kind === 'derived') yield* treesOf(from.select);
-  else if (from.kind === 'function') yield* ofTree(from.call);
-  else if (from.kind === 'join') {
-    yield* ofFrom(from.left);
-    yield* ofFrom(from.right);
-    if (from.on) yield* ofTree(from.on);
-  }
-}
-
-function* ofTree(tree: Tree): Generator<Tree | From | Named> {
-  yield tree;
-  for (const child of childrenOf(tree)) yield* child.kind === 'select' ? treesOf(child) : ofTree(child);
-}
-
-/** What stands directly within one. */
-export function childrenOf(tree: Tree): readonly (Tree | Select)[] {
-  switch (tree.kind) {
-    case 'literal':
-    case 'parameter':
-    case 'column':
-    case 'star':
-      return [];
-    case 'field':
-    case 'cast':
-    case 'not':
-    case 'negative':
-    case 'is':
-      return [tree.of];
-    case 'subscript':
-      return [tree.of, tree.index];
-    case 'call': {
-      const sorts = [...tree.orderBy, ...(tree.over?.orderBy ?? [])].map(({ by }) => by);
-      return [...tree.arguments, ...sorts, ...(tree.over?.partition ?? []), ...(tree.filter ? [tree.filter] : [])];
-    }
-    case 'logic':
-    case 'operator':
-    case 'distinct':
-    case 'quantified':
-      return [tree.left, tree.right];
-    case 'in':
-      return [tree.of, ...('kind' in tree.items ? [tree.items] : tree.items)];
-    case 'case':
-      return [...(tree.of ? [tree.of] : []), ...tree.whens.flat(), ...(tree.otherwise ? [tree.otherwise] : [])];
-    case 'array':
-    case 'row':
-      return tree.items;
-    case 'array-of':
-    case 'scalar':
-    case 'exists':
-      return [tree.select];
-  }
+  return found as (Tree | From | Named)[];
 }
