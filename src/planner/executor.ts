@@ -226,6 +226,24 @@ class Driver {
     return null;
   }
 
+  /** Until what an operator waits for is there. */
+  async #await(until: Promise<void>): Promise<void> {
+    const { clock } = this.#options;
+    let isOver = false;
+    const over = new AbortController();
+    const ready = until.then(() => {
+      isOver = true;
+      over.abort();
+    });
+    while (!isOver) {
+      await Promise.race([ready, clock.sleep(lookMs, over.signal)]);
+      checkSignal(this.#request.signal);
+      checkTime(clock.monotonicMs(), this.#request, this.#options);
+    }
+    this.#request.execution.wait.until = null;
+    this.#sliceStart = clock.monotonicMs();
+  }
+
   /** Waits for indexes that are being made beside the event loop; they are made on whatever becomes of the query. */
   async prepare({ input, matches }: SearchNode): Promise<void> {
     const { execution } = this.#request;
@@ -262,6 +280,8 @@ class Driver {
 
   /** A promise where others are due; most of the time there is none to wait for. */
   #turn(): Promise<void> | null {
+    const { until } = this.#request.execution.wait;
+    if (until !== null) return this.#await(until);
     const now = this.#options.clock.monotonicMs();
     if (now - this.#sliceStart < sliceMs) return null;
     checkTime(now, this.#request, this.#options);

@@ -101,13 +101,25 @@ function readNegation(cursor: TokenCursor): Expression {
 const comparisons: ReadonlySet<string> = new Set(['=', '!=', '<', '<=', '>', '>=']);
 type CompareOp = '=' | '!=' | '<' | '<=' | '>' | '>=';
 
-/** ANY, SOME or ALL over a subquery. */
+/** ANY, SOME or ALL over a subquery; = ANY and != ALL over a list in its brackets, which is IN. */
 function readQuantified(cursor: TokenCursor, operand: Expression, op: CompareOp, place: Place): Expression | null {
   const word = cursor.key();
   if ((word !== 'ANY' && word !== 'SOME' && word !== 'ALL') || cursor.key(1) !== '(') return null;
   cursor.next();
   cursor.expect('(');
-  if (!startsQuery(cursor)) throw cursor.expected(`a subquery behind ${word}`);
+  if (cursor.key() === 'ARRAY' && cursor.key(1) === '[') {
+    const negated = op === '!=' && word === 'ALL';
+    if (!negated && (op !== '=' || word === 'ALL')) throw cursor.notImplemented(`${op} ${word} over a list`);
+    const { arguments: items } = readArray(cursor);
+    if (cursor.accept('::')) {
+      cursor.name('a type');
+      cursor.expect('[');
+      cursor.expect(']');
+    }
+    cursor.expect(')');
+    return { kind: 'in-list', operand, items: items.map(({ value }) => value), negated, place };
+  }
+  if (!startsQuery(cursor)) throw cursor.expected(`a subquery or ARRAY[…] behind ${word}`);
   const query = cursor.subquery();
   cursor.expect(')');
   return { kind: 'quantified', op, all: word === 'ALL', operand, query, place };
@@ -393,7 +405,7 @@ function readLookup(cursor: TokenCursor): Expression {
   };
 }
 
-function readArray(cursor: TokenCursor): Expression {
+function readArray(cursor: TokenCursor): Extract<Expression, { kind: 'call' }> {
   const place = cursor.place;
   cursor.next();
   cursor.expect('[');
