@@ -106,6 +106,7 @@ function condition(names: readonly string[], depth: number): fc.Arbitrary<string
     fc.tuple(value(names, 0), compare, value(names, 0)).map(([a, op, b]) => `${a} ${op} ${b}`),
     pick(...names).map((table) => `${table}.b`),
     pick(...names).map((table) => `${table}.i IS NULL`),
+    fc.tuple(value(names, 0), pick('', 'NOT '), value(names, 0)).map(([a, not, b]) => `${a} IS ${not}DISTINCT FROM ${b}`),
     fc.tuple(pick(...names), pick('a%', '%b%', '_')).map(([table, pattern]) => `${table}.s ILIKE '${pattern}'`),
   );
   if (depth === 0) return simple;
@@ -158,6 +159,12 @@ describe('DuckDB answers the same', () => {
       fc
         .tuple(condition(['t', 'u'], 1), condition(['t', 'u'], 1))
         .map(([on, where]) => `SELECT t.k, u.k FROM A t, B u WHERE ${where} AND ${on}`),
+      fc
+        .tuple(condition(['t', 'u'], 1), condition(['t'], 0), fc.nat({ max: 9 }))
+        .map(
+          ([on, where, skipped]) =>
+            `SELECT t.k, u.k FROM A t JOIN B u ON ${on} WHERE ${where} ORDER BY t.k, u.k LIMIT 9 OFFSET ${skipped}`,
+        ),
       condition(['t', 'u'], 1).map(
         (where) =>
           `SELECT t.k, u.k, i FROM (SELECT k, i, x, s, b FROM A) t FULL JOIN (SELECT k, i, x, s, b FROM B) u USING (i) WHERE ${where}`,

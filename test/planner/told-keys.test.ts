@@ -7,11 +7,11 @@ import { seedBase } from '../runner/seed.ts';
 import { rowsOf, TestStore } from '../harness.ts';
 import { Choices } from './generator/random.ts';
 
-interface Pair {
+type Pair = {
   readonly id: number;
   readonly k: number | null;
   readonly v: number;
-}
+};
 
 const layouts = { small: 1, far: 2 ** 45, half: 0.5 } as const;
 const sizes = { large: 2_400, few: 25, some: 300 } as const;

@@ -71,23 +71,24 @@ export class JoinOperator extends PiecesOperator {
     const { left, right, node } = this.#parts;
     const { leads = false } = node;
     const first = this.#sink('left');
+    let told = 0;
     if (leads) {
       yield* this.#collect(left, first, 0);
       if (first.length === 0) return;
-      this.#tell(node.leftKeys, first.vectors(), first.length);
+      told = yield* this.#tell(node.leftKeys, first.vectors(), first.length);
     }
     const sink = this.#sink('right');
-    yield* this.#collect(right, sink, first.bytes);
+    yield* this.#collect(right, sink, first.bytes + told);
     if (sink.length === 0 && (node.type === 'inner' || node.type === 'right' || node.type === 'semi')) return;
     const columns = sink.vectors();
-    if (!leads) this.#tell(node.rightKeys, columns, sink.length);
+    if (!leads) told = yield* this.#tell(node.rightKeys, columns, sink.length);
     const index = yield* this.#index(node.rightKeys, columns, sink.length);
     const { following, unique } = index;
     const partners: Partners = { columns, rows: sink.length, following, unique };
     const matches = yieldsRight(node.type)
       ? new JoinMatches(node, partners, this.#residual)
       : new MarkMatches(node, partners, this.#residual);
-    this.#hold(first.bytes + sink.bytes + index.bytes + matches.bytes);
+    this.#hold(first.bytes + told + sink.bytes + index.bytes + matches.bytes);
     for (const batch of leads ? blocksOf(first) : batchesOf(left)) {
       if (batch.count === 0) yield emptyBatch;
       else yield* matches.of(batch, this.#find(index, node.leftKeys, batch));
@@ -104,9 +105,14 @@ export class JoinOperator extends PiecesOperator {
     }
   }
 
-  /** Tells scans of the other side by which keys a row may have partners here. */
-  #tell(keys: readonly number[], columns: readonly Vector[], rows: number): void {
-    for (const { key, filter } of this.#parts.narrowings ?? []) filter.take(columns[keys[key]!]!, rows);
+  /** Tells scans of the other side by which keys a row may have partners here; returns the bytes that it takes. */
+  *#tell(keys: readonly number[], columns: readonly Vector[], rows: number): Pieces<number> {
+    let bytes = 0;
+    for (const { key, filter } of this.#parts.narrowings ?? []) {
+      yield* paced(filter.take(columns[keys[key]!]!, rows));
+      bytes += filter.bytes;
+    }
+    return bytes;
   }
 
   *#holdLeft(): Pieces {
@@ -115,9 +121,9 @@ export class JoinOperator extends PiecesOperator {
     yield* this.#collect(left, sink, 0);
     if (sink.length === 0 && (node.type === 'inner' || node.type === 'left')) return;
     const columns = sink.vectors();
-    this.#tell(node.leftKeys, columns, sink.length);
+    const told = yield* this.#tell(node.leftKeys, columns, sink.length);
     const index = yield* this.#index(node.leftKeys, columns, sink.length);
-    const held = sink.bytes + index.bytes;
+    const held = sink.bytes + told + index.bytes;
     const partners = this.#sink('right');
     const owners = new Owners();
     const keepsAll = node.type === 'right' || node.type === 'full';

@@ -4,11 +4,12 @@
  */
 import type { Vector } from '../../log/columns.ts';
 import { type Batch, emptyBatch, type Operator } from './operator.ts';
+import { rowsPerStep } from './row-index.ts';
 
-/** Bits for so many values, and for more where there are enough keys. */
-const bitsMin = 1 << 25;
+/** Bits for so many values, and for more where there are enough keys: 32 MiB at most. */
+const bitsMin = 1 << 22;
 const bitsPerKey = 64;
-const bitsMax = 2 ** 31;
+const bitsMax = 1 << 28;
 /** Every whole number below it is a double. */
 const wholeMax = 2 ** 52;
 /** Where more of the values in between are keys, few rows would be spared. */
@@ -28,35 +29,25 @@ export class KeyFilter {
     return this.#bits?.byteLength ?? 0;
   }
 
-  /** Takes the keys of rows 0 .. count-1; those that are no whole numbers leave it as it was. */
-  take(key: Vector, count: number): void {
+  /** Takes the keys of rows 0 .. count-1, some at a time; those that are no whole numbers leave it as it was. */
+  *take(key: Vector, count: number): Generator<undefined, void, void> {
     if (key.kind !== 'i32' && key.kind !== 'f64' && key.kind !== 'i64') return;
-    const values = key.kind === 'i32' && key.nulls === null ? key.values : doublesOf(key, count);
     let least = Number.POSITIVE_INFINITY;
     let most = Number.NEGATIVE_INFINITY;
-    for (let row = 0; row < count; row++) {
-      const value = values[row]!;
-      if (value !== value) continue;
-      if (value < least) least = value;
-      if (value > most) most = value;
-      if (value !== Math.floor(value)) return;
+    for (let from = 0; from < count; from += rowsPerStep) {
+      for (const value of wholeValues(key, from, Math.min(count, from + rowsPerStep))) {
+        if (value < least) least = value;
+        if (value > most) most = value;
+        if (value !== Math.floor(value)) return;
+      }
+      yield;
     }
     if (least < -wholeMax || most > wholeMax) return;
     this.#least = least;
     this.#most = most;
     const places = most - least + 1;
     if (places > 0 && places <= Math.min(bitsMax, Math.max(bitsMin, count * bitsPerKey))) {
-      const bits = new Int32Array(Math.ceil(places / 32));
-      let set = 0;
-      for (let row = 0; row < count; row++) {
-        const value = values[row]!;
-        if (value !== value) continue;
-        const place = value - least;
-        const bit = 1 << (place & 31);
-        if ((bits[place >>> 5]! & bit) === 0) set++;
-        bits[place >>> 5]! |= bit;
-      }
-      this.#bits = set <= places * densestShare ? bits : null;
+      this.#bits = yield* bitsOf(key, count, least, places);
     }
     this.isSet = true;
   }
@@ -93,7 +84,7 @@ export class KeyFilter {
     if (value < this.#least || value > this.#most) return false;
     if (this.#bits === null) return true;
     const place = Number(value) - this.#least;
-    return place === Math.floor(place) && (this.#bits[Math.floor(place / 32)]! & (1 << (place % 32))) !== 0;
+    return place === Math.floor(place) && (this.#bits[place >>> 5]! & (1 << (place & 31))) !== 0;
   }
 }
 
@@ -132,11 +123,31 @@ function selectInts(
   return kept;
 }
 
-/** NaN where there is no value, or none that a double holds. */
-function doublesOf({ values, nulls }: Numbers, count: number): Float64Array {
-  const doubles = new Float64Array(count);
-  for (let row = 0; row < count; row++) doubles[row] = nulls !== null && nulls[row] === 1 ? Number.NaN : Number(values[row]);
-  return doubles;
+/** By value less the least one; null where so many are keys that few rows would be spared. */
+function* bitsOf(key: Numbers, count: number, least: number, places: number): Generator<undefined, Int32Array | null, void> {
+  const bits = new Int32Array(Math.ceil(places / 32));
+  let set = 0;
+  for (let from = 0; from < count; from += rowsPerStep) {
+    for (const value of wholeValues(key, from, Math.min(count, from + rowsPerStep))) {
+      const place = value - least;
+      const bit = 1 << (place & 31);
+      if ((bits[place >>> 5]! & bit) === 0) set++;
+      bits[place >>> 5]! |= bit;
+    }
+    yield;
+  }
+  return set <= places * densestShare ? bits : null;
+}
+
+/** The values that there are, as doubles. */
+function wholeValues({ kind, values, nulls }: Numbers, from: number, to: number): Int32Array | Float64Array {
+  if (nulls === null && kind !== 'i64') return values.subarray(from, to);
+  const doubles = new Float64Array(to - from);
+  let there = 0;
+  for (let row = from; row < to; row++) {
+    if (nulls === null || nulls[row] !== 1) doubles[there++] = Number(values[row]);
+  }
+  return doubles.subarray(0, there);
 }
 
 /** A column of a node whose values have to be among keys. */

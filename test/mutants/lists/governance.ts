@@ -328,7 +328,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'governance: a bucket that never empties',
     file: 'src/governance/admission/rate-limit.ts',
-    find: 'if (allowed) bucket.tokens -= 1;',
+    find: 'if (allowed) bucket.tokens -= tokens;',
     replace: '',
     killedBy: admission,
   },

@@ -21,7 +21,7 @@ export function manual(): string {
     lines.push(`### ${title}`, '', '| written | yields | for example |', '|---|---|---|');
     for (const each of scalarFunctions) {
       if (each.group !== group) continue;
-      const also = each.also ? ` Also ${each.also.join(', ')}.` : '';
+      const also = each.also?.length ? ` Also ${each.also.join(', ')}.` : '';
       const examples = each.examples.map(([sql, result]) => `\`${sql}\` = \`${result}\``).join('; ');
       lines.push(row([`\`${each.usage}\``, `${each.summary}${also}`, examples]));
     }

@@ -278,7 +278,10 @@ class Maker {
         `${of}.n + 1`,
         `${of}.n * 2`,
         this.#integer(),
-        `(SELECT COUNT(*) FROM Part q WHERE q."of" = ${of}.sku)`,
+        // Of the other table: SQLite counts rows that the statement has changed by then.
+        of === 'Part'
+          ? '(SELECT COUNT(*) FROM Item q WHERE q.name = Part.sku)'
+          : `(SELECT COUNT(*) FROM Part q WHERE q."of" = ${of}.sku)`,
         '(SELECT MAX(n) FROM Item i)',
         `CASE WHEN ${of}.n IS NULL THEN 0 ELSE ${of}.n - 3 END`,
       ]),

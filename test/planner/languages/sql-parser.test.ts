@@ -201,7 +201,7 @@ describe('rule 6: WHERE forms', () => {
     ["METAPHONE(a) IN ('R')", '1:23: METAPHONE is compared'],
     ['COUNT(*) > 1', '1:23: an aggregate stands in'],
     ['a IS 5', '1:28: expected NULL'],
-    ['a = ANY (1, 2)', '1:32: expected a subquery behind ANY'],
+    ['a = ANY (1, 2)', '1:32: expected a subquery or ARRAY'],
     ['(a, b) = (1, 2, 3)', '1:23: rows of 2 and of 3 values are compared'],
     ["a LIKE 'x' ESCAPE '!'", '1:34: ESCAPE is not implemented'],
     ["a SIMILAR TO 'x'", '1:25: SIMILAR is not implemented'],
