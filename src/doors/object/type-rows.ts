@@ -1,4 +1,5 @@
 /** The bucket `types`: every row of every type that the caller may see, as `<Type>/<percent-encoded key>.json`; read-only. */
+import { ServiceError } from '../../errors.ts';
 import { classifiedTypes } from '../../projections/catalog/builtin-types.ts';
 import type { Cell } from '../../log/value.ts';
 import { exactJson } from '../http/exact-json.ts';
@@ -61,7 +62,12 @@ export function listRows(exchange: Exchange): Promise<Reply> {
         if (asked.after !== start) collector.take([{ key: start, size: 0, hash: null, modifiedMs: 0 }]);
         continue;
       }
-      await takeRows(asking, type, asked.after.startsWith(start) ? asked.after : '', asked.prefix, collector);
+      try {
+        await takeRows(asking, type, asked.after.startsWith(start) ? asked.after : '', asked.prefix, collector);
+      } catch (error) {
+        // Among all types, one whose rows may not be read, or not without a reason, has none.
+        if (isBelow || !(error instanceof ServiceError) || error.kind !== 'forbidden') throw error;
+      }
     }
     const listing = collector.listing(false);
     invocation.describe({ rowCount: listing.objects.length });
