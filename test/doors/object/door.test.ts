@@ -21,6 +21,7 @@ import {
   UploadPartCommand,
 } from '@aws-sdk/client-s3';
 import { createHash } from 'node:crypto';
+import { connect } from 'node:net';
 import { Readable } from 'node:stream';
 import { getSignedUrl } from '@aws-sdk/s3-request-presigner';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -558,4 +559,23 @@ test('a backup holds bodies, and a store that is made of it shows them', async (
   await second.close();
   const report = await verifyDirectory({ disk, directory: '/restored', keyring: world.service.keyring });
   expect([report.findings, report.blobs > 0]).toEqual([[], true]);
+});
+
+test('what one connection sends ahead is answered in turn, and too much of it ends the connection', async () => {
+  const request = `GET /docs/a HTTP/1.1\r\nhost: a\r\nauthorization: Bearer ${objectToken}\r\n\r\n`;
+  const talk = async (count: number): Promise<string> => {
+    const socket = connect(objectPort(bearers), '127.0.0.1');
+    let heard = '';
+    socket.on('data', (bytes: Buffer) => {
+      heard += bytes.toString();
+      if (heard.split('HTTP/1.1 200').length > count) socket.end();
+    });
+    socket.on('error', () => undefined);
+    socket.write(request.repeat(count));
+    await new Promise((resolve) => socket.once('close', resolve));
+    return heard;
+  };
+  expect((await talk(50)).match(/\r\n\r\nb/g)).toHaveLength(50);
+  expect((await talk(500)).match(/\r\n\r\nb/g)?.length ?? 0).toBeLessThan(500);
+  expect(await get('a', {}, clientOf(bearers))).toBe('b');
 });
