@@ -32,8 +32,8 @@ export const doors: readonly DoorRow[] = [
   row('columnar-native', 'SERVICE_COLUMNAR_NATIVE_PORT', 'SERVICE_COLUMNAR_NATIVE_ENABLE', 'token', false),
   row('graph-http', 'SERVICE_GRAPH_HTTP_PORT', 'SERVICE_GRAPH_HTTP_ENABLE', 'token', false),
   row('graph-binary', 'SERVICE_GRAPH_BINARY_PORT', 'SERVICE_GRAPH_BINARY_ENABLE', 'token', false),
-  row('kv', 'SERVICE_KV_PORT', 'SERVICE_KV_ENABLE', 'token', false),
-  row('document', 'SERVICE_DOCUMENT_PORT', 'SERVICE_DOCUMENT_ENABLE', 'token', false),
+  row('kv', 'SERVICE_KV_PORT', 'SERVICE_KV_ENABLE', 'token', true),
+  row('document', 'SERVICE_DOCUMENT_PORT', 'SERVICE_DOCUMENT_ENABLE', 'token', true),
 ];
 
 /** As settings spell them: `RELATIONAL` of `SERVICE_RELATIONAL_ENABLE`. */

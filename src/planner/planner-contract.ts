@@ -9,10 +9,12 @@ import type { Transaction } from './writes/transaction.ts';
 
 export type QuestionRequest = QuestionOptions & (QuestionText | QuestionStatement);
 
+export type Parameters = readonly Literal[] | ReadonlyMap<string, Literal>;
+
 export interface QuestionText {
   readonly sql: string;
-  /** Values of `$1`, `$2` … in the text: they are never part of it. */
-  readonly parameters?: readonly Literal[];
+  /** Values of `$1`, `$2` … in the text, or of `$name`: they are never part of it. */
+  readonly parameters?: Parameters;
   readonly parsed?: never;
 }
 
@@ -32,11 +34,15 @@ export interface QuestionOptions {
   readonly signal?: AbortSignal;
   /** How far words of MATCH may differ from what is written: `configured` as searches may that don't say; absent: not at all. */
   readonly typo?: TypoTolerance | 'configured';
+  /** What an answer may be short of: the nearest of all vectors, where `eventual`; where `exact`, nothing ever. `strong` by default. */
+  readonly consistency?: Consistency;
   /** Refuses what is not a question (control statements) with REL_INVALID. */
   readonly questionsOnly?: boolean;
   /** Takes rows while they are read, where nothing but the rows is wanted of them. */
   readonly rows?: RowTaker;
 }
+
+export type Consistency = 'strong' | 'eventual' | 'exact';
 
 /** Where rows go as they come, in their order: what was taken is in no batch of the answer. */
 export interface RowTaker {
@@ -105,6 +111,8 @@ export interface Answer {
   readonly facets: Facets | null;
   /** What the asker has to know of the rows: sentences, none where this is absent. */
   readonly notices?: readonly string[];
+  /** Some rows may be missing that are nearer than those that were found. */
+  readonly isApproximate?: boolean;
   /** Plan of EXPLAIN and EXPLAIN ANALYZE, one operator a line, children indented by two spaces. */
   readonly plan: string | null;
   readonly actualRows: number | null;
@@ -178,6 +186,8 @@ export interface ExecuteOptions extends Pick<QuestionOptions, 'dialect' | 'purpo
   readonly time?: DefaultTime;
   /** What the statement writes waits in it; what it reads is refused where an earlier statement of it writes that type. */
   readonly transaction?: Transaction;
+  /** CREATE and MERGE of patterns, and CALL … .write, run too: for the graph doors. */
+  readonly graph?: true;
 }
 
 export interface PlannerContract {
@@ -193,8 +203,13 @@ export interface PlannerDoor extends PlannerContract {
    */
   describe(invocation: Invocation, request: DescribeRequest): Promise<Description>;
   /**
+   * Rows under these keys, in the order of system_from; where several organisations have one of a key that the caller may see, all of
+   * them. Within one turn. REL_UNKNOWN_TYPE and REL_UNKNOWN_COLUMN as of a question.
+   */
+  lookUp(invocation: Invocation, request: KeyLookUp): Answer;
+  /**
    * Runs a statement that may write: INSERT, UPDATE and DELETE, all of it or nothing; anything else is asked as a question about what
-   * holds now. The invocation is one of `query`; what is written is judged and recorded as `ingest` or `delete`. REL_CONFLICT where
+   * holds now; with `graph`, CREATE, MERGE and CALL … .write run as well. The invocation is one of `query`; what is written is judged and recorded as `ingest` or `delete`. REL_CONFLICT where
    * a row that it would change was written since it was read: the statement may be run again.
    */
   execute(invocation: Invocation, request: ExecuteRequest): Promise<Executed>;
@@ -203,6 +218,18 @@ export interface PlannerDoor extends PlannerContract {
    * as itself; what has one is recorded by its words, and lists its questions below.
    */
   session(invocation: Invocation, verb?: SessionVerb): PlannerSession;
+}
+
+/** Rows by their keys: no statement, the same gate and the same record. */
+export interface KeyLookUp {
+  /** As the caller means it. */
+  readonly type: string;
+  /** `_pk` of rows, each once. */
+  readonly keys: readonly string[];
+  /** Columns of the type or of every type; null: all of them. A masked one is as it is shown. */
+  readonly columns: readonly string[] | null;
+  /** `current` where this is absent. */
+  readonly time?: DefaultTime;
 }
 
 export type DescribeRequest = Pick<QuestionOptions, 'time' | 'dialect' | 'purpose'> & {

@@ -60,6 +60,44 @@ export function spreadsIn(text: string): readonly Spread[] {
   return spreads;
 }
 
+/** The same with lists that stand as texts, `= ANY('{a,b}')`, written `ARRAY['a', 'b']`. */
+export function withListsWritten(text: string): string {
+  if (!/\b(ANY|ALL|SOME)\s*\(\s*'\{/i.test(text)) return text;
+  const tokens = new Tokens(text);
+  let written = '';
+  let at = 0;
+  while (tokens.next.kind !== 'end') {
+    if (!(tokens.skip('ANY', '(') || tokens.skip('ALL', '(') || tokens.skip('SOME', '('))) {
+      tokens.take();
+      continue;
+    }
+    const list = tokens.next;
+    if (list.kind !== 'text' || !/^\s*\{/.test(list.text)) continue;
+    tokens.take();
+    let { to } = list;
+    let type = '';
+    if (tokens.skip(':', ':')) {
+      type = tokens.name('a type').toLowerCase();
+      tokens.expect('[');
+      to = tokens.next.to;
+      tokens.expect(']');
+    }
+    const isNumber = /^(int|float|numeric|double|real|bigint|smallint)/.test(type);
+    const items = textElements(list.text).map((item) =>
+      item === null
+        ? 'NULL'
+        : isNumber && numeral.test(item.toString())
+          ? item.toString()
+          : `'${item.toString().replaceAll("'", "''")}'`,
+    );
+    written += `${text.slice(at, list.from)}ARRAY[${items.join(', ')}]`;
+    at = to;
+  }
+  return written + text.slice(at);
+}
+
+const numeral = /^-?\d+(\.\d+)?$/;
+
 /** The text for lists of these lengths; what is beyond the first element of each has the numbers behind `parameters`. */
 function spreadText(text: string, spreads: readonly Spread[], lengths: ReadonlyMap<number, number>, parameters: number): string {
   const firsts = new Map<number, number>();

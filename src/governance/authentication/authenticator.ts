@@ -15,7 +15,7 @@ import { unauthenticated, verifyToken } from './bearer-tokens.ts';
 import { openDevelopment } from './open-development.ts';
 import { keyIdOf } from './sigv4.ts';
 import { ScramExchange, type ScramSecret, scramSecret } from './scram.ts';
-import { verifyAdmin, verifySharedSecret } from './shared-secret.ts';
+import { isSharedSecret, verifyAdmin, verifySharedSecret } from './shared-secret.ts';
 import { TokenRegistry } from './token-registry.ts';
 
 export interface Credentials {
@@ -114,15 +114,24 @@ export class Authenticator {
     signed: boolean,
     facts: Pick<Caller, 'door' | 'clientIp'> & { readonly organization: string | null },
   ): Caller {
-    const { door, clientIp, organization } = facts;
     const { SERVICE_BEARER_TOKEN: secret } = this.#parts.settings;
-    if (key.startsWith('ann_')) {
-      const credentials = { authorization: `Bearer ${key}`, organization: organization ?? undefined, door };
-      return this.dataCaller({ ...credentials, ...(clientIp !== null && { clientIp }) });
-    }
-    const presented = signed && secret !== null && secret !== '' && key === keyIdOf(secret) ? secret : key;
-    const path = parseOrganization(organization ?? undefined);
-    return { ...this.sharedSecretCaller(presented, path, door), clientIp };
+    const isKeyId = signed && secret !== null && secret !== '' && key === keyIdOf(secret);
+    return this.passwordCaller(isKeyId ? secret : key, facts);
+  }
+
+  /**
+   * A caller of a compatibility door that sends its password in the clear: the bootstrap secret, which makes everybody one principal,
+   * or a registry token. Throws REL_UNAUTHENTICATED, REL_XORG, or REL_INVALID for a malformed path.
+   */
+  passwordCaller(
+    password: string,
+    { door, clientIp, organization }: Pick<Caller, 'door' | 'clientIp'> & { readonly organization: string | null },
+  ): Caller {
+    const named = organization ?? undefined;
+    if (isSharedSecret(this.#parts.settings, password))
+      return { ...untenanted('shared-secret', 'shared-secret', door), path: parseOrganization(named), clientIp };
+    const authorization = `Bearer ${password}`;
+    return this.dataCaller({ authorization, organization: named, door, clientIp: clientIp ?? undefined });
   }
 
   /**

@@ -17,7 +17,7 @@ import { smallAnswer } from '../answers.ts';
 import type { WorkingRows } from '../operators/operator.ts';
 import { at } from '../places.ts';
 import { namesRead } from '../plan-names.ts';
-import type { Answer, Executed, Written } from '../planner-contract.ts';
+import type { Answer, Executed, RowTaker, Written } from '../planner-contract.ts';
 import type { ReadyPlan } from '../plans.ts';
 import type { DefaultTime, Literal, Query } from '../statement.ts';
 import type { Conflict, DeleteStatement, InsertStatement, UpdateStatement, WriteStatement } from '../write-statement.ts';
@@ -43,7 +43,7 @@ export interface ReadRequest {
   /** Tells the queries of one statement apart; whatever the tree depends on beside its text is in it. */
   readonly part: string;
   readonly snapshot: GovernedSnapshot;
-  readonly found: FoundRows;
+  readonly found: RowTaker;
   /** What it is about; what holds now where this is absent. */
   readonly time?: DefaultTime;
   readonly extra?: readonly Literal[];

@@ -38,6 +38,8 @@ export class StoreWorld {
       SERVICE_PORT: '0',
       SERVICE_RELATIONAL_PORT: '0',
       SERVICE_OBJECT_PORT: '0',
+      SERVICE_KV_PORT: '0',
+      SERVICE_DOCUMENT_PORT: '0',
       SERVICE_ADMIN_BIND: '127.0.0.1:0',
       SERVICE_ADMIN_TOKEN: adminSecret,
       SERVICE_QUERY_QUOTA: '1000000000',
