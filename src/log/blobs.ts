@@ -50,6 +50,13 @@ export class Blobs {
   #touched: Set<string> | null = null;
   readonly #removing = new Map<string, Promise<void>>();
 
+  /** Drops what a process left that came to no end, and counts what is there. */
+  static async open(options: BlobsOptions): Promise<Blobs> {
+    const blobs = new Blobs(options);
+    await blobs.#start();
+    return blobs;
+  }
+
   constructor(options: BlobsOptions) {
     this.#options = options;
     this.#root = `${options.directory}/blobs`;
@@ -186,8 +193,7 @@ export class Blobs {
     await disk.syncDirectory(`${this.#root}/${address.slice(0, 2)}`);
   }
 
-  /** Before the first use: drops what a process left that came to no end, and counts what is there. */
-  async start(): Promise<void> {
+  async #start(): Promise<void> {
     const { disk, directory } = this.#options;
     for (const name of await disk.list(this.#incoming)) await disk.unlink(`${this.#incoming}/${name}`);
     this.#bytes = 0;
