@@ -28,7 +28,7 @@ export interface Place {
 export interface Found {
   readonly key: string;
   readonly document: StoredObject;
-  /** Of the caller's own path: others are read, and not written. */
+  /** Only rows of the caller's own path: others are read, and not written. */
   readonly own: boolean;
 }
 

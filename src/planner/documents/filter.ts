@@ -84,7 +84,7 @@ function field(name: string, condition: Stored): Filter {
   return (document) => test(valuesAt(document, path));
 }
 
-/** Of all values that a path leads to together: `$ne` and `$not` are about none of them. */
+/** All values that a path leads to, together: `$ne` and `$not` are about none of them. */
 type PathTest = (values: readonly (Stored | undefined)[]) => boolean;
 
 function testOf(condition: Stored): PathTest {
@@ -117,7 +117,7 @@ const equals =
   (value) =>
     compare(value, wanted) === 0;
 
-/** Of one kind only: no number is more than a text. */
+/** Compares values of one kind only: no number is more than a text. */
 const ordered =
   (wanted: Stored, holds: (order: number) => boolean): Test =>
   (value) => {
