@@ -111,11 +111,15 @@ export class Blobs {
       write: (piece) => writer.write(piece),
       finish: async () => {
         await writer.flush();
-        const { size } = writer;
+        const { size, end } = writer;
+        this.#bytes += end;
         return {
           size,
           read: () => readSealed(file, seal, { offset: 0, size, from: 0, to: size }),
-          drop: () => this.#remove(file),
+          drop: () => {
+            this.#bytes -= end;
+            return this.#remove(file);
+          },
         };
       },
       abandon: () => this.#remove(file),
@@ -148,7 +152,7 @@ export class Blobs {
     return listBlobs(this.#options.disk, this.#options.directory);
   }
 
-  /** Bytes on the disk, of those that were stored. */
+  /** Bytes on the disk, parts among them. */
   get bytes(): number {
     return this.#bytes;
   }

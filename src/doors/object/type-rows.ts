@@ -6,13 +6,15 @@ import { exactJson } from '../http/exact-json.ts';
 import { quoted, type Row } from '../verbs/rows.ts';
 import { isKnown, spanOf } from './conditions.ts';
 import type { Exchange } from './exchange.ts';
-import { Collector, type ListedObject, listReply, listRequestOf } from './list-objects.ts';
+import { Collector, lastOf, type ListedObject, listReply, listRequestOf } from './list-objects.ts';
 import { Asking, hexHash, instantMs, quotedTag } from './object-rows.ts';
 import { writtenHeaders } from './object-facts.ts';
 import { ObjectRefusal, refusals } from './refusal.ts';
 import type { Reply } from './reply.ts';
 
 const pageRows = 1_000;
+/** What one page looks into, at most. */
+const typesMax = 200;
 
 export function getRow(exchange: Exchange): Promise<Reply> {
   const { request } = exchange;
@@ -52,6 +54,8 @@ export function listRows(exchange: Exchange): Promise<Reply> {
   return exchange.invoke('query', async (invocation) => {
     const asking = new Asking(exchange, invocation, 'ListObjects');
     const collector = new Collector(asked);
+    let looked = 0;
+    let before = '';
     for (const type of typesOf(asking)) {
       if (collector.isFull) break;
       const start = `${type}/`;
@@ -62,6 +66,11 @@ export function listRows(exchange: Exchange): Promise<Reply> {
         if (asked.after !== start) collector.take([{ key: start, size: 0, hash: null, modifiedMs: 0 }]);
         continue;
       }
+      if (looked++ === typesMax) {
+        collector.stopBehind(lastOf(before));
+        break;
+      }
+      before = start;
       try {
         await takeRows(asking, type, asked.after.startsWith(start) ? asked.after : '', asked.prefix, collector);
       } catch (error) {

@@ -169,6 +169,16 @@ test('listings page, group by a delimiter and say any key', async () => {
   expect(await pages({ EncodingType: 'url' })).toEqual([keys.slice(5).map(encoded)]);
 });
 
+test('bodies come back byte by byte, whatever they are', async () => {
+  const texts = ['', '\ufeffa', 'a\0b', '\u{10ffff}\ufffe', 'body:1:x'].map((text) => Buffer.from(text));
+  const others = [Buffer.from([0xc3]), Buffer.from([0xed, 0xa0, 0x80]), Buffer.from([0xff, 0xfe, 0])];
+  for (const body of [...texts, ...others]) {
+    await put('bytes', body);
+    const { Body, ContentLength } = await s3.send(new GetObjectCommand({ Bucket: 'docs', Key: 'bytes' }));
+    expect([ContentLength, Buffer.from(await Body!.transformToByteArray())]).toEqual([body.length, body]);
+  }
+});
+
 test('conditions and ranges', async () => {
   const first = await put('c', '0123456789', { IfNoneMatch: '*' });
   expect(await codeOf(put('c', 'x', { IfNoneMatch: '*' }))).toBe('PreconditionFailed 412');
@@ -578,4 +588,22 @@ test('what one connection sends ahead is answered in turn, and too much of it en
   expect((await talk(50)).match(/\r\n\r\nb/g)).toHaveLength(50);
   expect((await talk(500)).match(/\r\n\r\nb/g)?.length ?? 0).toBeLessThan(500);
   expect(await get('a', {}, clientOf(bearers))).toBe('b');
+});
+
+test('a listing of very many types goes on from page to page, and misses none', async () => {
+  const scope = { 'x-organization-id': 'many' };
+  const types = Array.from({ length: 230 }, (_, i) => ({ name: `Kind${i}`, properties: { id: 'string' }, primary_key: 'id' }));
+  expect((await world.call('POST', '/ontology/migrate', { types }, scope)).status).toBe(200);
+  for (const i of [0, 150, 229]) await world.call('POST', `/ingest?object_type=Kind${i}`, { id: `k${i}` }, scope);
+  const many = forPath(world, 'many');
+  const keys: string[] = [];
+  let pages = 0;
+  for (let ContinuationToken: string | undefined; ; pages++) {
+    const page = await many.send(new ListObjectsV2Command({ Bucket: 'types', Prefix: 'Kind', ContinuationToken }));
+    keys.push(...(page.Contents ?? []).map(({ Key }) => Key!));
+    if (page.IsTruncated !== true) break;
+    ContinuationToken = page.NextContinuationToken!;
+  }
+  expect([pages, keys]).toEqual([1, ['Kind0/k0.json', 'Kind150/k150.json', 'Kind229/k229.json']]);
+  many.destroy();
 });
