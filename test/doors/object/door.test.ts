@@ -20,8 +20,6 @@ import {
   type S3Client,
   UploadPartCommand,
 } from '@aws-sdk/client-s3';
-import { createHash } from 'node:crypto';
-import { connect } from 'node:net';
 import { Readable } from 'node:stream';
 import { getSignedUrl } from '@aws-sdk/s3-request-presigner';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -30,7 +28,19 @@ import { listBlobs } from '../../../src/log/blobs.ts';
 import { MemoryDisk } from '../../../src/log/memory-disk.ts';
 import { verifyDirectory } from '../../../src/log/verify.ts';
 import { StoreWorld } from '../http/store-world.ts';
-import { clientOf, codeOf, forPath, objectPort, objectSecret, objectToken } from './object-client.ts';
+import {
+  bearer,
+  clientOf,
+  codeOf,
+  forPath,
+  megabytes,
+  objectPort,
+  objectSecret,
+  objectToken,
+  origin,
+  sentAhead,
+  sha256,
+} from './object-client.ts';
 
 const disk = new MemoryDisk();
 let world: StoreWorld;
@@ -57,10 +67,6 @@ afterAll(async () => {
   await Promise.all([world.close(), bearers.close()]);
 });
 
-const bearer = { authorization: `Bearer ${objectToken}` };
-const origin = (of: StoreWorld): string => `http://127.0.0.1:${objectPort(of)}`;
-
-const sha256 = (text: string | Uint8Array): string => createHash('sha256').update(text).digest('hex');
 const put = (Key: string, Body: string | Uint8Array, more: object = {}) =>
   s3.send(new PutObjectCommand({ Bucket: 'docs', Key, Body, ...more }));
 const get = async (Key: string, more: object = {}, client = s3): Promise<string> => {
@@ -287,12 +293,6 @@ test('the bucket types shows rows of any type and takes none', async () => {
   expect(await codeOf(s3.send(new DeleteObjectCommand(at)))).toBe('AccessDenied 403');
   expect(await codeOf(s3.send(new GetObjectCommand({ ...at, Key: 'SigintIntercept/x.json' })))).toBe('AccessDenied 403');
 });
-
-function megabytes(count: number, seed = 1): Buffer {
-  const bytes = Buffer.alloc(count << 20);
-  for (let i = 0; i < bytes.length; i++) bytes[i] = i * 31 + seed + (i >> 12);
-  return bytes;
-}
 
 test('large bodies rest as sealed blobs, once in a tenant, and are read in parts', async () => {
   const large = megabytes(3);
@@ -573,18 +573,7 @@ test('a backup holds bodies, and a store that is made of it shows them', async (
 
 test('what one connection sends ahead is answered in turn, and too much of it ends the connection', async () => {
   const request = `GET /docs/a HTTP/1.1\r\nhost: a\r\nauthorization: Bearer ${objectToken}\r\n\r\n`;
-  const talk = async (count: number): Promise<string> => {
-    const socket = connect(objectPort(bearers), '127.0.0.1');
-    let heard = '';
-    socket.on('data', (bytes: Buffer) => {
-      heard += bytes.toString();
-      if (heard.split('HTTP/1.1 200').length > count) socket.end();
-    });
-    socket.on('error', () => undefined);
-    socket.write(request.repeat(count));
-    await new Promise((resolve) => socket.once('close', resolve));
-    return heard;
-  };
+  const talk = (count: number): Promise<string> => sentAhead(objectPort(bearers), request, count);
   expect((await talk(50)).match(/\r\n\r\nb/g)).toHaveLength(50);
   expect((await talk(500)).match(/\r\n\r\nb/g)?.length ?? 0).toBeLessThan(500);
   expect(await get('a', {}, clientOf(bearers))).toBe('b');
