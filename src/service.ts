@@ -11,7 +11,7 @@ import { BlobSweep } from './governance/erasure/blob-sweep.ts';
 import { ErasureChores } from './governance/erasure/erasure-chores.ts';
 import { RedactionChore } from './governance/erasure/redaction-chore.ts';
 import { ErasureDesk } from './governance/erasure/erasure-desk.ts';
-import type { Remainder } from './governance/erasure/receipt.ts';
+import { sealedCopies } from './governance/erasure/receipt.ts';
 import { RecipeSeals } from './governance/erasure/recipe-seals.ts';
 import { untenanted } from './governance/caller.ts';
 import { Gate } from './governance/gate.ts';
@@ -262,8 +262,7 @@ export class Service {
       const turns = new TurnQueue();
       const turnsOf: TurnsOf = (kind) => parts.yieldTurn ?? (() => turns.next(kind));
       const workers = workerKeeper(turnsOf('chores'), parts.startKept);
-      const blobs = new Blobs({ disk, random, directory, keyring });
-      await blobs.start();
+      const blobs = await Blobs.open({ disk, random, directory, keyring });
       const ground = { keyring, blobs, master, ids, turnsOf, workers, crowded: () => turns.waits('queries') };
       const opened = parts.derived
         ? await openDerived(parts, parts.derived, ground)
@@ -577,11 +576,6 @@ async function findCheckpoint(reader: DerivedReader, say: (line: string) => void
 /** What a derived file is to blame for, whoever stumbled over it. */
 function isDerivedFault(error: unknown): boolean {
   return error instanceof DerivedFileError || (error instanceof Error && isDerivedFault(error.cause));
-}
-
-/** Copies that hold the rows still, under keys that nobody has any more. */
-function sealedCopies(backups: number): readonly Remainder[] {
-  return backups === 0 ? [] : [{ where: `${backups} backups taken before`, state: 'undecryptable' }];
 }
 
 const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));

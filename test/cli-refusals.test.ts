@@ -12,6 +12,7 @@ import { finish } from '../src/cli/exit.ts';
 import { ingestCommand } from '../src/cli/ingest.ts';
 import { makeProofCommand, proofHeadCommand } from '../src/cli/proof.ts';
 import { queryCommand } from '../src/cli/query.ts';
+import { objectKeyCommand } from '../src/cli/object-key.ts';
 import { rekeyCommand } from '../src/cli/rekey.ts';
 import { replayCommand } from '../src/cli/replay.ts';
 import { mintTokenCommand } from '../src/cli/token.ts';
@@ -75,6 +76,7 @@ test.each<[string, number, () => Promise<number>]>([
   ['escrow --out', 3, () => escrowCommand({ dataDir: absent, out: join(home, 'escrow'), escrowKeyFile: keyFile })],
   ['backups --from', 2, () => backupsCommand({ dataDir: begun, from: absent })],
   ['rekey', 2, () => rekeyCommand({ dataDir: begun, newKekFile: absent })],
+  ['object-key', 2, () => objectKeyCommand({ config: absent })],
   ['restore', 3, () => restoreCommand(absent, { dataDir: begun, target: join(home, 'never') }, 'test')],
   ['--config', 2, () => queryCommand('SELECT 1 FROM X', { ...wanted, config: absent, dataDir: begun }, 'test')],
   ['--url', 2, () => queryCommand('SELECT 1 FROM X', { ...wanted, url: 'localhost:9090' }, 'test')],

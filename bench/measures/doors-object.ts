@@ -21,6 +21,7 @@ export async function objectDoor({ report, directory, repeats, port, rows }: Ben
   const server = await AnnalsServer.start(directory, 'objects', port(), { settings });
   try {
     await send(door, 'PUT', '/bench', 0, 0);
+    const before = residentMb(server.pid).now;
     const shape = { unit: 'MB/s', better: 'larger', product: 'annals' } as const;
     const rate = (ms: number): number => bodyBytes / 1_000 / ms;
     const [puts, gets]: [number[], number[]] = [[], []];
@@ -37,7 +38,6 @@ export async function objectDoor({ report, directory, repeats, port, rows }: Ben
     report.add({ ...shape, measure: 'object GET, 64 MiB', samples: gets.map(rate), note: 'one core' });
     report.figure('doors.object-put', summary(puts.map(rate)));
     report.figure('doors.object-get', summary(gets.map(rate)));
-    const before = residentMb(server.pid).now;
     // The whole of it in a full run: a small one tells as much of the shape.
     const largeBytes = rows >= 1_000_000 ? 5 * 2 ** 30 : 2 ** 29;
     await send(door, 'PUT', '/bench/large', largeBytes, 1_000);

@@ -145,7 +145,7 @@ export async function openHttpDoor(
       storage: () => {
         const { columns, projections, log } = service;
         return {
-          storedBytes: log.status().bytes,
+          storedBytes: log.status().bytes + service.bodies.storedBytes,
           segmentBytes: columns?.storedBytes ?? 0,
           segmentCount: columns?.storedSegments ?? 0,
           rowBytes: projections.rows.bytes,

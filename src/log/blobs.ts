@@ -50,6 +50,13 @@ export class Blobs {
   #touched: Set<string> | null = null;
   readonly #removing = new Map<string, Promise<void>>();
 
+  /** Drops what a process left that came to no end, and counts what is there. */
+  static async open(options: BlobsOptions): Promise<Blobs> {
+    const blobs = new Blobs(options);
+    await blobs.#start();
+    return blobs;
+  }
+
   constructor(options: BlobsOptions) {
     this.#options = options;
     this.#root = `${options.directory}/blobs`;
@@ -104,11 +111,15 @@ export class Blobs {
       write: (piece) => writer.write(piece),
       finish: async () => {
         await writer.flush();
-        const { size } = writer;
+        const { size, end } = writer;
+        this.#bytes += end;
         return {
           size,
           read: () => readSealed(file, seal, { offset: 0, size, from: 0, to: size }),
-          drop: () => this.#remove(file),
+          drop: () => {
+            this.#bytes -= end;
+            return this.#remove(file);
+          },
         };
       },
       abandon: () => this.#remove(file),
@@ -141,7 +152,7 @@ export class Blobs {
     return listBlobs(this.#options.disk, this.#options.directory);
   }
 
-  /** Bytes on the disk, of those that were stored. */
+  /** Bytes on the disk, parts among them. */
   get bytes(): number {
     return this.#bytes;
   }
@@ -186,8 +197,7 @@ export class Blobs {
     await disk.syncDirectory(`${this.#root}/${address.slice(0, 2)}`);
   }
 
-  /** Before the first use: drops what a process left that came to no end, and counts what is there. */
-  async start(): Promise<void> {
+  async #start(): Promise<void> {
     const { disk, directory } = this.#options;
     for (const name of await disk.list(this.#incoming)) await disk.unlink(`${this.#incoming}/${name}`);
     this.#bytes = 0;

@@ -1,7 +1,11 @@
 /** One error, eight protocols: the golden table of what callers of each door will see. */
+import type { IncomingMessage } from 'node:http';
 import { describe, expect, test } from 'vitest';
 import { errorCodes, errorCodesOf } from '../../src/doors/error-codes.ts';
-import { type ErrorCode, errorTable, type ErrorKind } from '../../src/errors.ts';
+import { operationOf } from '../../src/doors/object/operations.ts';
+import { told } from '../../src/doors/object/refusal.ts';
+import { requestOf } from '../../src/doors/object/request.ts';
+import { type ErrorCode, errorTable, type ErrorKind, ServiceError } from '../../src/errors.ts';
 
 const kinds = Object.keys(errorCodes) as ErrorKind[];
 
@@ -40,5 +44,35 @@ describe('error codes of every protocol', () => {
   test('only rate-limit, quota and unavailability say that trying again helps', () => {
     const retryable = Object.entries(errorTable).filter(([, row]) => row.retryable);
     expect(new Set(retryable.map(([, row]) => row.kind))).toEqual(new Set(['too_many_requests', 'unavailable']));
+  });
+
+  test('the object door refuses by the codes and statuses that S3 has', () => {
+    const of = (method: string, url: string, ...rawHeaders: string[]): string => {
+      const headers: Record<string, string> = {};
+      for (let i = 0; i < rawHeaders.length; i += 2) headers[rawHeaders[i]!] = rawHeaders[i + 1]!;
+      try {
+        operationOf(requestOf({ method, url, rawHeaders, headers } as unknown as IncomingMessage));
+        return 'taken';
+      } catch (error) {
+        const { code, status } = told(error as ServiceError);
+        return `${status} ${code}`;
+      }
+    };
+    for (const feature of ['acl', 'cors', 'lifecycle', 'policy', 'tagging', 'versions', 'versioning', 'encryption', 'website'])
+      for (const method of ['GET', 'PUT', 'DELETE']) expect(of(method, `/bucket?${feature}`)).toBe('501 NotImplemented');
+    expect(of('GET', '/bucket/key?torrent')).toBe('501 NotImplemented');
+    expect(of('PUT', '/bucket/key?uploadId=x&partNumber=1', 'x-amz-copy-source', '/a/b')).toBe('501 NotImplemented');
+    expect(of('PATCH', '/bucket/key')).toBe('405 MethodNotAllowed');
+    expect(of('POST', '/bucket')).toBe('405 MethodNotAllowed');
+    expect(of('PUT', '/types/T/k.json')).toBe('403 AccessDenied');
+    expect(of('GET', '/%ff')).toBe('400 InvalidURI');
+    expect(of('GET', '/b?a=1&a=2')).toBe('400 InvalidArgument');
+    expect(of('GET', '/b', 'x-organization-id', 'a', 'x-organization-id', 'b')).toBe('400 InvalidArgument');
+    for (const code of Object.keys(errorTable) as ErrorCode[]) {
+      const { code: word, status } = told(new ServiceError(code, 'x'));
+      expect([word, status]).toEqual([expect.stringMatching(/^[A-Za-z]+$/), expect.any(Number)]);
+      // A client takes 401 for a proxy's: S3 has none.
+      expect(status).not.toBe(401);
+    }
   });
 });

@@ -65,7 +65,7 @@ test('frames of a large one are read apart, however it came', async () => {
 });
 
 test('the same content is stored once in a scope, and what was given up leaves nothing', async () => {
-  const { disk, blobs } = await opened();
+  const { disk, options, blobs } = await opened();
   const name = await put(blobs, 'acme', [content]);
   const before = await disk.readFile(pathOf(blobs.address(name)));
   await put(blobs, 'acme', [content]);
@@ -77,7 +77,7 @@ test('the same content is stored once in a scope, and what was given up leaves n
   expect(await blobs.list()).toHaveLength(2);
   expect(await disk.list(`${directory}/blobs/incoming`)).toEqual([]);
   await blobs.begin('acme');
-  await blobs.start();
+  await Blobs.open(options);
   expect(await disk.list(`${directory}/blobs/incoming`)).toEqual([]);
   // Both writers count on it.
   for (const removed of [false, false, true]) {

@@ -1,11 +1,16 @@
 /** Between finding that a bucket is empty and deleting it nothing is put into it, and nothing into one that is being deleted. */
+import type { Caller } from '../../governance/caller.ts';
 import { ObjectRefusal } from './refusal.ts';
+
+/** Whose bucket: others' of the same name are others. */
+type Owner = Pick<Caller, 'path' | 'branch'>;
 
 export class BucketTraffic {
   readonly #writing = new Map<string, number>();
   readonly #deleting = new Set<string>();
 
-  async writing<T>(bucket: string, write: () => Promise<T>): Promise<T> {
+  async writing<T>(owner: Owner, name: string, write: () => Promise<T>): Promise<T> {
+    const bucket = idOf(owner, name);
     if (this.#deleting.has(bucket)) throw busy();
     this.#writing.set(bucket, (this.#writing.get(bucket) ?? 0) + 1);
     try {
@@ -17,7 +22,8 @@ export class BucketTraffic {
     }
   }
 
-  async deleting<T>(bucket: string, remove: () => Promise<T>): Promise<T> {
+  async deleting<T>(owner: Owner, name: string, remove: () => Promise<T>): Promise<T> {
+    const bucket = idOf(owner, name);
     if (this.#deleting.has(bucket) || this.#writing.has(bucket)) throw busy();
     this.#deleting.add(bucket);
     try {
@@ -27,6 +33,8 @@ export class BucketTraffic {
     }
   }
 }
+
+const idOf = ({ path, branch }: Owner, name: string): string => JSON.stringify([path, branch, name]);
 
 const busy = (): ObjectRefusal =>
   new ObjectRefusal('OperationAborted', 409, 'REL_CONFLICT', 'the bucket is written to and deleted at once: try again');

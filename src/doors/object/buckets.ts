@@ -94,7 +94,7 @@ export async function createBucket(exchange: Exchange): Promise<Reply> {
       if (outcome.errors[0]?.code === 'REL_CONFLICT') throw refusals.bucketExists();
       accepted(outcome);
     });
-  await exchange.parts.traffic.writing(bucket, write);
+  await exchange.parts.traffic.writing(exchange.caller, bucket, write);
   return { status: 200, headers: { location: `/${bucket}` } };
 }
 
@@ -113,6 +113,6 @@ export async function deleteBucket(exchange: Exchange): Promise<Reply> {
       const when = { unchangedSince: found['system_from'] as bigint };
       accepted(await invocation.submit({ kind: 'delete-rows', type: bucketType, keys: [bucket], when }, { sync, waits: true }));
     });
-  await parts.traffic.deleting(bucket, remove);
+  await parts.traffic.deleting(exchange.caller, bucket, remove);
   return { status: 204, headers: {} };
 }

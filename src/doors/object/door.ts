@@ -1,6 +1,7 @@
 /** The object door: S3's protocol over HTTP/1.1. Source: specification, "Compatibility doors" and "Door details". */
 import { createServer, type IncomingMessage, type RequestListener, type Server, type ServerResponse } from 'node:http';
 import { createServer as createSecureServer } from 'node:https';
+import type { Socket } from 'node:net';
 import type { Door } from '../door.ts';
 import { listenOn } from '../frame/listen.ts';
 import { Bodies } from '../http/bodies.ts';
@@ -23,11 +24,16 @@ export function createObjectDoor(options: ObjectDoorOptions): Door {
   const bodies = new Bodies(clock, documentBytesMax, options.yieldTurn);
   const uploads = new Uploads({ clock, random });
   const parts: ObjectParts = { ...options, bodies, uploads, traffic: new BucketTraffic() };
-  const answer = (raw: IncomingMessage, response: ServerResponse, waits: boolean): void =>
-    void new HttpExchange(parts, raw, response, waits).run(operationOf).catch((error: unknown) => {
+  const turns = new Turns();
+  const answer = async (raw: IncomingMessage, response: ServerResponse, waits: boolean): Promise<void> => {
+    try {
+      await turns.next(raw.socket, response);
+      await new HttpExchange(parts, raw, response, waits).run(operationOf);
+    } catch (error) {
       options.failed(error);
       response.destroy();
-    });
+    }
+  };
   const http = {
     headersTimeout: timeouts.headersMs,
     connectionsCheckingInterval: timeouts.checkMs,
@@ -36,11 +42,11 @@ export function createObjectDoor(options: ObjectDoorOptions): Door {
     requestTimeout: 0,
     maxHeaderSize: headersBytesMax,
   };
-  const listener: RequestListener = (raw, response) => answer(raw, response, false);
+  const listener: RequestListener = (raw, response) => void answer(raw, response, false);
   const server: Server = tls
     ? createSecureServer({ ...http, ...tls, minVersion: 'TLSv1.2' }, listener)
     : createServer(http, listener);
-  server.on('checkContinue', (raw: IncomingMessage, response: ServerResponse) => answer(raw, response, true));
+  server.on('checkContinue', (raw: IncomingMessage, response: ServerResponse) => void answer(raw, response, true));
   server.maxConnections = connectionsMax;
   server.maxHeadersCount = 0;
   let stopped: Promise<void> | null = null;
@@ -85,4 +91,22 @@ export function createObjectDoor(options: ObjectDoorOptions): Door {
       return stopped;
     },
   };
+}
+
+/** Requests that one connection sends ahead of its answers; a client that sends more is cut off. */
+const aheadMax = 100;
+
+/** Requests of one connection are worked on one after the other: for a client that does not read, one answer waits. */
+class Turns {
+  readonly #waiting = new WeakMap<Socket, { last: Promise<unknown>; count: number }>();
+
+  async next(socket: Socket, response: ServerResponse): Promise<void> {
+    const line = this.#waiting.get(socket) ?? { last: Promise.resolve(), count: 0 };
+    this.#waiting.set(socket, line);
+    const before = line.last;
+    line.last = new Promise((resolve) => response.once('close', resolve));
+    if (++line.count > aheadMax) socket.destroy();
+    await before;
+    line.count--;
+  }
 }

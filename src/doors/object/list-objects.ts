@@ -92,7 +92,7 @@ function preferred(rows: readonly Row[], path: string | null): ListedObject[] {
 }
 
 /** The greatest text that begins so: what comes behind all keys of a prefix. */
-const lastOf = (prefix: string): string => `${prefix}\u{10ffff}`;
+export const lastOf = (prefix: string): string => `${prefix}\u{10ffff}`;
 
 export class Collector {
   readonly #asked: ListRequest;
@@ -134,6 +134,12 @@ export class Collector {
       else this.#prefixes.push(common);
     }
     return skipped;
+  }
+
+  /** A page that ends early: all up to this key was looked at. */
+  stopBehind(key: string): void {
+    this.#last = key;
+    this.#more = true;
   }
 
   listing(more: boolean): Listing {

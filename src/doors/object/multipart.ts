@@ -93,7 +93,7 @@ export async function completeUpload(exchange: Exchange): Promise<Reply> {
         throw error;
       }
     });
-  const { version, sha256 } = await parts.traffic.writing(bucket, complete);
+  const { version, sha256 } = await parts.traffic.writing(exchange.caller, bucket, complete);
   const result = xmlDocument('CompleteMultipartUploadResult', [
     ['Location', `/${bucket}/${encodeURIComponent(key).replaceAll('%2F', '/')}`],
     ['Bucket', bucket],

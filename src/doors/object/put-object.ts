@@ -47,7 +47,7 @@ export async function putObject(exchange: Exchange): Promise<Reply> {
       const cells = await received(exchange, invocation, incoming, pk);
       return putRow(asking, { facts: factsOf(request), cells, when, sync, method: 'PutObject' });
     });
-  const version = await parts.traffic.writing(request.bucket, put);
+  const version = await parts.traffic.writing(exchange.caller, request.bucket, put);
   return {
     status: 200,
     headers: { etag: quotedTag(incoming.sha256), ...writtenHeaders(version), ...Object.fromEntries(incoming.checksums) },
@@ -183,7 +183,7 @@ export async function copyObject(exchange: Exchange): Promise<Reply> {
       const version = await putRow(asking, { facts, cells, when, sync, method: 'CopyObject', computedFrom });
       return { version, hash: cells.sha256 };
     });
-  const { version, hash } = await parts.traffic.writing(request.bucket, copy);
+  const { version, hash } = await parts.traffic.writing(exchange.caller, request.bucket, copy);
   const document = xmlDocument('CopyObjectResult', [
     ['ETag', quotedTag(hash)],
     ['LastModified', new Date(Number(version / 1_000_000n)).toISOString()],

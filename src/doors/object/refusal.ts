@@ -16,7 +16,7 @@ export class ObjectRefusal extends ServiceError {
 
 export function told(error: ServiceError): { readonly code: string; readonly status: number } {
   if (error instanceof ObjectRefusal) return { code: error.s3, status: error.httpStatus };
-  // What is sent in parts says so by its own words; S3 has no status for it.
+  // S3 has no 401.
   const status = error.code === 'REL_UNAUTHENTICATED' ? 403 : errorTable[error.code].status;
   return { code: errorCodesOf(error.code).object, status };
 }

@@ -24,6 +24,7 @@ export interface Upload {
   closed: boolean;
 }
 
+/** For one caller; what they take of the disk counts as stored. */
 const uploadsMax = 1_000;
 const idleMs = 86_400_000;
 
@@ -43,10 +44,13 @@ export class Uploads {
   async begin(caller: Caller, bucket: string, key: string, facts: ObjectFacts): Promise<Upload> {
     const nowMs = this.#clock.monotonicMs();
     for (const upload of this.#uploads.values()) if (nowMs - upload.lastMs > idleMs && !upload.closed) await this.end(upload);
-    if (this.#uploads.size >= uploadsMax)
+    const owner = ownerOf(caller);
+    let own = 0;
+    for (const upload of this.#uploads.values()) if (upload.owner === owner) own++;
+    if (own >= uploadsMax)
       throw new ObjectRefusal('SlowDown', 503, 'REL_QUEUE_FULL', `${uploadsMax} uploads are going on: complete or abort some`);
     const id = Buffer.from(this.#random.fill(new Uint8Array(24))).toString('base64url');
-    const upload = { id, bucket, key, facts, owner: ownerOf(caller), parts: new Map(), lastMs: nowMs, closed: false };
+    const upload = { id, bucket, key, facts, owner, parts: new Map(), lastMs: nowMs, closed: false };
     this.#uploads.set(id, upload);
     return upload;
   }

@@ -29,6 +29,11 @@ export class BlobSweep {
     this.#parts = parts;
   }
 
+  /** Bytes of bodies on the disk. */
+  get storedBytes(): number {
+    return this.#parts.blobs.bytes;
+  }
+
   /** One at a time: who comes meanwhile waits for one that begins after it came. */
   async round(): Promise<void> {
     while (this.#running !== null) await this.#running;

@@ -22,6 +22,11 @@ export interface Remainder {
   readonly state: 'undecryptable' | 'absent';
 }
 
+/** Copies that hold the rows still, under keys that nobody has any more. */
+export function sealedCopies(backups: number): readonly Remainder[] {
+  return backups === 0 ? [] : [{ where: `${backups} backups taken before`, state: 'undecryptable' }];
+}
+
 /** A place where the scan found something that is still readable. */
 export interface ResidualHit {
   /** `cells`, `keys`, `log`, `lookup`, … */

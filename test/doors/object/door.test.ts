@@ -20,7 +20,6 @@ import {
   type S3Client,
   UploadPartCommand,
 } from '@aws-sdk/client-s3';
-import { createHash } from 'node:crypto';
 import { Readable } from 'node:stream';
 import { getSignedUrl } from '@aws-sdk/s3-request-presigner';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -29,7 +28,19 @@ import { listBlobs } from '../../../src/log/blobs.ts';
 import { MemoryDisk } from '../../../src/log/memory-disk.ts';
 import { verifyDirectory } from '../../../src/log/verify.ts';
 import { StoreWorld } from '../http/store-world.ts';
-import { clientOf, codeOf, forPath, objectPort, objectSecret, objectToken } from './object-client.ts';
+import {
+  bearer,
+  clientOf,
+  codeOf,
+  forPath,
+  megabytes,
+  objectPort,
+  objectSecret,
+  objectToken,
+  origin,
+  sentAhead,
+  sha256,
+} from './object-client.ts';
 
 const disk = new MemoryDisk();
 let world: StoreWorld;
@@ -56,10 +67,6 @@ afterAll(async () => {
   await Promise.all([world.close(), bearers.close()]);
 });
 
-const bearer = { authorization: `Bearer ${objectToken}` };
-const origin = (of: StoreWorld): string => `http://127.0.0.1:${objectPort(of)}`;
-
-const sha256 = (text: string | Uint8Array): string => createHash('sha256').update(text).digest('hex');
 const put = (Key: string, Body: string | Uint8Array, more: object = {}) =>
   s3.send(new PutObjectCommand({ Bucket: 'docs', Key, Body, ...more }));
 const get = async (Key: string, more: object = {}, client = s3): Promise<string> => {
@@ -166,6 +173,16 @@ test('listings page, group by a delimiter and say any key', async () => {
   );
   expect([Deleted!.map(({ Key }) => Key), Errors]).toEqual([[...keys.slice(0, 5), 'nothing'], undefined]);
   expect(await pages({ EncodingType: 'url' })).toEqual([keys.slice(5).map(encoded)]);
+});
+
+test('bodies come back byte by byte, whatever they are', async () => {
+  const texts = ['', '\ufeffa', 'a\0b', '\u{10ffff}\ufffe', 'body:1:x'].map((text) => Buffer.from(text));
+  const others = [Buffer.from([0xc3]), Buffer.from([0xed, 0xa0, 0x80]), Buffer.from([0xff, 0xfe, 0])];
+  for (const body of [...texts, ...others]) {
+    await put('bytes', body);
+    const { Body, ContentLength } = await s3.send(new GetObjectCommand({ Bucket: 'docs', Key: 'bytes' }));
+    expect([ContentLength, Buffer.from(await Body!.transformToByteArray())]).toEqual([body.length, body]);
+  }
 });
 
 test('conditions and ranges', async () => {
@@ -276,12 +293,6 @@ test('the bucket types shows rows of any type and takes none', async () => {
   expect(await codeOf(s3.send(new DeleteObjectCommand(at)))).toBe('AccessDenied 403');
   expect(await codeOf(s3.send(new GetObjectCommand({ ...at, Key: 'SigintIntercept/x.json' })))).toBe('AccessDenied 403');
 });
-
-function megabytes(count: number, seed = 1): Buffer {
-  const bytes = Buffer.alloc(count << 20);
-  for (let i = 0; i < bytes.length; i++) bytes[i] = i * 31 + seed + (i >> 12);
-  return bytes;
-}
 
 test('large bodies rest as sealed blobs, once in a tenant, and are read in parts', async () => {
   const large = megabytes(3);
@@ -558,4 +569,30 @@ test('a backup holds bodies, and a store that is made of it shows them', async (
   await second.close();
   const report = await verifyDirectory({ disk, directory: '/restored', keyring: world.service.keyring });
   expect([report.findings, report.blobs > 0]).toEqual([[], true]);
+});
+
+test('what one connection sends ahead is answered in turn, and too much of it ends the connection', async () => {
+  const request = `GET /docs/a HTTP/1.1\r\nhost: a\r\nauthorization: Bearer ${objectToken}\r\n\r\n`;
+  const talk = (count: number): Promise<string> => sentAhead(objectPort(bearers), request, count);
+  expect((await talk(50)).match(/\r\n\r\nb/g)).toHaveLength(50);
+  expect((await talk(500)).match(/\r\n\r\nb/g)?.length ?? 0).toBeLessThan(500);
+  expect(await get('a', {}, clientOf(bearers))).toBe('b');
+});
+
+test('a listing of very many types goes on from page to page, and misses none', async () => {
+  const scope = { 'x-organization-id': 'many' };
+  const types = Array.from({ length: 230 }, (_, i) => ({ name: `Kind${i}`, properties: { id: 'string' }, primary_key: 'id' }));
+  expect((await world.call('POST', '/ontology/migrate', { types }, scope)).status).toBe(200);
+  for (const i of [0, 150, 229]) await world.call('POST', `/ingest?object_type=Kind${i}`, { id: `k${i}` }, scope);
+  const many = forPath(world, 'many');
+  const keys: string[] = [];
+  let pages = 0;
+  for (let ContinuationToken: string | undefined; ; pages++) {
+    const page = await many.send(new ListObjectsV2Command({ Bucket: 'types', Prefix: 'Kind', ContinuationToken }));
+    keys.push(...(page.Contents ?? []).map(({ Key }) => Key!));
+    if (page.IsTruncated !== true) break;
+    ContinuationToken = page.NextContinuationToken!;
+  }
+  expect([pages, keys]).toEqual([1, ['Kind0/k0.json', 'Kind150/k150.json', 'Kind229/k229.json']]);
+  many.destroy();
 });

@@ -1,4 +1,6 @@
 /** `@aws-sdk/client-s3` connected to the object door of a world. */
+import { createHash } from 'node:crypto';
+import { connect } from 'node:net';
 import { S3Client, type S3ClientConfig } from '@aws-sdk/client-s3';
 import type { StoreWorld } from '../http/store-world.ts';
 
@@ -38,4 +40,30 @@ export async function codeOf(asked: Promise<unknown>): Promise<string> {
     (error: { name: string; $metadata?: { httpStatusCode?: number }; message: string }) =>
       `${error.name} ${error.$metadata?.httpStatusCode ?? error.message}`,
   );
+}
+
+/** How a client comes that signs nothing. */
+export const bearer = { authorization: `Bearer ${objectToken}` };
+export const origin = (of: StoreWorld): string => `http://127.0.0.1:${objectPort(of)}`;
+
+export const sha256 = (text: string | Uint8Array): string => createHash('sha256').update(text).digest('hex');
+
+export function megabytes(count: number, seed = 1): Buffer {
+  const bytes = Buffer.alloc(count << 20);
+  for (let i = 0; i < bytes.length; i++) bytes[i] = i * 31 + seed + (i >> 12);
+  return bytes;
+}
+
+/** What a connection hears that sends a request so many times before it listens, until it has as many answers or is over. */
+export async function sentAhead(port: number, request: string, count: number): Promise<string> {
+  const socket = connect(port, '127.0.0.1');
+  let heard = '';
+  socket.on('data', (bytes: Buffer) => {
+    heard += bytes.toString();
+    if (heard.split('HTTP/1.1 200').length > count) socket.end();
+  });
+  socket.on('error', () => undefined);
+  socket.write(request.repeat(count));
+  await new Promise((resolve) => socket.once('close', resolve));
+  return heard;
 }

@@ -1,8 +1,10 @@
 /** Signatures and chunks without a server: Amazon's own examples, and what a changed byte comes to. */
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
+import { objectKeyCommand } from '../../../src/cli/object-key.ts';
 import { ChunkedDecoder } from '../../../src/doors/object/chunked-decoder.ts';
 import {
   ChunkSignatures,
+  keyIdOf,
   type Signature,
   signatureOf,
   type SignedRequest,
@@ -154,4 +156,19 @@ test('chunks verify one after the other, as in Amazon’s example of 66,560 byte
   }
   expect(read(body.subarray(0, -2))).toBe('IncompleteBody');
   expect(read(Buffer.concat([body, Buffer.from('x')]))).toBe('IncompleteBody');
+});
+
+test('what stands for the shared secret is the same each time, and tells nothing of it', async () => {
+  let said = '';
+  const write = vi.spyOn(process.stdout, 'write').mockImplementation((text) => {
+    said += String(text);
+    return true;
+  });
+  vi.stubEnv('SERVICE_BEARER_TOKEN', 'change-me');
+  expect(await objectKeyCommand({})).toBe(0);
+  write.mockRestore();
+  vi.unstubAllEnvs();
+  expect(said).toBe(`${keyIdOf('change-me')}\n`);
+  expect(said).toMatch(/^ANNL[A-Z2-7]{16}\n$/);
+  expect(keyIdOf('change-m3')).not.toBe(keyIdOf('change-me'));
 });
