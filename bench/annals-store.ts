@@ -76,11 +76,13 @@ export class AnnalsStore {
     });
   }
 
-  /** A policy from now on; the analyst's own rows are judged by it. */
-  async rule(id: string, text: string): Promise<void> {
+  /** A policy from now on, or none of that id any more; the analyst's own rows are judged by it. */
+  async rule(id: string, text: string | null): Promise<void> {
     const admin: Caller = { ...analyst, credential: 'admin' };
     const request = { action: 'administer', purpose: null, correlationId: 'bench' } as const;
-    await this.#service.gate.invoke(admin, request, (invocation) => invocation.submit({ kind: 'put-policy', id, text }));
+    await this.#service.gate.invoke(admin, request, (invocation) => 
+      invocation.submit(text === null ? { kind: 'delete-policy', id } : { kind: 'put-policy', id, text }),
+    );
   }
 
   async delete(type: string, keys: readonly string[]): Promise<void> {

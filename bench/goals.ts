@@ -45,6 +45,11 @@ export const aims = {
   'point-read.range-postgres': times('reads of 100 rows by key over HTTP / PostgreSQL, simple protocol'),
   'point-read.range-net': times('reads of 100 rows by key over HTTP / the same bytes from bare node:net'),
   'point-read.range-node-http': times('reads of 100 rows by key over HTTP / the same bytes from bare node:http'),
+  'doors.relational-simple': times('relational door / PostgreSQL, pgbench SELECT by key, simple', 0.8),
+  'doors.relational-prepared': times('relational door / PostgreSQL, pgbench SELECT by key, prepared', 0.4),
+  'doors.relational-copy-in-one': times('relational door / PostgreSQL, COPY in with a key, one core', 0.5),
+  'doors.relational-copy-in-all': times('relational door / PostgreSQL, COPY in with a key, both cores', 1),
+  'doors.relational-copy-out': times('relational door / PostgreSQL, COPY out', 0.5),
   'as-of-aggregate.duckdb-small': times('as-of filter, group, sum: DuckDB’s time / ours, small', 2),
   'as-of-aggregate.duckdb': times('as-of filter, group, sum: DuckDB’s time / ours', 2),
   'as-of-aggregate.postgres': times('as-of filter, group, sum: PostgreSQL’s time / ours', 10),
@@ -170,6 +175,9 @@ export const aims = {
   'tenants.aggregate': rough(share('aggregate over a tenant’s type among many tenants / alone', 1.1)),
   'tenants.sweep': rough(share('aggregates over a tenant’s types among many tenants / alone', 1.1)),
   'tenants.read': rough(share('point read by key of a tenant among many / alone')),
+  'agent-memory.remember': times('remembers over HTTP / commits of one row over HTTP, 16 clients each', 0.6),
+  'agent-memory.recall-p95': { text: 'recall over HTTP, p95', unit: 'ms', better: 'smaller', wanted: 100 },
+  'agent-memory.recall-then': rough(share('recall as of before a twentieth changed / recall now', 2)),
   'watch.p99': rough(share('commit p99 of 8 writers with 100 standing queries / with none')),
 } as const satisfies Readonly<Record<string, Aim>>;
 

@@ -3,6 +3,7 @@ import { totalmem } from 'node:os';
 import { setFlagsFromString } from 'node:v8';
 import { systemClock, systemRandom } from '../clock.ts';
 import { loadSettings, readSettingFile, redactedSettings, type Settings } from '../config.ts';
+import { documentReader } from '../document-reader.ts';
 import type { Door, DoorStatus } from '../doors/door.ts';
 import { doorStatuses } from '../doors/doors.ts';
 import { strangersPerSecond } from '../doors/frame/door-parts.ts';
@@ -124,6 +125,7 @@ export async function openHttpDoor(
     gate: service.gate,
     planner: service.planner,
     ...service.models,
+    readDocuments: documentReader(service.clock),
     watch: service.watch,
     lookups: service.lookups,
     erasures: service.erasures,

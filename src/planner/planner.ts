@@ -13,6 +13,7 @@ import type { ControlStatement, Standing } from './control-request.ts';
 import { type Cursor, opaqueCursor, readCursor } from './cursor.ts';
 import { type Result, run, type RunRequest, type Scheduler } from './executor.ts';
 import type { Embedder } from './embedding/embedder.ts';
+import type { Reranker } from './embedding/reranker.ts';
 import { forgetHashed } from './embedding/hashing.ts';
 import { explain, policyLines } from './explain.ts';
 import { typesCalled, unitsOf } from './functions/calls.ts';
@@ -86,6 +87,8 @@ export interface PlannerLimits {
   readonly memoryBytesMax: number;
   /** Rows that a function that ranks may yield; 0: any number. */
   readonly vectorRowsMax?: number;
+  /** Visible rows up to which nearest vectors are found by a look at all of them. */
+  readonly vectorExactRows?: number;
   /** Rows that operators exchange at once. */
   readonly blockRows?: number;
 }
@@ -109,6 +112,8 @@ export interface PlannerOptions {
   readonly jobs?: JobRunner;
   /** The model that texts are given to; without one their vectors are hashed. */
   readonly embedder?: Embedder | null;
+  /** The model that orders what HYBRID_SEARCH … RERANK found. */
+  readonly reranker?: Reranker | null;
   /** What searches start from that say nothing of typos; `exact` where this is absent. */
   readonly searchPreset?: keyof typeof typoPresets;
   /** By type: what its searches rank by that have no RANK BY. */
@@ -126,6 +131,7 @@ const defaultLimits: Required<PlannerLimits> = {
   scannedRowsMax: 10_000_000,
   memoryBytesMax: 512 * 1024 * 1024,
   vectorRowsMax: 1_000,
+  vectorExactRows: 250_000,
   blockRows: 8_192,
 };
 
@@ -148,6 +154,7 @@ export class Planner implements PlannerDoor {
   readonly #graphs = new GraphCache(graphBytesMax);
   readonly #jobs: JobRunner | null;
   readonly #embedder: Embedder | null;
+  readonly #reranker: Reranker | null;
   readonly #searchTypo: TypoTolerance;
 
   constructor(options: PlannerOptions) {
@@ -159,6 +166,7 @@ export class Planner implements PlannerDoor {
     const turns = new TurnQueue();
     this.#scheduler = { yield: options.yieldTurn ?? (() => turns.next()) };
     this.#embedder = options.embedder ?? null;
+    this.#reranker = options.reranker ?? null;
     this.#searchTypo = typoPresets[options.searchPreset ?? 'exact'];
     this.#sketches = new Sketches(options.sketchColumns ?? [], this.#clock, this.#scheduler);
     this.#plans = new Plans({
@@ -223,8 +231,12 @@ export class Planner implements PlannerDoor {
     const made = request.graph && asked instanceof AskedText ? asked.graphWrite() : null;
     if (made !== null) return this.#writes.executeGraph(invocation, asked, made, request, startedMs);
     const statement = this.#writes.statementOf(asked);
-    if (statement === null)
-      return { answer: await this.query(invocation, { ...question, time: request.time ?? 'current' }), written: null };
+    if (statement === null) {
+      const { time = 'current', transaction } = request;
+      const own = transaction && { onPlan: ({ plan }: Pick<ReadyPlan, 'plan'>) => transaction.checkRead(plan.objectTypes) };
+      const session = new Session(invocation, null, (reading, each) => this.#ask(reading, each, own));
+      return { answer: await session.ask({ ...question, time }), written: null };
+    }
     return this.#writes.execute(invocation, asked, statement, request, startedMs);
   }
 
@@ -320,6 +332,7 @@ export class Planner implements PlannerDoor {
         provenance,
         facets: result.facets,
         notices: noticesOf(cached, snapshot, execution.notices),
+        ...(execution.counters.byGraph > 0 && { isApproximate: true }),
         plan: null,
         actualRows: null,
         processingTimeMs: this.#clock.monotonicMs() - startedMs,
@@ -407,7 +420,7 @@ export class Planner implements PlannerDoor {
     plan: LogicalPlan,
     query: Query,
     asked: Asked,
-    { time = 'all', typo }: QuestionOptions,
+    { time = 'all', typo, consistency = 'strong' }: QuestionOptions,
     snapshot: GovernedSnapshot,
   ): Execution {
     const stated = asked.parameters.length;
@@ -449,12 +462,16 @@ export class Planner implements PlannerDoor {
       blockRows: pageRows === null ? this.#limits.blockRows : Math.min(this.#limits.blockRows, Math.max(1_024, 2 * pageRows)),
       scannedRowsMax: this.#limits.scannedRowsMax,
       vectorRowsMax: this.#limits.vectorRowsMax === 0 ? Number.POSITIVE_INFINITY : this.#limits.vectorRowsMax,
+      vectorExactRows: this.#limits.vectorExactRows,
+      consistency,
       graphs: this.#graphs,
       graphRowsMax: this.#limits.resultRowsMax,
       embedder: this.#embedder,
+      reranker: this.#reranker,
+      wait: { until: null },
       notices: caveatsOf(plan.caveats, literals, placeOf),
       memory: new MemoryMeter(this.#limits.memoryBytesMax),
-      counters: { scanned: 0, looks: 0, hits: 0 },
+      counters: { scanned: 0, looks: 0, hits: 0, byGraph: 0 },
       longWork: null,
       watch: null,
     };

@@ -121,6 +121,13 @@ export const differences: readonly Difference[] = [
       stage.ids.set('hidden recall', call!);
       await ask('consolidate', { id: other, content: 'shared words once more' });
       await ask(`quarantine/${id}`, { reason: stage.canaries.text(victim, 'a reason') });
+      const elements = [
+        `shared words, secret of the victim ${stage.canaries.text(victim, 'a chunk')}`,
+        'shared words of a document',
+      ];
+      const given = { purpose: 'test', source_id: 'hidden-document', title: 'hidden title', elements };
+      const stored = JSON.stringify({ name: 'rag_store_elements', arguments: given });
+      await stage.must('POST', '/mcp/tools/call', stage.headers('acme', victimPath), stored);
     }),
   },
   {

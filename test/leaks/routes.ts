@@ -120,6 +120,22 @@ const more: Readonly<Record<string, readonly Readonly<Record<string, unknown>>[]
     { query: 'shared words', as_of: '2024-01-01T00:00:03.000Z' },
     { query: 'open', type: 'Deal', min_confidence: 0.1 },
     { class_filter: 'hidden class' },
+    { query: 'secret of the victim', type: 'DocumentChunk' },
+  ],
+  ingest_document: [{ content: 'mine', format: 'text', source_id: 'hidden-document' }],
+  rag_store_elements: [{ elements: ['mine', 'too'], source_id: 'hidden-document' }],
+  rag_store_answer: [
+    { question: 'what', answer: 'mine', source_ids: ['hidden-document'] },
+    { question: 'what', answer: 'mine', source_ids: ['hidden-document#1'] },
+  ],
+  search_knowledge: [
+    { query: 'secret of the victim', limit: 50 },
+    { query: 'shared words', source_filter: 'hidden-document', fuzzy: true },
+  ],
+  search_entities: [
+    { query: 'secret of the victim', limit: 50 },
+    { query: 'open', entity_type: 'Deal' },
+    { query: 'x', entity_type: 'Dossier' },
   ],
   remember: [
     { content: 'shared words of mine', session_id: 'hidden session' },
@@ -130,8 +146,8 @@ const more: Readonly<Record<string, readonly Readonly<Record<string, unknown>>[]
   recognize: [{ id: 'x1', type: 'Deal' }],
   consolidate: [{ id: 'x2', type: 'Deal', content: 'mine' }],
   summarise: [{ topic: 'secret of the victim' }, { session_id: 'hidden session' }],
-  justify: [{ id: 'hidden session' }, { id: 'hidden call' }],
-  quarantine: [{ id: 'hidden session' }],
+  justify: [{ id: 'hidden session' }, { id: 'hidden call' }, { id: 'hidden-document' }, { id: 'hidden-document#0' }],
+  quarantine: [{ id: 'hidden session' }, { id: 'hidden-document' }],
   lift_quarantine: [{ id: 'hidden memory' }],
   episodes_in: [{}, { session_id: 'hidden session' }],
   query: [
@@ -269,6 +285,9 @@ export const dataRows: Readonly<Record<string, RouteRow>> = {
   'POST /ingest/auto': ingest('/ingest/auto'),
   'POST /ingest/bulk': ingest('/ingest/bulk'),
   'GET /ingest/tasks/:id': { probes: [{ path: at('/ingest/tasks/', 'hidden task') }, to('/ingest/tasks/none')] },
+  // What it stores it stores later; `rag_store_elements` is asked the same at once.
+  'POST /rag/ingest': { probes: [json({}), json({ chunks: [] }), json({ chunks: [{ page: 1 }], source_id: 7 })] },
+  'GET /rag/ingest/:task_id': { probes: [{ path: at('/rag/ingest/', 'hidden task') }, to('/rag/ingest/none')] },
   'POST /exhibits': { probes: [json({ title: 'mine' })], compared: positions },
   'POST /exhibits/:id/links': {
     probes: [
@@ -376,9 +395,7 @@ export const dataRows: Readonly<Record<string, RouteRow>> = {
   'GET /openapi.json': read,
   'GET /specs': read,
 
-  'POST /rag/ingest': later(json({})),
   'POST /ingest/media': later(json({})),
-  'GET /rag/ingest/:task_id': later({ path: at('/rag/ingest/', 'hidden task') }),
   'GET /rules': later(),
   'POST /rules': later(json({})),
   'POST /rules/sigma': later(json({})),

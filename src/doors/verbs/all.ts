@@ -6,6 +6,7 @@ import { justify, liftQuarantine, quarantine } from './memory/justify.ts';
 import { recall, replayRecall } from './memory/recall.ts';
 import { remember, rememberBatch } from './memory/remember.ts';
 import { episodesIn, summarise } from './memory/summarise.ts';
+import { ingestDocument, ragStoreAnswer, ragStoreElements } from './documents/documents.ts';
 import { detectCommunities, findScc, hubAuthority, pathsBetween, predictLinks, rankKeyNodes } from './graph.ts';
 import { hybridSearch } from './hybrid.ts';
 import { nlQuery } from './nl-query.ts';
@@ -38,6 +39,9 @@ export const verbs: readonly Verb[] = [
   hybridSearch,
   searchKnowledge,
   searchEntities,
+  ingestDocument,
+  ragStoreElements,
+  ragStoreAnswer,
   listEntityTypes,
   getEntities,
   aggregateStats,

@@ -3,7 +3,7 @@
  * visible hops of the ten best of them are a third list, the nearest first, fused by place as well.
  */
 import { z } from 'zod';
-import type { Answer } from '../../planner/planner-contract.ts';
+import { hiddenItems, hiddenKey } from './hidden.ts';
 import { answerMembers, answered, knownType, shownRows } from './query.ts';
 import { quoted, textOf } from './rows.ts';
 import type { VerbSession } from './session.ts';
@@ -26,7 +26,7 @@ export const hybridSearch = verb({
     query: z.string().min(1).max(10_000),
     entity_type: z.string().min(1).describe('the type'),
     limit: z.int().min(1).max(1_000).default(20),
-    rerank: z.boolean().default(false).describe('needs a reranker, which is not there yet'),
+    rerank: z.boolean().default(false).describe('whether the reranker of the store orders what was found'),
   }),
   output: z.object(answerMembers) as unknown as z.ZodType,
   action: 'search',
@@ -39,14 +39,21 @@ export const hybridSearch = verb({
     const definition = knownType(session, name);
     const how = rerank ? ", RERANK => 'true'" : '';
     const made = await session.answer(`SELECT * FROM HYBRID_SEARCH($1, $2${how}) LIMIT ${listedMost}`, [definition.name, text]);
-    const rows = await fused(session, definition.name, made);
+    const hidden = await hiddenItems(session);
+    const isShown = (row: Shown): boolean => !hidden.has(hiddenKey(definition.name, row));
+    const rows = await fused(session, definition.name, { found: shownRows(made).filter(isShown), isShown, rerank });
     session.note({ result: { row_count: Math.min(rows.length, limit) } });
     return { ...answered(made, 0), rows: rows.slice(0, limit), row_count: Math.min(rows.length, limit), truncated: false };
   },
 });
 
-async function fused(session: VerbSession, type: string, made: Answer): Promise<Shown[]> {
-  const found = shownRows(made);
+interface Found {
+  readonly found: readonly Shown[];
+  readonly isShown: (row: Shown) => boolean;
+  readonly rerank: boolean;
+}
+
+async function fused(session: VerbSession, type: string, { found, isShown, rerank }: Found): Promise<Shown[]> {
   const near = await surroundings(session, found.slice(0, seedsMost).map(nameOf));
   const known = new Map(found.map((row) => [nameOf(row), row]));
   const others = await rowsNamed(
@@ -54,11 +61,13 @@ async function fused(session: VerbSession, type: string, made: Answer): Promise<
     type,
     [...near.keys()].filter((name) => !known.has(name)),
   );
-  const all = new Map([...known, ...others]);
+  const all = new Map([...known, ...[...others].filter(([, row]) => isShown(row))]);
+  // A reranker's scores are of its own kind: its order counts.
+  const reranked = new Map(rerank ? found.map((row, place) => [nameOf(row), 1 / (rankConstant + place + 1)]) : []);
   const ranked = [...near].filter(([name]) => all.has(name)).sort(([a, far], [b, further]) => far - further || byBytes(a, b));
   const places = new Map(ranked.slice(0, listedMost).map(([name], place) => [name, 1 / (rankConstant + place + 1)]));
   const scored = [...all].map(([name, row]) => {
-    const own = typeof row['_rrf_score'] === 'number' ? row['_rrf_score'] : 0;
+    const own = reranked.get(name) ?? (typeof row['_rrf_score'] === 'number' ? row['_rrf_score'] : 0);
     return { ...row, _rrf_score: own + (places.get(name) ?? 0) };
   });
   return scored.sort((a, b) => b._rrf_score - a._rrf_score || byBytes(keyOf(a), keyOf(b)));

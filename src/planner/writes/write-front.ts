@@ -70,7 +70,14 @@ export class WriteFront {
     const onKnown = (): void => {
       if (asked.guardedTemplate !== asked.template) invocation.describe({ template: asked.template });
     };
-    return runWrite({ statement, invocation, host, sync: request.sync === true, onKnown });
+    return runWrite({
+      statement,
+      invocation,
+      host,
+      sync: request.sync === true,
+      transaction: request.transaction ?? null,
+      onKnown,
+    });
   }
 
   /** What the graph doors write: a pattern, or scores. */

@@ -61,7 +61,7 @@ const specified = (
 const missing = new Set(
   (
     'suggest_extensions find_in_social_corpus lookup_identity get_domain_summary resolve_entity_identity ' +
-    'ingest_document rag_store_answer rag_store_elements ingest_media get_entity_profile get_timeline find_connections ' +
+    'ingest_media get_entity_profile get_timeline find_connections ' +
     'get_case_summary add_case_note similar_multimodal job_status schedule_job list_workflows run_workflow workflow_status list_rules ' +
     'create_rule import_sigma trace_crypto beneficial_ownership reconstruct_wire trace_hawala geofence ' +
     'screen_sanctions investigate_entity find_threats search_video_frames face_match'
