@@ -51,13 +51,16 @@ const pathsAtOnce = 64;
 function* search(graph: Graph, call: GraphCall, { from, to, hops, found }: Search): Steps<void> {
   const along = ways(graph, call.direction);
   const back = call.direction === 'both' ? along : ways(graph, call.direction === 'out' ? 'in' : 'out');
-  const left = yield* distancesTo(graph, back, to, { hops, call });
-  if (left[from] === far) return;
+  const layers = new Layers(graph.nodes, back, to);
+  call.hold(6 * graph.nodes);
+  const { left } = layers;
   const nodes = new Int32Array(hops + 1);
   const onPath = new Uint8Array(graph.nodes);
   const steps = Array.from({ length: hops }, () => new Step(along));
   let looks = 0;
-  for (let length = left[from]!; length <= hops; length++) {
+  for (let length = 1; length <= hops; length++) {
+    // Paths that are found before the longest are looked for never need to know of nodes far away.
+    yield* layers.upTo(length - 1, call);
     nodes[0] = from;
     onPath[from] = 1;
     steps[0]!.begin(from);
@@ -91,39 +94,60 @@ function* search(graph: Graph, call: GraphCall, { from, to, hops, found }: Searc
   call.spend(looks % stepsAtOnce);
 }
 
-/** Hops from each node to one, up to so many; `far` beyond. */
-function* distancesTo(
-  graph: Graph,
-  ways: readonly Adjacency[],
-  to: number,
-  { hops, call }: { readonly hops: number; readonly call: GraphCall },
-): Steps<Uint8Array> {
-  call.hold(2 * graph.nodes);
-  const distance = new Uint8Array(graph.nodes).fill(far);
-  distance[to] = 0;
-  let round = [to];
-  let looks = 0;
-  for (let hop = 1; hop <= hops && round.length > 0; hop++) {
-    const next: number[] = [];
-    for (const node of round) {
-      for (const { offsets, neighbours } of ways) {
+/** Hops from each node to one, as far as they had to be known; `far` of what is further away. */
+class Layers {
+  readonly left: Uint8Array;
+  readonly #ways: readonly Adjacency[];
+  /** Nodes of all layers, the nearest first. */
+  readonly #met: Int32Array;
+  #first = 0;
+  #count = 1;
+  #hops = 0;
+
+  constructor(nodes: number, ways: readonly Adjacency[], to: number) {
+    this.left = new Uint8Array(nodes).fill(far);
+    this.left[to] = 0;
+    this.#met = new Int32Array(nodes);
+    this.#met[0] = to;
+    this.#ways = ways;
+  }
+
+  *upTo(hops: number, call: GraphCall): Steps<void> {
+    while (this.#hops < hops) {
+      const last = this.#count;
+      this.#hops++;
+      while (this.#first < last) {
+        call.spend(this.#goOn(last));
+        yield;
+      }
+    }
+  }
+
+  /** From some nodes of the last layer; how many edges were looked at. */
+  #goOn(last: number): number {
+    const { left } = this;
+    const met = this.#met;
+    const hops = this.#hops;
+    let count = this.#count;
+    let looks = 0;
+    let i = this.#first;
+    for (; i < last && looks < 2 * stepsAtOnce; i++) {
+      const node = met[i]!;
+      for (const { offsets, neighbours } of this.#ways) {
         const end = offsets[node + 1]!;
+        looks += end - offsets[node]!;
         for (let place = offsets[node]!; place < end; place++) {
           const neighbour = neighbours[place]!;
-          if (distance[neighbour] === far) {
-            distance[neighbour] = hop;
-            next.push(neighbour);
-          }
-          if (++looks % stepsAtOnce === 0) {
-            call.spend(stepsAtOnce);
-            yield;
-          }
+          if (left[neighbour] !== far) continue;
+          left[neighbour] = hops;
+          met[count++] = neighbour;
         }
       }
     }
-    round = next;
+    this.#first = i;
+    this.#count = count;
+    return looks;
   }
-  return distance;
 }
 
 /** Goes over the neighbours of a node, of both adjacencies as if they were one: each once, with the edges that lead to it. */
