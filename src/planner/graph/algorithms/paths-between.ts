@@ -83,7 +83,7 @@ function* search(graph: Graph, call: GraphCall, { from, to, hops, found }: Searc
       if (rest > 0 === (node === to)) continue;
       nodes[depth + 1] = node;
       if (rest === 0) {
-        yield* found.add(nodes, steps, length);
+        yield* found.add(nodes, along, length);
         if (found.paths >= call.limit) return;
         continue;
       }
@@ -150,58 +150,65 @@ class Layers {
   }
 }
 
-/** Goes over the neighbours of a node, of both adjacencies as if they were one: each once, with the edges that lead to it. */
+/** Goes over the neighbours of a node, of both adjacencies as if they were one: each once, ascending. */
 class Step {
   node = -1;
-  /** Ascending. */
-  readonly edges: number[] = [];
-  readonly #ways: readonly Adjacency[];
-  readonly #places: Int32Array;
-  readonly #ends: Int32Array;
+  readonly #first: Adjacency;
+  readonly #second: Adjacency | null;
   #of = -1;
+  #left = 0;
+  #leftEnd = 0;
+  #right = 0;
+  #rightEnd = 0;
 
-  constructor(ways: readonly Adjacency[]) {
-    this.#ways = ways;
-    this.#places = new Int32Array(ways.length);
-    this.#ends = new Int32Array(ways.length);
+  constructor([first, second]: readonly Adjacency[]) {
+    this.#first = first!;
+    this.#second = second ?? null;
   }
 
   begin(node: number): void {
+    const [first, second] = [this.#first, this.#second];
     this.#of = node;
-    this.#ways.forEach(({ offsets }, way) => {
-      this.#places[way] = offsets[node]!;
-      this.#ends[way] = offsets[node + 1]!;
-    });
+    this.#left = first.offsets[node]!;
+    this.#leftEnd = first.offsets[node + 1]!;
+    this.#right = second === null ? 0 : second.offsets[node]!;
+    this.#rightEnd = second === null ? 0 : second.offsets[node + 1]!;
   }
 
   next(): boolean {
-    const { edges } = this;
+    const [lefts, rights] = [this.#first.neighbours, (this.#second ?? this.#first).neighbours];
+    const [of, leftEnd, rightEnd] = [this.#of, this.#leftEnd, this.#rightEnd];
+    let [left, right] = [this.#left, this.#right];
+    let node = of;
     // A loop leads nowhere.
-    do {
-      this.node = this.#nearest();
-      edges.length = 0;
-      this.#ways.forEach(({ neighbours, edges: numbers }, way) => {
-        for (let place = this.#places[way]!; place < this.#ends[way]! && neighbours[place] === this.node; place++) {
-          edges.push(numbers === null ? place : numbers[place]!);
-          this.#places[way] = place + 1;
-        }
-      });
-    } while (this.node === this.#of);
-    if (this.#ways.length > 1 && edges.length > 1) edges.sort((a, b) => a - b);
-    return this.node >= 0;
-  }
-
-  /** -1 where there is none left. */
-  #nearest(): number {
-    let nearest = -1;
-    for (let way = 0; way < this.#ways.length; way++) {
-      const place = this.#places[way]!;
-      if (place >= this.#ends[way]!) continue;
-      const neighbour = this.#ways[way]!.neighbours[place]!;
-      if (nearest < 0 || neighbour < nearest) nearest = neighbour;
+    while (node === of && (left < leftEnd || right < rightEnd)) {
+      const takesLeft = right >= rightEnd || (left < leftEnd && lefts[left]! <= rights[right]!);
+      node = takesLeft ? lefts[left]! : rights[right]!;
+      while (left < leftEnd && lefts[left] === node) left++;
+      while (right < rightEnd && rights[right] === node) right++;
     }
-    return nearest;
+    this.#left = left;
+    this.#right = right;
+    this.node = node;
+    return node !== of;
   }
+}
+
+/** Edges that lead from a node to its neighbour, ascending. */
+function edgesTo(along: readonly Adjacency[], from: number, to: number): number[] {
+  const found: number[] = [];
+  for (const { offsets, neighbours, edges } of along) {
+    let low = offsets[from]!;
+    const end = offsets[from + 1]!;
+    let high = end;
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      if (neighbours[middle]! < to) low = middle + 1;
+      else high = middle;
+    }
+    for (let place = low; place < end && neighbours[place] === to; place++) found.push(edges === null ? place : edges[place]!);
+  }
+  return along.length > 1 && found.length > 1 ? found.sort((a, b) => a - b) : found;
 }
 
 class FoundPaths {
@@ -217,13 +224,14 @@ class FoundPaths {
   }
 
   /** Paths over the same nodes differ in the edges that they take: each choice of them is one. */
-  *add(nodes: Int32Array, steps: readonly Step[], length: number): Steps<void> {
+  *add(nodes: Int32Array, along: readonly Adjacency[], length: number): Steps<void> {
+    const edges = Array.from({ length }, (_, hop) => edgesTo(along, nodes[hop]!, nodes[hop + 1]!));
     const choice = new Int32Array(length);
     for (let changed = 0; changed >= 0 && this.paths < this.#call.limit; ) {
-      this.#addOne(nodes, length, (hop) => steps[hop]!.edges[choice[hop]!]!);
+      this.#addOne(nodes, length, (hop) => edges[hop]![choice[hop]!]!);
       if (this.paths % pathsAtOnce === 0) yield;
       changed = length - 1;
-      while (changed >= 0 && ++choice[changed]! === steps[changed]!.edges.length) choice[changed--] = 0;
+      while (changed >= 0 && ++choice[changed]! === edges[changed]!.length) choice[changed--] = 0;
     }
   }
 
