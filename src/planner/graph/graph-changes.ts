@@ -6,6 +6,7 @@ import type { ScanRequest, TimeBounds, ZonePredicate } from '../../projections/a
 import { degreeOf, type Graph } from './graph.ts';
 import { changedGraph, type EdgeChange } from './graph-delta.ts';
 import { isClosed } from './graph-types.ts';
+import { floatsOf } from './instant-floats.ts';
 import type { Steps } from './steps.ts';
 
 /** What a graph is of. */
@@ -182,7 +183,7 @@ function ascending(a: bigint, b: bigint): readonly [bigint, bigint] {
   return a < b ? [a, b] : [b, a];
 }
 
-/** Instants since 1970 stand in the order of the floats that have their bits, which are read without an object for each. */
+/** Instants that floats have the order of. */
 const floatsBegin = 0n;
 const floatsEnd = 0x7ff0_0000_0000_0000n;
 
@@ -199,8 +200,8 @@ function hasBetween(
     }
     return false;
   }
-  const floats = new Float64Array(instants.buffer, instants.byteOffset, instants.length);
-  const [low, high] = new Float64Array(BigInt64Array.of(after, until).buffer) as unknown as [number, number];
+  const floats = floatsOf(instants);
+  const [low, high] = floatsOf(BigInt64Array.of(after, until)) as unknown as [number, number];
   for (let place = 0; place < count; place++) {
     const instant = floats[selection === null ? first + place : selection[place]!]!;
     if (low < instant && instant <= high) return true;
