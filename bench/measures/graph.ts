@@ -91,6 +91,9 @@ async function algorithms(
     }
     add('degrees after 1,000 new edges, warm', changed);
     report.figure('graph.changed', summary(changed));
+    // One graph alone, not those of other instants beside it.
+    store.forget();
+    await store.query(ranked);
     report.figure('graph.bytes', summary([store.graphBytes / large.from.length]));
   } finally {
     await store.close();

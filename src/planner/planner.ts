@@ -23,7 +23,7 @@ import { longWorkOf } from './graph/long-work.ts';
 import { looksOfUnit } from './graph/limits.ts';
 import { lookUp } from './key-look-up.ts';
 import { KernelContext } from './expressions/kernel-context.ts';
-import { type LexedStatement, lexing, lexStatement, type MarkerValues } from './languages/sql-lexer.ts';
+import { type LexedStatement, lexing, lexStatement } from './languages/sql-lexer.ts';
 import { KnownShapes } from './languages/sql-shapes.ts';
 import type { AxisBound, LogicalPlan } from './logical-plan.ts';
 import { Measurements } from './operators/measurements.ts';
@@ -39,6 +39,7 @@ import { pruneColumns } from './passes/prune-columns.ts';
 import { pushDownFilters } from './passes/push-down-filters.ts';
 import { reorderJoins } from './passes/reorder-joins.ts';
 import { simplifyExpressions } from './passes/simplify-expressions.ts';
+import { allUsed, valuesOf } from './parameters.ts';
 import { at } from './places.ts';
 import { Sketches } from './sketches.ts';
 import { tablesOf } from './standing/view-definition.ts';
@@ -54,7 +55,6 @@ import type {
   ExecuteRequest,
   KeyLookUp,
   OutputBatch,
-  Parameters,
   PlannerDoor,
   PlannerSession,
   ProvenanceEntry,
@@ -67,7 +67,7 @@ import { type Asked, AskedStatement, AskedText, type Question, questionOf, state
 import { type TypoTolerance, typoPresets } from './search/query.ts';
 import { SearchRules } from './search/text-rules.ts';
 import { type Reading, Session } from './session.ts';
-import type { DefaultTime, Dialect, Literal, Place, Query, Slot } from './statement.ts';
+import type { DefaultTime, Dialect, Place, Query, Slot } from './statement.ts';
 
 export const passes: readonly Pass[] = [
   simplifyExpressions, // first: the others look for conjuncts and constants
@@ -502,28 +502,6 @@ const noWorking: Execution['working'] = new Map();
 
 /** Source: specification, "Tool protocol": a query costs 1. */
 const costUnits = 1;
-
-/** Values of `$1`, `$2` …, or by name. */
-function valuesOf(parameters: Parameters): MarkerValues {
-  if (!isList(parameters)) return (marker) => parameters.get(String(marker));
-  return (marker) => (typeof marker === 'number' ? parameters[marker - 1] : undefined);
-}
-
-function isList(parameters: Parameters): parameters is readonly Literal[] {
-  return Array.isArray(parameters);
-}
-
-/** Refuses values that the text has no place for: one of the two is not what was meant. */
-function allUsed(lexed: LexedStatement, parameters: Parameters): LexedStatement {
-  // Drivers send one map to several statements.
-  if (!isList(parameters)) return lexed;
-  let named = 0;
-  for (const number of lexed.markers.values()) named = Math.max(named, number);
-  if (parameters.length > named) {
-    throw new ServiceError('REL_INVALID', `${parameters.length} values were given, the statement takes ${named}`);
-  }
-  return lexed;
-}
 
 /** What a question without AS OF is about, as of an instant. */
 function defaultBounds(time: DefaultTime, now: bigint): Execution['time'] {

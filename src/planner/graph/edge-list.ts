@@ -6,6 +6,7 @@ import { TextInterner } from '../expressions/text-interner.ts';
 import type { Batch } from '../operators/operator.ts';
 import { type Adjacency, Graph, type NodeTexts } from './graph.ts';
 import { turned } from './graph-delta.ts';
+import { floatsOf } from './instant-floats.ts';
 import { sorted, type Steps } from './steps.ts';
 
 /** Edges or nodes that are looked at between two looks at the clock. */
@@ -64,7 +65,7 @@ export class EdgeList {
     const times = batch.columns[2]!;
     const weights = weight === null ? null : batch.columns[3]!;
     if (times.kind !== 'i64') return;
-    const [instants, read] = [bits(time), bits(times.values)];
+    const [instants, read] = [floatsOf(time), floatsOf(times.values)];
     let length = this.#length;
     for (let place = 0; place < count; place++) {
       const source = sources[place]!;
@@ -128,8 +129,8 @@ export class EdgeList {
     const systemFrom = new BigInt64Array(count);
     const weights = weight === null ? null : new Float64Array(count);
     const linkOf = this.#links.length > 1 ? new Uint16Array(count) : null;
-    const listed = { time: bits(time), weight, link };
-    const made = { neighbours, systemFrom: bits(systemFrom), weights, linkOf };
+    const listed = { time: floatsOf(time), weight, link };
+    const made = { neighbours, systemFrom: floatsOf(systemFrom), weights, linkOf };
     for (let first = 0; first < count; first += atOnce) {
       take(both, listed, made, bySource.subarray(first, Math.min(count, first + atOnce)), first);
       yield;
@@ -255,11 +256,6 @@ function numbered(
     targets[count++] = target;
   }
   return count;
-}
-
-/** Instants as they lie, since reading them would make an object of each. None is what a float would change: they are far below it. */
-function bits({ buffer, byteOffset, length }: BigInt64Array): Float64Array {
-  return new Float64Array(buffer, byteOffset, length);
 }
 
 interface Listed {

@@ -6,6 +6,7 @@ import type { ScanRequest, TimeBounds, ZonePredicate } from '../../projections/a
 import { degreeOf, type Graph } from './graph.ts';
 import { changedGraph, type EdgeChange } from './graph-delta.ts';
 import { isClosed } from './graph-types.ts';
+import { floatsOf } from './instant-floats.ts';
 import type { Steps } from './steps.ts';
 
 /** What a graph is of. */
@@ -182,6 +183,32 @@ function ascending(a: bigint, b: bigint): readonly [bigint, bigint] {
   return a < b ? [a, b] : [b, a];
 }
 
+/** Instants that floats have the order of. */
+const floatsBegin = 0n;
+const floatsEnd = 0x7ff0_0000_0000_0000n;
+
+function hasBetween(
+  instants: BigInt64Array,
+  { selection, first, count }: { readonly selection: Int32Array | null; readonly first: number; readonly count: number },
+  after: bigint,
+  until: bigint,
+): boolean {
+  if (after < floatsBegin || until >= floatsEnd) {
+    for (let place = 0; place < count; place++) {
+      const instant = instants[selection === null ? first + place : selection[place]!]!;
+      if (after < instant && instant <= until) return true;
+    }
+    return false;
+  }
+  const floats = floatsOf(instants);
+  const [low, high] = floatsOf(BigInt64Array.of(after, until)) as unknown as [number, number];
+  for (let place = 0; place < count; place++) {
+    const instant = floats[selection === null ? first + place : selection[place]!]!;
+    if (low < instant && instant <= high) return true;
+  }
+  return false;
+}
+
 /** Above `after`, up to and with `until`. */
 function between(column: string, after: bigint, until: bigint): readonly ZonePredicate[] {
   return [
@@ -199,10 +226,7 @@ function* has({ rows }: GovernedSnapshot, request: ScanRequest, after: bigint, u
       if (count === 0) continue;
       const vector = columns[0]!;
       if (vector.kind !== 'i64' || vector.nulls !== null) return true;
-      for (let place = 0; place < count; place++) {
-        const instant = vector.values[selection === null ? first + place : selection[place]!]!;
-        if (after < instant && instant <= until) return true;
-      }
+      if (hasBetween(vector.values, { selection, first, count }, after, until)) return true;
       yield;
     }
     return false;

@@ -79,7 +79,7 @@ export class GraphOperator implements Operator {
   }
 
   *#output(graph: Graph, rows: GraphRows, order: Int32Array | null): Generator<Batch, void> {
-    const instants = rows.edges === undefined ? null : new EdgeInstants(graph, this.#opening.execution);
+    const instants = rows.edges === undefined ? null : new EdgeInstants(graph, this.#opening.execution, rows.edges);
     for (let first = 0; first < rows.count; first += outputRows) {
       const count = Math.min(outputRows, rows.count - first);
       const places = Int32Array.from({ length: count }, (_, i) => (order === null ? first + i : order[first + i]!));

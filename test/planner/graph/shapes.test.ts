@@ -208,3 +208,25 @@ test('a type that says which of its columns are ends: its rows are edges, and no
   );
   expect(await asked("DEGREE_CENTRALITY('Staff')", 'nodeId', 'score')).toBe('s2 2, s1 1, s3 1');
 });
+
+test('instants of many edges are those of each by itself', async () => {
+  const spokes = Array.from({ length: 40 }, (_, i) => ({
+    id: `s${i}`,
+    from_id: 'hub',
+    to_id: `end${String(i).padStart(2, '0')}`,
+  }));
+  await store.register('Spoke', { id: 'string', from_id: 'string', to_id: 'string' }, 'id');
+  await store.put('Person', [{ id: 'hub' }, ...spokes.map(({ to_id: id }) => ({ id }))]);
+  await store.put('Spoke', spokes);
+  store.clock.set('2024-04-01');
+  const then = "AS OF SYSTEM TIME '2024-03-15'";
+  await store.delete('Spoke', ['s3']);
+  const all = await store.rows(`NETWORK_EXPAND('hub', 1, LINK_TYPES => 'Spoke') ${then}`);
+  expect(all.length).toBe(40);
+  for (const row of all) {
+    const [edge] = await store.rows(
+      `SELECT valid_from, valid_to, system_from, system_to FROM Spoke ${then} WHERE to_id = '${String(row['nodeId'])}'`,
+    );
+    expect(row).toMatchObject(edge!);
+  }
+});

@@ -1,8 +1,7 @@
 /** How many edges a node has, or what they weigh together. A loop counts once for each direction in which it is gone. */
-import { degreeOf, ways } from '../graph.ts';
+import { type Adjacency, ways } from '../graph.ts';
 import { type GraphAlgorithm, scoredWith } from '../graph-algorithm.ts';
 import { everyNode } from '../rows.ts';
-import { stepsAtOnce } from '../steps.ts';
 
 export const degreeCentrality: GraphAlgorithm = {
   name: 'DEGREE_CENTRALITY',
@@ -16,22 +15,33 @@ export const degreeCentrality: GraphAlgorithm = {
     hold(12 * graph.nodes);
     const score = new Float64Array(graph.nodes);
     const { weights } = graph;
-    let looks = 0;
-    for (let node = 0; node < graph.nodes; node++) {
-      if (weights === null) score[node] = degreeOf(graph, node, direction);
-      else {
-        for (const { offsets, edges } of ways(graph, direction)) {
-          for (let place = offsets[node]!; place < offsets[node + 1]!; place++) {
-            score[node]! += weights[edges === null ? place : edges[place]!]!;
-            looks++;
-          }
-        }
+    for (let first = 0; first < graph.nodes; first += nodesAtOnce) {
+      const end = Math.min(graph.nodes, first + nodesAtOnce);
+      for (const each of ways(graph, direction)) {
+        if (weights === null) countEdges(each, score, first, end);
+        else weighEdges(each, weights, score, first, end);
       }
-      if (++looks >= stepsAtOnce) {
-        looks = 0;
-        yield;
-      }
+      yield;
     }
     return everyNode(score);
   },
 };
+
+const nodesAtOnce = 1 << 14;
+
+function countEdges({ offsets }: Adjacency, score: Float64Array, first: number, end: number): void {
+  for (let node = first; node < end; node++) score[node]! += offsets[node + 1]! - offsets[node]!;
+}
+
+function weighEdges(
+  { offsets, edges }: Adjacency,
+  weights: Float64Array,
+  score: Float64Array,
+  first: number,
+  last: number,
+): void {
+  for (let node = first; node < last; node++) {
+    const end = offsets[node + 1]!;
+    for (let place = offsets[node]!; place < end; place++) score[node]! += weights[edges === null ? place : edges[place]!]!;
+  }
+}

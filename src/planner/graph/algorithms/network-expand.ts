@@ -1,6 +1,6 @@
 /** What lies around a node: each other node once, at its least hop, with the first edge that leads to it. */
-import { ways } from '../graph.ts';
-import { type GraphAlgorithm, scoredWith } from '../graph-algorithm.ts';
+import { type Adjacency, ways } from '../graph.ts';
+import { type GraphAlgorithm, type GraphRows, scoredWith } from '../graph-algorithm.ts';
 import { tooMany } from '../limits.ts';
 import { stepsAtOnce } from '../steps.ts';
 import { hopsMax } from './paths-between.ts';
@@ -20,45 +20,87 @@ export const networkExpand: GraphAlgorithm = {
     const hops = call.integer('MAX_HOPS', 2, 1, hopsMax);
     const seed = graph.texts.numberOf(call.text('SEED')!);
     const along = ways(graph, call.direction);
+    if (seed < 0) return rowsOf([], [], [], []);
+    call.hold(9 * graph.nodes);
+    const found: Found = {
+      seen: new Uint8Array(graph.nodes),
+      from: new Int32Array(graph.nodes),
+      edge: new Int32Array(graph.nodes),
+      next: [],
+    };
+    found.seen[seed] = 1;
     const nodes: number[] = [];
-    const from: number[] = [];
-    const edges: number[] = [];
     const hop: number[] = [];
-    const seen = new Set<number>([seed]);
-    let round = seed < 0 ? [] : [seed];
-    let looks = 0;
+    let round = Int32Array.of(seed);
     for (let length = 1; length <= hops && round.length > 0; length++) {
-      const next: number[] = [];
-      for (const node of round) {
-        for (const { offsets, neighbours, edges: numbers } of along) {
-          const end = offsets[node + 1]!;
-          for (let place = offsets[node]!; place < end; place++) {
-            const neighbour = neighbours[place]!;
-            if (++looks % stepsAtOnce === 0) {
-              call.spend(stepsAtOnce);
-              yield;
-            }
-            if (seen.has(neighbour)) continue;
-            seen.add(neighbour);
-            next.push(neighbour);
-            nodes.push(neighbour);
-            from.push(node);
-            hop.push(length);
-            edges.push(numbers === null ? place : numbers[place]!);
-            if (nodes.length > call.rowsMax) throw tooMany(call.rowsMax);
-          }
-        }
+      found.next = [];
+      for (let first = 0; first < round.length; ) {
+        const step = expand(along, round, first, found);
+        first = step.end;
+        if (nodes.length + found.next.length > call.rowsMax) throw tooMany(call.rowsMax);
+        call.spend(step.looks);
+        yield;
       }
       // The edge that a node is told with must not rest on the order in which others were met.
-      round = next.sort((a, b) => a - b);
+      round = Int32Array.from(found.next).sort();
+      for (const node of round) {
+        nodes.push(node);
+        hop.push(length);
+      }
     }
     call.hold(64 * nodes.length);
-    const columns = new Map<string, Int32Array | Float64Array>([
-      ['nodeId', Int32Array.from(nodes)],
-      ['score', Float64Array.from(hop, (length) => 1 / length)],
-      ['hop', Int32Array.from(hop)],
-      ['from_id', Int32Array.from(from)],
-    ]);
-    return { count: nodes.length, columns, edges: Int32Array.from(edges) };
+    return rowsOf(
+      nodes,
+      hop,
+      nodes.map((node) => found.from[node]!),
+      nodes.map((node) => found.edge[node]!),
+    );
   },
 };
+
+interface Found {
+  readonly seen: Uint8Array;
+  /** By node: the one that it was met from first, and by which edge. */
+  readonly from: Int32Array;
+  readonly edge: Int32Array;
+  /** Nodes of the next round, as they are met. */
+  next: number[];
+}
+
+/** Some nodes of a round, from one on: up to where, and how many edges were looked at. */
+function expand(
+  along: readonly Adjacency[],
+  round: Int32Array,
+  first: number,
+  { seen, from, edge, next }: Found,
+): { readonly end: number; readonly looks: number } {
+  let looks = 0;
+  let i = first;
+  for (; i < round.length && looks < 2 * stepsAtOnce; i++) {
+    const node = round[i]!;
+    for (const { offsets, neighbours, edges } of along) {
+      const end = offsets[node + 1]!;
+      looks += 1 + end - offsets[node]!;
+      for (let place = offsets[node]!; place < end; place++) {
+        const neighbour = neighbours[place]!;
+        if (seen[neighbour] === 1) continue;
+        seen[neighbour] = 1;
+        from[neighbour] = node;
+        edge[neighbour] = edges === null ? place : edges[place]!;
+        next.push(neighbour);
+      }
+    }
+  }
+  return { end: i, looks };
+}
+
+/** The nearest first, and among them by their nodes: as they were met. */
+function rowsOf(nodes: readonly number[], hop: readonly number[], from: readonly number[], edges: readonly number[]): GraphRows {
+  const columns = new Map<string, Int32Array | Float64Array>([
+    ['nodeId', Int32Array.from(nodes)],
+    ['score', Float64Array.from(hop, (length) => 1 / length)],
+    ['hop', Int32Array.from(hop)],
+    ['from_id', Int32Array.from(from)],
+  ]);
+  return { count: nodes.length, columns, edges: Int32Array.from(edges), ordered: true };
+}

@@ -2,7 +2,7 @@
 import type { Adjacency, Graph } from '../graph.ts';
 import { type GraphAlgorithm, type GraphCall, scoredWith } from '../graph-algorithm.ts';
 import { everyNode } from '../rows.ts';
-import { type Steps, stepsAtOnce } from '../steps.ts';
+import type { Steps } from '../steps.ts';
 
 /** Scores that change by less in all, added up, are taken for settled. */
 const tolerance = 1e-9;
@@ -45,93 +45,136 @@ function* scores(
   // Who gives to a node: those that edges come from.
   const givers = direction === 'out' ? [graph.in] : direction === 'in' ? [graph.out] : [graph.in, graph.out];
   const takers = direction === 'out' ? [graph.out] : direction === 'in' ? [graph.in] : [graph.out, graph.in];
-  const given = new Float64Array(nodes);
-  for (let node = 0; node < nodes; node++) {
-    for (const { offsets, edges } of takers) {
-      if (weights === null) given[node]! += offsets[node + 1]! - offsets[node]!;
-      else
-        for (let place = offsets[node]!; place < offsets[node + 1]!; place++)
-          given[node]! += weights[edges === null ? place : edges[place]!]!;
-    }
-    if (node % stepsAtOnce === stepsAtOnce - 1) yield;
+  const stretches = stretchesOf(givers, nodes);
+  /** 1 / what a node gives away, 0 of one that has no edge to go on by. */
+  const per = new Float64Array(nodes);
+  for (const { first, end } of stretches) {
+    for (const each of takers) addGiven(each, weights, per, first, end);
+    for (let node = first; node < end; node++) per[node] = per[node]! > 0 ? 1 / per[node]! : 0;
+    yield;
   }
-  let score = new Float64Array(nodes).fill(1 / nodes);
+  const score = new Float64Array(nodes).fill(1 / nodes);
+  const sums = new Float64Array(nodes);
+  let share = per.map((each) => each / nodes);
   let next = new Float64Array(nodes);
-  const share = new Float64Array(nodes);
+  let idle = 0;
+  for (let node = 0; node < nodes; node++) if (per[node] === 0) idle += score[node]!;
   let made = 0;
   while (made < rounds) {
     made++;
-    let idle = 0;
-    for (let node = 0; node < nodes; node++) {
-      if (given[node]! > 0) share[node] = score[node]! / given[node]!;
-      else {
-        share[node] = 0;
-        idle += score[node]!;
-      }
-    }
-    yield;
     const base = (1 - damping + damping * idle) / nodes;
-    let change = 0;
-    next.fill(0);
-    for (let first = 0; first < nodes; ) {
-      const end = stretchEnd(givers, first, nodes);
-      for (const { offsets } of givers) call.spend(offsets[end]! - offsets[first]!);
-      for (const each of givers) gather(each, weights, share, next, first, end);
-      change += settle(score, next, { base, damping, first, end });
-      first = end;
+    const settling: Settling = { base, damping, per, change: 0, idle: 0 };
+    for (const stretch of stretches) {
+      for (const [i, each] of givers.entries()) {
+        call.spend(each.offsets[stretch.end]! - each.offsets[stretch.first]!);
+        if (weights === null) gather(each.offsets, each.neighbours, share, sums, stretch, i > 0);
+        else gatherWeighed(each, weights, share, sums, stretch, i > 0);
+      }
+      settle(settling, score, sums, next, stretch);
       yield;
     }
-    [score, next] = [next, score];
-    if (change < tolerance) break;
+    [share, next] = [next, share];
+    idle = settling.idle;
+    if (settling.change < tolerance) break;
   }
   return { score, rounds: made };
 }
 
-/** Nodes that a step goes over: as many as have about so many edges. */
-function stretchEnd(givers: readonly Adjacency[], first: number, nodes: number): number {
-  let end = first;
-  let edges = 0;
-  while (end < nodes && edges < edgesAtOnce) {
-    for (const { offsets } of givers) edges += offsets[end + 1]! - offsets[end]!;
-    end++;
-    edges++;
-  }
-  return end;
-}
-
-/** A loop of its own: what can be left in the middle is compiled worse. */
-function gather(
-  { offsets, neighbours, edges }: Adjacency,
-  weights: Float64Array | null,
-  share: Float64Array,
-  sums: Float64Array,
-  first: number,
-  last: number,
-): void {
-  let place = offsets[first]!;
-  for (let node = first; node < last; node++) {
-    const end = offsets[node + 1]!;
-    let sum = sums[node]!;
-    if (weights === null) for (; place < end; place++) sum += share[neighbours[place]!]!;
-    else for (; place < end; place++) sum += share[neighbours[place]!]! * weights[edges === null ? place : edges[place]!]!;
-    sums[node] = sum;
-  }
-}
-
 interface Stretch {
-  readonly base: number;
-  readonly damping: number;
   readonly first: number;
   readonly end: number;
 }
 
-/** Sums become scores. How much these change, added up. */
-function settle(score: Float64Array, sums: Float64Array, { base, damping, first, end }: Stretch): number {
-  let change = 0;
+/** Nodes that a step goes over: as many as have about so many edges. */
+function stretchesOf(givers: readonly Adjacency[], nodes: number): readonly Stretch[] {
+  const stretches: Stretch[] = [];
+  for (let first = 0; first < nodes; ) {
+    let [low, high] = [first + 1, nodes];
+    const edgesTo = (end: number): number =>
+      end - first + givers.reduce((sum, { offsets }) => sum + offsets[end]! - offsets[first]!, 0);
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      if (edgesTo(middle) < edgesAtOnce) low = middle + 1;
+      else high = middle;
+    }
+    stretches.push({ first, end: low });
+    first = low;
+  }
+  return stretches;
+}
+
+// Loops of their own: in what can be left in the middle they would be compiled worse.
+
+function addGiven(
+  { offsets, edges }: Adjacency,
+  weights: Float64Array | null,
+  given: Float64Array,
+  first: number,
+  last: number,
+): void {
+  for (let node = first; node < last; node++) {
+    const [begin, end] = [offsets[node]!, offsets[node + 1]!];
+    if (weights === null) given[node]! += end - begin;
+    else for (let place = begin; place < end; place++) given[node]! += weights[edges === null ? place : edges[place]!]!;
+  }
+}
+
+function gather(
+  offsets: Uint32Array,
+  neighbours: Int32Array,
+  share: Float64Array,
+  sums: Float64Array,
+  { first, end: last }: Stretch,
+  adds: boolean,
+): void {
+  let place = offsets[first]!;
+  for (let node = first; node < last; node++) {
+    const end = offsets[node + 1]!;
+    let sum = 0;
+    for (; place < end; place++) sum += share[neighbours[place]!]!;
+    sums[node] = adds ? sums[node]! + sum : sum;
+  }
+}
+
+function gatherWeighed(
+  { offsets, neighbours, edges }: Adjacency,
+  weights: Float64Array,
+  share: Float64Array,
+  sums: Float64Array,
+  { first, end: last }: Stretch,
+  adds: boolean,
+): void {
+  let place = offsets[first]!;
+  for (let node = first; node < last; node++) {
+    const end = offsets[node + 1]!;
+    let sum = 0;
+    for (; place < end; place++) sum += share[neighbours[place]!]! * weights[edges === null ? place : edges[place]!]!;
+    sums[node] = adds ? sums[node]! + sum : sum;
+  }
+}
+
+interface Settling {
+  readonly base: number;
+  readonly damping: number;
+  readonly per: Float64Array;
+  /** How much scores change, added up. */
+  change: number;
+  /** What nodes have that give to nobody in particular. */
+  idle: number;
+}
+
+/** Sums become scores, and what each node gives in the next round. */
+function settle(settling: Settling, score: Float64Array, sums: Float64Array, share: Float64Array, { first, end }: Stretch): void {
+  const { base, damping, per } = settling;
+  let { change, idle } = settling;
   for (let node = first; node < end; node++) {
     const own = base + damping * sums[node]!;
+    const each = per[node]!;
     change += Math.abs(own - score[node]!);
-    sums[node] = own;
+    score[node] = own;
+    share[node] = own * each;
+    if (each === 0) idle += own;
   }
-  return change;
+  settling.change = change;
+  settling.idle = idle;
 }

@@ -51,13 +51,16 @@ const pathsAtOnce = 64;
 function* search(graph: Graph, call: GraphCall, { from, to, hops, found }: Search): Steps<void> {
   const along = ways(graph, call.direction);
   const back = call.direction === 'both' ? along : ways(graph, call.direction === 'out' ? 'in' : 'out');
-  const left = yield* distancesTo(graph, back, to, { hops, call });
-  if (left[from] === far) return;
+  const layers = new Layers(graph.nodes, back, to);
+  call.hold(6 * graph.nodes);
+  const { left } = layers;
   const nodes = new Int32Array(hops + 1);
   const onPath = new Uint8Array(graph.nodes);
   const steps = Array.from({ length: hops }, () => new Step(along));
   let looks = 0;
-  for (let length = left[from]!; length <= hops; length++) {
+  for (let length = 1; length <= hops; length++) {
+    // Paths that are found before the longest are looked for never need to know of nodes far away.
+    yield* layers.upTo(length - 1, call);
     nodes[0] = from;
     onPath[from] = 1;
     steps[0]!.begin(from);
@@ -80,7 +83,7 @@ function* search(graph: Graph, call: GraphCall, { from, to, hops, found }: Searc
       if (rest > 0 === (node === to)) continue;
       nodes[depth + 1] = node;
       if (rest === 0) {
-        yield* found.add(nodes, steps, length);
+        yield* found.add(nodes, along, length);
         if (found.paths >= call.limit) return;
         continue;
       }
@@ -91,93 +94,121 @@ function* search(graph: Graph, call: GraphCall, { from, to, hops, found }: Searc
   call.spend(looks % stepsAtOnce);
 }
 
-/** Hops from each node to one, up to so many; `far` beyond. */
-function* distancesTo(
-  graph: Graph,
-  ways: readonly Adjacency[],
-  to: number,
-  { hops, call }: { readonly hops: number; readonly call: GraphCall },
-): Steps<Uint8Array> {
-  call.hold(2 * graph.nodes);
-  const distance = new Uint8Array(graph.nodes).fill(far);
-  distance[to] = 0;
-  let round = [to];
-  let looks = 0;
-  for (let hop = 1; hop <= hops && round.length > 0; hop++) {
-    const next: number[] = [];
-    for (const node of round) {
-      for (const { offsets, neighbours } of ways) {
+/** Hops from each node to one, as far as they had to be known; `far` of what is further away. */
+class Layers {
+  readonly left: Uint8Array;
+  readonly #ways: readonly Adjacency[];
+  /** Nodes of all layers, the nearest first. */
+  readonly #met: Int32Array;
+  #first = 0;
+  #count = 1;
+  #hops = 0;
+
+  constructor(nodes: number, ways: readonly Adjacency[], to: number) {
+    this.left = new Uint8Array(nodes).fill(far);
+    this.left[to] = 0;
+    this.#met = new Int32Array(nodes);
+    this.#met[0] = to;
+    this.#ways = ways;
+  }
+
+  *upTo(hops: number, call: GraphCall): Steps<void> {
+    while (this.#hops < hops) {
+      const last = this.#count;
+      this.#hops++;
+      while (this.#first < last) {
+        call.spend(this.#goOn(last));
+        yield;
+      }
+    }
+  }
+
+  /** From some nodes of the last layer; how many edges were looked at. */
+  #goOn(last: number): number {
+    const { left } = this;
+    const met = this.#met;
+    const hops = this.#hops;
+    let count = this.#count;
+    let looks = 0;
+    let i = this.#first;
+    for (; i < last && looks < 2 * stepsAtOnce; i++) {
+      const node = met[i]!;
+      for (const { offsets, neighbours } of this.#ways) {
         const end = offsets[node + 1]!;
+        looks += end - offsets[node]!;
         for (let place = offsets[node]!; place < end; place++) {
           const neighbour = neighbours[place]!;
-          if (distance[neighbour] === far) {
-            distance[neighbour] = hop;
-            next.push(neighbour);
-          }
-          if (++looks % stepsAtOnce === 0) {
-            call.spend(stepsAtOnce);
-            yield;
-          }
+          if (left[neighbour] !== far) continue;
+          left[neighbour] = hops;
+          met[count++] = neighbour;
         }
       }
     }
-    round = next;
+    this.#first = i;
+    this.#count = count;
+    return looks;
   }
-  return distance;
 }
 
-/** Goes over the neighbours of a node, of both adjacencies as if they were one: each once, with the edges that lead to it. */
+/** Goes over the neighbours of a node, of both adjacencies as if they were one: each once, ascending. */
 class Step {
   node = -1;
-  /** Ascending. */
-  readonly edges: number[] = [];
-  readonly #ways: readonly Adjacency[];
-  readonly #places: Int32Array;
-  readonly #ends: Int32Array;
+  readonly #first: Adjacency;
+  readonly #second: Adjacency | null;
   #of = -1;
+  #left = 0;
+  #leftEnd = 0;
+  #right = 0;
+  #rightEnd = 0;
 
-  constructor(ways: readonly Adjacency[]) {
-    this.#ways = ways;
-    this.#places = new Int32Array(ways.length);
-    this.#ends = new Int32Array(ways.length);
+  constructor([first, second]: readonly Adjacency[]) {
+    this.#first = first!;
+    this.#second = second ?? null;
   }
 
   begin(node: number): void {
+    const [first, second] = [this.#first, this.#second];
     this.#of = node;
-    this.#ways.forEach(({ offsets }, way) => {
-      this.#places[way] = offsets[node]!;
-      this.#ends[way] = offsets[node + 1]!;
-    });
+    this.#left = first.offsets[node]!;
+    this.#leftEnd = first.offsets[node + 1]!;
+    this.#right = second === null ? 0 : second.offsets[node]!;
+    this.#rightEnd = second === null ? 0 : second.offsets[node + 1]!;
   }
 
   next(): boolean {
-    const { edges } = this;
+    const [lefts, rights] = [this.#first.neighbours, (this.#second ?? this.#first).neighbours];
+    const [of, leftEnd, rightEnd] = [this.#of, this.#leftEnd, this.#rightEnd];
+    let [left, right] = [this.#left, this.#right];
+    let node = of;
     // A loop leads nowhere.
-    do {
-      this.node = this.#nearest();
-      edges.length = 0;
-      this.#ways.forEach(({ neighbours, edges: numbers }, way) => {
-        for (let place = this.#places[way]!; place < this.#ends[way]! && neighbours[place] === this.node; place++) {
-          edges.push(numbers === null ? place : numbers[place]!);
-          this.#places[way] = place + 1;
-        }
-      });
-    } while (this.node === this.#of);
-    if (this.#ways.length > 1 && edges.length > 1) edges.sort((a, b) => a - b);
-    return this.node >= 0;
-  }
-
-  /** -1 where there is none left. */
-  #nearest(): number {
-    let nearest = -1;
-    for (let way = 0; way < this.#ways.length; way++) {
-      const place = this.#places[way]!;
-      if (place >= this.#ends[way]!) continue;
-      const neighbour = this.#ways[way]!.neighbours[place]!;
-      if (nearest < 0 || neighbour < nearest) nearest = neighbour;
+    while (node === of && (left < leftEnd || right < rightEnd)) {
+      const takesLeft = right >= rightEnd || (left < leftEnd && lefts[left]! <= rights[right]!);
+      node = takesLeft ? lefts[left]! : rights[right]!;
+      while (left < leftEnd && lefts[left] === node) left++;
+      while (right < rightEnd && rights[right] === node) right++;
     }
-    return nearest;
+    this.#left = left;
+    this.#right = right;
+    this.node = node;
+    return node !== of;
   }
+}
+
+/** Edges that lead from a node to its neighbour, ascending. */
+function edgesTo(along: readonly Adjacency[], from: number, to: number): number[] {
+  const found: number[] = [];
+  for (const { offsets, neighbours, edges } of along) {
+    let low = offsets[from]!;
+    const end = offsets[from + 1]!;
+    let high = end;
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      if (neighbours[middle]! < to) low = middle + 1;
+      else high = middle;
+    }
+    for (let place = low; place < end && neighbours[place] === to; place++) found.push(edges === null ? place : edges[place]!);
+  }
+  return along.length > 1 && found.length > 1 ? found.sort((a, b) => a - b) : found;
 }
 
 class FoundPaths {
@@ -193,13 +224,14 @@ class FoundPaths {
   }
 
   /** Paths over the same nodes differ in the edges that they take: each choice of them is one. */
-  *add(nodes: Int32Array, steps: readonly Step[], length: number): Steps<void> {
+  *add(nodes: Int32Array, along: readonly Adjacency[], length: number): Steps<void> {
+    const edges = Array.from({ length }, (_, hop) => edgesTo(along, nodes[hop]!, nodes[hop + 1]!));
     const choice = new Int32Array(length);
     for (let changed = 0; changed >= 0 && this.paths < this.#call.limit; ) {
-      this.#addOne(nodes, length, (hop) => steps[hop]!.edges[choice[hop]!]!);
+      this.#addOne(nodes, length, (hop) => edges[hop]![choice[hop]!]!);
       if (this.paths % pathsAtOnce === 0) yield;
       changed = length - 1;
-      while (changed >= 0 && ++choice[changed]! === steps[changed]!.edges.length) choice[changed--] = 0;
+      while (changed >= 0 && ++choice[changed]! === edges[changed]!.length) choice[changed--] = 0;
     }
   }
 
