@@ -103,6 +103,15 @@ describe('custom types', () => {
     expect(await status({ fields: { _pk: 'mine' } })).toBe(400);
   });
 
+  test('a corrected memory keeps its further columns', async () => {
+    const fields = { supplier: 'Ada & Co', count: 4, tags: ['a', { b: 1 }] };
+    const { id } = await remember('Order from the old shop', { session_id: 'shop', fields });
+    const { new_id: newId } = said(await post('consolidate', { id, content: 'Order from the new shop', confidence: 0.4 }));
+    expect(
+      await world.rows(`SELECT content, confidence, supplier, count, tags, supersedes FROM MemoryItem WHERE _pk = '${newId}'`),
+    ).toEqual([{ content: 'Order from the new shop', confidence: 0.4, ...fields, supersedes: id }]);
+  });
+
   test('decisions are memories of their own type', async () => {
     const { id } = await remember('Ship on Friday', {
       type: 'DecisionRecord',
