@@ -19,9 +19,11 @@ import { backup } from './measures/backup.ts';
 import { branchFork } from './measures/branch-fork.ts';
 import { bulkIngest } from './measures/bulk-ingest.ts';
 import { commits } from './measures/commits.ts';
+import { doors } from './measures/doors.ts';
 import { erasure } from './measures/erasure.ts';
 import { exportRows } from './measures/export.ts';
 import { governance } from './measures/governance.ts';
+import { graph } from './measures/graph.ts';
 import { healthUnderLoad } from './measures/health-under-load.ts';
 import { history } from './measures/history.ts';
 import { joins } from './measures/joins.ts';
@@ -69,7 +71,9 @@ const measures: Readonly<Record<string, Measure>> = {
   watch,
   text,
   vectors,
+  doors,
   'agent-memory': agentMemory,
+  graph,
 };
 
 const usage = `npm run bench -- [--quick] [--only ${Object.keys(measures).join(',')}] [--rows n] [--directory path] [--output file] [--markdown] [--check | --accept] [--ratios file]`;

@@ -26,7 +26,7 @@ import { OPEN_BESIDE_BYTES_MIN } from './log/frame-opener.ts';
 import { type KeyStore, openKeyring, refuseLostKeys } from './log/keys.ts';
 import { LocalLog, type LocalLogOptions } from './log/log.ts';
 import { type WorkerKeeper, workerKeeper } from './log/worker-keeper.ts';
-import { spareCores, type StartWorker, threadWorker } from './log/workers.ts';
+import { inlineWorker, spareCores, type StartWorker, threadWorker } from './log/workers.ts';
 import { unfinishedRestore } from './log/restore.ts';
 import { erasureSeed, type MasterKeys, masterKeys } from './master-keys.ts';
 import { modelsOf } from './http-models.ts';
@@ -224,6 +224,9 @@ export class Service {
       yieldTurn,
       standing: { watch: this.watch, lookups: this.lookups, views: this.views, erasures: this.erasures },
       embedder: this.models.embedder,
+      reranker: this.models.reranker,
+      newKey: () => ids.next(),
+      jobs: this.jobs,
       ...plannerOptions(settings),
     });
     const { indexes } = projections.rows;
@@ -338,6 +341,7 @@ export class Service {
     ]);
     late.abort();
     await this.workers.end();
+    await this.projections.rows.indexes.graphs?.end();
     await this.log.close();
     const healthy = this.log.status().state !== 'failed';
     if (drained && healthy) await this.checkpoints?.close();
@@ -384,12 +388,13 @@ interface Opened extends Rooms, Ground {
 }
 
 function newRooms(
-  { settings, derived, moreProjections = [], say }: ServiceParts,
-  { ids, workers }: Pick<Ground, 'ids' | 'workers'>,
+  { settings, derived, moreProjections = [], say, startKept }: ServiceParts,
+  { ids, workers, turnsOf }: Pick<Ground, 'ids' | 'workers' | 'turnsOf'>,
   more: Partial<ConstructorParameters<typeof Projections>[0]> = {},
 ): Rooms {
   const indexes = {
     workers,
+    graphs: { startWorker: startKept ?? (spareCores() > 0 ? threadWorker : inlineWorker), yieldTurn: turnsOf('chores'), say },
     language: settings.SERVICE_TEXT_LANGUAGE,
     budgetBytes: derived ? Math.floor(rowBudget(settings, derived) / INDEX_SHARE) : UNBOUND_INDEX_BYTES,
     say,

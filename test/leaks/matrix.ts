@@ -244,7 +244,8 @@ export class Matrix {
           }
           const [one, other] = heard as [Heard, Heard];
           const cell = `${adversary.name} × ${method} ${route.split(' ')[1]!} × probe ${i}`;
-          const compared = row.storeWide === true && unbound.has(adversary.holder) ? bodyless : (probe.compared ?? row.compared);
+          const ofStore = row.storeWide === true || probe.storeWide === true;
+          const compared = ofStore && unbound.has(adversary.holder) ? bodyless : (probe.compared ?? row.compared);
           await this.#equal(cell, pair, [one, other], compared === undefined ? {} : { compared }, adversary);
           const shut = adversary.shut !== undefined && row.open !== true;
           if (shut && (method === 'HEAD' ? `${one.status}` !== adversary.shut!.slice(0, 3) : outcome(one) !== adversary.shut))

@@ -31,6 +31,7 @@ export interface Probe {
   readonly headers?: Readonly<Record<string, string>>;
   /** In place of the row’s. */
   readonly compared?: Compared;
+  readonly storeWide?: true;
   /** What both worlds go on with after it. */
   readonly after?: (stage: Stage, adversary: Adversary, heard: Heard) => void;
 }
@@ -158,8 +159,15 @@ const more: Readonly<Record<string, readonly Readonly<Record<string, unknown>>[]
   nl_query: [{ question: 'deals' }, { question: 'dossiers' }],
   hybrid_search: [
     { query: 'open', entity_type: 'Deal' },
+    { query: 'p1 boss', entity_type: 'Party' },
     { query: 'shared words', entity_type: 'MemoryItem' },
   ],
+  paths_between: [{ from: 'p1', to: 'p3' }],
+  detect_communities: [{ entity_type: 'Party' }, { entity_type: 'Party', algo: 'label_propagation' }],
+  rank_key_nodes: ['pagerank', 'betweenness', 'closeness', 'eigenvector'].map((metric) => ({ entity_type: 'Party', metric })),
+  hub_authority: [{ entity_type: 'Party' }, { entity_type: 'Reports' }],
+  find_scc: [{ entity_type: 'Party' }],
+  predict_links: [{ entity_type: 'Party', method: 'adamic_adar' }],
   get_entities: [{ entity_type: 'Deal', filters: { who: 'p1' } }, { entity_type: 'Dossier' }],
   aggregate_stats: [{ entity_type: 'Deal', group_by: 'note' }, { entity_type: 'Dossier' }],
   get_relationships: [{ entity_id: 'p1' }, { entity_id: 'x1' }],
@@ -187,6 +195,7 @@ function probesOf(
     const compared = shownByTools[verb.name];
     return {
       ...(compared && { compared }),
+      ...(verb.name === 'metrics' && { storeWide: true }),
       ...(path !== undefined && { path: (stage: Stage) => of(stage).path! }),
       ...(body !== undefined && { body: (stage: Stage) => JSON.stringify(of(stage).body) }),
     };

@@ -7,10 +7,11 @@ import { recall, replayRecall } from './memory/recall.ts';
 import { remember, rememberBatch } from './memory/remember.ts';
 import { episodesIn, summarise } from './memory/summarise.ts';
 import { ingestDocument, ragStoreAnswer, ragStoreElements } from './documents/documents.ts';
-import { detectCommunities, findScc, pathsBetween, predictLinks, rankKeyNodes } from './graph.ts';
+import { detectCommunities, findScc, hubAuthority, pathsBetween, predictLinks, rankKeyNodes } from './graph.ts';
+import { hybridSearch } from './hybrid.ts';
 import { nlQuery } from './nl-query.ts';
 import { eraseSubject, getAuditTrail, listJobs, metrics, serverHealth } from './operations.ts';
-import { aggregateStats, explainPolicy, getEntities, hybridSearch, listEntityTypes, query, queryKnowledge } from './query.ts';
+import { aggregateStats, explainPolicy, getEntities, listEntityTypes, query, queryKnowledge } from './query.ts';
 import { getRelationships, listLinkTypes } from './relationships.ts';
 import { searchEntities, searchKnowledge } from './search.ts';
 import type { Verb } from './verb.ts';
@@ -49,6 +50,7 @@ export const verbs: readonly Verb[] = [
   pathsBetween,
   detectCommunities,
   rankKeyNodes,
+  hubAuthority,
   findScc,
   predictLinks,
   getAuditTrail,

@@ -5,7 +5,6 @@ import type { TypeDefinition } from '../../log/entry.ts';
 import { checkText } from '../../log/value.ts';
 import type { Answer } from '../../planner/planner-contract.ts';
 import type { Literal } from '../../planner/statement.ts';
-import { hiddenItems, hiddenKey } from './hidden.ts';
 import { quoted, type Row, rowsOf, textOf } from './rows.ts';
 import type { VerbSession } from './session.ts';
 import { verb } from './verb.ts';
@@ -251,34 +250,5 @@ export const aggregateStats = verb({
       `SELECT ${quoted(by)} AS "group", ${figure} AS value FROM ${from} GROUP BY ${quoted(by)} LIMIT ${rowsMax}`,
     );
     return { ...whole, groups };
-  },
-});
-
-export const hybridSearch = verb({
-  name: 'hybrid_search',
-  description: 'Rows of a type by a text, its words and its meaning together, best first.',
-  input: z.object({
-    query: z.string().min(1).max(10_000),
-    entity_type: z.string().min(1).describe('the type'),
-    limit: z.int().min(1).max(1_000).default(20),
-    rerank: z.boolean().default(false).describe('needs a reranker, which is not there yet'),
-  }),
-  output: answer,
-  action: 'search',
-  units: 1,
-  purpose: 'required',
-  bucket: 'read',
-  tool: { title: 'Hybrid search', readOnly: true },
-  example: { query: 'tea', entity_type: 'MemoryItem' },
-  run: async (session, { query: text, entity_type: name, limit, rerank }) => {
-    const definition = knownType(session, name);
-    const how = rerank ? ", RERANK => 'true'" : '';
-    const hidden = await hiddenItems(session);
-    const most = Math.min(1_000, limit + hidden.size);
-    const made = await session.answer(`SELECT * FROM HYBRID_SEARCH($1, $2${how}) LIMIT ${most}`, [definition.name, text]);
-    const told = answered(made);
-    const rowsShown = told.rows.filter((row) => !hidden.has(hiddenKey(definition.name, row))).slice(0, limit);
-    session.note({ result: { row_count: rowsShown.length } });
-    return { ...told, rows: rowsShown, row_count: rowsShown.length };
   },
 });

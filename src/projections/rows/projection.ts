@@ -10,6 +10,8 @@ import { tenantOf } from '../../log/value.ts';
 import type {
   CatalogReader,
   PathCodes,
+  Near,
+  NearRequest,
   Preparation,
   RowBlock,
   RowProvenance,
@@ -26,6 +28,7 @@ import { forgetIndexes, type Renewed, type RenewOptions, type SegmentIndexes } f
 import { declaredTypes, Layer, type ScopedNames } from './layer.ts';
 import { provenanceOf } from './lineage.ts';
 import { subjectProperty } from '../catalog/subject.ts';
+import { rowsNear } from './near.ts';
 import { estimateRows, scanRows } from './scan.ts';
 import type { ScanSource } from './scan-source.ts';
 import { Scopes } from './scopes.ts';
@@ -447,6 +450,10 @@ class RowsAt implements RowReader {
     for (const { table } of layers) table.noteSearched(columns);
     const segments = layers.flatMap(({ table }) => table.segments.filter(({ sealed }) => sealed));
     return this.#rows.indexes.prepare(segments, columns);
+  }
+
+  near(request: NearRequest): Promise<Near> {
+    return rowsNear(this.#source(request.type), request);
   }
 
   estimate(request: ScanRequest): ScanEstimate {

@@ -6,6 +6,7 @@ import { numberFunctions } from './numbers.ts';
 import { patternFunctions } from './patterns.ts';
 import type { ScalarFunction } from './scalar-function.ts';
 import { textFunctions } from './texts.ts';
+import { vectorFunctions } from './vectors.ts';
 
 export const scalarFunctions: readonly ScalarFunction[] = [
   ...numberFunctions,
@@ -14,6 +15,7 @@ export const scalarFunctions: readonly ScalarFunction[] = [
   ...instantFunctions,
   ...jsonFunctions,
   ...choiceFunctions,
+  ...vectorFunctions,
 ];
 
 const byName: ReadonlyMap<string, ScalarFunction> = new Map(
