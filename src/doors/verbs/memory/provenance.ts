@@ -22,8 +22,8 @@ export interface Link {
   readonly of: string;
 }
 
-/** What is followed at most: beyond that the caller has to narrow the question. */
-const linksMax = 5_000;
+/** What is followed at most, and hidden at once: beyond that the caller has to narrow the question. */
+const linksMax = 4_000;
 
 const source = 'DocumentSource';
 const chunk = 'DocumentChunk';
