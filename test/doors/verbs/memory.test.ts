@@ -321,6 +321,28 @@ describe('quarantine', () => {
   });
 });
 
+describe('episodes', () => {
+  test('count every memory of a session that is shown, however many there are', async () => {
+    const mine = { 'x-organization-id': 'library' };
+    const rows = (from: number, count: number, named: string) =>
+      Array.from({ length: count }, (_, i) => ({ _pk: `b${from + i}`, content: `book ${from + i}`, session_id: named }));
+    await world.call('POST', '/ingest?object_type=MemoryItem', rows(0, 11_000, 'shelf'), mine);
+    await world.call('POST', '/ingest?object_type=MemoryItem', rows(20_000, 3, 'desk'), mine);
+    await world.call('POST', '/memory/quarantine/b20001', { purpose: 'test' }, mine);
+    await world.call('POST', '/ingest?object_type=MemoryItem', rows(30_000, 1, 'bin'), mine);
+    await world.call('POST', '/memory/quarantine/b30000', { purpose: 'test' }, mine);
+    const { episodes, total } = said(await world.call('GET', '/memory/episodes?purpose=test', undefined, mine));
+    expect([total, episodes.map(({ id, item_count: count }: Json) => [id, count])]).toEqual([
+      2,
+      [
+        ['shelf', 11_000],
+        ['desk', 2],
+      ],
+    ]);
+    expect(said(await world.call('GET', '/memory/episodes?purpose=test&session_id=desk', undefined, mine)).total).toBe(1);
+  });
+});
+
 describe('large families of memories', () => {
   test('a session of many memories, each of them with a successor, is told and hidden as a whole', async () => {
     const items = Array.from({ length: 300 }, (_, i) => ({ content: `many falcons ${i}`, session_id: 'falcons' }));
