@@ -179,6 +179,9 @@ export const aims = {
   'agent-memory.recall-p95': { text: 'recall over HTTP, p95', unit: 'ms', better: 'smaller', wanted: 100 },
   'agent-memory.recall-then': rough(share('recall as of before a twentieth changed / recall now', 2)),
   'watch.p99': rough(share('commit p99 of 8 writers with 100 standing queries / with none')),
+  'doors.object-put': { text: 'object PUT of 64 MiB, one core', unit: 'MB/s', better: 'larger', wanted: 150 },
+  'doors.object-get': { text: 'object GET of 64 MiB, one core', unit: 'MB/s', better: 'larger', wanted: 150 },
+  'doors.object-memory': { text: 'memory that PUT and GET of 5 GiB take', unit: 'MB', better: 'smaller', wanted: 157 },
 } as const satisfies Readonly<Record<string, Aim>>;
 
 export type AimName = keyof typeof aims;

@@ -1,7 +1,9 @@
-/** Every compatibility door beside the product whose protocol it speaks, by that product's own clients. */
+/** Compatibility doors beside the products whose protocols they speak, by the clients of those. */
 import type { BenchContext } from '../context.ts';
-import { relationalDoor } from './relational-door.ts';
+import { objectDoor } from './doors-object.ts';
+import { relationalDoor } from './doors-relational.ts';
 
 export async function doors(context: BenchContext): Promise<void> {
   await relationalDoor(context);
+  await objectDoor(context);
 }

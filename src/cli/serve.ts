@@ -10,6 +10,9 @@ import { strangersPerSecond } from '../doors/frame/door-parts.ts';
 import { checkFree } from '../doors/frame/listen.ts';
 import type { SystemDesk } from '../doors/http/system-desk.ts';
 import { createHttpDoor, type HttpDoor } from '../doors/http/server.ts';
+import { createDocumentDoor } from '../doors/document/door.ts';
+import { createKvDoor } from '../doors/kv/door.ts';
+import { createObjectDoor } from '../doors/object/door.ts';
 import { createRelationalDoor } from '../doors/relational/door.ts';
 import { RateLimiter } from '../governance/admission/rate-limit.ts';
 import { MemoryDisk } from '../log/memory-disk.ts';
@@ -217,7 +220,7 @@ export async function openSocketDoors(
   };
   const opened: Door[] = [];
   for (const [i, { name, state }] of statuses.entries()) {
-    const create = creators[name];
+    const create = Object.hasOwn(creators, name) ? creators[name as keyof typeof creators] : undefined;
     if (create === undefined || state !== 'listening') continue;
     const door = create(parts);
     try {
@@ -232,7 +235,12 @@ export async function openSocketDoors(
   return opened;
 }
 
-const creators: Readonly<Record<string, typeof createRelationalDoor>> = { relational: createRelationalDoor };
+const creators = {
+  object: createObjectDoor,
+  relational: createRelationalDoor,
+  kv: createKvDoor,
+  document: createDocumentDoor,
+} as const;
 
 function tlsOf({
   SERVICE_TLS_CERT: cert,

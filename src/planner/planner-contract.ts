@@ -203,6 +203,11 @@ export interface PlannerDoor extends PlannerContract {
    */
   describe(invocation: Invocation, request: DescribeRequest): Promise<Description>;
   /**
+   * Rows under these keys, in the order of system_from; where several organisations have one of a key that the caller may see, all of
+   * them. Within one turn. REL_UNKNOWN_TYPE and REL_UNKNOWN_COLUMN as of a question.
+   */
+  lookUp(invocation: Invocation, request: KeyLookUp): Answer;
+  /**
    * Runs a statement that may write: INSERT, UPDATE and DELETE, all of it or nothing; anything else is asked as a question about what
    * holds now; with `graph`, CREATE, MERGE and CALL … .write run as well. The invocation is one of `query`; what is written is judged and recorded as `ingest` or `delete`. REL_CONFLICT where
    * a row that it would change was written since it was read: the statement may be run again.
@@ -213,6 +218,18 @@ export interface PlannerDoor extends PlannerContract {
    * as itself; what has one is recorded by its words, and lists its questions below.
    */
   session(invocation: Invocation, verb?: SessionVerb): PlannerSession;
+}
+
+/** Rows by their keys: no statement, the same gate and the same record. */
+export interface KeyLookUp {
+  /** As the caller means it. */
+  readonly type: string;
+  /** `_pk` of rows, each once. */
+  readonly keys: readonly string[];
+  /** Columns of the type or of every type; null: all of them. A masked one is as it is shown. */
+  readonly columns: readonly string[] | null;
+  /** `current` where this is absent. */
+  readonly time?: DefaultTime;
 }
 
 export type DescribeRequest = Pick<QuestionOptions, 'time' | 'dialect' | 'purpose'> & {

@@ -36,7 +36,7 @@ export const builtinTypes: readonly TypeDefinition[] = [
     metadata: 'json',
     tool_call_id: 'string',
   }),
-  builtin('DocumentEntry', { collection: 'string', document: 'json' }),
+  builtin('DocumentEntry', { database: 'string', collection: 'string', document: 'json' }),
   builtin('DocumentSource', {
     title: 'string',
     uri: 'string',
@@ -47,7 +47,7 @@ export const builtinTypes: readonly TypeDefinition[] = [
   }),
   builtin('Episode', { title: 'string', session_id: 'string' }),
   builtin('KnowledgeTriple', { subject: 'string', predicate: 'string', object: 'string' }),
-  builtin('KvEntry', { value: 'string' }),
+  builtin('KvEntry', { value: 'string', value_base64: 'string' }),
   builtin('MemoryItem', {
     content: 'string',
     session_id: 'string',
@@ -58,8 +58,18 @@ export const builtinTypes: readonly TypeDefinition[] = [
     derived_from: 'json',
   }),
   builtin('ObjectStoreBucket', { name: 'string' }),
-  builtin('ObjectStoreObject', { bucket: 'string', key: 'string', size: 'integer', content_hash: 'string' }),
-  builtin('PubSubMessage', { channel: 'string', message: 'string' }),
+  builtin('ObjectStoreObject', {
+    bucket: 'string',
+    key: 'string',
+    size: 'integer',
+    content_hash: 'string',
+    content_type: 'string',
+    metadata: 'json',
+    headers: 'json',
+    body: 'string',
+    body_as: 'string',
+  }),
+  builtin('PubSubMessage', { channel: 'string', message: 'string', message_base64: 'string' }),
   builtin('Quarantine', {
     item_type: 'string',
     item_id: 'string',

@@ -228,6 +228,9 @@ export class DoorWorld {
       describe,
       snapshot: () => ({ catalog, branchId: 0, offers: () => true }) as unknown as GovernedSnapshot,
       erasing: () => undefined,
+      bodies: () => {
+        throw new ServiceError('REL_NOT_IMPLEMENTED', 'no bodies here');
+      },
       kept: () => [],
       deletable: () => {
         throw new ServiceError('REL_NOT_FOUND', 'no such row');

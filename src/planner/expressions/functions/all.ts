@@ -1,5 +1,6 @@
 /** Every scalar function, by name. */
 import { choiceFunctions } from './choice.ts';
+import { documentFunctions } from './documents.ts';
 import { instantFunctions } from './instants.ts';
 import { jsonFunctions } from './json.ts';
 import { numberFunctions } from './numbers.ts';
@@ -14,6 +15,7 @@ export const scalarFunctions: readonly ScalarFunction[] = [
   ...patternFunctions,
   ...instantFunctions,
   ...jsonFunctions,
+  ...documentFunctions,
   ...choiceFunctions,
   ...vectorFunctions,
 ];
