@@ -463,7 +463,9 @@ export class Runner {
     const { values, oids, types } = bound;
     const stated = values.map((_, i) => statedType(oids[i] ?? 0));
     const isOpen = stated.some((type, i) => type === null && values[i] !== null);
-    const found = types ?? (isOpen ? (await this.#describe(invocation, text, oids)).parameters : []);
+    const described = types === null && isOpen ? (await this.#describe(invocation, text, oids)).parameters : null;
+    if (described !== null) bound.found?.(described);
+    const found = types ?? described ?? [];
     return literalsOf(
       bound,
       stated.map((type, i) => type ?? found[i] ?? null),
