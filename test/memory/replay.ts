@@ -9,6 +9,7 @@ import { callVerb, type VerbCall } from '../../src/doors/verbs/call.ts';
 import type { VerbParts } from '../../src/doors/verbs/session.ts';
 import { verbs } from '../../src/doors/verbs/all.ts';
 import { readDocument } from '../../src/doors/documents/chunks.ts';
+import { assert } from '../../src/errors.ts';
 import { untenanted } from '../../src/governance/caller.ts';
 import { MemoryDisk } from '../../src/log/memory-disk.ts';
 import { Service } from '../../src/service.ts';
@@ -139,6 +140,7 @@ export async function recallReplay(recalls: number, seed: number, say: (line: st
     if (calls.length % 1_000 === 0) say(`${calls.length} of ${recalls} recalls recorded`);
   }
   await world.service.close();
+  assert((await disk.list('/data/projections')).length === 0, 'there is nothing but the log to make them of again');
   say('opened again, from the log alone');
   world = await World.open(disk);
   const begunMs = systemClock.monotonicMs();

@@ -5,10 +5,7 @@
 import { createHash } from 'node:crypto';
 import { ServiceError } from '../../errors.ts';
 import { type Block, blocksOf, formatOf } from './blocks.ts';
-import type { DocumentChunk, DocumentRequest, ReadDocument } from './document.ts';
-
-/** What one document may come to: its chunks are written in one append. */
-export const chunksMax = 5_000;
+import { chunksMax, type DocumentChunk, type DocumentRequest, type ReadDocument } from './document.ts';
 
 export async function readDocument({ bytes, format: given, name, chunkSize, overlap }: DocumentRequest): Promise<ReadDocument> {
   const format = given ?? formatOf(bytes, name);

@@ -14,6 +14,9 @@ export interface DocumentRequest {
   readonly overlap: number;
 }
 
+/** What one document may come to: its rows are one batch, with one for the document and one for the call. */
+export const chunksMax = 4_000;
+
 /** Offsets count characters (code points) of the text that the document was read as. */
 export interface DocumentChunk {
   readonly content: string;

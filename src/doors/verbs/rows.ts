@@ -3,7 +3,8 @@ import { type ErrorCode, ServiceError } from '../../errors.ts';
 import type { Provenance, TypeDefinition } from '../../log/entry.ts';
 import { cellAt } from '../../log/vector-builder.ts';
 import type { Cell } from '../../log/value.ts';
-import { BodyReader } from '../../planner/formats/ingest-reader.ts';
+import { BodyReader, type IngestBatch } from '../../planner/formats/ingest-reader.ts';
+import { readSmallBody } from '../../planner/formats/small-body.ts';
 import type { Answer } from '../../planner/planner-contract.ts';
 import type { PutRows } from '../../projections/command.ts';
 import { exactJson } from '../http/exact-json.ts';
@@ -33,15 +34,30 @@ export interface NewRows {
 
 /** A command that puts plain values as rows of the type, read as an ingest of them would be. Throws what refuses the first row. */
 export function putting({ definition, rows, provenance, createType = false }: NewRows): PutRows {
-  const reader = new BodyReader({ definition, batchRows: rows.length + 1, batchBytes: Infinity, predictBytesMin: Infinity });
-  reader.push(Buffer.from(exactJson(rows)));
-  const batch = reader.read(true);
+  const lines = rows.map((row) => exactJson(row)).join('\n');
+  const batch = readSmallBody(Buffer.from(lines), closed(definition)) ?? readWhole(definition, lines, rows.length);
   const [refused] = batch?.rejections ?? [];
   if (refused !== undefined) throw new ServiceError(refused.code as ErrorCode, refused.detail);
   if (batch === null || batch.rows.length !== rows.length)
     throw new ServiceError('REL_INTERNAL', 'rows are read as they were written');
   return { kind: 'put-rows', type: definition.name, rows: batch.rows, atomic: true, createType, provenance };
 }
+
+function readWhole(definition: TypeDefinition, lines: string, rows: number): IngestBatch | null {
+  const reader = new BodyReader({ definition, batchRows: rows + 1, batchBytes: Infinity, predictBytesMin: Infinity });
+  reader.push(Buffer.from(lines));
+  return reader.read(true);
+}
+
+/** The type as if it took no further columns, which most rows bring none of: what reads them is kept then. */
+function closed(definition: TypeDefinition): TypeDefinition {
+  if (!definition.open) return definition;
+  let known = closedTypes.get(definition);
+  if (known === undefined) closedTypes.set(definition, (known = { ...definition, open: false }));
+  return known;
+}
+
+const closedTypes = new WeakMap<TypeDefinition, TypeDefinition>();
 
 export function textOf(cell: Cell | undefined): string | null {
   return cell === null || cell === undefined ? null : String(cell);

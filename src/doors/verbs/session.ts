@@ -53,6 +53,9 @@ interface CallInfo {
   readonly arguments: unknown;
 }
 
+/** As many as a planner session takes. */
+const questionsMax = 256;
+
 export class VerbSession {
   readonly parts: VerbParts;
   readonly invocation: Invocation;
@@ -65,6 +68,9 @@ export class VerbSession {
   #facts: CallFacts = {};
   #snapshot: GovernedSnapshot | null = null;
   #questions: PlannerSession | null = null;
+  /** Sessions that are full, and questions asked in the one that is not. */
+  readonly #before: PlannerSession[] = [];
+  #asked = 0;
   #isRecorded = false;
 
   constructor(parts: VerbParts, invocation: Invocation, call: CallInfo) {
@@ -88,9 +94,19 @@ export class VerbSession {
   }
 
   answer(sql: string, parameters: readonly Literal[] = [], time: DefaultTime = 'current'): Promise<Answer> {
+    if (this.#questions !== null && this.#asked === questionsMax) {
+      this.#before.push(this.#questions);
+      this.#questions = null;
+      this.#asked = 0;
+    }
+    this.#asked++;
+    // A record lists so many questions: those beyond are of the same types, asked in the same words.
+    const isListed = this.#before.length === 0;
     this.#questions ??= this.#sessionOn(
       () => this.snapshot,
-      (facts) => this.invocation.describe(facts),
+      (facts) => {
+        if (isListed) this.invocation.describe(facts);
+      },
     );
     return this.#questions.ask(this.#request(sql, parameters, time));
   }
@@ -166,7 +182,7 @@ export class VerbSession {
   /** Leaves the record where nothing was committed. What another organisation shares takes no rows: there the access record has it alone. */
   async end(): Promise<void> {
     if (!this.#isRecorded && this.invocation.caller.sharedFrom === null) await this.commit([]);
-    if (this.#questions?.overtaken() === true)
+    if ([...this.#before, this.#questions].some((each) => each?.overtaken() === true))
       throw new ServiceError('REL_CONFLICT', 'rows of the answer were erased while it was made: call again');
   }
 

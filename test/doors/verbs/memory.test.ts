@@ -103,6 +103,15 @@ describe('custom types', () => {
     expect(await status({ fields: { _pk: 'mine' } })).toBe(400);
   });
 
+  test('a corrected memory keeps its further columns', async () => {
+    const fields = { supplier: 'Ada & Co', count: 4, tags: ['a', { b: 1 }] };
+    const { id } = await remember('Order from the old shop', { session_id: 'shop', fields });
+    const { new_id: newId } = said(await post('consolidate', { id, content: 'Order from the new shop', confidence: 0.4 }));
+    expect(
+      await world.rows(`SELECT content, confidence, supplier, count, tags, supersedes FROM MemoryItem WHERE _pk = '${newId}'`),
+    ).toEqual([{ content: 'Order from the new shop', confidence: 0.4, ...fields, supersedes: id }]);
+  });
+
   test('decisions are memories of their own type', async () => {
     const { id } = await remember('Ship on Friday', {
       type: 'DecisionRecord',
@@ -309,6 +318,48 @@ describe('quarantine', () => {
     expect(await world.rows(`SELECT choice FROM DecisionRecord WHERE _pk = '${receipt}'`)).toEqual([{ choice: 'quarantine' }]);
     await world.call('DELETE', `/types/MemoryItem/${corrected}?hard=true`);
     expect(said(await post(`replay/${before.call_id}`, {}))).toMatchObject({ match: false, reason: 'erased_rows' });
+  });
+});
+
+describe('episodes', () => {
+  test('count every memory of a session that is shown, however many there are', async () => {
+    const mine = { 'x-organization-id': 'library' };
+    const rows = (from: number, count: number, named: string) =>
+      Array.from({ length: count }, (_, i) => ({ _pk: `b${from + i}`, content: `book ${from + i}`, session_id: named }));
+    await world.call('POST', '/ingest?object_type=MemoryItem', rows(0, 11_000, 'shelf'), mine);
+    await world.call('POST', '/ingest?object_type=MemoryItem', rows(20_000, 3, 'desk'), mine);
+    await world.call('POST', '/memory/quarantine/b20001', { purpose: 'test' }, mine);
+    await world.call('POST', '/ingest?object_type=MemoryItem', rows(30_000, 1, 'bin'), mine);
+    await world.call('POST', '/memory/quarantine/b30000', { purpose: 'test' }, mine);
+    const { episodes, total } = said(await world.call('GET', '/memory/episodes?purpose=test', undefined, mine));
+    expect([total, episodes.map(({ id, item_count: count }: Json) => [id, count])]).toEqual([
+      2,
+      [
+        ['shelf', 11_000],
+        ['desk', 2],
+      ],
+    ]);
+    expect(said(await world.call('GET', '/memory/episodes?purpose=test&session_id=desk', undefined, mine)).total).toBe(1);
+  });
+});
+
+describe('large families of memories', () => {
+  test('a session of many memories, each of them with a successor, is told and hidden as a whole', async () => {
+    const items = Array.from({ length: 300 }, (_, i) => ({ content: `many falcons ${i}`, session_id: 'falcons' }));
+    const { results } = said(await post('remember/batch', { items }));
+    const [first] = results;
+    // Ends of a long chain, and one that rests on all.
+    let id = first.id as string;
+    for (let i = 0; i < 90; i++) id = said(await post('consolidate', { id, content: `falcon again ${i}` })).new_id;
+    const { id: sum } = await remember('all falcons', { derived_from: results.map((each: Json) => each.id) });
+    const { derived } = said(await get('justify/falcons'));
+    expect(derived.filter(({ kind }: Json) => kind === 'MemoryItem').length).toBe(300 + 90 + 1);
+    const { chain } = said(await get(`justify/${sum}`));
+    expect(chain.filter(({ kind }: Json) => kind === 'MemoryItem').length).toBe(301);
+    expect(said(await get(`resolve/${first.id as string}`)).id).toBe(id);
+    expect(said(await post('quarantine/falcons', {})).count).toBe(391);
+    expect(contents(await recall({ query: 'falcon falcons' })).filter((text) => text.includes('falcon'))).toEqual([]);
+    expect(said(await world.call('DELETE', '/memory/quarantine/falcons?purpose=test')).count).toBe(391);
   });
 });
 

@@ -5,12 +5,12 @@
 import { z } from 'zod';
 import { ServiceError } from '../../../errors.ts';
 import type { Batch, DeleteRows } from '../../../projections/command.ts';
+import { chunksMax } from '../../documents/document.ts';
 import { embeddingColumn, vectorOf } from '../embedding.ts';
 import { putting, textOf } from '../rows.ts';
 import type { VerbSession } from '../session.ts';
 import { nanosecondsOut } from '../verb.ts';
 
-export const chunksMax = 5_000;
 const textsAtOnce = 8;
 
 export const sourceFields = {

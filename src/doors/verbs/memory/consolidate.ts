@@ -46,7 +46,11 @@ export const consolidate = verb({
     const certainty = row['confidence'];
     const sure = input.confidence ?? (typeof certainty === 'number' ? certainty : 1);
     const newId = session.parts.ids.next();
-    const { step } = await storing(session, { content, confidence: sure, type, supersedes: id, ...kept(row) }, newId);
+    const { step } = await storing(
+      session,
+      { content, confidence: sure, type, supersedes: id, ...keptOf(session, type, row) },
+      newId,
+    );
     const ends: DeleteRows = { kind: 'delete-rows', type, keys: [id], when: { unchangedSince: since } };
     const decisionId = session.parts.ids.next();
     const decision = decided(session, {
@@ -62,10 +66,35 @@ export const consolidate = verb({
   },
 });
 
-function kept(row: Row): { session_id?: string; memory_class?: string } {
-  const [session, memoryClass] = [textOf(row['session_id']), textOf(row['memory_class'])];
-  return { ...(session !== null && { session_id: session }), ...(memoryClass !== null && { memory_class: memoryClass }) };
+interface Kept {
+  readonly session_id?: string;
+  readonly memory_class?: string;
+  readonly fields: Readonly<Record<string, unknown>>;
 }
+
+/** What the new memory has of the earlier one: all but its text, what that came of, and what the caller does not see as it is. */
+function keptOf(session: VerbSession, type: string, row: Row): Kept {
+  const [named, memoryClass] = [textOf(row['session_id']), textOf(row['memory_class'])];
+  const masked = session.snapshot.masked(type);
+  const { properties, primaryKey } = session.type(type);
+  const fields: Record<string, unknown> = {};
+  for (const [name, { type: column }] of Object.entries(properties)) {
+    const cell = row[name];
+    const isOwn = name === primaryKey || name === 'id' || name.startsWith('_') || argumentColumns.has(name);
+    if (isOwn || masked.has(name) || cell === null || cell === undefined) continue;
+    fields[name] = column === 'json' ? (JSON.parse(String(cell)) as unknown) : cell instanceof Float32Array ? [...cell] : cell;
+  }
+  return {
+    fields,
+    ...(named !== null && { session_id: named }),
+    ...(memoryClass !== null && { memory_class: memoryClass }),
+  };
+}
+
+/** Columns that a new memory has by itself. */
+const argumentColumns: ReadonlySet<string> = new Set(
+  'content session_id confidence memory_class tool_call_id supersedes derived_from'.split(' '),
+);
 
 export interface Decision {
   readonly id: string;

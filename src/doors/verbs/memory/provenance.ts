@@ -22,8 +22,8 @@ export interface Link {
   readonly of: string;
 }
 
-/** What is followed at most: beyond that the caller has to narrow the question. */
-const linksMax = 5_000;
+/** What is followed at most, and hidden at once: beyond that the caller has to narrow the question. */
+const linksMax = 4_000;
 
 const source = 'DocumentSource';
 const chunk = 'DocumentChunk';
@@ -44,134 +44,223 @@ export function isItem(session: VerbSession, kind: string): boolean {
 
 /** The row of an id, whatever it is of: memories first. Every version counts, the newest one is told. */
 export async function findRow(session: VerbSession, id: string): Promise<Link | null> {
-  for (const kind of [...itemTypes(session), 'DecisionRecord', 'ToolCall', 'AgentSession']) {
-    const row = await newest(session, kind, '_pk = $1', [id]);
-    if (row.length > 0) return { kind, id, row: row[0]!, relation: 'asked for', of: id };
-  }
-  return null;
+  const found = (await new Reader(session).find([id])).get(id);
+  return found === undefined ? null : { ...found, relation: 'asked for', of: id };
 }
 
 /** What a row rests on, step by step, nearest first. */
 export async function upstream(session: VerbSession, from: Link): Promise<readonly Link[]> {
-  return walk(session, from, async ({ kind, id, row }) => {
+  const reader = new Reader(session);
+  return walk(session, from, async (round) => {
     const links: Link[] = [];
-    const add = async (type: string, ids: readonly string[], relation: string): Promise<void> => {
-      for (const each of ids) {
-        const [found] = await newest(session, type, '_pk = $1', [each]);
-        if (found !== undefined) links.push({ kind: type, id: each, row: found, relation, of: id });
-      }
-    };
-    const named = (column: string): string[] => [textOf(row[column]) ?? []].flat();
-    if (itemTypes(session).includes(kind)) {
-      await add('ToolCall', named('tool_call_id'), 'made by');
-      await add(kind, named('supersedes'), 'supersedes');
-      if (kind === chunk) await add(source, named('source_id'), 'part of');
-      for (const source of listOf(row['derived_from'])) {
-        const found = await findRow(session, source);
-        if (found !== null) links.push({ ...found, relation: 'derived from', of: id });
-      }
-      for (const decision of await naming(session, 'DecisionRecord', 'inputs', id))
-        links.push({ kind: 'DecisionRecord', id: keyOf(decision), row: decision, relation: 'decided in', of: id });
+    const items = round.filter(({ kind }) => isItem(session, kind));
+    await follow(reader, links, items, 'ToolCall', 'tool_call_id', 'made by');
+    for (const kind of new Set(items.map((link) => link.kind))) {
+      const own = items.filter((link) => link.kind === kind);
+      await follow(reader, links, own, kind, 'supersedes', 'supersedes');
+      if (kind === chunk) await follow(reader, links, own, source, 'source_id', 'part of');
     }
+    const sources = await reader.find(items.flatMap(({ row }) => listOf(row['derived_from'])));
+    for (const { id, row } of items) {
+      for (const each of listOf(row['derived_from'])) {
+        const found = sources.get(each);
+        if (found !== undefined) links.push({ ...found, relation: 'derived from', of: id });
+      }
+    }
+    await named(reader, links, items, 'DecisionRecord', 'inputs', 'decided in');
     // What else a decision weighed is no source of what it was about.
-    if (kind === 'DecisionRecord' && id === from.id)
-      for (const input of listOf(row['inputs'])) await add('MemoryItem', [input], 'weighed');
-    if (kind !== 'AgentSession') await add('AgentSession', named('session_id'), 'in session');
+    for (const { kind, id, row } of round) {
+      if (kind !== 'DecisionRecord' || id !== from.id) continue;
+      const weighed = await reader.byKey(memoryItem, listOf(row['inputs']));
+      for (const [key, each] of weighed) links.push({ kind: memoryItem, id: key, row: each, relation: 'weighed', of: id });
+    }
+    const inSession = round.filter(({ kind }) => kind !== 'AgentSession');
+    await follow(reader, links, inSession, 'AgentSession', 'session_id', 'in session');
     return links;
   });
 }
 
 /** What rests on a row, step by step. `readers`: with the recalls that answered with it. */
 export async function downstream(session: VerbSession, from: Link, readers: boolean): Promise<readonly Link[]> {
-  return walk(session, from, async ({ kind, id }) => {
+  const reader = new Reader(session);
+  return walk(session, from, async (round) => {
     const links: Link[] = [];
-    const isSource = kind === 'ToolCall' || kind === 'AgentSession';
-    const column = kind === 'ToolCall' ? 'tool_call_id' : 'session_id';
+    const made = { ToolCall: 'tool_call_id', AgentSession: 'session_id' } as const;
+    const rest = round.filter(({ kind }) => !Object.hasOwn(made, kind));
     for (const type of itemTypes(session)) {
-      const rows = isSource
-        ? await equal(session, type, column, id)
-        : [...(await equal(session, type, 'supersedes', id)), ...(await naming(session, type, 'derived_from', id))];
-      for (const row of rows) {
-        const relation = isSource ? 'made in' : textOf(row['supersedes']) === id ? 'superseded by' : 'source of';
-        links.push({ kind: type, id: keyOf(row), row, relation, of: id });
+      for (const [kind, column] of Object.entries(made)) {
+        await pointing(
+          reader,
+          links,
+          round.filter((link) => link.kind === kind),
+          type,
+          column,
+          'made in',
+        );
       }
+      await pointing(reader, links, rest, type, 'supersedes', 'superseded by');
+      await named(reader, links, rest, type, 'derived_from', 'source of');
     }
-    if (kind === source) {
-      for (const row of await equal(session, chunk, 'source_id', id))
-        links.push({ kind: chunk, id: keyOf(row), row, relation: 'has part', of: id });
-    }
-    if (!isSource) {
-      for (const row of await naming(session, 'DecisionRecord', 'inputs', id)) {
-        links.push({ kind: 'DecisionRecord', id: keyOf(row), row, relation: 'weighed in', of: id });
-      }
-    }
-    if (readers && itemTypes(session).includes(kind)) {
-      for (const row of await recallsOf(session, id)) {
-        links.push({ kind: 'ToolCall', id: keyOf(row), row, relation: 'recalled by', of: id });
+    await pointing(
+      reader,
+      links,
+      rest.filter(({ kind }) => kind === source),
+      chunk,
+      'source_id',
+      'has part',
+    );
+    await named(reader, links, rest, 'DecisionRecord', 'inputs', 'weighed in');
+    if (readers) {
+      const items = rest.filter(({ kind }) => isItem(session, kind));
+      for (const { id } of items) {
+        for (const row of await reader.recallsOf(id)) {
+          links.push({ kind: 'ToolCall', id: keyOf(row), row, relation: 'recalled by', of: id });
+        }
       }
     }
     return links;
   });
 }
 
-async function walk(session: VerbSession, from: Link, next: (link: Link) => Promise<readonly Link[]>): Promise<readonly Link[]> {
+/** From links to the rows that a column of theirs names. */
+async function follow(reader: Reader, to: Link[], links: readonly Link[], type: string, column: string, relation: string) {
+  const found = await reader.byKey(
+    type,
+    links.flatMap(({ row }) => textOf(row[column]) ?? []),
+  );
+  for (const { id, row } of links) {
+    const key = textOf(row[column]);
+    const each = key === null ? undefined : found.get(key);
+    if (each !== undefined) to.push({ kind: type, id: key!, row: each, relation, of: id });
+  }
+}
+
+/** From links to the rows of a type that name them in a column. */
+async function pointing(reader: Reader, to: Link[], links: readonly Link[], type: string, column: string, relation: string) {
+  const ids = links.map(({ id }) => id);
+  for (const row of await reader.rows(type, column, ids)) {
+    to.push({ kind: type, id: keyOf(row), row, relation, of: textOf(row[column])! });
+  }
+}
+
+/** The same of a column that holds a list. */
+async function named(reader: Reader, to: Link[], links: readonly Link[], type: string, column: string, relation: string) {
+  for (const { id } of links) {
+    for (const row of await reader.naming(type, column, id)) to.push({ kind: type, id: keyOf(row), row, relation, of: id });
+  }
+}
+
+async function walk(
+  session: VerbSession,
+  from: Link,
+  next: (round: readonly Link[]) => Promise<readonly Link[]>,
+): Promise<readonly Link[]> {
   const seen = new Set([`${from.kind} ${from.id}`]);
   const found: Link[] = [];
   for (let round: readonly Link[] = [from]; round.length > 0; ) {
     const following: Link[] = [];
-    for (const link of round) {
+    for (const each of await next(round)) {
+      const key = `${each.kind} ${each.id}`;
+      if (seen.has(key)) continue;
+      seen.add(key);
+      found.push(each);
       // Whoever recalled something did not make what else that call names.
-      if (link.relation === 'recalled by') continue;
-      for (const each of await next(link)) {
-        const key = `${each.kind} ${each.id}`;
-        if (seen.has(key)) continue;
-        seen.add(key);
-        found.push(each);
-        following.push(each);
-        if (found.length > linksMax) {
-          throw new ServiceError(
-            'REL_UNPROCESSABLE',
-            `more than ${linksMax} rows are connected with it: ask about one further on`,
-          );
-        }
+      if (each.relation !== 'recalled by') following.push(each);
+      if (found.length > linksMax) {
+        throw new ServiceError('REL_UNPROCESSABLE', `more than ${linksMax} rows are connected with it: ask about one further on`);
       }
-      await session.parts.yieldTurn();
     }
+    await session.parts.yieldTurn();
     round = following;
   }
   return found;
 }
 
-/** The newest version of each row that fits. */
-async function newest(session: VerbSession, type: string, where: string, values: readonly string[]): Promise<readonly Row[]> {
-  if (session.snapshot.catalog.type(type) === undefined) return [];
-  const rows = await session.ask(`SELECT * FROM ${quoted(type)} WHERE ${where} ORDER BY system_from DESC`, values, 'all');
-  const first = new Map<string, Row>();
-  for (const row of rows) if (!first.has(keyOf(row))) first.set(keyOf(row), row);
-  return [...first.values()];
-}
+/** Ids that one question names. */
+const idsAtOnce = 200;
 
-/** The same where the type has the column; none where it has not. */
-async function equal(session: VerbSession, type: string, column: string, value: string): Promise<readonly Row[]> {
-  return has(session, type, column) ? newest(session, type, `${column} = $1`, [value]) : [];
-}
+/** Rows by what they name, as the caller sees them: few questions for many ids. */
+class Reader {
+  readonly #session: VerbSession;
+  /** By type and column: lists, by each id in them. */
+  readonly #lists = new Map<string, Promise<ReadonlyMap<string, readonly Row[]>>>();
 
-function has(session: VerbSession, type: string, column: string): boolean {
-  return session.snapshot.catalog.type(type)?.properties[column] !== undefined;
+  constructor(session: VerbSession) {
+    this.#session = session;
+  }
+
+  /** Whatever the ids are of. */
+  async find(ids: readonly string[]): Promise<ReadonlyMap<string, Pick<Link, 'kind' | 'id' | 'row'>>> {
+    const found = new Map<string, Pick<Link, 'kind' | 'id' | 'row'>>();
+    for (const kind of [...itemTypes(this.#session), 'DecisionRecord', 'ToolCall', 'AgentSession']) {
+      const open = ids.filter((id) => !found.has(id));
+      for (const [id, row] of await this.byKey(kind, open)) found.set(id, { kind, id, row });
+    }
+    return found;
+  }
+
+  async byKey(type: string, keys: readonly string[]): Promise<ReadonlyMap<string, Row>> {
+    return new Map((await this.#in(type, '_pk', keys)).map((row) => [keyOf(row), row]));
+  }
+
+  /** None where the type has no such column. */
+  async rows(type: string, column: string, values: readonly string[]): Promise<readonly Row[]> {
+    return this.#has(type, column) ? this.#in(type, column, values) : [];
+  }
+
+  /** Rows whose list names the id. */
+  async naming(type: string, column: string, id: string): Promise<readonly Row[]> {
+    if (!this.#has(type, column)) return [];
+    const name = `${type} ${column}`;
+    let lists = this.#lists.get(name);
+    if (lists === undefined) this.#lists.set(name, (lists = this.#listsOf(type, column)));
+    return (await lists).get(id) ?? [];
+  }
+
+  /** The pattern may find more: LIKE escapes nothing. */
+  async recallsOf(id: string): Promise<readonly Row[]> {
+    const rows = await this.#newest('ToolCall', "name = 'recall' AND result LIKE $1", [`%${JSON.stringify(id)}%`]);
+    return rows.filter(
+      (row) => (JSON.parse(textOf(row['result']) ?? '{}') as { ids?: readonly string[] }).ids?.includes(id) === true,
+    );
+  }
+
+  async #listsOf(type: string, column: string): Promise<ReadonlyMap<string, readonly Row[]>> {
+    const byId = new Map<string, Row[]>();
+    for (const row of await this.#newest(type, `${column} IS NOT NULL`, [])) {
+      for (const id of new Set(listOf(row[column]))) {
+        const known = byId.get(id);
+        if (known === undefined) byId.set(id, [row]);
+        else known.push(row);
+      }
+    }
+    return byId;
+  }
+
+  async #in(type: string, column: string, values: readonly string[]): Promise<readonly Row[]> {
+    const distinct = [...new Set(values)];
+    const rows: Row[] = [];
+    for (let first = 0; first < distinct.length; first += idsAtOnce) {
+      const some = distinct.slice(first, first + idsAtOnce);
+      const marks = some.map((_, i) => `$${i + 1}`).join(', ');
+      rows.push(...(await this.#newest(type, `${column} IN (${marks})`, some)));
+    }
+    return rows;
+  }
+
+  /** The newest version of each row that fits. */
+  async #newest(type: string, where: string, values: readonly string[]): Promise<readonly Row[]> {
+    const { snapshot } = this.#session;
+    if (snapshot.catalog.type(type) === undefined) return [];
+    const rows = await this.#session.ask(`SELECT * FROM ${quoted(type)} WHERE ${where} ORDER BY system_from DESC`, values, 'all');
+    const first = new Map<string, Row>();
+    for (const row of rows) if (!first.has(keyOf(row))) first.set(keyOf(row), row);
+    return [...first.values()];
+  }
+
+  #has(type: string, column: string): boolean {
+    return this.#session.snapshot.catalog.type(type)?.properties[column] !== undefined;
+  }
 }
 
 const keyOf = (row: Row): string => String(row['_pk']);
-
-/** Rows whose list names the id. The pattern may find more: LIKE escapes nothing. */
-async function naming(session: VerbSession, type: string, column: string, id: string): Promise<readonly Row[]> {
-  if (!has(session, type, column)) return [];
-  const rows = await newest(session, type, `${column} LIKE $1`, [`%${JSON.stringify(id)}%`]);
-  return rows.filter((row) => listOf(row[column]).includes(id));
-}
-
-async function recallsOf(session: VerbSession, id: string): Promise<readonly Row[]> {
-  const rows = await newest(session, 'ToolCall', "name = 'recall' AND result LIKE $1", [`%${JSON.stringify(id)}%`]);
-  return rows.filter(
-    (row) => (JSON.parse(textOf(row['result']) ?? '{}') as { ids?: readonly string[] }).ids?.includes(id) === true,
-  );
-}

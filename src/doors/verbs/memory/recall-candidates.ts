@@ -43,8 +43,8 @@ export interface Candidate {
 /** Best of either ranking that are looked at. Source: docs/agents.md. */
 const candidatesMin = 200;
 const candidatesMax = 1_000;
-/** Rows that are hashed for one query at most: some tenth of a second. */
-const hashedMost = 20_000;
+/** Rows that are hashed for one query at most: some hundredths of a second. */
+const hashedMost = 5_000;
 /** Different words of a query that are sought. */
 const wordsMost = 200;
 /** The median score of so many best rows counts as a half. */

@@ -5,8 +5,11 @@
 import { z } from 'zod';
 import { ServiceError } from '../../../errors.ts';
 import { addHashed, cosineOf, hashedDims } from '../../../planner/embedding/hashing.ts';
+import { I64_MAX } from '../../../log/value.ts';
+import type { Literal } from '../../../planner/statement.ts';
 import { grouped, type Row, textOf } from '../rows.ts';
 import { nanosecondsOut, verb } from '../verb.ts';
+import type { VerbSession } from '../session.ts';
 import { sessionId } from './items.ts';
 import { keyOf, quarantined } from './recall-candidates.ts';
 import { rank, recallInput } from './recall-ranking.ts';
@@ -157,37 +160,121 @@ export const episodesIn = verb({
   run: async (session, { session_id: named, limit }) => {
     const where = named === undefined ? 'session_id IS NOT NULL' : 'session_id = $1';
     const values = named === undefined ? [] : [named];
-    const rows = await session.ask(
-      `SELECT _pk, namespace_path, session_id, content, memory_class, valid_from, valid_to FROM MemoryItem WHERE ${where} ORDER BY valid_from, _pk LIMIT 10000`,
+    const sessions = await sessionsOf(session, where, values);
+    const stored = await session.ask(
+      `SELECT * FROM Episode WHERE ${where} ORDER BY valid_from, _pk LIMIT ${episodesMax}`,
       values,
     );
-    const hidden = await quarantined((sql, given, time) => session.ask(sql, given, time), 'MemoryItem', 'current');
-    const items = grouped(
-      rows.filter((row) => !hidden.has(keyOf(row['namespace_path'], row['_pk']))),
-      (row) => String(row['session_id']),
-    );
-    const stored = await session.ask(`SELECT * FROM Episode WHERE ${where} ORDER BY valid_from, _pk LIMIT 1000`, values);
     const ofStored = new Set(stored.map((row) => String(row['session_id'])));
-    const episodes = [
+    const all = [
       ...stored.map((row) => ({
         id: String(row['_pk']),
         session_ids: [String(row['session_id'])],
         valid_from: row['valid_from'] as bigint,
         valid_to: row['valid_to'] as bigint,
-        item_count: items.get(String(row['session_id']))?.length ?? 0,
+        item_count: sessions.get(String(row['session_id']))?.items ?? 0,
         summary: textOf(row['title']),
       })),
-      ...[...items]
+      ...[...sessions]
         .filter(([id]) => !ofStored.has(id))
-        .map(([id, of]) => ({
+        .map(([id, { items, from, to }]) => ({
           id,
           session_ids: [id],
-          valid_from: of[0]!['valid_from'] as bigint,
-          valid_to: of.reduce((last, row) => ((row['valid_to'] as bigint) > last ? (row['valid_to'] as bigint) : last), 0n),
-          item_count: of.length,
-          summary: textOf(of.findLast((row) => row['memory_class'] === memoryClass)?.['content']),
+          valid_from: from,
+          valid_to: to,
+          item_count: items,
+          summary: null as string | null,
         })),
     ].sort((a, b) => (a.valid_from < b.valid_from ? -1 : a.valid_from > b.valid_from ? 1 : a.id < b.id ? -1 : 1));
-    return { episodes: episodes.slice(0, limit), total: episodes.length };
+    const episodes = all.slice(0, limit);
+    const summaries = await summariesOf(
+      session,
+      episodes.filter(({ summary }) => summary === null).map(({ id }) => id),
+    );
+    return {
+      episodes: episodes.map((each) => ({ ...each, summary: each.summary ?? summaries.get(each.id) ?? null })),
+      total: all.length,
+    };
   },
 });
+
+/** Sessions, or stored episodes, that one call looks through. */
+const episodesMax = 100_000;
+/** Ids that one question names. */
+const idsAtOnce = 500;
+
+interface SessionFigures {
+  readonly items: number;
+  readonly from: bigint;
+  readonly to: bigint;
+}
+
+/** Sessions with a memory that is shown. Those in which one is hidden are counted one by one. */
+async function sessionsOf(
+  session: VerbSession,
+  where: string,
+  values: readonly Literal[],
+): Promise<ReadonlyMap<string, SessionFigures>> {
+  const columns = 'COUNT(*) AS items, MIN(valid_from) AS first, MAX(valid_to) AS last';
+  const counted = await session.ask(
+    `SELECT session_id, ${columns} FROM MemoryItem WHERE ${where} GROUP BY session_id LIMIT ${episodesMax}`,
+    values,
+  );
+  const sessions = new Map<string, SessionFigures>(
+    counted.map((row) => [
+      String(row['session_id']),
+      { items: Number(row['items']), from: row['first'] as bigint, to: row['last'] as bigint },
+    ]),
+  );
+  const hidden = await hiddenMemories(session);
+  const keys = [...new Set([...hidden].map((key) => (JSON.parse(key) as [unknown, string])[1]))];
+  const touched = new Set<string>();
+  for (const rows of await inPieces(session, 'SELECT session_id FROM MemoryItem WHERE _pk', keys)) {
+    for (const row of rows) touched.add(String(row['session_id']));
+  }
+  const again = [...touched].filter((id) => sessions.delete(id));
+  for (const rows of await inPieces(
+    session,
+    'SELECT _pk, namespace_path, session_id, valid_from, valid_to FROM MemoryItem WHERE session_id',
+    again,
+  )) {
+    const shown = rows.filter((row) => !hidden.has(keyOf(row['namespace_path'], row['_pk'])));
+    for (const [id, of] of grouped(shown, (row) => String(row['session_id']))) {
+      const from = of.reduce(
+        (first, row) => ((row['valid_from'] as bigint) < first ? (row['valid_from'] as bigint) : first),
+        I64_MAX,
+      );
+      const to = of.reduce((last, row) => ((row['valid_to'] as bigint) > last ? (row['valid_to'] as bigint) : last), 0n);
+      sessions.set(id, { items: of.length, from, to });
+    }
+  }
+  return sessions;
+}
+
+/** The last summary of each session. */
+async function summariesOf(session: VerbSession, ids: readonly string[]): Promise<ReadonlyMap<string, string>> {
+  const hidden = await hiddenMemories(session);
+  const found = new Map<string, string>();
+  const sql = `SELECT _pk, namespace_path, session_id, content FROM MemoryItem WHERE memory_class = '${memoryClass}' AND session_id`;
+  for (const rows of await inPieces(session, sql, ids, ' ORDER BY valid_from, _pk')) {
+    for (const row of rows) {
+      const content = textOf(row['content']);
+      if (content !== null && !hidden.has(keyOf(row['namespace_path'], row['_pk'])))
+        found.set(String(row['session_id']), content);
+    }
+  }
+  return found;
+}
+
+const hiddenMemories = (session: VerbSession) =>
+  quarantined((sql, given, time) => session.ask(sql, given, time), 'MemoryItem', 'current');
+
+/** Answers to the question for so many ids at a time. */
+async function inPieces(session: VerbSession, sql: string, ids: readonly string[], rest = ''): Promise<readonly Row[][]> {
+  const answers: Row[][] = [];
+  for (let first = 0; first < ids.length; first += idsAtOnce) {
+    const some = ids.slice(first, first + idsAtOnce);
+    answers.push(await session.ask(`${sql} IN (${some.map((_, i) => `$${i + 1}`).join(', ')})${rest}`, some));
+  }
+  return answers;
+}
