@@ -25,6 +25,11 @@ const analyst: Caller = {
   sharedFrom: null,
 };
 
+interface Asked {
+  readonly branch?: string;
+  readonly consistency?: 'strong' | 'eventual';
+}
+
 export class AnnalsStore {
   readonly #service: Service;
 
@@ -76,8 +81,19 @@ export class AnnalsStore {
     });
   }
 
-  query(sql: string, time: 'all' | 'current' = 'all'): Promise<Answer> {
-    return this.#invoke('query', (invocation) => this.#service.planner.query(invocation, { sql, time }));
+  query(sql: string, time: 'all' | 'current' = 'all', more: Asked = {}): Promise<Answer> {
+    const { branch = 'main', consistency = 'strong' } = more;
+    return this.#invoke('query', (invocation) => this.#service.planner.query(invocation, { sql, time, consistency }), branch);
+  }
+
+  /** Bytes of all indexes of texts and vectors. */
+  get indexBytes(): number {
+    return this.#service.projections.rows.indexes.bytes;
+  }
+
+  /** Resolves once all graphs of vectors that were begun are made. */
+  async graphs(): Promise<void> {
+    await this.#service.projections.rows.indexes.graphs?.settled();
   }
 
   /** A policy that decides about rows; null: none any more. */
@@ -92,7 +108,7 @@ export class AnnalsStore {
     await this.#service.close();
   }
 
-  #invoke<T>(action: 'query' | 'ingest' | 'schema', run: (invocation: Invocation) => Promise<T>): Promise<T> {
-    return this.#service.gate.invoke(analyst, { action, purpose: null, correlationId: 'bench' }, run);
+  #invoke<T>(action: 'query' | 'ingest' | 'schema', run: (invocation: Invocation) => Promise<T>, branch = 'main'): Promise<T> {
+    return this.#service.gate.invoke({ ...analyst, branch }, { action, purpose: null, correlationId: 'bench' }, run);
   }
 }

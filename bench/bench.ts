@@ -21,6 +21,7 @@ import { commits } from './measures/commits.ts';
 import { erasure } from './measures/erasure.ts';
 import { exportRows } from './measures/export.ts';
 import { governance } from './measures/governance.ts';
+import { governedText } from './measures/governed-text.ts';
 import { healthUnderLoad } from './measures/health-under-load.ts';
 import { history } from './measures/history.ts';
 import { joins } from './measures/joins.ts';
@@ -67,6 +68,7 @@ const measures: Readonly<Record<string, Measure>> = {
   governance,
   watch,
   text,
+  'governed-text': governedText,
   vectors,
 };
 
