@@ -73,7 +73,14 @@ const beginsWith = (column: Column, text: string): Condition => ({
 const matches = (column: Column, words: readonly string[], mode: 'ANY' | 'ALL' | 'PHRASE'): Condition => ({
   sql: `MATCH(${column}, '${words.join(' ')}'${mode === 'ANY' ? '' : `, ${mode}`})`,
   holds: (row) => {
-    const own = row[column] === null ? [] : [...String(row[column]).toLowerCase().matchAll(/[a-z]+|[0-9]+/g)].map(([word]) => word);
+    const own =
+      row[column] === null
+        ? []
+        : [
+            ...String(row[column])
+              .toLowerCase()
+              .matchAll(/[a-z]+|[0-9]+/g),
+          ].map(([word]) => word);
     if (mode === 'PHRASE') return own.some((_, i) => words.every((word, k) => own[i + k] === word));
     return mode === 'ALL' ? words.every((word) => own.includes(word)) : words.some((word) => own.includes(word));
   },
