@@ -81,34 +81,53 @@ export class AnnalsStore {
     });
   }
 
-  query(sql: string, time: 'all' | 'current' = 'all', more: Asked = {}): Promise<Answer> {
-    const { branch = 'main', consistency = 'strong' } = more;
-    return this.#invoke('query', (invocation) => this.#service.planner.query(invocation, { sql, time, consistency }), branch);
-  }
-
   /** Bytes of all indexes of texts and vectors. */
   get indexBytes(): number {
     return this.#service.projections.rows.indexes.bytes;
   }
 
   /** Resolves once all graphs of vectors that were begun are made. */
-  async graphs(): Promise<void> {
+  async nearGraphs(): Promise<void> {
     await this.#service.projections.rows.indexes.graphs?.settled();
   }
 
-  /** A policy that decides about rows; null: none any more. */
-  async rule(text: string | null): Promise<void> {
+  /** A policy from now on, or none of that id any more; the analyst's own rows are judged by it. */
+  async rule(id: string, text: string | null): Promise<void> {
     const admin: Caller = { ...analyst, credential: 'admin' };
-    await this.#service.gate.invoke(admin, { action: 'administer', purpose: null, correlationId: 'bench' }, (invocation) =>
-      invocation.submit(text === null ? { kind: 'delete-policy', id: 'bench' } : { kind: 'put-policy', id: 'bench', text }),
+    const request = { action: 'administer', purpose: null, correlationId: 'bench' } as const;
+    await this.#service.gate.invoke(admin, request, (invocation) =>
+      invocation.submit(text === null ? { kind: 'delete-policy', id } : { kind: 'put-policy', id, text }),
     );
+  }
+
+  async delete(type: string, keys: readonly string[]): Promise<void> {
+    await this.#invoke('delete', (invocation) => invocation.submit({ kind: 'delete-rows', type, keys }));
+  }
+
+  /** What was kept of earlier questions is gone. */
+  forget(): void {
+    this.#service.planner.forget();
+  }
+
+  /** Of graphs that are kept, without their dictionaries of nodes. */
+  get graphBytes(): number {
+    return this.#service.planner.graphBytes;
+  }
+
+  query(sql: string, time: 'all' | 'current' = 'all', more: Asked = {}): Promise<Answer> {
+    const { branch = 'main', consistency = 'strong' } = more;
+    return this.#invoke('query', (invocation) => this.#service.planner.query(invocation, { sql, time, consistency }), branch);
   }
 
   async close(): Promise<void> {
     await this.#service.close();
   }
 
-  #invoke<T>(action: 'query' | 'ingest' | 'schema', run: (invocation: Invocation) => Promise<T>, branch = 'main'): Promise<T> {
+  #invoke<T>(
+    action: 'query' | 'ingest' | 'schema' | 'delete',
+    run: (invocation: Invocation) => Promise<T>,
+    branch = 'main',
+  ): Promise<T> {
     return this.#service.gate.invoke({ ...analyst, branch }, { action, purpose: null, correlationId: 'bench' }, run);
   }
 }

@@ -3,9 +3,11 @@ import { join } from 'node:path';
 import { Backups, type CopyBeside, type DigestBeside } from './backups.ts';
 import { type Clock, Ids, type Random } from './clock.ts';
 import { isLoopback, type Settings } from './config.ts';
+import { INDEX_SHARE, rowBudget, rowSettings, UNBOUND_INDEX_BYTES } from './row-memory.ts';
 import { builtDoors } from './doors/doors.ts';
 import { ConfigError, ServiceError } from './errors.ts';
 import { Authenticator } from './governance/authentication/authenticator.ts';
+import { BlobSweep } from './governance/erasure/blob-sweep.ts';
 import { ErasureChores } from './governance/erasure/erasure-chores.ts';
 import { RedactionChore } from './governance/erasure/redaction-chore.ts';
 import { ErasureDesk } from './governance/erasure/erasure-desk.ts';
@@ -18,6 +20,7 @@ import { readLicence } from './governance/tenancy/licence-file.ts';
 import { type Licence, LicenceTerm } from './governance/tenancy/licence.ts';
 import { bootRefusals } from './governance/tenancy/profile.ts';
 import { TenantChores } from './governance/tenancy/tenant-chores.ts';
+import { Blobs } from './log/blobs.ts';
 import { noteSigner } from './log/checkpoint-note.ts';
 import type { Disk } from './log/disk.ts';
 import { DerivedFileError, type DerivedHome, type DerivedReader } from './log/derived-file.ts';
@@ -41,7 +44,6 @@ import { Checkpoint, dropCheckpoint, removeStrays } from './projections/checkpoi
 import { CheckpointKeeper } from './projections/checkpoint-keeper.ts';
 import type { Projection } from './projections/projection.ts';
 import { Projections } from './projections/projections.ts';
-import type { RowSettings } from './projections/rows/row-storage.ts';
 import { ColumnStore } from './projections/rows/store/column-store.ts';
 import type { RestoreBeside } from './restores.ts';
 import { plannerOptions } from './planner-options.ts';
@@ -131,6 +133,8 @@ export class Service {
   readonly columns: ColumnStore | null;
   readonly keyring: KeyStore;
   readonly backups: Backups;
+  /** What no row names of the bodies beside rows. */
+  readonly bodies: BlobSweep;
   /** Long work that somebody asked for. */
   readonly jobs: JobRunner;
   /** Long work of the store's own and of doors. */
@@ -164,6 +168,7 @@ export class Service {
       licence: this.#licence,
       digestKey: opened.keyring.hmacKey,
       recipes,
+      bodies: { blobs: opened.blobs, key: opened.keyring.hmacKey },
       warn: parts.say,
     });
     this.backups = new Backups({
@@ -199,6 +204,7 @@ export class Service {
       subscriptionsAgreed: (tenant) => projections.tenants.tenant(tenant)?.record.quota.subscriptions,
       yieldTurn,
     });
+    this.bodies = new BlobSweep({ blobs: opened.blobs, rows: projections.rows, yieldTurn: this.#chore });
     this.erasures = new ErasureDesk({
       gate: this.gate,
       log,
@@ -208,7 +214,7 @@ export class Service {
       hmacKey: opened.keyring.hmacKey,
       signer: noteSigner(erasureSeed(settings, opened.keyring)),
       derived: {
-        renew: async () => (await this.checkpoints?.renewed()) ?? true,
+        renew: () => this.bodies.round().then(async () => (await this.checkpoints?.renewed()) ?? true),
         stale: async () => (await this.checkpoints?.strays()) ?? [],
       },
       backupsBefore: async () => sealedCopies((await this.backups.list()).length),
@@ -225,6 +231,8 @@ export class Service {
       standing: { watch: this.watch, lookups: this.lookups, views: this.views, erasures: this.erasures },
       embedder: this.models.embedder,
       reranker: this.models.reranker,
+      newKey: () => ids.next(),
+      jobs: this.jobs,
       ...plannerOptions(settings),
     });
     const { indexes } = projections.rows;
@@ -254,7 +262,9 @@ export class Service {
       const turns = new TurnQueue();
       const turnsOf: TurnsOf = (kind) => parts.yieldTurn ?? (() => turns.next(kind));
       const workers = workerKeeper(turnsOf('chores'), parts.startKept);
-      const ground = { keyring, master, ids, turnsOf, workers, crowded: () => turns.waits('queries') };
+      const blobs = new Blobs({ disk, random, directory, keyring });
+      await blobs.start();
+      const ground = { keyring, blobs, master, ids, turnsOf, workers, crowded: () => turns.waits('queries') };
       const opened = parts.derived
         ? await openDerived(parts, parts.derived, ground)
         : { ...(await openLog(parts, ground, newRooms(parts, ground), {})), checkpoints: null, columns: null, checkpoint: null };
@@ -301,12 +311,10 @@ export class Service {
     const chores = new TenantChores({ gate, tenants: this.projections.tenants, clock, ids, yieldTurn: this.#chore });
     const erasing = new ErasureChores({ gate, desk: this.erasures, retention: this.projections.retention, clock, ids });
     const failed = (error: unknown): void => this.#say(`what goes by the clock has stopped: ${messageOf(error)}`);
-    const redacting = new RedactionChore({
-      log: this.log,
-      redactions: this.projections.redactions,
-      clock,
-      yieldTurn: this.#chore,
-    });
+    const { log, projections } = this;
+    const onRemoved = (): Promise<void> => this.bodies.round();
+    const redacting = new RedactionChore({ log, redactions: projections.redactions, clock, yieldTurn: this.#chore, onRemoved });
+    this.bodies.round().catch(failed);
     chores.run(signal).catch(failed);
     erasing.run(signal).catch(failed);
     redacting.run(signal).catch(failed);
@@ -364,6 +372,7 @@ type TurnsOf = (kind: WorkKind) => () => Promise<void>;
 
 /** What all rooms stand on. */
 interface Ground {
+  readonly blobs: Blobs;
   readonly keyring: KeyStore;
   readonly master: MasterKeys;
   readonly ids: Ids;
@@ -406,22 +415,6 @@ function newRooms(
     rows: { indexes, ...more.rows, settings: { ...rowSettings(settings), ...more.rows?.settings } },
   });
   return { projections, audit };
-}
-
-/** Indexes of texts take at most one part in so many of the memory for rows. */
-const INDEX_SHARE = 4;
-/** The same where nothing bounds what rows take. */
-const UNBOUND_INDEX_BYTES = 256 * 2 ** 20;
-
-function rowBudget(settings: Settings, derived: DerivedParts): number {
-  return derived.budgetBytes ?? (settings.SERVICE_MEMORY_BUDGET_MB * 2 ** 20 || Math.floor(derived.machineBytes / 2));
-}
-
-function rowSettings(settings: Settings): Pick<RowSettings, 'bloomColumns' | 'temporalIndexMax'> {
-  return {
-    bloomColumns: settings.SERVICE_BLOOM_COLUMNS ?? [],
-    temporalIndexMax: settings.SERVICE_TEMPORAL_INDEX_MAX_ENTRIES,
-  };
 }
 
 /** Replays into the projections what they have not applied yet. */

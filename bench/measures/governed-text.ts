@@ -59,7 +59,7 @@ export async function governedText({ report, rows }: BenchContext): Promise<void
     report.add({ ...shape, measure, product: 'annals, on a branch', samples: branch });
     report.figure('governed-text.branch', quotient(branch, now));
     await facets(store, report, texts);
-    await store.rule('permit(principal, action, resource is Doc) when { resource.half == 0 };');
+    await store.rule('half', 'permit(principal, action, resource is Doc) when { resource.half == 0 };');
     const ruled = await sample();
     report.add({ ...shape, measure, product: 'annals, half under a policy', samples: ruled });
     report.figure('governed-text.policy', quotient(ruled, now));

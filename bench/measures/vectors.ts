@@ -45,7 +45,7 @@ async function byGraphs(report: BenchContext['report'], store: AnnalsStore, made
     rowsOf(await store.query(question(vector, ''), 'all', { consistency })).map((row) => String(row['id']));
   const start = performance.now();
   await ask(made.next(), 'eventual');
-  await store.graphs();
+  await store.nearGraphs();
   const seconds = (performance.now() - start) / 1000;
   let [found, wanted, ms] = [0, 0, 0];
   for (let i = 0; i < questionsPerRound * rounds; i++) {

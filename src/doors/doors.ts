@@ -26,14 +26,14 @@ export const doors: readonly DoorRow[] = [
   row('http', 'SERVICE_PORT', null, 'always', true),
   row('grpc', 'SERVICE_GRPC_PORT', 'SERVICE_GRPC_ENABLE', 'token', false),
   row('flight', 'SERVICE_FLIGHT_PORT', 'SERVICE_FLIGHT_ENABLE', 'explicit', false),
-  row('object', 'SERVICE_OBJECT_PORT', 'SERVICE_OBJECT_ENABLE', 'token', false),
+  row('object', 'SERVICE_OBJECT_PORT', 'SERVICE_OBJECT_ENABLE', 'token', true),
   row('relational', 'SERVICE_RELATIONAL_PORT', 'SERVICE_RELATIONAL_ENABLE', 'token', true),
   row('columnar-http', 'SERVICE_COLUMNAR_HTTP_PORT', 'SERVICE_COLUMNAR_HTTP_ENABLE', 'token', false),
   row('columnar-native', 'SERVICE_COLUMNAR_NATIVE_PORT', 'SERVICE_COLUMNAR_NATIVE_ENABLE', 'token', false),
   row('graph-http', 'SERVICE_GRAPH_HTTP_PORT', 'SERVICE_GRAPH_HTTP_ENABLE', 'token', false),
   row('graph-binary', 'SERVICE_GRAPH_BINARY_PORT', 'SERVICE_GRAPH_BINARY_ENABLE', 'token', false),
-  row('kv', 'SERVICE_KV_PORT', 'SERVICE_KV_ENABLE', 'token', false),
-  row('document', 'SERVICE_DOCUMENT_PORT', 'SERVICE_DOCUMENT_ENABLE', 'token', false),
+  row('kv', 'SERVICE_KV_PORT', 'SERVICE_KV_ENABLE', 'token', true),
+  row('document', 'SERVICE_DOCUMENT_PORT', 'SERVICE_DOCUMENT_ENABLE', 'token', true),
 ];
 
 /** As settings spell them: `RELATIONAL` of `SERVICE_RELATIONAL_ENABLE`. */

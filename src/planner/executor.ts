@@ -13,17 +13,27 @@ import { Values } from './functions/arguments.ts';
 import type { TableFunction } from './functions/table-function.ts';
 import { aggregatesByKernel, filtersByKernel } from './kernels/kernel-chain.ts';
 import { SubquerySet } from './operators/subquery-set.ts';
-import { type FunctionNode, inputsOf, type LogicalPlan, nodesOf, type PlanNode, type SearchNode } from './logical-plan.ts';
+import {
+  type FunctionNode,
+  inputsOf,
+  type JoinNode,
+  type LogicalPlan,
+  nodesOf,
+  type PlanNode,
+  type SearchNode,
+} from './logical-plan.ts';
 import { AggregateOperator } from './operators/aggregate.ts';
 import { RowSink } from './operators/column-sink.ts';
 import { DistinctOperator } from './operators/distinct.ts';
 import { FacetCounter } from './operators/facets.ts';
 import { type FilterKernels, FilterOperator, filterKernels } from './operators/filter.ts';
 import { joinKernels, JoinOperator } from './operators/join.ts';
+import { type JoinNarrowing, KeyFilter, NarrowedOperator, type Narrowing } from './operators/key-filter.ts';
 import { type KernelFilterKernels, kernelFilterKernels, KernelFilterOperator, noConditions } from './operators/kernel-filter.ts';
 import { KeptRows } from './operators/kept-rows.ts';
 import { LimitOperator } from './operators/limit.ts';
 import type { Batch, Execution, Operator } from './operators/operator.ts';
+import { NumberOperator } from './operators/number.ts';
 import { OverOperator } from './operators/over.ts';
 import { type ProjectKernels, ProjectOperator, projectKernels } from './operators/project.ts';
 import { RecursiveOperator } from './operators/recursive.ts';
@@ -37,6 +47,7 @@ import { ValuesOperator } from './operators/values.ts';
 import { windowOperator } from './operators/window.ts';
 import { WorkingOperator } from './operators/working.ts';
 import type { Facets, OutputBatch, OutputColumn, RowTaker } from './planner-contract.ts';
+import { narrowedBelow, narrows, takesKeys } from './told-keys.ts';
 
 export interface Scheduler {
   /** Resolves once other work had its turn (`turn-queue.ts` in production). */
@@ -310,20 +321,24 @@ interface Rounds {
   readonly kept: Map<PlanNode, KeptRows>;
 }
 
-/** `rowsAtOnce` is how many rows of a scan whoever is above takes in one block, where that is more than others take. */
+/**
+ * `rowsAtOnce` is how many rows of a scan whoever is above takes in one block, where that is more than others take; `narrowings`
+ * are keys that its rows must have to be of use above.
+ */
 function buildOperator(
   node: PlanNode,
   kernels: PlanKernels,
   execution: Execution,
   rounds: Rounds | null = null,
   rowsAtOnce = 0,
+  narrowings: readonly Narrowing[] = [],
 ): Operator {
   if (rounds && !readsWorking(node, rounds.table)) {
     let rows = rounds.kept.get(node);
     if (!rows) rounds.kept.set(node, (rows = new KeptRows(node.columns, execution)));
     return rows.reader(() => buildOperator(node, kernels, execution));
   }
-  const operator = operatorOf(node, kernels, execution, rounds, rowsAtOnce);
+  const operator = operatorOf(node, kernels, execution, rounds, rowsAtOnce, narrowings);
   return execution.watch === null ? operator : execution.watch.around(node, operator);
 }
 
@@ -333,12 +348,18 @@ function operatorOf(
   execution: Execution,
   rounds: Rounds | null,
   rowsAtOnce: number,
+  narrowings: readonly Narrowing[],
 ): Operator {
-  const build = (input: PlanNode, rows = 0): Operator => buildOperator(input, kernels, execution, rounds, rows);
+  const build = (input: PlanNode, rows = 0, more: readonly Narrowing[] = []): Operator => {
+    const below = narrowings.length === 0 ? more : [...more, ...narrowedInput(node, input, narrowings)];
+    return buildOperator(input, kernels, execution, rounds, rows, below);
+  };
+  const narrowed = (operator: Operator): Operator =>
+    narrowings.length === 0 ? operator : new NarrowedOperator(operator, narrowings);
   switch (node.kind) {
     case 'scan':
-      if (rowsAtOnce === 0) return new ScanOperator(node, execution);
-      return new KernelFilterOperator(new ScanOperator(node, execution, rowsAtOnce), noConditions, execution);
+      if (rowsAtOnce === 0) return narrowed(new ScanOperator(node, execution));
+      return narrowed(new KernelFilterOperator(new ScanOperator(node, execution, rowsAtOnce), noConditions, execution));
     case 'search':
       return new SearchOperator(node, execution);
     case 'values':
@@ -348,7 +369,7 @@ function operatorOf(
     case 'filter':
       if (node.input.kind === 'scan' && filtersByKernel(node)) {
         const own = kernelsOf(kernels, node, () => kernelFilterKernels(node));
-        return new KernelFilterOperator(new ScanOperator(node.input, execution, rowsAtOnce), own, execution);
+        return narrowed(new KernelFilterOperator(new ScanOperator(node.input, execution, rowsAtOnce), own, execution));
       }
       return new FilterOperator(
         build(node.input),
@@ -380,6 +401,8 @@ function operatorOf(
       });
     case 'skip':
       return new SkipOperator(build(node.input), node, execution);
+    case 'number':
+      return new NumberOperator(build(node.input));
     case 'over':
       return new OverOperator(build(node.input), node, execution);
     case 'apply':
@@ -388,7 +411,10 @@ function operatorOf(
       return windowOperator(build(node.input), node, execution);
     case 'join': {
       const residual = kernelsOf(kernels, node, () => joinKernels(node));
-      return new JoinOperator({ left: build(node.left), right: build(node.right), node, residual, execution });
+      const leftKeys = keyFilters(node, 'left');
+      const rightKeys = keyFilters(node, 'right');
+      const [left, right] = [build(node.left, 0, leftKeys), build(node.right, 0, rightKeys)];
+      return new JoinOperator({ left, right, node, residual, narrowings: [...leftKeys, ...rightKeys], execution });
     }
     case 'set-operation':
       return new SetOperationOperator(build(node.left), build(node.right), node, execution);
@@ -419,6 +445,20 @@ function operatorOf(
 function oneInstant({ time: { system, valid }, kernels: { instant } }: Execution): Execution['time'] {
   const known = system === 'all' ? instant : system;
   return { system: known, valid: valid === 'all' ? known : valid };
+}
+
+/** What is asked of an input by what is asked of its node. */
+function narrowedInput(node: PlanNode, input: PlanNode, narrowings: readonly Narrowing[]): Narrowing[] {
+  const i = inputsOf(node).indexOf(input);
+  return narrowings.flatMap(({ column, filter }) => narrowedBelow(node, i, column).map((below) => ({ column: below, filter })));
+}
+
+/** For each key of the join that a scan on one side can be told, once the other side is read. */
+function keyFilters(node: JoinNode, side: 'left' | 'right'): JoinNarrowing[] {
+  const isFirst = side === 'left' ? node.build === 'left' || node.leads === true : node.build === 'right' && node.leads !== true;
+  if (isFirst || !narrows(node, side)) return [];
+  const keys = side === 'left' ? node.leftKeys : node.rightKeys;
+  return keys.flatMap((column, key) => (takesKeys(node[side], column) ? [{ column, key, filter: new KeyFilter() }] : []));
 }
 
 function readsWorking(node: PlanNode, table: string): boolean {

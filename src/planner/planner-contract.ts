@@ -5,13 +5,16 @@ import type { GovernedSnapshot, Invocation } from '../governance/gate-contract.t
 import type { TypoTolerance } from './search/query.ts';
 import type { DefaultTime, Dialect, Literal, ParsedQuestion, Place } from './statement.ts';
 import type { WriteStatement } from './write-statement.ts';
+import type { Transaction } from './writes/transaction.ts';
 
 export type QuestionRequest = QuestionOptions & (QuestionText | QuestionStatement);
 
+export type Parameters = readonly Literal[] | ReadonlyMap<string, Literal>;
+
 export interface QuestionText {
   readonly sql: string;
-  /** Values of `$1`, `$2` … in the text: they are never part of it. */
-  readonly parameters?: readonly Literal[];
+  /** Values of `$1`, `$2` … in the text, or of `$name`: they are never part of it. */
+  readonly parameters?: Parameters;
   readonly parsed?: never;
 }
 
@@ -181,6 +184,10 @@ export interface ExecuteOptions extends Pick<QuestionOptions, 'dialect' | 'purpo
   readonly sync?: boolean;
   /** What a question without AS OF is about; `current` where this is absent. */
   readonly time?: DefaultTime;
+  /** What the statement writes waits in it; what it reads is refused where an earlier statement of it writes that type. */
+  readonly transaction?: Transaction;
+  /** CREATE and MERGE of patterns, and CALL … .write, run too: for the graph doors. */
+  readonly graph?: true;
 }
 
 export interface PlannerContract {
@@ -196,8 +203,13 @@ export interface PlannerDoor extends PlannerContract {
    */
   describe(invocation: Invocation, request: DescribeRequest): Promise<Description>;
   /**
+   * Rows under these keys, in the order of system_from; where several organisations have one of a key that the caller may see, all of
+   * them. Within one turn. REL_UNKNOWN_TYPE and REL_UNKNOWN_COLUMN as of a question.
+   */
+  lookUp(invocation: Invocation, request: KeyLookUp): Answer;
+  /**
    * Runs a statement that may write: INSERT, UPDATE and DELETE, all of it or nothing; anything else is asked as a question about what
-   * holds now. The invocation is one of `query`; what is written is judged and recorded as `ingest` or `delete`. REL_CONFLICT where
+   * holds now; with `graph`, CREATE, MERGE and CALL … .write run as well. The invocation is one of `query`; what is written is judged and recorded as `ingest` or `delete`. REL_CONFLICT where
    * a row that it would change was written since it was read: the statement may be run again.
    */
   execute(invocation: Invocation, request: ExecuteRequest): Promise<Executed>;
@@ -206,6 +218,18 @@ export interface PlannerDoor extends PlannerContract {
    * as itself; what has one is recorded by its words, and lists its questions below.
    */
   session(invocation: Invocation, verb?: SessionVerb): PlannerSession;
+}
+
+/** Rows by their keys: no statement, the same gate and the same record. */
+export interface KeyLookUp {
+  /** As the caller means it. */
+  readonly type: string;
+  /** `_pk` of rows, each once. */
+  readonly keys: readonly string[];
+  /** Columns of the type or of every type; null: all of them. A masked one is as it is shown. */
+  readonly columns: readonly string[] | null;
+  /** `current` where this is absent. */
+  readonly time?: DefaultTime;
 }
 
 export type DescribeRequest = Pick<QuestionOptions, 'time' | 'dialect' | 'purpose'> & {

@@ -3,9 +3,9 @@ import { LRUCache } from 'lru-cache';
 import type { Clock } from '../clock.ts';
 import { ServiceError } from '../errors.ts';
 import type { GovernedSnapshot, Invocation } from '../governance/gate-contract.ts';
+import type { JobRunner } from '../governance/jobs/job-runner.ts';
 import { smallAnswer } from './answers.ts';
 import { timeOf } from './binder.ts';
-import type { RankingRule } from './binding/ranking.ts';
 import { runControl } from './control.ts';
 import { exampleValues, inferredTypes, lexUnasked, markerTypes, openSlots, slotTypes } from './describe.ts';
 import type { ControlStatement, Standing } from './control-request.ts';
@@ -19,6 +19,9 @@ import { typesCalled, unitsOf } from './functions/calls.ts';
 import { caveatsOf } from './expressions/caveats.ts';
 import { asInstant } from './expressions/evaluate.ts';
 import { GraphCache } from './graph/graph-cache.ts';
+import { longWorkOf } from './graph/long-work.ts';
+import { looksOfUnit } from './graph/limits.ts';
+import { lookUp } from './key-look-up.ts';
 import { KernelContext } from './expressions/kernel-context.ts';
 import { type LexedStatement, lexing, lexStatement, type MarkerValues } from './languages/sql-lexer.ts';
 import { KnownShapes } from './languages/sql-shapes.ts';
@@ -49,7 +52,9 @@ import type {
   Description,
   Executed,
   ExecuteRequest,
+  KeyLookUp,
   OutputBatch,
+  Parameters,
   PlannerDoor,
   PlannerSession,
   ProvenanceEntry,
@@ -57,6 +62,7 @@ import type {
   QuestionRequest,
   SessionVerb,
 } from './planner-contract.ts';
+import { defaultLimits, type PlannerLimits, type PlannerOptions } from './options.ts';
 import { type Asked, AskedStatement, AskedText, type Question, questionOf, statedPurpose, typesNamed } from './question.ts';
 import { type TypoTolerance, typoPresets } from './search/query.ts';
 import { SearchRules } from './search/text-rules.ts';
@@ -76,57 +82,6 @@ export const passes: readonly Pass[] = [
   pruneColumns, // last: it renumbers columns, and no pass after it may ask for another one
 ];
 
-export interface PlannerLimits {
-  readonly timeoutMs: number;
-  readonly resultRowsMax: number;
-  readonly scannedRowsMax: number;
-  readonly memoryBytesMax: number;
-  /** Rows that a function that ranks may yield; 0: any number. */
-  readonly vectorRowsMax?: number;
-  /** Visible rows up to which nearest vectors are found by a look at all of them. */
-  readonly vectorExactRows?: number;
-  /** Rows that operators exchange at once. */
-  readonly blockRows?: number;
-}
-
-export interface PlannerOptions {
-  readonly clock: Clock;
-  /** Version of this program, as recipes of exhibits name it. */
-  readonly version?: string;
-  readonly limits?: Partial<PlannerLimits>;
-  /** Gives other work a turn; a queue of its own unless whoever opens the store has one for all. */
-  readonly yieldTurn?: () => Promise<void>;
-  /** Standing queries and what else outlives its statement; without it these statements are refused. */
-  readonly standing?: Standing;
-  /** Names of branches whose plans no other branch's may push out. */
-  readonly pinnedBranches?: readonly string[];
-  /** Columns that are sketched, of whatever type has them. */
-  readonly sketchColumns?: readonly string[];
-  /** The model that texts are given to; without one their vectors are hashed. */
-  readonly embedder?: Embedder | null;
-  /** The model that orders what HYBRID_SEARCH … RERANK found. */
-  readonly reranker?: Reranker | null;
-  /** What searches start from that say nothing of typos; `exact` where this is absent. */
-  readonly searchPreset?: keyof typeof typoPresets;
-  /** By type: what its searches rank by that have no RANK BY. */
-  readonly rankings?: ReadonlyMap<string, readonly RankingRule[]>;
-  /** Fewer passes give the same answers, only slower; the first one can't be left out. */
-  readonly passes?: readonly Pass[];
-  /** False: every question has its plan made. The same answers, only slower. */
-  readonly keepPlans?: boolean;
-}
-
-/** Source: specification, "Limits". */
-const defaultLimits: Required<PlannerLimits> = {
-  timeoutMs: 30_000,
-  resultRowsMax: 1_000_000,
-  scannedRowsMax: 10_000_000,
-  memoryBytesMax: 512 * 1024 * 1024,
-  vectorRowsMax: 1_000,
-  vectorExactRows: 250_000,
-  blockRows: 8_192,
-};
-
 const shortText = 4_096;
 /** Graphs that are kept for questions to come. */
 const graphBytesMax = 512 * 1024 * 1024;
@@ -144,6 +99,7 @@ export class Planner implements PlannerDoor {
   readonly #writes: WriteFront;
   readonly #sketches: Sketches;
   readonly #graphs = new GraphCache(graphBytesMax);
+  readonly #jobs: JobRunner | null;
   readonly #embedder: Embedder | null;
   readonly #reranker: Reranker | null;
   readonly #searchTypo: TypoTolerance;
@@ -152,6 +108,7 @@ export class Planner implements PlannerDoor {
     this.#clock = options.clock;
     this.#version = options.version ?? '';
     this.#standing = options.standing ?? null;
+    this.#jobs = options.jobs ?? null;
     this.#limits = { ...defaultLimits, ...options.limits };
     const turns = new TurnQueue();
     this.#scheduler = { yield: options.yieldTurn ?? (() => turns.next()) };
@@ -171,6 +128,8 @@ export class Planner implements PlannerDoor {
     this.#writes = new WriteFront({
       clock: this.#clock,
       plans: this.#plans,
+      newKey: options.newKey ?? null,
+      jobs: this.#jobs,
       ask: (reading, request, own) => this.#ask(reading, request, own),
       executionOf: (plan, query, asked, snapshot) => this.#execution(plan, query, asked, {}, snapshot),
     });
@@ -188,6 +147,11 @@ export class Planner implements PlannerDoor {
     forgetHashed();
   }
 
+  /** Bytes of the graphs that are kept, the names of their nodes aside. */
+  get graphBytes(): number {
+    return this.#graphs.edgeBytes;
+  }
+
   /** Runs that found their plan, and plans that were made. */
   get planCounts(): { readonly found: number; readonly made: number } {
     return { ...this.#plans.counts };
@@ -201,6 +165,10 @@ export class Planner implements PlannerDoor {
     return new Session(invocation, verb ?? null, (reading, request) => this.#ask(reading, request));
   }
 
+  lookUp(invocation: Invocation, request: KeyLookUp): Answer {
+    return lookUp(invocation, request, defaultBounds);
+  }
+
   async execute(invocation: Invocation, request: ExecuteRequest): Promise<Executed> {
     const startedMs = this.#clock.monotonicMs();
     const { dialect = 'wide', purpose = null, signal } = request;
@@ -211,9 +179,15 @@ export class Planner implements PlannerDoor {
     const { sql, parameters } = request;
     const question = { sql, dialect, purpose, ...(parameters && { parameters }), ...(signal && { signal }) };
     const asked = sql.length > shortText ? await this.#askedLong(question) : this.#asked(question);
+    const made = request.graph && asked instanceof AskedText ? asked.graphWrite() : null;
+    if (made !== null) return this.#writes.executeGraph(invocation, asked, made, request, startedMs);
     const statement = this.#writes.statementOf(asked);
-    if (statement === null)
-      return { answer: await this.query(invocation, { ...question, time: request.time ?? 'current' }), written: null };
+    if (statement === null) {
+      const { time = 'current', transaction } = request;
+      const own = transaction && { onPlan: ({ plan }: Pick<ReadyPlan, 'plan'>) => transaction.checkRead(plan.objectTypes) };
+      const session = new Session(invocation, null, (reading, each) => this.#ask(reading, each, own));
+      return { answer: await session.ask({ ...question, time }), written: null };
+    }
     return this.#writes.execute(invocation, asked, statement, request, startedMs);
   }
 
@@ -275,34 +249,27 @@ export class Planner implements PlannerDoor {
       if (cached.readsMore) reading.describe({ objectType: plan.objectTypes.join(',') });
       const watch = question.mode === 'analyze' ? new Measurements(plan, this.#clock) : null;
       const shared = this.#execution(plan, question.query, asked, request, snapshot);
-      const execution = { ...shared, watch, ...(own.given && { working: own.given }) };
+      const longWork = longWorkOf(plan, reading.caller, this.#jobs, this.#clock);
+      const execution = { ...shared, watch, longWork, ...(own.given && { working: own.given }) };
       if (isLong) await this.#scheduler.yield();
       if (question.mode === 'plan') return this.#explained(plan, execution, startedMs, null);
 
       const erasedMeanwhile = snapshot.erasing(plan.objectTypes);
-      const result = await run(
-        {
-          clock: this.#clock,
-          scheduler: this.#scheduler,
-          timeoutMs: this.#limits.timeoutMs,
-          resultRowsMax: this.#limits.resultRowsMax,
-        },
-        {
-          plan,
-          kernels: cached.kernels,
-          execution,
-          signal: request.signal,
-          startedMs,
-          taker: takerOf(question, cached, request),
-        },
-      );
+      const result = await this.#run({
+        plan,
+        kernels: cached.kernels,
+        execution,
+        signal: longWork?.signal(request.signal) ?? request.signal,
+        startedMs,
+        taker: takerOf(question, cached, request),
+      });
       const provenance = plan.withProvenance ? await this.#provenance(plan, result.batches, execution) : null;
       // It saw some of the rows that nobody is shown any more, and not others: it is made anew, while its time lasts.
       if (erasedMeanwhile()) {
         request.rows?.restart();
         continue;
       }
-      const costUnits = unitsOf(question.query);
+      const costUnits = unitsOf(question.query) + Math.floor(execution.counters.looks / looksOfUnit);
       reading.describe({ rowCount: result.rowCount, costUnits });
       if (watch) return this.#explained(plan, execution, startedMs, { actualRows: result.rowCount, watch });
       return {
@@ -322,6 +289,19 @@ export class Planner implements PlannerDoor {
         processingTimeMs: this.#clock.monotonicMs() - startedMs,
         overtaken: erasedMeanwhile,
       };
+    }
+  }
+
+  async #run(request: RunRequest): Promise<Result> {
+    const clock = this.#clock;
+    const { timeoutMs, resultRowsMax } = this.#limits;
+    const { longWork } = request.execution;
+    try {
+      const result = await run({ clock, scheduler: this.#scheduler, timeoutMs, resultRowsMax }, request);
+      await longWork?.over();
+      return result;
+    } catch (error) {
+      throw longWork === null ? error : await longWork.over(error);
     }
   }
 
@@ -442,7 +422,8 @@ export class Planner implements PlannerDoor {
       wait: { until: null },
       notices: caveatsOf(plan.caveats, literals, placeOf),
       memory: new MemoryMeter(this.#limits.memoryBytesMax),
-      counters: { scanned: 0, hits: 0, byGraph: 0 },
+      counters: { scanned: 0, looks: 0, hits: 0, byGraph: 0 },
+      longWork: null,
       watch: null,
     };
   }
@@ -522,13 +503,20 @@ const noWorking: Execution['working'] = new Map();
 /** Source: specification, "Tool protocol": a query costs 1. */
 const costUnits = 1;
 
-/** Values of `$1`, `$2` … */
-function valuesOf(parameters: readonly Literal[]): MarkerValues {
-  return (number) => parameters[number - 1];
+/** Values of `$1`, `$2` …, or by name. */
+function valuesOf(parameters: Parameters): MarkerValues {
+  if (!isList(parameters)) return (marker) => parameters.get(String(marker));
+  return (marker) => (typeof marker === 'number' ? parameters[marker - 1] : undefined);
+}
+
+function isList(parameters: Parameters): parameters is readonly Literal[] {
+  return Array.isArray(parameters);
 }
 
 /** Refuses values that the text has no place for: one of the two is not what was meant. */
-function allUsed(lexed: LexedStatement, parameters: readonly Literal[]): LexedStatement {
+function allUsed(lexed: LexedStatement, parameters: Parameters): LexedStatement {
+  // Drivers send one map to several statements.
+  if (!isList(parameters)) return lexed;
   let named = 0;
   for (const number of lexed.markers.values()) named = Math.max(named, number);
   if (parameters.length > named) {

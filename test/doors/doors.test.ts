@@ -27,14 +27,14 @@ describe('doors', () => {
   });
 
   test('a door that is not built is reported as absent, token or not', () => {
-    for (const env of [{}, { SERVICE_BEARER_TOKEN: 'x' }, { SERVICE_KV_ENABLE: 'false' }]) {
-      const kv = doorStatuses(settings(env)).find((door) => door.name === 'kv');
-      expect(kv).toEqual({ name: 'kv', port: null, state: 'absent' });
+    for (const env of [{}, { SERVICE_BEARER_TOKEN: 'x' }, { SERVICE_GRAPH_HTTP_ENABLE: 'false' }]) {
+      const graph = doorStatuses(settings(env)).find((door) => door.name === 'graph-http');
+      expect(graph).toEqual({ name: 'graph-http', port: null, state: 'absent' });
     }
   });
 
   test('enabling a door that is not built is fatal', () => {
-    expect(() => doorStatuses(settings({ SERVICE_KV_ENABLE: 'true' }))).toThrow(ConfigError);
+    expect(() => doorStatuses(settings({ SERVICE_GRAPH_HTTP_ENABLE: 'true' }))).toThrow(ConfigError);
   });
 
   test('the HTTP door is always on', () => {

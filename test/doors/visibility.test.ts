@@ -3,22 +3,28 @@
  * who may see it and by nobody else. Every pair of built doors gets every relation of reader to writer; a door that is
  * built without a driver here fails the first test.
  */
+import { CreateBucketCommand, GetObjectCommand, ListObjectsV2Command, PutObjectCommand } from '@aws-sdk/client-s3';
 import { createHash } from 'node:crypto';
 import { tableFromIPC } from 'apache-arrow';
 import { parquetReadObjects } from 'hyparquet';
 import { compressors } from 'hyparquet-compressors';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { doors } from '../../src/doors/doors.ts';
+import { covers } from '../../src/governance/caller.ts';
 import { EventStream } from './http/event-stream.ts';
 import { StoreWorld } from './http/store-world.ts';
+import { asKv } from './kv/kv-client.ts';
+import { forPath } from './object/object-client.ts';
 import { as, relationalSecret } from './relational/relational-client.ts';
 
 interface Driver {
+  /** Where it always writes; absent: to the type that it is given, and to its column `note`. */
+  readonly stores?: { readonly type: string; readonly key: string; readonly note: string };
   /** Writes one row of `type` with this key as a caller of this organisation path; null: without the header. */
   write(world: StoreWorld, type: string, key: string, path: string | null): Promise<void>;
   /** Keys of `type` that a caller of this path is shown, by each way that the door has of asking. */
   readonly reads: Readonly<
-    Record<string, (world: StoreWorld, type: string, key: string, path: string | null) => Promise<string[]>>
+    Record<string, (world: StoreWorld, type: string, key: string, path: string | null, note: string) => Promise<string[]>>
   >;
 }
 
@@ -95,8 +101,8 @@ const drivers: Readonly<Record<string, Driver>> = {
         const told = stream.events.filter(({ event }) => event === 'insert');
         return told.map(({ data }) => (JSON.parse(data) as { row: { _pk: string } }).row._pk);
       },
-      'filter on another column': (world, type, _key, path) =>
-        keysOf(world, `SELECT _pk FROM ${type} WHERE note LIKE 'of%'`, path),
+      'filter on another column': (world, type, _key, path, note) =>
+        keysOf(world, `SELECT _pk FROM ${type} WHERE ${note} LIKE '%of%'`, path),
       group: (world, type, _key, path) => keysOf(world, `SELECT _pk, COUNT(*) AS n FROM ${type} GROUP BY _pk`, path),
       'proof of the row': async (world, type, key, path) => {
         const sql = `SELECT system_from FROM ${type} WHERE _pk = '${key}'`;
@@ -124,7 +130,7 @@ const drivers: Readonly<Record<string, Driver>> = {
         expect(answers).toHaveLength(1);
         return answers[0]!;
       },
-      sort: (world, type, _key, path) => keysOf(world, `SELECT _pk FROM ${type} ORDER BY note`, path),
+      sort: (world, type, _key, path, note) => keysOf(world, `SELECT _pk FROM ${type} ORDER BY ${note}`, path),
       export: async (world, type, _key, path) => {
         const keys = await Promise.all(
           ['csv', 'json', 'ndjson', 'arrow', 'parquet'].map((format) => exported(world, type, path, format)),
@@ -143,6 +149,55 @@ const drivers: Readonly<Record<string, Driver>> = {
       },
     },
   },
+  object: {
+    stores: { type: 'ObjectStoreObject', key: 'visible/k1', note: 'note' },
+    async write(world, _type, _key, path) {
+      // Metadata of a name that the type has a column for is in that column.
+      await world.call('POST', '/types/ObjectStoreObject/schema', { properties: { note: { type: 'string' } } });
+      const client = forPath(world, path);
+      await client.send(new CreateBucketCommand({ Bucket: 'visible' }));
+      const Metadata = { note: `of ${path}` };
+      await client.send(new PutObjectCommand({ Bucket: 'visible', Key: 'k1', Body: 'v', Metadata }));
+      client.destroy();
+    },
+    reads: {
+      'get of a row': async (world, type, key, path) => {
+        const client = forPath(world, path);
+        try {
+          const at = { Bucket: 'types', Key: `${type}/${encodeURIComponent(key)}.json` };
+          const { Body } = await client.send(new GetObjectCommand(at));
+          return [(JSON.parse(await Body!.transformToString()) as { _pk: string })._pk];
+        } catch (error) {
+          if ((error as Error).name === 'NoSuchKey') return [];
+          throw error;
+        } finally {
+          client.destroy();
+        }
+      },
+      'list of rows': async (world, type, _key, path) => {
+        const client = forPath(world, path);
+        const { Contents = [] } = await client.send(new ListObjectsV2Command({ Bucket: 'types', Prefix: `${type}/` }));
+        client.destroy();
+        return Contents.map(({ Key }) => decodeURIComponent(Key!.slice(type.length + 1, -'.json'.length)));
+      },
+      'get and list of an object': async (world, type, key, path) => {
+        // Other types have no objects: there is nothing to tell apart.
+        if (type !== 'ObjectStoreObject') return keysOf(world, `SELECT _pk FROM ${type}`, path);
+        const client = forPath(world, path);
+        const [Bucket, Key] = key.split('/') as [string, string];
+        const got = client.send(new GetObjectCommand({ Bucket, Key })).then(() => [key]);
+        const listed = client
+          .send(new ListObjectsV2Command({ Bucket }))
+          .then((page) => (page.Contents ?? []).map((each) => `${Bucket}/${each.Key}`));
+        const [keys, ...others] = await Promise.all(
+          [got, listed].map((asked) => asked.catch((error: Error) => (error.name === 'NoSuchBucket' ? [] : [error.name]))),
+        );
+        client.destroy();
+        expect(others).toEqual([keys]);
+        return keys!;
+      },
+    },
+  },
   relational: {
     async write(world, type, key, path) {
       await world.call('POST', '/types', { name: type, properties: { id: 'string', note: 'string' }, primary_key: 'id' });
@@ -154,15 +209,64 @@ const drivers: Readonly<Record<string, Driver>> = {
     reads: {
       'simple query': (world, type, _key, path) => keysBy(world, path, `SELECT _pk FROM ${type}`),
       'prepared look-up': (world, type, key, path) => keysBy(world, path, `SELECT _pk FROM ${type} WHERE _pk = $1`, [key]),
-      'filter, and no delete': (world, type, key, path) =>
+      'filter, and no delete': (world, type, key, path, note) =>
         as(world, path, async (client) => {
-          const { rows } = await client.query<{ _pk: string }>(`SELECT _pk FROM ${type} WHERE note LIKE $1 LIMIT 1`, ['of%']);
+          const sql = `SELECT _pk FROM ${type} WHERE ${note} LIKE $1 LIMIT 1`;
+          const { rows } = await client.query<{ _pk: string }>(sql, ['%of%']);
           // Another organisation's row is not there to be written, either: what lies below is read, and never changed.
           const foreign =
             path === 'acme/eu' ? [] : (await client.query(`DELETE FROM ${type} WHERE _pk = $1 RETURNING _pk`, [key])).rows;
           expect(foreign).toEqual([]);
           return rows.map((row) => row._pk);
         }),
+    },
+  },
+  kv: {
+    stores: { type: 'KvEntry', key: 'k1', note: 'value' },
+    async write(world, _type, key, path) {
+      await asKv(world, path, (client) => client.set(key, `of ${path}`));
+    },
+    reads: {
+      'row of any type': (world, type, key, path) =>
+        asKv(world, path, async (client) => {
+          const row = (await client.call('ANNALS.ROW', type, key)) as string | null;
+          return row === null ? [] : [(JSON.parse(row) as { _pk: string })._pk];
+        }),
+      'its own commands, and no delete': (world, type, key, path) =>
+        asKv(world, path, async (client) => {
+          if (type !== 'KvEntry') return path === null || !covers(path, 'acme/eu') ? [] : [key];
+          const [listed, [, scanned], size, found, history, value] = await Promise.all([
+            client.keys('*'),
+            client.scan(0),
+            client.dbsize(),
+            client.exists(key),
+            client.call('ANNALS.HISTORY', key) as Promise<string[]>,
+            client.get(key),
+          ]);
+          expect([scanned, size, found, history.length]).toEqual([listed, listed.length, listed.length, listed.length]);
+          expect(value).toBe(listed.length === 0 ? null : 'of acme/eu');
+          if (path !== 'acme/eu') expect([await client.del(key), await client.expire(key, 1)]).toEqual([0, 0]);
+          return listed;
+        }),
+      'a message that was published': async (world, type, key, path) => {
+        if (type !== 'KvEntry') return path === null || !covers(path, 'acme/eu') ? [] : [key];
+        const since = String(world.service.clock.now());
+        return asKv(world, path, async (reader) => {
+          const heard: string[] = [];
+          reader.on('message', (_channel, message) => heard.push(message));
+          await reader.subscribe('before');
+          await asKv(world, 'acme/eu', (writer) => writer.publish('before', key));
+          await asKv(world, path, async (own) => {
+            await own.publish('before', 'own');
+            const replayed = own.duplicate();
+            replayed.on('message', (_channel, message) => heard.push(message));
+            await replayed.subscribe(`before@${since}`);
+            while (heard.filter((message) => message === 'own').length < 2) await new Promise((wake) => setTimeout(wake, 2));
+            replayed.disconnect();
+          });
+          return [...new Set(heard.filter((message) => message !== 'own'))];
+        });
+      },
     },
   },
 };
@@ -196,15 +300,16 @@ test('every built door is in the matrix', () => {
 });
 
 describe.each(built)('written through %s', (writer) => {
-  const type = `Written_${writer.replaceAll('-', '_')}`;
+  const given = { type: `Written_${writer.replaceAll('-', '_')}`, key: 'k1', note: 'note' };
+  const { type, key, note } = drivers[writer]!.stores ?? given;
   beforeAll(async () => {
-    await drivers[writer]!.write(world, type, 'k1', 'acme/eu');
+    await drivers[writer]!.write(world, type, key, 'acme/eu');
   });
 
   describe.each(built)('read through %s', (door) => {
     for (const [way, read] of Object.entries(drivers[door]!.reads)) {
       test.each(readers)(`by ${way}: %s`, async (_name, path, sees) => {
-        expect(await read(world, type, 'k1', path)).toEqual(sees ? ['k1'] : []);
+        expect(await read(world, type, key, path, note)).toEqual(sees ? [key] : []);
       });
     }
   });

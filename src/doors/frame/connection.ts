@@ -63,13 +63,17 @@ export class SocketConnection<S, M> implements Connection {
   readonly #session: Session<M>;
   readonly #gone = new AbortController();
   readonly #authenticated = new AbortController();
+  #onClosed = (): void => undefined;
+  /** Resolves when the socket is closed. */
+  readonly closed = new Promise<void>((resolve) => (this.#onClosed = resolve));
   #socket: Socket;
   #draining = false;
   #ending = false;
   #ahead = 0;
   #takenMs = 0;
   #readable = (): void => undefined;
-  #writable = (): void => undefined;
+  /** Who waits for the client to have taken most of it: a request, and what is sent out of turn. */
+  #waiting: (() => void)[] = [];
 
   constructor(socket: Socket, parts: ConnectionParts<S, M>) {
     this.#socket = socket;
@@ -88,7 +92,7 @@ export class SocketConnection<S, M> implements Connection {
     return this.#parts.secureContext !== null && !(this.#socket instanceof TLSSocket);
   }
 
-  /** Resolves when the connection is over. */
+  /** Resolves when nothing more is done on the connection. */
   async run(): Promise<void> {
     void this.#limitSilence();
     try {
@@ -151,7 +155,7 @@ export class SocketConnection<S, M> implements Connection {
       this.#socket.write(piece, () => {
         this.#ahead -= piece.length;
         this.#takenMs = this.#parts.clock.monotonicMs();
-        if (this.#ahead <= aheadBytes) this.#writable();
+        if (this.#ahead <= aheadBytes) this.#wakeWriters();
       });
     }
   }
@@ -160,8 +164,12 @@ export class SocketConnection<S, M> implements Connection {
     if (this.#ahead <= aheadBytes || this.gone.aborted) return;
     const over = new AbortController();
     void this.#limitStall(over.signal);
-    await new Promise<void>((resolve) => (this.#writable = resolve));
+    await new Promise<void>((resolve) => this.#waiting.push(resolve));
     over.abort();
+  }
+
+  #wakeWriters(): void {
+    for (const wake of this.#waiting.splice(0)) wake();
   }
 
   authenticated(): void {
@@ -176,15 +184,18 @@ export class SocketConnection<S, M> implements Connection {
   }
 
   #sayFarewell(error: ServiceError): void {
-    this.write(this.#session.farewell(error));
+    const said = this.#session.farewell(error);
+    this.write(said);
     this.end();
+    // Who is told nothing may not be listening: it would not see that the connection ends, and not end it either.
+    if (said.length === 0) this.#socket.destroySoon();
   }
 
   #listen(socket: Socket): void {
     const over = (): void => {
       this.#gone.abort();
       this.#readable();
-      this.#writable();
+      this.#wakeWriters();
     };
     socket.setNoDelay(true);
     socket.on('readable', () => {
@@ -194,6 +205,7 @@ export class SocketConnection<S, M> implements Connection {
     });
     socket.on('end', over);
     socket.on('close', over);
+    socket.on('close', () => this.#onClosed());
     socket.on('error', () => socket.destroy());
   }
 

@@ -10,7 +10,7 @@ import type { PlannerDoor } from '../../planner/planner-contract.ts';
 export interface DoorParts {
   readonly gate: GateContract;
   readonly planner: PlannerDoor;
-  readonly authenticator: Pick<Authenticator, 'scram' | 'provenCaller' | 'renewed'>;
+  readonly authenticator: Pick<Authenticator, 'scram' | 'provenCaller' | 'passwordCaller' | 'renewed'>;
   readonly clock: Clock;
   readonly ids: Ids;
   readonly random: Random;
@@ -30,8 +30,13 @@ export interface DoorParts {
 export const strangersPerSecond = 50;
 
 /** Throws REL_RATE_LIMITED where the address has asked for too much in this second. */
-export function admitAddress({ clock }: Pick<DoorParts, 'clock'>, limiter: RateLimiter, address: string | null): void {
-  const verdict = limiter.take(address ?? '', clock.monotonicMs());
+export function admitAddress(
+  { clock }: Pick<DoorParts, 'clock'>,
+  limiter: RateLimiter,
+  address: string | null,
+  tokens = 1,
+): void {
+  const verdict = limiter.take(address ?? '', clock.monotonicMs(), tokens);
   if (verdict.allowed) return;
   throw new ServiceError('REL_RATE_LIMITED', `more than ${verdict.limit} requests in a second from this address`, {
     retryAfterSecs: verdict.retryAfterSecs,

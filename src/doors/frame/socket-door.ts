@@ -47,7 +47,10 @@ class SocketDoor<S, M> implements Door {
       const connection = new SocketConnection(socket, parts);
       this.#connections.set(
         connection,
-        connection.run().finally(() => this.#connections.delete(connection)),
+        connection
+          .run()
+          .then(() => connection.closed)
+          .finally(() => this.#connections.delete(connection)),
       );
     });
   }

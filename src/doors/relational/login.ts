@@ -4,6 +4,7 @@ import type { Authenticator } from '../../governance/authentication/authenticato
 import { type ScramExchange, scramMechanism } from '../../governance/authentication/scram.ts';
 import type { Caller } from '../../governance/caller.ts';
 import type { Random } from '../../clock.ts';
+import { organizationOf } from '../frame/user-name.ts';
 import { utf8 } from './codec.ts';
 import type { Replies } from './replies.ts';
 import { ProtocolRefusal } from './sqlstate.ts';
@@ -65,7 +66,7 @@ export class Login {
     const caller = this.#parts.authenticator.provenCaller(exchange, {
       door: doorName,
       clientIp: this.#clientIp,
-      organization: this.#organization,
+      organization: organizationOf(this.user),
     });
     if (this.#parts.organizationRequired && caller.path === null)
       throw new ProtocolRefusal('28000', 'REL_UNAUTHENTICATED', 'the user names no organisation: connect as name@organisation');
@@ -75,11 +76,6 @@ export class Login {
   }
 
   #challenged = false;
-
-  get #organization(): string | null {
-    const at = this.user.lastIndexOf('@');
-    return at < 0 ? null : this.user.slice(at + 1);
-  }
 
   /** What tools connect to when nobody says is main. */
   get #branch(): string {

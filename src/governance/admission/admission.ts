@@ -63,7 +63,7 @@ export class Admission {
     if (caller.sharedFrom !== null && !readsOnly.has(this.#asked.action)) throw foreign();
     if (this.#admittedFor === purpose) return;
     checkPurpose(this.#core.purposes, purpose, caller.purposes, this.#asked.purposeRequired);
-    if (this.#asked.request.continues !== true) this.#takeUnits(unitsAtStart(this.#asked.action));
+    if (this.#asked.request.continues !== true) this.#takeUnits(unitsOf(this.#asked));
     this.#admittedFor = purpose;
   }
 
@@ -126,5 +126,13 @@ export class Admission {
     return (this.#payer ??= { tenant: tenant ?? tenantOf(path) ?? '', principal });
   }
 }
+
+function unitsOf({ action, request }: Described): number {
+  const units = unitsAtStart(action);
+  return request.keysRead === undefined ? units : Math.min(units, request.keysRead * unitsOfKey);
+}
+
+/** A wire client asks for one key at a time. */
+const unitsOfKey = 0.01;
 
 export const foreign = (): ServiceError => new ServiceError('REL_XORG', 'rows that another organisation shares are read-only');

@@ -32,14 +32,14 @@ export class RateLimiter {
     this.#perSecond = requestsPerSecond;
   }
 
-  /** Takes one token of `address`. `nowMs` never falls. */
-  take(address: string, nowMs: number): RateVerdict {
+  /** Takes one token of `address`, or so many. `nowMs` never falls. */
+  take(address: string, nowMs: number, tokens = 1): RateVerdict {
     const bucket = this.#bucket(address, nowMs);
     const gained = ((nowMs - bucket.filledAtMs) / 1000) * this.#perSecond;
     bucket.tokens = Math.min(this.#perSecond, bucket.tokens + gained);
     bucket.filledAtMs = nowMs;
-    const allowed = bucket.tokens >= 1;
-    if (allowed) bucket.tokens -= 1;
+    const allowed = bucket.tokens >= tokens;
+    if (allowed) bucket.tokens -= tokens;
     const nextInMs = bucket.tokens >= 1 ? 0 : ((1 - bucket.tokens) / this.#perSecond) * 1000;
     return {
       allowed,

@@ -20,7 +20,11 @@ export function verifyAdmin(settings: SecretSettings, presented: string | null):
 
 /** Throws unless `presented` is the bootstrap secret; for doors that carry no registry token. */
 export function verifySharedSecret(settings: SecretSettings, presented: string | null): void {
-  if (!sameSecret(settings.SERVICE_BEARER_TOKEN, presented)) throw unauthenticated();
+  if (!isSharedSecret(settings, presented)) throw unauthenticated();
+}
+
+export function isSharedSecret(settings: SecretSettings, presented: string | null): boolean {
+  return sameSecret(settings.SERVICE_BEARER_TOKEN, presented);
 }
 
 /** On `free` the bearer token stands in for an unset admin token; a server that forgot one must not open by accident. */

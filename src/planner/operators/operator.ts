@@ -9,6 +9,7 @@ import type { TimeBounds } from '../../projections/access-paths.ts';
 import type { GovernedSnapshot } from '../../governance/gate-contract.ts';
 import type { Embedder } from '../embedding/embedder.ts';
 import type { Reranker } from '../embedding/reranker.ts';
+import type { LongWork } from '../graph/long-work.ts';
 import type { GraphCache } from '../graph/graph-cache.ts';
 import type { KernelContext } from '../expressions/kernel-context.ts';
 import type { PlanNode } from '../logical-plan.ts';
@@ -77,6 +78,8 @@ export interface Execution {
   readonly consistency: Consistency;
   /** Graphs of earlier questions. */
   readonly graphs: GraphCache;
+  /** Where a question about a graph is listed once it takes long; null: nowhere. */
+  readonly longWork: LongWork | null;
   /** Rows that a function over the graph may yield. */
   readonly graphRowsMax: number;
   /** The model that texts are given to; null: their vectors are hashed. */
@@ -102,6 +105,8 @@ export interface WorkingRows {
 
 export interface Counters {
   scanned: number;
+  /** Looks at edges of a graph. */
+  looks: number;
   /** Rows that matched before LIMIT, as far as they were counted. */
   hits: number;
   /** Graphs that said which rows are near. */

@@ -199,9 +199,12 @@ export class Rows implements Projection {
   }
 
   /** Texts that are stored under these paths, on every branch that somebody reads; none of them comes into memory for that. */
-  texts(paths: ReadonlySet<number>): Generator<StoredTexts, void> {
+  texts(
+    paths: ReadonlySet<number>,
+    only: { readonly type: string; readonly column: string } | null = null,
+  ): Generator<StoredTexts, void> {
     const tenants = new Set(Array.from(paths, (code) => tenantOf(this.#scopes.path(code))));
-    return storedTexts(paths, tenants, this.#ordered(), this.timeline);
+    return storedTexts(paths, tenants, this.#ordered(), this.timeline, only);
   }
 
   /** What erasures left in memory is wiped, a slice a step. */

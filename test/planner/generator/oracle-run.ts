@@ -19,6 +19,8 @@ export interface Finding {
 export interface OracleReport {
   checks: number;
   statements: number;
+  /** Checks that an answer beyond the caps ended. */
+  capped: number;
   readonly byOracle: Map<string, number>;
   readonly shapes: Set<string>;
   readonly findings: Finding[];
@@ -34,7 +36,7 @@ export interface OracleOptions {
 const perWorld = 500;
 
 export async function runOracles(options: OracleOptions): Promise<OracleReport> {
-  const report: OracleReport = { checks: 0, statements: 0, byOracle: new Map(), shapes: new Set(), findings: [] };
+  const report: OracleReport = { checks: 0, statements: 0, capped: 0, byOracle: new Map(), shapes: new Set(), findings: [] };
   const asked = oraclesFor(options.features);
   for (let number = 0; report.checks < options.checks; number++) {
     const bench = await OracleBench.open(worldOf(options.seed * 1_000_003 + number, smallWorld), options.features, report.shapes);
@@ -46,6 +48,7 @@ export async function runOracles(options: OracleOptions): Promise<OracleReport> 
       }
     } finally {
       report.statements += bench.asked;
+      report.capped += bench.capped;
       await bench.close();
     }
   }
@@ -54,7 +57,7 @@ export async function runOracles(options: OracleOptions): Promise<OracleReport> 
 
 /** The history of a world that was written to goes on from check to check: those before are run again, unseen. */
 export async function oracleAgain(world: number, index: number, features: Features): Promise<OracleReport> {
-  const report: OracleReport = { checks: 0, statements: 0, byOracle: new Map(), shapes: new Set(), findings: [] };
+  const report: OracleReport = { checks: 0, statements: 0, capped: 0, byOracle: new Map(), shapes: new Set(), findings: [] };
   const asked = oraclesFor(features);
   const bench = await OracleBench.open(worldOf(world, smallWorld), features, report.shapes);
   for (let i = 0; i < index; i++) {

@@ -1,11 +1,13 @@
 /** Every scalar function, by name. */
 import { choiceFunctions } from './choice.ts';
+import { documentFunctions } from './documents.ts';
 import { instantFunctions } from './instants.ts';
 import { jsonFunctions } from './json.ts';
 import { numberFunctions } from './numbers.ts';
 import { patternFunctions } from './patterns.ts';
 import type { ScalarFunction } from './scalar-function.ts';
 import { textFunctions } from './texts.ts';
+import { vectorFunctions } from './vectors.ts';
 
 export const scalarFunctions: readonly ScalarFunction[] = [
   ...numberFunctions,
@@ -13,7 +15,9 @@ export const scalarFunctions: readonly ScalarFunction[] = [
   ...patternFunctions,
   ...instantFunctions,
   ...jsonFunctions,
+  ...documentFunctions,
   ...choiceFunctions,
+  ...vectorFunctions,
 ];
 
 const byName: ReadonlyMap<string, ScalarFunction> = new Map(

@@ -1,0 +1,144 @@
+/** Commands about collections, and what drivers and shells ask of a server before they ask for anything. */
+import { batchRowsMax } from '../../projections/command.ts';
+import { documentBytesMax, type Writable, type WritableObject } from './bson.ts';
+import { messageBytesMax } from '../frame/codec.ts';
+import { collectionName, type CommandContext, type CommandRow, doorName } from './command.ts';
+import { compileFilter } from '../../planner/documents/filter.ts';
+import { entryType, find, namesIn, typesDatabase } from './documents.ts';
+import { DocumentRefusal } from './errors.ts';
+
+const wireVersion = { least: 0, most: 17 } as const;
+export const serverVersion = '6.0.0';
+
+export interface HelloFacts {
+  readonly connection: number;
+  readonly now: bigint;
+  /** As it was asked: `hello`, or by its older name. */
+  readonly legacy: boolean;
+}
+
+export function helloReply({ connection, now, legacy }: HelloFacts): WritableObject {
+  return {
+    helloOk: true,
+    [legacy ? 'ismaster' : 'isWritablePrimary']: true,
+    maxBsonObjectSize: documentBytesMax,
+    maxMessageSizeBytes: messageBytesMax,
+    maxWriteBatchSize: batchRowsMax,
+    localTime: { $date: { $numberLong: String(now / 1_000_000n) } },
+    logicalSessionTimeoutMinutes: 30,
+    connectionId: connection,
+    minWireVersion: wireVersion.least,
+    maxWireVersion: wireVersion.most,
+    readOnly: false,
+  };
+}
+
+const cursorOf = (namespace: string, firstBatch: readonly Writable[]): WritableObject => ({
+  cursor: { id: { $numberLong: '0' }, ns: namespace, firstBatch },
+  ok: 1,
+});
+
+async function listCollections(context: CommandContext): Promise<WritableObject> {
+  const { database } = context;
+  const nameOnly = context.command['nameOnly'] === true;
+  const fits = compileFilter(context.object('filter') ?? {});
+  const { result } = await context.read((reading) => namesIn(reading, database, context.time));
+  const listed = result
+    .map((name) => ({ name, type: 'collection', options: {}, info: { readOnly: database === typesDatabase } }))
+    .filter(fits)
+    .map((each) => (nameOnly ? { name: each.name, type: each.type } : each));
+  return cursorOf(`${database}.$cmd.listCollections`, listed);
+}
+
+async function listDatabases(context: CommandContext): Promise<WritableObject> {
+  const nameOnly = context.command['nameOnly'] === true;
+  const fits = compileFilter(context.object('filter') ?? {});
+  const { result } = await context.read((reading) => namesIn(reading, null, context.time));
+  const listed = [...result, typesDatabase].map((name) => ({ name, sizeOnDisk: 0, empty: false })).filter(fits);
+  return { databases: nameOnly ? listed.map(({ name }) => ({ name })) : listed, totalSize: 0, ok: 1 };
+}
+
+const idIndex = { v: 2, key: { _id: 1 }, name: '_id_' } as const;
+
+async function listIndexes(context: CommandContext): Promise<WritableObject> {
+  const { place } = context;
+  const { result } = await context.read((reading) => find(reading, { ...place, filter: {}, time: context.time, most: 1 }));
+  if (result.length === 0) throw new DocumentRefusal(26, `ns does not exist: ${context.namespace}`, 'REL_NOT_FOUND');
+  return cursorOf(context.namespace, [idIndex]);
+}
+
+/** A collection is there once a document is in it, and keys are all that is indexed. */
+const nothingDone =
+  (note: string) =>
+  async (context: CommandContext): Promise<WritableObject> => {
+    if (context.database === typesDatabase) throw new DocumentRefusal(13, `${typesDatabase} is read-only`, 'REL_ACL');
+    collectionName(context.command[context.name]);
+    return { ok: 1, note };
+  };
+
+/** Deletes what is in the collection: as ever, what was there then stays to be read as of then. */
+async function drop(context: CommandContext): Promise<WritableObject> {
+  const { place } = context;
+  const count = await context.write(1, async (reading) => {
+    let dropped = 0;
+    for (;;) {
+      const found = await find(reading, { ...place, filter: {}, time: 'current', most: batchRowsMax });
+      const keys = found.filter(({ own }) => own).map(({ key }) => key);
+      if (keys.length === 0) return dropped;
+      await reading.invocation.submit({ kind: 'delete-rows', type: entryType, keys });
+      dropped += keys.length;
+      await context.asker.parts.yieldTurn();
+    }
+  });
+  if (count === 0) throw new DocumentRefusal(26, 'ns not found', 'REL_NOT_FOUND');
+  return { nIndexesWas: 1, ns: context.namespace, ok: 1 };
+}
+
+/** Commands that ask the gate. */
+export const collections: Readonly<Record<string, CommandRow>> = {
+  listCollections: { takes: ['filter', 'nameOnly', 'authorizedCollections', 'cursor'], run: listCollections },
+  listDatabases: { takes: ['filter', 'nameOnly', 'authorizedDatabases'], run: listDatabases },
+  listIndexes: { takes: ['cursor'], run: listIndexes },
+  create: {
+    takes: ['capped', 'size', 'max', 'validator', 'validationLevel', 'validationAction', 'collation', 'autoIndexId', 'idIndex'],
+    run: async (context) => {
+      for (const name of ['capped', 'validator', 'collation', 'viewOn', 'timeseries'])
+        if (context.command[name] !== undefined && context.command[name] !== false)
+          throw new DocumentRefusal(115, `create with ${name} is not supported`, 'REL_NOT_IMPLEMENTED');
+      return nothingDone('nothing was made: a collection is there once a document is in it')(context);
+    },
+  },
+  createIndexes: {
+    takes: ['indexes', 'commitQuorum'],
+    run: async (context) => {
+      if (context.objects('indexes').some(({ unique }) => unique === true))
+        throw new DocumentRefusal(115, 'unique indexes are not supported: only _id is unique', 'REL_NOT_IMPLEMENTED');
+      const made = await nothingDone('no index was made: documents are found by _id, or one by one')(context);
+      return { numIndexesBefore: 1, numIndexesAfter: 1, createdCollectionAutomatically: false, ...made };
+    },
+  },
+  dropIndexes: { takes: ['index'], run: nothingDone('there was no index to drop') },
+  drop: { takes: [], run: drop },
+};
+
+/** What is answered without a look at anything. */
+export const answers: Readonly<Record<string, (connection: number) => WritableObject>> = {
+  ping: () => ({ ok: 1 }),
+  buildInfo: () => ({
+    version: serverVersion,
+    versionArray: [6, 0, 0, 0],
+    gitVersion: 'annals',
+    bits: 64,
+    maxBsonObjectSize: documentBytesMax,
+    modules: [],
+    ok: 1,
+  }),
+  endSessions: () => ({ ok: 1 }),
+  refreshSessions: () => ({ ok: 1 }),
+  logout: () => ({ ok: 1 }),
+  getLog: () => ({ totalLinesWritten: 0, log: [], ok: 1 }),
+  getCmdLineOpts: () => ({ argv: [doorName], parsed: {}, ok: 1 }),
+  getParameter: () => ({ featureCompatibilityVersion: { version: '6.0' }, ok: 1 }),
+  hostInfo: () => ({ system: {}, os: {}, extra: {}, ok: 1 }),
+  whatsmyuri: (connection) => ({ you: `127.0.0.1:${connection}`, ok: 1 }),
+};

@@ -1,0 +1,108 @@
+/**
+ * What a client of the document door sends. Every message is
+ *
+ *   length of it all [4] · its number [4] · the number that it answers [4] · code [4] · body
+ *
+ * OP_MSG (2013): flags [4], then sections: 0 and a document, or 1, a length, a name and documents; a checksum [4] where flagged.
+ * OP_QUERY (2004), with which clients begin: flags [4] · name · skip [4] · count [4] · document
+ */
+import { ServiceError } from '../../errors.ts';
+import type { Stored, StoredObject } from '../../planner/documents/values.ts';
+import { type Codec, type Decoded, messageBytesMax } from '../frame/codec.ts';
+import { readDocument, type WritableObject, writeDocument } from './bson.ts';
+
+export interface Message {
+  readonly number: number;
+  readonly form: 'msg' | 'query';
+  /** Lists of documents that came beside it are among its members. */
+  readonly command: StoredObject;
+  /** Nobody waits for a reply. */
+  readonly silent: boolean;
+}
+
+export const wireCodec: Codec<null, Message> = { start: null, decode };
+
+const headBytes = 16;
+const opCodes = { reply: 1, query: 2004, msg: 2013, compressed: 2012 } as const;
+const flags = { checksum: 1, moreToCome: 2 } as const;
+const knownFlags = 0x1_0003;
+
+const malformed = (what: string): ServiceError => new ServiceError('REL_INVALID', what);
+
+function decode(_state: null, bytes: Buffer): Decoded<null, Message> {
+  if (bytes.length < headBytes) return { needs: headBytes };
+  const length = bytes.readInt32LE(0);
+  const code = bytes.readInt32LE(12);
+  if (code !== opCodes.msg && code !== opCodes.query) throw malformed('this is no message that a document door takes');
+  if (length < headBytes + 5) throw malformed('a message says that it is shorter than its head');
+  if (length > messageBytesMax) throw new ServiceError('REL_TOO_LARGE', `a message is at most ${messageBytesMax} bytes long`);
+  if (bytes.length < length) return { needs: length };
+  const number = bytes.readInt32LE(4);
+  const body = bytes.subarray(headBytes, length);
+  const message = code === opCodes.msg ? decodeMsg(number, body) : decodeQuery(number, body);
+  return { message, taken: length, state: null };
+}
+
+function decodeMsg(number: number, whole: Buffer): Message {
+  const bits = whole.readUInt32LE(0);
+  // The lower half of the flags must be understood; the checksum is of a connection that TCP checks already.
+  if ((bits & 0xffff & ~knownFlags) !== 0) throw malformed('a message has flags that are not known');
+  const body = bits & flags.checksum ? whole.subarray(0, -4) : whole;
+  let command: StoredObject | null = null;
+  const lists: [string, Stored[]][] = [];
+  let at = 4;
+  while (at < body.length) {
+    const kind = body[at++];
+    if (kind === 0) {
+      if (command !== null) throw malformed('a message has one document of kind 0');
+      const read = readDocument(body, at);
+      command = read.document;
+      at = read.end;
+    } else if (kind === 1) {
+      if (at + 5 > body.length) throw malformed('a section is cut short');
+      const end = at + body.readInt32LE(at);
+      const nameEnd = body.indexOf(0, at + 4);
+      if (end > body.length || nameEnd < 0 || nameEnd >= end) throw malformed('a section is cut short');
+      const name = body.toString('utf8', at + 4, nameEnd);
+      const documents: Stored[] = [];
+      const section = body.subarray(0, end);
+      for (at = nameEnd + 1; at < end; ) {
+        const read = readDocument(section, at);
+        documents.push(read.document);
+        at = read.end;
+      }
+      lists.push([name, documents]);
+    } else throw malformed('a section is of a kind that is not known');
+  }
+  if (command === null) throw malformed('a message has one document of kind 0');
+  for (const [name, documents] of lists) {
+    if (Object.hasOwn(command, name) || name === '__proto__') throw malformed(`${name} is given twice`);
+    command = { ...command, [name]: documents };
+  }
+  return { number, form: 'msg', command, silent: (bits & flags.moreToCome) !== 0 };
+}
+
+function decodeQuery(number: number, body: Buffer): Message {
+  const nameEnd = body.indexOf(0, 4);
+  if (nameEnd < 0 || nameEnd + 9 > body.length) throw malformed('a query is cut short');
+  const { document } = readDocument(body, nameEnd + 9);
+  return { number, form: 'query', command: document, silent: false };
+}
+
+/** The reply to a message, in the form in which that was asked. `own` numbers it. */
+export function encodeReply(own: number, { number, form }: Pick<Message, 'number' | 'form'>, document: WritableObject): Buffer {
+  const bytes = writeDocument(document);
+  const between = form === 'msg' ? 5 : 20;
+  const reply = Buffer.alloc(headBytes + between + bytes.length);
+  reply.writeInt32LE(reply.length, 0);
+  reply.writeInt32LE(own | 0, 4);
+  reply.writeInt32LE(number, 8);
+  reply.writeInt32LE(form === 'msg' ? opCodes.msg : opCodes.reply, 12);
+  // Flags, cursor and place are 0 but for one: awaits are understood; then how many documents there are.
+  if (form === 'query') {
+    reply.writeInt32LE(8, headBytes);
+    reply.writeInt32LE(1, headBytes + 16);
+  }
+  bytes.copy(reply, headBytes + between);
+  return reply;
+}

@@ -1,0 +1,158 @@
+/** What a command of the document door is, and what it works with. */
+import { ServiceError } from '../../errors.ts';
+import type { Invocation } from '../../governance/gate-contract.ts';
+import { isList, isObject, kindOf, numberOf, type Stored, type StoredObject } from '../../planner/documents/values.ts';
+import type { Answer } from '../../planner/planner-contract.ts';
+import type { DefaultTime } from '../../planner/statement.ts';
+import type { Command } from '../../projections/command.ts';
+import type { Asked, Asker } from '../frame/asker.ts';
+import { noTerms, type Terms, timeOfTerms, withTerm } from '../frame/session-terms.ts';
+import type { WritableObject } from './bson.ts';
+import type { OpenCursors } from './cursors.ts';
+import { type Place, type Reading, refuseFirst, typesDatabase } from './documents.ts';
+import { DocumentRefusal, refusals } from './errors.ts';
+
+export interface CommandRow {
+  /** Members that it takes beside its own name, and those that all take. */
+  readonly takes: readonly string[];
+  readonly run: (context: CommandContext) => Promise<WritableObject>;
+}
+
+export const doorName = 'document';
+
+/** Members that drivers send with any command, and that change nothing here. */
+export const ignored: ReadonlySet<string> = new Set(
+  (
+    '$db lsid $clusterTime $readPreference readConcern writeConcern maxTimeMS comment apiVersion apiStrict apiDeprecationErrors ' +
+    'allowDiskUse noCursorTimeout allowPartialResults bypassDocumentValidation hint $audit $client'
+  ).split(' '),
+);
+
+const triesMax = 16;
+
+export class CommandContext {
+  readonly name: string;
+  readonly command: StoredObject;
+  readonly asker: Asker;
+  readonly cursors: OpenCursors;
+  readonly terms: Terms;
+  readonly time: DefaultTime;
+
+  constructor(name: string, command: StoredObject, asker: Asker, cursors: OpenCursors) {
+    this.name = name;
+    this.command = command;
+    this.asker = asker;
+    this.cursors = cursors;
+    this.terms = termsIn(command['comment']);
+    this.time = timeOfTerms(this.terms);
+  }
+
+  get database(): string {
+    const { $db: database } = this.command;
+    if (typeof database !== 'string' || !/^[^\s/\\."$*<>:|?\0]{1,64}$/u.test(database))
+      throw new DocumentRefusal(73, 'the command names no database, or one that is none');
+    return database;
+  }
+
+  /** The collection that the command is about. */
+  get place(): Place {
+    const collection = this.command[this.name];
+    return { database: this.database, collection: collectionName(collection) };
+  }
+
+  get namespace(): string {
+    return namespaceOf(this.place);
+  }
+
+  object(name: string): StoredObject | undefined {
+    const value = this.command[name];
+    if (value === undefined || value === null) return undefined;
+    if (!isObject(value)) throw refusals.wrongType(`${this.name}.${name}`, 'an object');
+    return value;
+  }
+
+  number(name: string): number | undefined {
+    const value = this.command[name];
+    if (value === undefined || value === null) return undefined;
+    const number = kindOf(value) === 'number' ? Number(numberOf(value)) : Number.NaN;
+    if (!Number.isInteger(number)) throw refusals.wrongType(`${this.name}.${name}`, 'a whole number');
+    return number;
+  }
+
+  objects(name: string): readonly StoredObject[] {
+    const value = this.command[name];
+    if (!isList(value) || !value.every((each) => isObject(each)))
+      throw refusals.wrongType(`${this.name}.${name}`, 'a list of objects');
+    return value as readonly StoredObject[];
+  }
+
+  /** Runs what reads; its answers are looked at once more before the reply leaves. */
+  async read<T>(
+    run: (reading: Reading) => Promise<T>,
+    asked: Partial<Asked> = {},
+  ): Promise<{ result: T; answers: readonly Answer[] }> {
+    const answers: Answer[] = [];
+    const result = await this.asker.ask({ terms: this.terms, ...asked }, ({ invocation, keep }) => {
+      keep({ overtaken: () => answers.some((answer) => answer.overtaken()) });
+      return run(this.reading(invocation, (answer) => answers.push(answer)));
+    });
+    return { result, answers };
+  }
+
+  /** Runs what writes, in one invocation. */
+  write<T>(keys: number, run: (reading: Reading) => Promise<T>): Promise<T> {
+    if (this.terms.as_of !== null || this.terms.as_of_system !== null)
+      throw new DocumentRefusal(2, 'what was is not written: a write takes no as_of');
+    if (this.database === typesDatabase) throw refusals.readOnly(typesDatabase);
+    return this.asker.ask({ terms: this.terms, writes: true, keysRead: keys }, ({ invocation, keep }) =>
+      run(this.reading(invocation, keep)),
+    );
+  }
+
+  reading(invocation: Invocation, keep: (answer: Answer) => void): Reading {
+    const { planner } = this.asker.parts;
+    return { planner, invocation, terms: this.terms, signal: this.asker.gone, keep };
+  }
+
+  /** Writes what `make` makes of what is there, again where that was written meanwhile. */
+  async decided<T>(
+    invocation: Invocation,
+    make: () => Promise<{ readonly commands: readonly Command[]; readonly result: T }>,
+  ): Promise<T> {
+    for (let tries = 0; tries < triesMax; tries++) {
+      const { commands, result } = await make();
+      try {
+        for (const command of commands) refuseFirst(await invocation.submit(command, { sync: this.terms.durability === 'sync' }));
+        return result;
+      } catch (error) {
+        if (!(error instanceof ServiceError) || error.code !== 'REL_CONFLICT') throw error;
+      }
+      await this.asker.pause(tries);
+    }
+    throw new ServiceError('REL_CONFLICT', 'the documents are written all the time: try again', { stale: true });
+  }
+}
+
+export const namespaceOf = ({ database, collection }: Place): string => `${database}.${collection}`;
+
+export function collectionName(value: Stored | undefined): string {
+  if (typeof value !== 'string') throw new DocumentRefusal(73, 'the command names no collection');
+  if (value === '' || value.length > 200 || /[$\0/]|^\.|\.$/.test(value))
+    throw new DocumentRefusal(73, `Invalid collection name: ${value.slice(0, 200)}; it has neither $ nor / here`);
+  return value;
+}
+
+/** `comment: {annals: {as_of: …}}`: drivers pass a comment on as it is. */
+function termsIn(comment: Stored | undefined): Terms {
+  if (!isObject(comment)) return noTerms;
+  const { annals } = comment;
+  if (annals === undefined) return noTerms;
+  if (!isObject(annals)) throw refusals.wrongType('comment.annals', 'an object');
+  let terms = noTerms;
+  for (const [name, value] of Object.entries(annals)) {
+    const text = typeof value === 'string' ? value : kindOf(value) === 'number' ? String(numberOf(value)) : null;
+    if (text === null) throw refusals.wrongType(`comment.annals.${name}`, 'a string');
+    terms = withTerm(terms, name, text);
+  }
+  return terms;
+}

@@ -1,0 +1,151 @@
+/** Commands that read: find and its batches, count, distinct, aggregate. */
+import { compileFilter } from '../../planner/documents/filter.ts';
+import { isList, isObject, kindOf, numberOf, type Stored, type StoredObject, valuesAt } from '../../planner/documents/values.ts';
+import type { Answer } from '../../planner/planner-contract.ts';
+import type { WritableObject } from './bson.ts';
+import { collectionName, type CommandContext, type CommandRow, namespaceOf } from './command.ts';
+import { batchOf, encoded, ownerOf } from './cursors.ts';
+import { find as findDocuments, isById } from './documents.ts';
+import { DocumentRefusal, refusals } from './errors.ts';
+import { count as countOf, distinct as distinctOf, projectionOf, sortOf, type Stage, stageOf } from './pipeline.ts';
+
+/** Documents of a first batch whose size nobody said. */
+const firstBatch = 101;
+
+async function find(context: CommandContext): Promise<WritableObject> {
+  const { place, command } = context;
+  for (const name of ['tailable', 'awaitData', 'oplogReplay', 'returnKey', 'showRecordId'])
+    if (command[name] === true) throw refusals.notSupported(`find with ${name}`);
+  for (const name of ['collation', 'min', 'max', 'let'])
+    if (command[name] !== undefined && !(isObject(command[name]) && Object.keys(command[name]).length === 0))
+      throw refusals.notSupported(`find with ${name}`);
+  const filter = context.object('filter') ?? {};
+  const sort = context.object('sort');
+  const project = projectionOf(context.object('projection'));
+  const skip = context.number('skip') ?? 0;
+  const given = context.number('limit') ?? 0;
+  if (skip < 0) throw new DocumentRefusal(2, `BSON field 'skip' value must be >= 0, actual value '${skip}'`);
+  // A negative one is that many, in one batch.
+  const limit = given === 0 ? Number.POSITIVE_INFINITY : Math.abs(given);
+  const isSorted = sort !== undefined && Object.keys(sort).length > 0;
+  const inOrder = sortOf(sort);
+  const most = isSorted || limit === Number.POSITIVE_INFINITY ? undefined : skip + limit;
+  const { result, answers } = await context.read(
+    async (reading) =>
+      (await findDocuments(reading, { ...place, filter, time: context.time, most })).map(({ document }) => document),
+    isById(filter) ? { keysRead: idsOf(filter) } : {},
+  );
+  const found = inOrder(result)
+    .slice(skip, skip + limit)
+    .map(project);
+  const size = context.number('batchSize') ?? firstBatch;
+  return cursorReply(context, found, answers, given < 0 || command['singleBatch'] === true ? Number.POSITIVE_INFINITY : size);
+}
+
+const idsOf = (filter: StoredObject): number => {
+  const id = filter['_id'];
+  const several = isObject(id) ? id['$in'] : undefined;
+  return isList(several) ? several.length : 1;
+};
+
+function cursorReply(
+  context: CommandContext,
+  documents: readonly StoredObject[],
+  answers: readonly Answer[],
+  size: number,
+): WritableObject {
+  if (size < 0) throw new DocumentRefusal(2, `BSON field 'batchSize' value must be >= 0, actual value '${size}'`);
+  const { batch, rest } = batchOf(encoded(documents), size);
+  const id = context.cursors.keep({
+    namespace: context.namespace,
+    rest,
+    terms: context.terms,
+    answers,
+    of: ownerOf(context.asker.caller),
+  });
+  return { cursor: { firstBatch: batch, id: { $numberLong: String(id) }, ns: context.namespace }, ok: 1 };
+}
+
+async function getMore(context: CommandContext): Promise<WritableObject> {
+  const id = BigInt(numberIn(context.command['getMore'], 'getMore'));
+  const namespace = namespaceOf({ database: context.database, collection: collectionName(context.command['collection']) });
+  const { cursors, asker } = context;
+  const open = cursors.take(id, namespace, asker.caller);
+  const size = context.number('batchSize') ?? 0;
+  const { batch, rest } = batchOf(open.rest, size === 0 ? Number.POSITIVE_INFINITY : size);
+  await asker.ask({ terms: open.terms, continues: true }, ({ invocation, keep }) => {
+    invocation.describe({ template: `getMore ${namespace}`, rowCount: batch.length });
+    // Whether the caller may still read is asked anew, as of any question.
+    invocation.snapshot();
+    keep({ overtaken: () => open.answers.some((answer) => answer.overtaken()) });
+  });
+  const next = cursors.keep({ ...open, rest });
+  return { cursor: { nextBatch: batch, id: { $numberLong: String(next) }, ns: namespace }, ok: 1 };
+}
+
+function numberIn(value: Stored | undefined, name: string): number | bigint {
+  if (value === undefined || kindOf(value) !== 'number') throw refusals.wrongType(name, 'a number');
+  const number = numberOf(value);
+  if (typeof number === 'number' && !Number.isInteger(number)) throw refusals.wrongType(name, 'a whole number');
+  return number;
+}
+
+async function killCursors(context: CommandContext): Promise<WritableObject> {
+  const { command, cursors, asker } = context;
+  const ids = command['cursors'];
+  if (!isList(ids)) throw refusals.wrongType('killCursors.cursors', 'a list');
+  const killed: Stored[] = [];
+  const missing: Stored[] = [];
+  for (const id of ids) (cursors.kill(BigInt(numberIn(id, 'cursors')), asker.caller) ? killed : missing).push(id);
+  return { cursorsKilled: killed, cursorsNotFound: missing, cursorsAlive: [], cursorsUnknown: [], ok: 1 };
+}
+
+async function count(context: CommandContext): Promise<WritableObject> {
+  const filter = context.object('query') ?? {};
+  const skip = context.number('skip') ?? 0;
+  const limit = Math.abs(context.number('limit') ?? 0) || Number.POSITIVE_INFINITY;
+  const { result } = await context.read((reading) => findDocuments(reading, { ...context.place, filter, time: context.time }));
+  return { n: Math.max(0, Math.min(result.length - skip, limit)), ok: 1 };
+}
+
+async function distinct(context: CommandContext): Promise<WritableObject> {
+  const { key } = context.command;
+  if (typeof key !== 'string' || key === '') throw refusals.wrongType('distinct.key', 'a string');
+  const filter = context.object('query') ?? {};
+  const { result } = await context.read((reading) => findDocuments(reading, { ...context.place, filter, time: context.time }));
+  const values = result
+    .flatMap(({ document }) => valuesAt(document, key.split('.')))
+    .flatMap((value): (Stored | undefined)[] => (isList(value) ? [...value] : [value]));
+  return { values: distinctOf(values), ok: 1 };
+}
+
+async function aggregate(context: CommandContext): Promise<WritableObject> {
+  const { command } = context;
+  if (command['explain'] === true) throw refusals.notSupported('aggregate with explain');
+  if (typeof command['aggregate'] !== 'string') throw refusals.notSupported('an aggregation over a whole database');
+  const pipeline = context.objects('pipeline');
+  const [first] = pipeline;
+  const match = first !== undefined && Object.keys(first).length === 1 ? first['$match'] : undefined;
+  const filter = isObject(match) ? match : {};
+  compileFilter(filter);
+  const stages: Stage[] = pipeline.slice(isObject(match) ? 1 : 0).map(stageOf);
+  const { result, answers } = await context.read((reading) =>
+    findDocuments(reading, { ...context.place, filter, time: context.time }),
+  );
+  let documents: readonly StoredObject[] = result.map(({ document }) => document);
+  for (const stage of stages) documents = stage(documents);
+  const size = context.object('cursor')?.['batchSize'];
+  return cursorReply(context, documents, answers, size === undefined ? firstBatch : countOf(size, 'cursor.batchSize'));
+}
+
+const findMembers =
+  'filter projection sort skip limit batchSize singleBatch tailable awaitData oplogReplay returnKey showRecordId collation min max let';
+
+export const reads: Readonly<Record<string, CommandRow>> = {
+  find: { takes: findMembers.split(' '), run: find },
+  getMore: { takes: ['collection', 'batchSize'], run: getMore },
+  killCursors: { takes: ['cursors'], run: killCursors },
+  count: { takes: ['query', 'limit', 'skip', 'fields'], run: count },
+  distinct: { takes: ['key', 'query'], run: distinct },
+  aggregate: { takes: ['pipeline', 'cursor', 'explain'], run: aggregate },
+};

@@ -1,0 +1,250 @@
+/**
+ * One connection of the document door: commands in, replies out, in their order. What must hold: nothing but the login is done for
+ * who has not authenticated; an access record of a command is appended before its reply leaves.
+ */
+import { ServiceError } from '../../errors.ts';
+import type { Caller } from '../../governance/caller.ts';
+import { type ScramExchange, scramMechanism } from '../../governance/authentication/scram.ts';
+import type { Stored, StoredObject } from '../../planner/documents/values.ts';
+import { Asker } from '../frame/asker.ts';
+import type { Connection, Session } from '../frame/connection.ts';
+import { admitAddress, type DoorParts, recordRefusal } from '../frame/door-parts.ts';
+import { organizationOf } from '../frame/user-name.ts';
+import { answers, collections, helloReply } from './admin.ts';
+import type { WritableObject } from './bson.ts';
+import { encodeReply, type Message } from './codec.ts';
+import { CommandContext, type CommandRow, doorName, ignored } from './command.ts';
+import type { OpenCursors } from './cursors.ts';
+import { DocumentRefusal, errorDocument, refusals } from './errors.ts';
+import { reads } from './reads.ts';
+import { writes } from './writes.ts';
+
+export interface DocumentParts extends DoorParts {
+  readonly cursors: OpenCursors;
+  /** Numbers connections. */
+  readonly number: () => number;
+}
+
+/** Commands that ask the gate. */
+export const rows: Readonly<Record<string, CommandRow>> = { ...reads, ...writes, ...collections };
+
+const hellos: ReadonlySet<string> = new Set(['hello', 'isMaster', 'ismaster']);
+const strangersMax = 64;
+/** Drivers ask every ten seconds unless they are told otherwise. */
+const silenceMs = 60_000;
+
+interface Proving {
+  readonly exchange: ScramExchange;
+  readonly user: string;
+  /** The exchange ends with the proof, and with no empty message after it. */
+  readonly short: boolean;
+  caller: Caller | null;
+}
+
+export class DocumentSession implements Session<Message> {
+  readonly #parts: DocumentParts;
+  readonly #connection: Connection;
+  readonly #id: number;
+  #asker: Asker | null = null;
+  #proving: Proving | null = null;
+  #atRest = true;
+  #sent = 0;
+  #strangerCommands = 0;
+  /** It said hello since it was looked at last, and whether that is looked at. */
+  #greeted = false;
+  #watched = false;
+
+  constructor(parts: DocumentParts, connection: Connection) {
+    this.#parts = parts;
+    this.#connection = connection;
+    this.#id = parts.number();
+  }
+
+  get atRest(): boolean {
+    return this.#atRest;
+  }
+
+  async handle(message: Message): Promise<void> {
+    this.#atRest = false;
+    const { command } = message;
+    const [name = ''] = Object.keys(command);
+    let reply: WritableObject;
+    try {
+      this.#asker?.begins();
+      reply = await this.#run(name, command, message.form);
+    } catch (error) {
+      reply = errorDocument(await this.#refused(name, error));
+    }
+    if (!message.silent) this.#connection.write(encodeReply(++this.#sent, message, reply));
+    this.#atRest = true;
+  }
+
+  /** A client waits for the reply to what it sent, and is told nothing else: it sees that the connection ends. */
+  farewell(): Uint8Array {
+    return new Uint8Array(0);
+  }
+
+  close(): void {
+    this.#proving = null;
+  }
+
+  async #refused(name: string, error: unknown): Promise<ServiceError> {
+    const isOfConnection = this.#asker === null || hellos.has(name) || name.startsWith('sasl') || Object.hasOwn(answers, name);
+    if (!isOfConnection) return this.#asker!.refused(error);
+    if (error instanceof ServiceError) return error;
+    this.#parts.failed(error);
+    return new ServiceError('REL_INTERNAL', 'internal error');
+  }
+
+  async #run(name: string, command: StoredObject, form: Message['form']): Promise<WritableObject> {
+    if (hellos.has(name)) return this.#hello(name, command);
+    if (form === 'query') throw refusals.notSupported('OP_QUERY but for the first message of a connection');
+    if (name === 'saslStart') return this.#saslStart(command);
+    if (name === 'saslContinue') return this.#saslContinue(command);
+    const answered = Object.hasOwn(answers, name) ? answers[name]! : undefined;
+    if (this.#asker === null) {
+      if (++this.#strangerCommands > strangersMax) throw new ServiceError('REL_UNAUTHENTICATED', 'log in first');
+      if (name === 'ping' || name === 'buildInfo' || name === 'endSessions') return answered!(this.#id);
+      throw new DocumentRefusal(13, `Command ${name} requires authentication`, 'REL_UNAUTHENTICATED');
+    }
+    if (answered !== undefined) return answered(this.#id);
+    if (name === 'connectionStatus') return this.#status();
+    for (const transactional of ['txnNumber', 'startTransaction', 'autocommit'])
+      if (Object.hasOwn(command, transactional))
+        throw new DocumentRefusal(
+          20,
+          'Transaction numbers are only allowed on a replica set member or mongos',
+          'REL_NOT_IMPLEMENTED',
+        );
+    const row = Object.hasOwn(rows, name) ? rows[name]! : undefined;
+    if (row === undefined) throw refusals.notFound(name.slice(0, 128));
+    for (const member of Object.keys(command))
+      if (member !== name && !ignored.has(member) && !row.takes.includes(member)) throw refusals.unknownField(name, member);
+    return row.run(new CommandContext(name, command, this.#asker, this.#parts.cursors));
+  }
+
+  /**
+   * Drivers watch a server by connections that never log in, and take one that is cut off for a server that is gone: such a
+   * connection stays for as long as it asks.
+   */
+  async #limitSilence(): Promise<void> {
+    this.#connection.authenticated();
+    const { gone } = this.#connection;
+    while (this.#asker === null && !gone.aborted) {
+      if (!this.#greeted) return this.#connection.end();
+      this.#greeted = false;
+      await this.#parts.clock.sleep(silenceMs, gone);
+    }
+  }
+
+  async #hello(name: string, command: StoredObject): Promise<WritableObject> {
+    const { clock } = this.#parts;
+    this.#greeted = true;
+    if (this.#asker === null && !this.#watched) {
+      this.#watched = true;
+      void this.#limitSilence();
+    }
+    const reply = helloReply({ connection: this.#id, now: clock.now(), legacy: name !== 'hello' });
+    const speculative = command['speculativeAuthenticate'];
+    let started: WritableObject | null = null;
+    if (typeof speculative === 'object' && speculative !== null && !Array.isArray(speculative)) {
+      try {
+        started = await this.#saslStart(speculative as StoredObject);
+      } catch (error) {
+        // It was only tried: the client goes on by the mechanisms that are named.
+        if (!(error instanceof ServiceError)) throw error;
+      }
+    }
+    return {
+      ...reply,
+      ...(command['saslSupportedMechs'] !== undefined && { saslSupportedMechs: [scramMechanism] }),
+      ...(started !== null && { speculativeAuthenticate: started }),
+      ok: 1,
+    };
+  }
+
+  async #saslStart(command: StoredObject): Promise<WritableObject> {
+    const mechanism = String(command['mechanism']);
+    if (mechanism !== scramMechanism)
+      throw new DocumentRefusal(
+        334,
+        `Received authentication for mechanism ${mechanism.slice(0, 64)} which is not enabled`,
+        'REL_UNAUTHENTICATED',
+      );
+    return this.#step(async () => {
+      const { authenticator, random, readLimit } = this.#parts;
+      admitAddress(this.#parts, readLimit, this.#connection.clientIp);
+      const first = payloadOf(command);
+      const exchange = authenticator.scram(random);
+      const challenge = exchange.challenge(first);
+      const { options } = command;
+      const short = typeof options === 'object' && options !== null && (options as StoredObject)['skipEmptyExchange'] === true;
+      this.#proving = { exchange, user: userIn(first), short, caller: null };
+      return { conversationId: 1, done: false, payload: binary(challenge), ok: 1 };
+    });
+  }
+
+  async #saslContinue(command: StoredObject): Promise<WritableObject> {
+    const proving = this.#proving;
+    if (proving === null) throw new DocumentRefusal(18, 'Authentication failed.', 'REL_UNAUTHENTICATED');
+    if (proving.caller !== null) {
+      this.#login(proving.caller);
+      return { conversationId: 1, done: true, payload: binary(''), ok: 1 };
+    }
+    return this.#step(async () => {
+      const final = proving.exchange.verify(payloadOf(command));
+      const { authenticator, gate, organizationRequired } = this.#parts;
+      const { clientIp } = this.#connection;
+      const organization = organizationOf(proving.user);
+      const caller = authenticator.provenCaller(proving.exchange, { door: doorName, clientIp, organization });
+      if (organizationRequired && caller.path === null)
+        throw new ServiceError('REL_UNAUTHENTICATED', 'the user names no organisation');
+      gate.checkStanding(caller);
+      proving.caller = caller;
+      if (proving.short) this.#login(caller);
+      return { conversationId: 1, done: proving.short, payload: binary(final), ok: 1 };
+    });
+  }
+
+  #login(caller: Caller): void {
+    this.#proving = null;
+    this.#asker = new Asker(this.#parts, caller, this.#connection.gone);
+    this.#connection.authenticated();
+  }
+
+  /** A step of the login; a refusal is recorded, and all are told alike. */
+  async #step(step: () => Promise<WritableObject>): Promise<WritableObject> {
+    try {
+      return await step();
+    } catch (error) {
+      this.#proving = null;
+      if (!(error instanceof ServiceError)) throw error;
+      const told = await recordRefusal(this.#parts, { door: doorName, clientIp: this.#connection.clientIp }, 'inspect', error);
+      if (told.kind !== 'unauthenticated' && told.kind !== 'invalid') throw told;
+      throw new DocumentRefusal(18, 'Authentication failed.', 'REL_UNAUTHENTICATED');
+    }
+  }
+
+  #status(): WritableObject {
+    const { caller } = this.#asker!;
+    const users = [{ user: caller.principal, db: 'admin' }];
+    return { authInfo: { authenticatedUsers: users, authenticatedUserRoles: [] }, ok: 1 };
+  }
+}
+
+function payloadOf(command: StoredObject): string {
+  const { payload } = command;
+  const inner = typeof payload === 'object' && payload !== null ? (payload as StoredObject)['$binary'] : undefined;
+  const base64 = typeof inner === 'object' && inner !== null ? (inner as StoredObject)['base64'] : undefined;
+  if (typeof base64 === 'string') return Buffer.from(base64, 'base64').toString();
+  if (typeof payload === 'string') return Buffer.from(payload, 'base64').toString();
+  throw new ServiceError('REL_INVALID', 'a step of the login has a payload');
+}
+
+const binary = (text: string): Stored => ({ $binary: { base64: Buffer.from(text).toString('base64'), subType: '00' } });
+
+/** The name as the client's first message has it: `=2C` and `=3D` stand for what would end it. */
+function userIn(clientFirst: string): string {
+  const name = /(?:^|,)n=([^,]*)/.exec(clientFirst)?.[1] ?? '';
+  return name.replaceAll('=2C', ',').replaceAll('=3D', '=');
+}

@@ -1,0 +1,101 @@
+/** Who asks on a connection of a narrow door: each command is one invocation of the gate, under the credential as it is now. */
+import { ServiceError } from '../../errors.ts';
+import type { Caller } from '../../governance/caller.ts';
+import type { Action, Invocation } from '../../governance/gate-contract.ts';
+import type { Answer } from '../../planner/planner-contract.ts';
+import { checkErased } from './lease.ts';
+import { admitAddress, type DoorParts, recordRefusal } from './door-parts.ts';
+import type { Terms } from './session-terms.ts';
+
+/** What a key that is looked up takes of an address's second. */
+const tokensOfKey = 0.01;
+
+export interface Asked {
+  readonly terms: Terms;
+  readonly writes?: boolean;
+  /** It reads rows by so many keys, and nothing else. */
+  readonly keysRead?: number;
+  readonly action?: Action;
+  /** Goes on with what was admitted before. */
+  readonly continues?: boolean;
+}
+
+export interface Asking {
+  readonly invocation: Invocation;
+  /** Rows of the answer leave by this command: they are looked at once more before they do. */
+  keep(answer: Pick<Answer, 'overtaken'>): void;
+}
+
+export class Asker {
+  readonly #parts: DoorParts;
+  readonly #caller: Caller;
+  readonly #gone: AbortSignal;
+  /** Whether the gate has the command at hand on record. */
+  #recorded = false;
+
+  constructor(parts: DoorParts, caller: Caller, gone: AbortSignal) {
+    this.#parts = parts;
+    this.#caller = caller;
+    this.#gone = gone;
+  }
+
+  get caller(): Caller {
+    return this.#caller;
+  }
+
+  get parts(): DoorParts {
+    return this.#parts;
+  }
+
+  get gone(): AbortSignal {
+    return this.#gone;
+  }
+
+  /** A command begins: what fails before it is asked is not on record yet. */
+  begins(): void {
+    this.#recorded = false;
+  }
+
+  async ask<T>(asked: Asked, run: (asking: Asking) => Promise<T> | T): Promise<T> {
+    const { readLimit, writeLimit, authenticator, gate, ids } = this.#parts;
+    const { terms, writes = false, keysRead, action = 'query', continues = false } = asked;
+    if (!continues) {
+      const tokens = keysRead === undefined ? 1 : Math.min(1, keysRead * tokensOfKey);
+      admitAddress(this.#parts, writes ? writeLimit : readLimit, this.#caller.clientIp, tokens);
+    }
+    const renewed = authenticator.renewed(this.#caller);
+    const caller = terms.branch === null ? renewed : { ...renewed, branch: terms.branch };
+    this.#recorded = true;
+    let kept: Pick<Answer, 'overtaken'> | null = null;
+    const request = {
+      action,
+      purpose: terms.purpose,
+      correlationId: ids.next(),
+      breakGlass: terms.break_glass,
+      accessScopeRef: terms.access_scope_ref,
+      gone: this.#gone,
+      ...(keysRead !== undefined && { keysRead }),
+      ...(continues && { continues }),
+    };
+    const result = await gate.invoke(caller, request, async (invocation) =>
+      run({ invocation, keep: (answer) => (kept = answer) }),
+    );
+    if (kept !== null) checkErased(kept);
+    return result;
+  }
+
+  /** Before what was written meanwhile is read again: it shows once it is acknowledged. */
+  pause(tries: number): Promise<void> {
+    return this.#parts.clock.sleep(2 ** Math.min(tries, 6), this.#gone);
+  }
+
+  /** What the client is to be told of an error; what was refused before it came to the gate is recorded. */
+  async refused(error: unknown, action: Action = 'query'): Promise<ServiceError> {
+    const known = error instanceof ServiceError ? error : new ServiceError('REL_INTERNAL', 'internal error', { cause: error });
+    const told = this.#recorded ? known : await recordRefusal(this.#parts, this.#caller, action, known);
+    this.#recorded = true;
+    if (told.code !== 'REL_INTERNAL') return told;
+    this.#parts.failed(told.facts.cause ?? told);
+    return new ServiceError('REL_INTERNAL', 'internal error');
+  }
+}

@@ -1,0 +1,49 @@
+/** What a client states beside what it asks: one parser, and each narrow door its own carrier of names and values. */
+import { ServiceError } from '../../errors.ts';
+import { checkText } from '../../log/value.ts';
+import type { DefaultTime } from '../../planner/statement.ts';
+import { timeOf } from '../instants.ts';
+
+/** null: not stated. */
+export interface Terms {
+  readonly purpose: string | null;
+  readonly branch: string | null;
+  readonly break_glass: string | null;
+  readonly access_scope_ref: string | null;
+  readonly as_of: string | null;
+  readonly as_of_system: string | null;
+  /** `sync`: written to the disk before it is acknowledged. */
+  readonly durability: string | null;
+}
+
+export const noTerms: Terms = {
+  purpose: null,
+  branch: null,
+  break_glass: null,
+  access_scope_ref: null,
+  as_of: null,
+  as_of_system: null,
+  durability: null,
+};
+
+const longest = 1_024;
+
+/** `terms` with one of them stated otherwise; '' takes it back. REL_NOT_FOUND for a name that is none, REL_INVALID for a value. */
+export function withTerm(terms: Terms, name: string, value: string): Terms {
+  if (!Object.hasOwn(noTerms, name)) {
+    throw new ServiceError('REL_NOT_FOUND', `nothing is stated by ${JSON.stringify(name)}; there are ${termNames}`);
+  }
+  checkText(value, name);
+  if (value.length > longest) throw new ServiceError('REL_INVALID', `${name} has at most ${longest} characters`);
+  if (name === 'durability' && value !== '' && value !== 'sync' && value !== 'buffered')
+    throw new ServiceError('REL_INVALID', 'durability is sync or buffered');
+  const stated = { ...terms, [name]: value === '' ? null : value };
+  timeOfTerms(stated);
+  return stated;
+}
+
+export const termNames = Object.keys(noTerms).join(', ');
+
+export function timeOfTerms({ as_of, as_of_system }: Pick<Terms, 'as_of' | 'as_of_system'>): DefaultTime {
+  return timeOf({ as_of: as_of ?? undefined, as_of_system: as_of_system ?? undefined });
+}

@@ -1,0 +1,71 @@
+/** What Redis has no words for: what a key held then, all that it ever held, rows of any type, and what a session states. */
+import type { Answer } from '../../planner/planner-contract.ts';
+import { writeNdjson } from '../../planner/formats/json-rows.ts';
+import { ServiceError } from '../../errors.ts';
+import type { Asker } from '../frame/asker.ts';
+import { rowAsJson } from '../frame/any-row.ts';
+import { type Terms, withTerm } from '../frame/session-terms.ts';
+import type { CommandContext, CommandRow } from './command.ts';
+import { entryType, keyOf } from './entries.ts';
+import { refusals } from './errors.ts';
+
+const historyColumns = ['_pk', 'value', 'value_base64', 'valid_from', 'valid_to', 'system_from', 'system_to'] as const;
+
+/** Every version of a key, oldest first, each as a JSON object. */
+async function history(context: CommandContext, [, word]: readonly Buffer[]): Promise<void> {
+  const keys = [keyOf(word!)];
+  const answer = await context.asker.ask({ terms: context.terms, keysRead: 1 }, ({ invocation, keep }): Answer => {
+    const found = context.asker.parts.planner.lookUp(invocation, {
+      type: entryType,
+      keys,
+      columns: historyColumns,
+      time: 'all',
+    });
+    keep(found);
+    return found;
+  });
+  const lines = answer.rowCount === 0 ? [] : writeNdjson(answer).toString().trimEnd().split('\n');
+  context.replies.array(lines.length);
+  for (const line of lines) context.replies.bulk(line);
+}
+
+async function row(context: CommandContext, [, type, word]: readonly Buffer[]): Promise<void> {
+  const key = keyOf(word!);
+  const text = await context.asker.ask({ terms: context.terms, keysRead: 1 }, ({ invocation, keep }) => {
+    const found = rowAsJson(context.asker.parts.planner, invocation, { type: type!.toString(), key, time: context.time });
+    keep(found.answer);
+    return found.text;
+  });
+  if (text === null) context.replies.nothing();
+  else context.replies.bulk(text);
+}
+
+export const annals: Readonly<Record<string, CommandRow>> = {
+  'annals.history': { arity: 2, reads: false, keys: [1, 1, 1], run: history },
+  'annals.row': { arity: 3, reads: true, keys: [0, 0, 0], run: row },
+};
+
+export const readAsOf = {
+  /** `ANNALS.AT <instant> [SYSTEM] <command>`: what was true then; with SYSTEM, what was believed then. */
+  command(terms: Terms, words: readonly Buffer[]): { readonly terms: Terms; readonly inner: readonly Buffer[] } {
+    if (words.length < 3) throw refusals.arity('annals.at');
+    const bySystem = words[2]!.toString().toUpperCase() === 'SYSTEM';
+    const inner = words.slice(bySystem ? 3 : 2);
+    if (inner.length === 0) throw refusals.arity('annals.at');
+    const at = words[1]!.toString();
+    const timeless = { ...terms, as_of: null, as_of_system: null };
+    return { terms: withTerm(timeless, bySystem ? 'as_of_system' : 'as_of', at), inner };
+  },
+
+  /** `ANNALS.SET <name> <value>`. */
+  async stated(asker: Asker, terms: Terms, name: string, value: string): Promise<Terms> {
+    const stated = withTerm(terms, name.toLowerCase(), value);
+    if (stated.branch !== null && stated.branch !== terms.branch && stated.branch !== 'main') {
+      await asker.ask({ terms: { ...stated, branch: null }, action: 'inspect' }, ({ invocation }) => {
+        if (!invocation.branches().some((branch) => branch.name === stated.branch))
+          throw new ServiceError('REL_NOT_FOUND', `there is no branch ${JSON.stringify(stated.branch)}`);
+      });
+    }
+    return stated;
+  },
+} as const;

@@ -1,0 +1,99 @@
+/** What clients of Redis ask of a server before they ask for anything: who it is, how it is set up, what it can do. */
+import { type CommandRow, upper } from './command.ts';
+import { refusals } from './errors.ts';
+import { globOf } from './glob.ts';
+import type { Replies } from './replies.ts';
+
+interface ClientFacts {
+  readonly id: number;
+  readonly name: string;
+  readonly ip: string | null;
+}
+
+/** The name that the connection has from here on; null: as it was. */
+export function client(replies: Replies, words: readonly Buffer[], { id, name, ip }: ClientFacts): string | null {
+  const sub = upper(words[1]!);
+  switch (sub) {
+    case 'ID':
+      replies.integer(id);
+      return null;
+    case 'GETNAME':
+      if (name === '') replies.nothing();
+      else replies.bulk(name);
+      return null;
+    case 'SETNAME': {
+      const [, , given] = words;
+      if (words.length !== 3 || /[^!-~]/.test(given!.toString('latin1'))) throw refusals.syntax();
+      replies.simple('OK');
+      return given!.toString();
+    }
+    case 'SETINFO':
+      if (words.length !== 4) throw refusals.syntax();
+      replies.simple('OK');
+      return null;
+    case 'INFO':
+      replies.bulk(`id=${id} addr=${ip ?? ''} name=${name} db=0 resp=${replies.protocol}\n`);
+      return null;
+  }
+  throw refusals.subcommand('CLIENT', words[1]!.toString('latin1'));
+}
+
+export function info(replies: Replies): void {
+  const lines = ['# Server', 'redis_version:7.2.0', 'redis_mode:standalone', 'server_name:annals', '# Persistence', 'loading:0'];
+  replies.bulk(`${[...lines, '# Replication', 'role:master'].join('\r\n')}\r\n`);
+}
+
+/** What can be told of settings that clients look at; nothing can be set here. */
+const settings: Readonly<Record<string, string>> = { appendonly: 'yes', databases: '1', maxmemory: '0', save: '' };
+
+export function config(replies: Replies, words: readonly Buffer[]): void {
+  if (upper(words[1]!) !== 'GET') throw refusals.subcommand('CONFIG', words[1]!.toString('latin1'));
+  if (words.length < 3) throw refusals.arity('config|get');
+  const globs = words.slice(2).map((word) => globOf(word.toString().toLowerCase()));
+  const found = Object.entries(settings).filter(([name]) => globs.some((glob) => glob(name)));
+  replies.map(found.length);
+  for (const [name, value] of found) {
+    replies.bulk(name);
+    replies.bulk(value);
+  }
+}
+
+export function command(replies: Replies, words: readonly Buffer[], rows: Readonly<Record<string, CommandRow>>): void {
+  const sub = words.length === 1 ? '' : upper(words[1]!);
+  switch (sub) {
+    case '':
+      return list(replies, Object.keys(rows), rows);
+    case 'COUNT':
+      return replies.integer(Object.keys(rows).length);
+    case 'DOCS':
+      return replies.map(0);
+    case 'LIST':
+      replies.array(Object.keys(rows).length);
+      for (const name of Object.keys(rows)) replies.bulk(name);
+      return;
+    case 'INFO':
+      return list(
+        replies,
+        words.slice(2).map((word) => word.toString('latin1').toLowerCase()),
+        rows,
+      );
+  }
+  throw refusals.subcommand('COMMAND', words[1]!.toString('latin1'));
+}
+
+function list(replies: Replies, names: readonly string[], rows: Readonly<Record<string, CommandRow>>): void {
+  replies.array(names.length);
+  for (const name of names) {
+    const row = Object.hasOwn(rows, name) ? rows[name] : undefined;
+    if (row === undefined) {
+      replies.nothing();
+      continue;
+    }
+    replies.array(6);
+    replies.bulk(name);
+    replies.integer(row.arity);
+    replies.array(1);
+    replies.simple(row.reads ? 'readonly' : 'write');
+    for (const place of row.keys) replies.integer(place);
+  }
+}

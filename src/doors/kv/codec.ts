@@ -1,0 +1,129 @@
+/**
+ * What a client of the key-value door sends: commands, each an array of bulk strings, or a line of words.
+ *
+ *   *<n>\r\n  then n times  $<length>\r\n<bytes>\r\n
+ *   word "quoted \x41" 'quoted'\r\n
+ */
+import { ServiceError } from '../../errors.ts';
+import { type Codec, type Decoded, messageBytesMax } from '../frame/codec.ts';
+
+/** Name of the command first; empty for an empty line. */
+export type Words = readonly Buffer[];
+
+/** An inline command and the head of an array are lines, and a line is at most so long. */
+const lineBytesMax = 65_536;
+const wordsMax = 1_048_576;
+/** `$0\r\n\r\n` */
+const wordBytesMin = 6;
+
+export const respCodec: Codec<null, Words> = { start: null, decode };
+
+const cr = 0x0d;
+const lf = 0x0a;
+const star = 0x2a;
+const dollar = 0x24;
+
+function decode(_state: null, bytes: Buffer): Decoded<null, Words> {
+  if (bytes.length === 0) return { needs: 1 };
+  return bytes[0] === star ? decodeArray(bytes) : decodeLine(bytes);
+}
+
+function decodeArray(bytes: Buffer): Decoded<null, Words> {
+  const head = numberAt(bytes, 1, 'invalid multibulk length');
+  if (head === null) return { needs: bytes.length + 1 };
+  const count = head.value;
+  if (count > wordsMax) throw refused('invalid multibulk length');
+  const words: Buffer[] = [];
+  let at = head.end;
+  for (let left = count; left > 0; left--) {
+    // Whatever the words are, no fewer bytes than these are to come: who sends them one by one has them looked at seldom.
+    const least = at + left * wordBytesMin;
+    if (least > messageBytesMax) throw tooLarge();
+    if (bytes.length < least) return { needs: least };
+    if (bytes[at] !== dollar) throw refused(`expected '$', got '${printable(bytes[at]!)}'`);
+    const length = numberAt(bytes, at + 1, 'invalid bulk length');
+    if (length === null) return { needs: bytes.length + 1 };
+    if (length.value < 0) throw refused('invalid bulk length');
+    const end = length.end + length.value;
+    const enough = end + 2 + (left - 1) * wordBytesMin;
+    if (enough > messageBytesMax) throw tooLarge();
+    if (bytes.length < enough) return { needs: enough };
+    if (bytes[end] !== cr || bytes[end + 1] !== lf) throw refused('a bulk string ends by CRLF');
+    words.push(bytes.subarray(length.end, end));
+    at = end + 2;
+  }
+  return { message: words, taken: at, state: null };
+}
+
+/** A number and CRLF; null: more bytes are needed. */
+function numberAt(bytes: Buffer, start: number, what: string): { readonly value: number; readonly end: number } | null {
+  let at = start;
+  let value = 0;
+  const isNegative = bytes[at] === 0x2d;
+  if (isNegative) at++;
+  const first = at;
+  for (; at < bytes.length; at++) {
+    const digit = bytes[at]! - 0x30;
+    if (digit < 0 || digit > 9) break;
+    // Beyond this nothing is taken, whatever digits follow.
+    if (at - first === 10) throw refused(what);
+    value = value * 10 + digit;
+  }
+  if (at === bytes.length) return null;
+  if (at === first || bytes[at] !== cr) throw refused(what);
+  if (at + 1 === bytes.length) return null;
+  if (bytes[at + 1] !== lf) throw refused(what);
+  return { value: isNegative ? -value : value, end: at + 2 };
+}
+
+function decodeLine(bytes: Buffer): Decoded<null, Words> {
+  const end = bytes.indexOf(lf);
+  if (end < 0) {
+    if (bytes.length > lineBytesMax) throw refused('too big inline request');
+    return { needs: bytes.length + 1 };
+  }
+  if (end > lineBytesMax) throw refused('too big inline request');
+  const line = bytes.subarray(0, end > 0 && bytes[end - 1] === cr ? end - 1 : end);
+  return { message: wordsOf(line), taken: end + 1, state: null };
+}
+
+const isSpace = (byte: number): boolean => byte === 0x20 || (byte >= 0x09 && byte <= 0x0d);
+const escapes: Readonly<Record<string, number>> = { n: 10, r: 13, t: 9, b: 8, a: 7 };
+
+/** Words of a line as redis-cli writes them: quotes may hold spaces, double ones escapes, too. */
+function wordsOf(line: Buffer): Buffer[] {
+  const words: Buffer[] = [];
+  let at = 0;
+  for (;;) {
+    while (at < line.length && isSpace(line[at]!)) at++;
+    if (at === line.length) return words;
+    const word: number[] = [];
+    let quote = 0;
+    for (; at < line.length; at++) {
+      const byte = line[at]!;
+      if (quote === 0) {
+        if (isSpace(byte)) break;
+        if (byte === 0x22 || byte === 0x27) quote = byte;
+        else word.push(byte);
+      } else if (byte === quote) {
+        if (at + 1 < line.length && !isSpace(line[at + 1]!)) throw refused('unbalanced quotes in request');
+        quote = 0;
+      } else if (byte === 0x5c && quote === 0x22 && at + 1 < line.length) {
+        const hex = /^x([0-9a-fA-F]{2})/.exec(line.toString('latin1', at + 1, at + 4))?.[1];
+        const letter = String.fromCharCode(line[at + 1]!);
+        word.push(hex === undefined ? (escapes[letter] ?? line[at + 1]!) : Number.parseInt(hex, 16));
+        at += hex === undefined ? 1 : 3;
+      } else if (byte === 0x5c && quote === 0x27 && line[at + 1] === 0x27) {
+        word.push(0x27);
+        at++;
+      } else word.push(byte);
+    }
+    if (quote !== 0) throw refused('unbalanced quotes in request');
+    words.push(Buffer.from(word));
+  }
+}
+
+const printable = (byte: number): string => (byte > 0x20 && byte < 0x7f ? String.fromCharCode(byte) : '?');
+const refused = (what: string): ServiceError => new ServiceError('REL_INVALID', `Protocol error: ${what}`);
+const tooLarge = (): ServiceError =>
+  new ServiceError('REL_TOO_LARGE', `Protocol error: a command is at most ${messageBytesMax} bytes long`);

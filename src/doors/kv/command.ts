@@ -1,0 +1,147 @@
+/** What a command of the key-value door is, and what it works with. */
+import { ServiceError } from '../../errors.ts';
+import type { Invocation } from '../../governance/gate-contract.ts';
+import type { DefaultTime } from '../../planner/statement.ts';
+import type { DeleteRows, PutRows } from '../../projections/command.ts';
+import type { Asker, Asking } from '../frame/asker.ts';
+import type { Terms } from '../frame/session-terms.ts';
+import {
+  type Entry,
+  entryType,
+  ownKeys,
+  type Put,
+  type PutTerms,
+  putCommand,
+  readEntries,
+  readOwn,
+  refuseFirst,
+} from './entries.ts';
+import { refusals } from './errors.ts';
+import type { Replies } from './replies.ts';
+import type { Cursors } from './cursors.ts';
+
+export interface CommandRow {
+  /** Words, the name among them; negative: at least so many. */
+  readonly arity: number;
+  /** Takes ANNALS.AT before it. */
+  readonly reads: boolean;
+  /** Place of the first key, of the last (negative: from the end), and how far they are apart; none: 0, 0, 0. */
+  readonly keys: readonly [number, number, number];
+  run(context: CommandContext, words: readonly Buffer[]): Promise<void>;
+}
+
+export const doorName = 'kv';
+
+const triesMax = 16;
+
+/** One command at work. */
+export class CommandContext {
+  readonly asker: Asker;
+  readonly replies: Replies;
+  readonly terms: Terms;
+  readonly time: DefaultTime;
+  readonly cursors: Cursors;
+  /** As it was sent. */
+  readonly name: string;
+
+  constructor(name: string, facts: Pick<CommandContext, 'asker' | 'replies' | 'terms' | 'time' | 'cursors'>) {
+    this.name = name;
+    this.asker = facts.asker;
+    this.replies = facts.replies;
+    this.terms = facts.terms;
+    this.time = facts.time;
+    this.cursors = facts.cursors;
+  }
+
+  now(): bigint {
+    return this.asker.parts.clock.now();
+  }
+
+  /** Values of these keys, by one look-up. */
+  read(keys: readonly string[]): Promise<ReadonlyMap<string, Entry>> {
+    return this.asker.ask({ terms: this.terms, keysRead: keys.length }, ({ invocation, keep }) => {
+      const { entries, answer } = readEntries(this.asker.parts.planner, invocation, keys, this.time);
+      keep(answer);
+      return entries;
+    });
+  }
+
+  /** Runs what writes. */
+  write<T>(keys: number, run: (asking: Asking) => Promise<T>): Promise<T> {
+    return this.asker.ask({ terms: this.terms, writes: true, keysRead: keys }, run);
+  }
+
+  /** False where the keys stand otherwise than `when` says. */
+  async put(puts: readonly Put[], terms: PutTerms = {}): Promise<boolean> {
+    return this.write(puts.length, ({ invocation }) => this.submit(invocation, putCommand(puts, doorName, terms)));
+  }
+
+  /** Deletes a key, and tells what it held. */
+  end(key: string): Promise<Entry | null> {
+    const { planner } = this.asker.parts;
+    return this.write(1, async ({ invocation }) => {
+      for (let tries = 0; tries < triesMax; tries++) {
+        const { entry, instant } = readOwn(planner, invocation, key);
+        if (entry === null) return null;
+        const when = { unchangedSince: instant };
+        if (await this.submit(invocation, { kind: 'delete-rows', type: entryType, keys: [key], when })) return entry;
+        await this.asker.pause(tries);
+      }
+      throw writtenAllTheTime();
+    });
+  }
+
+  /** Deletes those that are there; how many were. */
+  endAll(keys: readonly string[]): Promise<number> {
+    const asked = [...new Set(keys)];
+    return this.write(asked.length, async ({ invocation }) => {
+      const own = ownKeys(this.asker.parts.planner, invocation, asked);
+      if (own.length > 0) await this.submit(invocation, { kind: 'delete-rows', type: entryType, keys: own });
+      return own.length;
+    });
+  }
+
+  async submit(invocation: Invocation, command: PutRows | DeleteRows): Promise<boolean> {
+    try {
+      refuseFirst(await invocation.submit(command, { sync: this.terms.durability === 'sync' }));
+      return true;
+    } catch (error) {
+      if (command.when !== undefined && error instanceof ServiceError && error.code === 'REL_CONFLICT') return false;
+      throw error;
+    }
+  }
+
+  /** Writes a key by what it holds: again where somebody else has written it meanwhile. `change` says what is to be there; null: as it is. */
+  change<T>(
+    key: string,
+    change: (entry: Entry | null) => { readonly put: Omit<Put, 'key'> | null; readonly result: T },
+  ): Promise<T> {
+    const { planner } = this.asker.parts;
+    return this.write(1, async ({ invocation }) => {
+      for (let tries = 0; tries < triesMax; tries++) {
+        const { entry, instant } = readOwn(planner, invocation, key);
+        const { put, result } = change(entry);
+        if (put === null) return result;
+        const when = entry === null ? 'absent' : { unchangedSince: instant };
+        const command = putCommand([{ ...put, key }], doorName, { when, fromValue: entry !== null });
+        if (await this.submit(invocation, command)) return result;
+        await this.asker.pause(tries);
+      }
+      throw writtenAllTheTime();
+    });
+  }
+}
+
+const writtenAllTheTime = (): ServiceError =>
+  new ServiceError('REL_CONFLICT', 'the key is written all the time: try again', { stale: true });
+
+/** A whole number as Redis takes one: i64, no sign but a minus, no leading zero. */
+export function integerOf(word: Buffer | string): bigint {
+  const text = word.toString();
+  if (!/^(0|-?[1-9]\d{0,18})$/.test(text)) throw refusals.notInteger();
+  const value = BigInt(text);
+  if (value !== BigInt.asIntN(64, value)) throw refusals.notInteger();
+  return value;
+}
+
+export const upper = (word: Buffer): string => word.toString('latin1').toUpperCase();

@@ -1,0 +1,166 @@
+/**
+ * Keys and values as rows of KvEntry. A value that is UTF-8 stands in `value`, any other in `value_base64`; when a key expires is
+ * the row's `valid_to`, so nothing has to happen then.
+ */
+import { isUtf8 } from 'node:buffer';
+import { type ErrorCode, ServiceError } from '../../errors.ts';
+import type { Invocation } from '../../governance/gate-contract.ts';
+import type { NamedColumn } from '../../log/columns.ts';
+import { FOREVER } from '../../log/timestamp.ts';
+import { type Cell, type ColumnType, limits, systemColumns } from '../../log/value.ts';
+import { cellAt, VectorBuilder } from '../../log/vector-builder.ts';
+import type { Answer, PlannerDoor } from '../../planner/planner-contract.ts';
+import type { DefaultTime } from '../../planner/statement.ts';
+import type { Outcome, PutRows, WriteCondition } from '../../projections/command.ts';
+import { refusals } from './errors.ts';
+
+export const entryType = 'KvEntry';
+
+export interface Entry {
+  readonly value: Buffer | string;
+  /** Nanoseconds; FOREVER: it does not expire. */
+  readonly expires: bigint;
+  /** Everything that the row holds but its value, for who writes it anew. */
+  readonly others: readonly { readonly name: string; readonly type: ColumnType; readonly cell: Cell }[];
+}
+
+export interface Put {
+  readonly key: string;
+  readonly value: Buffer | string;
+  readonly expires?: bigint;
+  readonly others?: Entry['others'];
+}
+
+const valueColumns = ['_pk', 'value', 'value_base64', 'namespace_path', 'valid_to', 'system_from'] as const;
+const place = { key: 0, value: 1, base64: 2, path: 3, validTo: 4, systemFrom: 5 } as const;
+
+type Planner = Pick<PlannerDoor, 'lookUp'>;
+
+export function keyOf(word: Buffer): string {
+  if (word.length === 0 || word.length > limits.keyBytes || !isUtf8(word)) throw refusals.keyText();
+  return word.toString();
+}
+
+/** By key. Of a key that several organisations have, the caller's own, else the one that was written last. */
+export function readEntries(
+  planner: Planner,
+  invocation: Invocation,
+  keys: readonly string[],
+  time: DefaultTime,
+): { readonly entries: ReadonlyMap<string, Entry>; readonly answer: Answer } {
+  const asked = keys.length > 1 ? [...new Set(keys)] : keys;
+  const answer = planner.lookUp(invocation, { type: entryType, keys: asked, columns: valueColumns, time });
+  const entries = new Map<string, Entry>();
+  const chosen = new Map<string, boolean>();
+  for (const { columns, count } of answer.batches) {
+    for (let row = 0; row < count; row++) {
+      const cell = (at: number, type: ColumnType): Cell => cellAt(columns[at]!, type, row);
+      const key = cell(place.key, 'string') as string;
+      const own = cell(place.path, 'string') === invocation.caller.path;
+      // Rows come in the order in which they were written.
+      if (chosen.get(key) === true && !own) continue;
+      const value = valueOf(
+        invocation,
+        cell(place.value, 'string') as string | null,
+        cell(place.base64, 'string') as string | null,
+      );
+      chosen.set(key, own);
+      if (value === null) entries.delete(key);
+      else entries.set(key, { value, expires: cell(place.validTo, 'timestamp') as bigint, others: [] });
+    }
+  }
+  return { entries, answer };
+}
+
+const pathColumns = ['_pk', 'namespace_path'] as const;
+
+/** Those of the keys that the caller's own path holds now. */
+export function ownKeys(planner: Planner, invocation: Invocation, keys: readonly string[]): string[] {
+  const { batches } = planner.lookUp(invocation, { type: entryType, keys, columns: pathColumns });
+  return batches.flatMap(({ columns, count }) =>
+    Array.from({ length: count }, (_, row) => row).flatMap((row) =>
+      cellAt(columns[1]!, 'string', row) === invocation.caller.path ? [cellAt(columns[0]!, 'string', row) as string] : [],
+    ),
+  );
+}
+
+/** The caller's own row with all that it holds, to be written anew. */
+export function readOwn(planner: Planner, invocation: Invocation, key: string): { entry: Entry | null; instant: bigint } {
+  const answer = planner.lookUp(invocation, { type: entryType, keys: [key], columns: null });
+  const at = (name: string): number => answer.columns.findIndex((column) => column.name === name);
+  for (const { columns, count } of answer.batches) {
+    for (let row = 0; row < count; row++) {
+      const cell = (name: string): Cell => {
+        const number = at(name);
+        return cellAt(columns[number]!, answer.columns[number]!.type, row);
+      };
+      if (cell('namespace_path') !== invocation.caller.path) continue;
+      const value = valueOf(invocation, cell('value') as string | null, cell('value_base64') as string | null);
+      if (value === null) throw new ServiceError('REL_MASKED_COLUMN', 'the value is masked: nothing can be written from it');
+      const others = answer.columns.flatMap(({ name, type }) => {
+        const isOwn = !Object.hasOwn(systemColumns, name) && name !== 'value' && name !== 'value_base64';
+        const held = isOwn ? cell(name) : null;
+        return held === null ? [] : [{ name, type, cell: held }];
+      });
+      return { entry: { value, expires: cell('valid_to') as bigint, others }, instant: answer.asOfSystem };
+    }
+  }
+  return { entry: null, instant: answer.asOfSystem };
+}
+
+/** null: there is one, and the caller is not shown it. */
+function valueOf(invocation: Invocation, value: string | null, base64: string | null): Buffer | string | null {
+  if (value !== null) return value;
+  if (base64 !== null) return Buffer.from(base64, 'base64');
+  const masked = invocation.snapshot().masked(entryType);
+  if (masked.has('value') || masked.has('value_base64')) return null;
+  throw refusals.wrongType();
+}
+
+export interface PutTerms {
+  readonly when?: WriteCondition;
+  /** What was there decided what is written. */
+  readonly fromValue?: boolean;
+}
+
+/** All or nothing. A value that expires leaves nothing of what was there before behind it. */
+export function putCommand(puts: readonly Put[], door: string, { when, fromValue = false }: PutTerms = {}): PutRows {
+  const names = new Map<string, { readonly type: ColumnType; readonly cells: Cell[] }>();
+  const set = (row: number, name: string, type: ColumnType, cell: Cell): void => {
+    let column = names.get(name);
+    if (column === undefined) names.set(name, (column = { type, cells: Array<Cell>(puts.length).fill(null) }));
+    column.cells[row] = cell;
+  };
+  for (const [row, { key, value, expires = FOREVER, others = [] }] of puts.entries()) {
+    set(row, '_pk', 'string', key);
+    if (typeof value === 'string') set(row, 'value', 'string', value);
+    else if (isUtf8(value)) set(row, 'value', 'string', value.toString());
+    else set(row, 'value_base64', 'string', value.toString('base64'));
+    if (expires !== FOREVER) set(row, 'valid_to', 'timestamp', expires);
+    for (const { name, type, cell } of others) set(row, name, type, cell);
+  }
+  const columns = [...names].map(([name, { type, cells }]): NamedColumn => {
+    const builder = new VectorBuilder(type, puts.length);
+    for (const cell of cells) builder.append(cell);
+    return { name, type, vector: builder.build() };
+  });
+  const expires = names.has('valid_to');
+  const computedFrom = fromValue ? columns.flatMap(({ name }) => (Object.hasOwn(systemColumns, name) ? [] : [name])) : [];
+  return {
+    kind: 'put-rows',
+    type: entryType,
+    rows: { length: puts.length, columns },
+    atomic: true,
+    createType: false,
+    provenance: { source: door, method: 'set', confidence: 1, derivedFrom: null },
+    idsMax: 0,
+    ...(expires && { replace: true }),
+    ...(when !== undefined && { when }),
+    ...(computedFrom.length > 0 && { computedFrom }),
+  };
+}
+
+export function refuseFirst({ errors }: Pick<Outcome, 'errors'>): void {
+  const [refused] = errors;
+  if (refused !== undefined) throw new ServiceError(refused.code as ErrorCode, refused.detail);
+}

@@ -1,0 +1,196 @@
+/** What works on keys: deleting, expiring, listing. */
+import { FOREVER } from '../../log/timestamp.ts';
+import type { Answer } from '../../planner/planner-contract.ts';
+import { cellAt } from '../../log/vector-builder.ts';
+import { type CommandContext, type CommandRow, integerOf, upper } from './command.ts';
+import { type Entry, keyOf } from './entries.ts';
+import { refusals } from './errors.ts';
+import { globOf } from './glob.ts';
+import { expiryOf } from './strings.ts';
+
+async function end(context: CommandContext, [, ...words]: readonly Buffer[]): Promise<void> {
+  context.replies.integer(await context.endAll(words.map(keyOf)));
+}
+
+async function exists(context: CommandContext, [, ...words]: readonly Buffer[]): Promise<void> {
+  const keys = words.map(keyOf);
+  const entries = await context.read(keys);
+  context.replies.integer(keys.filter((key) => entries.has(key)).length);
+}
+
+const expiring =
+  (unit: 'EX' | 'PX' | 'EXAT' | 'PXAT') =>
+  async (context: CommandContext, words: readonly Buffer[]): Promise<void> => {
+    const key = keyOf(words[1]!);
+    const expires = expiryOf(context, unit, words[2]!, 'taken');
+    const [condition, ...more] = words.slice(3).map(upper);
+    if (more.length > 0 || (condition !== undefined && !conditions.has(condition))) throw refusals.syntax();
+    const applies = (was: bigint): boolean => {
+      switch (condition) {
+        case 'NX':
+          return was === FOREVER;
+        case 'XX':
+          return was !== FOREVER;
+        case 'GT':
+          return expires > was;
+        case 'LT':
+          return expires < was;
+        default:
+          return true;
+      }
+    };
+    if (expires <= context.now()) {
+      const entry = (await context.read([key])).get(key);
+      const ends = entry !== undefined && applies(entry.expires);
+      return context.replies.integer(ends ? await context.endAll([key]) : 0);
+    }
+    const done = await context.change(key, (entry) => {
+      const changes = entry !== null && applies(entry.expires);
+      return { put: changes ? { ...entry, expires } : null, result: changes };
+    });
+    context.replies.integer(done ? 1 : 0);
+  };
+
+const conditions: ReadonlySet<string> = new Set(['NX', 'XX', 'GT', 'LT']);
+
+async function persist(context: CommandContext, [, word]: readonly Buffer[]): Promise<void> {
+  const done = await context.change(keyOf(word!), (entry) => {
+    const changes = entry !== null && entry.expires !== FOREVER;
+    return { put: changes ? { ...entry, expires: FOREVER } : null, result: changes };
+  });
+  context.replies.integer(done ? 1 : 0);
+}
+
+const perMs = 1_000_000n;
+
+/** -2: there is no such key; -1: it does not expire. */
+const told =
+  (of: (expires: bigint, now: bigint) => bigint) =>
+  async (context: CommandContext, [, word]: readonly Buffer[]): Promise<void> => {
+    const key = keyOf(word!);
+    const entry: Entry | undefined = (await context.read([key])).get(key);
+    if (entry === undefined) context.replies.integer(-2);
+    else context.replies.integer(entry.expires === FOREVER ? -1 : of(entry.expires, context.now()));
+  };
+
+const rounded = (value: bigint, to: bigint): bigint => (value + to / 2n) / to;
+const left = (expires: bigint, now: bigint): bigint => (expires > now ? expires - now : 0n);
+
+/** Texts of the first column, each once. */
+export function texts({ columns, batches }: Answer): string[] {
+  const found = new Set<string>();
+  for (const { columns: vectors, selection, first, count } of batches) {
+    for (let i = 0; i < count; i++) {
+      const text = cellAt(vectors[0]!, columns[0]!.type, selection === null ? first + i : selection[i]!);
+      if (typeof text === 'string') found.add(text);
+    }
+  }
+  return [...found];
+}
+
+async function list(context: CommandContext, [, pattern]: readonly Buffer[]): Promise<void> {
+  const glob = globOf(pattern!.toString());
+  const answer = await question(context, 'SELECT _pk FROM KvEntry', []);
+  const keys = texts(answer).filter(glob);
+  context.replies.array(keys.length);
+  for (const key of keys) context.replies.bulk(key);
+}
+
+function question(context: CommandContext, sql: string, parameters: readonly (string | bigint)[]): Promise<Answer> {
+  const { planner } = context.asker.parts;
+  return context.asker.ask({ terms: context.terms }, async ({ invocation, keep }) => {
+    const answer = await planner.query(invocation, {
+      sql,
+      ...(parameters.length > 0 && { parameters }),
+      time: context.time,
+      dialect: 'wide',
+      purpose: context.terms.purpose,
+      signal: context.asker.gone,
+    });
+    keep(answer);
+    return answer;
+  });
+}
+
+const pageMax = 10_000n;
+
+async function scan(context: CommandContext, [, word, ...options]: readonly Buffer[]): Promise<void> {
+  const { cursors, replies } = context;
+  let count = 10n;
+  let glob: (text: string) => boolean = () => true;
+  let ofType = true;
+  for (let i = 0; i < options.length; i += 2) {
+    const given = options[i + 1];
+    const option = upper(options[i]!);
+    if (given === undefined) throw refusals.syntax();
+    if (option === 'COUNT') count = integerOf(given);
+    else if (option === 'MATCH') glob = globOf(given.toString());
+    else if (option === 'TYPE') ofType = given.toString().toLowerCase() === 'string';
+    else throw refusals.syntax();
+  }
+  if (count < 1n) throw refusals.syntax();
+  if (count > pageMax) count = pageMax;
+  const number = word!.toString();
+  if (!/^\d{1,20}$/.test(number)) throw refusals.cursor();
+  const { caller } = context.asker;
+  const scope = context.terms.branch === null ? caller : { ...caller, branch: context.terms.branch };
+  const from = /^0+$/.test(number) ? null : cursors.position(number, scope);
+  if (from === undefined) throw refusals.cursor();
+  const page = await (from === null
+    ? question(context, 'SELECT _pk FROM KvEntry LIMIT $1', [count])
+    : question(context, 'SELECT _pk FROM KvEntry LIMIT $1 AFTER $2', [count, from]));
+  const keys = ofType ? texts(page).filter(glob) : [];
+  replies.array(2);
+  replies.bulk(page.nextCursor === null ? '0' : cursors.open(page.nextCursor, scope));
+  replies.array(keys.length);
+  for (const key of keys) replies.bulk(key);
+}
+
+async function size(context: CommandContext): Promise<void> {
+  const answer = await question(context, 'SELECT COUNT(DISTINCT _pk) AS n FROM KvEntry', []);
+  const [batch] = answer.batches;
+  context.replies.integer(batch === undefined ? 0 : (cellAt(batch.columns[0]!, 'integer', batch.first) as bigint));
+}
+
+const one = (reads: boolean, arity: number, run: CommandRow['run']): CommandRow => ({ arity, reads, keys: [1, 1, 1], run });
+const many = (reads: boolean, run: CommandRow['run']): CommandRow => ({ arity: -2, reads, keys: [1, -1, 1], run });
+const none = (arity: number, run: CommandRow['run']): CommandRow => ({ arity, reads: true, keys: [0, 0, 0], run });
+
+export const keys: Readonly<Record<string, CommandRow>> = {
+  del: many(false, end),
+  unlink: many(false, end),
+  exists: many(true, exists),
+  touch: many(true, exists),
+  type: one(true, 2, async (context, [, word]) => {
+    const key = keyOf(word!);
+    context.replies.simple((await context.read([key])).has(key) ? 'string' : 'none');
+  }),
+  expire: one(false, -3, expiring('EX')),
+  pexpire: one(false, -3, expiring('PX')),
+  expireat: one(false, -3, expiring('EXAT')),
+  pexpireat: one(false, -3, expiring('PXAT')),
+  persist: one(false, 2, persist),
+  ttl: one(
+    true,
+    2,
+    told((expires, now) => rounded(left(expires, now), 1_000n * perMs)),
+  ),
+  pttl: one(
+    true,
+    2,
+    told((expires, now) => rounded(left(expires, now), perMs)),
+  ),
+  expiretime: one(
+    true,
+    2,
+    told((expires) => expires / (1_000n * perMs)),
+  ),
+  pexpiretime: one(
+    true,
+    2,
+    told((expires) => expires / perMs),
+  ),
+  keys: none(2, list),
+  scan: none(-2, scan),
+  dbsize: none(1, size),
+};

@@ -1,0 +1,292 @@
+/**
+ * One connection of the key-value door: commands in, replies out, in their order. What must hold: nothing but the login is done for
+ * who has not authenticated; an access record of a command is appended before its reply leaves.
+ */
+import { ServiceError } from '../../errors.ts';
+import type { Caller } from '../../governance/caller.ts';
+import { Asker } from '../frame/asker.ts';
+import type { Connection, Session } from '../frame/connection.ts';
+import { admitAddress, type DoorParts, recordRefusal } from '../frame/door-parts.ts';
+import { noTerms, type Terms, timeOfTerms } from '../frame/session-terms.ts';
+import { organizationOf } from '../frame/user-name.ts';
+import { annals, readAsOf } from './annals.ts';
+import { client, command, config, info } from './client-commands.ts';
+import type { Words } from './codec.ts';
+import { CommandContext, type CommandRow, doorName, upper } from './command.ts';
+import type { Cursors } from './cursors.ts';
+import { errorText, refusals } from './errors.ts';
+import { keys } from './keys.ts';
+import { Replies } from './replies.ts';
+import { strings } from './strings.ts';
+import { type Channels, publish, Subscriptions } from './subscriptions.ts';
+
+export interface KvParts extends DoorParts {
+  readonly cursors: Cursors;
+  readonly channels: Channels;
+  /** Numbers connections. */
+  readonly number: () => number;
+}
+
+/** Commands that ask the gate. */
+export const rows: Readonly<Record<string, CommandRow>> = { ...strings, ...keys, ...annals };
+
+export class KvSession implements Session<Words> {
+  readonly #parts: KvParts;
+  readonly #connection: Connection;
+  readonly #replies = new Replies();
+  readonly #id: number;
+  #asker: Asker | null = null;
+  #subscriptions: Subscriptions | null = null;
+  #terms: Terms = noTerms;
+  #name = '';
+  #atRest = true;
+  #strangerWords = 0;
+
+  constructor(parts: KvParts, connection: Connection) {
+    this.#parts = parts;
+    this.#connection = connection;
+    this.#id = parts.number();
+  }
+
+  get atRest(): boolean {
+    return this.#atRest;
+  }
+
+  async handle(words: Words): Promise<void> {
+    if (words.length === 0) return;
+    this.#atRest = false;
+    const name = words[0]!.toString('latin1').toLowerCase();
+    try {
+      this.#asker?.begins();
+      const done = this.#run(name, words);
+      if (done !== undefined) await done;
+    } catch (error) {
+      this.#replies.error(errorText(await this.#refused(name, error)));
+    }
+    this.#flush();
+    this.#atRest = true;
+  }
+
+  farewell(error: ServiceError): Uint8Array {
+    // Clients of Redis are told nothing that they did not ask: a server that goes away just closes.
+    if (error.code !== 'REL_UNAVAILABLE') this.#replies.error(errorText(error));
+    return this.#replies.take();
+  }
+
+  close(): void {
+    this.#subscriptions?.close();
+  }
+
+  #flush(): void {
+    if (this.#replies.length > 0) this.#connection.write(this.#replies.take());
+  }
+
+  /** What says nothing of rows leaves no record. */
+  async #refused(name: string, error: unknown): Promise<ServiceError> {
+    if (error instanceof ServiceError && (this.#asker === null || ofConnection.has(name))) return error;
+    if (this.#asker === null) {
+      this.#parts.failed(error);
+      return new ServiceError('REL_INTERNAL', 'internal error');
+    }
+    return this.#asker.refused(error);
+  }
+
+  #run(name: string, words: Words): Promise<void> | void {
+    switch (name) {
+      case 'quit':
+        this.#replies.simple('OK');
+        this.#flush();
+        return this.#connection.end();
+      case 'auth':
+        return this.#auth(words);
+      case 'hello':
+        return this.#hello(words);
+      case 'reset':
+        return this.#reset();
+    }
+    if (this.#asker === null) {
+      // A stranger may try a few commands, as clients do that learn by the refusal that they have to log in.
+      if (++this.#strangerWords > 64) throw new ServiceError('REL_UNAUTHENTICATED', 'log in first');
+      throw refusals.noAuth();
+    }
+    const subscribed = this.#subscriptions !== null && this.#subscriptions.count > 0;
+    if (subscribed && this.#replies.protocol === 2 && !whileSubscribed.has(name)) throw refusals.subscribed(name);
+    const known = Object.hasOwn(rows, name) ? rows[name]! : undefined;
+    if (known !== undefined) {
+      checkArity(name, known.arity, words);
+      return known.run(this.#context(name, this.#terms), words);
+    }
+    return this.#other(name, words);
+  }
+
+  #other(name: string, words: Words): Promise<void> | void {
+    const { length } = words;
+    switch (name) {
+      case 'ping':
+        return this.#ping(words);
+      case 'echo':
+        checkArity(name, 2, words);
+        return this.#replies.bulk(words[1]!);
+      case 'select':
+        checkArity(name, 2, words);
+        if (words[1]!.toString() !== '0') throw refusals.dbIndex();
+        return this.#replies.simple('OK');
+      case 'client':
+        checkArity(name, -2, words);
+        this.#name =
+          client(this.#replies, words, { id: this.#id, name: this.#name, ip: this.#connection.clientIp }) ?? this.#name;
+        return;
+      case 'info':
+        return info(this.#replies);
+      case 'config':
+        checkArity(name, -2, words);
+        return config(this.#replies, words);
+      case 'command':
+        return command(this.#replies, words, rows);
+      case 'annals.set':
+        checkArity(name, 3, words);
+        return this.#state(words[1]!.toString(), words[2]!.toString());
+      case 'annals.at':
+        return this.#at(words);
+      case 'publish':
+        checkArity(name, 3, words);
+        return publish(this.#context(name, this.#terms), this.#parts.channels, words);
+      case 'subscribe':
+      case 'psubscribe':
+        checkArity(name, -2, words);
+        return this.#subscribed().open(name === 'psubscribe', words.slice(1), this.#terms);
+      case 'unsubscribe':
+      case 'punsubscribe':
+        return this.#subscribed().leave(name === 'punsubscribe', words.slice(1));
+    }
+    const shown = words.slice(1, Math.min(length, 20)).map((word) => word.toString('latin1', 0, 128));
+    throw refusals.unknown(words[0]!.toString('latin1'), shown);
+  }
+
+  #context(name: string, terms: Terms): CommandContext {
+    const { cursors } = this.#parts;
+    return new CommandContext(name, { asker: this.#asker!, replies: this.#replies, terms, time: timeOfTerms(terms), cursors });
+  }
+
+  #subscribed(): Subscriptions {
+    this.#subscriptions ??= new Subscriptions({
+      asker: this.#asker!,
+      connection: this.#connection,
+      replies: this.#replies,
+      channels: this.#parts.channels,
+      flush: () => this.#flush(),
+    });
+    return this.#subscriptions;
+  }
+
+  #ping(words: Words): void {
+    if (words.length > 2) throw refusals.arity('ping');
+    const subscribed = this.#subscriptions !== null && this.#subscriptions.count > 0;
+    if (subscribed && this.#replies.protocol === 2) {
+      this.#replies.array(2);
+      this.#replies.bulk('pong');
+      this.#replies.bulk(words[1] ?? '');
+    } else if (words.length === 2) this.#replies.bulk(words[1]!);
+    else this.#replies.simple('PONG');
+  }
+
+  async #auth(words: Words): Promise<void> {
+    if (words.length < 2 || words.length > 3) throw refusals.arity('auth');
+    await this.#login(words.length === 3 ? words[1]!.toString() : '', words[words.length - 1]!.toString());
+    this.#replies.simple('OK');
+  }
+
+  async #login(user: string, password: string): Promise<void> {
+    const { authenticator, gate, readLimit, organizationRequired } = this.#parts;
+    const { clientIp } = this.#connection;
+    let caller: Caller | null = null;
+    try {
+      admitAddress(this.#parts, readLimit, clientIp);
+      caller = authenticator.passwordCaller(password, { door: doorName, clientIp, organization: organizationOf(user) });
+      if (organizationRequired && caller.path === null) throw refusals.wrongPass();
+      gate.checkStanding(caller);
+    } catch (error) {
+      if (!(error instanceof ServiceError)) throw error;
+      const told = await recordRefusal(this.#parts, caller ?? { door: doorName, clientIp }, 'inspect', error);
+      throw told.code === 'REL_UNAUTHENTICATED' ? refusals.wrongPass() : told;
+    }
+    this.#subscriptions?.close();
+    this.#subscriptions = null;
+    this.#terms = noTerms;
+    this.#asker = new Asker(this.#parts, caller, this.#connection.gone);
+    this.#connection.authenticated();
+  }
+
+  async #hello(words: Words): Promise<void> {
+    let protocol = this.#replies.protocol;
+    if (words.length > 1) {
+      const version = words[1]!.toString();
+      if (version !== '2' && version !== '3') throw refusals.noProtocol();
+      protocol = Number(version);
+    }
+    let name: string | null = null;
+    for (let i = 2; i < words.length; ) {
+      const option = upper(words[i]!);
+      if (option === 'AUTH' && i + 2 < words.length) {
+        await this.#login(words[i + 1]!.toString(), words[i + 2]!.toString());
+        i += 3;
+      } else if (option === 'SETNAME' && i + 1 < words.length) {
+        name = words[i + 1]!.toString();
+        i += 2;
+      } else throw refusals.syntax();
+    }
+    if (this.#asker === null) throw refusals.noAuth();
+    this.#name = name ?? this.#name;
+    this.#replies.protocol = protocol;
+    const facts: readonly (readonly [string, string | number])[] = [
+      ['server', 'redis'],
+      ['version', '7.2.0'],
+      ['proto', protocol],
+      ['id', this.#id],
+      ['mode', 'standalone'],
+      ['role', 'master'],
+    ];
+    this.#replies.map(facts.length + 1);
+    for (const [fact, value] of facts) {
+      this.#replies.bulk(fact);
+      if (typeof value === 'number') this.#replies.integer(value);
+      else this.#replies.bulk(value);
+    }
+    this.#replies.bulk('modules');
+    this.#replies.array(0);
+  }
+
+  #reset(): void {
+    this.#subscriptions?.close();
+    this.#subscriptions = null;
+    this.#terms = noTerms;
+    this.#name = '';
+    this.#replies.protocol = 2;
+    this.#asker = null;
+    this.#replies.simple('RESET');
+  }
+
+  async #state(name: string, value: string): Promise<void> {
+    this.#terms = await readAsOf.stated(this.#asker!, this.#terms, name, value);
+    this.#replies.simple('OK');
+  }
+
+  async #at(words: Words): Promise<void> {
+    const { terms, inner } = readAsOf.command(this.#terms, words);
+    const name = inner[0]!.toString('latin1').toLowerCase();
+    const known = Object.hasOwn(rows, name) ? rows[name]! : undefined;
+    if (known === undefined || !known.reads) throw refusals.notRead(name);
+    checkArity(name, known.arity, inner);
+    await known.run(this.#context(name, terms), inner);
+  }
+}
+
+function checkArity(name: string, arity: number, words: Words): void {
+  if (arity >= 0 ? words.length !== arity : words.length < -arity) throw refusals.arity(name);
+}
+
+/** Say nothing of rows. */
+const ofConnection: ReadonlySet<string> = new Set(
+  'auth hello reset quit ping echo select client info config command annals.set unsubscribe punsubscribe'.split(' '),
+);
+const whileSubscribed: ReadonlySet<string> = new Set('subscribe psubscribe unsubscribe punsubscribe ping quit reset'.split(' '));

@@ -1,0 +1,301 @@
+/**
+ * PUBLISH writes a row of PubSubMessage, and who has subscribed reads such rows: nothing is handed from one connection to another, so
+ * a subscriber is sent what it may see, in the order in which it was written, with nothing left out and nothing twice.
+ */
+import { isUtf8 } from 'node:buffer';
+import { ServiceError } from '../../errors.ts';
+import { sees } from '../../governance/caller.ts';
+import { tenantOf } from '../../log/value.ts';
+import { cellAt, VectorBuilder } from '../../log/vector-builder.ts';
+import type { Answer } from '../../planner/planner-contract.ts';
+import type { PutRows } from '../../projections/command.ts';
+import type { Asker } from '../frame/asker.ts';
+import type { Connection } from '../frame/connection.ts';
+import type { Terms } from '../frame/session-terms.ts';
+import { toInstant } from '../instants.ts';
+import type { CommandContext } from './command.ts';
+import { keyOf, refuseFirst } from './entries.ts';
+import { globOf } from './glob.ts';
+import type { Replies } from './replies.ts';
+
+const messageType = 'PubSubMessage';
+const pageRows = 1_000n;
+/** A connection has at most so many. */
+const subscriptionsMax = 1_024;
+
+/** All that is subscribed to at this door: PUBLISH says how many are there to hear it. */
+export class Channels {
+  readonly #all = new Set<Subscriptions>();
+
+  add(subscriptions: Subscriptions): void {
+    this.#all.add(subscriptions);
+  }
+
+  delete(subscriptions: Subscriptions): void {
+    this.#all.delete(subscriptions);
+  }
+
+  hearing(message: Published): number {
+    let count = 0;
+    for (const each of this.#all) count += each.hears(message);
+    return count;
+  }
+}
+
+interface Published {
+  readonly channel: string;
+  readonly branch: string;
+  readonly path: string | null;
+  readonly systemFrom: bigint;
+}
+
+export async function publish(context: CommandContext, channels: Channels, [, word, message]: readonly Buffer[]): Promise<void> {
+  const channel = keyOf(word!);
+  const isText = isUtf8(message!);
+  const cells = [
+    ['channel', channel],
+    isText ? ['message', message!.toString()] : ['message_base64', message!.toString('base64')],
+  ] as const;
+  const columns = cells.map(([name, text]) => {
+    const builder = new VectorBuilder('string', 1);
+    builder.appendString(text);
+    return { name, type: 'string', vector: builder.build() } as const;
+  });
+  const { caller } = context.asker;
+  const command: PutRows = {
+    kind: 'put-rows',
+    type: messageType,
+    rows: { length: 1, columns },
+    atomic: true,
+    createType: false,
+    provenance: { source: caller.door, method: 'publish', confidence: 1, derivedFrom: null },
+    idsMax: 0,
+  };
+  const { systemFrom } = await context.write(1, async ({ invocation }) => {
+    const outcome = await invocation.submit(command, { sync: context.terms.durability === 'sync' });
+    refuseFirst(outcome);
+    return outcome;
+  });
+  const branch = context.terms.branch ?? caller.branch;
+  context.replies.integer(channels.hearing({ channel, branch, path: caller.path, systemFrom }));
+}
+
+interface Subscription {
+  /** As the client named it: it is told of messages by this name. */
+  readonly name: string;
+  readonly takes: (channel: string) => boolean;
+  /** The one channel; null: a pattern. */
+  readonly channel: string | null;
+  /** What came later concerns it. */
+  readonly from: bigint;
+  /** Everything up to here was sent. */
+  after: bigint;
+}
+
+export interface SubscriptionsParts {
+  readonly asker: Asker;
+  readonly connection: Connection;
+  readonly replies: Replies;
+  readonly channels: Channels;
+  readonly flush: () => void;
+}
+
+export class Subscriptions {
+  readonly #parts: SubscriptionsParts;
+  readonly #byChannel = new Map<string, Subscription>();
+  readonly #byPattern = new Map<string, Subscription>();
+  #terms: Terms | null = null;
+  #stop: (() => void) | null = null;
+  #news = false;
+  #wake: () => void = () => undefined;
+  #closed = false;
+
+  constructor(parts: SubscriptionsParts) {
+    this.#parts = parts;
+  }
+
+  get count(): number {
+    return this.#byChannel.size + this.#byPattern.size;
+  }
+
+  hears({ channel, branch, path, systemFrom }: Published): number {
+    const { caller } = this.#parts.asker;
+    if (branch !== (this.#terms?.branch ?? caller.branch) || !sees(caller.path, path)) return 0;
+    let count = 0;
+    for (const each of this.#all()) if (each.from < systemFrom && each.takes(channel)) count++;
+    return count;
+  }
+
+  /** SUBSCRIBE and PSUBSCRIBE: from now on, or from the instant on that stands behind the last `@` of a name. */
+  async open(isPattern: boolean, words: readonly Buffer[], terms: Terms): Promise<void> {
+    const { asker, channels } = this.#parts;
+    const named = words.map((word) => ({ name: keyOf(word), ...replayOf(keyOf(word)) }));
+    if (this.count + named.length > subscriptionsMax)
+      throw new ServiceError('REL_WATCH_LIMIT', `a connection has at most ${subscriptionsMax} subscriptions`);
+    const now = await asker.ask({ terms, action: 'watch' }, ({ invocation }) => {
+      invocation.describe({ objectType: messageType, template: 'SUBSCRIBE ?', literals: named.map(({ name }) => name) });
+      return invocation.snapshot().instant;
+    });
+    this.#terms = terms;
+    const into = isPattern ? this.#byPattern : this.#byChannel;
+    for (const { name, channel, from } of named) {
+      const takes = isPattern ? globOf(channel) : (each: string): boolean => each === channel;
+      if (!into.has(name))
+        into.set(name, { name, takes, channel: isPattern ? null : channel, from: from ?? now, after: from ?? now });
+      this.#told(isPattern ? 'psubscribe' : 'subscribe', name);
+    }
+    channels.add(this);
+    if (this.#stop === null) this.#follow();
+    // What was written since the snapshot was taken woke nobody.
+    this.#changed();
+  }
+
+  /** UNSUBSCRIBE and PUNSUBSCRIBE; of all where nothing is named. */
+  leave(isPattern: boolean, words: readonly Buffer[]): void {
+    const from = isPattern ? this.#byPattern : this.#byChannel;
+    const kind = isPattern ? 'punsubscribe' : 'unsubscribe';
+    const names = words.length > 0 ? words.map((word) => word.toString()) : [...from.keys()];
+    for (const name of names) {
+      from.delete(name);
+      this.#told(kind, name);
+    }
+    if (names.length === 0) this.#told(kind, null);
+  }
+
+  close(): void {
+    this.#closed = true;
+    this.#stop?.();
+    this.#parts.channels.delete(this);
+    this.#wake();
+  }
+
+  *#all(): Generator<Subscription, void> {
+    yield* this.#byChannel.values();
+    yield* this.#byPattern.values();
+  }
+
+  #told(kind: string, name: string | null): void {
+    const { replies } = this.#parts;
+    replies.push(3);
+    replies.bulk(kind);
+    if (name === null) replies.nothing();
+    else replies.bulk(name);
+    replies.integer(this.count);
+  }
+
+  #follow(): void {
+    const { asker, connection } = this.#parts;
+    const { caller, parts } = asker;
+    const shows = (path: string | null): boolean => caller.sharedFrom !== null || sees(caller.path, path);
+    const branch = this.#terms?.branch ?? caller.branch;
+    const scope = { branch, tenant: tenantOf(caller.path), type: messageType, shows };
+    this.#stop = parts.gate.onVisible(scope, () => this.#changed());
+    connection.gone.addEventListener('abort', () => this.#wake(), { once: true });
+    void this.#pump();
+  }
+
+  #changed(): void {
+    this.#news = true;
+    this.#wake();
+  }
+
+  async #pump(): Promise<void> {
+    const { asker, connection, flush } = this.#parts;
+    try {
+      while (!this.#closed && !connection.gone.aborted) {
+        if (!this.#news || this.count === 0) {
+          await new Promise<void>((resolve) => (this.#wake = resolve));
+          continue;
+        }
+        this.#news = false;
+        await connection.caughtUp();
+        // What is left of the news is on the next page.
+        if (await this.#page()) this.#news = true;
+        flush();
+        await asker.parts.yieldTurn();
+      }
+    } catch (error) {
+      await asker.refused(error, 'watch');
+      // What nobody asked for can't be refused: the client learns why when it comes again.
+      connection.end();
+    }
+  }
+
+  /** Sends the next messages; true: there may be more. */
+  async #page(): Promise<boolean> {
+    const { asker } = this.#parts;
+    const subscriptions = [...this.#all()];
+    let after = subscriptions[0]!.after;
+    for (const each of subscriptions) if (each.after < after) after = each.after;
+    const answer = await asker.ask({ terms: this.#terms!, action: 'watch', continues: true }, ({ invocation, keep }) =>
+      this.#read(invocation, after, subscriptions, keep),
+    );
+    const { rows, last } = this.#send(answer);
+    const isFull = BigInt(rows) === pageRows;
+    const until = isFull ? last : answer.asOfSystem;
+    for (const each of this.#all()) if (each.after < until && subscriptions.includes(each)) each.after = until;
+    return isFull;
+  }
+
+  async #read(
+    invocation: Parameters<Parameters<Asker['ask']>[1]>[0]['invocation'],
+    after: bigint,
+    subscriptions: readonly Subscription[],
+    keep: (answer: Answer) => void,
+  ): Promise<Answer> {
+    const channels = new Set(subscriptions.map(({ channel }) => channel));
+    const few = channels.has(null) || channels.size > 32 ? [] : [...channels].filter((channel) => channel !== null);
+    const among = few.length === 0 ? '' : ` WHERE channel IN (${few.map((_, i) => `$${i + 3}`).join(', ')})`;
+    const answer = await this.#parts.asker.parts.planner.query(invocation, {
+      sql: `SELECT channel, message, message_base64, system_from FROM PubSubMessage${among} LIMIT $1 AFTER $2`,
+      parameters: [pageRows, String(after), ...few],
+      time: 'current',
+      dialect: 'wide',
+      purpose: this.#terms!.purpose,
+      signal: this.#parts.asker.gone,
+    });
+    keep(answer);
+    return answer;
+  }
+
+  #send({ columns, batches }: Answer): { readonly rows: number; readonly last: bigint } {
+    const { replies } = this.#parts;
+    let rows = 0;
+    let last = 0n;
+    for (const { columns: vectors, selection, first, count } of batches) {
+      for (let i = 0; i < count; i++, rows++) {
+        const at = selection === null ? first + i : selection[i]!;
+        const cell = (column: number) => cellAt(vectors[column]!, columns[column]!.type, at);
+        const channel = cell(0);
+        const base64 = cell(2);
+        last = cell(3) as bigint;
+        if (typeof channel !== 'string') continue;
+        const message = typeof base64 === 'string' ? Buffer.from(base64, 'base64') : String(cell(1) ?? '');
+        for (const each of this.#byChannel.values()) {
+          if (each.after >= last || !each.takes(channel)) continue;
+          replies.push(3);
+          replies.bulk('message');
+          replies.bulk(each.name);
+          replies.bulk(message);
+        }
+        for (const each of this.#byPattern.values()) {
+          if (each.after >= last || !each.takes(channel)) continue;
+          replies.push(4);
+          replies.bulk('pmessage');
+          replies.bulk(each.name);
+          replies.bulk(channel);
+          replies.bulk(message);
+        }
+      }
+    }
+    return { rows, last };
+  }
+}
+
+/** `from`: just before the instant that a name ends with; null: from now on. */
+function replayOf(name: string): { readonly channel: string; readonly from: bigint | null } {
+  const at = name.lastIndexOf('@');
+  const stated = name.slice(at + 1);
+  if (at < 1 || !/^(\d{11,19}|\d{4}-\d\d-\d\d(T[\d:.]+Z?)?)$/.test(stated)) return { channel: name, from: null };
+  return { channel: name.slice(0, at), from: toInstant(stated) - 1n };
+}

@@ -1,0 +1,34 @@
+/** Filters of the document door, in SQL as well. */
+import type { Stored } from '../../documents/values.ts';
+import { filterOf } from '../../documents/filter.ts';
+import { type ScalarFunction, text } from './scalar-function.ts';
+
+export const documentFunctions: readonly ScalarFunction[] = [
+  {
+    name: 'DOCUMENT_MATCHES',
+    group: 'json',
+    usage: 'DOCUMENT_MATCHES(j, \'{"name": …}\')',
+    summary: 'Whether a document fulfils a filter as the document door takes it, by the order and the types of BSON.',
+    examples: [[`DOCUMENT_MATCHES(CAST('{"a": [1, 7]}' AS JSON), '{"a": {"$gt": 5}}')`, 'true']],
+    signatures: [
+      {
+        takes: ['json', 'string'],
+        yields: 'boolean',
+        evaluate: (json, filter) => matches(text(json), text(filter)),
+        raises: true,
+      },
+    ],
+  },
+];
+
+/** What is no document, as a mask's rendering, matches nothing. */
+function matches(json: string, filter: string): boolean {
+  const test = filterOf(filter);
+  let document: Stored;
+  try {
+    document = JSON.parse(json) as Stored;
+  } catch {
+    return false;
+  }
+  return typeof document === 'object' && document !== null && test(document);
+}

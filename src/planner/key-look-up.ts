@@ -1,0 +1,92 @@
+/** Rows by their keys, without a statement: straight from the governed snapshot, within one turn. */
+import { ServiceError } from '../errors.ts';
+import type { GovernedSnapshot, Invocation } from '../governance/gate-contract.ts';
+import type { Vector } from '../log/columns.ts';
+import type { ColumnType } from '../log/value.ts';
+import { cellAt, VectorBuilder } from '../log/vector-builder.ts';
+import { type RowBlock, shownColumn, type TimeBounds } from '../projections/access-paths.ts';
+import { readableColumns } from './binding/source-binder.ts';
+import type { Answer, KeyLookUp, OutputBatch, OutputColumn } from './planner-contract.ts';
+import type { DefaultTime } from './statement.ts';
+
+export type TimeOf = (time: DefaultTime, now: bigint) => TimeBounds;
+
+/** A hundredth of what a question costs. */
+const unitsOfKey = 0.01;
+
+export function lookUp(invocation: Invocation, request: KeyLookUp, boundsOf: TimeOf): Answer {
+  const { type, keys, time = 'current' } = request;
+  invocation.describe({ objectType: type, literals: keys });
+  const snapshot = invocation.snapshot();
+  const columns = columnsOf(snapshot, request);
+  const names = columns.map(({ name }) => name).join(', ');
+  const costUnits = keys.length * unitsOfKey;
+  invocation.describe({ template: `KEYS OF ${type}: ${request.columns === null ? '*' : names}`, costUnits });
+  const overtaken = snapshot.erasing([type]);
+  const masked = snapshot.masked(type);
+  const read = masked.size === 0 ? columns : columns.map((each) => (masked.has(each.name) ? shown(each) : each));
+  const bounds = boundsOf(time, snapshot.instant);
+  const blocks = snapshot.rows.scan({ type, columns: read.map(({ name }) => name), time: bounds, keys });
+  const batches: OutputBatch[] = [];
+  let rowCount = 0;
+  for (let step = blocks.next(); step.done !== true; step = blocks.next()) {
+    if (step.value.count === 0) continue;
+    batches.push(kept(step.value, columns));
+    rowCount += step.value.count;
+  }
+  invocation.describe({ rowCount });
+  return {
+    columns,
+    batches,
+    rowCount,
+    costUnits,
+    estimatedTotalHits: rowCount,
+    asOfSystem: snapshot.instant,
+    cursor: null,
+    nextCursor: null,
+    provenance: null,
+    facets: null,
+    plan: null,
+    actualRows: null,
+    processingTimeMs: 0,
+    overtaken,
+  };
+}
+
+const shown = ({ name, type }: OutputColumn): OutputColumn => ({ name: shownColumn(name), type });
+
+/** Types of those that are asked for, by definition and list: what asks by keys asks for the same ones again and again. */
+const known = new WeakMap<object, WeakMap<readonly string[], readonly OutputColumn[]>>();
+const all: readonly string[] = [];
+
+function columnsOf(snapshot: GovernedSnapshot, { type, columns }: KeyLookUp): readonly OutputColumn[] {
+  const definition = snapshot.catalog.type(type);
+  if (definition === undefined) throw new ServiceError('REL_UNKNOWN_TYPE', `type ${JSON.stringify(type)} is not registered`);
+  let ofType = known.get(definition);
+  if (ofType === undefined) known.set(definition, (ofType = new WeakMap()));
+  const asked = columns ?? all;
+  let found = ofType.get(asked);
+  if (found === undefined) {
+    const readable = readableColumns(definition);
+    const types = new Map<string, ColumnType>(readable.map((each) => [each.name, each.type]));
+    found = (columns ?? [...types.keys()]).map((name) => {
+      const of = types.get(name);
+      if (of === undefined) throw new ServiceError('REL_UNKNOWN_COLUMN', `${type} has no column ${JSON.stringify(name)}`);
+      return { name, type: of };
+    });
+    ofType.set(asked, found);
+  }
+  return found;
+}
+
+/** Vectors of a block are the store's until the next turn: a few cells are copied, which outlive it. */
+function kept({ columns, selection, first, count }: RowBlock, named: readonly OutputColumn[]): OutputBatch {
+  const vectors = named.map(({ type }, at): Vector => {
+    const vector = columns[at]!;
+    if (vector.kind === 'null') return vector;
+    const builder = new VectorBuilder(type, count);
+    for (let i = 0; i < count; i++) builder.append(cellAt(vector, type, selection === null ? first + i : selection[i]!));
+    return builder.build();
+  });
+  return { columns: vectors, selection: null, first: 0, count };
+}
