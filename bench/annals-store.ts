@@ -25,6 +25,11 @@ const analyst: Caller = {
   sharedFrom: null,
 };
 
+interface Asked {
+  readonly branch?: string;
+  readonly consistency?: 'strong' | 'eventual';
+}
+
 export class AnnalsStore {
   readonly #service: Service;
 
@@ -76,6 +81,16 @@ export class AnnalsStore {
     });
   }
 
+  /** Bytes of all indexes of texts and vectors. */
+  get indexBytes(): number {
+    return this.#service.projections.rows.indexes.bytes;
+  }
+
+  /** Resolves once all graphs of vectors that were begun are made. */
+  async nearGraphs(): Promise<void> {
+    await this.#service.projections.rows.indexes.graphs?.settled();
+  }
+
   /** A policy from now on, or none of that id any more; the analyst's own rows are judged by it. */
   async rule(id: string, text: string | null): Promise<void> {
     const admin: Caller = { ...analyst, credential: 'admin' };
@@ -99,15 +114,20 @@ export class AnnalsStore {
     return this.#service.planner.graphBytes;
   }
 
-  query(sql: string, time: 'all' | 'current' = 'all'): Promise<Answer> {
-    return this.#invoke('query', (invocation) => this.#service.planner.query(invocation, { sql, time }));
+  query(sql: string, time: 'all' | 'current' = 'all', more: Asked = {}): Promise<Answer> {
+    const { branch = 'main', consistency = 'strong' } = more;
+    return this.#invoke('query', (invocation) => this.#service.planner.query(invocation, { sql, time, consistency }), branch);
   }
 
   async close(): Promise<void> {
     await this.#service.close();
   }
 
-  #invoke<T>(action: 'query' | 'ingest' | 'schema' | 'delete', run: (invocation: Invocation) => Promise<T>): Promise<T> {
-    return this.#service.gate.invoke(analyst, { action, purpose: null, correlationId: 'bench' }, run);
+  #invoke<T>(
+    action: 'query' | 'ingest' | 'schema' | 'delete',
+    run: (invocation: Invocation) => Promise<T>,
+    branch = 'main',
+  ): Promise<T> {
+    return this.#service.gate.invoke({ ...analyst, branch }, { action, purpose: null, correlationId: 'bench' }, run);
   }
 }

@@ -23,6 +23,7 @@ import { doors } from './measures/doors.ts';
 import { erasure } from './measures/erasure.ts';
 import { exportRows } from './measures/export.ts';
 import { governance } from './measures/governance.ts';
+import { governedText } from './measures/governed-text.ts';
 import { graph } from './measures/graph.ts';
 import { healthUnderLoad } from './measures/health-under-load.ts';
 import { history } from './measures/history.ts';
@@ -70,6 +71,7 @@ const measures: Readonly<Record<string, Measure>> = {
   governance,
   watch,
   text,
+  'governed-text': governedText,
   vectors,
   doors,
   'agent-memory': agentMemory,

@@ -33,9 +33,33 @@ export async function vectors({ report, rows }: BenchContext): Promise<void> {
     const half = await p95(store, made, 'WHERE half = 0');
     report.add({ ...shape, product: 'annals, of half of them', samples: half, note: 'p95 of each round, by a condition' });
     report.figure('vectors.half', quotient(half, all));
+    await byGraphs(report, store, made, count);
   } finally {
     await store.close();
   }
+}
+
+/** The same with consistency eventual: how fast graphs are made and asked, and how many of the nearest they find. */
+async function byGraphs(report: BenchContext['report'], store: AnnalsStore, made: Vectors, count: number): Promise<void> {
+  const ask = async (vector: Float32Array, consistency: 'strong' | 'eventual'): Promise<string[]> =>
+    rowsOf(await store.query(question(vector, ''), 'all', { consistency })).map((row) => String(row['id']));
+  const start = performance.now();
+  await ask(made.next(), 'eventual');
+  await store.nearGraphs();
+  const seconds = (performance.now() - start) / 1000;
+  let [found, wanted, ms] = [0, 0, 0];
+  for (let i = 0; i < questionsPerRound * rounds; i++) {
+    const vector = made.next();
+    const exact = await ask(vector, 'strong');
+    const began = performance.now();
+    const near = await ask(vector, 'eventual');
+    if (i >= warmUp) ms += performance.now() - began;
+    found += near.filter((id) => exact.includes(id)).length;
+    wanted += best;
+  }
+  report.figure('vectors.build', summary([count / seconds]));
+  report.figure('vectors.recall', summary([found / wanted]));
+  report.figure('vectors.rate', summary([((questionsPerRound * rounds - warmUp) * 1000) / ms]));
 }
 
 class Vectors {

@@ -154,6 +154,27 @@ export function bombs({ big, middle }: Sizes): Bomb[] {
       sql: "SELECT COUNT(*) AS c FROM Text WHERE body ~ '(a|aa)+(b|c)+x$' OR REGEXP_REPLACE(body, '(a*)*b', 'x', 'g') = 'x'",
       ends: [...answered, ...bounded],
     },
+    {
+      name: '256 words with typos',
+      sql: `SELECT n, _score FROM Big WHERE MATCH(s, '${times(256, (i) => `wordly${i}`, ' ')}', FUZZY) ORDER BY _score DESC LIMIT 5`,
+      ends: [...answered, ...bounded, 'REL_INVALID'],
+    },
+    {
+      name: '16 parts of words, and none of them',
+      sql: `SELECT COUNT(*) AS c FROM Text WHERE NOT MATCH(body, '${times(16, (i) => `*${'abcdefgh'[i % 8]}*`, ' ')}')`,
+      ends: [...answered, ...bounded],
+    },
+    {
+      name: '50 parts of words',
+      sql: `SELECT COUNT(*) AS c FROM Text WHERE MATCH(body, '${times(50, () => '*a*', ' ')}')`,
+      ends: ['REL_INVALID'],
+    },
+    {
+      name: '100,000 words',
+      sql: `SELECT COUNT(*) AS c FROM Text WHERE MATCH(body, '${times(100_000, (i) => `w${i}`, ' OR ')}', BOOLEAN)`,
+      ends: ['REL_INVALID'],
+    },
+    { name: 'a million alike', sql: "HYBRID_SEARCH FROM Small QUERY 'text' LIMIT 1000000", ends: ['REL_VECTOR_BUDGET'] },
     { name: '1 MiB of parentheses', sql: `SELECT ${'('.repeat((1 << 20) - 100)}`, ends: refused },
     { name: '8 MiB of statement', sql: `SELECT n FROM Small WHERE s = '${'text '.repeat(1_677_000)}'`, ends: refused },
     {

@@ -76,6 +76,8 @@ export class SearchOperator implements Operator {
   #scan: ScanOperator | null = null;
   #first: Iterator<RowBlock, void> | null = null;
   #held = 0;
+  /** Scores of one stretch at a time that others have a turn in between. */
+  #sums: Float64Array | null = null;
 
   constructor(node: SearchNode, execution: Execution) {
     this.#node = node;
@@ -135,6 +137,9 @@ export class SearchOperator implements Operator {
   *#run(): Generator<Batch, void> {
     const isWhole = yield* this.#look();
     const candidates = isWhole && this.#node.required.length > 0 ? yield* this.#candidates() : null;
+    if (candidates === null && isWhole) {
+      for (const stretches of this.#places.values()) for (const stretch of stretches) yield* this.#findSlowly(stretch);
+    }
     const { input } = this.#node;
     this.#scan = new ScanOperator(input, this.#execution, 0, { placed: true, ...(candidates && { candidates }) });
     for (let batch = this.#scan.next(); batch !== null; batch = this.#scan.next()) {
@@ -174,6 +179,7 @@ export class SearchOperator implements Operator {
           for (const { index } of searched.values()) for (const _ of stemmed(index, this.#language)) yield emptyBatch;
         }
         const stretch = this.#stretch(searched, indexed?.base ?? 0);
+        yield* this.#seek(stretch);
         if (isCounted) this.#count(stretch, totals);
         if (fields === null || !placed) isWhole = false;
         else this.#keep(placed.place, stretch);
@@ -206,8 +212,8 @@ export class SearchOperator implements Operator {
   }
 
   /** Adds up, of one stretch, what scores go by. */
-  #count({ searches }: Stretch, totals: readonly (readonly { held: number; total: number }[])[]): void {
-    for (const [i, search] of searches.entries()) {
+  #count(stretch: Stretch, totals: readonly (readonly { held: number; total: number }[])[]): void {
+    for (const [i, search] of stretch.searches.entries()) {
       const scoring = this.#scorings[i]!;
       const { rows, fields } = search.figures();
       scoring.rows += rows;
@@ -216,8 +222,8 @@ export class SearchOperator implements Operator {
         totals[i]![field]!.total += total;
       });
       scoring.frequencies = scoring.frequencies.map((sum, leaf) => sum + search.frequency(leaf));
-      if (search.query.leaves.length > leavesKept) search.release();
     }
+    this.#release(stretch);
   }
 
   /** Indexes of storage, and which of their rows are the reader's; null where one is missing. */
@@ -275,7 +281,7 @@ export class SearchOperator implements Operator {
           rows,
           scores: own,
           matching,
-        } = (scores && this.#requiredOfFew(stretch, scores)) ?? this.#required(stretch, scores);
+        } = (scores && this.#requiredOfFew(stretch, scores)) ?? (yield* this.#required(stretch, scores));
         total += matching;
         kept.push({ place, stretch, rows, scores: own });
         this.#held = this.#execution.memory.change(this.#held, this.#held + rows.length * 12);
@@ -298,25 +304,31 @@ export class SearchOperator implements Operator {
   }
 
   /** Rows of a stretch that all of the required matches hold of; with scores, those of them that may be among the best. */
-  #required(stretch: Stretch, best: BestScores | null): Matching {
+  *#required(stretch: Stretch, best: BestScores | null): Generator<Batch, Matching> {
     const { required, scored } = this.#node;
+    yield* this.#seek(stretch);
     const matches = this.#matches(stretch);
     const bits = matches[required[0]!]!.slice();
     for (const match of required.slice(1)) for (let i = 0; i < bits.length; i++) bits[i]! &= matches[match]![i]!;
     const matching = bitCount(bits);
     if (best !== null) this.#leave(bits, stretch, best.least);
-    if (scored) stretch.searches.forEach((search, i) => this.#score(search, i, sums, bits));
+    // What is shared is nobody's where others have a turn in between.
+    const isSlow = stretch.searches.some((search) => search.isSlow);
+    const into = isSlow ? (this.#sums ??= new Float64Array(sums.length)) : sums;
+    if (scored && isSlow) yield* this.#scoreSlowly(stretch, into, bits);
+    else if (scored) stretch.searches.forEach((search, i) => this.#score(search, i, into, bits));
     let count = 0;
     eachBit(bits, (row) => {
-      if (best === null || best.take(sums[row]!)) matchingRows[count++] = row;
-      else sums[row] = 0;
+      if (best === null || best.take(into[row]!)) matchingRows[count++] = row;
+      else into[row] = 0;
     });
     const rows = matchingRows.slice(0, count);
     const scores = new Float64Array(count);
     rows.forEach((row, i) => {
-      scores[i] = sums[row]!;
-      sums[row] = 0;
+      scores[i] = into[row]!;
+      into[row] = 0;
     });
+    this.#release(stretch);
     stretch.found = { matches, scores: scored ? { rows, scores } : null };
     return { rows, scores, matching };
   }
@@ -364,6 +376,44 @@ export class SearchOperator implements Operator {
     const scores = this.#node.scored ? new Float64Array(stretch.rows) : null;
     if (scores) stretch.searches.forEach((search, i) => this.#score(search, i, scores, null));
     return (stretch.found = { matches: this.#matches(stretch), scores });
+  }
+
+  /** What a stretch is found by, where that takes more than a turn. */
+  *#seek({ searches }: Stretch): Generator<Batch, void> {
+    for (const search of searches) {
+      for (let leaf = 0; leaf < search.query.leaves.length && search.isSlow; leaf++) {
+        search.seek(leaf);
+        yield emptyBatch;
+      }
+    }
+  }
+
+  #release({ searches }: Stretch): void {
+    for (const search of searches) if (search.query.leaves.length > leavesKept) search.release();
+  }
+
+  /** All that is to be found out about a stretch, where that takes more than a turn. */
+  *#findSlowly(stretch: Stretch): Generator<Batch, void> {
+    if (stretch.found || !stretch.searches.some((search) => search.isSlow)) return;
+    yield* this.#seek(stretch);
+    const matches = this.#matches(stretch);
+    const scores = this.#node.scored ? new Float64Array(stretch.rows) : null;
+    if (scores) yield* this.#scoreSlowly(stretch, scores, null);
+    this.#release(stretch);
+    stretch.found = { matches, scores };
+  }
+
+  /** The same as `#score` of each, a word a turn. */
+  *#scoreSlowly({ searches }: Stretch, into: Float64Array, only: Int32Array | null): Generator<Batch, void> {
+    for (const [i, search] of searches.entries()) {
+      const own = searches.length > 1 ? new Float64Array(search.rows) : into;
+      for (let leaf = 0; leaf < search.query.leaves.length; leaf++) {
+        search.scoreLeaf(leaf, this.#scorings[i]!, own, only);
+        yield emptyBatch;
+      }
+      if (this.#boosts[i]!.some((boost) => boost !== null)) search.raise(this.#boosts[i]!, own);
+      if (own !== into) for (let row = 0; row < search.rows; row++) into[row]! += own[row]!;
+    }
   }
 
   /** What raises the scores of one MATCH leaves those of the others alone. */

@@ -56,6 +56,9 @@ const nearShare = 0.5;
 /** So few words are looked at in all their combinations: which may come to a score. */
 const wordsTogether = 4;
 
+/** Leaves of one plain word each that are gone through in one turn. */
+const LEAVES_A_TURN = 8;
+
 /** The most that a leaf adds to a score. */
 interface Bound {
   readonly leaf: number;
@@ -214,12 +217,25 @@ export class StretchSearch {
 
   /** Adds what leaves score to the rows that hold them, leaf after leaf; with `only`, to those of them that have their bit there. */
   score(scoring: Scoring, into: Float64Array, only: Int32Array | null): void {
-    this.query.leaves.forEach((_, leaf) => {
-      if (!this.query.scores[leaf] || scoring.frequencies[leaf] === 0) return;
-      if (only !== null && !areMeeting(this.#rowsOf(leaf), only)) return;
-      if (this.#isPlain(leaf)) this.#scoreOne(leaf, scoring, into, only);
-      else this.#scoreMany(leaf, scoring, into, only);
-    });
+    this.query.leaves.forEach((_, leaf) => this.scoreLeaf(leaf, scoring, into, only));
+  }
+
+  scoreLeaf(leaf: number, scoring: Scoring, into: Float64Array, only: Int32Array | null): void {
+    if (!this.query.scores[leaf] || scoring.frequencies[leaf] === 0) return;
+    if (only !== null && !areMeeting(this.#rowsOf(leaf), only)) return;
+    if (this.#isPlain(leaf)) this.#scoreOne(leaf, scoring, into, only);
+    else this.#scoreMany(leaf, scoring, into, only);
+  }
+
+  /** Whether its leaves have to be gone through one by one, others having a turn in between. */
+  get isSlow(): boolean {
+    const { leaves } = this.query;
+    return leaves.length > LEAVES_A_TURN || leaves.some((leaf) => leaf.kind !== 'term' || leaf.edits > 0);
+  }
+
+  /** Finds the terms and the rows of a leaf, which are known from then on until they are let go of. */
+  seek(leaf: number): void {
+    this.#rowsOf(leaf);
   }
 
   /**

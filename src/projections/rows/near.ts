@@ -28,24 +28,26 @@ export async function rowsNear(source: ScanSource, request: NearRequest): Promis
   const { graphs } = source.indexes;
   const candidates = new Map<object, Int32Array>();
   let [byGraph, missing] = [0, 0];
+  /** Graphs are asked at once, and answer one after the other. */
+  const asked: Promise<void>[] = [];
   for (const layer of source.layers) {
     // By number, because segments may be added meanwhile; none of theirs is visible here.
     for (let number = 0; number < layer.table.segments.length; number++) {
       const segment = layer.table.segments[number]!;
       const parts = partsOf(segment, layer, source, request);
       if (parts === null) break;
-      const found: Int32Array[] = [];
-      for (const { path, rows, of, isFull } of parts) {
+      const found = parts.map(async ({ path, rows, of, isFull }) => {
         const visible = rows?.length ?? of;
         const isWorth = isFull && of >= GRAPH_ROWS && visible * VISIBLE_SHARE >= of;
         const near = isWorth && graphs ? await graphs.near(segment, column, path, { vector, count, visible: rows }) : null;
         if (near) byGraph++;
         else if (isWorth) missing++;
-        found.push(near ?? rows ?? Int32Array.from({ length: of }, (_, row) => row));
-      }
-      if (found.length > 0) candidates.set(segment.place, inOrder(found));
+        return near ?? rows ?? Int32Array.from({ length: of }, (_, row) => row);
+      });
+      asked.push(Promise.all(found).then((all) => void (all.length > 0 && candidates.set(segment.place, inOrder(all)))));
     }
   }
+  await Promise.all(asked);
   return { candidates, byGraph, missing };
 }
 

@@ -69,6 +69,23 @@ const beginsWith = (column: Column, text: string): Condition => ({
   holds: (row) => row[column] !== null && (row[column] as string).startsWith(text),
 });
 
+/** Texts of letters, spaces and digits: their words are told apart by where these meet. */
+const matches = (column: Column, words: readonly string[], mode: 'ANY' | 'ALL' | 'PHRASE'): Condition => ({
+  sql: `MATCH(${column}, '${words.join(' ')}'${mode === 'ANY' ? '' : `, ${mode}`})`,
+  holds: (row) => {
+    const own =
+      row[column] === null
+        ? []
+        : [
+            ...String(row[column])
+              .toLowerCase()
+              .matchAll(/[a-z]+|[0-9]+/g),
+          ].map(([word]) => word);
+    if (mode === 'PHRASE') return own.some((_, i) => words.every((word, k) => own[i + k] === word));
+    return mode === 'ALL' ? words.every((word) => own.includes(word)) : words.some((word) => own.includes(word));
+  },
+});
+
 function orderOf(a: Exclude<Cell, null>, b: string | number): number {
   if (typeof a === 'string') return compareText(a, b as string);
   const [value, other] = [a as number | bigint, b as number];
@@ -110,6 +127,14 @@ export function questionsOf(history: History, now: bigint): Question[] {
     {
       where: [isNull('qty'), beginsWith('label', 'label 1')],
       shape: { by: ['region'], calls: [every, ['max', 'amount'], ['min', 'label']] },
+    },
+    {
+      where: [matches('label', ['17', '230', '31'], 'ANY'), condition('qty', '<', 40)],
+      shape: { by: ['region'], calls: [every, ['sum', 'amount']] },
+    },
+    {
+      where: [matches('label', ['label', '42'], 'PHRASE'), matches('label', ['42', 'label'], 'ALL')],
+      shape: { select: ['_pk', 'label', 'amount', 'system_from'] },
     },
     { few: true, where: [], shape: { by: ['label'], calls: [every, ['sum', 'amount'], ['max', 'qty']] } },
     {

@@ -2,7 +2,7 @@
  * Equal answers at size: a history in a directory of its own, asked in every mode, each in a process of its own. A line of
  * JSON a mode; fails where any answer or digest differs from that of the store which was just loaded.
  *
- *   npm run equal -- [--rows 1000000] [--budget 256] [--only <mode>]
+ *   npm run equal -- [--rows 1000000] [--budget 32] [--only <mode>]
  *   npm run equal -- --passes      instead: generated questions, each with every set of passes
  */
 import { execFileSync, spawnSync } from 'node:child_process';
@@ -18,7 +18,7 @@ const { values: options } = parseArgs({
   options: {
     rows: { type: 'string', default: '1000000' },
     /** MiB. */
-    budget: { type: 'string', default: '256' },
+    budget: { type: 'string', default: '32' },
     only: { type: 'string' },
     passes: { type: 'boolean', default: false },
     /** Of the parent: run this mode in this directory, and say how it went. */
